@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_has_the_digits_that_mean_something() {
+    fn a_percentage_has_its_significant_digits() {
         let shares = [
             0.0, 1e-7, 1e-5, 5.3e-5, 4.26e-4, 0.007, 0.00699, 0.021, 0.1, 0.265_29, 0.5, 0.98,
             0.993, 0.9999, 0.999_999, 1.0,
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_said_as_people_say_them() {
+    fn durations_are_formatted_with_readable_units() {
         let times = [
             0.0, 0.000_25, 0.0012, 0.0123, 0.9994, 0.9996, 1.234, 9.994, 9.996, 59.94, 59.96,
             119.7, 245.0, 3599.6, 7380.0, 86_399.0, 273_600.0,
@@ -361,20 +361,20 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_said_in_the_largest_unit() {
+    fn bytes_are_formatted_in_the_largest_unit() {
         let shown =
             [0, 1023, 1024, 1536, 16_777_216_000, 17_179_869_184, 1 << 45].map(format_bytes);
         insta::assert_snapshot!(shown.join("  "), @"0 B  1023 B  1 KiB  1.5 KiB  15 GiB  16 GiB  32 TiB");
     }
 
     #[test]
-    fn an_amount_has_two_digits_that_mean_something() {
+    fn an_amount_has_two_significant_digits() {
         let shown = [0.0, 0.000_61, 0.051, 0.2, 0.996, 1.0, 1.25, 9.96, 129.4].map(format_number);
         insta::assert_snapshot!(shown.join("  "), @"0  0.0006  0.051  0.20  1  1  1.2  10  129");
     }
 
     #[test]
-    fn lists_of_trials_have_ranges_and_an_end() {
+    fn lists_of_trials_have_ranges_and_are_shortened() {
         assert_eq!(trial_list(&[], 3), "");
         assert_eq!(trial_list(&[7], 3), "7");
         assert_eq!(trial_list(&[2, 3, 10], 3), "2, 3, 10");
@@ -390,14 +390,14 @@ mod tests {
     }
 
     #[test]
-    fn one_is_not_many() {
+    fn nouns_have_a_singular_and_a_plural() {
         assert_eq!(format_count(1, "trial"), "1 trial");
         assert_eq!(format_count(0, "trial"), "0 trials");
         assert_eq!(plural_of(2, "process", "processes"), "2 processes");
     }
 
     #[test]
-    fn colours_go_and_what_is_broken_off_stays() {
+    fn colours_are_removed_and_incomplete_escapes_are_kept() {
         assert_eq!(without_colours("\u{1b}[1;31merror\u{1b}[0m: x"), "error: x");
         assert_eq!(without_colours("plain"), "plain");
         assert_eq!(without_colours("\u{1b}]0;title"), "\u{1b}]0;title");

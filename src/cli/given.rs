@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_of_a_question_is_a_field_and_every_field_is_a_flag() {
+    fn flags_of_questions_and_fields_of_scenarios_are_equal() {
         let root = crate::cli::build_command();
         let questions = [
             "run", "confirm", "compare", "bisect", "reduce", "hunt", "load",

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobodys_core_is_overwritten() {
+    fn an_existing_core_that_would_be_overwritten_is_found() {
         let place = tempfile::tempdir().unwrap();
         let template = |pattern| {
             let destination = core_pattern::parse_pattern(pattern, false);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn of_files_only_a_new_one_of_this_process_is_its_core() {
+    fn only_a_new_file_with_the_pid_is_the_core() {
         let place = tempfile::tempdir().unwrap();
         let destination = core_pattern::parse_pattern("core.%p", false);
         let template = destination.core_template().unwrap();

@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_added_to_those_that_are_there() {
+    fn labels_are_added_to_the_existing_labels() {
         let labels = daemon::trial_labels("m", Some(7));
         let with = |body: &str| {
             let body = with_labels(body.as_bytes(), &labels)?;

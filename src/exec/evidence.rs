@@ -653,7 +653,7 @@ mod tests {
 
     /// Returns pid and core of a shell that crashed in its own folder, if the core pattern of the
     /// machine puts cores there.
-    fn dead(folder: &Path) -> (i32, PathBuf) {
+    fn crash_shell(folder: &Path) -> (i32, PathBuf) {
         let line = "ulimit -c unlimited; kill -SEGV $$";
         let mut shell = Command::new("sh")
             .args(["-c", line])
@@ -692,18 +692,18 @@ mod tests {
     }
 
     #[test]
-    fn a_core_is_found_by_every_setting_and_only_by_whose_it_is() {
+    fn a_core_is_found_for_every_pattern_and_only_for_its_process() {
         let place = tempfile::tempdir().unwrap();
         let cwd = place.path().join("cwd");
         let cores = place.path().join("cores");
         fs::create_dir_all(&cwd).unwrap();
         fs::create_dir_all(&cores).unwrap();
         let began = SystemTime::now();
-        let (pid, core) = dead(&cwd);
+        let (pid, core) = crash_shell(&cwd);
         let seed = autopsy::start_variable(&core, "PROVOKE_SEED");
         assert_eq!(seed.as_deref(), Some("7"), "whose it is, it says itself");
         assert_eq!(autopsy::start_variable(&core, "PROVOKE_SEE"), None);
-        let saw = |pid| Observation {
+        let observation_of = |pid| Observation {
             actors: vec![ActorObservation {
                 pid,
                 ..ActorObservation::default()
@@ -734,11 +734,11 @@ mod tests {
             let found = |seen: &Observation| {
                 find_cores(&destination, &variant(&cwd), &cwd, (began, 0), seen)
             };
-            let mine = found(&saw(pid));
+            let mine = found(&observation_of(pid));
             assert_eq!(mine.len(), 1, "{setting}");
             assert_eq!((&mine[0].0, mine[0].1.pid), (&there, pid));
             assert!(
-                found(&saw(pid + 1)).is_empty(),
+                found(&observation_of(pid + 1)).is_empty(),
                 "{setting}: it is another's"
             );
             fs::remove_file(there).unwrap();

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_leads_out_of_the_folder_is_no_plain_one() {
+    fn relative_paths_and_paths_with_dot_dot_are_not_plain() {
         for (path, plain) in [
             ("/app", true),
             ("/usr/lib/x.so", true),

@@ -111,7 +111,7 @@ fn core_size(core: &CoreObservation) -> u64 {
 mod tests {
     use super::*;
 
-    fn seen(folder: &Path, trial: u64) -> Observation {
+    fn observation_with_core(folder: &Path, trial: u64) -> Observation {
         let file = folder.join(trial.to_string());
         fs::create_dir_all(&file).unwrap();
         let file = file.join("core.7");
@@ -128,27 +128,36 @@ mod tests {
     }
 
     #[test]
-    fn cores_are_kept_of_so_many_failures_and_removed_of_others() {
+    fn cores_are_kept_up_to_a_number_of_failures_and_a_total_size() {
         let folder = tempfile::tempdir().unwrap();
         let mut kept = KeptCores::default();
         for number in 0..SIGNATURES as u64 {
             let id = SignatureId(u32::try_from(number).unwrap());
-            assert_eq!(kept.add_failure(id, &mut seen(folder.path(), number)), None);
+            assert_eq!(
+                kept.add_failure(id, &mut observation_with_core(folder.path(), number)),
+                None
+            );
         }
-        let mut other = seen(folder.path(), 100);
+        let mut other = observation_with_core(folder.path(), 100);
         let refused = kept.add_failure(SignatureId(1000), &mut other).unwrap();
         assert_eq!(refused, "20 different failures have cores");
         assert!(remove_cores(&mut other));
         assert!(!folder.path().join("100/core.7").exists());
         // A failure whose cores were kept before may have more.
         assert_eq!(
-            kept.add_failure(SignatureId(0), &mut seen(folder.path(), 101)),
+            kept.add_failure(
+                SignatureId(0),
+                &mut observation_with_core(folder.path(), 101)
+            ),
             None
         );
         let again = KeptCores::of_interrupted_run(folder.path());
         assert_eq!(again.bytes, kept.bytes);
         kept.bytes = BYTES;
-        let refused = kept.add_failure(SignatureId(0), &mut seen(folder.path(), 102));
+        let refused = kept.add_failure(
+            SignatureId(0),
+            &mut observation_with_core(folder.path(), 102),
+        );
         assert_eq!(refused.unwrap(), "the cores of a run take up at most 8 GiB");
     }
 }

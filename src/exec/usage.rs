@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_nothing_lives_nothing_is_seen() {
+    fn without_processes_no_usage_is_measured() {
         let watch = UsageMonitor::default();
         assert_eq!(watch.sample_size(), None);
         // No process has this id.

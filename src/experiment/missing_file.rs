@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_the_first_argument_after_flags_without_values() {
+    fn the_script_is_the_first_argument_after_flags_without_values() {
         for (line, expected) in [
             ("python3 job.py a", Some("job.py")),
             ("/usr/bin/python3.11 -u -B job.py", Some("job.py")),

@@ -179,7 +179,7 @@ fn seed_verdict(failing: &ReplayedTrials, passing: &ReplayedTrials) -> (SeedEffe
 mod tests {
     use super::*;
 
-    fn again(failed: u64, passed: u64) -> ReplayedTrials {
+    fn replays(failed: u64, passed: u64) -> ReplayedTrials {
         ReplayedTrials {
             trials: Vec::new(),
             failed,
@@ -188,17 +188,29 @@ mod tests {
     }
 
     #[test]
-    fn all_of_few_is_not_enough() {
-        let said = |a, b| seed_verdict(&a, &b);
-        let (effect, text) = said(again(5, 0), again(0, 5));
+    fn few_replays_do_not_show_that_the_seed_determines_the_outcome() {
+        let verdict_of = |a, b| seed_verdict(&a, &b);
+        let (effect, text) = verdict_of(replays(5, 0), replays(0, 5));
         assert!(text.starts_with("the seed determines the outcome: 5 of 5 seeds"));
         assert!(
             text.ends_with("(p = 0.0040)") && effect == SeedEffect::Found,
             "{text}"
         );
-        assert_eq!(said(again(1, 0), again(0, 2)).0, SeedEffect::Undecided);
-        assert_eq!(said(again(2, 3), again(2, 3)).0, SeedEffect::NotFound);
-        assert_eq!(said(again(19, 1), again(1, 19)).0, SeedEffect::Found);
-        assert_eq!(said(again(0, 0), again(0, 5)).0, SeedEffect::CouldNotTest);
+        assert_eq!(
+            verdict_of(replays(1, 0), replays(0, 2)).0,
+            SeedEffect::Undecided
+        );
+        assert_eq!(
+            verdict_of(replays(2, 3), replays(2, 3)).0,
+            SeedEffect::NotFound
+        );
+        assert_eq!(
+            verdict_of(replays(19, 1), replays(1, 19)).0,
+            SeedEffect::Found
+        );
+        assert_eq!(
+            verdict_of(replays(0, 0), replays(0, 5)).0,
+            SeedEffect::CouldNotTest
+        );
     }
 }

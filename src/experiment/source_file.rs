@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_extension_has_two_meanings() {
+    fn every_extension_belongs_to_one_language() {
         let mut names: Vec<&str> = EXTENSIONS
             .iter()
             .flat_map(|(names, _)| *names)
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_is_named_by_a_path() {
+    fn the_compile_command_quotes_and_names_the_program() {
         for (source, program, make) in [
             ("crash.c", "./crash", "cc -o crash crash.c"),
             ("./crash.c", "./crash", "cc -o ./crash ./crash.c"),

@@ -106,29 +106,29 @@ mod tests {
         }
     }
 
-    fn said(seen: &Observation) -> String {
+    fn killer_of(seen: &Observation) -> String {
         describe_killer(seen, &[]).unwrap()
     }
 
     #[test]
-    fn what_was_not_seen_is_not_guessed() {
+    fn a_kill_without_evidence_has_an_unknown_sender() {
         let mut seen = killed();
-        insta::assert_snapshot!(said(&seen), @"an unknown sender; it had used up to 2 MiB of memory");
+        insta::assert_snapshot!(killer_of(&seen), @"an unknown sender; it had used up to 2 MiB of memory");
         seen.oom_kills_on_host = Some(1);
-        insta::assert_snapshot!(said(&seen), @"an unknown sender; the OOM killer killed a process on this machine at that time; it had used up to 2 MiB of memory");
+        insta::assert_snapshot!(killer_of(&seen), @"an unknown sender; the OOM killer killed a process on this machine at that time; it had used up to 2 MiB of memory");
         seen.actors[0].ending = Ending::Exited(0);
         assert_eq!(describe_killer(&seen, &[]), None);
     }
 
     #[test]
-    fn the_memory_group_knows() {
+    fn an_oom_kill_is_recognized_by_the_cgroup_counter() {
         let mut seen = killed();
         seen.oom_kills = Some(1);
-        insta::assert_snapshot!(said(&seen), @"the OOM killer, as its cgroup reports");
+        insta::assert_snapshot!(killer_of(&seen), @"the OOM killer, as its cgroup reports");
     }
 
     #[test]
-    fn a_line_of_the_log_counts_only_for_the_process_it_names() {
+    fn a_kernel_log_line_counts_only_for_the_process_that_it_names() {
         let line = |text: &str| {
             let mut seen = killed();
             let (pid, text) = (77, text.to_owned());
@@ -137,7 +137,7 @@ mod tests {
                 text,
                 function: None,
             }];
-            said(&seen)
+            killer_of(&seen)
         };
         insta::assert_snapshot!(line("Out of memory: Killed process 77 (x) total-vm:1kB"), @"the OOM killer: the whole machine was out of memory");
         insta::assert_snapshot!(line("Memory cgroup out of memory: Killed process 77 (x)"), @"the OOM killer: its cgroup was at its memory limit");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spent_limit_of_processor_time_kills() {
+    fn a_kill_at_the_cpu_time_limit_is_attributed_to_the_kernel() {
         let limit = |value| {
             let resource = Resource::Cpu;
             describe_killer(&killed(), &[ResourceLimit { resource, value }]).unwrap()

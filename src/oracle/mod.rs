@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    fn saw(endings: &[Ending]) -> Observation {
+    fn observation_of(endings: &[Ending]) -> Observation {
         let actors = (0..).zip(endings).map(|(actor, ending)| ActorObservation {
             actor: actor.min(1),
             ending: ending.clone(),
@@ -302,11 +302,11 @@ mod tests {
     }
 
     #[test]
-    fn one_name_covers_three_facts_and_the_label_tells_them_apart() {
+    fn a_signal_seen_or_inferred_has_one_name_and_different_labels() {
         let rules = Rules::default();
-        let seen = saw(&[Ending::Signaled(Signal::SEGV, true)]);
+        let seen = observation_of(&[Ending::Signaled(Signal::SEGV, true)]);
         assert_eq!(outcome(&rules, &seen), "fail: SIGSEGV (core dumped)");
-        let mut seen = saw(&[Ending::Exited(139)]);
+        let mut seen = observation_of(&[Ending::Exited(139)]);
         assert_eq!(
             outcome(&rules, &seen),
             "fail: SIGSEGV (inferred from exit 139)"
@@ -316,7 +316,7 @@ mod tests {
             outcome(&rules, &seen),
             "fail: SIGSEGV (exit 139, confirmed by the shell)"
         );
-        let seen = saw(&[Ending::Exited(245)]);
+        let seen = observation_of(&[Ending::Exited(245)]);
         assert_eq!(
             outcome(&rules, &seen),
             "fail: SIGSEGV (inferred from exit 245, as Python reports it)"
@@ -324,9 +324,9 @@ mod tests {
     }
 
     #[test]
-    fn everyday_error_codes_are_not_read_as_signals() {
+    fn common_exit_codes_are_not_interpreted_as_signals() {
         for code in [1, 2, 3, 126, 127, 128, 160, 200, 244, 254, 255] {
-            let seen = saw(&[Ending::Exited(code)]);
+            let seen = observation_of(&[Ending::Exited(code)]);
             assert_eq!(
                 outcome(&Rules::default(), &seen),
                 format!("fail: exit {code}")
@@ -335,9 +335,9 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_is_called_out_of_memory_only_where_the_kernel_counted_one() {
+    fn a_sigkill_is_an_oom_kill_only_if_the_cgroup_counted_one() {
         let rules = Rules::default();
-        let mut seen = saw(&[Ending::Signaled(Signal::KILL, false)]);
+        let mut seen = observation_of(&[Ending::Signaled(Signal::KILL, false)]);
         assert_eq!(outcome(&rules, &seen), "fail: SIGKILL");
         seen.oom_kills_on_host = Some(1);
         assert_eq!(
@@ -347,7 +347,7 @@ mod tests {
         );
         seen.oom_kills = Some(1);
         assert_eq!(outcome(&rules, &seen), "fail: oom");
-        let mut masked = saw(&[Ending::Exited(0)]);
+        let mut masked = observation_of(&[Ending::Exited(0)]);
         masked.oom_kills = Some(1);
         assert_eq!(outcome(&rules, &masked), "fail: oom");
         let judged = judge_trial(&rules, &variant(), &masked);
@@ -356,19 +356,19 @@ mod tests {
     }
 
     #[test]
-    fn a_logged_oom_kill_counts_in_any_memory_group() {
+    fn an_oom_kill_in_the_kernel_log_counts_in_any_cgroup() {
         let line = |pid, text: &str| crate::model::KernelLine {
             pid,
             text: text.to_owned(),
             function: None,
         };
         let killed = "Memory cgroup out of memory: Killed process 77 (eat) total-vm:68268kB";
-        let mut child = saw(&[Ending::Exited(0)]);
+        let mut child = observation_of(&[Ending::Exited(0)]);
         child.kernel = vec![line(77, killed)];
         let judged = judge_trial(&Rules::default(), &variant(), &child);
         let kind = judged.any_failure().map(|failure| failure.kind.clone());
         assert_eq!(kind, Some(FailureKind::Oom { masked: true }));
-        let mut main = saw(&[Ending::Signaled(Signal::KILL, false)]);
+        let mut main = observation_of(&[Ending::Signaled(Signal::KILL, false)]);
         main.actors[0].pid = 77;
         main.kernel = vec![line(77, killed)];
         let rules = Rules {
@@ -383,12 +383,12 @@ mod tests {
 
     #[test]
     fn a_stopped_process_is_not_a_hang() {
-        let seen = saw(&[Ending::TimedOut {
+        let seen = observation_of(&[Ending::TimedOut {
             state: 'T',
             killed: true,
         }]);
         assert_eq!(outcome(&Rules::default(), &seen), "fail: stopped");
-        let seen = saw(&[Ending::TimedOut {
+        let seen = observation_of(&[Ending::TimedOut {
             state: 'S',
             killed: false,
         }]);
@@ -396,33 +396,33 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_void_whatever_else_was_seen() {
+    fn interrupted_lost_and_skipped_trials_are_inconclusive() {
         let crash = Ending::Signaled(Signal::SEGV, false);
         let rules = Rules::default();
-        let mut seen = saw(std::slice::from_ref(&crash));
+        let mut seen = observation_of(std::slice::from_ref(&crash));
         seen.interrupted = true;
         assert_eq!(outcome(&rules, &seen), "void: interrupted");
         seen.lost = Some("gone".to_owned());
         assert_eq!(outcome(&rules, &seen), "void: lost");
-        let mut seen = saw(std::slice::from_ref(&crash));
+        let mut seen = observation_of(std::slice::from_ref(&crash));
         seen.prepare = Some(FailedHook::default());
         assert_eq!(outcome(&rules, &seen), "void: prepare failed");
-        let seen = saw(&[crash, Ending::NotStarted("no such file".to_owned())]);
+        let seen = observation_of(&[crash, Ending::NotStarted("no such file".to_owned())]);
         assert_eq!(outcome(&rules, &seen), "void: not started");
         assert_eq!(
-            outcome(&rules, &saw(&[Ending::Exited(125)])),
+            outcome(&rules, &observation_of(&[Ending::Exited(125)])),
             "void: skipped"
         );
     }
 
     #[test]
-    fn a_helper_never_decides() {
-        let seen = saw(&[Ending::Exited(0), Ending::Signaled(Signal::SEGV, false)]);
+    fn a_helper_does_not_determine_the_outcome() {
+        let seen = observation_of(&[Ending::Exited(0), Ending::Signaled(Signal::SEGV, false)]);
         assert_eq!(outcome(&Rules::default(), &seen), "pass");
     }
 
     /// Returns the observation of a service's trial that reached this stage and ended like this.
-    fn life(stage: LoadStage, ending: Ending) -> Observation {
+    fn service_observation(stage: LoadStage, ending: Ending) -> Observation {
         let load = LoadObservation {
             stage,
             served: 1,
@@ -430,19 +430,19 @@ mod tests {
         };
         Observation {
             load: Some(Box::new(load)),
-            ..saw(&[ending])
+            ..observation_of(&[ending])
         }
     }
 
     #[test]
-    fn a_service_that_lives_until_it_is_stopped_is_healthy() {
+    fn a_service_that_runs_until_it_is_stopped_passes() {
         let rules = Rules::default();
-        let seen = life(LoadStage::Over, Ending::Stopped);
+        let seen = service_observation(LoadStage::Over, Ending::Stopped);
         assert_eq!(outcome(&rules, &seen), "pass");
     }
 
     #[test]
-    fn no_end_of_a_service_under_load_is_fine() {
+    fn every_end_of_a_service_under_load_is_a_failure() {
         let rules = Rules::default();
         for (ending, expected) in [
             (Ending::Exited(0), "fail: exit 0"),
@@ -453,44 +453,47 @@ mod tests {
                 "fail: SIGSEGV (inferred from exit 139)",
             ),
         ] {
-            assert_eq!(outcome(&rules, &life(LoadStage::Loading, ending)), expected);
+            assert_eq!(
+                outcome(&rules, &service_observation(LoadStage::Loading, ending)),
+                expected
+            );
         }
     }
 
     #[test]
-    fn a_service_that_was_never_ready_says_nothing() {
+    fn a_service_that_was_never_ready_is_inconclusive() {
         let rules = Rules::default();
         for ending in [Ending::Exited(1), Ending::Signaled(Signal::SEGV, false)] {
-            let seen = life(LoadStage::Starting, ending);
+            let seen = service_observation(LoadStage::Starting, ending);
             assert_eq!(outcome(&rules, &seen), "void: service not ready");
         }
     }
 
     #[test]
-    fn a_life_without_an_answer_says_nothing_unless_it_crashes() {
+    fn a_service_without_a_response_is_inconclusive_unless_it_crashes() {
         let rules = Rules::default();
         for (ending, expected) in [
             (Ending::Stopped, "void: service not ready"),
             (Ending::Exited(1), "void: service not ready"),
             (Ending::Signaled(Signal::SEGV, false), "fail: SIGSEGV"),
         ] {
-            let mut seen = life(LoadStage::Loading, ending);
+            let mut seen = service_observation(LoadStage::Loading, ending);
             seen.load.as_mut().unwrap().served = 0;
             assert_eq!(outcome(&rules, &seen), expected);
         }
     }
 
     #[test]
-    fn clients_that_could_not_work_say_nothing() {
-        let mut seen = life(LoadStage::Loading, Ending::Stopped);
+    fn a_trial_without_working_clients_is_inconclusive() {
+        let mut seen = service_observation(LoadStage::Loading, Ending::Stopped);
         seen.load.as_mut().unwrap().trouble = Some("no load".to_owned());
         assert_eq!(outcome(&Rules::default(), &seen), "void: service not ready");
     }
 
     #[test]
-    fn a_worker_that_crashes_is_a_crash_of_the_service() {
+    fn a_crashed_worker_is_a_crash_of_the_service() {
         let rules = Rules::default();
-        let mut seen = life(LoadStage::Loading, Ending::Stopped);
+        let mut seen = service_observation(LoadStage::Loading, Ending::Stopped);
         seen.casualties.push(crate::model::CrashedProcess {
             pid: 77,
             program: String::new(),
@@ -504,9 +507,9 @@ mod tests {
     }
 
     #[test]
-    fn of_somebody_elses_service_the_clients_are_the_witnesses() {
+    fn an_attached_service_is_judged_by_its_clients() {
         let rules = Rules::default();
-        let mut seen = life(LoadStage::Loading, Ending::Stopped);
+        let mut seen = service_observation(LoadStage::Loading, Ending::Stopped);
         let load = seen.load.as_mut().unwrap();
         load.death = Some(crate::model::RequestsAtFailure::default());
         assert_eq!(outcome(&rules, &seen), "fail: gone");
@@ -519,37 +522,43 @@ mod tests {
     }
 
     #[test]
-    fn output_makes_and_unmakes_a_failure() {
+    fn output_rules_can_fail_and_pass_a_trial() {
         let rules = Rules {
             fail_if_out: vec!["race".to_owned()],
             ok_if_out: vec!["known".to_owned()],
             ..Rules::default()
         };
-        let mut seen = saw(&[Ending::Exited(0)]);
+        let mut seen = observation_of(&[Ending::Exited(0)]);
         seen.matched = vec![(0, "a race".to_owned())];
         assert_eq!(outcome(&rules, &seen), "fail: output");
-        let mut seen = saw(&[Ending::Exited(1)]);
+        let mut seen = observation_of(&[Ending::Exited(1)]);
         seen.matched = vec![(1, "known".to_owned())];
         assert_eq!(outcome(&rules, &seen), "pass");
     }
 
     #[test]
-    fn another_failure_is_neither_pass_nor_failure() {
+    fn a_failure_that_the_filter_excludes_is_counted_as_other() {
         let rules = Rules {
             only: vec!["SEGV".parse().unwrap()],
             ..Rules::default()
         };
         assert_eq!(
-            outcome(&rules, &saw(&[Ending::Exited(139)])),
+            outcome(&rules, &observation_of(&[Ending::Exited(139)])),
             "fail: SIGSEGV (inferred from exit 139)"
         );
-        assert_eq!(outcome(&rules, &saw(&[Ending::Exited(1)])), "other: exit 1");
-        assert_eq!(outcome(&rules, &saw(&[Ending::Exited(0)])), "pass");
+        assert_eq!(
+            outcome(&rules, &observation_of(&[Ending::Exited(1)])),
+            "other: exit 1"
+        );
+        assert_eq!(
+            outcome(&rules, &observation_of(&[Ending::Exited(0)])),
+            "pass"
+        );
     }
 
     #[test]
-    fn a_leak_fails_a_trial_that_would_have_passed_and_only_if_wanted() {
-        let mut seen = saw(&[Ending::Exited(0)]);
+    fn a_leak_fails_a_passing_trial_unless_it_is_only_reported() {
+        let mut seen = observation_of(&[Ending::Exited(0)]);
         seen.residue.leaked = vec![ProcessObservation::default()];
         assert_eq!(outcome(&Rules::default(), &seen), "fail: leak");
         let lenient = Rules {
@@ -562,8 +571,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_for_is_found_behind_another_failure() {
-        let mut seen = saw(&[Ending::Exited(3)]);
+    fn the_filtered_failure_is_found_behind_another_failure() {
+        let mut seen = observation_of(&[Ending::Exited(3)]);
         seen.residue.leaked = vec![ProcessObservation::default()];
         seen.matched = vec![(0, "lost it".to_owned())];
         let looking_for = |only| Rules {

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_lie_where_their_machine_has_them() {
+    fn the_library_directory_depends_on_the_architecture() {
         assert_eq!(multiarch_triplet("libc6:i386"), "i386-linux-gnu");
         assert_eq!(multiarch_triplet("libc6:arm64"), "aarch64-linux-gnu");
         assert_eq!(multiarch_triplet("libc6:s390x"), "s390x-linux-gnu");

@@ -332,7 +332,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_index_has_short_names_apart() {
+    fn the_index_path_depends_on_the_length_of_the_name() {
         for (name, at) in [
             ("a", "1/a"),
             ("ab", "2/ab"),
@@ -345,14 +345,14 @@ mod tests {
     }
 
     #[test]
-    fn yanked_versions_are_apart() {
+    fn yanked_versions_are_listed_separately() {
         let kept = "\u{3}\u{2}\0\0\0etag: x\0v0.1.0\0{\"vers\":\"0.1.0\",\"yanked\":true}\0v0.2.0\0{\"vers\":\"0.2.0\",\"yanked\":false}\0";
         let expected = (vec!["0.2.0".to_owned()], vec!["0.1.0".to_owned()]);
         assert_eq!(parse_entries(kept), expected);
     }
 
     #[test]
-    fn only_the_version_of_a_dependency_changes() {
+    fn the_add_command_keeps_the_options_of_a_dependency() {
         let dependency = json!({
             "name": "itoa", "kind": "dev", "rename": "numbers", "optional": false,
             "uses_default_features": false, "features": ["i128"], "target": "cfg(unix)",

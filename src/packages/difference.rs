@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn compared(from: &str, to: &str) -> Result<EnvironmentComparison, String> {
+    fn compare_texts(from: &str, to: &str) -> Result<EnvironmentComparison, String> {
         let folder = tempfile::tempdir().unwrap();
         let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
         fs::write(&old, from).unwrap();
@@ -232,12 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_compared_by_their_names_in_every_spelling() {
+    fn packages_are_compared_by_normalized_names() {
         let from = "# old\nSix==1.15.0\nnumpy==1.0\nZope.Interface == 5\ngone==1\n\
             x==1; python_version<'3'\nx==2; python_version>='3'\n";
         let to = "zope_interface==5\nsix==1.16.0\nnumpy==1.0\nnew @ file:///w/new.whl\n\
             x==1; python_version<'3'\nx==2; python_version>='3'\n";
-        let comparison = compared(from, to).unwrap();
+        let comparison = compare_texts(from, to).unwrap();
         assert_eq!(comparison.kind, EntryKind::Packages);
         let names: Vec<_> = comparison
             .common
@@ -254,9 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_compared_with_values_of_several_lines() {
+    fn variables_with_values_of_several_lines_are_compared() {
         let from = "A=1\nBASH_FUNC_x%%=() {  echo\n}\nC=\nD=x=y\n";
-        let comparison = compared(from, "BASH_FUNC_x%%=() {  echo\n}\nA=2\nD=x=y\nE=5\n").unwrap();
+        let comparison =
+            compare_texts(from, "BASH_FUNC_x%%=() {  echo\n}\nA=2\nD=x=y\nE=5\n").unwrap();
         assert_eq!(comparison.kind, EntryKind::Variables);
         assert_eq!(shown(&comparison), ["A: 1 > 2", "C:  > -", "E: - > 5"]);
         let common = ("BASH_FUNC_x%%".to_owned(), "() {  echo\n}".to_owned());
@@ -264,33 +265,33 @@ mod tests {
             comparison.common,
             [common, ("D".to_owned(), "x=y".to_owned())]
         );
-        let comparison = compared("A=1\nB=2\0C=3\0", "A=1\nB=3\0C=3\0").unwrap();
+        let comparison = compare_texts("A=1\nB=2\0C=3\0", "A=1\nB=3\0C=3\0").unwrap();
         assert_eq!(shown(&comparison), ["A: 1\nB=2 > 1\nB=3"]);
     }
 
     #[test]
-    fn files_that_mix_or_differ_in_kind_are_refused() {
-        let fault = compared("A=1\nsix==1.16\n", "A=1\n").unwrap_err();
+    fn files_that_mix_packages_and_variables_are_refused() {
+        let fault = compare_texts("A=1\nsix==1.16\n", "A=1\n").unwrap_err();
         assert_eq!(fault, "old:2:1: a package among variables: `six==1.16`");
-        let fault = compared("six==1.16\nA=1\n", "A=1\n").unwrap_err();
+        let fault = compare_texts("six==1.16\nA=1\n", "A=1\n").unwrap_err();
         assert_eq!(fault, "old:2:2: a requirement needs `==`, not `=`: `A=1`");
-        let fault = compared("six==1.16\n", "A=1\n").unwrap_err();
+        let fault = compare_texts("six==1.16\n", "A=1\n").unwrap_err();
         assert_eq!(fault, "`old` lists packages, `new` lists variables");
-        let fault = compared("A=1\0nothing\0", "A=1\n").unwrap_err();
+        let fault = compare_texts("A=1\0nothing\0", "A=1\n").unwrap_err();
         assert_eq!(fault, "old:1:1: this is not NAME=value: `nothing`");
-        assert!(compared("six==1\n\u{0}", "six==1\n").is_err());
+        assert!(compare_texts("six==1\n\u{0}", "six==1\n").is_err());
     }
 
     #[test]
-    fn what_is_equal_has_no_differences_and_empty_is_no_packages() {
+    fn equal_files_have_no_differences_and_an_empty_file_has_no_packages() {
         assert!(
-            compared("six==1\n", "six==1  # x\n")
+            compare_texts("six==1\n", "six==1  # x\n")
                 .unwrap()
                 .differences
                 .is_empty()
         );
         assert_eq!(
-            shown(&compared("", "six==1\n").unwrap()),
+            shown(&compare_texts("", "six==1\n").unwrap()),
             ["six: - > six==1"]
         );
     }

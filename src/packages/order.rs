@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    fn is_in_order(versions: &[&str], compare: fn(&str, &str) -> Ordering) {
+    fn assert_in_order(versions: &[&str], compare: fn(&str, &str) -> Ordering) {
         for (i, a) in versions.iter().enumerate() {
             for (j, b) in versions.iter().enumerate() {
                 assert_eq!(compare(a, b), i.cmp(&j), "{a} and {b}");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_python_are_ordered_as_pep_440_says() {
+    fn python_versions_are_ordered_by_pep_440() {
         let versions = [
             "no version",
             "0.9",
@@ -140,11 +140,11 @@ mod tests {
             "2013.10",
             "1!0.1",
         ];
-        is_in_order(&versions, compare_python);
+        assert_in_order(&versions, compare_python);
     }
 
     #[test]
-    fn a_version_of_python_has_many_spellings() {
+    fn different_spellings_of_a_python_version_are_equal() {
         for (a, b) in [
             ("1.0", "1.0.0"),
             ("1.0alpha1", "1.0a1"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn pre_releases_are_known() {
+    fn pre_releases_are_recognized() {
         for version in ["1.0a1", "1.0rc1", "1.0.dev1", "1.0.post1.dev2", "1.0-beta"] {
             assert!(is_python_pre(version), "{version}");
         }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_crates_are_ordered_as_semver_says() {
+    fn crate_versions_are_ordered_by_semver() {
         let versions = [
             "nonsense",
             "0.9.9",
@@ -190,12 +190,12 @@ mod tests {
             "1.2.0",
             "1.10.0",
         ];
-        is_in_order(&versions, compare_semantic);
+        assert_in_order(&versions, compare_semantic);
         assert_eq!(compare_semantic("1.2", "1.2.0"), Ordering::Equal);
     }
 
     #[test]
-    fn versions_of_debian_are_ordered_as_dpkg_does() {
+    fn debian_versions_are_ordered_like_dpkg() {
         let versions = [
             "1.0~~",
             "1.0~~a",
@@ -216,7 +216,7 @@ mod tests {
             "1.10",
             "1:0.5",
         ];
-        is_in_order(&versions, compare_debian);
+        assert_in_order(&versions, compare_debian);
         for pair in versions.windows(2) {
             let mut dpkg = Command::new("dpkg");
             let done = dpkg

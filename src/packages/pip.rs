@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn the_package_takes_the_place_of_its_own_pin() {
+    fn the_searched_package_replaces_its_own_pin() {
         let files = [
             "a==1 --hash=sha256:12\nTorch[cuda]==1.2\n-i https://host\n",
             "torch<2\nb<3\n",
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_installs() {
+    fn the_install_script_uses_the_available_installer() {
         let wanted = wanted(Path::new("/"), "six");
         let lines = ["six==1.16.0".to_owned()];
         let script = |pip: &Pip| pip.environment_recipe(&lines).script;
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_a_folder_of_the_user_is_not_kept() {
+    fn environments_with_local_packages_are_not_cached() {
         let pip = pip(wanted(Path::new("/"), "six"));
         for (line, shared) in [
             ("six==1.16.0", true),

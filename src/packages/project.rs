@@ -38,7 +38,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_copy_has_what_cannot_be_made_again() {
+    fn a_copy_of_a_project_leaves_out_build_results() {
         let top = tempfile::tempdir().unwrap();
         let root = top.path().canonicalize().unwrap().join("it's a project");
         for file in [

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_included_are_part_of_it() {
+    fn lines_of_included_files_are_read() {
         let files = [
             ("r", "a\n-r s\n--constraint=c\n"),
             ("s", "b\n"),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_requirement_is_shown_with_its_place() {
+    fn an_invalid_requirement_is_shown_with_its_position() {
         for (text, place) in [
             (
                 "six==1\n  NAME=value\n",

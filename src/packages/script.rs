@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    fn ran(script: &str) -> (bool, String, tempfile::TempDir) {
+    fn run_script(script: &str) -> (bool, String, tempfile::TempDir) {
         let made = tempfile::tempdir().unwrap();
         let mut sh = Command::new("sh");
         let done = sh
@@ -58,30 +58,30 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_ends_with_what_says_most() {
+    fn a_failing_command_ends_with_its_error_line() {
         let command = "echo one; echo '  × Error: two' >&2; echo Error: three; false";
-        let (fine, out, _) = ran(&run_command_lines(command, "Error: "));
+        let (fine, out, _) = run_script(&run_command_lines(command, "Error: "));
         assert!(!fine);
         assert_eq!(out, "one\n  × Error: two\nError: three\nError: two\n");
-        let (fine, out, _) = ran(&run_command_lines("echo one; false", "Error: "));
+        let (fine, out, _) = run_script(&run_command_lines("echo one; false", "Error: "));
         assert_eq!((fine, out.as_str()), (false, "one\n"));
     }
 
     #[test]
-    fn a_command_that_succeeds_leaves_nothing_of_ours() {
-        let (fine, out, made) = ran(&run_command_lines("echo one", "Error: "));
+    fn a_successful_command_prints_nothing_and_leaves_no_file() {
+        let (fine, out, made) = run_script(&run_command_lines("echo one", "Error: "));
         assert_eq!((fine, out.as_str()), (true, ""));
         assert_eq!(made.path().read_dir().unwrap().count(), 0);
     }
 
     #[test]
-    fn a_file_is_written_letter_by_letter() {
+    fn a_file_is_written_without_expansion() {
         let lines = ["a'b $HOME `id` \\".to_owned(), "c".to_owned()];
-        let (fine, _, made) = ran(&write_file_lines("x", &lines));
+        let (fine, _, made) = run_script(&write_file_lines("x", &lines));
         assert!(fine);
         let text = std::fs::read_to_string(made.path().join("x")).unwrap();
         assert_eq!(text, "a'b $HOME `id` \\\nc\n");
         let echo = format!("printf %s {}", quote_word("a'b $HOME"));
-        assert_eq!(ran(&echo).1, "a'b $HOME");
+        assert_eq!(run_script(&echo).1, "a'b $HOME");
     }
 }

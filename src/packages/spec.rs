@@ -211,7 +211,7 @@ pub(super) fn similar_names(name: &str, known_names: impl IntoIterator<Item = St
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> PackageSpec {
+    fn parse_spec(text: &str) -> PackageSpec {
         PackageSpec::parse(PackageManager::Pip, text)
             .unwrap_or_else(|fault| panic!("{text}: {fault}"))
     }
@@ -221,8 +221,8 @@ mod tests {
         VersionSelection::Between(end(first), end(last))
     }
 
-    fn chosen(text: &str, listed: &[&str]) -> Result<VersionList, PackageError> {
-        parsed(text).choose_versions(VersionList {
+    fn choose_versions_from(text: &str, listed: &[&str]) -> Result<VersionList, PackageError> {
+        parse_spec(text).choose_versions(VersionList {
             versions: listed.iter().map(ToString::to_string).collect(),
             notes: Vec::new(),
         })
@@ -230,14 +230,14 @@ mod tests {
 
     #[test]
     fn a_range_may_be_open_and_a_list_keeps_its_order() {
-        assert_eq!(parsed("torch").choice, between("", ""));
-        assert_eq!(parsed("torch==..").choice, between("", ""));
-        assert_eq!(parsed("torch==1.0..1.4").choice, between("1.0", "1.4"));
-        assert_eq!(parsed("torch=1.0..").choice, between("1.0", ""));
-        assert_eq!(parsed("torch==..1.4").choice, between("", "1.4"));
+        assert_eq!(parse_spec("torch").choice, between("", ""));
+        assert_eq!(parse_spec("torch==..").choice, between("", ""));
+        assert_eq!(parse_spec("torch==1.0..1.4").choice, between("1.0", "1.4"));
+        assert_eq!(parse_spec("torch=1.0..").choice, between("1.0", ""));
+        assert_eq!(parse_spec("torch==..1.4").choice, between("", "1.4"));
         let listed = VersionSelection::Named(vec!["1.4".to_owned(), "1.0".to_owned()]);
-        assert_eq!(parsed("torch==1.4, 1.0").choice, listed);
-        let spec = parsed("torch[cuda, x]==1.0..");
+        assert_eq!(parse_spec("torch==1.4, 1.0").choice, listed);
+        let spec = parse_spec("torch[cuda, x]==1.0..");
         assert_eq!(
             (spec.name.as_str(), spec.extras.as_str()),
             ("torch", "[cuda,x]")
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_taken_for_something_else_is_refused() {
+    fn ambiguous_and_invalid_package_specs_are_refused() {
         for text in [
             "",
             "==1",
@@ -272,37 +272,41 @@ mod tests {
     }
 
     #[test]
-    fn versions_come_oldest_first_with_both_ends() {
+    fn versions_are_sorted_oldest_first_including_both_ends() {
         let listed = ["1.10", "1.9", "1.0.0", "1.4", "1.9"];
         assert_eq!(
-            chosen("x", &listed).unwrap().versions,
+            choose_versions_from("x", &listed).unwrap().versions,
             ["1.0.0", "1.4", "1.9", "1.10"]
         );
         assert_eq!(
-            chosen("x==1.0..1.9", &listed).unwrap().versions,
+            choose_versions_from("x==1.0..1.9", &listed)
+                .unwrap()
+                .versions,
             ["1.0.0", "1.4", "1.9"]
         );
         assert_eq!(
-            chosen("x==1.9..", &listed).unwrap().versions,
+            choose_versions_from("x==1.9..", &listed).unwrap().versions,
             ["1.9", "1.10"]
         );
     }
 
     #[test]
-    fn pre_releases_need_an_end_that_is_one() {
+    fn pre_releases_are_included_only_if_an_end_is_one() {
         let listed = ["1.0", "1.1rc1", "1.1", "1.2.dev1"];
-        let some = chosen("x", &listed).unwrap();
+        let some = choose_versions_from("x", &listed).unwrap();
         assert_eq!(some.versions, ["1.0", "1.1"]);
         assert!(
             some.notes[0].contains("(1.1rc1, 1.2.dev1)"),
             "{:?}",
             some.notes
         );
-        let some = chosen("x==1.1rc1..", &listed).unwrap();
+        let some = choose_versions_from("x==1.1rc1..", &listed).unwrap();
         assert_eq!(some.versions, ["1.1rc1", "1.1", "1.2.dev1"]);
         assert!(some.notes.is_empty());
         assert_eq!(
-            chosen("x", &["1.0a1", "1.0a2"]).unwrap().versions,
+            choose_versions_from("x", &["1.0a1", "1.0a2"])
+                .unwrap()
+                .versions,
             ["1.0a1", "1.0a2"]
         );
     }
@@ -310,20 +314,20 @@ mod tests {
     #[test]
     fn an_end_that_is_not_listed_is_refused_with_its_neighbours() {
         let listed = ["1.0", "1.1", "1.2", "1.3", "2.0"];
-        let fault = chosen("x==1.0..1.15", &listed).err().unwrap();
+        let fault = choose_versions_from("x==1.0..1.15", &listed).err().unwrap();
         assert_eq!(fault.to_string(), "pip lists no version `1.15` of x");
         assert!(
             fault.hint().contains("1.3, 2.0; name a version"),
             "{}",
             fault.hint()
         );
-        let fault = chosen("x==1.2..1.0", &listed).err().unwrap();
+        let fault = choose_versions_from("x==1.2..1.0", &listed).err().unwrap();
         assert!(fault.hint().contains("x==1.0..1.2"), "{}", fault.hint());
-        assert!(chosen("x", &[]).is_err());
+        assert!(choose_versions_from("x", &[]).is_err());
     }
 
     #[test]
-    fn names_are_near_by_few_slips() {
+    fn similar_names_differ_by_few_letters() {
         let known = || ["numpy", "scipy", "nump", "torch"].map(str::to_owned);
         assert_eq!(similar_names("numpi", known()), "`nump` or `numpy`");
         assert_eq!(similar_names("zebra", known()), "");

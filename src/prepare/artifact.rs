@@ -104,7 +104,7 @@ mod tests {
     use std::process::Command;
 
     /// Compiles a program in a directory of this name, with its debug information.
-    fn built(above: &Path, name: &str, text: &str) -> PathBuf {
+    fn compile_in(above: &Path, name: &str, text: &str) -> PathBuf {
         let folder = above.join(name);
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("main.c"), text).unwrap();
@@ -115,35 +115,35 @@ mod tests {
     }
 
     #[test]
-    fn comments_do_not_change_a_build_and_code_does() {
+    fn the_hash_of_a_build_changes_with_code_but_not_with_comments() {
         let above = tempfile::tempdir().unwrap();
-        let same = |folder: &Path| of_files(folder, &["app".into()]).unwrap();
+        let hash_of = |folder: &Path| of_files(folder, &["app".into()]).unwrap();
         let text = "#include <stdio.h>\nint main(void) { puts(__FILE__); return 0; }\n";
-        let one = built(above.path(), "one", text);
-        let other = built(above.path(), "two", &format!("{text}// nothing\n"));
-        let third = built(above.path(), "six", &text.replace("return 0", "return 1"));
+        let one = compile_in(above.path(), "one", text);
+        let other = compile_in(above.path(), "two", &format!("{text}// nothing\n"));
+        let third = compile_in(above.path(), "six", &text.replace("return 0", "return 1"));
         assert_ne!(
             fs::read(one.join("app")).unwrap(),
             fs::read(other.join("app")).unwrap()
         );
-        assert_eq!(same(&one), same(&other));
-        assert_ne!(same(&one), same(&third));
+        assert_eq!(hash_of(&one), hash_of(&other));
+        assert_ne!(hash_of(&one), hash_of(&third));
     }
 
     #[test]
-    fn a_file_that_is_no_program_counts_as_a_whole() {
+    fn a_file_that_is_not_a_program_is_hashed_without_its_directory_name() {
         let above = tempfile::tempdir().unwrap();
         let folder = above.path();
-        let same = |text: String| {
+        let hash_of = |text: String| {
             fs::write(folder.join("app"), text).unwrap();
             of_files(folder, &["app".into()]).unwrap()
         };
         let name = folder.display();
         assert_eq!(
-            same("from  here".to_owned()),
-            same(format!("from {name} here"))
+            hash_of("from  here".to_owned()),
+            hash_of(format!("from {name} here"))
         );
-        assert_ne!(same("one".to_owned()), same("other".to_owned()));
+        assert_ne!(hash_of("one".to_owned()), hash_of("other".to_owned()));
         let missing = of_files(folder, &["gone".into()]);
         assert_eq!(missing.unwrap_err().0, folder.join("gone"));
     }

@@ -35,7 +35,7 @@ impl Bench {
     fn plan(&self, edits: Vec<EditPlan>) -> Plan {
         let text = "command = ['x']\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
         let scenario: crate::scenario::Scenario = text.parse().unwrap();
-        let around = crate::scenario::PlanContext {
+        let plan_context = crate::scenario::PlanContext {
             environment: Vec::new(),
             base: self.path("base"),
             seed: 1,
@@ -43,7 +43,7 @@ impl Bench {
             held: None,
             searched: None,
         };
-        let mut plan = scenario.to_plan(around).unwrap();
+        let mut plan = scenario.to_plan(plan_context).unwrap();
         plan.variants[1].edits = edits;
         plan
     }
@@ -75,7 +75,7 @@ fn refusal(done: Result<(), PreparationError>, bench: &Bench) -> String {
 }
 
 #[test]
-fn an_edited_variant_runs_in_a_copy_and_the_original_stays() {
+fn an_edited_variant_runs_in_a_copy_and_the_original_is_unchanged() {
     let bench = Bench::new();
     bench.write("base/sub/data", "x");
     bench.write("base/in.txt", "input");
@@ -108,7 +108,7 @@ fn an_edited_variant_runs_in_a_copy_and_the_original_stays() {
 }
 
 #[test]
-fn what_is_run_for_all_stays_in_the_folder_itself() {
+fn general_hooks_run_in_the_original_directory() {
     let bench = Bench::new();
     let mut plan = bench.plan(vec![edit("config.ini", "fast", "safe")]);
     plan.variants.swap(0, 1);
@@ -118,7 +118,7 @@ fn what_is_run_for_all_stays_in_the_folder_itself() {
 }
 
 #[test]
-fn a_copy_has_modes_times_and_links_and_neither_runs_nor_pipes() {
+fn a_copy_keeps_modes_times_and_links_and_leaves_out_runs_and_sockets() {
     let bench = Bench::new();
     let script = bench.write("base/script", "#!/bin/sh\n");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
@@ -139,9 +139,9 @@ fn a_copy_has_modes_times_and_links_and_neither_runs_nor_pipes() {
         .collect();
     names.sort();
     assert_eq!(names, ["broken", "config.ini", "link", "script"]);
-    let about = fs::metadata(copy.join("script")).unwrap();
-    assert_eq!(about.permissions().mode() & 0o777, 0o755);
-    assert_eq!(about.modified().unwrap(), long_ago);
+    let metadata = fs::metadata(copy.join("script")).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o755);
+    assert_eq!(metadata.modified().unwrap(), long_ago);
     assert_eq!(
         fs::read_link(copy.join("link")).unwrap(),
         Path::new("script")
@@ -149,7 +149,7 @@ fn a_copy_has_modes_times_and_links_and_neither_runs_nor_pipes() {
 }
 
 #[test]
-fn a_file_may_be_replaced_as_a_whole_and_edited_then() {
+fn a_file_can_be_replaced_and_then_edited() {
     let bench = Bench::new();
     let other = bench.write("other.ini", "mode = other\n");
     let copy = EditPlan {
@@ -165,7 +165,7 @@ fn a_file_may_be_replaced_as_a_whole_and_edited_then() {
 }
 
 #[test]
-fn no_link_leads_a_change_to_the_users_files() {
+fn no_edit_changes_an_original_file_through_a_symlink() {
     let bench = Bench::new();
     let outside = bench.write("outside/x.ini", "fast");
     symlink(&outside, bench.path("base/x.ini")).unwrap();
@@ -191,18 +191,18 @@ fn no_link_leads_a_change_to_the_users_files() {
 }
 
 #[test]
-fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
+fn an_invalid_edit_is_refused_before_anything_is_copied() {
     let bench = Bench::new();
-    let refused = |edit: EditPlan| {
-        let said = refusal(bench.make(&mut bench.plan(vec![edit])), &bench);
+    let refuse_edit = |edit: EditPlan| {
+        let refusal_text = refusal(bench.make(&mut bench.plan(vec![edit])), &bench);
         assert!(!bench.path("base/run").exists());
-        said
+        refusal_text
     };
-    insta::assert_snapshot!(refused(edit("config.ini", "threads=4", "")), @"
+    insta::assert_snapshot!(refuse_edit(edit("config.ini", "threads=4", "")), @"
     the variant `b`: `config.ini` does not contain the text `threads=4`
     `find` must match exactly: check spaces, quotes and line ends
     ");
-    insta::assert_snapshot!(refused(edit("conf.ini", "x", "y")), @"
+    insta::assert_snapshot!(refuse_edit(edit("conf.ini", "x", "y")), @"
     the variant `b`: there is no file `conf.ini` in `/base`
     `files` and `edit` name existing files, relative to the working directory
     ");
@@ -210,7 +210,7 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
         file: "config.ini".into(),
         change: FileChange::Copy("/nowhere".into()),
     };
-    insta::assert_snapshot!(refused(nowhere), @"
+    insta::assert_snapshot!(refuse_edit(nowhere), @"
     the variant `b`: cannot read `/nowhere`: No such file or directory (os error 2)
     `files` replaces the first file by the second, a path relative to the scenario file
     ");
@@ -223,7 +223,7 @@ fn what_cannot_be_changed_is_refused_before_anything_is_copied() {
 }
 
 #[test]
-fn a_folder_that_is_too_large_is_refused() {
+fn a_directory_that_is_too_large_is_not_copied() {
     let bench = Bench::new();
     let huge = fs::File::create(bench.path("base/huge")).unwrap();
     huge.set_len(3 << 30).unwrap();
@@ -246,7 +246,7 @@ fn a_folder_that_is_too_large_is_refused() {
 }
 
 #[test]
-fn work_trees_wait_for_each_other() {
+fn git_work_trees_are_created_one_at_a_time() {
     let bench = Bench::new();
     // A git that fails if two of them run at once.
     let text = "#!/bin/sh\nmkdir busy || exit 9\nsleep 0.1\nrmdir busy\n";

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_bars_of_round_width_hold_all() {
+    fn a_few_bars_of_round_width_contain_all_counts() {
         let counts = [
             739, 800, 1201, 1420, 1563, 1571, 1599, 1820, 1990, 1992, 1996,
         ];
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_drawn_no_longer_than_a_line() {
+    fn bars_of_many_counts_fit_into_a_line() {
         let counts: Vec<u64> = (0..200).map(|n| n % 3).collect();
         assert!(draw_bars(&counts).iter().all(|line| line.len() < 60));
     }

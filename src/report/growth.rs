@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_said_in_its_unit() {
+    fn growth_is_described_with_its_unit() {
         let memory = ProcessGrowth {
             what: GrowingQuantity::RssKib,
             per_trial: 1229.0,

@@ -702,7 +702,7 @@ mod tests {
     use crate::model::{RequestPhase, RequestResult};
 
     #[test]
-    fn what_dies_with_the_service_is_no_error() {
+    fn a_request_that_dies_with_the_service_is_not_an_error() {
         assert!(!RequestResult::Died.is_error());
         assert!(RequestResult::Reset(104, RequestPhase::Head).is_error());
         assert_eq!(

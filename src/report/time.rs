@@ -29,7 +29,7 @@ mod tests {
     use jiff::tz::TimeZone;
 
     #[test]
-    fn a_recent_time_is_said_as_an_age() {
+    fn a_recent_time_is_formatted_as_an_age() {
         let utc = |text: &str| {
             text.parse::<DateTime>()
                 .unwrap()
@@ -37,13 +37,13 @@ mod tests {
                 .unwrap()
         };
         let now = utc("2026-11-22T15:00:00");
-        let said = |text: &str| relative_time(&utc(text), &now);
-        assert_eq!(said("2026-11-22T14:59:20"), "40 s ago");
-        assert_eq!(said("2026-11-22T14:57:00"), "3 min ago");
-        assert_eq!(said("2026-11-22T12:30:00"), "2 h ago");
-        assert_eq!(said("2026-11-21T14:02:00"), "yesterday 14:02");
-        assert_eq!(said("2026-11-02T14:02:00"), "2 Nov 14:02");
-        assert_eq!(said("2025-11-22T14:02:00"), "2025-11-22 14:02");
-        assert_eq!(said("2026-11-23T14:02:00"), "2026-11-23 14:02");
+        let relative = |text: &str| relative_time(&utc(text), &now);
+        assert_eq!(relative("2026-11-22T14:59:20"), "40 s ago");
+        assert_eq!(relative("2026-11-22T14:57:00"), "3 min ago");
+        assert_eq!(relative("2026-11-22T12:30:00"), "2 h ago");
+        assert_eq!(relative("2026-11-21T14:02:00"), "yesterday 14:02");
+        assert_eq!(relative("2026-11-02T14:02:00"), "2 Nov 14:02");
+        assert_eq!(relative("2025-11-22T14:02:00"), "2025-11-22 14:02");
+        assert_eq!(relative("2026-11-23T14:02:00"), "2026-11-23 14:02");
     }
 }

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_not_broken() {
+    fn a_command_is_not_wrapped() {
         let lines = wrap_text(
             "- ",
             4,

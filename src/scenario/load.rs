@@ -427,7 +427,7 @@ mod tests {
     use crate::model::Plan;
     use crate::scenario::PlanContext;
 
-    fn around() -> PlanContext {
+    fn plan_context() -> PlanContext {
         PlanContext {
             environment: Vec::new(),
             base: PathBuf::from("/base"),
@@ -438,9 +438,9 @@ mod tests {
         }
     }
 
-    fn planned(text: &str) -> Result<Plan, String> {
+    fn plan_of(text: &str) -> Result<Plan, String> {
         let scenario: Scenario = text.parse()?;
-        let plan = scenario.to_plan(around());
+        let plan = scenario.to_plan(plan_context());
         plan.map_err(|refusal| {
             format!(
                 "{} at {}: {}",
@@ -452,13 +452,13 @@ mod tests {
     }
 
     fn load(text: &str) -> model::LoadPlan {
-        planned(text).unwrap().load.unwrap()
+        plan_of(text).unwrap().load.unwrap()
     }
 
     const SERVICE: &str = "command = ['./app']\n[load]\nurl = 'http://127.0.0.1:8080/a/b?c=d'\n";
 
     #[test]
-    fn the_path_of_the_url_is_what_is_asked_for() {
+    fn the_path_of_the_url_is_requested() {
         let load = load(SERVICE);
         assert_eq!(load.target.base, "http://127.0.0.1:8080");
         assert_eq!(load.requests.len(), 1);
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_come_after_the_path_of_the_url() {
+    fn paths_of_requests_are_appended_to_the_path_of_the_url() {
         let text = format!("{SERVICE}[[request]]\npath = '/x'\nbody = 'hello'\nweight = 3");
         let load = load(&text.replace("/a/b?c=d", "/api/"));
         assert_eq!(load.target.base, "http://127.0.0.1:8080/api");
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_request_of_bytes_needs_no_path() {
+    fn a_single_raw_request_needs_no_path() {
         let load = load(&format!("{SERVICE}[[request]]\nraw = 'one.http'"));
         assert_eq!(load.requests.len(), 1);
         assert_eq!(load.requests[0].raw, Some("/base/one.http".into()));
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_command_under_load_is_a_service() {
-        let plan = planned(SERVICE).unwrap();
+        let plan = plan_of(SERVICE).unwrap();
         assert!(plan.is_sound());
         assert_eq!(
             plan.variants[0].actors[0].role,
@@ -500,8 +500,8 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_variants_of_one_service() {
-        let plan = planned(&format!("{SERVICE}clients = '1..64'")).unwrap();
+    fn load_levels_are_variants_of_one_service() {
+        let plan = plan_of(&format!("{SERVICE}clients = '1..64'")).unwrap();
         assert!(plan.question.as_ramp().is_some());
         let levels: Vec<&str> = plan.variants.iter().map(|one| one.name.as_str()).collect();
         let expected: Vec<String> = (1..=64).map(|level| level.to_string()).collect();
@@ -509,9 +509,9 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_too_many_levels_is_searched_in_steps() {
+    fn a_range_of_too_many_levels_is_divided_into_steps() {
         let levels = |range: &str| {
-            let plan = planned(&format!("{SERVICE}clients = '{range}'")).unwrap();
+            let plan = plan_of(&format!("{SERVICE}clients = '{range}'")).unwrap();
             let levels = plan.variants.iter().filter_map(|one| one.clients);
             levels.collect::<Vec<u32>>()
         };
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused_with_its_place() {
+    fn contradictory_fields_are_refused_with_their_position() {
         for (more, expected) in [
             (
                 "clients = 10\nrate = '5/s'",
@@ -556,15 +556,15 @@ mod tests {
                 "`pick` needs `body-files` at request.0.pick",
             ),
         ] {
-            let refused = planned(&format!("{SERVICE}{more}")).unwrap_err();
+            let refused = plan_of(&format!("{SERVICE}{more}")).unwrap_err();
             assert!(refused.starts_with(expected), "{refused}");
         }
-        let nowhere = planned("command = ['./app']\n[load]\nclients = 3").unwrap_err();
+        let nowhere = plan_of("command = ['./app']\n[load]\nclients = 3").unwrap_err();
         assert!(
             nowhere.starts_with("the load has no target URL at load.url"),
             "{nowhere}"
         );
-        let lone = planned("command = ['./app']\n[[request]]\npath = '/'").unwrap_err();
+        let lone = plan_of("command = ['./app']\n[[request]]\npath = '/'").unwrap_err();
         assert!(
             lone.starts_with("there are requests, but no [load] table"),
             "{lone}"
@@ -572,23 +572,23 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_done_again_has_the_same_load() {
-        let plan = planned(&format!(
+    fn a_repeated_run_has_the_same_load() {
+        let plan = plan_of(&format!(
             "{SERVICE}clients = 7\nrequests = 50\nready = '/ok'"
         ))
         .unwrap();
         let again = Scenario::of_variant_plan(&plan, &plan.variants[0]).unwrap();
-        assert_eq!(again.to_plan(around()).unwrap().load, plan.load);
+        assert_eq!(again.to_plan(plan_context()).unwrap().load, plan.load);
         let mut more = again.clone();
         let clients = Some(Concurrency::Of(9.try_into().unwrap()));
         more.load.get_or_insert_default().traffic.clients = clients;
-        let load = more.to_plan(around()).unwrap().load.unwrap();
+        let load = more.to_plan(plan_context()).unwrap().load.unwrap();
         assert_eq!(load.pace, RequestPace::Closed { clients: 9 });
         assert_eq!(load.amount, model::LoadLimit::Requests(50));
     }
 
     #[test]
-    fn when_it_is_ready_is_said_in_one_word() {
+    fn the_ready_condition_is_parsed_from_one_word() {
         let ready = |word: &str| word.parse::<ReadyWhen>().map(|ready| ready.0);
         assert_eq!(ready("tcp"), Ok(ReadyCondition::Connects));
         assert_eq!(

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checked_in_schema_is_this_one() {
+    fn the_checked_in_scenario_schema_is_up_to_date() {
         let file = in_repository("docs/scenario.schema.json");
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
             let now = serde_json::to_string_pretty(&scenario_schema()).unwrap() + "\n";
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_described_and_no_other_is_allowed() {
+    fn every_field_has_a_description_and_other_fields_are_forbidden() {
         visit(&scenario_schema(), &mut |node| {
             let Some(Value::Object(fields)) = node.get("properties") else {
                 return;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_speaks_of_no_null_and_no_rust() {
+    fn the_schema_contains_no_null_and_no_rust_formats() {
         visit(&scenario_schema(), &mut |node| {
             let text = Value::from(node.clone()).to_string();
             assert!(

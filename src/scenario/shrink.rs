@@ -109,9 +109,9 @@ mod tests {
     use super::*;
     use crate::scenario::{PlanContext, Scenario};
 
-    fn planned(text: &str) -> Plan {
+    fn plan_of(text: &str) -> Plan {
         let scenario: Scenario = text.parse().unwrap();
-        let around = PlanContext {
+        let plan_context = PlanContext {
             environment: Vec::new(),
             base: "/base".into(),
             seed: 1,
@@ -119,18 +119,18 @@ mod tests {
             baseline: None,
             held: None,
         };
-        scenario.to_plan(around).unwrap()
+        scenario.to_plan(plan_context).unwrap()
     }
 
     const SERVICE: &str = "command = ['app']\n[load]\nurl = 'http://127.0.0.1:1'\nclients = 8\n";
 
     #[test]
-    fn a_load_becomes_what_there_is_to_leave_out() {
+    fn the_parts_of_a_load_become_the_choices_of_shrink() {
         let text = format!(
             "{SERVICE}requests = 50\n[[request]]\npath = '/a'\n\
              [[request]]\nname = 'b'\nbody-files = ['x', 'y']\n[[request]]\nbody = 'abc'"
         );
-        let mut plan = planned(&text);
+        let mut plan = plan_of(&text);
         shrink_plan(&mut plan, None, false).unwrap();
         assert!(plan.is_sound());
         let cuts = plan.space.as_ref().unwrap().choices.as_cuts().unwrap();
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn a_life_of_a_time_needs_a_number_of_requests() {
-        let mut plan = planned(&format!("{SERVICE}time = '5s'"));
+    fn a_load_limited_by_time_needs_a_number_of_requests() {
+        let mut plan = plan_of(&format!("{SERVICE}time = '5s'"));
         let refused = shrink_plan(&mut plan.clone(), None, false).unwrap_err();
         assert_eq!(
             refused.message,
@@ -175,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_of_a_load_is_no_choice() {
-        let mut plan = planned(&format!("{SERVICE}requests = 50"));
+    fn only_parts_of_the_load_are_valid_choices() {
+        let mut plan = plan_of(&format!("{SERVICE}requests = 50"));
         shrink_plan(&mut plan, None, false).unwrap();
         let space = plan.space.unwrap();
         let whole = space.choices.as_cuts().unwrap().whole.clone();

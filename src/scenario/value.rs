@@ -526,11 +526,11 @@ shown_as! {
 mod tests {
     use super::*;
 
-    fn good<T: FromStr<Err = String>>(text: &str) -> T {
+    fn parse_valid<T: FromStr<Err = String>>(text: &str) -> T {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn bad<T: FromStr<Err = String>>(texts: &[&str]) {
+    fn assert_all_invalid<T: FromStr<Err = String>>(texts: &[&str]) {
         for text in texts {
             match text.parse::<T>() {
                 Ok(_) => panic!("`{text}` was accepted"),
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_with_and_without_units() {
+    fn durations_are_parsed_with_and_without_units() {
         for (text, millis) in [
             ("60s", 60_000),
             ("1.5s", 1_500),
@@ -557,27 +557,30 @@ mod tests {
             ("0.5d", 43_200_000),
         ] {
             assert_eq!(
-                good::<DurationValue>(text),
+                parse_valid::<DurationValue>(text),
                 DurationValue(Duration::from_millis(millis)),
                 "{text}"
             );
         }
-        bad::<DurationValue>(&[
+        assert_all_invalid::<DurationValue>(&[
             "", "s", "-1", "-5s", "60x", "nan", "inf", "1e300", "87601h", "2m ago", "1:30", "½s",
             "d",
         ]);
     }
 
     #[test]
-    fn a_timeout_is_a_time_or_auto_and_never_nothing() {
-        assert_eq!(good::<TimeoutValue>("auto"), TimeoutValue(Timeout::Auto));
+    fn a_timeout_is_a_positive_duration_or_auto() {
+        assert_eq!(
+            parse_valid::<TimeoutValue>("auto"),
+            TimeoutValue(Timeout::Auto)
+        );
         let second = Timeout::After(Duration::from_secs(1));
-        assert_eq!(good::<TimeoutValue>("1s"), TimeoutValue(second));
-        bad::<TimeoutValue>(&["0", "0s", "1ns", "AUTO", "", "-1"]);
+        assert_eq!(parse_valid::<TimeoutValue>("1s"), TimeoutValue(second));
+        assert_all_invalid::<TimeoutValue>(&["0", "0s", "1ns", "AUTO", "", "-1"]);
     }
 
     #[test]
-    fn shares_are_within_nothing_and_one() {
+    fn rates_are_above_0_and_at_most_1() {
         for (text, millionths) in [
             ("5%", 50_000),
             ("0.05", 50_000),
@@ -586,9 +589,13 @@ mod tests {
             ("0.000001", 1),
             ("0.0001 %", 1),
         ] {
-            assert_eq!(good::<RateValue>(text), RateValue(millionths), "{text}");
+            assert_eq!(
+                parse_valid::<RateValue>(text),
+                RateValue(millionths),
+                "{text}"
+            );
         }
-        bad::<RateValue>(&[
+        assert_all_invalid::<RateValue>(&[
             "0",
             "0%",
             "-5%",
@@ -605,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confidence_is_in_per_cent() {
+    fn a_confidence_is_a_percentage_of_at_least_50() {
         for (text, alpha) in [
             ("95", 0.05),
             ("95%", 0.05),
@@ -613,27 +620,30 @@ mod tests {
             ("50", 0.5),
         ] {
             assert!(
-                (good::<Confidence>(text).0.to_probability() - alpha).abs() < 1e-9,
+                (parse_valid::<Confidence>(text).0.to_probability() - alpha).abs() < 1e-9,
                 "{text}"
             );
         }
-        bad::<Confidence>(&["0.95", "100", "49.9", "-95", "nan", "", "%", "95%%"]);
+        assert_all_invalid::<Confidence>(&["0.95", "100", "49.9", "-95", "nan", "", "%", "95%%"]);
     }
 
     #[test]
-    fn codes_are_numbers_and_ranges() {
+    fn exit_codes_are_numbers_and_ranges() {
         assert_eq!(
-            good::<Codes>("0,2,10-12").0,
+            parse_valid::<Codes>("0,2,10-12").0,
             BTreeSet::from([0, 2, 10, 11, 12])
         );
-        assert_eq!(good::<Codes>(" 1 , 3 - 4 ,").0, BTreeSet::from([1, 3, 4]));
-        assert_eq!(good::<Codes>("255,7-7").0, BTreeSet::from([7, 255]));
-        assert!(good::<Codes>("").0.is_empty());
-        bad::<Codes>(&["256", "-1", "a", "1-", "-", "12-10", "1-2-3", "0;2", "1.5"]);
+        assert_eq!(
+            parse_valid::<Codes>(" 1 , 3 - 4 ,").0,
+            BTreeSet::from([1, 3, 4])
+        );
+        assert_eq!(parse_valid::<Codes>("255,7-7").0, BTreeSet::from([7, 255]));
+        assert!(parse_valid::<Codes>("").0.is_empty());
+        assert_all_invalid::<Codes>(&["256", "-1", "a", "1-", "-", "12-10", "1-2-3", "0;2", "1.5"]);
     }
 
     #[test]
-    fn amounts_have_binary_units() {
+    fn limits_have_binary_units() {
         for (text, amount) in [
             ("0", Some(0)),
             ("512", Some(512)),
@@ -645,9 +655,13 @@ mod tests {
             ("unlimited", None),
             ("18446744073709551615", Some(u64::MAX)),
         ] {
-            assert_eq!(good::<LimitValue>(text), LimitValue(amount), "{text}");
+            assert_eq!(
+                parse_valid::<LimitValue>(text),
+                LimitValue(amount),
+                "{text}"
+            );
         }
-        bad::<LimitValue>(&[
+        assert_all_invalid::<LimitValue>(&[
             "",
             "G",
             "-1",
@@ -661,28 +675,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_leads_to_the_one_that_was_meant() {
+    fn an_unknown_kind_of_failure_is_refused_with_a_similar_one() {
         let error = "SIGSEGFAULT".parse::<OnlyRule>().unwrap_err();
         assert!(error.ends_with("did you mean `SIGSEGV`?"), "{error}");
         let error = "leek".parse::<OnlyRule>().unwrap_err();
         assert!(error.ends_with("did you mean `leak`?"), "{error}");
         for text in ["segv", "SIGSEGV", "11", "code:3", "hang", "OOM", "output"] {
-            good::<OnlyRule>(text);
+            parse_valid::<OnlyRule>(text);
         }
-        bad::<OnlyRule>(&["", "code:", "code:x", "0", "99", "crash and burn"]);
+        assert_all_invalid::<OnlyRule>(&["", "code:", "code:x", "0", "99", "crash and burn"]);
     }
 
     #[test]
-    fn a_bad_pattern_is_told_in_one_line() {
-        good::<Pattern>("data race|(?i)error");
-        bad::<Pattern>(&["(a", "[", "a{99999999}", "\\p{zebra}", "(?P<n"]);
+    fn an_invalid_pattern_is_refused_in_one_line() {
+        parse_valid::<Pattern>("data race|(?i)error");
+        assert_all_invalid::<Pattern>(&["(a", "[", "a{99999999}", "\\p{zebra}", "(?P<n"]);
     }
 
     #[test]
-    fn every_limit_has_its_name() {
+    fn every_resource_limit_is_parsed_by_its_name() {
         for (resource, name) in Resource::ALL {
-            assert_eq!(good::<ResourceName>(name).to_resource(), resource);
+            assert_eq!(parse_valid::<ResourceName>(name).to_resource(), resource);
         }
-        bad::<ResourceName>(&["AS", "mem", ""]);
+        assert_all_invalid::<ResourceName>(&["AS", "mem", ""]);
     }
 }

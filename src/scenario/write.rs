@@ -197,9 +197,9 @@ mod tests {
     use crate::scenario::{PlanContext, Scenario};
     use std::path::PathBuf;
 
-    fn planned(text: &str) -> Plan {
+    fn plan_of(text: &str) -> Plan {
         let scenario: Scenario = text.parse().unwrap_or_else(|error| panic!("{error}"));
-        let around = PlanContext {
+        let plan_context = PlanContext {
             environment: vec![("HOME".into(), "/root".into())],
             base: PathBuf::from("/base"),
             seed: 1,
@@ -207,17 +207,17 @@ mod tests {
             baseline: None,
             held: None,
         };
-        scenario.to_plan(around).unwrap()
+        scenario.to_plan(plan_context).unwrap()
     }
 
-    fn written(plan: &Plan) -> String {
+    fn scenario_text(plan: &Plan) -> String {
         let load = plan.load.as_ref().unwrap();
         under_load(plan, &plan.variants[0], load, "again").unwrap()
     }
 
     #[test]
-    fn what_is_written_is_read_as_it_was() {
-        let plan = planned(
+    fn a_written_scenario_gives_the_same_plan() {
+        let plan = plan_of(
             r#"
 command = ["./app", "a \"b\"\\", "{slot}"]
 cwd = "there"
@@ -258,29 +258,29 @@ raw = "requests/one.http"
 expect-body = "a.*b"
 "#,
         );
-        let again = planned(&written(&plan));
+        let again = plan_of(&scenario_text(&plan));
         assert_eq!(again, plan);
     }
 
     #[test]
-    fn several_processes_are_written_too() {
-        let plan = planned(
+    fn a_written_scenario_contains_all_processes() {
+        let plan = plan_of(
             "[[actor]]\nname = 'db'\nrole = 'helper'\ncommand = ['db']\n\
              [[actor]]\nname = 'app'\ncommand = ['app']\n\
              [load]\nurl = 'http://127.0.0.1:1/x'\nclients = 3\nready = '2s'\n",
         );
-        let again = planned(&written(&plan));
+        let again = plan_of(&scenario_text(&plan));
         assert_eq!(again, plan);
     }
 
     #[test]
     fn a_kind_without_weight_is_left_out() {
-        let mut plan = planned(
+        let mut plan = plan_of(
             "command = ['app']\n[load]\nurl = 'http://127.0.0.1:1'\n\
              [[request]]\npath = '/a'\n[[request]]\npath = '/b'\n",
         );
         plan.load.as_mut().unwrap().requests[0].weight = 0;
-        let again = planned(&written(&plan)).load.unwrap();
+        let again = plan_of(&scenario_text(&plan)).load.unwrap();
         let paths: Vec<&str> = again.requests.iter().map(|one| &one.path[..]).collect();
         assert_eq!(paths, ["/b"]);
     }

@@ -163,18 +163,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn kept(capture: &StreamCapture) -> Vec<u8> {
+    fn captured_bytes(capture: &StreamCapture) -> Vec<u8> {
         let mut out = Vec::new();
         capture.write_to(&mut out).unwrap();
         out
     }
 
     #[test]
-    fn a_short_stream_is_kept_whole() {
+    fn a_short_stream_is_kept_completely() {
         let mut capture = StreamCapture::default();
         capture.push_piece(b"one\n");
         capture.push_piece(b"two\n\n");
-        assert_eq!(kept(&capture), b"one\ntwo\n\n");
+        assert_eq!(captured_bytes(&capture), b"one\ntwo\n\n");
         assert_eq!(capture.last_line().unwrap(), "two");
     }
 
@@ -187,7 +187,7 @@ mod tests {
             .for_each(|piece| capture.push_piece(piece));
         let dropped = stream.len() - HEAD - TAIL;
         assert_eq!(capture.dropped_bytes(), dropped as u64);
-        let out = kept(&capture);
+        let out = captured_bytes(&capture);
         assert!(out.starts_with(&stream[..HEAD]));
         assert!(out.ends_with(&stream[stream.len() - TAIL..]));
     }
@@ -203,11 +203,11 @@ mod tests {
             whole.push_piece(&stream);
             let mut pieces = StreamCapture::default();
             stream.chunks(size).for_each(|piece| pieces.push_piece(piece));
-            prop_assert!(kept(&whole) == kept(&pieces));
+            prop_assert!(captured_bytes(&whole) == captured_bytes(&pieces));
         }
 
         #[test]
-        fn a_pattern_is_found_wherever_the_pieces_are_cut(size in 1..40_usize) {
+        fn a_pattern_is_found_in_pieces_of_any_size(size in 1..40_usize) {
             let patterns = RegexSet::new(["data race", "^second"]).unwrap();
             let mut scanner = PatternScanner::default();
             for piece in b"first\nsecond: a data race here\nthird\ndata race".chunks(size) {

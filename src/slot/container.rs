@@ -468,7 +468,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_says_why_it_gave_up() {
+    fn the_reason_is_extracted_from_the_output_of_an_engine_client() {
         let docker =
             "docker: Error response from daemon: no such runtime: x.\nSee 'docker run --help'.";
         assert_eq!(engine_complaint(docker), "no such runtime: x.");

@@ -483,14 +483,14 @@ mod tests {
         }
     }
 
-    fn dead(pid: i32) -> CrashedProcess {
+    fn crashed_process(pid: i32) -> CrashedProcess {
         new_casualty(pid, Some(11), false)
     }
 
     const SEGV: WaitStatus = WaitStatus::Signaled(11, false);
 
     #[test]
-    fn casualties_are_found_through_parents_that_failed() {
+    fn crashed_processes_are_found_through_failed_parents() {
         let events = [
             ended(12, 11, SEGV),
             ended(11, ACTOR, WaitStatus::Exited(2)),
@@ -499,33 +499,33 @@ mod tests {
             ended(ACTOR, SLOT, SEGV),
         ];
         let seen = account_for_trial(&events, &[ACTOR], SLOT);
-        assert_eq!(seen.casualties, [dead(12), dead(13)]);
+        assert_eq!(seen.casualties, [crashed_process(12), crashed_process(13)]);
     }
 
     #[test]
-    fn a_process_that_dies_with_its_threads_is_one_casualty() {
+    fn a_process_that_crashes_with_its_threads_is_one_crash() {
         let mut thread = ended(12, ACTOR, SEGV);
         thread.tid = 15;
         let events = [crashes(12, 15, ACTOR), thread, ended(12, ACTOR, SEGV)];
         let seen = account_for_trial(&events, &[ACTOR], SLOT);
-        assert_eq!(seen.casualties, [dead(12)]);
+        assert_eq!(seen.casualties, [crashed_process(12)]);
         assert_eq!(seen.threads[&15], 12);
         assert!(!seen.unfinished);
     }
 
-    fn in_container(homes: &[(i32, bool)], heard: Vec<ThreadEvent>) -> ContainerObservation {
-        let home = |(pid, first): &(i32, bool)| {
-            let home = ProcessContainer {
+    fn in_container(containers: &[(i32, bool)], events: Vec<ThreadEvent>) -> ContainerObservation {
+        let container_of_process = |(pid, first): &(i32, bool)| {
+            let container = ProcessContainer {
                 container: "c".to_owned(),
                 inside: None,
                 first: *first,
             };
-            (*pid, home)
+            (*pid, container)
         };
-        let witness = CrashMonitor {
+        let monitor = CrashMonitor {
             log: None,
-            homes: homes.iter().map(home).collect(),
-            heard,
+            homes: containers.iter().map(container_of_process).collect(),
+            heard: events,
             ..CrashMonitor::new()
         };
         let mut seen = ContainerObservation {
@@ -533,12 +533,12 @@ mod tests {
             code: 139,
             ..ContainerObservation::default()
         };
-        witness.of_container(&mut seen, &mut 0);
+        monitor.of_container(&mut seen, &mut 0);
         seen
     }
 
     #[test]
-    fn a_death_in_a_container_is_told_from_its_code() {
+    fn a_signal_in_a_container_is_distinguished_from_an_exit_code() {
         const SHIM: i32 = 5;
         let died = || {
             vec![
@@ -552,13 +552,20 @@ mod tests {
         };
         let segv = Some(Ending::Signaled(Signal::SEGV, false));
         // All combinations of processes that still existed when they were examined.
-        for homes in [
+        for containers in [
             &[(20, true), (21, false)][..],
             &[(21, false)],
             &[(20, false)],
         ] {
-            assert_eq!(in_container(homes, died()).ended, segv, "{homes:?}");
-            assert_eq!(in_container(homes, code()).ended, Some(Ending::Exited(139)));
+            assert_eq!(
+                in_container(containers, died()).ended,
+                segv,
+                "{containers:?}"
+            );
+            assert_eq!(
+                in_container(containers, code()).ended,
+                Some(Ending::Exited(139))
+            );
         }
         assert_eq!(in_container(&[], died()).ended, None);
         // The events may include the monitor outside.
@@ -576,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_not_ended_yet_is_waited_for() {
+    fn a_crashing_process_that_has_not_ended_is_unfinished() {
         let seen = account_for_trial(&[crashes(12, 12, ACTOR)], &[ACTOR], SLOT);
         assert!(seen.unfinished);
         assert_eq!(seen.casualties, [new_casualty(12, None, false)]);
@@ -585,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_of_the_process_of_the_thread_that_they_name() {
+    fn kernel_log_lines_belong_to_the_process_of_the_named_thread() {
         let line = |pid, text: &str| ProcessLogLine {
             pid,
             name: "boom".to_owned(),
@@ -596,7 +603,7 @@ mod tests {
             line(ACTOR, "actor"),
             line(99, "foreign"),
         ];
-        let mut casualties = [dead(12)];
+        let mut casualties = [crashed_process(12)];
         let threads = BTreeMap::from([(15, 12)]);
         let picked = lines_of_trial(lines, &[ACTOR], &mut casualties, &threads);
         let picked: Vec<_> = picked.iter().map(|line| (line.pid, &*line.text)).collect();

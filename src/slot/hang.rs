@@ -442,13 +442,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_found_from_outside_and_starts_where_it_is_met() {
+    fn a_wait_cycle_is_found_from_a_thread_outside_of_it() {
         let threads = waiting(&[(1, 2), (2, 3), (3, 4), (4, 2), (5, 0)]);
         assert_eq!(find_wait_cycle(&threads), [2, 3, 4]);
     }
 
     #[test]
-    fn a_chain_is_no_cycle() {
+    fn a_chain_of_waits_is_not_a_cycle() {
         assert_eq!(
             find_wait_cycle(&waiting(&[(1, 2), (2, 3), (3, 9)])),
             [] as [i32; 0]
@@ -456,7 +456,7 @@ mod tests {
         assert_eq!(find_wait_cycle(&[]), [] as [i32; 0]);
     }
 
-    fn look(
+    fn snapshot(
         state: char,
         cpu: u64,
         delay: u64,
@@ -480,37 +480,49 @@ mod tests {
         }
     }
 
-    fn seen(first: ThreadState, mut second: ThreadState) -> HungThread {
+    fn compare_snapshots(first: ThreadState, mut second: ThreadState) -> HungThread {
         second.at = first.at + WATCHED;
         compare_looks(vec![first], vec![second]).remove(0)
     }
 
     #[test]
-    fn only_who_is_waited_for_all_the_time_counts() {
+    fn a_wait_counts_only_if_both_snapshots_show_the_same_target() {
         let join = |tid| Some(WaitTarget::Join(tid));
-        let same = seen(look('S', 10, 0, 1, join(2)), look('S', 15, 0, 1, join(2)));
+        let same = compare_snapshots(
+            snapshot('S', 10, 0, 1, join(2)),
+            snapshot('S', 15, 0, 1, join(2)),
+        );
         assert_eq!(
             (same.waits_for, same.waits_on),
             (Some(2), Some(WaitObject::Join))
         );
         assert_eq!(same.cpu, Duration::from_millis(5));
-        let other = seen(look('S', 0, 0, 1, join(2)), look('S', 0, 0, 1, join(3)));
+        let other = compare_snapshots(
+            snapshot('S', 0, 0, 1, join(2)),
+            snapshot('S', 0, 0, 1, join(3)),
+        );
         assert_eq!((other.waits_for, other.waits_on), (None, None));
     }
 
     #[test]
     fn a_loop_that_gets_a_fifth_of_a_cpu_is_busy() {
-        let throttled = seen(look('R', 100, 300, 1, None), look('R', 139, 461, 1, None));
+        let throttled = compare_snapshots(
+            snapshot('R', 100, 300, 1, None),
+            snapshot('R', 139, 461, 1, None),
+        );
         assert_eq!(throttled.cpu_available, Duration::from_millis(39));
         assert!(throttled.never_slept);
         assert_eq!(throttled.current_activity(), ThreadActivity::Busy);
         // The thread sleeps between the snapshots, and each snapshot finds it working.
-        let polls = seen(look('R', 100, 0, 1, None), look('R', 101, 2, 19, None));
+        let polls = compare_snapshots(
+            snapshot('R', 100, 0, 1, None),
+            snapshot('R', 101, 2, 19, None),
+        );
         assert!(!polls.never_slept);
         assert_eq!(polls.current_activity(), ThreadActivity::Blocked);
     }
 
-    fn locked(tid: i32, on: WaitObject, waits_for: Option<i32>) -> HungThread {
+    fn lock_waiter(tid: i32, on: WaitObject, waits_for: Option<i32>) -> HungThread {
         HungThread {
             pid: 1,
             tid,
@@ -521,11 +533,11 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_of_a_lock_is_found_where_all_others_wait_for_the_writer() {
+    fn the_only_possible_reader_of_a_lock_is_found() {
         let one_reader = WaitObject::RwLock { readers: 1 };
-        let main = locked(1, WaitObject::Join, Some(2));
-        let reader = locked(2, WaitObject::Mutex, Some(3));
-        let writer = locked(3, one_reader, None);
+        let main = lock_waiter(1, WaitObject::Join, Some(2));
+        let reader = lock_waiter(2, WaitObject::Mutex, Some(3));
+        let writer = lock_waiter(3, one_reader, None);
         let mut threads = vec![main, reader, writer];
         let mut with_another = threads.clone();
         find_readers(&mut threads);
@@ -541,14 +553,14 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_is_no_thread_of_the_process_is_absent() {
+    fn a_lock_owner_that_is_not_a_thread_of_the_process_is_absent() {
         let pid = std::process::id().cast_signed();
         let gone = i32::MAX;
         let mut threads = vec![
-            locked(2, WaitObject::Mutex, Some(gone)),
-            locked(3, WaitObject::Join, Some(gone)),
-            locked(4, WaitObject::Mutex, Some(pid)),
-            locked(5, WaitObject::SharedMutex, Some(1)),
+            lock_waiter(2, WaitObject::Mutex, Some(gone)),
+            lock_waiter(3, WaitObject::Join, Some(gone)),
+            lock_waiter(4, WaitObject::Mutex, Some(pid)),
+            lock_waiter(5, WaitObject::SharedMutex, Some(1)),
         ];
         for thread in &mut threads {
             thread.pid = pid;

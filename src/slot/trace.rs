@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_fault_that_ended_its_process_is_kept() {
+    fn only_a_fault_that_ended_its_process_is_fatal() {
         let fault = |repeated| FirstFault {
             signal: 11,
             core: None,

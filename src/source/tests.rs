@@ -4,7 +4,7 @@ use crate::needs::{needs, program};
 use proptest::prelude::*;
 use std::process::{Command, Stdio};
 
-fn found(name: &str, text: impl AsRef<[u8]>, grain: PartSize) -> SourceParts {
+fn parts_of(name: &str, text: impl AsRef<[u8]>, grain: PartSize) -> SourceParts {
     find_pieces(Path::new(name), text.as_ref(), grain).unwrap_or_else(|fault| {
         panic!(
             "{name}: {fault}: {}",
@@ -14,8 +14,8 @@ fn found(name: &str, text: impl AsRef<[u8]>, grain: PartSize) -> SourceParts {
 }
 
 /// Returns the text with only these pieces kept.
-fn left(name: &str, text: &str, grain: PartSize, kept: &[usize]) -> String {
-    let pieces = found(name, text, grain);
+fn remaining_text(name: &str, text: &str, grain: PartSize, kept: &[usize]) -> String {
+    let pieces = parts_of(name, text, grain);
     let left = keep_only(text.as_bytes(), &pieces, &|piece| kept.contains(&piece));
     assert!(
         valid(name, &left) || !valid(name, text.as_bytes()),
@@ -26,7 +26,7 @@ fn left(name: &str, text: &str, grain: PartSize, kept: &[usize]) -> String {
 }
 
 fn names(name: &str, text: &str, grain: PartSize) -> Vec<String> {
-    let pieces = found(name, text, grain).pieces.into_iter();
+    let pieces = parts_of(name, text, grain).pieces.into_iter();
     pieces.map(|piece| piece.text).collect()
 }
 
@@ -323,7 +323,7 @@ end"#,
 ];
 
 #[test]
-fn the_language_is_known_by_the_name_or_by_the_first_line() {
+fn the_language_is_recognized_by_the_file_name_or_the_first_line() {
     let of = |name: &str, text: &str| Language::of_file(Path::new(name), text.as_bytes());
     for (language, names) in [
         (Language::Python, "a.py a.pyi"),
@@ -358,7 +358,7 @@ fn the_language_is_known_by_the_name_or_by_the_first_line() {
 }
 
 #[test]
-fn every_import_goes_and_nothing_else() {
+fn leaving_out_imports_removes_every_import_and_nothing_else() {
     for (name, text, expected) in [
         // Python
         ("a.py", "import a\nimport a.b as c\nx\n", "x\n"),
@@ -546,13 +546,17 @@ fn every_import_goes_and_nothing_else() {
             let none = find_pieces(Path::new(name), text.as_bytes(), PartSize::Imports);
             assert_eq!(none, Err(SourceError::Nothing(PartSize::Imports)), "{text}");
         } else {
-            assert_eq!(left(name, text, PartSize::Imports, &[]), expected, "{text}");
+            assert_eq!(
+                remaining_text(name, text, PartSize::Imports, &[]),
+                expected,
+                "{text}"
+            );
         }
     }
 }
 
 #[test]
-fn statements_go_one_by_one_and_what_is_around_them_goes_with_the_last() {
+fn statements_are_left_out_with_empty_enclosing_statements() {
     for (name, text, kept, expected) in [
         (
             "a.py",
@@ -659,7 +663,7 @@ fn statements_go_one_by_one_and_what_is_around_them_goes_with_the_last() {
         ),
     ] {
         assert_eq!(
-            left(name, text, PartSize::Statements, kept),
+            remaining_text(name, text, PartSize::Statements, kept),
             expected,
             "{text}"
         );
@@ -667,9 +671,9 @@ fn statements_go_one_by_one_and_what_is_around_them_goes_with_the_last() {
 }
 
 #[test]
-fn any_file_has_lines() {
+fn any_file_can_be_divided_into_lines() {
     let text = b"\xef\xbb\xbf\xff one\r\n\r\n \t\n\ntwo\nthree";
-    let pieces = found("any", text, PartSize::Lines);
+    let pieces = parts_of("any", text, PartSize::Lines);
     let lines = pieces
         .pieces
         .iter()
@@ -682,23 +686,23 @@ fn any_file_has_lines() {
 }
 
 #[test]
-fn a_piece_says_where_it_is_and_how_it_begins() {
+fn a_part_has_its_line_numbers_and_its_beginning() {
     let text = format!(
         "x();\n#[a]\nuse b::{{\n    c,\n}};\nlet d = \"{}\";\n",
         "é".repeat(200)
     );
-    let pieces = found("a.rs", &text, PartSize::Statements).pieces;
-    let said = pieces
+    let pieces = parts_of("a.rs", &text, PartSize::Statements).pieces;
+    let positions = pieces
         .iter()
         .map(|one| (one.line, one.last_line, one.text.chars().count()));
     assert_eq!(
-        said.collect::<Vec<_>>(),
+        positions.collect::<Vec<_>>(),
         [(1, 1, 4), (3, 5, 8), (6, 6, 101)]
     );
 }
 
 #[test]
-fn what_cannot_be_left_out_is_explained() {
+fn files_without_parts_and_syntax_errors_are_refused() {
     let fault = |name: &str, text: &str| {
         find_pieces(Path::new(name), text.as_bytes(), PartSize::Statements).unwrap_err()
     };
@@ -732,7 +736,7 @@ fn what_cannot_be_left_out_is_explained() {
 }
 
 #[test]
-fn bytes_that_are_no_text_stay_as_they_are() {
+fn bytes_that_are_not_utf8_are_unchanged() {
     for (name, text, expected) in [
         (
             "a.py",
@@ -775,24 +779,24 @@ fn bytes_that_are_no_text_stay_as_they_are() {
             b"# \xe9\ns = \"\xe9\"\n",
         ),
     ] {
-        let pieces = found(name, text, PartSize::Imports);
+        let pieces = parts_of(name, text, PartSize::Imports);
         assert_eq!(keep_only(text, &pieces, &|_| false), expected, "{name}");
     }
 }
 
 #[test]
-fn a_deep_tree_is_walked() {
+fn a_deep_syntax_tree_does_not_overflow_the_stack() {
     let sum = format!("x = {}1\nimport a\n", "1 + ".repeat(20_000));
     assert_eq!(names("a.py", &sum, PartSize::Imports), ["import a"]);
 }
 
 #[test]
-fn python_takes_what_is_left() {
+fn python_compiles_the_remaining_parts() {
     needs!(program("python3"));
     let (name, text) = PROGRAMS[0];
     let mut programs = Vec::new();
     for grain in [PartSize::Imports, PartSize::Statements] {
-        let pieces = found(name, text, grain);
+        let pieces = parts_of(name, text, grain);
         for seed in 0..40 {
             let left = keep_only(text.as_bytes(), &pieces, &|piece| {
                 (piece * 7 + seed * 13 + piece * piece * seed) % 5 < seed % 5
@@ -810,7 +814,7 @@ fn python_takes_what_is_left() {
     assert!(python.wait().unwrap().success());
 }
 
-fn some() -> impl Strategy<Value = (usize, Vec<bool>)> {
+fn any_selection() -> impl Strategy<Value = (usize, Vec<bool>)> {
     (
         0..PROGRAMS.len(),
         prop::collection::vec(any::<bool>(), 1..150),
@@ -819,21 +823,21 @@ fn some() -> impl Strategy<Value = (usize, Vec<bool>)> {
 
 proptest! {
     #[test]
-    fn what_is_left_is_a_program((program, kept) in some(), crlf: bool, imports: bool) {
+    fn the_remaining_parts_are_a_valid_program((program, kept) in any_selection(), crlf: bool, imports: bool) {
         let (name, text) = PROGRAMS[program];
         let text = if crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
         let grain = if imports { PartSize::Imports } else { PartSize::Statements };
-        let pieces = found(name, &text, grain);
+        let pieces = parts_of(name, &text, grain);
         let left = keep_only(text.as_bytes(), &pieces, &|piece| kept[piece % kept.len()]);
         prop_assert!(valid(name, &left), "{name}: {}", String::from_utf8_lossy(&left));
     }
 }
 
 #[test]
-fn with_everything_kept_a_file_is_as_it_was() {
+fn a_file_with_all_parts_kept_is_unchanged() {
     for (name, text) in PROGRAMS {
         for grain in [PartSize::Imports, PartSize::Statements, PartSize::Lines] {
-            let pieces = found(name, text, grain);
+            let pieces = parts_of(name, text, grain);
             assert_eq!(
                 keep_only(text.as_bytes(), &pieces, &|_| true),
                 text.as_bytes()
@@ -845,7 +849,7 @@ fn with_everything_kept_a_file_is_as_it_was() {
 }
 
 /// Applies a patch with git to a file of this name.
-fn applied(name: &str, old: &[u8], patch: &[u8]) -> Option<Vec<u8>> {
+fn apply_with_git(name: &str, old: &[u8], patch: &[u8]) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -862,27 +866,27 @@ fn applied(name: &str, old: &[u8], patch: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn the_same_has_no_patch() {
+fn equal_texts_have_an_empty_patch() {
     assert_eq!(unified_diff("a", b"b\n", b"b\n"), b"");
 }
 
 #[test]
-fn an_emptied_file_stays() {
+fn a_patch_can_empty_and_fill_a_file() {
     needs!(program("git"));
     let (full, empty) = (b"a\nb", b"");
     for (old, new) in [(&full[..], &empty[..]), (empty, full)] {
         assert_eq!(
-            applied("c", old, &unified_diff("c", old, new)).unwrap(),
+            apply_with_git("c", old, &unified_diff("c", old, new)).unwrap(),
             new
         );
     }
 }
 
 #[test]
-fn a_patch_is_made_of_lines_as_they_are() {
-    let said = unified_diff("a/b c.py", b"1\r\n\xff\n3", b"1\r\n2");
+fn a_patch_contains_the_unchanged_bytes_of_lines() {
+    let patch = unified_diff("a/b c.py", b"1\r\n\xff\n3", b"1\r\n2");
     let expected = b"--- a/a/b c.py\t\n+++ b/a/b c.py\t\n@@ -1,3 +1,2 @@\n 1\r\n-\xff\n-3\n\\ No newline at end of file\n+2\n\\ No newline at end of file\n";
-    assert_eq!(said, expected, "{}", String::from_utf8_lossy(&said));
+    assert_eq!(patch, expected, "{}", String::from_utf8_lossy(&patch));
 }
 
 #[test]
@@ -907,7 +911,7 @@ fn git_applies_a_patch() {
         for (old, new) in [(&old, &new), (&new, &old)] {
             let patch = unified_diff(&name, old, new);
             if !patch.is_empty() {
-                let result = applied(&name, old, &patch);
+                let result = apply_with_git(&name, old, &patch);
                 prop_assert_eq!(result.as_ref(), Some(new), "{}", String::from_utf8_lossy(&patch));
             }
         }

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overhead_is_what_the_program_leaves_of_the_time() {
+    fn overhead_is_the_slot_time_without_the_time_of_the_program() {
         let ms = Duration::from_millis;
         let mut overhead = Overhead::default();
         assert_eq!(overhead.per_trial(1), Duration::ZERO);

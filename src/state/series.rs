@@ -66,11 +66,11 @@ mod tests {
     fn a_long_series_keeps_evenly_spread_points_and_both_ends() {
         let mut series = UsageSeries::default();
         for trial in 1..=5000 {
-            let around = TotalUsage {
+            let usage = TotalUsage {
                 threads: trial,
                 ..TotalUsage::default()
             };
-            series.add_point(TrialId(trial), around);
+            series.add_point(TrialId(trial), usage);
         }
         let points = series.kept_points();
         assert!((MAX_POINTS / 2..=MAX_POINTS).contains(&points.len()));

@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_that_is_locked_for_a_moment_is_waited_for() {
+    fn opening_a_journal_waits_for_a_short_lock() {
         let temporary = tempfile::tempdir().unwrap();
         let path = temporary.path().join("events.jsonl");
         let first = Journal::open_for_append(&path).unwrap();

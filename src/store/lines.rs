@@ -163,7 +163,7 @@ impl<R: BufRead> JournalLines<R> {
 mod tests {
     use super::*;
 
-    fn written(events: &[&str]) -> Vec<u8> {
+    fn journal_bytes(events: &[&str]) -> Vec<u8> {
         let (mut lines, mut checksum) = (Vec::new(), Checksum::default());
         for event in events {
             let start = lines.len();
@@ -186,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_as_they_were_written() {
+    fn written_lines_are_read_unchanged() {
         let events = ["{\"a\":1}", "{\"b\":{}}", "{\"a\":1}"];
-        let bytes = written(&events);
+        let bytes = journal_bytes(&events);
         let (seen, error) = read(&bytes);
         assert_eq!(seen, events);
         assert!(error.is_none());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_checksums_are_covered_by_the_next_that_has_one() {
+    fn a_checksum_covers_earlier_lines_without_checksums() {
         let old = b"{\"a\":1}\n{\"b\":2}\n";
         assert_eq!(read(old).0.len(), 2);
         let mut lines = JournalLines::new(&old[..]);
@@ -216,7 +216,7 @@ mod tests {
             error,
             Some(LineError::Damage(JournalDamage::Checksum))
         ));
-        let mut mixed = written(&["{\"a\":1}"]);
+        let mut mixed = journal_bytes(&["{\"a\":1}"]);
         mixed.extend_from_slice(b"{\"b\":2}\n");
         let (_, error) = read(&mixed);
         assert!(matches!(
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_takes_bounded_memory() {
+    fn an_endless_line_is_refused_with_bounded_memory() {
         let endless = io::BufReader::with_capacity(1 << 20, io::repeat(b'x'));
         let mut lines = JournalLines::new(endless);
         lines.longest = 4 << 20;

@@ -319,46 +319,55 @@ pub fn strip_environment(plan: &mut Plan) {
 mod tests {
     use super::*;
 
-    fn masked(values: &[&[u8]], text: &[u8]) -> String {
+    fn mask_text(values: &[&[u8]], text: &[u8]) -> String {
         let secrets = Secrets::new(values.iter().map(|value| value.to_vec()).collect());
         String::from_utf8_lossy(&secrets.mask_text(text)).into_owned()
     }
 
     #[test]
-    fn a_value_is_masked_wherever_it_stands() {
-        assert_eq!(masked(&[b"hunter2hunter2"], b"xhunter2hunter2y"), "x***y");
-        assert_eq!(masked(&[b"hunter2hunter2"], b"a hunt b"), "a hunt b");
-        assert_eq!(masked(&[b"\xffcanary-1234"], b"=\xffcanary-1234="), "=***=");
+    fn a_secret_is_masked_at_every_position() {
         assert_eq!(
-            masked(&[b"\xffcanary-1234"], "=\u{fffd}canary-1234=".as_bytes()),
+            mask_text(&[b"hunter2hunter2"], b"xhunter2hunter2y"),
+            "x***y"
+        );
+        assert_eq!(mask_text(&[b"hunter2hunter2"], b"a hunt b"), "a hunt b");
+        assert_eq!(
+            mask_text(&[b"\xffcanary-1234"], b"=\xffcanary-1234="),
             "=***="
         );
-        assert_eq!(masked(&[b"abcdefgh", b"abcdefghij"], b"abcdefghij"), "***");
+        assert_eq!(
+            mask_text(&[b"\xffcanary-1234"], "=\u{fffd}canary-1234=".as_bytes()),
+            "=***="
+        );
+        assert_eq!(
+            mask_text(&[b"abcdefgh", b"abcdefghij"], b"abcdefghij"),
+            "***"
+        );
     }
 
     #[test]
-    fn a_part_at_a_cut_is_masked() {
+    fn a_part_of_a_secret_at_a_truncation_is_masked() {
         assert_eq!(
-            masked(&[b"hunter2hunter2"], b"token hunter2hu"),
+            mask_text(&[b"hunter2hunter2"], b"token hunter2hu"),
             "token ***"
         );
         assert_eq!(
-            masked(&[b"hunter2hunter2"], "token hunter\u{2026}".as_bytes()),
+            mask_text(&[b"hunter2hunter2"], "token hunter\u{2026}".as_bytes()),
             "token ***\u{2026}"
         );
         assert_eq!(
-            masked(&[b"hunter2hunter2"], b"hunter2 rest\n"),
+            mask_text(&[b"hunter2hunter2"], b"hunter2 rest\n"),
             "*** rest\n"
         );
         let cut = b"a hunter2h\n[provoke: 9 bytes are not kept here]\nunter2 b\n";
         assert_eq!(
-            masked(&[b"hunter2hunter2"], cut),
+            mask_text(&[b"hunter2hunter2"], cut),
             "a ***\n[provoke: 9 bytes are not kept here]\n*** b\n"
         );
     }
 
     #[test]
-    fn json_keeps_its_form() {
+    fn masking_keeps_json_keys_and_numbers() {
         #[derive(serde::Deserialize, PartialEq, Debug)]
         #[serde(rename_all = "snake_case")]
         enum State {
@@ -376,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_print_a_secret_in_parts() {
+    fn secrets_are_divided_into_parts_that_programs_print() {
         let parts = |text: &str| -> Vec<String> {
             let parts = printed_parts(text.as_bytes()).into_iter();
             parts.map(|part| String::from_utf8(part).unwrap()).collect()

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_without_a_readable_beginning_is_not_trusted() {
+    fn a_run_without_a_readable_first_event_is_not_trusted() {
         for beginning in ["", "{\"run_started\":{", "garbage\n"] {
             let temporary = tempfile::tempdir().unwrap();
             let folder =

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_moved_with_their_values() {
+    fn misplaced_flags_are_moved_with_their_values() {
         let split = |line: &str, before: &str| {
             let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
             let (arguments, before): (Vec<String>, Vec<String>) = (words(line), words(before));

@@ -81,7 +81,7 @@ mod tests {
     ];
 
     #[test]
-    fn other_spellings_habits_and_slips_are_understood() {
+    fn misspelt_and_foreign_names_are_mapped_to_the_intended_name() {
         for (wrote, wanted) in [
             ("fail_fast", "fail-fast"),
             ("FailFast", "fail-fast"),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_guessed_from_nothing() {
+    fn an_unrelated_word_has_no_intended_name() {
         for word in ["", "zebra", "ü", "--", "x-y-z", "xy"] {
             assert_eq!(intended_name(word, NAMES), None, "{word}");
         }

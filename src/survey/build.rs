@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_that_differ_anywhere_have_another_hash() {
+    fn a_change_of_any_byte_changes_the_hash() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         let hash_of = |bytes: &[u8]| {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_not_read() {
+    fn a_file_that_is_too_large_is_not_read() {
         let file = std::env::current_exe().unwrap();
         let mut budget = 1;
         assert_eq!(hash_file(&file, &mut budget), None);

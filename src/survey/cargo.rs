@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_file_says_every_version_of_every_package() {
+    fn every_version_of_every_package_is_read_from_the_lock_file() {
         let lock = "version = 4\n\n[[package]]\nname = \"rand\"\nversion = \"0.8.5\"\n\n[[package]]\nname = \"rand\"\nversion = \"0.9.0\"\ndependencies = [\n \"libc\",\n]\n\n[[package]]\nname = \"libc\"\nversion = \"0.2.1\"\n";
         let found = parse_packages(lock);
         assert_eq!(found["rand"], ["0.8.5", "0.9.0"]);

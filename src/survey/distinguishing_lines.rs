@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::survey::FactGroup;
 
-    fn parting(
+    fn fact(
         group: FactGroup,
         name: &str,
         failing: &[Option<&str>],
@@ -114,16 +114,16 @@ mod tests {
     }
 
     #[test]
-    fn what_parts_alike_is_said_at_once() {
-        let flag = |name| parting(FactGroup::Processor, name, &[None], &[Some("there")]);
+    fn facts_with_equal_values_share_a_line() {
+        let flag = |name| fact(FactGroup::Processor, name, &[None], &[Some("there")]);
         let others = [Some("2.0"), Some("2.1"), Some("2.2")];
         let by = [
-            parting(FactGroup::Package, "python.numpy", &[Some("1.0")], &others),
+            fact(FactGroup::Package, "python.numpy", &[Some("1.0")], &others),
             flag("avx2"),
             flag("bmi1"),
             flag("fma"),
         ];
-        let said = |most| -> Vec<String> {
+        let lines_of = |most| -> Vec<String> {
             fact_lines(&by, most)
                 .into_iter()
                 .map(|line| line.text)
@@ -133,16 +133,16 @@ mod tests {
             "packages: python.numpy is 1.0; elsewhere 2.0 or 2.1 or 2.2",
             "processor: avx2 bmi1 fma are absent",
         ];
-        assert_eq!(said(3), expected);
+        assert_eq!(lines_of(3), expected);
         let expected = [
             "packages: python.numpy is 1.0; elsewhere 2.0 or 2.1 or 1 more",
             "processor: avx2 bmi1 and 1 more are absent",
         ];
-        assert_eq!(said(2), expected);
+        assert_eq!(lines_of(2), expected);
     }
 
     #[test]
-    fn what_parts_two_is_chance_in_half_of_all_cases() {
+    fn a_fact_distinguishing_two_variants_occurs_by_chance_in_50_percent() {
         assert_eq!(
             describe_odds("variant", 1, 1),
             "1 of 2 variants failed; a fact that exactly 1 variant has occurs by chance in 50 % of cases"

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_says_what_it_loads() {
+    fn the_interpreter_and_libraries_of_a_program_are_read() {
         let ourselves = std::env::current_exe().unwrap();
         let elf = read_elf(&ourselves).unwrap();
         assert!(elf.machine.1 != 0);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_and_what_is_cut_short_says_nothing() {
+    fn other_files_and_truncated_programs_have_no_libraries() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_in_names_do_not_matter() {
+    fn a_program_name_matches_with_any_version_suffix() {
         for name in ["python", "python3", "/usr/bin/python3.11"] {
             assert!(is_one_of(Path::new(name), &["python"]), "{name}");
         }

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_include_settings() {
+    fn included_loader_settings_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("d")).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_include_themselves_come_to_an_end() {
+    fn loader_settings_that_include_themselves_are_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let main = folder.path().join("main.conf");
         fs::write(&main, format!("include {}\n", main.display())).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_origin_is_the_folder_of_the_file() {
+    fn origin_is_replaced_by_the_directory_of_the_program() {
         let list = ["$ORIGIN/../lib", "${ORIGIN}", "", "/x"].map(str::to_owned);
         let found = expand_folders(&list, Path::new("/no/such/bin/program"));
         let expected = ["/no/such/bin/../lib", "/no/such/bin", "/x"];

@@ -222,21 +222,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_hold_versions() {
+    fn package_names_are_separated_from_versions() {
         assert_eq!(split_stem("numpy-1.26.4"), ("numpy", Some("1.26.4")));
         assert_eq!(split_stem("six-1.16.0-py3.11"), ("six", Some("1.16.0")));
         assert_eq!(split_stem("mine"), ("mine", None));
     }
 
     #[test]
-    fn names_are_compared_in_their_normal_form() {
+    fn package_names_are_normalized() {
         for name in ["Foo.Bar", "foo_bar", "FOO-BAR", "foo__bar"] {
             assert_eq!(normalize_name(name), "foo-bar");
         }
     }
 
     #[test]
-    fn an_environment_says_whether_it_sees_the_system() {
+    fn pyvenv_cfg_says_if_system_packages_are_visible() {
         assert!(sees_system(
             "home = /usr/bin\ninclude-system-site-packages = true\n"
         ));

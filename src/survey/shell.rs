@@ -199,17 +199,17 @@ mod tests {
     use super::*;
 
     /// Formats an outline as `a b | c && d`.
-    fn shown(line: &str) -> Option<String> {
+    fn format_outline(line: &str) -> Option<String> {
         let pipelines = outline_line(line)?;
-        let shown = pipelines.iter().map(|pipeline| {
+        let outlines = pipelines.iter().map(|pipeline| {
             let commands: Vec<String> = pipeline.commands.iter().map(|c| c.join(" ")).collect();
             format!("{} {:?}", commands.join(" | "), pipeline.then)
         });
-        Some(shown.collect::<Vec<_>>().join("; "))
+        Some(outlines.collect::<Vec<_>>().join("; "))
     }
 
     #[test]
-    fn operators_part_commands() {
+    fn operators_separate_commands() {
         for (line, expected) in [
             ("a b|c && d", "a b | c And; d Next"),
             ("a |& b || c", "a | b Or; c Next"),
@@ -220,12 +220,12 @@ mod tests {
             ("! a", "a Next"),
             ("", ""),
         ] {
-            assert_eq!(shown(line).as_deref(), Some(expected), "{line}");
+            assert_eq!(format_outline(line).as_deref(), Some(expected), "{line}");
         }
     }
 
     #[test]
-    fn what_is_quoted_or_substituted_parts_nothing() {
+    fn quoted_and_substituted_operators_do_not_separate_commands() {
         for line in [
             "echo 'a | b; c'",
             r#"echo "a | b \" ; c""#,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_us_is_not_judged() {
+    fn compound_and_unfinished_lines_have_no_outline() {
         for line in [
             "for i in 1 2; do x | y; done",
             "if a; then b; fi",

@@ -72,9 +72,9 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
 }
 
 /// A temporary folder with files.
-struct Place(tempfile::TempDir);
+struct Folder(tempfile::TempDir);
 
-impl Place {
+impl Folder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -102,14 +102,14 @@ impl Place {
 }
 
 #[test]
-fn a_script_is_known_by_its_contents_and_its_interpreter() {
-    let place = Place::new();
-    let script = place.program("run", "#!/bin/sh -e\ntrue\n");
-    let before = place.survey(&[&script]);
+fn a_script_is_recorded_with_its_hash_and_interpreter() {
+    let folder = Folder::new();
+    let script = folder.program("run", "#!/bin/sh -e\ntrue\n");
+    let before = folder.survey(&[&script]);
     assert_eq!(before.get_fact("program.path"), Some(script.as_str()));
     assert_eq!(before.get_fact("program.interpreter.path"), Some("/bin/sh"));
-    place.program("run", "#!/bin/sh -e\nfalse\n");
-    let after = place.survey(&[&script]);
+    folder.program("run", "#!/bin/sh -e\nfalse\n");
+    let after = folder.survey(&[&script]);
     assert_ne!(
         before.get_fact("program.hash"),
         after.get_fact("program.hash")
@@ -119,19 +119,19 @@ fn a_script_is_known_by_its_contents_and_its_interpreter() {
 }
 
 #[test]
-fn env_in_the_first_line_looks_in_path() {
-    let place = Place::new();
-    let script = place.program("run", "#!/usr/bin/env -S A=1 sh\n");
-    let found = place.survey(&[&script]);
+fn env_in_the_first_line_is_resolved_in_path() {
+    let folder = Folder::new();
+    let script = folder.program("run", "#!/usr/bin/env -S A=1 sh\n");
+    let found = folder.survey(&[&script]);
     let path = found.get_fact("program.interpreter.path").unwrap();
     assert!(path.ends_with("/sh"), "{path}");
 }
 
 #[test]
-fn what_a_launcher_starts_and_what_an_interpreter_runs_is_looked_at() {
-    let place = Place::new();
-    let script = place.file("x.sh", "true\n");
-    let found = place.survey(&["env", "A=1", "sh", "-e", "x.sh"]);
+fn launched_programs_and_interpreted_scripts_are_recorded() {
+    let folder = Folder::new();
+    let script = folder.file("x.sh", "true\n");
+    let found = folder.survey(&["env", "A=1", "sh", "-e", "x.sh"]);
     assert!(found.get_fact("program.path").unwrap().ends_with("/env"));
     assert!(
         found
@@ -144,22 +144,22 @@ fn what_a_launcher_starts_and_what_an_interpreter_runs_is_looked_at() {
 }
 
 #[test]
-fn of_a_line_for_the_shell_the_program_is_looked_at() {
-    let place = Place::new();
-    let program = place.program("in/program", "#!/bin/sh\n");
+fn the_program_of_a_shell_line_is_recorded() {
+    let folder = Folder::new();
+    let program = folder.program("in/program", "#!/bin/sh\n");
     let line = "export A=1; cd in && B=/x ./program x | tee log";
-    let found = place.survey(&["sh", "-c", line]);
+    let found = folder.survey(&["sh", "-c", line]);
     let known = fs::canonicalize(found.get_fact("program.launched.path").unwrap());
     assert_eq!(known.unwrap(), fs::canonicalize(program).unwrap());
     for line in ["for i in 1; do ./in/program; done", "./no/such/program", ""] {
-        let found = place.survey(&["sh", "-c", line]);
+        let found = folder.survey(&["sh", "-c", line]);
         assert_eq!(found.get_fact("program.launched.path"), None, "{line}");
     }
 }
 
 #[test]
-fn a_program_that_is_not_there_is_said_to_be_missing() {
-    let found = Place::new().survey(&["no-such-program"]);
+fn a_missing_program_is_recorded_as_not_found() {
+    let found = Folder::new().survey(&["no-such-program"]);
     assert_eq!(
         found.get_fact("program.path"),
         Some("no-such-program (not found)")
@@ -167,8 +167,8 @@ fn a_program_that_is_not_there_is_said_to_be_missing() {
 }
 
 #[test]
-fn a_dynamic_program_has_its_libraries_by_build() {
-    let found = Place::new().survey(&["sh"]);
+fn libraries_of_a_dynamic_program_are_recorded_with_their_builds() {
+    let found = Folder::new().survey(&["sh"]);
     let libraries: Vec<_> = found
         .0
         .iter()
@@ -180,26 +180,26 @@ fn a_dynamic_program_has_its_libraries_by_build() {
 }
 
 #[test]
-fn packages_of_a_virtual_environment_are_those_that_python_will_see() {
-    let place = Place::new();
-    let base = place.program("base/bin/python3.11", "");
-    place.file(
+fn packages_of_a_virtual_environment_are_recorded() {
+    let folder = Folder::new();
+    let base = folder.program("base/bin/python3.11", "");
+    folder.file(
         "base/lib/python3.11/site-packages/outer-1.0.dist-info/METADATA",
         "",
     );
-    place.file("venv/pyvenv.cfg", "include-system-site-packages = false\n");
+    folder.file("venv/pyvenv.cfg", "include-system-site-packages = false\n");
     let site = "venv/lib/python3.11/site-packages";
-    place.file(&format!("{site}/Foo_Bar-2.0.dist-info/METADATA"), "");
-    place.file(&format!("{site}/old-1.2-py3.11.egg-info"), "");
-    place.file(
+    folder.file(&format!("{site}/Foo_Bar-2.0.dist-info/METADATA"), "");
+    folder.file(&format!("{site}/old-1.2-py3.11.egg-info"), "");
+    folder.file(
         &format!("{site}/mine.egg-info/PKG-INFO"),
         "Name: mine\nVersion: 0.3\n",
     );
-    fs::create_dir_all(place.path("venv/bin")).unwrap();
-    let python = place.path("venv/bin/python");
+    fs::create_dir_all(folder.path("venv/bin")).unwrap();
+    let python = folder.path("venv/bin/python");
     symlink(&base, &python).unwrap();
     let script = format!("#!{}\n", python.display());
-    let script = place.program("venv/bin/tool", &script);
+    let script = folder.program("venv/bin/tool", &script);
     let packages = |found: &Survey| {
         let all = found
             .0
@@ -215,46 +215,46 @@ fn packages_of_a_virtual_environment_are_those_that_python_will_see() {
         "python.version 3.11",
     ];
     assert_eq!(
-        packages(&place.survey(&[python.to_str().unwrap()])),
+        packages(&folder.survey(&[python.to_str().unwrap()])),
         expected
     );
-    assert_eq!(packages(&place.survey(&[&script])), expected);
-    place.file("venv/pyvenv.cfg", "include-system-site-packages = true\n");
-    let found = packages(&place.survey(&[&script]));
+    assert_eq!(packages(&folder.survey(&[&script])), expected);
+    folder.file("venv/pyvenv.cfg", "include-system-site-packages = true\n");
+    let found = packages(&folder.survey(&[&script]));
     assert!(found.contains(&"python.outer 1.0".to_owned()), "{found:?}");
 }
 
 #[test]
-fn what_comes_first_in_the_path_of_python_is_what_counts() {
-    let place = Place::new();
-    let python = place.program("base/bin/python3.11", "");
-    place.file(
+fn the_first_package_in_pythonpath_is_recorded() {
+    let folder = Folder::new();
+    let python = folder.program("base/bin/python3.11", "");
+    folder.file(
         "base/lib/python3.11/site-packages/a-1.0.dist-info/METADATA",
         "",
     );
-    let front = place.file("front/a-2.0.dist-info/METADATA", "");
+    let front = folder.file("front/a-2.0.dist-info/METADATA", "");
     let front = front.parent().unwrap().parent().unwrap();
-    let mut plan = plan(place.0.path(), &[&[&python]]);
+    let mut plan = plan(folder.0.path(), &[&[&python]]);
     plan.environment.push(("PYTHONPATH".into(), front.into()));
     assert_eq!(survey_plan(&plan).get_fact("python.a"), Some("2.0"));
 }
 
 #[test]
-fn packages_of_node_are_those_of_the_nearest_folder() {
-    let place = Place::new();
-    let node = place.program("bin/node", "");
-    place.file("node_modules/far/package.json", r#"{"version":"9.0.0"}"#);
-    place.file(
+fn node_packages_of_the_nearest_directory_are_recorded() {
+    let folder = Folder::new();
+    let node = folder.program("bin/node", "");
+    folder.file("node_modules/far/package.json", r#"{"version":"9.0.0"}"#);
+    folder.file(
         "in/node_modules/near/package.json",
         r#"{"version":"1.0.0"}"#,
     );
-    place.file(
+    folder.file(
         "in/node_modules/@scope/x/package.json",
         r#"{"version":"2.0.0","x":[1]}"#,
     );
-    place.file("in/node_modules/broken/package.json", "{");
-    place.file("in/node_modules/.bin/tool", "");
-    let found = survey_plan(&plan(&place.path("in"), &[&[&node, "x.js"]]));
+    folder.file("in/node_modules/broken/package.json", "{");
+    folder.file("in/node_modules/.bin/tool", "");
+    let found = survey_plan(&plan(&folder.path("in"), &[&[&node, "x.js"]]));
     let packages: Vec<_> = found
         .0
         .iter()
@@ -266,22 +266,22 @@ fn packages_of_node_are_those_of_the_nearest_folder() {
 }
 
 #[test]
-fn what_cargo_built_has_the_packages_of_its_lock_file() {
-    let place = Place::new();
-    place.file(
+fn a_program_built_by_cargo_has_the_packages_of_its_lock_file() {
+    let folder = Folder::new();
+    folder.file(
         "Cargo.lock",
         "[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n",
     );
-    let program = place.program("target/debug/deps/a", "");
+    let program = folder.program("target/debug/deps/a", "");
     let found = survey_plan(&plan(Path::new("/"), &[&[&program]]));
     assert_eq!(found.get_fact("cargo.a"), Some("1.0.0"));
 }
 
 #[test]
-fn other_commands_are_recorded_where_they_are_others() {
-    let place = Place::new();
-    let [one, two] = ["one", "two"].map(|name| place.program(name, name));
-    let found = survey_plan(&plan(place.0.path(), &[&[&one], &[&two], &[&one, "x"]]));
+fn commands_of_variants_are_recorded_where_they_differ() {
+    let folder = Folder::new();
+    let [one, two] = ["one", "two"].map(|name| folder.program(name, name));
+    let found = survey_plan(&plan(folder.0.path(), &[&[&one], &[&two], &[&one, "x"]]));
     assert_eq!(found.get_fact("program.path"), Some(one.as_str()));
     assert_eq!(found.get_fact("program[v1].path"), Some(two.as_str()));
     assert!(found.get_fact("program[v1].hash").is_some());
@@ -293,36 +293,36 @@ fn other_commands_are_recorded_where_they_are_others() {
 
 /// Returns a folder with a fake emulator that logs its arguments.
 #[cfg(target_arch = "x86_64")]
-fn with_emulator() -> Place {
-    let place = Place::new();
+fn with_emulator() -> Folder {
+    let folder = Folder::new();
     let script = "#!/bin/sh\n\
                   echo \"$*${LEFT-}\" >> \"${0%/*}/asked\"\n\
                   [ \"$2\" != wrong ] || exit 1\n\
                   printf 'model name\\t: a %s\\nflags\\t\\t: aes avx\\n' \"$2\"\n";
-    place.program("qemu-x86_64", script);
-    place
+    folder.program("qemu-x86_64", script);
+    folder
 }
 
 /// Returns the recorded facts about the CPUs of commands, and the log of the emulator.
 #[cfg(target_arch = "x86_64")]
-fn emulated(commands: &[&[&str]], change: impl Fn(&mut Plan)) -> (Vec<String>, Vec<String>) {
-    let place = with_emulator();
-    let mut plan = plan(place.0.path(), commands);
-    plan.environment[0].1 = place.0.path().into();
+fn survey_emulated(commands: &[&[&str]], change: impl Fn(&mut Plan)) -> (Vec<String>, Vec<String>) {
+    let folder = with_emulator();
+    let mut plan = plan(folder.0.path(), commands);
+    plan.environment[0].1 = folder.0.path().into();
     plan.environment.push(("LEFT".into(), "left".into()));
     change(&mut plan);
     let mut all = Survey::default();
     super::processor::survey_processors(&plan, Path::new("/provoke"), &mut all);
     let facts = all.0.iter().map(|(name, value)| format!("{name}: {value}"));
-    let asked = fs::read_to_string(place.path("asked")).unwrap_or_default();
+    let asked = fs::read_to_string(folder.path("asked")).unwrap_or_default();
     (facts.collect(), asked.lines().map(str::to_owned).collect())
 }
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn what_an_emulator_shows_is_known_of_its_variant() {
+fn the_cpu_of_an_emulator_is_recorded_for_its_variant() {
     let old: &[&str] = &["qemu-x86_64", "-L", "/x", "-cpu", "old", "./a", "-cpu", "b"];
-    let (facts, asked) = emulated(
+    let (facts, asked) = survey_emulated(
         &[
             &["./a"],
             old,
@@ -348,9 +348,9 @@ fn what_an_emulator_shows_is_known_of_its_variant() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn an_emulator_is_asked_once_for_each_processor() {
+fn an_emulator_is_run_once_for_each_cpu_model() {
     let one: &[&str] = &["qemu-x86_64", "-cpu", "one", "./a"];
-    let (_, asked) = emulated(
+    let (_, asked) = survey_emulated(
         &[one, &["qemu-x86_64", "./a"], one, &["qemu-x86_64", "./b"]],
         |plan| {
             plan.environment.push(("QEMU_CPU".into(), "one".into()));
@@ -361,9 +361,9 @@ fn an_emulator_is_asked_once_for_each_processor() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn the_variable_of_an_emulator_counts_where_no_option_does() {
+fn qemu_cpu_is_used_if_there_is_no_option() {
     let set: &[&str] = &["env", "QEMU_CPU=two", "qemu-x86_64", "./a"];
-    let (facts, _) = emulated(&[&["qemu-x86_64", "./a"], set], |plan| {
+    let (facts, _) = survey_emulated(&[&["qemu-x86_64", "./a"], set], |plan| {
         plan.variants[0].actors[0]
             .env
             .push(("QEMU_CPU".into(), Some("one".into())));
@@ -380,7 +380,7 @@ fn the_variable_of_an_emulator_counts_where_no_option_does() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn of_an_emulator_that_does_not_answer_nothing_is_known() {
+fn the_cpu_of_a_failing_emulator_is_not_recorded() {
     let commands: [&[&str]; 4] = [
         &["qemu-x86_64", "-cpu", "wrong", "./a"],
         &["qemu-aarch64", "./a"],
@@ -389,24 +389,24 @@ fn of_an_emulator_that_does_not_answer_nothing_is_known() {
     ];
     for command in commands {
         assert_eq!(
-            emulated(&[&["./a"], command], |_| {}).0,
+            survey_emulated(&[&["./a"], command], |_| {}).0,
             [""; 0],
             "{command:?}"
         );
     }
     // The other emulators answer.
     let good: &[&str] = &["qemu-x86_64", "-cpu", "good", "./a"];
-    let (facts, _) = emulated(&[commands[0], good], |_| {});
+    let (facts, _) = survey_emulated(&[commands[0], good], |_| {});
     assert_eq!(facts, ["cpu[v1].flags: aes avx", "cpu[v1].model: a good"]);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn the_program_that_an_emulator_runs_is_the_one_that_is_looked_at() {
-    let place = with_emulator();
-    let emulator = place.path("qemu-x86_64");
-    let program = place.program("program", "#!/bin/sh\n");
-    let found = place.survey(&[emulator.to_str().unwrap(), "-cpu", "x", "./program"]);
+fn the_program_behind_an_emulator_is_recorded() {
+    let folder = with_emulator();
+    let emulator = folder.path("qemu-x86_64");
+    let program = folder.program("program", "#!/bin/sh\n");
+    let found = folder.survey(&[emulator.to_str().unwrap(), "-cpu", "x", "./program"]);
     let known = fs::canonicalize(found.get_fact("program.launched.path").unwrap());
     assert_eq!(known.unwrap(), fs::canonicalize(program).unwrap());
 }
@@ -442,12 +442,12 @@ fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(FactGroup, String)> 
 }
 
 #[test]
-fn the_same_differs_in_nothing() {
+fn equal_runs_have_no_differences() {
     assert_eq!(compare(|_, _| {}), []);
 }
 
 #[test]
-fn differences_come_in_the_order_of_suspicion() {
+fn differences_are_sorted_by_likelihood_of_being_the_cause() {
     let found = compare(|plan, survey| {
         survey.set_fact("kernel.release", "6.2");
         survey.set_fact("kernel.aslr", "0");
@@ -476,7 +476,7 @@ fn differences_come_in_the_order_of_suspicion() {
 }
 
 #[test]
-fn of_flags_only_those_are_shown_that_differ() {
+fn only_different_cpu_flags_are_shown() {
     let mut one = Survey::default();
     one.set_fact("cpu.flags", "fpu sse avx2 fma");
     let mut other = Survey::default();
@@ -495,13 +495,13 @@ fn of_flags_only_those_are_shown_that_differ() {
 }
 
 #[test]
-fn a_run_without_a_survey_differs_only_in_what_is_known_of_it() {
+fn facts_missing_in_one_survey_are_not_differences() {
     let found = compare(|_, survey| survey.0.clear());
     assert_eq!(found, []);
 }
 
 #[test]
-fn what_may_be_a_secret_is_not_shown() {
+fn possible_secrets_are_not_shown() {
     let mut one = plan(Path::new("/"), &[&["a"]]);
     let other = one.clone();
     one.environment.push(("API_TOKEN".into(), "hunter2".into()));
@@ -519,7 +519,7 @@ fn what_may_be_a_secret_is_not_shown() {
 }
 
 /// Returns the facts that distinguish failing hosts, given names, flags, and whether they fail.
-fn parted(hosts: &[(&str, &str, bool)]) -> Vec<String> {
+fn distinguishing_facts(hosts: &[(&str, &str, bool)]) -> Vec<String> {
     let plan = plan(Path::new("/"), &[&["x"]]);
     let known: Vec<(Host, Survey, bool)> = hosts
         .iter()
@@ -541,25 +541,25 @@ fn parted(hosts: &[(&str, &str, bool)]) -> Vec<String> {
 }
 
 #[test]
-fn what_all_that_fail_lack_is_found_among_what_only_some_lack() {
+fn a_flag_missing_on_all_failing_hosts_is_found() {
     let hosts = [
         ("a", "sse2 avx aes", true),
         ("b", "sse2 avx", true),
         ("c", "sse2 avx avx2 fma aes", false),
         ("d", "sse2 avx avx2 bmi2", false),
     ];
-    assert_eq!(parted(&hosts), ["avx2"]);
+    assert_eq!(distinguishing_facts(&hosts), ["avx2"]);
 }
 
 #[test]
-fn a_name_that_each_host_has_for_itself_parts_nothing() {
+fn a_host_name_is_not_a_distinguishing_fact() {
     let hosts = ["a", "b", "c", "d"].map(|name| (name, "sse2", name < "c"));
-    assert_eq!(parted(&hosts), [""; 0]);
+    assert_eq!(distinguishing_facts(&hosts), [""; 0]);
 }
 
 /// Returns the facts that distinguish failing variants of these commands, and the facts in which
 /// the variants differ.
-fn varied(
+fn distinguishing_and_differing_facts(
     facts: &[(&str, &str)],
     variants: &[(&str, bool)],
     change: impl Fn(&mut Plan),
@@ -600,15 +600,15 @@ const PROCESSORS: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn variants_are_parted_by_what_their_processors_have_and_not_by_their_names() {
+fn variants_are_distinguished_by_cpu_flags_and_not_by_cpu_models() {
     let variants = [("a", true), ("b", false), ("c", false)];
-    let (by, differing) = varied(&PROCESSORS, &variants, |_| {});
+    let (by, differing) = distinguishing_and_differing_facts(&PROCESSORS, &variants, |_| {});
     assert_eq!(by, ["avx2"]);
     assert_eq!(differing, ["cpu.flags", "cpu.model"]);
 }
 
 #[test]
-fn of_the_flags_of_variants_those_are_shown_that_not_all_have() {
+fn only_cpu_flags_that_some_variants_lack_are_shown() {
     let plan = plan(Path::new("/"), &[&["a"], &["b"]]);
     let survey = PROCESSORS.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let survey = Survey(survey.into_iter().collect());
@@ -622,14 +622,14 @@ fn of_the_flags_of_variants_those_are_shown_that_not_all_have() {
 }
 
 #[test]
-fn where_one_processor_is_not_known_nothing_is_said_of_any() {
+fn with_one_unknown_cpu_no_cpu_facts_are_reported() {
     let variants = [("a", true), ("b", false), ("c", false), ("d", false)];
-    let (by, differing) = varied(&PROCESSORS, &variants, |_| {});
+    let (by, differing) = distinguishing_and_differing_facts(&PROCESSORS, &variants, |_| {});
     assert_eq!((by, differing), (Vec::new(), Vec::new()));
 }
 
 #[test]
-fn what_came_with_a_variant_is_told_and_what_was_varied_is_not() {
+fn facts_that_the_variants_set_themselves_are_not_distinguishing() {
     let facts = [
         ("program.build_id", "aa"),
         ("program[v1].path", "/b"),
@@ -645,7 +645,7 @@ fn what_came_with_a_variant_is_told_and_what_was_varied_is_not() {
         ("image[v1]", "app:1"),
     ];
     let one = [("a", true), ("a", false), ("a", false)];
-    let (by, _) = varied(&facts, &one, |plan| {
+    let (by, _) = distinguishing_and_differing_facts(&facts, &one, |plan| {
         plan.variants[1].actors[0]
             .env
             .push(("X".into(), Some("1".into())));
@@ -655,62 +655,65 @@ fn what_came_with_a_variant_is_told_and_what_was_varied_is_not() {
         ["program.build_id", "library.libm.so.6", "python.numpy"]
     );
     let other = [("a", true), ("b", false), ("b", false)];
-    let (by, _) = varied(&facts, &other, |_| {});
+    let (by, _) = distinguishing_and_differing_facts(&facts, &other, |_| {});
     assert_eq!(by, ["library.libm.so.6", "python.numpy"]);
 }
 
 #[test]
-fn what_each_variant_has_for_itself_parts_nothing() {
+fn facts_that_are_unique_to_each_variant_are_not_distinguishing() {
     let facts = [
         ("python.numpy", "1.0"),
         ("python[v1].numpy", "2.0"),
         ("python[v2].numpy", "3.0"),
     ];
     let three = [("a", true), ("a", false), ("a", false)];
-    let (by, differing) = varied(&facts, &three, |_| {});
+    let (by, differing) = distinguishing_and_differing_facts(&facts, &three, |_| {});
     assert_eq!(
         (by, differing),
         (Vec::new(), vec!["python.numpy".to_owned()])
     );
     // With two variants, every difference may be the cause.
-    assert_eq!(varied(&facts, &three[..2], |_| {}).0, ["python.numpy"]);
+    assert_eq!(
+        distinguishing_and_differing_facts(&facts, &three[..2], |_| {}).0,
+        ["python.numpy"]
+    );
 }
 
 #[test]
-fn a_program_that_is_not_there_yet_does_not_lack_what_others_have() {
+fn a_program_that_does_not_exist_yet_has_no_missing_libraries() {
     let facts = [
         ("program.path", "a (not found)"),
         ("program[v1].path", "/b"),
         ("library[v1].libm.so.6", "22"),
     ];
-    let (by, _) = varied(&facts, &[("a", true), ("b", false)], |_| {});
+    let (by, _) = distinguishing_and_differing_facts(&facts, &[("a", true), ("b", false)], |_| {});
     assert_eq!(by, [""; 0]);
 }
 
 /// Data of a run: plan, host and survey.
-struct Seen(Plan, Host, Survey);
+struct RunData(Plan, Host, Survey);
 
-impl Seen {
+impl RunData {
     fn of(plan: Plan) -> Self {
         let mut survey = survey_plan(&plan);
         add_files(&mut survey, &plan, &[]);
         Self(plan, Host::default(), survey)
     }
 
-    fn likeness(&self, other: &Self) -> TrialSimilarity {
-        let [here, there] = [self, other].map(|seen| {
-            let Self(plan, host, survey) = seen;
+    fn similarity_to(&self, other: &Self) -> TrialSimilarity {
+        let [here, there] = [self, other].map(|run_data| {
+            let Self(plan, host, survey) = run_data;
             (RunFacts { plan, host, survey }, VariantId(0))
         });
         compare_variants(here, there)
     }
 }
 
-impl Place {
-    fn seen(&self, change: impl Fn(&mut Plan)) -> Seen {
+impl Folder {
+    fn run_data(&self, change: impl Fn(&mut Plan)) -> RunData {
         let mut plan = plan(self.0.path(), &[&["sh", "-c", "cat input; ./tool"]]);
         change(&mut plan);
-        Seen::of(plan)
+        RunData::of(plan)
     }
 }
 
@@ -719,16 +722,16 @@ fn unlike(why: &str) -> TrialSimilarity {
 }
 
 #[test]
-fn the_same_command_with_the_same_files_is_the_same() {
-    let place = Place::new();
-    place.file("input", "1");
-    let before = place.seen(|_| {});
+fn runs_with_equal_command_settings_and_files_are_similar() {
+    let folder = Folder::new();
+    folder.file("input", "1");
+    let before = folder.run_data(|_| {});
     assert_eq!(
-        before.likeness(&place.seen(|_| {})),
+        before.similarity_to(&folder.run_data(|_| {})),
         TrialSimilarity::Same(Vec::new())
     );
-    let other = place.seen(|plan| plan.variants[0].actors[0].command.push("x".into()));
-    assert_eq!(before.likeness(&other), TrialSimilarity::OtherCommand);
+    let other = folder.run_data(|plan| plan.variants[0].actors[0].command.push("x".into()));
+    assert_eq!(before.similarity_to(&other), TrialSimilarity::OtherCommand);
     for (change, why) in [
         (
             (|plan| plan.jobs = 8) as fn(&mut Plan),
@@ -759,16 +762,20 @@ fn the_same_command_with_the_same_files_is_the_same() {
         } else {
             unlike(why)
         };
-        assert_eq!(before.likeness(&place.seen(change)), expected, "{why}");
+        assert_eq!(
+            before.similarity_to(&folder.run_data(change)),
+            expected,
+            "{why}"
+        );
     }
 }
 
 #[test]
-fn what_is_not_recorded_is_not_the_same() {
-    let place = Place::new();
+fn runs_without_recorded_files_are_not_similar() {
+    let folder = Folder::new();
     let with = |change: fn(&mut Plan)| {
-        let [one, other] = [place.seen(change), place.seen(change)];
-        one.likeness(&other)
+        let [one, other] = [folder.run_data(change), folder.run_data(change)];
+        one.similarity_to(&other)
     };
     let container = |plan: &mut Plan| {
         plan.variants[0].actors[0].container = Some(Container::default());
@@ -780,27 +787,30 @@ fn what_is_not_recorded_is_not_the_same() {
     };
     let why = "the program did not exist before `setup`";
     assert_eq!(with(missing), unlike(why));
-    let mut old = place.seen(|_| {});
+    let mut old = folder.run_data(|_| {});
     old.2.0.retain(|name, _| !name.starts_with("files."));
-    assert_eq!(old.likeness(&old), unlike("its files are not recorded"));
+    assert_eq!(
+        old.similarity_to(&old),
+        unlike("its files are not recorded")
+    );
 }
 
 #[test]
-fn a_file_that_may_be_read_makes_a_difference() {
-    let place = Place::new();
-    let elsewhere = Place::new();
-    place.file("input", "1");
-    place.file("src/deep/module.py", "1");
+fn every_file_that_the_program_may_read_changes_the_digest() {
+    let folder = Folder::new();
+    let elsewhere = Folder::new();
+    folder.file("input", "1");
+    folder.file("src/deep/module.py", "1");
     let named = elsewhere.file("data", "1");
     let module = elsewhere.file("lib/module.py", "1");
     let digest = || {
-        let seen = place.seen(|plan| {
+        let run_data = folder.run_data(|plan| {
             let command = &mut plan.variants[0].actors[0].command;
             command.push(format!("--data={}", named.display()).into());
             let folder = module.parent().unwrap();
             plan.environment.push(("PYTHONPATH".into(), folder.into()));
         });
-        seen.2.get_fact("files.digest").unwrap().to_owned()
+        run_data.2.get_fact("files.digest").unwrap().to_owned()
     };
     let mut known = vec![digest()];
     assert!(known[0].starts_with("hash:"), "{}", known[0]);
@@ -809,72 +819,72 @@ fn a_file_that_may_be_read_makes_a_difference() {
         assert!(!known.contains(&new), "{what}");
         known.push(new);
     };
-    place.file("input", "2");
+    folder.file("input", "2");
     is_new("a file in the working directory");
-    place.file("src/deep/module.py", "2");
+    folder.file("src/deep/module.py", "2");
     is_new("a file below it");
-    place.file(".hidden", "");
+    folder.file(".hidden", "");
     is_new("a new file");
-    fs::remove_file(place.path(".hidden")).unwrap();
-    place.file("input", "3");
+    fs::remove_file(folder.path(".hidden")).unwrap();
+    folder.file("input", "3");
     is_new("a file that changed again");
     fs::write(&named, "2").unwrap();
     is_new("a file that the command names");
     fs::write(&module, "2").unwrap();
     is_new("a module");
-    place.program("input", "3");
+    folder.program("input", "3");
     is_new("a mode");
-    symlink("input", place.path("link")).unwrap();
+    symlink("input", folder.path("link")).unwrap();
     is_new("a link");
-    place.file("large", &"x".repeat(1 << 20));
+    folder.file("large", &"x".repeat(1 << 20));
     is_new("a large file");
 }
 
 #[test]
-fn a_new_file_in_the_working_directory_does_not_make_another_program() {
-    let place = Place::new();
-    place.file("input", "1");
-    place.file("data/one", "1");
-    let before = place.seen(|_| {});
-    place.file("issue.md", "1");
-    place.file("logs/one", "1");
+fn a_new_file_in_the_working_directory_keeps_runs_similar() {
+    let folder = Folder::new();
+    folder.file("input", "1");
+    folder.file("data/one", "1");
+    let before = folder.run_data(|_| {});
+    folder.file("issue.md", "1");
+    folder.file("logs/one", "1");
     assert_eq!(
-        before.likeness(&place.seen(|_| {})),
+        before.similarity_to(&folder.run_data(|_| {})),
         TrialSimilarity::Same(vec!["issue.md".to_owned(), "logs".to_owned()])
     );
-    place.file("input", "2");
+    folder.file("input", "2");
     assert_eq!(
-        before.likeness(&place.seen(|_| {})),
+        before.similarity_to(&folder.run_data(|_| {})),
         unlike("`input` differs")
     );
-    place.file("data/two", "1");
+    folder.file("data/two", "1");
     assert_eq!(
-        before.likeness(&place.seen(|_| {})),
+        before.similarity_to(&folder.run_data(|_| {})),
         unlike("`data` and 1 other file differ")
     );
     // A file that the command names may be read.
     let named = |plan: &mut Plan| plan.variants[0].actors[0].command.push("named".into());
-    let before = place.seen(named);
-    place.file("named", "1");
+    let before = folder.run_data(named);
+    folder.file("named", "1");
     assert_eq!(
-        before.likeness(&place.seen(named)),
+        before.similarity_to(&folder.run_data(named)),
         unlike("`named` differs")
     );
     // So may the files of a folder that it names.
-    let folder = |plan: &mut Plan| plan.variants[0].actors[0].command.push("data".into());
-    let before = place.seen(folder);
-    place.file("data/three", "1");
+    let names_folder = |plan: &mut Plan| plan.variants[0].actors[0].command.push("data".into());
+    let before = folder.run_data(names_folder);
+    folder.file("data/three", "1");
     assert_eq!(
-        before.likeness(&place.seen(folder)),
+        before.similarity_to(&folder.run_data(names_folder)),
         unlike("`data/three` differs")
     );
 }
 
 #[test]
-fn files_of_caches_and_of_provoke_make_no_difference() {
-    let place = Place::new();
-    place.file("input", "1");
-    let before = place.seen(|_| {}).2;
+fn files_of_caches_and_of_provoke_are_ignored() {
+    let folder = Folder::new();
+    folder.file("input", "1");
+    let before = folder.run_data(|_| {}).2;
     for file in [
         ".git/index",
         "provoke-out/20200101-000000-aaaa/events.jsonl",
@@ -885,24 +895,24 @@ fn files_of_caches_and_of_provoke_make_no_difference() {
         "core",
         "core.123",
     ] {
-        place.file(file, "1");
+        folder.file(file, "1");
     }
-    assert_eq!(place.seen(|_| {}).2, before);
-    place.file("core.rs", "1");
-    assert_ne!(place.seen(|_| {}).2, before);
+    assert_eq!(folder.run_data(|_| {}).2, before);
+    folder.file("core.rs", "1");
+    assert_ne!(folder.run_data(|_| {}).2, before);
 }
 
 #[test]
-fn too_many_files_are_not_known() {
-    let place = Place::new();
-    fs::create_dir(place.path("many")).unwrap();
+fn too_many_files_have_no_digest() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("many")).unwrap();
     for number in 0..10_000 {
-        fs::File::create(place.path(&format!("many/{number}"))).unwrap();
+        fs::File::create(folder.path(&format!("many/{number}"))).unwrap();
     }
-    let seen = place.seen(|_| {});
-    let known = seen.2.get_fact("files.digest").unwrap();
+    let run_data = folder.run_data(|_| {});
+    let known = run_data.2.get_fact("files.digest").unwrap();
     assert!(known.starts_with("unknown: there are more than 10000 files in"));
-    let TrialSimilarity::Unlike(why) = seen.likeness(&seen) else {
+    let TrialSimilarity::Unlike(why) = run_data.similarity_to(&run_data) else {
         panic!("not known");
     };
     assert!(why.starts_with("its files are not recorded: there are more than"));

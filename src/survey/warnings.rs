@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_hides_the_exit_code_is_warned_of() {
+    fn a_line_that_hides_the_exit_code_causes_a_warning() {
         for (line, about) in [
             ("./a | tee log", "`./a | tee` is that of `tee`"),
             ("./a |& tee log", "`./a | tee`"),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_hides_nothing_is_not() {
+    fn a_line_that_shows_the_exit_code_causes_no_warning() {
         for line in [
             "./a",
             "./a || exit 1",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shell_may_be_told_what_the_line_does_not_say() {
+    fn options_of_the_shell_are_considered() {
         for command in [
             &["bash", "-o", "pipefail", "-c", "./a | tee log"][..],
             &["bash", "-euo", "pipefail", "-c", "./a | tee log"],
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn debuggers_and_tracers_are_noticed_where_they_run_the_program() {
+    fn debuggers_and_tracers_that_run_the_program_are_recognized() {
         for command in [
             &["gdb", "--args", "./a"][..],
             &["/usr/bin/valgrind", "./a"],
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_known_by_their_names() {
+    fn variables_with_an_effect_are_recognized_by_name() {
         assert!(variable_effect("ASAN_OPTIONS").is_some());
         assert!(variable_effect("LD_PRELOAD").is_some());
         assert!(variable_effect("RUST_BACKTRACE").is_none());

@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    fn compared(differences: Vec<FactDifference>) -> RunComparison {
+    fn comparison(differences: Vec<FactDifference>) -> RunComparison {
         RunComparison {
             format: 1,
             left: run("a", 3),
@@ -259,11 +259,11 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_stands_side_by_side() {
+    fn differences_are_shown_side_by_side() {
         let long = "0123456789".repeat(9);
         let mut flags = difference(FactGroup::Processor, "cpu.flags", Some("avx2"), None);
         flags.note = Some("programs use avx2".to_owned());
-        let all = compared(vec![
+        let all = comparison(vec![
             difference(
                 FactGroup::Program,
                 "program.build_id",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_cut_unless_all_is_wanted() {
+    fn long_lists_are_shortened_without_the_flag_all() {
         let many = (0..50).map(|n| {
             difference(
                 FactGroup::Package,
@@ -310,15 +310,15 @@ mod tests {
                 Some("2"),
             )
         });
-        let many = compared(many.collect());
+        let many = comparison(many.collect());
         let shown = |all| laid_out(&many, all, None).lines().count();
         assert_eq!(shown(true) - shown(false), 29);
         assert!(laid_out(&many, false, None).contains("and 30 more: --all"));
     }
 
     #[test]
-    fn where_nothing_differs_a_sentence_says_so() {
-        let text = laid_out(&compared(Vec::new()), false, None);
+    fn equal_runs_are_reported_in_a_sentence() {
+        let text = laid_out(&comparison(Vec::new()), false, None);
         assert!(text.contains("do not differ significantly (Fisher's exact test: p = 0.24)"));
         assert!(text.contains("No relevant difference was found"));
     }

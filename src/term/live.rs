@@ -559,7 +559,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_duration_of_a_trial_is_not_cut() {
+    fn the_duration_in_a_trial_line_is_never_truncated() {
         let lines = [None, Some(60), Some(40), Some(20)].map(|columns| {
             let text = "SIGSEGV, null pointer, in sum < main";
             fit_trial_line("  #3  ", text, "23 ms", "  it said so", columns)

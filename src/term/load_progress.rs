@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_live_line_says_which_errors() {
+    fn the_live_line_lists_the_most_frequent_errors() {
         let mut all: Vec<(String, u64)> =
             [("refused", 9), ("status 503", 4), ("timeout (head)", 1)]
                 .map(|(name, n)| (name.to_owned(), n))

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_cut_to_the_width() {
+    fn the_run_table_is_truncated_to_the_width() {
         let runs = [
             run(
                 "386f",

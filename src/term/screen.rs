@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_broken_at_the_width_with_a_hanging_indentation() {
+    fn lines_are_wrapped_with_a_hanging_indentation() {
         let mut screen = Screen::new(Some(24));
         screen.push_text(2, "one two three four five six seven");
         screen.push_text(0, "averyveryverylongwordthatdoesnotfit at all");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_longer_than_the_terminal_ends_with_its_answer() {
+    fn a_page_longer_than_the_terminal_repeats_its_answer() {
         let page = "FAIL\n  1 of 2\n\na row of the table\n\nsaved in   out\n";
         // The page has six rows, and the prompt follows.
         assert_eq!(repeat_answer(page, 7, 80), page);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_broken_with_a_hanging_indentation() {
+    fn errors_are_wrapped_with_a_hanging_indentation() {
         let text = "error: the run has 2 variants\n  caused by: the file has too many lines\n\nhint: `provoke list --all` shows them";
         insta::assert_snapshot!(break_lines(text, 24), @"
         error: the run has 2
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_never_broken() {
+    fn a_command_is_never_wrapped() {
         let commands = [
             SuggestedCommand::new("is it fixed?", "provoke confirm -- CMD")
                 .with_remark("70 passing trials, 0.4 s"),

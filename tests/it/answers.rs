@@ -49,28 +49,28 @@ pub(crate) const SETTINGS: [(usize, Order); 4] = [
 
 /// How trials end: the outcome of each is independent of the time and of all other trials.
 #[derive(Clone, Debug)]
-pub(crate) struct World {
+pub(crate) struct Simulation {
     seed: u64,
     /// Failure rate of each variant.
     rates: Vec<f64>,
     /// Rate of other failures, and rate of inconclusive trials.
     other: f64,
     void: Option<(InconclusiveReason, f64)>,
-    lanes: usize,
+    parallel_trials: usize,
     order: Order,
     /// The kind of failures, which determines the duration of each trial.
     pub(crate) failure: Failure,
     pub(crate) time: Duration,
 }
 
-impl World {
-    pub(crate) fn new(seed: u64, rates: &[f64], (lanes, order): (usize, Order)) -> Self {
+impl Simulation {
+    pub(crate) fn new(seed: u64, rates: &[f64], (parallel_trials, order): (usize, Order)) -> Self {
         Self {
             seed,
             rates: rates.to_vec(),
             other: 0.0,
             void: None,
-            lanes,
+            parallel_trials,
             order,
             failure: failure(1),
             time: Duration::ZERO,
@@ -87,7 +87,7 @@ impl World {
                 (if fails { self.rates[0] } else { 0.0 }, kept.0.iter().sum())
             }
             Some(VariantChoice::Cut(cut)) => {
-                let fails = kills(cut);
+                let fails = crashes_service(cut);
                 (if fails { self.rates[0] } else { 0.0 }, cut.clients)
             }
         };
@@ -124,7 +124,7 @@ impl World {
             tape(&event);
         };
         while !state.decided {
-            while running.len() < self.lanes
+            while running.len() < self.parallel_trials
                 && let Some(next) = next(state, policy)
             {
                 if let Event::TrialStarted(trial) = &next {
@@ -150,8 +150,8 @@ impl World {
     }
 
     /// Answers a question from the start.
-    pub(crate) fn of(&self, plan: &Plan) -> State {
-        let jobs = u32::try_from(self.lanes).unwrap();
+    pub(crate) fn answer_question(&self, plan: &Plan) -> State {
+        let jobs = u32::try_from(self.parallel_trials).unwrap();
         let (_, mut state) = begin(Plan {
             jobs,
             ..plan.clone()
@@ -213,7 +213,7 @@ fn third_failure(seed: u64, p: f64) -> u64 {
     failing.into_iter().nth(2).unwrap()
 }
 
-pub(crate) fn fixed_side(failures: u64, trials: u64) -> Plan {
+pub(crate) fn confirm_plan(failures: u64, trials: u64) -> Plan {
     let baseline = Baseline::Measured(Box::new(MeasuredBaseline {
         failures,
         trials,
@@ -233,7 +233,7 @@ pub(crate) fn fixed_side(failures: u64, trials: u64) -> Plan {
 }
 
 /// Returns the plan of a comparison with this number of variants.
-pub(crate) fn compare(find: &str, variants: usize, more: &str) -> Plan {
+pub(crate) fn compare_plan(find: &str, variants: usize, more: &str) -> Plan {
     let names = (0..variants).map(|number| format!("[[variant]]\nname = '{number}'\n"));
     let names = names.collect::<Vec<_>>().concat();
     plan(&format!(
@@ -242,14 +242,16 @@ pub(crate) fn compare(find: &str, variants: usize, more: &str) -> Plan {
 }
 
 /// Number of worlds in each cell.
-const WORLDS: u32 = 300;
+const SIMULATIONS: u32 = 300;
 
 /// Counts the worlds in which something is wrong, and asserts that their number is at most the promised one plus two
 /// standard errors.
-fn assert_rare(what: &str, so: impl Fn(u64) -> bool) {
-    let hits = (0..u64::from(WORLDS)).filter(|seed| so(*seed)).count();
-    let share = f64::from(u32::try_from(hits).unwrap()) / f64::from(WORLDS);
-    let error = (ALPHA * (1.0 - ALPHA) / f64::from(WORLDS)).sqrt();
+fn assert_rare(what: &str, is_wrong: impl Fn(u64) -> bool) {
+    let hits = (0..u64::from(SIMULATIONS))
+        .filter(|seed| is_wrong(*seed))
+        .count();
+    let share = f64::from(u32::try_from(hits).unwrap()) / f64::from(SIMULATIONS);
+    let error = (ALPHA * (1.0 - ALPHA) / f64::from(SIMULATIONS)).sqrt();
     assert!(share <= ALPHA + 2.0 * error, "{what}: {share}");
 }
 
@@ -263,7 +265,7 @@ fn verdict(state: &State) -> Verdict {
 
 /// The result of a question.
 #[derive(Debug, PartialEq)]
-struct Known {
+struct QuestionResult {
     verdict: Verdict,
     standings: Vec<VariantVerdict>,
     /// For each variant: passes, failures, other failures, and inconclusive trials.
@@ -273,8 +275,8 @@ struct Known {
     evidence: Vec<(u64, u64)>,
 }
 
-impl Known {
-    fn of(state: &State) -> Self {
+impl QuestionResult {
+    fn from_state(state: &State) -> Self {
         let policy = questions::policy_of_plan(&state.plan);
         let counts = state.all_tallies().map(|(_, tally)| {
             let failing = tally.failed.values().flatten().copied().collect();
@@ -298,13 +300,13 @@ impl Known {
 }
 
 #[test]
-fn an_unchanged_program_is_rarely_called_fixed_and_the_order_of_ends_changes_nothing() {
+fn an_unchanged_program_is_rarely_called_fixed_in_any_order_of_ends() {
     for p in RATES {
         assert_rare(&format!("called fixed at {p}"), |seed| {
-            let plan = fixed_side(3, third_failure(seed, p));
+            let plan = confirm_plan(3, third_failure(seed, p));
             let known = SETTINGS.map(|setting| {
-                let state = World::new(seed, &[p], setting).of(&plan);
-                Known::of(&state)
+                let state = Simulation::new(seed, &[p], setting).answer_question(&plan);
+                QuestionResult::from_state(&state)
             });
             assert!(known.iter().all(|one| *one == known[0]), "{p}: {known:?}");
             known[0].verdict == Verdict::Fixed
@@ -313,11 +315,12 @@ fn an_unchanged_program_is_rarely_called_fixed_and_the_order_of_ends_changes_not
 }
 
 #[test]
-fn a_perfect_fix_takes_exactly_the_clean_trials_that_are_needed() {
+fn a_perfect_fix_takes_exactly_the_needed_clean_trials() {
     for (failures, trials) in [(1, 1), (3, 3), (3, 30), (5, 40), (3, 100)] {
         let needed = clean_runs_needed(failures, trials, ALPHA).unwrap();
         for setting in SETTINGS {
-            let state = World::new(7, &[0.0], setting).of(&fixed_side(failures, trials));
+            let state = Simulation::new(7, &[0.0], setting)
+                .answer_question(&confirm_plan(failures, trials));
             assert_eq!(verdict(&state), Verdict::Fixed);
             assert_eq!(
                 (passes(&state, 0), state.last_counted),
@@ -333,7 +336,8 @@ fn a_perfect_fix_takes_exactly_the_clean_trials_that_are_needed() {
 fn the_first_failure_is_the_last_trial_that_counts() {
     for setting in SETTINGS {
         for seed in 0..200 {
-            let state = World::new(seed, &[0.1], setting).of(&fixed_side(3, 300));
+            let state =
+                Simulation::new(seed, &[0.1], setting).answer_question(&confirm_plan(3, 300));
             let Verdict::NotFixed = verdict(&state) else {
                 continue;
             };
@@ -346,34 +350,34 @@ fn the_first_failure_is_the_last_trial_that_counts() {
 }
 
 #[test]
-fn what_is_another_failure_or_says_nothing_is_neither_for_nor_against_a_fix() {
+fn other_failures_and_inconclusive_trials_do_not_count_for_a_fix() {
     let needed = clean_runs_needed(3, 30, ALPHA).unwrap();
     for setting in SETTINGS {
-        let mut world = World::new(3, &[0.0], setting);
-        (world.other, world.void) = (0.2, Some((InconclusiveReason::Skipped, 0.2)));
-        let state = world.of(&fixed_side(3, 30));
+        let mut simulation = Simulation::new(3, &[0.0], setting);
+        (simulation.other, simulation.void) = (0.2, Some((InconclusiveReason::Skipped, 0.2)));
+        let state = simulation.answer_question(&confirm_plan(3, 30));
         let tally = state.tally_of(VariantId(0));
         assert_eq!((verdict(&state), tally.passes), (Verdict::Fixed, needed));
         assert!(tally.other > 5 && tally.void_total() > 5);
         let trials = tally.passes + tally.other + tally.void_total();
         assert_eq!(state.last_counted, TrialId(trials));
 
-        world.rates = vec![0.05];
-        let state = world.of(&fixed_side(3, 30));
+        simulation.rates = vec![0.05];
+        let state = simulation.answer_question(&confirm_plan(3, 30));
         let tally = state.tally_of(VariantId(0));
         assert_eq!((verdict(&state), tally.failures), (Verdict::NotFixed, 1));
     }
 }
 
 #[test]
-fn a_confirmation_is_given_up_where_most_trials_fail_of_something_else() {
+fn a_confirmation_ends_undecided_if_most_trials_fail_otherwise() {
     for setting in SETTINGS {
         for (share, baseline, others) in
             [(1.0, (3, 30), 100), (0.9, (3, 30), 100), (1.0, (3, 3), 20)]
         {
-            let mut world = World::new(3, &[0.0], setting);
-            world.other = share;
-            let state = world.of(&fixed_side(baseline.0, baseline.1));
+            let mut simulation = Simulation::new(3, &[0.0], setting);
+            simulation.other = share;
+            let state = simulation.answer_question(&confirm_plan(baseline.0, baseline.1));
             assert_eq!(verdict(&state), Verdict::Undecided);
             assert_eq!(state.tally_of(VariantId(0)).other, others);
         }
@@ -381,16 +385,16 @@ fn a_confirmation_is_given_up_where_most_trials_fail_of_something_else() {
 }
 
 #[test]
-fn a_failure_that_may_be_the_bug_keeps_it_from_being_called_fixed_or_clean() {
+fn a_failure_that_may_be_the_bug_prevents_fixed_and_clean() {
     for setting in SETTINGS {
-        let mut world = World::new(3, &[0.0], setting);
-        world.void = Some((InconclusiveReason::Untold, 0.05));
-        let state = world.of(&fixed_side(3, 30));
+        let mut simulation = Simulation::new(3, &[0.0], setting);
+        simulation.void = Some((InconclusiveReason::Untold, 0.05));
+        let state = simulation.answer_question(&confirm_plan(3, 30));
         assert!(state.tally_of(VariantId(0)).untold_trials() > 0);
         assert_eq!(verdict(&state), Verdict::Undecided);
 
-        world.rates = vec![0.3, 0.0];
-        let state = world.of(&compare("failing", 2, "runs = 500"));
+        simulation.rates = vec![0.3, 0.0];
+        let state = simulation.answer_question(&compare_plan("failing", 2, "runs = 500"));
         let standings = RacePolicy::all_standings(&state);
         assert_eq!(standings, [VariantVerdict::Fails, VariantVerdict::Open]);
         assert_eq!(verdict(&state), Verdict::Undecided);
@@ -398,14 +402,14 @@ fn a_failure_that_may_be_the_bug_keeps_it_from_being_called_fixed_or_clean() {
 }
 
 #[test]
-fn a_limit_ends_a_confirmation_undecided_and_counts_what_it_allows() {
-    let mut plan = fixed_side(3, 30);
+fn a_trial_limit_ends_a_confirmation_undecided_with_the_missing_trials() {
+    let mut plan = confirm_plan(3, 30);
     plan.stop = StopLimits {
         trials: Some(30),
         ..StopLimits::default()
     };
     for setting in SETTINGS {
-        let state = World::new(3, &[0.0], setting).of(&plan);
+        let state = Simulation::new(3, &[0.0], setting).answer_question(&plan);
         let progress = ConfirmProgress::of_state(&state).unwrap();
         assert_eq!(verdict(&state), Verdict::Undecided);
         assert_eq!((progress.clean, progress.missing_trials()), (30, Some(20)));
@@ -413,13 +417,13 @@ fn a_limit_ends_a_confirmation_undecided_and_counts_what_it_allows() {
 }
 
 /// Tests how often equal variants are called different.
-fn equal(variants: usize, pairs: u32, p: f64, setting: (usize, Order)) {
-    let plan = compare("different", variants, &format!("runs = {pairs}"));
+fn assert_rarely_different(variants: usize, pairs: u32, p: f64, setting: (usize, Order)) {
+    let plan = compare_plan("different", variants, &format!("runs = {pairs}"));
     let rates = vec![p; variants];
     assert_rare(
         &format!("{variants} called different at {p}, {setting:?}"),
         |seed| {
-            let state = World::new(seed, &rates, setting).of(&plan);
+            let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
             let verdict = verdict(&state);
             assert!(matches!(
                 verdict,
@@ -433,26 +437,26 @@ fn equal(variants: usize, pairs: u32, p: f64, setting: (usize, Order)) {
 #[test]
 fn two_equal_variants_are_rarely_called_different() {
     for setting in SETTINGS {
-        equal(2, 100, 0.1, setting);
+        assert_rarely_different(2, 100, 0.1, setting);
     }
     for p in [0.5, 0.03] {
-        equal(2, 100, p, SETTINGS[3]);
+        assert_rarely_different(2, 100, p, SETTINGS[3]);
     }
 }
 
 #[test]
-fn of_four_equal_variants_rarely_any_is_called_different() {
+fn four_equal_variants_are_rarely_called_different() {
     for p in RATES {
-        equal(4, 60, p, SETTINGS[3]);
+        assert_rarely_different(4, 60, p, SETTINGS[3]);
     }
 }
 
 #[test]
-fn a_difference_is_found_as_soon_as_was_promised() {
+fn a_difference_is_found_within_the_promised_number_of_pairs() {
     for (p, longest) in [(0.5, 13.5), (0.1, 68.0)] {
-        let plan = compare("different", 2, "runs = 1000");
+        let plan = compare_plan("different", 2, "runs = 1000");
         let pairs = |seed| {
-            let state = World::new(seed, &[p, 0.0], SETTINGS[0]).of(&plan);
+            let state = Simulation::new(seed, &[p, 0.0], SETTINGS[0]).answer_question(&plan);
             assert_eq!(verdict(&state), Verdict::Different);
             assert_eq!(
                 RatesPolicy.stop_rule(&state, VariantId(0)),
@@ -460,21 +464,21 @@ fn a_difference_is_found_as_soon_as_was_promised() {
             );
             questions::contrasts(&state)[0].evidence.pair_count()
         };
-        let all: u64 = (0..u64::from(WORLDS)).map(pairs).sum();
-        let mean = f64::from(u32::try_from(all).unwrap()) / f64::from(WORLDS);
+        let all: u64 = (0..u64::from(SIMULATIONS)).map(pairs).sum();
+        let mean = f64::from(u32::try_from(all).unwrap()) / f64::from(SIMULATIONS);
         assert!(mean <= longest, "{p}: {mean}");
     }
 }
 
-/// Races variants of which the bad ones fail at one rate; asserts that a bad one is rarely said to fail less often than
+/// Races variants of which the bad ones fail at one rate; asserts that a bad one is rarely called less failing than
 /// another.
-fn race(bad: usize, clean: usize, p: f64, setting: (usize, Order)) {
-    let plan = compare("failing", bad + clean, "duration = '1h'");
+fn assert_rarely_less_failing(bad: usize, clean: usize, p: f64, setting: (usize, Order)) {
+    let plan = compare_plan("failing", bad + clean, "duration = '1h'");
     let rates: Vec<f64> = [vec![p; bad], vec![0.0; clean]].concat();
     assert_rare(
-        &format!("one of {bad} bad and {clean} clean is said to fail less at {p}, {setting:?}"),
+        &format!("one of {bad} bad and {clean} clean is called less failing at {p}, {setting:?}"),
         |seed| {
-            let state = World::new(seed, &rates, setting).of(&plan);
+            let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
             let standings = RacePolicy::all_standings(&state);
             let (of_bad, of_clean) = standings.split_at(bad);
             assert!(of_clean.iter().all(|one| *one == VariantVerdict::FailsLess));
@@ -498,13 +502,13 @@ const UNEQUAL: [&[f64]; 6] = [
 ];
 
 #[test]
-fn where_rates_differ_rarely_one_is_said_to_fail_less_often_than_a_rarer_one() {
+fn a_variant_is_rarely_called_less_failing_than_a_rarer_reference() {
     for (rates, setting) in UNEQUAL.into_iter().zip(SETTINGS.into_iter().cycle()) {
-        let plan = compare("failing", rates.len(), "duration = '1h'");
+        let plan = compare_plan("failing", rates.len(), "duration = '1h'");
         assert_rare(
-            &format!("said to fail less: {rates:?}, {setting:?}"),
+            &format!("called less failing: {rates:?}, {setting:?}"),
             |seed| {
-                let state = World::new(seed, rates, setting).of(&plan);
+                let state = Simulation::new(seed, rates, setting).answer_question(&plan);
                 let (_, reference) = RacePolicy::reference_counts(&state).unwrap();
                 let reference = rates[reference.unwrap().index()];
                 let standings = RacePolicy::all_standings(&state);
@@ -519,7 +523,7 @@ fn where_rates_differ_rarely_one_is_said_to_fail_less_often_than_a_rarer_one() {
 }
 
 #[test]
-fn whatever_the_rates_above_the_floor_rarely_any_of_these_variants_is_called_clean() {
+fn a_variant_with_a_rate_above_the_floor_is_rarely_called_clean() {
     let at_the_floor: [&[f64]; 6] = [
         &[0.05, 0.05],
         &[0.05, 0.05, 0.05],
@@ -535,10 +539,10 @@ fn whatever_the_rates_above_the_floor_rarely_any_of_these_variants_is_called_cle
         .chain(at_the_floor.map(|rates| (rates, 0.05)));
     for ((rates, floor), setting) in cells.zip(SETTINGS.into_iter().cycle()) {
         let more = format!("duration = '1h'\nfloor = {floor}");
-        let plan = compare("failing", rates.len(), &more);
+        let plan = compare_plan("failing", rates.len(), &more);
         let what = format!("called clean: {rates:?}, floor {floor}, {setting:?}");
         assert_rare(&what, |seed| {
-            let state = World::new(seed, rates, setting).of(&plan);
+            let state = Simulation::new(seed, rates, setting).answer_question(&plan);
             let standings = RacePolicy::all_standings(&state);
             let settled = [VariantVerdict::Fails, VariantVerdict::Clean];
             assert!(standings.iter().all(|one| settled.contains(one)));
@@ -549,12 +553,12 @@ fn whatever_the_rates_above_the_floor_rarely_any_of_these_variants_is_called_cle
 }
 
 #[test]
-fn a_clean_variant_passes_as_often_as_the_floor_asks_for() {
+fn a_clean_variant_passes_as_often_as_the_floor_requires() {
     for (floor, level) in [(0.05, race_alpha(4, ALPHA)), (0.01, race_alpha(4, ALPHA))] {
-        let plan = compare("failing", 3, &format!("duration = '1h'\nfloor = {floor}"));
+        let plan = compare_plan("failing", 3, &format!("duration = '1h'\nfloor = {floor}"));
         let needed = clean_runs_at_known_rate(floor, level).unwrap();
         for setting in SETTINGS {
-            let state = World::new(5, &[0.0, 1.0, 0.0], setting).of(&plan);
+            let state = Simulation::new(5, &[0.0, 1.0, 0.0], setting).answer_question(&plan);
             let standings = [
                 VariantVerdict::Clean,
                 VariantVerdict::Fails,
@@ -568,40 +572,40 @@ fn a_clean_variant_passes_as_often_as_the_floor_asks_for() {
 }
 
 #[test]
-fn of_two_that_fail_alike_rarely_one_is_said_to_fail_less() {
+fn two_variants_with_equal_rates_are_rarely_called_less_failing() {
     for p in RATES {
         for setting in SETTINGS {
-            race(2, 0, p, setting);
+            assert_rarely_less_failing(2, 0, p, setting);
         }
     }
 }
 
 #[test]
-fn of_four_that_fail_alike_rarely_any_is_said_to_fail_less() {
+fn four_variants_with_equal_rates_are_rarely_called_less_failing() {
     for p in RATES {
         for setting in SETTINGS {
-            race(4, 0, p, setting);
+            assert_rarely_less_failing(4, 0, p, setting);
         }
     }
 }
 
 #[test]
-fn the_one_that_is_clean_is_found_and_rarely_another() {
+fn the_clean_variant_is_found_and_a_failing_one_rarely() {
     for p in RATES {
-        race(1, 1, p, SETTINGS[0]);
+        assert_rarely_less_failing(1, 1, p, SETTINGS[0]);
         for setting in [SETTINGS[0], SETTINGS[3]] {
-            race(3, 1, p, setting);
+            assert_rarely_less_failing(3, 1, p, setting);
         }
     }
 }
 
 #[test]
-fn a_clean_variant_passes_as_often_as_is_needed_after_there_is_a_reference() {
+fn a_clean_variant_passes_the_needed_trials_after_the_reference_is_known() {
     for setting in SETTINGS {
         for seed in 0..50 {
-            let mut world = World::new(seed, &[0.2, 0.0, 0.2], setting);
-            (world.other, world.void) = (0.1, Some((InconclusiveReason::Skipped, 0.1)));
-            let state = world.of(&compare("failing", 3, "duration = '1h'"));
+            let mut simulation = Simulation::new(seed, &[0.2, 0.0, 0.2], setting);
+            (simulation.other, simulation.void) = (0.1, Some((InconclusiveReason::Skipped, 0.1)));
+            let state = simulation.answer_question(&compare_plan("failing", 3, "duration = '1h'"));
             let (baseline, whose) = RacePolicy::reference_counts(&state).unwrap();
             let needed =
                 clean_runs_needed(baseline.failures, baseline.trials, race_alpha(3, ALPHA));
@@ -611,22 +615,22 @@ fn a_clean_variant_passes_as_often_as_is_needed_after_there_is_a_reference() {
             let since = passes(&state, 1) - before[1];
             assert!(since >= needed.unwrap(), "{since}, {needed:?}");
             // Only a little more often: blocks continue until the reference has failed often enough.
-            let lanes = u64::try_from(setting.0).unwrap();
+            let parallel_trials = u64::try_from(setting.0).unwrap();
             let late = state
                 .tally_of(whose.unwrap())
                 .early_failures
                 .last()
                 .unwrap()
                 .1;
-            let most = 2 * needed.unwrap().max(late) + lanes;
+            let most = 2 * needed.unwrap().max(late) + parallel_trials;
             assert!(since < most, "{since}, {needed:?}, {late}");
         }
     }
 }
 
 #[test]
-fn a_given_baseline_says_how_often_the_clean_ones_pass() {
-    let mut plan = compare("failing", 4, "duration = '1h'");
+fn a_given_baseline_determines_how_often_clean_variants_pass() {
+    let mut plan = compare_plan("failing", 4, "duration = '1h'");
     let Question::Compare(asked) = &mut plan.question else {
         unreachable!()
     };
@@ -637,7 +641,7 @@ fn a_given_baseline_says_how_often_the_clean_ones_pass() {
     }));
     let needed = clean_runs_needed(3, 30, race_alpha(5, ALPHA)).unwrap();
     for setting in SETTINGS {
-        let state = World::new(5, &[0.3, 0.0, 1.0, 0.0], setting).of(&plan);
+        let state = Simulation::new(5, &[0.3, 0.0, 1.0, 0.0], setting).answer_question(&plan);
         assert_eq!(verdict(&state), Verdict::Different);
         assert_eq!([1, 3].map(|id| passes(&state, id)), [needed; 2]);
         assert!(
@@ -651,52 +655,68 @@ fn a_given_baseline_says_how_often_the_clean_ones_pass() {
 /// Returns a run of each question that takes more than a few trials.
 fn questions() -> Vec<(Plan, Vec<f64>)> {
     vec![
-        (fixed_side(3, 30), vec![0.0]),
-        (fixed_side(3, 30), vec![0.02]),
-        (compare("failing", 2, "duration = '1h'"), vec![0.2, 0.0]),
+        (confirm_plan(3, 30), vec![0.0]),
+        (confirm_plan(3, 30), vec![0.02]),
         (
-            compare("failing", 4, "duration = '1h'"),
+            compare_plan("failing", 2, "duration = '1h'"),
+            vec![0.2, 0.0],
+        ),
+        (
+            compare_plan("failing", 4, "duration = '1h'"),
             vec![0.0, 0.3, 0.3, 0.0],
         ),
-        (compare("different", 2, "runs = 60"), vec![0.3, 0.0]),
-        (compare("different", 3, "runs = 40"), vec![0.2, 0.2, 0.6]),
-        search(8, 5, 0.6),
-        reduction(6, 0.6),
-        ramp(&[1, 2, 4, 6, 8], 3, 0.5),
-        ramp(&[1, 2, 4], 3, 0.0),
-        shrinking(0.9),
+        (compare_plan("different", 2, "runs = 60"), vec![0.3, 0.0]),
+        (
+            compare_plan("different", 3, "runs = 40"),
+            vec![0.2, 0.2, 0.6],
+        ),
+        search_plan(8, 5, 0.6),
+        reduction_plan(6, 0.6),
+        ramp_plan(&[1, 2, 4, 6, 8], 3, 0.5),
+        ramp_plan(&[1, 2, 4], 3, 0.0),
+        shrink_plan_with_rate(0.9),
     ]
 }
 
 static QUESTIONS: LazyLock<Vec<(Plan, Vec<f64>)>> = LazyLock::new(questions);
 
 /// Asserts that a run which is cut after `cut` events and resumed has the same result.
-fn assert_resumes(world: &World, plan: &Plan, events: &[Event], uncut: &Known, cut: usize) {
+fn assert_resumes(
+    simulation: &Simulation,
+    plan: &Plan,
+    events: &[Event],
+    uncut: &QuestionResult,
+    cut: usize,
+) {
     let (_, mut state) = begin(plan.clone());
     for event in &events[..cut] {
         state.apply_event(event, questions::is_done);
     }
     state.apply_event(&Event::RunResumed { at: 0 }, questions::is_done);
-    world.answer(&mut state, |_| {});
-    assert_eq!(Known::of(&state), *uncut, "cut after {cut} events");
+    simulation.answer(&mut state, |_| {});
+    assert_eq!(
+        QuestionResult::from_state(&state),
+        *uncut,
+        "cut after {cut} events"
+    );
 }
 
-fn record(world: &World, plan: &Plan) -> (Vec<Event>, Known) {
+fn record(simulation: &Simulation, plan: &Plan) -> (Vec<Event>, QuestionResult) {
     let (_, mut state) = begin(plan.clone());
     let mut events = Vec::new();
-    world.answer(&mut state, |event| events.push(event.clone()));
-    (events, Known::of(&state))
+    simulation.answer(&mut state, |event| events.push(event.clone()));
+    (events, QuestionResult::from_state(&state))
 }
 
 #[test]
-fn a_run_that_is_cut_anywhere_ends_as_it_would_have() {
+fn a_run_that_is_cut_at_any_event_has_the_same_result() {
     for (plan, rates) in &*QUESTIONS {
         for setting in [SETTINGS[0], (3, Order::Random)] {
-            let world = World::new(11, rates, setting);
-            let (events, uncut) = record(&world, plan);
+            let simulation = Simulation::new(11, rates, setting);
+            let (events, uncut) = record(&simulation, plan);
             // Each cut replays the following events: in a long run, every few events are enough.
             for cut in (0..=events.len()).step_by(1 + events.len() / 150) {
-                assert_resumes(&world, plan, &events, &uncut, cut);
+                assert_resumes(&simulation, plan, &events, &uncut, cut);
             }
         }
     }
@@ -711,10 +731,10 @@ proptest! {
     })]
 
     #[test]
-    fn any_run_that_is_cut_anywhere_ends_as_it_would_have(
+    fn a_random_run_that_is_cut_at_any_event_has_the_same_result(
         seed in any::<u64>(),
         question in 0..11_usize,
-        lanes in 1..9_usize,
+        parallel_trials in 1..9_usize,
         order in prop_oneof![
             Just(Order::Random),
             Just(Order::FailuresFirst),
@@ -724,15 +744,15 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let (plan, rates) = &QUESTIONS[question];
-        let mut world = World::new(seed, rates, (lanes, order));
-        (world.other, world.void) = (aside, Some((InconclusiveReason::Skipped, aside)));
-        let (events, uncut) = record(&world, plan);
-        assert_resumes(&world, plan, &events, &uncut, cut.index(events.len() + 1));
+        let mut simulation = Simulation::new(seed, rates, (parallel_trials, order));
+        (simulation.other, simulation.void) = (aside, Some((InconclusiveReason::Skipped, aside)));
+        let (events, uncut) = record(&simulation, plan);
+        assert_resumes(&simulation, plan, &events, &uncut, cut.index(events.len() + 1));
     }
 }
 
 /// Returns a search along a list in which all candidates from `first` on fail at one rate.
-pub(crate) fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>) {
+pub(crate) fn search_plan(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>) {
     let rates = (0..=places).map(|place| if place < first { 0.0 } else { rate });
     (
         plan(&format!("ask = 'bisect'\nrange = '0..{places}'")),
@@ -741,13 +761,13 @@ pub(crate) fn search(places: usize, first: usize, rate: f64) -> (Plan, Vec<f64>)
 }
 
 /// Returns a search among levels whose trials fail from one level on, at one rate.
-pub(crate) fn ramp(levels: &[u32], first: usize, rate: f64) -> (Plan, Vec<f64>) {
+pub(crate) fn ramp_plan(levels: &[u32], first: usize, rate: f64) -> (Plan, Vec<f64>) {
     let rates = (0..levels.len()).map(|level| if level < first { 0.0 } else { rate });
     (levels_of_load(levels, false), rates.collect())
 }
 
 /// Returns a reduction in which two items are needed, with which it fails at one rate.
-pub(crate) fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
+pub(crate) fn reduction_plan(things: usize, rate: f64) -> (Plan, Vec<f64>) {
     let names: Vec<String> = (0..things).map(|thing| format!("'{thing}'")).collect();
     let set = names.join(", ");
     let text = format!("ask = 'reduce'\nset = [{set}]\nenv.SET = '{{set}}'");
@@ -755,17 +775,17 @@ pub(crate) fn reduction(things: usize, rate: f64) -> (Plan, Vec<f64>) {
 }
 
 /// The requirements of a crash: two kinds of requests, a number of clients, and a number of requests per trial.
-const DEADLY: ([u32; 2], u32, u64) = ([0, 1], 10, 40);
+const CRASH_NEEDS: ([u32; 2], u32, u64) = ([0, 1], 10, 40);
 
-fn kills(cut: &LoadPart) -> bool {
-    let (kinds, clients, requests) = DEADLY;
+fn crashes_service(cut: &LoadPart) -> bool {
+    let (kinds, clients, requests) = CRASH_NEEDS;
     kinds.iter().all(|kind| cut.kinds.holds_item(*kind))
         && cut.clients >= clients
         && cut.requests >= requests
 }
 
 /// Returns a load of five kinds by 64 clients, of which a part crashes the service at this rate.
-pub(crate) fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
+pub(crate) fn shrink_plan_with_rate(rate: f64) -> (Plan, Vec<f64>) {
     let kinds = ["a", "b", "c", "d", "e"].map(|kind| format!("[[request]]\npath = '/{kind}'\n"));
     let load = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 64\nrequests = 2000\n";
     let mut plan = plan(&format!("{load}{}", kinds.concat()));
@@ -775,44 +795,46 @@ pub(crate) fn shrinking(rate: f64) -> (Plan, Vec<f64>) {
 
 /// Shrinks a load at this rate; returns the number of trials, and whether exactly the required kinds and clients were
 /// found; `None` if the answer is undecided.
-fn shrunk(rate: f64, seed: u64, setting: (usize, Order)) -> (u64, Option<bool>) {
-    let (plan, rates) = shrinking(rate);
-    let state = World::new(seed, &rates, setting).of(&plan);
+fn shrink_load(rate: f64, seed: u64, setting: (usize, Order)) -> (u64, Option<bool>) {
+    let (plan, rates) = shrink_plan_with_rate(rate);
+    let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
     let known = ShrinkProgress::of_state(&state).unwrap();
     let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
-    let (kinds, clients, _) = DEADLY;
+    let (kinds, clients, _) = CRASH_NEEDS;
     let exact = (
         &known.smallest_load.kinds.0[..],
         known.smallest_load.clients,
     ) == (&kinds[..], clients);
     let found = (verdict(&state) == Verdict::Found).then_some(exact);
     // Whatever the answer, the remaining load crashes the service.
-    assert!(kills(&known.smallest_load));
+    assert!(crashes_service(&known.smallest_load));
     (all.sum(), found)
 }
 
 #[test]
-fn what_of_a_load_its_crash_needs_is_found() {
+fn the_part_of_a_load_that_crashes_the_service_is_found() {
     for setting in [SETTINGS[0], (3, Order::FailuresLast)] {
-        let found: Vec<_> = (0..100).map(|seed| shrunk(0.3, seed, setting).1).collect();
+        let found: Vec<_> = (0..100)
+            .map(|seed| shrink_load(0.3, seed, setting).1)
+            .collect();
         let exact = found.iter().filter(|found| **found == Some(true)).count();
         assert!(exact >= 85, "{setting:?}: {exact}");
     }
 }
 
 #[test]
-fn a_load_that_does_not_kill_again_is_given_up() {
-    let (lives, found) = shrunk(0.0, 1, SETTINGS[0]);
+fn a_load_that_does_not_crash_again_is_abandoned_after_20_trials() {
+    let (lives, found) = shrink_load(0.0, 1, SETTINGS[0]);
     assert_eq!((lives, found), (20, None));
 }
 
 /// Also prints the table of `docs/statistics.md`, which is for 300 loads.
 #[test]
-fn more_than_its_crash_needs_is_rarely_kept_of_a_load() {
+fn a_shrunk_load_rarely_contains_unneeded_parts() {
     const LOADS: u64 = 100;
     for rate in [0.9, 0.3, 0.1] {
         let all: Vec<_> = (0..LOADS)
-            .map(|seed| shrunk(rate, seed, SETTINGS[0]))
+            .map(|seed| shrink_load(rate, seed, SETTINGS[0]))
             .collect();
         let mut lives: Vec<u64> = all.iter().map(|(lives, _)| *lives).collect();
         lives.sort_unstable();
@@ -833,13 +855,13 @@ fn more_than_its_crash_needs_is_rarely_kept_of_a_load() {
 }
 
 #[test]
-fn what_is_needed_is_found_in_few_trials_and_rarely_anything_else() {
+fn a_reduction_finds_the_needed_items_in_few_trials() {
     const FEW: u32 = 30;
     for (setting, most) in [(SETTINGS[0], 110.0), (SETTINGS[3], 200.0)] {
         let (mut wrong, mut trials) = (0, 0);
         for seed in 0..u64::from(FEW) {
-            let (plan, rates) = reduction(8, 0.5);
-            let state = World::new(seed, &rates, setting).of(&plan);
+            let (plan, rates) = reduction_plan(8, 0.5);
+            let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
             assert_eq!(verdict(&state), Verdict::Found);
             let mut found = state
                 .learned::<Reduction>()
@@ -861,14 +883,14 @@ fn what_is_needed_is_found_in_few_trials_and_rarely_anything_else() {
 
 /// The tests of the search engine show its error rate; this test shows that it is used correctly.
 #[test]
-fn the_first_that_fails_is_found_in_few_trials_and_rarely_another() {
+fn a_bisection_finds_the_first_failing_candidate_in_few_trials() {
     const FEW: u32 = 30;
     for (setting, most) in [(SETTINGS[0], 50.0), (SETTINGS[3], 90.0)] {
         let (mut wrong, mut trials) = (0, 0);
         for seed in 0..u64::from(FEW) {
             let first = 1 + usize::try_from(hash(seed, 7) % 8).unwrap();
-            let (plan, rates) = search(8, first, 0.5);
-            let state = World::new(seed, &rates, setting).of(&plan);
+            let (plan, rates) = search_plan(8, first, 0.5);
+            let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
             assert_eq!(verdict(&state), Verdict::Found);
             let found = BisectProgress::of_state(&state)
                 .unwrap()
@@ -885,15 +907,15 @@ fn the_first_that_fails_is_found_in_few_trials_and_rarely_another() {
 }
 
 #[test]
-fn the_level_from_which_on_it_fails_is_found_and_rarely_another() {
+fn a_ramp_finds_the_lowest_failing_level_in_few_trials() {
     const FEW: u32 = 60;
     let levels = [1, 2, 4, 6, 8, 12, 16];
     for (setting, most) in [(SETTINGS[0], 75.0), (SETTINGS[3], 110.0)] {
         let (mut wrong, mut lives) = (0, 0);
         for seed in 0..u64::from(FEW) {
             let first = usize::try_from(hash(seed, 9) % 7).unwrap();
-            let (plan, rates) = ramp(&levels, first, 0.3);
-            let state = World::new(seed, &rates, setting).of(&plan);
+            let (plan, rates) = ramp_plan(&levels, first, 0.3);
+            let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
             wrong += u32::from(questions::RampPolicy::next_action(&state) != RampStep::From(first));
             let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
             lives += u32::try_from(all.sum::<u64>()).unwrap();
@@ -905,12 +927,12 @@ fn the_level_from_which_on_it_fails_is_found_and_rarely_another() {
 }
 
 #[test]
-fn lives_of_the_top_that_are_clean_exclude_the_rate_whatever_else_happens() {
+fn clean_trials_of_the_top_level_exclude_the_rate_despite_other_failures() {
     for setting in SETTINGS {
-        let (plan, rates) = ramp(&[1, 2, 4, 8], 4, 0.0);
-        let mut world = World::new(3, &rates, setting);
-        (world.other, world.void) = (0.2, Some((InconclusiveReason::Skipped, 0.2)));
-        let state = world.of(&plan);
+        let (plan, rates) = ramp_plan(&[1, 2, 4, 8], 4, 0.0);
+        let mut simulation = Simulation::new(3, &rates, setting);
+        (simulation.other, simulation.void) = (0.2, Some((InconclusiveReason::Skipped, 0.2)));
+        let state = simulation.answer_question(&plan);
         assert_eq!(verdict(&state), Verdict::NotThere, "{setting:?}");
         assert!(passes(&state, 3) >= 29, "{setting:?}");
     }
@@ -928,13 +950,13 @@ enum Found {
 }
 
 /// Searches with each candidate as the culprit in turn; returns the mean trials and the results.
-fn searched(more: &str, count: u64, rate: impl Fn(usize, usize) -> f64) -> (f64, Vec<Found>) {
+fn run_searches(more: &str, count: u64, rate: impl Fn(usize, usize) -> f64) -> (f64, Vec<Found>) {
     let plan = plan(&format!("ask = 'bisect'\nrange = '0..64'\n{more}"));
     let mut trials = 0;
     let endings = (0..count).map(|seed| {
         let first = 1 + usize::try_from(hash(seed, 11) % 48).unwrap();
         let rates: Vec<f64> = (0..=64).map(|place| rate(place, first)).collect();
-        let state = World::new(seed, &rates, SETTINGS[0]).of(&plan);
+        let state = Simulation::new(seed, &rates, SETTINGS[0]).answer_question(&plan);
         trials += state
             .all_tallies()
             .map(|(_, tally)| tally.counted_trials())
@@ -965,14 +987,15 @@ fn count(endings: &[Found], wanted: Found) -> usize {
 }
 
 #[test]
-fn an_answer_is_checked_and_costs_little_more_where_the_rate_is_constant() {
-    let (mean, endings) = searched("", 20, |place, first| if place < first { 0.0 } else { 0.5 });
+fn checking_an_answer_costs_few_trials_if_the_rate_is_constant() {
+    let (mean, endings) =
+        run_searches("", 20, |place, first| if place < first { 0.0 } else { 0.5 });
     assert!(count(&endings, Found::Right) >= 19, "{endings:?}");
     assert!(mean <= 58.0, "{mean}");
 }
 
 #[test]
-fn an_earlier_place_that_fails_less_often_is_named() {
+fn an_earlier_candidate_with_a_lower_rate_is_reported() {
     // A search that trusts its model returns the first candidate that fails at .5, although others fail before it, in
     // .65 of cases.
     let step = |place: usize, first: usize| match place {
@@ -980,21 +1003,21 @@ fn an_earlier_place_that_fails_less_often_is_named() {
         _ if place < usize::midpoint(first, 64) => 0.1,
         _ => 0.5,
     };
-    let (_, endings) = searched("", 8, step);
+    let (_, endings) = run_searches("", 8, step);
     assert!(count(&endings, Found::Wrong) <= 2, "{endings:?}");
     assert!(count(&endings, Found::Warned) >= 3, "{endings:?}");
 }
 
 #[test]
-fn stray_failures_of_the_good_end_are_no_proof_that_the_ends_agree() {
+fn rare_failures_of_the_good_end_do_not_mean_that_the_ends_agree() {
     let background = |place: usize, first: usize| if place < first { 0.02 } else { 0.5 };
-    let (_, endings) = searched("clean = true", 12, background);
+    let (_, endings) = run_searches("clean = true", 12, background);
     let wrong = count(&endings, Found::Agree) + count(&endings, Found::Wrong);
     assert!(wrong <= 3, "{endings:?}");
 }
 
 #[test]
-fn a_search_is_given_up_at_its_limit_and_says_what_it_knows() {
+fn a_search_that_reaches_its_limit_reports_the_likeliest_candidate() {
     // A background that rises up to a third of the failure rate.
     let rising = |place: usize, first: usize| {
         if place < first {
@@ -1007,7 +1030,7 @@ fn a_search_is_given_up_at_its_limit_and_says_what_it_knows() {
     let plan = plan("ask = 'bisect'\nrange = '0..64'");
     let rates: Vec<f64> = (0..=64).map(|place| rising(place, 40)).collect();
     let given_up = (0..20).find_map(|seed| {
-        let state = World::new(seed, &rates, SETTINGS[0]).of(&plan);
+        let state = Simulation::new(seed, &rates, SETTINGS[0]).answer_question(&plan);
         (verdict(&state) == Verdict::Undecided).then_some(state)
     });
     let state = given_up.expect("some searches do not end by themselves");
@@ -1029,6 +1052,6 @@ fn a_search_is_given_up_at_its_limit_and_says_what_it_knows() {
         },
         ..plan
     };
-    let state = World::new(1, &rates, SETTINGS[0]).of(&few);
+    let state = Simulation::new(1, &rates, SETTINGS[0]).answer_question(&few);
     assert_eq!(questions::trial_limit(&state), Some(30));
 }

@@ -12,27 +12,27 @@ const RUNS: u64 = 400;
 const WRONG_AT_MOST: u64 = 28;
 
 /// Simulates one run with its own random outcomes.
-fn one(rule: &str, rate: f64, world: u64, interrupt: bool) -> State {
-    let (_, mut state) = begin(plan(&format!("{rule}\njobs = 3\nseed = {world}")));
+fn simulate_run(rule: &str, rate: f64, seed: u64, interrupt: bool) -> State {
+    let (_, mut state) = begin(plan(&format!("{rule}\njobs = 3\nseed = {seed}")));
     let script = move |trial: &Trial| {
         #[expect(clippy::cast_precision_loss, reason = "53 bits")]
-        let fails = (hash(world, trial.id.0) as f64) < rate * (1_u64 << 53) as f64;
+        let fails = (hash(seed, trial.id.0) as f64) < rate * (1_u64 << 53) as f64;
         let slow = if fails { 10 } else { 1 };
         (
-            Duration::from_millis(10 * slow + hash(world ^ 3, trial.id.0) % 5),
+            Duration::from_millis(10 * slow + hash(seed ^ 3, trial.id.0) % 5),
             exited(i32::from(fails)),
         )
     };
-    let pause = Duration::from_millis(20 + hash(world ^ 9, 0) % 600);
+    let pause = Duration::from_millis(20 + hash(seed ^ 9, 0) % 600);
     run(&mut state, script, interrupt.then_some(pause));
     state
 }
 
 /// Returns the number of runs whose interval did not contain the true rate, and the kind of interval.
-fn wrong(rule: &str, rate: f64, interrupt: bool) -> (u64, IntervalBasis) {
+fn count_wrong_intervals(rule: &str, rate: f64, interrupt: bool) -> (u64, IntervalBasis) {
     let mut basis = IntervalBasis::Cp;
-    let misses = (1..=RUNS).filter(|world| {
-        let state = one(rule, rate, world * 7919, interrupt);
+    let misses = (1..=RUNS).filter(|seed| {
+        let state = simulate_run(rule, rate, seed * 7919, interrupt);
         let found = Report::new(&state, true).variants[0].rate;
         basis = found.basis;
         let [lo, hi] = found.interval();
@@ -42,7 +42,7 @@ fn wrong(rule: &str, rate: f64, interrupt: bool) -> (u64, IntervalBasis) {
 }
 
 #[test]
-fn intervals_hold_however_the_run_ends() {
+fn intervals_have_their_coverage_however_the_run_ends() {
     for rate in [0.05, 0.3] {
         for (rule, interrupt, expected) in [
             ("runs = 30", false, IntervalBasis::Cp),
@@ -52,7 +52,7 @@ fn intervals_hold_however_the_run_ends() {
             ("duration = '400ms'", false, IntervalBasis::Cs),
             ("runs = 1000", true, IntervalBasis::Cs),
         ] {
-            let (misses, basis) = wrong(rule, rate, interrupt);
+            let (misses, basis) = count_wrong_intervals(rule, rate, interrupt);
             assert_eq!(basis, expected, "{rule}");
             assert!(
                 misses <= WRONG_AT_MOST,

@@ -10,13 +10,13 @@ use std::fs;
 use std::time::Duration;
 
 /// Returns the events of a run with every kind of outcome.
-fn history(world: u64) -> Vec<Event> {
+fn history(seed: u64) -> Vec<Event> {
     let (first, mut state) = begin(plan("runs = 20\njobs = 3\nonly = ['code:1']"));
     let codes = [0, 1, 125, 139, 2];
     let script = move |trial: &Trial| {
-        let pick = usize::try_from(hash(world, trial.id.0) % 5).unwrap();
+        let pick = usize::try_from(hash(seed, trial.id.0) % 5).unwrap();
         (
-            Duration::from_millis(hash(world, trial.id.0) % 50),
+            Duration::from_millis(hash(seed, trial.id.0) % 50),
             exited(codes[pick]),
         )
     };
@@ -25,19 +25,19 @@ fn history(world: u64) -> Vec<Event> {
 }
 
 /// Returns a journal without checksums, as earlier versions wrote it.
-fn journal(world: u64) -> Vec<u8> {
-    let lines = history(world)
+fn journal(seed: u64) -> Vec<u8> {
+    let lines = history(seed)
         .into_iter()
         .map(|event| serde_json::to_string(&event).unwrap() + "\n");
     lines.collect::<String>().into_bytes()
 }
 
 /// Returns a journal in the present format.
-fn journal_with_sums(world: u64) -> Vec<u8> {
+fn journal_with_sums(seed: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     let mut journal = Journal::open_for_append(&path).unwrap();
-    for event in history(world) {
+    for event in history(seed) {
         journal.add_event(&event).unwrap();
     }
     fs::read(path).unwrap()
@@ -89,7 +89,7 @@ fn damaged(bytes: &[u8], kind: u64, chance: u64) -> Vec<u8> {
 }
 
 #[test]
-fn no_damage_changes_a_number_silently() {
+fn a_damaged_journal_never_gives_a_wrong_report() {
     let (mut refused, mut shorter) = (0, 0);
     let journals: Vec<Vec<u8>> = (0..5).map(journal_with_sums).collect();
     for case in 0..600 {
@@ -129,7 +129,7 @@ fn no_damage_changes_a_number_silently() {
 }
 
 #[test]
-fn a_damaged_journal_is_not_written_to() {
+fn a_damaged_journal_cannot_be_opened_for_writing() {
     let bytes = journal_with_sums(1);
     let mut changed = lines(&bytes);
     changed.remove(4);
@@ -146,7 +146,7 @@ fn a_damaged_journal_is_not_written_to() {
 }
 
 #[test]
-fn without_checksums_trials_that_are_missing_or_repeated_are_found() {
+fn missing_and_repeated_trials_are_found_without_checksums() {
     let bytes = journal(3);
     digest(&bytes).unwrap();
     let rows = lines(&bytes);
@@ -166,7 +166,7 @@ fn without_checksums_trials_that_are_missing_or_repeated_are_found() {
 }
 
 #[test]
-fn a_journal_without_checksums_is_resumed_and_covered_from_there() {
+fn a_resumed_journal_without_checksums_gets_checksums() {
     let bytes = journal(3);
     let rows = lines(&bytes);
     let begun = rows[..rows.len() / 2].concat();
@@ -190,19 +190,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_journal_may_be_cut_anywhere(world in any::<u64>(), at in any::<prop::sample::Index>()) {
-        let bytes = journal(world);
+    fn a_journal_cut_after_its_first_line_is_readable(seed in any::<u64>(), at in any::<prop::sample::Index>()) {
+        let bytes = journal(seed);
         let first_line = bytes.iter().position(|byte| *byte == b'\n').unwrap();
         let cut = at.index(bytes.len());
         prop_assert_eq!(digest(&bytes[..cut]).is_ok(), cut > first_line);
     }
 
     #[test]
-    fn bytes_may_be_changed_anywhere(
-        world in any::<u64>(),
+    fn changed_bytes_do_not_panic(
+        seed in any::<u64>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {
-        let mut bytes = journal(world);
+        let mut bytes = journal(seed);
         for (at, byte) in changes {
             let at = at.index(bytes.len());
             bytes[at] = byte;
@@ -211,11 +211,11 @@ proptest! {
     }
 
     #[test]
-    fn digits_may_be_changed_so_that_every_line_still_reads(
-        world in any::<u64>(),
+    fn changed_digits_do_not_panic(
+        seed in any::<u64>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), b'0'..=b'9'), 1..50),
     ) {
-        let mut bytes = journal(world);
+        let mut bytes = journal(seed);
         let digits: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at].is_ascii_digit()).collect();
         for (at, digit) in changes {
             bytes[digits[at.index(digits.len())]] = digit;
@@ -224,11 +224,11 @@ proptest! {
     }
 
     #[test]
-    fn lines_may_be_lost_doubled_and_swapped(
-        world in any::<u64>(),
+    fn lost_repeated_and_swapped_lines_do_not_panic(
+        seed in any::<u64>(),
         picks in prop::collection::vec(any::<prop::sample::Index>(), 1..80),
     ) {
-        let bytes = journal(world);
+        let bytes = journal(seed);
         let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
         let mut mixed = lines[0].to_vec();
         for pick in picks {

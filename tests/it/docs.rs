@@ -179,7 +179,7 @@ fn anchors(markdown: &str) -> Vec<String> {
 }
 
 #[test]
-fn links_lead_to_files_and_headings_that_exist() {
+fn links_refer_to_existing_files_and_headings() {
     let link = Regex::new(r"\]\(([^)\s]+)\)").unwrap();
     let mut broken = Vec::new();
     for file in documentation() {

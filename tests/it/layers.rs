@@ -203,7 +203,7 @@ fn dependencies(package: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_module_uses_what_the_table_allows_and_nothing_else() {
+fn every_module_uses_exactly_the_modules_and_crates_of_the_table() {
     let layers = Layers::from_library();
     let mut wrong = Vec::new();
     for layer in &layers.rows {
@@ -225,7 +225,7 @@ fn every_module_uses_what_the_table_allows_and_nothing_else() {
 }
 
 #[test]
-fn every_crate_depends_on_what_the_table_allows_and_nothing_else() {
+fn every_crate_depends_on_exactly_the_crates_of_the_table() {
     let layers = Layers::from_library();
     for entry in fs::read_dir("crates").unwrap() {
         let folder = entry.unwrap().path();
@@ -272,7 +272,7 @@ fn the_layers_have_no_cycle() {
 }
 
 #[test]
-fn one_file_lists_all_questions_and_the_scenario_makes_them() {
+fn all_questions_are_listed_in_one_file_and_created_by_the_scenario() {
     let names = Regex::new(r"\bQuestion::[A-Z]\w+").unwrap();
     let layers = Layers::from_library();
     let users: BTreeSet<&str> = layers

@@ -19,9 +19,9 @@ use tokio::sync::mpsc;
 
 /// Records every event.
 #[derive(Default)]
-struct Tape(Vec<Event>);
+struct EventRecorder(Vec<Event>);
 
-impl EventSink for Tape {
+impl EventSink for EventRecorder {
     fn on_event(&mut self, event: &Event, _: &State) {
         self.0.push(event.clone());
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(
         .start_paused(true)
         .build();
     let question = questions::of_plan(&state.plan);
-    let mut tape = Tape::default();
+    let mut recorder = EventRecorder::default();
     runtime.unwrap().block_on(async {
         let (sender, mut signals) = mpsc::unbounded_channel();
         let interrupt = async {
@@ -86,7 +86,7 @@ pub(crate) fn run(
             state,
             question,
             executor: Arc::new(FakeExecutor::new(script)),
-            sinks: vec![&mut tape],
+            sinks: vec![&mut recorder],
             signals: &mut signals,
             evidence: PathBuf::new(),
         };
@@ -95,7 +95,7 @@ pub(crate) fn run(
             () = interrupt => {}
         }
     });
-    tape.0
+    recorder.0
 }
 
 pub(crate) fn hash(a: u64, b: u64) -> u64 {
@@ -103,14 +103,14 @@ pub(crate) fn hash(a: u64, b: u64) -> u64 {
 }
 
 /// About one trial in four fails and one in ten is inconclusive; failures take longer.
-fn mixed(world: u64, trial: &Trial) -> (Duration, Observation) {
-    let (seen, slower) = match hash(world, trial.id.0) % 20 {
+fn mixed_outcome(seed: u64, trial: &Trial) -> (Duration, Observation) {
+    let (seen, slower) = match hash(seed, trial.id.0) % 20 {
         0..=1 => (exited(1), 10),
         2..=4 => (crashed(trial), 10),
         5..=6 => (exited(125), 1),
         _ => (exited(0), 1),
     };
-    let spread = Duration::from_millis(hash(!world, trial.id.0) % 1000);
+    let spread = Duration::from_millis(hash(!seed, trial.id.0) % 1000);
     (spread * slower, seen)
 }
 
@@ -172,45 +172,45 @@ proptest! {
 
     #[test]
     fn any_completion_order_gives_the_same_answer(
-        world in any::<u64>(),
+        seed in any::<u64>(),
         order in any::<u64>(),
         jobs in 1..9_u32,
         waves in any::<bool>(),
         rule in 0..RULES.len(),
     ) {
-        let lanes = if waves { format!("wave = {jobs}") } else { format!("jobs = {jobs}") };
-        let (_, mut state) = begin(plan(&format!("{}\n{lanes}", RULES[rule])));
+        let concurrency = if waves { format!("wave = {jobs}") } else { format!("jobs = {jobs}") };
+        let (_, mut state) = begin(plan(&format!("{}\n{concurrency}", RULES[rule])));
         run(&mut state, move |trial| {
-            let (_, seen) = mixed(world, trial);
+            let (_, seen) = mixed_outcome(seed, trial);
             (Duration::from_millis(hash(order, trial.id.0) % 50), seen)
         }, None);
         let (_, mut one_by_one) = begin(plan(RULES[rule]));
-        run(&mut one_by_one, move |trial| mixed(world, trial), None);
+        run(&mut one_by_one, move |trial| mixed_outcome(seed, trial), None);
         prop_assert_eq!(answer(&state), answer(&one_by_one));
     }
 
     #[test]
     fn a_journal_cut_anywhere_and_resumed_gives_the_same_answer(
-        world in any::<u64>(),
+        seed in any::<u64>(),
         jobs in 1..6_u32,
         rule in 0..RULES.len(),
         cut in any::<prop::sample::Index>(),
     ) {
         let (first, mut state) = begin(plan(&format!("{}\njobs = {jobs}", RULES[rule])));
-        let events = run(&mut state, move |trial| mixed(world, trial), None);
+        let events = run(&mut state, move |trial| mixed_outcome(seed, trial), None);
 
         let mut resumed = State::begin_fold(first, questions::begin_memory).unwrap();
         for event in &events[..cut.index(events.len())] {
             apply(&mut resumed, event);
         }
         apply(&mut resumed, &Event::RunResumed { at: 0 });
-        run(&mut resumed, move |trial| mixed(world, trial), None);
+        run(&mut resumed, move |trial| mixed_outcome(seed, trial), None);
         prop_assert_eq!(answer(&state), answer(&resumed));
     }
 
     #[test]
-    fn an_interrupted_run_goes_on_where_it_stopped(
-        world in any::<u64>(),
+    fn an_interrupted_and_resumed_run_gives_the_same_answer(
+        seed in any::<u64>(),
         jobs in 1..6_u32,
         rule in 0..RULES.len(),
         after in 0..20_000_u64,
@@ -218,17 +218,17 @@ proptest! {
         // Extra trials after the interrupt would take numbers, and a trial's number decides how it ends here.
         let text = format!("{}\njobs = {jobs}\ncapture = 'off'", RULES[rule]);
         let (_, mut whole) = begin(plan(&text));
-        run(&mut whole, move |trial| mixed(world, trial), None);
+        run(&mut whole, move |trial| mixed_outcome(seed, trial), None);
 
         let (first, mut broken) = begin(plan(&text));
         let mut events = vec![first];
         let pause = Some(Duration::from_millis(after));
-        events.extend(run(&mut broken, move |trial| mixed(world, trial), pause));
+        events.extend(run(&mut broken, move |trial| mixed_outcome(seed, trial), pause));
         prop_assert!(broken.finished || broken.stopped.is_some());
         if !broken.finished {
             apply(&mut broken, &Event::RunResumed { at: 0 });
             events.push(Event::RunResumed { at: 0 });
-            events.extend(run(&mut broken, move |trial| mixed(world, trial), None));
+            events.extend(run(&mut broken, move |trial| mixed_outcome(seed, trial), None));
         }
         prop_assert_eq!(answer(&whole), answer(&broken));
 
@@ -244,12 +244,12 @@ proptest! {
     }
 
     #[test]
-    fn every_trial_number_is_used_once_and_none_is_left_out(
-        world in any::<u64>(),
+    fn every_trial_number_is_used_exactly_once(
+        seed in any::<u64>(),
         jobs in 1..9_u32,
     ) {
         let (_, mut state) = begin(plan(&format!("runs = 30\njobs = {jobs}")));
-        let events = run(&mut state, move |trial| mixed(world, trial), None);
+        let events = run(&mut state, move |trial| mixed_outcome(seed, trial), None);
         let finished: BTreeSet<u64> = events.iter().filter_map(|event| match event {
             Event::TrialFinished { trial, .. } => Some(trial.0),
             _ => None,
@@ -261,7 +261,7 @@ proptest! {
 }
 
 #[test]
-fn void_trials_are_made_up_for() {
+fn inconclusive_trials_are_replaced() {
     let (_, mut state) = begin(plan("runs = 10\njobs = 3"));
     run(
         &mut state,
@@ -282,7 +282,7 @@ fn void_trials_are_made_up_for() {
 }
 
 #[test]
-fn nothing_is_counted_beyond_the_failure_that_decided() {
+fn trials_after_the_deciding_failure_are_not_counted() {
     // #4 fails slowly, #5 and #6 fail at once: the decision is still that of #4.
     let script = |trial: &Trial| match trial.id.0 {
         4 => (Duration::from_secs(60), exited(1)),
@@ -301,7 +301,7 @@ fn nothing_is_counted_beyond_the_failure_that_decided() {
 }
 
 #[test]
-fn a_slow_failure_is_not_overtaken_by_quick_passes() {
+fn slow_failures_are_counted_although_passes_end_sooner() {
     // With a true rate of 1 in 4 and hangs that last 100 times longer, a run that stops at the 40th completion sees far
     // too few hangs.
     let script = |trial: &Trial| match trial.id.0 % 4 {
@@ -315,7 +315,7 @@ fn a_slow_failure_is_not_overtaken_by_quick_passes() {
 }
 
 #[test]
-fn a_time_budget_awaits_what_it_launched() {
+fn a_time_limit_waits_for_the_running_trials() {
     let script = |trial: &Trial| match trial.id.0 {
         7 => (Duration::from_secs(30), exited(1)),
         _ => (Duration::from_secs(1), exited(0)),
@@ -332,7 +332,7 @@ fn a_time_budget_awaits_what_it_launched() {
 }
 
 #[test]
-fn a_time_budget_stops_service_runs_and_counts_none_after_them() {
+fn a_time_limit_stops_service_runs_and_does_not_count_them() {
     let script = |trial: &Trial| match trial.id.0 {
         7 => (Duration::from_secs(30), exited(1)),
         _ => (Duration::from_secs(1), exited(0)),
@@ -350,7 +350,7 @@ fn a_time_budget_stops_service_runs_and_counts_none_after_them() {
 }
 
 #[test]
-fn a_wave_starts_when_the_one_before_is_over() {
+fn a_wave_starts_after_the_end_of_the_wave_before() {
     let running = Arc::new(Mutex::new((0_u64, Vec::new())));
     let (_, mut state) = begin(plan("runs = 12\nwave = 4"));
     let starts = Arc::clone(&running);
@@ -381,7 +381,7 @@ fn a_wave_starts_when_the_one_before_is_over() {
 }
 
 #[test]
-fn warming_up_is_not_counted() {
+fn warmup_trials_are_not_counted() {
     let (_, mut state) = begin(plan("runs = 5\nwarmup = 3"));
     run(
         &mut state,
@@ -393,7 +393,7 @@ fn warming_up_is_not_counted() {
 }
 
 #[test]
-fn trials_that_never_say_anything_end_the_run() {
+fn a_run_ends_if_every_trial_is_inconclusive() {
     let (_, mut state) = begin(plan("runs = 1000\njobs = 2"));
     let unstarted = || {
         let ending = Ending::NotStarted("no such program".to_owned());
@@ -416,7 +416,7 @@ fn trials_that_never_say_anything_end_the_run() {
 }
 
 #[test]
-fn a_lost_trial_is_tried_again_and_then_given_up() {
+fn a_lost_trial_is_retried_once_and_then_inconclusive() {
     let attempts = Arc::new(Mutex::new(0));
     let count = Arc::clone(&attempts);
     let (_, mut state) = begin(plan("runs = 3"));
@@ -438,7 +438,7 @@ fn a_lost_trial_is_tried_again_and_then_given_up() {
 }
 
 #[test]
-fn variants_take_turns_and_each_stops_by_its_own_rule() {
+fn variants_alternate_and_each_stops_by_its_own_rule() {
     let variants = "max-fail = 2\nruns = 10\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
     let (_, mut state) = begin(plan(variants));
     let events = run(
@@ -460,7 +460,7 @@ fn variants_take_turns_and_each_stops_by_its_own_rule() {
 }
 
 #[test]
-fn what_is_interrupted_says_nothing() {
+fn interrupted_trials_are_inconclusive() {
     let script = |_: &Trial| (Duration::from_secs(3600), exited(0));
     let (_, mut state) = begin(plan("runs = 4\njobs = 4"));
     let events = run(&mut state, script, Some(Duration::from_secs(1)));
@@ -479,7 +479,7 @@ fn what_is_interrupted_says_nothing() {
 }
 
 #[test]
-fn a_trial_that_takes_long_is_mentioned_once_and_long_before_its_timeout() {
+fn a_slow_trial_causes_one_note_before_its_timeout() {
     let script = |trial: &Trial| {
         let seconds = if trial.id.0 == 8 { 300 } else { 1 };
         (Duration::from_secs(seconds), exited(0))
@@ -502,7 +502,7 @@ fn a_trial_that_takes_long_is_mentioned_once_and_long_before_its_timeout() {
 }
 
 #[test]
-fn an_automatic_timeout_follows_the_slowest_trial_that_passed() {
+fn the_automatic_timeout_depends_on_the_slowest_passing_trial() {
     let script = |_: &Trial| (Duration::from_secs(3), exited(0));
     let (_, mut state) = begin(plan("runs = 8\ntimeout = 'auto'"));
     // A fake trial takes the scripted time; its observation always says one second.
@@ -526,7 +526,7 @@ fn an_automatic_timeout_follows_the_slowest_trial_that_passed() {
 }
 
 #[test]
-fn a_trial_that_was_launched_before_the_automatic_timeout_was_known_is_ended_by_it() {
+fn the_automatic_timeout_also_ends_trials_that_started_before_it() {
     // While the second trial hangs, others pass; they are not counted before it has ended.
     let script = |trial: &Trial| {
         let seconds = if trial.id.0 == 2 { 3600 } else { 1 };
@@ -548,7 +548,7 @@ fn a_trial_that_was_launched_before_the_automatic_timeout_was_known_is_ended_by_
 }
 
 #[test]
-fn evidence_is_caught_after_the_measurement_and_counted_apart() {
+fn evidence_trials_run_after_the_measurement_and_are_not_counted() {
     let (_, mut state) = begin(plan("runs = 20\njobs = 2"));
     let events = run(
         &mut state,
@@ -577,7 +577,7 @@ fn evidence_is_caught_after_the_measurement_and_counted_apart() {
 }
 
 #[test]
-fn evidence_is_caught_after_an_interrupt_and_a_resumption_goes_on_measuring() {
+fn an_interrupted_run_captures_evidence_and_resumes_the_measurement() {
     let (started, mut state) = begin(plan("runs = 400\njobs = 2"));
     let script = |trial: &Trial| {
         let crash = trial.id.0.is_multiple_of(5);
@@ -611,7 +611,7 @@ fn evidence_is_caught_after_an_interrupt_and_a_resumption_goes_on_measuring() {
 }
 
 #[test]
-fn a_rare_crash_is_not_waited_for_after_an_interrupt() {
+fn evidence_of_a_rare_crash_is_not_captured_after_an_interrupt() {
     let (_, mut state) = begin(plan("runs = 400"));
     let script = |trial: &Trial| {
         let crash = trial.id.0 == 2;
@@ -623,7 +623,7 @@ fn a_rare_crash_is_not_waited_for_after_an_interrupt() {
 }
 
 #[test]
-fn a_crash_that_does_not_come_again_is_not_waited_for_for_long() {
+fn evidence_trials_end_if_the_crash_does_not_occur_again() {
     let (_, mut state) = begin(plan("runs = 20"));
     let once = |trial: &Trial| {
         let seen = if trial.id.0 == 7 {
@@ -640,7 +640,7 @@ fn a_crash_that_does_not_come_again_is_not_waited_for_for_long() {
 }
 
 #[test]
-fn nothing_is_caught_where_nothing_crashed_or_nobody_wants_it() {
+fn evidence_trials_run_only_after_crashes_and_with_capture_auto() {
     let crash = |trial: &Trial| (Duration::from_millis(10), crashed(trial));
     let fail = |_: &Trial| (Duration::from_millis(10), exited(1));
     let captured = |text: &str, script: fn(&Trial) -> (Duration, Observation)| {
@@ -659,7 +659,7 @@ fn nothing_is_caught_where_nothing_crashed_or_nobody_wants_it() {
 }
 
 #[test]
-fn crashes_that_leave_no_core_are_not_waited_for_until_the_end() {
+fn evidence_trials_end_early_if_crashes_leave_no_core() {
     let (_, mut state) = begin(plan("runs = 100"));
     let crash = ended(Ending::Signaled(Signal::SEGV, false));
     run(
@@ -671,7 +671,7 @@ fn crashes_that_leave_no_core_are_not_waited_for_until_the_end() {
 }
 
 #[test]
-fn growth_around_the_trials_is_in_the_fold_and_begins_anew_with_a_resumption() {
+fn growth_is_restored_from_the_journal_and_restarts_on_resume() {
     let threads = |trial: &Trial| Observation {
         around: Some(TotalUsage {
             processes: 1,
@@ -701,7 +701,7 @@ fn growth_around_the_trials_is_in_the_fold_and_begins_anew_with_a_resumption() {
 }
 
 #[test]
-fn whoever_ends_the_catching_has_the_answer_all_the_same() {
+fn an_interrupt_of_the_evidence_trials_keeps_the_answer() {
     let (_, mut state) = begin(plan("runs = 20"));
     let script = |trial: &Trial| {
         let crash = trial.id.0 == 7;
@@ -727,7 +727,7 @@ fn launched(events: &[Event]) -> Vec<u32> {
 }
 
 #[test]
-fn variants_go_round_in_blocks_each_in_an_order_of_its_own() {
+fn variants_run_in_blocks_of_random_order() {
     let order = |seed: u64| {
         let (_, mut state) = begin(plan(&format!("runs = 200\nseed = {seed}\n{FOUR}")));
         let events = run(&mut state, |_| (Duration::from_millis(1), exited(0)), None);
@@ -753,9 +753,9 @@ fn variants_go_round_in_blocks_each_in_an_order_of_its_own() {
 }
 
 #[test]
-fn a_variant_that_says_nothing_is_given_up_and_the_others_go_on() {
-    for lanes in ["jobs = 1", "jobs = 5", "wave = 4"] {
-        let (first, mut state) = begin(plan(&format!("runs = 30\n{lanes}\n{FOUR}")));
+fn a_variant_with_only_inconclusive_trials_becomes_untestable() {
+    for concurrency in ["jobs = 1", "jobs = 5", "wave = 4"] {
+        let (first, mut state) = begin(plan(&format!("runs = 30\n{concurrency}\n{FOUR}")));
         let events = run(
             &mut state,
             |trial| {
@@ -769,24 +769,24 @@ fn a_variant_that_says_nothing_is_given_up_and_the_others_go_on() {
             None,
         );
         let why: Vec<_> = state.untestable.clone().into_iter().collect();
-        let said = "100 consecutive trials were inconclusive: skipped".to_owned();
-        assert_eq!(why, [(VariantId(2), said)], "{lanes}");
+        let output = "100 consecutive trials were inconclusive: skipped".to_owned();
+        assert_eq!(why, [(VariantId(2), output)], "{concurrency}");
         assert!(!state.is_testable(VariantId(2)) && state.is_testable(VariantId(1)));
-        assert!(state.finished, "{lanes}");
+        assert!(state.finished, "{concurrency}");
         for (id, tally) in state.all_tallies().filter(|(id, _)| id.0 != 2) {
-            assert_eq!(tally.counted_trials(), 30, "{lanes}: {}", id.0);
+            assert_eq!(tally.counted_trials(), 30, "{concurrency}: {}", id.0);
         }
         let mut again = State::begin_fold(first, questions::begin_memory).unwrap();
         for event in &events {
             apply(&mut again, event);
         }
         assert_eq!(again.untestable, state.untestable);
-        assert_eq!(answer(&again), answer(&state), "{lanes}");
+        assert_eq!(answer(&again), answer(&state), "{concurrency}");
     }
 }
 
 #[test]
-fn when_no_variant_is_left_the_run_is_broken_off_and_a_resumption_tries_them_again() {
+fn a_run_without_testable_variants_stops_and_retries_them_on_resume() {
     let (_, mut state) = begin(plan(&format!("runs = 30\njobs = 3\n{FOUR}")));
     let nothing = |_: &Trial| {
         let seen = ended(Ending::NotStarted("no such program".to_owned()));
@@ -817,7 +817,7 @@ fn when_no_variant_is_left_the_run_is_broken_off_and_a_resumption_tries_them_aga
 }
 
 #[test]
-fn what_ran_of_a_variant_that_cannot_be_tried_any_more_is_not_waited_for() {
+fn a_resumed_run_does_not_retry_trials_of_an_untestable_variant() {
     let (_, mut state) = begin(plan(&format!("runs = 9\njobs = 8\n{FOUR}")));
     let slow = |_: &Trial| (Duration::from_secs(10), exited(0));
     run(&mut state, slow, Some(Duration::from_secs(1)));
@@ -840,7 +840,7 @@ fn what_ran_of_a_variant_that_cannot_be_tried_any_more_is_not_waited_for() {
 }
 
 #[test]
-fn a_variant_is_not_tried_in_vain_while_another_takes_long() {
+fn an_unstartable_variant_is_tried_few_times_while_another_is_slow() {
     let (_, mut state) = begin(plan(&format!("runs = 3\njobs = 4\n{FOUR}")));
     let events = run(
         &mut state,

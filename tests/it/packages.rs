@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-fn wanted<'a>(manager: PackageManager, folder: &'a Path, spec: &'a str) -> VersionQuery<'a> {
+fn query_for<'a>(manager: PackageManager, folder: &'a Path, spec: &'a str) -> VersionQuery<'a> {
     VersionQuery {
         manager,
         spec,
@@ -24,23 +24,27 @@ fn wanted<'a>(manager: PackageManager, folder: &'a Path, spec: &'a str) -> Versi
     }
 }
 
-fn found(wanted: &VersionQuery) -> PackageVersions {
+fn find_packages(wanted: &VersionQuery) -> PackageVersions {
     find_versions(wanted).unwrap_or_else(|fault| panic!("{fault}: {}", fault.hint()))
 }
 
-fn refused(wanted: &VersionQuery) -> PackageError {
+fn expect_refusal(wanted: &VersionQuery) -> PackageError {
     find_versions(wanted).expect_err(wanted.spec)
 }
 
 /// An environment that a recipe created.
-struct Made {
+struct CreatedEnvironment {
     folder: TempDir,
     recipe: EnvironmentRecipe,
     start: PathBuf,
 }
 
 /// Runs a recipe; if it fails, returns the last line of its output.
-fn make(recipe: &EnvironmentRecipe, wanted: &VersionQuery, version: &str) -> Result<Made, String> {
+fn create_environment(
+    recipe: &EnvironmentRecipe,
+    wanted: &VersionQuery,
+    version: &str,
+) -> Result<CreatedEnvironment, String> {
     let folder = tempfile::tempdir().unwrap();
     let script = recipe.script.replace("{variant}", version);
     let mut sh = Command::new("sh");
@@ -50,17 +54,17 @@ fn make(recipe: &EnvironmentRecipe, wanted: &VersionQuery, version: &str) -> Res
     sh.envs(wanted.env.iter().cloned());
     let done = sh.output().unwrap();
     if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stdout);
-        return Err(said.lines().last().unwrap_or_default().to_owned());
+        let output = String::from_utf8_lossy(&done.stdout);
+        return Err(output.lines().last().unwrap_or_default().to_owned());
     }
-    Ok(Made {
+    Ok(CreatedEnvironment {
         folder,
         recipe: recipe.clone(),
         start: wanted.folder.to_owned(),
     })
 }
 
-impl Made {
+impl CreatedEnvironment {
     /// Runs a program as a trial would; returns its output.
     fn run(&self, command: &str) -> String {
         let made = self.folder.path().display().to_string();
@@ -77,15 +81,15 @@ impl Made {
             None => self.start.clone(),
         });
         let done = sh.output().unwrap();
-        let said = [done.stdout, done.stderr].concat();
-        String::from_utf8_lossy(&said).trim_end().to_owned()
+        let output = [done.stdout, done.stderr].concat();
+        String::from_utf8_lossy(&output).trim_end().to_owned()
     }
 }
 
 const SIX: &str = "import six, sys; print(six.__version__, sys.prefix)";
 
 #[test]
-fn pip_lists_versions_and_an_environment_has_the_one_with_the_rest() {
+fn pip_lists_versions_and_creates_an_environment_with_one() {
     needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
     let [requirements, constraints] = ["requirements.txt", "constraints.txt"].map(Path::new);
@@ -96,38 +100,40 @@ fn pip_lists_versions_and_an_environment_has_the_one_with_the_rest() {
     let wanted = VersionQuery {
         requirements: Some(requirements),
         constraints: Some(constraints),
-        ..wanted(PackageManager::Pip, folder.path(), "six==1.13..1.16.0")
+        ..query_for(PackageManager::Pip, folder.path(), "six==1.13..1.16.0")
     };
-    let found = found(&wanted);
+    let found = find_packages(&wanted);
     assert_eq!(found.package, "six");
     assert_eq!(found.versions, ["1.13.0", "1.14.0", "1.15.0", "1.16.0"]);
     assert!(found.recipe.shared && found.recipe.cwd.is_none());
     // The environment needs no files of the user.
     fs::remove_file(folder.path().join(requirements)).unwrap();
-    let made = make(&found.recipe, &wanted, "1.15.0").unwrap();
-    let prefix = made.folder.path().display();
+    let environment = create_environment(&found.recipe, &wanted, "1.15.0").unwrap();
+    let prefix = environment.folder.path().display();
     let command =
         format!("python -c '{SIX}'; python3 -c 'import dateutil; print(dateutil.__version__)'");
-    assert_eq!(made.run(&command), format!("1.15.0 {prefix}\n2.8.2"));
-    let why = make(&found.recipe, &wanted, "0.0.1").err().unwrap();
+    assert_eq!(environment.run(&command), format!("1.15.0 {prefix}\n2.8.2"));
+    let why = create_environment(&found.recipe, &wanted, "0.0.1")
+        .err()
+        .unwrap();
     assert!(why.contains("six==0.0.1"), "{why}");
 }
 
 #[test]
-fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
+fn pip_accepts_named_versions_and_refuses_missing_versions() {
     needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
-    let pip = |spec| wanted(PackageManager::Pip, folder.path(), spec);
+    let pip = |spec| query_for(PackageManager::Pip, folder.path(), spec);
     // The second version was yanked, so listings do not show it.
     let named = pip("attrs==22.1.0,21.1.0");
-    let found = found(&named);
+    let found = find_packages(&named);
     assert_eq!(found.versions, ["22.1.0", "21.1.0"]);
-    let made = make(&found.recipe, &named, "21.1.0").unwrap();
+    let environment = create_environment(&found.recipe, &named, "21.1.0").unwrap();
     assert_eq!(
-        made.run("python -c 'import attr; print(attr.__version__)'"),
+        environment.run("python -c 'import attr; print(attr.__version__)'"),
         "21.1.0"
     );
-    let fault = refused(&pip("six==1.16.5.."));
+    let fault = expect_refusal(&pip("six==1.16.5.."));
     assert_eq!(fault.to_string(), "pip lists no version `1.16.5` of six");
     assert!(fault.hint().contains("1.16.0, 1.17.0"), "{}", fault.hint());
     let nobody = VersionQuery {
@@ -135,28 +141,29 @@ fn pip_takes_named_versions_as_they_are_and_refuses_what_is_not_there() {
         ..pip("six")
     };
     assert!(
-        refused(&nobody)
+        expect_refusal(&nobody)
             .to_string()
             .starts_with("cannot run `no-such-python`")
     );
 }
 
 #[test]
-fn an_environment_is_made_of_the_lines_of_a_freeze() {
+fn an_environment_is_created_from_frozen_requirements() {
     needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
-    let wanted = wanted(PackageManager::Pip, folder.path(), "");
+    let wanted = query_for(PackageManager::Pip, folder.path(), "");
     let pip = Pip::find_interpreter(&wanted).unwrap();
     let recipe = pip.environment_recipe(&["six==1.16.0".to_owned()]);
-    let made = make(&recipe, &wanted, "").unwrap();
+    let environment = create_environment(&recipe, &wanted, "").unwrap();
     assert!(
-        made.run(&format!("python -c '{SIX}'"))
+        environment
+            .run(&format!("python -c '{SIX}'"))
             .starts_with("1.16.0 ")
     );
 }
 
 #[test]
-fn uv_makes_the_environment_where_it_is_there() {
+fn uv_creates_the_environment_if_it_is_installed() {
     needs!(python("ensurepip"), host("pypi.org", 443));
     let folder = tempfile::tempdir().unwrap();
     let tools = folder.path().join("tools");
@@ -175,25 +182,28 @@ fn uv_makes_the_environment_where_it_is_there() {
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let wanted = VersionQuery {
         env: &env,
-        ..wanted(PackageManager::Pip, folder.path(), "six==1.15.0..1.16.0")
+        ..query_for(PackageManager::Pip, folder.path(), "six==1.15.0..1.16.0")
     };
-    let found = found(&wanted);
+    let found = find_packages(&wanted);
     assert!(
         found.recipe.script.starts_with("uv venv"),
         "{}",
         found.recipe.script
     );
-    let made = make(&found.recipe, &wanted, "1.15.0").unwrap();
+    let environment = create_environment(&found.recipe, &wanted, "1.15.0").unwrap();
     assert!(
-        made.run(&format!("python -c '{SIX}'"))
+        environment
+            .run(&format!("python -c '{SIX}'"))
             .starts_with("1.15.0 ")
     );
-    let why = make(&found.recipe, &wanted, "0.0.1").err().unwrap();
+    let why = create_environment(&found.recipe, &wanted, "0.0.1")
+        .err()
+        .unwrap();
     assert!(why.contains("six==0.0.1"), "{why}");
 }
 
 #[test]
-fn cargo_lists_versions_and_builds_a_copy_with_one() {
+fn cargo_lists_versions_and_builds_a_copy_with_each() {
     needs!(crates_io());
     let top = tempfile::tempdir().unwrap();
     let folder = top.path().join("member");
@@ -216,34 +226,37 @@ fn cargo_lists_versions_and_builds_a_copy_with_one() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let cargo = |spec| wanted(PackageManager::Cargo, &folder, spec);
+    let cargo = |spec| query_for(PackageManager::Cargo, &folder, spec);
     let wanted = cargo("itoa==0.4.7..1.0.1");
-    let found = found(&wanted);
+    let found = find_packages(&wanted);
     assert_eq!(found.versions, ["0.4.7", "0.4.8", "1.0.0", "1.0.1"]);
     assert!(!found.recipe.shared);
     assert_eq!(found.recipe.cwd.as_deref(), Some("src/member"));
     // The manifest allows the first version; the second needs another requirement.
     for version in ["1.0.1", "0.4.8"] {
-        let made = make(&found.recipe, &wanted, version).unwrap();
-        assert_eq!(made.run("shows"), "7");
-        let lock = fs::read_to_string(made.folder.path().join("src/Cargo.lock")).unwrap();
+        let environment = create_environment(&found.recipe, &wanted, version).unwrap();
+        assert_eq!(environment.run("shows"), "7");
+        let lock = fs::read_to_string(environment.folder.path().join("src/Cargo.lock")).unwrap();
         assert!(
             lock.contains(&format!("name = \"itoa\"\nversion = \"{version}\"")),
             "{lock}"
         );
-        assert!(made.run("cargo run --offline").starts_with("7\n"));
+        assert!(environment.run("cargo run --offline").starts_with("7\n"));
         assert!(
-            made.run("cargo metadata --offline --no-deps")
+            environment
+                .run("cargo metadata --offline --no-deps")
                 .contains("\"uses_default_features\":false")
         );
     }
     assert!(!top.path().join("Cargo.lock").exists());
-    let why = make(&found.recipe, &wanted, "1.0.999").err().unwrap();
+    let why = create_environment(&found.recipe, &wanted, "1.0.999")
+        .err()
+        .unwrap();
     assert!(why.starts_with("error: "), "{why}");
-    let fault = refused(&cargo("itao"));
+    let fault = expect_refusal(&cargo("itao"));
     assert_eq!(fault.hint(), "did you mean `itoa`?");
     assert!(
-        refused(&cargo("itoa==1.0.999.."))
+        expect_refusal(&cargo("itoa==1.0.999.."))
             .hint()
             .contains("name a version that is not listed")
     );
@@ -259,13 +272,13 @@ fn a_yanked_version_that_is_named_is_built() {
     let main = "fn main() { autocfg::rerun_path(\"x\"); }\n";
     fs::write(folder.path().join("src/main.rs"), main).unwrap();
     // Cargo knows the crate from now on.
-    refused(&wanted(
+    expect_refusal(&query_for(
         PackageManager::Cargo,
         folder.path(),
         "autocfg==9.9.9..",
     ));
-    let wanted = wanted(PackageManager::Cargo, folder.path(), "autocfg==0.1.3,0.1.4");
-    let found = found(&wanted);
+    let wanted = query_for(PackageManager::Cargo, folder.path(), "autocfg==0.1.3,0.1.4");
+    let found = find_packages(&wanted);
     assert_eq!(found.versions, ["0.1.3", "0.1.4"]);
     let yanked = "yanked, but tested because you named it: autocfg 0.1.3";
     assert!(
@@ -274,13 +287,15 @@ fn a_yanked_version_that_is_named_is_built() {
         found.notes
     );
     for version in ["0.1.3", "0.1.4"] {
-        let made = make(&found.recipe, &wanted, version).unwrap();
-        let lock = fs::read_to_string(made.folder.path().join("src/Cargo.lock")).unwrap();
+        let environment = create_environment(&found.recipe, &wanted, version).unwrap();
+        let lock = fs::read_to_string(environment.folder.path().join("src/Cargo.lock")).unwrap();
         let line = format!("name = \"autocfg\"\nversion = \"{version}\"");
         assert!(lock.contains(&line), "{lock}");
-        assert!(made.run("shows").contains("rerun-if-changed=x"));
+        assert!(environment.run("shows").contains("rerun-if-changed=x"));
     }
-    let why = make(&found.recipe, &wanted, "0.1.999").err().unwrap();
+    let why = create_environment(&found.recipe, &wanted, "0.1.999")
+        .err()
+        .unwrap();
     assert!(why.contains("0.1.999"), "{why}");
 }
 
@@ -312,8 +327,8 @@ fn repository(folder: &Path, versions: &[&str]) -> [(String, String); 1] {
             .current_dir(folder)
             .output()
             .unwrap();
-        let said = String::from_utf8(done.stdout).unwrap();
-        let mut words = said.split_whitespace();
+        let output = String::from_utf8(done.stdout).unwrap();
+        let mut words = output.split_whitespace();
         let (size, sum) = (words.next().unwrap(), words.next().unwrap());
         let file = format!("Filename: ./{index}.deb\nSize: {size}\nSHA256: {sum}\n\n");
         packages.extend([control, file]);
@@ -345,24 +360,26 @@ fn apt_lists_versions_and_unpacks_one() {
     );
     let apt = |spec| VersionQuery {
         env: &env,
-        ..wanted(PackageManager::Apt, folder.path(), spec)
+        ..query_for(PackageManager::Apt, folder.path(), spec)
     };
     let wanted = apt("provoke-hello==1.0-10..");
-    let found = found(&wanted);
+    let found = find_packages(&wanted);
     assert_eq!(found.versions, ["1.0-10", "1.1~rc1", "1.1", "1:0.9"]);
     assert!(found.recipe.shared);
     for version in ["1.1~rc1", "1:0.9"] {
-        let made = make(&found.recipe, &wanted, version).unwrap();
-        assert_eq!(made.run("provoke-hello"), version);
+        let environment = create_environment(&found.recipe, &wanted, version).unwrap();
+        assert_eq!(environment.run("provoke-hello"), version);
     }
-    let why = make(&found.recipe, &wanted, "7").err().unwrap();
+    let why = create_environment(&found.recipe, &wanted, "7")
+        .err()
+        .unwrap();
     assert_eq!(why, "E: Version '7' for 'provoke-hello' was not found");
     assert_eq!(
-        refused(&apt("provoke-hallo")).hint(),
+        expect_refusal(&apt("provoke-hallo")).hint(),
         "did you mean `provoke-hello`?"
     );
     assert!(
-        refused(&apt("provoke-hello==1.0.."))
+        expect_refusal(&apt("provoke-hello==1.0.."))
             .hint()
             .contains("1.0-2, 1.0-10")
     );
@@ -409,21 +426,23 @@ fn npm_lists_versions_and_installs_one() {
     let env = [("npm_config_cache".to_owned(), cache)];
     let npm = |spec| VersionQuery {
         env: &env,
-        ..wanted(PackageManager::Npm, folder.path(), spec)
+        ..query_for(PackageManager::Npm, folder.path(), spec)
     };
     fs::write(folder.path().join(".npmrc"), &registry.settings).unwrap();
     let alone = npm("provoke-hello==1.1.0..");
-    let first = found(&alone);
+    let first = find_packages(&alone);
     assert_eq!(first.versions, ["1.1.0", "1.2.0", "1.10.0"]);
     assert!(
         first.notes.iter().any(|note| note.contains("(2.0.0-rc.1)")),
         "{:?}",
         first.notes
     );
-    let made = make(&first.recipe, &alone, "1.1.0").unwrap();
+    let environment = create_environment(&first.recipe, &alone, "1.1.0").unwrap();
     let command = "provoke-hello; node -p 'require(\"provoke-hello\")'";
-    assert_eq!(made.run(command), "1.1.0\n1.1.0");
-    let why = make(&first.recipe, &alone, "7.0.0").err().unwrap();
+    assert_eq!(environment.run(command), "1.1.0\n1.1.0");
+    let why = create_environment(&first.recipe, &alone, "7.0.0")
+        .err()
+        .unwrap();
     assert_eq!(
         why,
         "npm error notarget No matching version found for provoke-hello@7.0.0."
@@ -439,12 +458,12 @@ fn npm_lists_versions_and_installs_one() {
     )
     .unwrap();
     let project = npm("provoke-hello==2.0.0-rc.1,1.2.0");
-    let second = found(&project);
+    let second = find_packages(&project);
     assert_eq!(second.recipe.cwd.as_deref(), Some("src"));
-    let made = make(&second.recipe, &project, "2.0.0-rc.1").unwrap();
-    assert_eq!(made.run(command), "2.0.0-rc.1\n2.0.0-rc.1");
+    let environment = create_environment(&second.recipe, &project, "2.0.0-rc.1").unwrap();
+    assert_eq!(environment.run(command), "2.0.0-rc.1\n2.0.0-rc.1");
     assert_eq!(
-        refused(&npm("provoke-hallo")).hint(),
+        expect_refusal(&npm("provoke-hallo")).hint(),
         "did you mean `provoke-hello`?"
     );
 }

@@ -26,12 +26,12 @@ fn search(more: &str) -> Plan {
 }
 
 /// Returns a trial that takes a second, and fails or passes.
-fn second(fails: bool) -> (Duration, Observation) {
+fn one_second_trial(fails: bool) -> (Duration, Observation) {
     (Duration::from_secs(1), exited(i32::from(fails)))
 }
 
 /// Runs a search; returns its end and its events.
-fn searched(
+fn run_search(
     plan: Plan,
     script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
 ) -> (State, Vec<Event>) {
@@ -40,7 +40,7 @@ fn searched(
     (state, events)
 }
 
-fn chosen(state: &State) -> Option<VariantId> {
+fn chosen_setting(state: &State) -> Option<VariantId> {
     state.raise.as_ref().and_then(|raise| raise.chosen)
 }
 
@@ -56,7 +56,7 @@ fn sentence(state: &State) -> String {
 
 /// Fails in every eighth trial, and in all trials under these settings.
 fn raised_by(settings: &'static [VariantId]) -> impl Fn(&Trial) -> (Duration, Observation) {
-    |trial| second(settings.contains(&trial.variant) || trial.id.0 % 8 == 3)
+    |trial| one_second_trial(settings.contains(&trial.variant) || trial.id.0 % 8 == 3)
 }
 
 #[test]
@@ -67,8 +67,13 @@ fn the_setting_that_raises_the_rate_is_used() {
             PARALLEL => &[PARALLEL],
             _ => &[WAVES],
         };
-        let (state, _) = searched(search("seed = 7"), raised_by(settings));
-        assert_eq!(chosen(&state), Some(setting), "{}", sentence(&state));
+        let (state, _) = run_search(search("seed = 7"), raised_by(settings));
+        assert_eq!(
+            chosen_setting(&state),
+            Some(setting),
+            "{}",
+            sentence(&state)
+        );
         let main = &state.plan.variant_plan(FAILING).actors[0];
         let used = (state.plan.jobs, state.plan.waves, main.copies);
         let wanted = match setting {
@@ -90,8 +95,8 @@ fn the_setting_that_raises_the_rate_is_used() {
 }
 
 #[test]
-fn trials_of_one_setting_alone_run_as_many_in_parallel_as_it_says() {
-    let (state, events) = searched(search("seed = 3"), raised_by(&[WAVES]));
+fn trials_of_one_setting_run_alone_with_its_concurrency() {
+    let (state, events) = run_search(search("seed = 3"), raised_by(&[WAVES]));
     let planned = search("");
     let jobs = |id: VariantId| planned.jobs_of(planned.variant_plan(id)) as usize;
     let mut running: BTreeMap<TrialId, VariantId> = BTreeMap::new();
@@ -122,13 +127,18 @@ fn trials_of_one_setting_alone_run_as_many_in_parallel_as_it_says() {
         .map(|id| (id, jobs(id)))
         .into();
     assert_eq!(most, all);
-    assert_eq!(chosen(&state), Some(WAVES));
+    assert_eq!(chosen_setting(&state), Some(WAVES));
 }
 
 #[test]
-fn where_no_setting_helps_the_trials_without_one_count_for_the_search() {
-    let (state, events) = searched(search("seed = 3"), raised_by(&[]));
-    assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
+fn trials_without_a_setting_count_for_the_search_if_no_setting_helps() {
+    let (state, events) = run_search(search("seed = 3"), raised_by(&[]));
+    assert_eq!(
+        chosen_setting(&state),
+        Some(NATURAL),
+        "{}",
+        sentence(&state)
+    );
     assert_eq!(state.plan.jobs, 1);
     // The trials before the search count as the first trials of the failing variant.
     let starts = events.iter().filter_map(|event| match event {
@@ -144,9 +154,9 @@ fn where_no_setting_helps_the_trials_without_one_count_for_the_search() {
 }
 
 #[test]
-fn what_fails_often_is_searched_at_once() {
-    let (state, events) = searched(search(""), |trial| second(trial.id.0 % 2 == 1));
-    assert_eq!(chosen(&state), Some(NATURAL));
+fn a_frequent_failure_is_searched_without_trying_settings() {
+    let (state, events) = run_search(search(""), |trial| one_second_trial(trial.id.0 % 2 == 1));
+    assert_eq!(chosen_setting(&state), Some(NATURAL));
     let tried = |id: VariantId| {
         let of =
             |event: &&Event| matches!(event, Event::TrialStarted(trial) if trial.variant == id);
@@ -161,13 +171,18 @@ fn what_fails_often_is_searched_at_once() {
 
 #[test]
 fn another_failure_under_a_setting_is_not_the_bug() {
-    let (state, _) = searched(search("seed = 3"), |trial| {
+    let (state, _) = run_search(search("seed = 3"), |trial| {
         let another = trial.variant == COPIES;
         let bug = trial.id.0 % 8 == 3;
         let code = if another { 4 } else { i32::from(bug) };
         (Duration::from_secs(1), exited(code))
     });
-    assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
+    assert_eq!(
+        chosen_setting(&state),
+        Some(NATURAL),
+        "{}",
+        sentence(&state)
+    );
     assert!(
         sentence(&state).contains("5 in another way"),
         "{}",
@@ -177,7 +192,7 @@ fn another_failure_under_a_setting_is_not_the_bug() {
 
 #[test]
 fn failures_that_are_not_the_bug_do_not_count_for_a_setting() {
-    let (state, _) = searched(search("seed = 3\nonly = ['code:3']"), |trial| {
+    let (state, _) = run_search(search("seed = 3\nonly = ['code:3']"), |trial| {
         let bug = trial.id.0 % 8 == 3;
         let code = match trial.variant {
             COPIES => 1,
@@ -186,28 +201,33 @@ fn failures_that_are_not_the_bug_do_not_count_for_a_setting() {
         };
         (Duration::from_secs(1), exited(code))
     });
-    assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
+    assert_eq!(
+        chosen_setting(&state),
+        Some(NATURAL),
+        "{}",
+        sentence(&state)
+    );
 }
 
 #[test]
-fn a_failure_that_is_never_seen_without_a_setting_may_be_another_bug() {
-    let only_with_copies = |trial: &Trial| second(trial.variant == COPIES);
+fn a_failure_that_occurs_only_under_a_setting_may_be_another_bug() {
+    let only_with_copies = |trial: &Trial| one_second_trial(trial.variant == COPIES);
     let plan = || search("seed = 3\nreproduce-limit = 40");
-    let (state, _) = searched(plan(), only_with_copies);
-    assert_eq!(chosen(&state), Some(NATURAL));
+    let (state, _) = run_search(plan(), only_with_copies);
+    assert_eq!(chosen_setting(&state), Some(NATURAL));
     assert!(
         sentence(&state).contains("--any-failure"),
         "{}",
         sentence(&state)
     );
     // With `any-failure`, every failure is the bug, so the setting is used.
-    let (state, _) = searched(search("seed = 3\nany-failure = true"), only_with_copies);
-    assert_eq!(chosen(&state), Some(COPIES), "{}", sentence(&state));
+    let (state, _) = run_search(search("seed = 3\nany-failure = true"), only_with_copies);
+    assert_eq!(chosen_setting(&state), Some(COPIES), "{}", sentence(&state));
 }
 
 #[test]
-fn a_setting_under_which_failures_take_longer_to_come_is_not_used() {
-    let (state, _) = searched(search("seed = 3"), |trial| {
+fn a_setting_under_which_failures_take_longer_is_not_used() {
+    let (state, _) = run_search(search("seed = 3"), |trial| {
         let slow = trial.variant == COPIES;
         let fails = slow || trial.id.0 % 8 == 3;
         (
@@ -215,31 +235,36 @@ fn a_setting_under_which_failures_take_longer_to_come_is_not_used() {
             exited(i32::from(fails)),
         )
     });
-    assert_eq!(chosen(&state), Some(NATURAL), "{}", sentence(&state));
+    assert_eq!(
+        chosen_setting(&state),
+        Some(NATURAL),
+        "{}",
+        sentence(&state)
+    );
 }
 
 #[test]
-fn waves_that_fail_together_once_are_no_rise() {
+fn waves_that_fail_together_once_do_not_raise_the_rate() {
     // The first waves fail completely, and the later ones do not.
-    let (state, _) = searched(search("seed = 3"), |trial| {
+    let (state, _) = run_search(search("seed = 3"), |trial| {
         let wave = trial.variant == WAVES && trial.id.0 < 21;
-        second(wave || trial.id.0 % 13 == 3)
+        one_second_trial(wave || trial.id.0 % 13 == 3)
     });
     let decision = questions::RaiseDecision::of_state(&state).unwrap();
     let (_, sample, _) = &decision.settings[2];
     assert!(sample.failure_count() >= 4, "{}", sentence(&state));
-    assert_ne!(chosen(&state), Some(WAVES), "{}", sentence(&state));
+    assert_ne!(chosen_setting(&state), Some(WAVES), "{}", sentence(&state));
 }
 
 #[test]
-fn what_fails_at_both_ends_under_a_setting_is_searched_again_without() {
+fn if_both_ends_fail_under_a_setting_a_search_without_it_is_suggested() {
     // With copies every version fails.
-    let (state, _) = searched(search("seed = 3"), |trial| {
+    let (state, _) = run_search(search("seed = 3"), |trial| {
         let before = trial.variant != FAILING && trial.variant <= WAVES;
         let copies = trial.variant == COPIES || !before;
-        second(copies || trial.id.0 % 8 == 3)
+        one_second_trial(copies || trial.id.0 % 8 == 3)
     });
-    assert_eq!(chosen(&state), Some(COPIES));
+    assert_eq!(chosen_setting(&state), Some(COPIES));
     let report = Report::new(&state, true);
     let sentence = report.answer.unwrap().text().sentence().to_owned();
     let wanted =
@@ -248,20 +273,20 @@ fn what_fails_at_both_ends_under_a_setting_is_searched_again_without() {
 }
 
 #[test]
-fn a_limit_ends_the_settings_as_well() {
+fn a_trial_limit_also_ends_the_trials_of_settings() {
     for limit in [5, 20, 30] {
-        let (state, _) = searched(search(&format!("runs = {limit}")), raised_by(&[]));
+        let (state, _) = run_search(search(&format!("runs = {limit}")), raised_by(&[]));
         let ran: u64 = state
             .all_tallies()
             .map(|(_, tally)| tally.finished_trials())
             .sum();
         assert_eq!(ran, limit);
-        assert!(chosen(&state).is_some());
+        assert!(chosen_setting(&state).is_some());
     }
 }
 
 #[test]
-fn the_fold_of_the_journal_gives_the_same_choice() {
+fn the_journal_restores_the_chosen_setting() {
     let (first, mut state) = begin(search("seed = 5"));
     let events = run(&mut state, raised_by(&[PARALLEL]), None);
     let text: Vec<String> = [&first]
@@ -274,13 +299,16 @@ fn the_fold_of_the_journal_gives_the_same_choice() {
     for event in read {
         again.apply_event(&event, questions::is_done);
     }
-    assert_eq!((again.plan.jobs, chosen(&again)), (4, Some(PARALLEL)));
+    assert_eq!(
+        (again.plan.jobs, chosen_setting(&again)),
+        (4, Some(PARALLEL))
+    );
     assert_eq!(again.plan, state.plan);
     assert_eq!(sentence(&again), sentence(&state));
 }
 
 #[test]
-fn a_search_cut_off_while_settings_are_tried_goes_on_with_them() {
+fn a_search_cut_while_it_tries_settings_is_resumed_with_them() {
     for seconds in [14, 19] {
         let (first, mut state) = begin(search("seed = 5"));
         let cut = Some(Duration::from_millis(seconds * 1000 + 500));
@@ -295,13 +323,18 @@ fn a_search_cut_off_while_settings_are_tried_goes_on_with_them() {
         }
         state.apply_event(&Event::RunResumed { at: 0 }, |_| false);
         run(&mut state, raised_by(&[PARALLEL]), None);
-        assert_eq!(chosen(&state), Some(PARALLEL), "{}", sentence(&state));
+        assert_eq!(
+            chosen_setting(&state),
+            Some(PARALLEL),
+            "{}",
+            sentence(&state)
+        );
         assert!(state.finished);
     }
 }
 
 #[test]
-fn a_plan_with_as_many_processes_has_no_setting_to_try() {
+fn a_plan_with_enough_processes_has_no_settings_to_try() {
     for full in ["wave = 8\ncopies = 16", "wave = 4\ncopies = 4"] {
         let plan = search(full);
         assert_eq!(plan.variants.len(), 1, "{full}");

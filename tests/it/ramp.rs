@@ -90,13 +90,13 @@ fn answer(state: &State) -> Threshold {
 const LEVELS: [u32; 9] = [1, 2, 4, 6, 8, 9, 10, 12, 16];
 
 /// From this number of clients on, every other trial crashes.
-fn from(least: u32) -> impl Fn(u32, u64) -> Option<u64> {
+fn crash_from(least: u32) -> impl Fn(u32, u64) -> Option<u64> {
     move |clients, turn| (clients >= least && turn % 2 == 0).then_some(700 + 100 * turn)
 }
 
 #[test]
-fn the_answer_names_both_sides_and_what_is_excluded() {
-    let state = run(levels_of_load(&LEVELS, false), from(10));
+fn the_answer_names_the_failing_level_and_the_clean_level_below() {
+    let state = run(levels_of_load(&LEVELS, false), crash_from(10));
     assert_eq!(verdict(&state), Verdict::Found);
     let seen = answer(&state);
     insta::assert_snapshot!(seen.sentence, @"It dies from 10 clients on: SIGSEGV, in parse (with 9 it survived 29 of 29 trials)");
@@ -135,7 +135,7 @@ fn the_answer_names_both_sides_and_what_is_excluded() {
 }
 
 #[test]
-fn where_nothing_fails_it_is_said_how_often_it_may() {
+fn without_failures_the_answer_is_an_upper_bound_of_the_rate() {
     let state = run(levels_of_load(&LEVELS, false), |_, _| None);
     assert_eq!(verdict(&state), Verdict::NotThere);
     let seen = answer(&state);
@@ -144,26 +144,26 @@ fn where_nothing_fails_it_is_said_how_often_it_may() {
 }
 
 #[test]
-fn where_the_lowest_level_fails_nothing_is_below() {
-    let state = run(levels_of_load(&LEVELS, false), from(1));
+fn the_lowest_level_can_be_the_answer() {
+    let state = run(levels_of_load(&LEVELS, false), crash_from(1));
     assert_eq!(verdict(&state), Verdict::Found);
     insta::assert_snapshot!(answer(&state).sentence, @"It dies with 1 client already: SIGSEGV, in parse (3 of 5 trials; no lower level could be tried)");
 }
 
 #[test]
-fn too_few_lives_say_how_many_are_missing() {
-    let mut said = Vec::new();
+fn too_few_trials_are_reported_with_the_missing_number() {
+    let mut output = Vec::new();
     for lives in [0, 2, 6, 12, 24, 36] {
         let mut plan = levels_of_load(&LEVELS, false);
         plan.stop.trials = Some(lives);
-        let state = run(plan, from(10));
-        said.push(format!(
+        let state = run(plan, crash_from(10));
+        output.push(format!(
             "{:?}: {}",
             verdict(&state),
             answer(&state).sentence
         ));
     }
-    insta::assert_snapshot!(said.join("\n"), @"
+    insta::assert_snapshot!(output.join("\n"), @"
     CouldNotTest: NOT TESTED: no trial was conclusive
     Undecided: NOT KNOWN YET: 16 clients kill it (1 of 1 trial), 6 did not in 1 trial; the levels between are not known
     Undecided: NOT KNOWN YET: at 10 clients 1 of 1 trial died, at 9 0 of 3; the two do not differ significantly yet; 26 more passing trials at 9 would settle it
@@ -174,8 +174,8 @@ fn too_few_lives_say_how_many_are_missing() {
 }
 
 /// Returns how many clean service runs of the level below are missing after each service run.
-fn missing_in_the_course_of_it(least: u32) -> (Vec<u64>, u64) {
-    let all = run(levels_of_load(&LEVELS, false), from(least));
+fn promised_clean_trials(least: u32) -> (Vec<u64>, u64) {
+    let all = run(levels_of_load(&LEVELS, false), crash_from(least));
     let seen = answer(&all);
     let below = seen.clean_to.unwrap();
     let at = |state: &State| {
@@ -190,11 +190,11 @@ fn missing_in_the_course_of_it(least: u32) -> (Vec<u64>, u64) {
     for lives in (8..all.completed_trials()).step_by(5) {
         let mut plan = levels_of_load(&LEVELS, false);
         plan.stop.trials = Some(lives);
-        let state = run(plan, from(least));
-        let said = answer(&state);
-        if let Some(missing) = said
+        let state = run(plan, crash_from(least));
+        let output = answer(&state);
+        if let Some(missing) = output
             .missing
-            .filter(|_| said.sentence.contains("more passing"))
+            .filter(|_| output.sentence.contains("more passing"))
         {
             promised.push(missing + at(&state));
         }
@@ -203,8 +203,8 @@ fn missing_in_the_course_of_it(least: u32) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn the_number_of_clean_service_runs_that_is_promised_is_the_one_it_takes() {
-    let (promised, taken) = missing_in_the_course_of_it(10);
+fn the_reported_number_of_missing_trials_is_correct() {
+    let (promised, taken) = promised_clean_trials(10);
     assert_eq!(taken, 29);
     assert!(promised.len() > 4, "{promised:?}");
     assert!(
@@ -214,7 +214,7 @@ fn the_number_of_clean_service_runs_that_is_promised_is_the_one_it_takes() {
 }
 
 #[test]
-fn levels_that_are_told_apart_are_not_said_to_be_one() {
+fn distinguished_levels_are_not_reported_as_equal() {
     let mut plan = levels_of_load(&LEVELS, false);
     plan.stop.trials = Some(28);
     let state = run(plan, |clients, turn| {
@@ -225,7 +225,7 @@ fn levels_that_are_told_apart_are_not_said_to_be_one() {
 
 #[test]
 fn the_table_of_levels_names_the_crashes() {
-    let state = run(levels_of_load(&LEVELS, false), from(10));
+    let state = run(levels_of_load(&LEVELS, false), crash_from(10));
     let summary = provoke::term::format_summary(
         &Report::new(&state, true),
         "x".as_ref(),
@@ -240,7 +240,7 @@ fn the_table_of_levels_names_the_crashes() {
 }
 
 #[test]
-fn a_level_that_fails_less_often_than_a_lower_one_is_named() {
+fn a_level_with_a_lower_rate_than_a_lower_level_is_reported() {
     let state = run(levels_of_load(&[1, 2, 4, 8], true), |clients, turn| {
         (clients == 2 || clients == 4 && turn > 20).then_some(1)
     });
@@ -248,7 +248,7 @@ fn a_level_that_fails_less_often_than_a_lower_one_is_named() {
 }
 
 #[test]
-fn levels_that_are_none_make_no_plan() {
+fn invalid_levels_make_the_plan_unsound() {
     let sound = |levels: &[u32]| levels_of_load(levels, false).is_sound();
     assert!(sound(&LEVELS) && sound(&[5]));
     assert!(!sound(&[0, 1]) && !sound(&[2, 1]) && !sound(&[2, 2]));
@@ -258,7 +258,7 @@ fn levels_that_are_none_make_no_plan() {
 }
 
 #[test]
-fn a_level_that_cannot_be_tried_is_passed_over() {
+fn an_untestable_level_is_skipped() {
     let (_, mut state) = begin(levels_of_load(&LEVELS, false));
     let why = "no such thing".to_owned();
     let at = Duration::ZERO;

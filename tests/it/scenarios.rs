@@ -15,32 +15,37 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// A scenario with its expected output.
-struct Scene {
+struct ScenarioRun {
     file: &'static str,
     /// Additional arguments.
     args: &'static [&'static str],
     code: i32,
     /// Patterns that must all occur in the output.
-    says: &'static [&'static str],
+    expected_patterns: &'static [&'static str],
 }
 
-const fn scene(
+const fn scenario_run(
     file: &'static str,
     args: &'static [&'static str],
     code: i32,
-    says: &'static [&'static str],
-) -> Scene {
-    Scene {
+    expected_patterns: &'static [&'static str],
+) -> ScenarioRun {
+    ScenarioRun {
         file,
         args,
         code,
-        says,
+        expected_patterns,
     }
 }
 
-const VICTIM: &[Scene] = &[scene("victim/scenario.toml", &[], 0, &[r" of 60 trials"])];
+const VICTIM: &[ScenarioRun] = &[scenario_run(
+    "victim/scenario.toml",
+    &[],
+    0,
+    &[r" of 60 trials"],
+)];
 
-const ILLEGAL_INSTRUCTION: &[Scene] = &[scene(
+const ILLEGAL_INSTRUCTION: &[ScenarioRun] = &[scenario_run(
     "illegal-instruction/scenario.toml",
     &[],
     1,
@@ -53,7 +58,7 @@ const ILLEGAL_INSTRUCTION: &[Scene] = &[scene(
 )];
 
 // A race, so it runs until the failure occurs.
-const CHECKPOINT_RACE: &[Scene] = &[scene(
+const CHECKPOINT_RACE: &[ScenarioRun] = &[scenario_run(
     "checkpoint-race/scenario.toml",
     &["--max-fail", "2", "--runs", "400"],
     0,
@@ -61,14 +66,14 @@ const CHECKPOINT_RACE: &[Scene] = &[scene(
 )];
 
 // Nine clients never crash it. Ten do if their requests meet; on some machines it takes one or two more.
-const MODEL_API: &[Scene] = &[
-    scene(
+const MODEL_API: &[ScenarioRun] = &[
+    scenario_run(
         "model-api/scenario.toml",
         &[],
         0,
         &[r"It dies (at|from) 1[0-2] clients"],
     ),
-    scene(
+    scenario_run(
         "model-api/fixed.toml",
         &[],
         0,
@@ -76,32 +81,32 @@ const MODEL_API: &[Scene] = &[
     ),
 ];
 
-const UNUSED_IMPORT: &[Scene] = &[
-    scene(
+const UNUSED_IMPORT: &[ScenarioRun] = &[
+    scenario_run(
         "unused-import/scenario.toml",
         &["-j", "2"],
         0,
         &[r"`import torch` \(line 14\) is needed; without it, 0 of"],
     ),
-    scene(
+    scenario_run(
         "unused-import/table.toml",
         &["-j", "2", "--progress=none", "--style", "ticks"],
         0,
         &[r"in 3 of 30 trials: 10 %"],
     ),
-    scene(
+    scenario_run(
         "unused-import/versions.toml",
         &["-j", "2", "--conf", "99.9"],
         0,
         &[r"1\.11 is the first bad version"],
     ),
-    scene(
+    scenario_run(
         "unused-import/confirm.toml",
         &["-j", "2"],
         0,
         &[r"FIXED \(95 %\): 103 passing trials; before, 3 of 30 failed"],
     ),
-    scene(
+    scenario_run(
         "unused-import/confirm.toml",
         &["-j", "2", "--runs", "30"],
         3,
@@ -109,14 +114,14 @@ const UNUSED_IMPORT: &[Scene] = &[
     ),
 ];
 
-const IN_CONTAINERS: &[Scene] = &[
-    scene(
+const IN_CONTAINERS: &[ScenarioRun] = &[
+    scenario_run(
         "model-api/docker.toml",
         &[],
         0,
         &[r"It dies (at|from) 1[0-2] clients"],
     ),
-    scene(
+    scenario_run(
         "unused-import/docker.toml",
         &["-j", "2", "--progress=none", "--style", "ticks"],
         0,
@@ -124,22 +129,22 @@ const IN_CONTAINERS: &[Scene] = &[
     ),
 ];
 
-const VERSIONS_IN_CONTAINERS: &[Scene] = &[scene(
+const VERSIONS_IN_CONTAINERS: &[ScenarioRun] = &[scenario_run(
     "unused-import/docker-versions.toml",
     &["-j", "2", "--conf", "99.9"],
     0,
     &[r"1\.11 is the first bad version"],
 )];
 
-const LEAKED_DAEMONS: &[Scene] = &[scene(
+const LEAKED_DAEMONS: &[ScenarioRun] = &[scenario_run(
     "leaked-daemons/scenario.toml",
     &[],
     1,
     &[r"It fails with data=stream and run=driver and schema=wrong \(2 of 16 variants\)"],
 )];
 
-const ILLEGAL_INSTRUCTION_FAISS: &[Scene] = &[
-    scene(
+const ILLEGAL_INSTRUCTION_FAISS: &[ScenarioRun] = &[
+    scenario_run(
         "illegal-instruction-faiss/scenario.toml",
         &[],
         1,
@@ -149,7 +154,7 @@ const ILLEGAL_INSTRUCTION_FAISS: &[Scene] = &[
             r"failing only where processor: .*\bavx2 .*are absent",
         ],
     ),
-    scene(
+    scenario_run(
         "illegal-instruction-faiss/bisect.toml",
         &[],
         0,
@@ -157,21 +162,21 @@ const ILLEGAL_INSTRUCTION_FAISS: &[Scene] = &[
     ),
 ];
 
-const MAPPED_FILE: &[Scene] = &[scene(
+const MAPPED_FILE: &[ScenarioRun] = &[scenario_run(
     "mapped-file/scenario.toml",
     &[],
     0,
     &[r"0\.7\.0 is the last bad version, 0\.8\.0 the first good one"],
 )];
 
-const MODEL_API_MAGIC: &[Scene] = &[
-    scene(
+const MODEL_API_MAGIC: &[ScenarioRun] = &[
+    scenario_run(
         "model-api-magic/scenario.toml",
         &[],
         0,
         &[r"It dies at [2-4] clients, not at 1"],
     ),
-    scene(
+    scenario_run(
         "model-api-magic/fixed.toml",
         &[],
         0,
@@ -179,28 +184,28 @@ const MODEL_API_MAGIC: &[Scene] = &[
     ),
 ];
 
-const LEAKED_DAEMONS_POOL: &[Scene] = &[scene(
+const LEAKED_DAEMONS_POOL: &[ScenarioRun] = &[scenario_run(
     "leaked-daemons-pool/scenario.toml",
     &[],
     1,
     &[r"It fails with helpers=executor or manager"],
 )];
 
-const TWO_ENVIRONMENTS: &[Scene] = &[scene(
+const TWO_ENVIRONMENTS: &[ScenarioRun] = &[scenario_run(
     "two-environments/scenario.toml",
     &[],
     0,
     &[r"`idna 3\.6 -> 3\.10` is needed; without it, 0 of"],
 )];
 
-const UNUSED_IMPORT_TORCH: &[Scene] = &[
-    scene(
+const UNUSED_IMPORT_TORCH: &[ScenarioRun] = &[
+    scenario_run(
         "unused-import-torch/scenario.toml",
         &[],
         0,
         &[r"`import torch` .*is needed"],
     ),
-    scene(
+    scenario_run(
         "unused-import-torch/bisect.toml",
         &[],
         0,
@@ -208,14 +213,14 @@ const UNUSED_IMPORT_TORCH: &[Scene] = &[
     ),
 ];
 
-const MODEL_API_TORCH: &[Scene] = &[
-    scene(
+const MODEL_API_TORCH: &[ScenarioRun] = &[
+    scenario_run(
         "model-api-torch/scenario.toml",
         &[],
         0,
         &[r"It dies at 2 clients, not at 1"],
     ),
-    scene(
+    scenario_run(
         "model-api-torch/fixed.toml",
         &[],
         1,
@@ -227,16 +232,16 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
 }
 
-/// Runs all scenes of a story in sequence, because they share a directory and a port.
-fn play(scenes: &[Scene]) {
+/// Runs all runs of a story in sequence, because they share a directory and a port.
+fn run_story(runs_of_story: &[ScenarioRun]) {
     let runs = tempfile::tempdir().unwrap();
-    for (number, scene) in scenes.iter().enumerate() {
+    for (number, scenario_run) in runs_of_story.iter().enumerate() {
         let mut provoke = Command::new(env!("CARGO_BIN_EXE_provoke"));
         provoke
             .arg("scenario")
-            .arg(folder().join(scene.file))
+            .arg(folder().join(scenario_run.file))
             .args(["--seed", "1"])
-            .args(scene.args)
+            .args(scenario_run.args)
             .arg("--out")
             .arg(runs.path().join(number.to_string()))
             .stdin(Stdio::null());
@@ -246,10 +251,11 @@ fn play(scenes: &[Scene]) {
                 provoke.env_remove(name);
             }
         }
-        let said = limited::output_within(LIMIT, &mut provoke).unwrap();
-        let [out, err] = [said.stdout, said.stderr].map(|text| String::from_utf8(text).unwrap());
-        assert_eq!(said.status.code(), Some(scene.code), "{out}{err}");
-        for pattern in scene.says {
+        let output = limited::output_within(LIMIT, &mut provoke).unwrap();
+        let [out, err] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert_eq!(output.status.code(), Some(scenario_run.code), "{out}{err}");
+        for pattern in scenario_run.expected_patterns {
             assert!(
                 Regex::new(pattern).unwrap().is_match(&out),
                 "{pattern}\n{out}{err}"
@@ -260,14 +266,14 @@ fn play(scenes: &[Scene]) {
 
 /// Defines one test for each story.
 macro_rules! stories {
-    ($($(#[$about:meta])* $name:ident = $scenes:ident $(needs $($missing:expr),+)?;)*) => {
-        const ALL: &[&[Scene]] = &[$($scenes),*];
+    ($($(#[$about:meta])* $name:ident = $runs_of_story:ident $(needs $($missing:expr),+)?;)*) => {
+        const ALL: &[&[ScenarioRun]] = &[$($runs_of_story),*];
         $(
             $(#[$about])*
             #[test]
             fn $name() {
                 $(needs!($($missing),+);)?
-                play($scenes);
+                run_story($runs_of_story);
             }
         )*
     };
@@ -305,11 +311,11 @@ stories! {
 }
 
 #[test]
-fn every_scenario_is_played_and_listed() {
-    let played: BTreeSet<PathBuf> = ALL
+fn every_scenario_is_tested_and_listed() {
+    let tested: BTreeSet<PathBuf> = ALL
         .iter()
-        .flat_map(|scenes| scenes.iter())
-        .map(|scene| folder().join(scene.file))
+        .flat_map(|runs_of_story| runs_of_story.iter())
+        .map(|scenario_run| folder().join(scenario_run.file))
         .collect();
     let list = fs::read_to_string(folder().join("README.md")).unwrap();
     let stories = fs::read_dir(folder())
@@ -324,7 +330,7 @@ fn every_scenario_is_played_and_listed() {
             .is_some_and(|extension| extension == "toml")
     };
     for file in files.filter(is_scenario) {
-        assert!(played.contains(&file), "{} is not played", file.display());
+        assert!(tested.contains(&file), "{} is not tested", file.display());
         let name = file.strip_prefix(folder()).unwrap();
         let command = format!("provoke scenario scenarios/{}", name.display());
         assert!(

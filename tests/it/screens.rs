@@ -12,7 +12,8 @@ use provoke::term;
 use std::time::Duration;
 
 use crate::answers::{
-    SETTINGS, World, compare, failure, fixed_side, ramp, reduction, search, shrinking,
+    SETTINGS, Simulation, compare_plan, confirm_plan, failure, ramp_plan, reduction_plan,
+    search_plan, shrink_plan_with_rate,
 };
 use crate::loop_and_fold::plan;
 
@@ -44,10 +45,10 @@ fn crash() -> Failure {
 
 /// Answers a question with trials that fail at these rates.
 fn answered(plan: &Plan, rates: &[f64]) -> State {
-    let mut world = World::new(7, rates, SETTINGS[0]);
-    world.failure = crash();
-    world.time = Duration::from_millis(6);
-    let mut state = world.of(plan);
+    let mut simulation = Simulation::new(7, rates, SETTINGS[0]);
+    simulation.failure = crash();
+    simulation.time = Duration::from_millis(6);
+    let mut state = simulation.answer_question(plan);
     let at = Duration::from_secs(2);
     state.apply_event(&Event::RunFinished { at }, questions::is_done);
     state
@@ -78,7 +79,7 @@ fn assert_screens(name: &str, state: &State) {
 }
 
 fn confirmation(exclude_half: Option<bool>) -> Plan {
-    let mut plan = fixed_side(10, 100);
+    let mut plan = confirm_plan(10, 100);
     if let Question::Confirm(asked) = &mut plan.question {
         asked.exclude_half = exclude_half;
     }
@@ -87,7 +88,7 @@ fn confirmation(exclude_half: Option<bool>) -> Plan {
 
 // A single test, because colours are switched for the whole process.
 #[test]
-fn every_answer_fits_the_terminal() {
+fn every_summary_fits_the_width_of_the_terminal() {
     let screens = vec![
         ("run", plan("runs = 100"), vec![0.03]),
         ("run_clean", plan("runs = 100"), vec![0.0]),
@@ -112,22 +113,22 @@ fn every_answer_fits_the_terminal() {
         ("confirm_not_fixed", confirmation(None), vec![0.1]),
         (
             "compare",
-            compare("failing", 4, ""),
+            compare_plan("failing", 4, ""),
             vec![0.0, 0.3, 0.3, 0.0],
         ),
         (
             "compare_many",
-            compare("failing", 12, ""),
+            compare_plan("failing", 12, ""),
             [[0.0; 10].as_slice(), &[0.3, 0.3]].concat(),
         ),
         (
             "compare_rates",
-            compare("different", 2, "runs = 60"),
+            compare_plan("different", 2, "runs = 60"),
             vec![0.3, 0.0],
         ),
         (
             "compare_not_known",
-            compare("different", 2, "runs = 20"),
+            compare_plan("different", 2, "runs = 20"),
             vec![0.3, 0.2],
         ),
     ];
@@ -135,11 +136,11 @@ fn every_answer_fits_the_terminal() {
         assert_screens(name, &answered(plan, rates));
     }
     for (name, (plan, rates)) in [
-        ("bisect", search(29, 18, 0.2)),
-        ("reduce", reduction(6, 0.6)),
-        ("load", ramp(&[1, 2, 4, 5, 6, 8], 4, 0.9)),
-        ("load_clean", ramp(&[1, 2, 4], 3, 0.0)),
-        ("shrink", shrinking(0.9)),
+        ("bisect", search_plan(29, 18, 0.2)),
+        ("reduce", reduction_plan(6, 0.6)),
+        ("load", ramp_plan(&[1, 2, 4, 5, 6, 8], 4, 0.9)),
+        ("load_clean", ramp_plan(&[1, 2, 4], 3, 0.0)),
+        ("shrink", shrink_plan_with_rate(0.9)),
     ] {
         assert_screens(name, &answered(&plan, &rates));
     }

@@ -183,12 +183,12 @@ fn of_base(name: &str) -> Option<BTreeSet<String>> {
 mod tests {
     use super::*;
 
-    fn has(model: &str, flag: &str) -> bool {
+    fn model_has_flag(model: &str, flag: &str) -> bool {
         flags_of_model(model).unwrap().contains(flag)
     }
 
     #[test]
-    fn every_model_builds_on_one_that_is_known() {
+    fn every_model_has_flags_and_derives_from_a_known_model() {
         for (name, ..) in MODELS {
             let flags = flags_of_model(name).unwrap();
             assert!(flags.contains("sse2") && flags.contains("lm"), "{name}");
@@ -201,20 +201,31 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_has_what_came_with_it() {
-        assert!(has("SandyBridge", "avx") && !has("sandybridge", "avx2"));
-        assert!(has("Haswell", "avx2") && !has("Haswell", "avx512f"));
-        assert!(has("Skylake-Server", "avx512vl") && !has("Skylake-Client", "avx512f"));
-        assert!(!has("Nehalem", "avx") && has("Nehalem", "sse4_2") && !has("Nehalem", "aes"));
-        assert!(has("EPYC", "sha_ni") && has("EPYC", "avx2") && !has("EPYC", "fma4"));
-        assert!(has("Opteron_G5", "xop") && has("Opteron_G5", "fma4"));
-        assert!(has("qemu64", "pni") && !has("qemu64", "ssse3"));
-        assert!(!has("Haswell-noTSX", "rtm") && has("Haswell", "rtm"));
-        assert!(has("x86-64-v3", "avx2") && !has("x86-64-v2", "avx"));
+    fn each_model_has_the_features_of_its_generation() {
+        assert!(model_has_flag("SandyBridge", "avx") && !model_has_flag("sandybridge", "avx2"));
+        assert!(model_has_flag("Haswell", "avx2") && !model_has_flag("Haswell", "avx512f"));
+        assert!(
+            model_has_flag("Skylake-Server", "avx512vl")
+                && !model_has_flag("Skylake-Client", "avx512f")
+        );
+        assert!(
+            !model_has_flag("Nehalem", "avx")
+                && model_has_flag("Nehalem", "sse4_2")
+                && !model_has_flag("Nehalem", "aes")
+        );
+        assert!(
+            model_has_flag("EPYC", "sha_ni")
+                && model_has_flag("EPYC", "avx2")
+                && !model_has_flag("EPYC", "fma4")
+        );
+        assert!(model_has_flag("Opteron_G5", "xop") && model_has_flag("Opteron_G5", "fma4"));
+        assert!(model_has_flag("qemu64", "pni") && !model_has_flag("qemu64", "ssse3"));
+        assert!(!model_has_flag("Haswell-noTSX", "rtm") && model_has_flag("Haswell", "rtm"));
+        assert!(model_has_flag("x86-64-v3", "avx2") && !model_has_flag("x86-64-v2", "avx"));
     }
 
     #[test]
-    fn versions_and_switches_are_understood() {
+    fn model_versions_and_feature_switches_are_parsed() {
         assert_eq!(
             flags_of_model("Skylake-Server-v2"),
             flags_of_model("skylake-server")
@@ -223,13 +234,18 @@ mod tests {
             flags_of_model("Haswell-noTSX-IBRS"),
             flags_of_model("Haswell-noTSX")
         );
-        assert!(has("SandyBridge,+avx2", "avx2"));
-        assert!(!has("Haswell,-avx2", "avx2") && !has("Haswell,avx2=off", "avx2"));
-        assert!(has("Nehalem,sha-ni=on,+lzcnt", "sha_ni") && has("Nehalem,+lzcnt", "abm"));
+        assert!(model_has_flag("SandyBridge,+avx2", "avx2"));
+        assert!(
+            !model_has_flag("Haswell,-avx2", "avx2") && !model_has_flag("Haswell,avx2=off", "avx2")
+        );
+        assert!(
+            model_has_flag("Nehalem,sha-ni=on,+lzcnt", "sha_ni")
+                && model_has_flag("Nehalem,+lzcnt", "abm")
+        );
     }
 
     #[test]
-    fn what_stands_for_the_machine_beneath_is_not_known() {
+    fn host_dependent_and_unknown_models_have_no_flags() {
         for name in ["max", "host", "base", "", "Pentium9"] {
             assert_eq!(flags_of_model(name), None, "{name}");
         }

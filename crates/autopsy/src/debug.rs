@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_the_one_of_the_standard() {
+    fn the_checksum_equals_the_standard_crc32() {
         assert_eq!(crc32_checksum(b"123456789"), 0xcbf4_3926);
     }
 }

@@ -37,28 +37,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_phase_is_known_by_its_functions() {
-        let of = |functions: &[&str]| phase_of_stack(functions.iter().copied());
+    fn the_phase_is_recognized_by_the_functions_of_the_stack() {
+        let phase_of = |functions: &[&str]| phase_of_stack(functions.iter().copied());
         assert_eq!(
-            of(&["boom", "main", "__libc_start_call_main"]),
+            phase_of(&["boom", "main", "__libc_start_call_main"]),
             ProcessPhase::Run
         );
         assert_eq!(
-            of(&["at", "__run_exit_handlers", "exit"]),
+            phase_of(&["at", "__run_exit_handlers", "exit"]),
             ProcessPhase::Shutdown
         );
         assert_eq!(
-            of(&["free", "Py_FinalizeEx", "main"]),
+            phase_of(&["free", "Py_FinalizeEx", "main"]),
             ProcessPhase::Shutdown
         );
         assert_eq!(
-            of(&["early", "call_init", "_dl_start_user"]),
+            phase_of(&["early", "call_init", "_dl_start_user"]),
             ProcessPhase::Start
         );
         assert_eq!(
-            of(&["early", "call_init", "_dl_init", "main"]),
+            phase_of(&["early", "call_init", "_dl_init", "main"]),
             ProcessPhase::Run
         );
-        assert_eq!(of(&[]), ProcessPhase::Run);
+        assert_eq!(phase_of(&[]), ProcessPhase::Run);
     }
 }

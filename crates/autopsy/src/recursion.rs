@@ -35,19 +35,19 @@ mod tests {
     use super::collapse_repeats;
 
     #[test]
-    fn equal_calls_become_one() {
+    fn repeated_calls_become_one_entry() {
         let short = collapse_repeats(&['a', 'b', 'b', 'b', 'c']);
         assert_eq!(short, [('a', 0), ('b', 2), ('c', 0)]);
     }
 
     #[test]
-    fn calls_in_turn_become_one_round() {
+    fn mutually_recursive_calls_become_one_round() {
         let short = collapse_repeats(&['x', 'a', 'b', 'a', 'b', 'a', 'b', 'm']);
         assert_eq!(short, [('x', 0), ('a', 2), ('b', 2), ('m', 0)]);
     }
 
     #[test]
-    fn two_rounds_may_be_chance() {
+    fn two_rounds_are_not_collapsed() {
         let all = ['a', 'b', 'a', 'b', 'm'];
         assert_eq!(collapse_repeats(&all), all.map(|one| (one, 0)));
     }

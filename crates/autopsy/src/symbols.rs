@@ -244,7 +244,7 @@ mod tests {
     use super::demangle_name;
 
     #[test]
-    fn names_are_as_in_the_source() {
+    fn demangled_names_are_as_in_the_source() {
         let cases = [
             ("main", "main"),
             ("_ZN3foo3barEi", "foo::bar(int)"),

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_calls_are_those_of_the_thread_that_crashed() {
+    fn the_calls_of_the_requested_thread_are_parsed() {
         let text = "Process 7: python x.py\nPython v3.11.7\n\n\
             Thread 7 (idle): \"MainThread\"\n    join (threading.py:1119)\n    <module> (x.py:9)\n\
             Thread 9 (active): \"Thread-1\"\n    g (x.py:3)\n    run (threading.py:982)\n";

@@ -24,19 +24,19 @@ const HANG: Duration = Duration::from_secs(2);
 const MOST_POINTS: usize = 150;
 
 /// The children of a process belong to all of its threads, so only one test at a time has children.
-static ALONE: Mutex<()> = Mutex::new(());
+static CHILDREN_LOCK: Mutex<()> = Mutex::new(());
 
 /// A compiled program.
 struct Compiled {
     command: Vec<OsString>,
     files: RefCell<CodeCache>,
     _folder: TempDir,
-    _alone: MutexGuard<'static, ()>,
+    _children_lock: MutexGuard<'static, ()>,
 }
 
 impl Compiled {
     fn new(source: &str, options: &[&str]) -> Self {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let children_lock = CHILDREN_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         become_subreaper().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
@@ -54,7 +54,7 @@ impl Compiled {
             files: RefCell::default(),
             command: vec![program.into()],
             _folder: folder,
-            _alone: alone,
+            _children_lock: children_lock,
         }
     }
 
@@ -127,7 +127,7 @@ fn hold_half(point: HoldPoint, seed: u64, end: HoldEnd) -> Hold {
 }
 
 /// Holds a correct program before its system calls, alone and in pairs.
-fn never_fails_before_calls(program: &Compiled) {
+fn assert_never_fails_before_calls(program: &Compiled) {
     let calls = program.reached_calls();
     let ends = [
         HoldEnd::OthersBlocked,
@@ -159,7 +159,7 @@ fn never_fails_before_calls(program: &Compiled) {
 
 /// Holds a correct program once at every point that it reaches, at the first or at a later arrival, and watches the
 /// memory in some of the runs.
-fn never_fails(name: &str, options: &[&str]) {
+fn assert_never_fails(name: &str, options: &[&str]) {
     let program = Compiled::new(&format!("correct/{name}.c"), options);
     let points = program.reached_points();
     assert!(points.len() > 5, "{points:?}");
@@ -188,7 +188,7 @@ fn never_fails(name: &str, options: &[&str]) {
         held += run.holds.times[0];
     }
     assert!(held > 5);
-    never_fails_before_calls(&program);
+    assert_never_fails_before_calls(&program);
 }
 
 macro_rules! correct_programs {
@@ -197,7 +197,7 @@ macro_rules! correct_programs {
             #[test]
             fn $name() {
                 needs!(provoke_test_needs::program("cc"));
-                never_fails(stringify!($name), &[]);
+                assert_never_fails(stringify!($name), &[]);
             }
         )+
     };
@@ -205,7 +205,7 @@ macro_rules! correct_programs {
 
 /// Programs that are correct under every schedule.
 mod correct {
-    use super::{Compiled, needs, never_fails, never_fails_before_calls};
+    use super::{Compiled, assert_never_fails, assert_never_fails_before_calls, needs};
 
     correct_programs![
         atomics, detached, exchange, executes, forks, generated, interrupts, locks, pipes, queue,
@@ -213,39 +213,39 @@ mod correct {
     ];
 
     #[test]
-    fn without_debug_information_and_symbols() {
+    fn a_stripped_program_never_fails() {
         needs!(provoke_test_needs::program("cc"));
-        never_fails("queue", &["-s"]);
+        assert_never_fails("queue", &["-s"]);
     }
 
     #[test]
-    fn at_a_fixed_address() {
+    fn a_program_at_a_fixed_address_never_fails() {
         needs!(provoke_test_needs::program("cc"));
-        never_fails("queue", &["-no-pie"]);
+        assert_never_fails("queue", &["-no-pie"]);
     }
 
     #[test]
-    fn with_all_libraries_inside() {
+    fn a_static_program_never_fails() {
         needs!(provoke_test_needs::program("cc"));
-        never_fails("detached", &["-static"]);
+        assert_never_fails("detached", &["-static"]);
     }
 
     // Without the filter, a process that is created without the tracer would run into breakpoints.
     #[test]
-    fn with_a_filter_and_processes_without_a_tracer() {
+    fn a_filtered_program_with_untraced_processes_never_fails() {
         needs!(provoke_test_needs::program("cc"));
-        never_fails("filtered", &[]);
+        assert_never_fails("filtered", &[]);
         let program = Compiled::new("correct/filtered.c", &[]);
         assert!(program.reached_calls().len() > 2);
-        never_fails_before_calls(&program);
+        assert_never_fails_before_calls(&program);
     }
 
     #[test]
-    fn with_all_libraries_inside_and_a_filter_for_its_calls() {
+    fn a_static_program_held_before_system_calls_never_fails() {
         needs!(provoke_test_needs::program("cc"));
         let program = Compiled::new("correct/vforks.c", &["-static"]);
         assert!(program.reached_calls().len() > 3);
-        never_fails_before_calls(&program);
+        assert_never_fails_before_calls(&program);
     }
 }
 
@@ -261,7 +261,7 @@ fn points_with_failures(program: &Compiled, runs: u32) -> Vec<(CodePoint, u32)> 
 }
 
 #[test]
-fn an_object_that_two_threads_drop_fails_in_every_run_at_the_window() {
+fn a_refcount_race_fails_in_every_run_if_held_between_load_and_store() {
     needs!(provoke_test_needs::program("cc"));
     let program = Compiled::new("racy/refcount.c", &[]);
     let failing = points_with_failures(&program, 4);
@@ -274,7 +274,7 @@ fn an_object_that_two_threads_drop_fails_in_every_run_at_the_window() {
 }
 
 #[test]
-fn the_other_side_of_a_race_is_seen() {
+fn a_watched_hold_reports_the_other_side_of_a_race() {
     needs!(provoke_test_needs::program("cc"));
     let program = Compiled::new("racy/refcount.c", &[]);
     let failing = points_with_failures(&program, 2);
@@ -355,7 +355,7 @@ fn compile_plugin(program: &Compiled) {
 }
 
 #[test]
-fn code_that_is_loaded_later_has_points() {
+fn a_library_loaded_at_runtime_has_points() {
     needs!(provoke_test_needs::program("cc"));
     let program = Compiled::new("racy/plugin.c", &["-ldl"]);
     compile_plugin(&program);
@@ -374,7 +374,7 @@ fn code_that_is_loaded_later_has_points() {
 }
 
 #[test]
-fn programs_with_one_thread_that_another_one_executes_have_points() {
+fn a_single_threaded_program_started_by_exec_has_points() {
     needs!(provoke_test_needs::program("cc"));
     let program = Compiled::new("racy/executed.c", &[]);
     let failing = points_with_failures(&program, 5);
@@ -405,7 +405,7 @@ fn a_sleeping_thread_counts_as_running_until_it_wakes_up() {
 }
 
 #[test]
-fn a_creator_is_held() {
+fn a_thread_that_creates_a_thread_is_held() {
     needs!(provoke_test_needs::program("cc"));
     let program = Compiled::new("racy/order.c", &[]);
     let hold = hold_at(HoldPoint::Start(CreationSide::Creator), 1);
@@ -425,7 +425,7 @@ fn an_inverted_lock_order_hangs() {
 }
 
 #[test]
-fn a_point_that_is_never_reached_holds_nobody() {
+fn a_point_that_is_never_reached_causes_no_hold() {
     needs!(provoke_test_needs::program("cc"));
     let program = Compiled::new("correct/locks.c", &[]);
     let hold = hold_at(HoldPoint::Start(CreationSide::Created), 9);
@@ -447,7 +447,7 @@ fn a_program_that_traces_processes_is_refused() {
 }
 
 #[test]
-fn a_hold_ends_when_its_time_is_over() {
+fn a_hold_ends_at_its_time_limit() {
     needs!(provoke_test_needs::program("cc"));
     let program = Compiled::new("correct/atomics.c", &[]);
     // The other thread spins until this one has started.
@@ -458,7 +458,7 @@ fn a_hold_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn what_is_not_a_program_is_refused() {
+fn a_file_that_is_not_an_elf_program_is_refused() {
     let here = PathBuf::from(file!());
     let missing = CodeFile::read(Path::new("/nonexistent")).unwrap_err();
     assert_eq!(missing.to_string(), "cannot read /nonexistent");

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The children of a process belong to all of its threads, so only one test at a time has children.
-static ALONE: Mutex<()> = Mutex::new(());
+static CHILDREN_LOCK: Mutex<()> = Mutex::new(());
 
 const RACY: &str = r#"import sys
 import threading
@@ -126,9 +126,9 @@ fn plan_of(point: &HoldPoint, seed: u64) -> HoldPlan {
 }
 
 #[test]
-fn a_line_between_check_and_use_fails_in_nearly_every_run() {
+fn a_hold_between_check_and_use_fails_in_nearly_every_run() {
     needs!(provoke_test_needs::program("python3"));
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _children_lock = CHILDREN_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = write_program(RACY);
     let points = learned_lines(folder.path());
     let racing = points
@@ -146,7 +146,7 @@ fn a_line_between_check_and_use_fails_in_nearly_every_run() {
 #[test]
 fn a_correct_python_program_never_fails() {
     needs!(provoke_test_needs::program("python3"));
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _children_lock = CHILDREN_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = write_program(CORRECT);
     let points = learned_lines(folder.path());
     assert!(points.len() > 3, "{points:?}");

@@ -61,7 +61,7 @@ mod tests {
     const LATE: u64 = 41_000_000;
 
     #[test]
-    fn a_few_delays_are_enough_and_the_cure_proves_the_cause() {
+    fn delayed_acks_are_confirmed_if_immediate_acks_end_the_delays() {
         let acks = AckDelays::default();
         for _ in 0..ENOUGH {
             assert!(!acks.at_once());
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_takes_so_long_by_itself_is_left_alone() {
+    fn a_service_that_stays_slow_with_immediate_acks_has_no_delayed_acks() {
         let acks = AckDelays::default();
         (0..ENOUGH).for_each(|_| acks.record_wait(LATE, false));
         for _ in 0..ENOUGH {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn other_pauses_say_nothing() {
+    fn pauses_of_other_lengths_are_not_delayed_acks() {
         let acks = AckDelays::default();
         for nanos in [0, 1_000_000, 30_000_000, 70_000_000, u64::MAX] {
             (0..10).for_each(|_| acks.record_wait(nanos, false));

@@ -215,12 +215,12 @@ mod tests {
         seen.judge_answer(&expected)
     }
 
-    fn fails(name: &str) -> ResponseVerdict {
+    fn failed_check(name: &str) -> ResponseVerdict {
         ResponseVerdict::Check(name.to_owned())
     }
 
     #[test]
-    fn the_status_comes_before_everything_else() {
+    fn the_status_is_checked_before_everything_else() {
         let plain = ResponseRules::default();
         assert_eq!(verdict(&plain, 302, &[], ""), ResponseVerdict::Good);
         assert_eq!(verdict(&plain, 404, &[], ""), ResponseVerdict::Status(404));
@@ -234,11 +234,14 @@ mod tests {
             verdict(&wanted, 200, &[], "too long"),
             ResponseVerdict::Status(200)
         );
-        assert_eq!(verdict(&wanted, 500, &[], "too long"), fails("max-bytes"));
+        assert_eq!(
+            verdict(&wanted, 500, &[], "too long"),
+            failed_check("max-bytes")
+        );
     }
 
     #[test]
-    fn each_check_has_its_name() {
+    fn each_failed_check_is_named() {
         let answer = ResponseRules {
             headers: vec![("X-Kind".into(), "^a+$".into())],
             body_regex: Some("class".into()),
@@ -250,27 +253,30 @@ mod tests {
         assert_eq!(verdict(&answer, 200, &header, good), ResponseVerdict::Good);
         assert_eq!(
             verdict(&answer, 200, &[], good),
-            fails("expect-headers x-kind")
+            failed_check("expect-headers x-kind")
         );
-        assert_eq!(verdict(&answer, 200, &header, "{}"), fails("expect-body"));
+        assert_eq!(
+            verdict(&answer, 200, &header, "{}"),
+            failed_check("expect-body")
+        );
         assert_eq!(
             verdict(&answer, 200, &header, "class"),
-            fails("expect-json: it is not JSON")
+            failed_check("expect-json: it is not JSON")
         );
         let other = r#"{"class":[8],"b":1}"#;
         assert_eq!(
             verdict(&answer, 200, &header, other),
-            fails("expect-json /class/0")
+            failed_check("expect-json /class/0")
         );
         let without = r#"{"class":["7"]}"#;
         assert_eq!(
             verdict(&answer, 200, &header, without),
-            fails("expect-json /b")
+            failed_check("expect-json /b")
         );
     }
 
     #[test]
-    fn a_digest_is_of_the_whole_body() {
+    fn a_digest_covers_the_whole_body() {
         // printf hello | sha256sum
         let answer = ResponseRules {
             body_sha256: Some(
@@ -279,6 +285,9 @@ mod tests {
             ..ResponseRules::default()
         };
         assert_eq!(verdict(&answer, 200, &[], "hello"), ResponseVerdict::Good);
-        assert_eq!(verdict(&answer, 200, &[], "hallo"), fails("expect-sha256"));
+        assert_eq!(
+            verdict(&answer, 200, &[], "hallo"),
+            failed_check("expect-sha256")
+        );
     }
 }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_broke_in_the_last_burst_was_in_flight() {
+    fn requests_that_break_in_the_last_burst_were_in_flight() {
         let died = 10 * SECOND;
         let events = [
             event(0, died - 900, died - 800, code::OK),
@@ -151,18 +151,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_started_anew_answered_after_the_death() {
+    fn responses_on_new_connections_after_the_burst_are_counted_separately() {
         let died = 10 * SECOND;
-        let on_its_own = |event: RequestRecord| RequestRecord {
+        let on_new_connection = |event: RequestRecord| RequestRecord {
             fresh: true,
             ..event
         };
         let events = [
-            on_its_own(event(0, died - 900, died - 800, code::OK)),
+            on_new_connection(event(0, died - 900, died - 800, code::OK)),
             // Received before the connection broke, but read later.
-            on_its_own(event(1, died - 700, died + 10, code::OK)),
-            on_its_own(event(2, died - 600, died + 20, code::RESET)),
-            on_its_own(event(3, died - 500, died + 70, code::OK)),
+            on_new_connection(event(1, died - 700, died + 10, code::OK)),
+            on_new_connection(event(2, died - 600, died + 20, code::RESET)),
+            on_new_connection(event(3, died - 500, died + 70, code::OK)),
             // May have been received earlier.
             event(4, died - 500, died + 80, code::OK),
         ];
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_saw_break_only_after_the_death_was_in_flight() {
+    fn a_request_that_breaks_after_the_crash_was_in_flight() {
         let died = 10 * SECOND;
         // Retried after the burst, and abandoned when the client learned of the crash, long after
         // it.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_answered_was_in_flight_and_what_its_client_sent_since_was_not() {
+    fn a_later_request_of_the_same_client_was_not_in_flight() {
         let died = 10 * SECOND;
         let events = [
             event(1, died - 700, died - 600, code::OK),
@@ -217,33 +217,33 @@ mod tests {
     }
 
     #[test]
-    fn without_a_burst_what_is_open_was_in_flight() {
+    fn open_requests_were_in_flight_if_there_is_no_burst() {
         let events = [event(0, 5, 0, code::DIED), event(1, 6, 7, code::OK)];
         assert_eq!(find_in_flight(&events, &[], 8).in_flight, events[..1]);
         assert_eq!(find_in_flight(&[], &[], 8).in_flight, []);
     }
 
     #[test]
-    fn what_another_process_answered_was_in_flight_in_the_one_that_died() {
+    fn a_retried_request_was_in_flight_in_the_crashed_process() {
         let died = 10 * SECOND;
-        let again = |client, sent, done| RequestRecord {
+        let retried = |client, sent, done| RequestRecord {
             again: true,
             ..event(client, sent, done, code::IN_FLIGHT)
         };
-        let agains = [
+        let retried_requests = [
             // An idle connection that was closed half a second earlier.
-            again(0, died - SECOND / 2, died - SECOND / 2),
-            again(1, died - 600, died - 500),
-            again(2, died - 600, died - 490),
+            retried(0, died - SECOND / 2, died - SECOND / 2),
+            retried(1, died - 600, died - 500),
+            retried(2, died - 600, died - 490),
         ];
         let events = [
             RequestRecord {
                 end: code::OK,
-                ..again(1, died - 600, died - 400)
+                ..retried(1, died - 600, died - 400)
             },
             event(3, died - 550, died - 495, code::RESET),
         ];
-        let found: Vec<(u32, u64)> = find_in_flight(&events, &agains, died)
+        let found: Vec<(u32, u64)> = find_in_flight(&events, &retried_requests, died)
             .in_flight
             .iter()
             .map(|event| (event.client, event.done))

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_the_same_after_being_packed() {
+    fn a_record_is_unchanged_after_encoding_and_decoding() {
         let event = RequestRecord {
             n: u64::MAX,
             due: 1,

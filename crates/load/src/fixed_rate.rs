@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_within_a_time_is_due_by_then() {
+    fn the_due_time_and_the_due_count_agree() {
         for rate in [
             RequestRate(1),
             RequestRate(1_000_000),

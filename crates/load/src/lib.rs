@@ -388,12 +388,15 @@ mod tests {
     fn a_load_is_checked_before_anything_runs() {
         let good = load("http://127.0.0.1:1");
         assert!(check_target(&good, &[]).is_ok());
-        let said = |load: &LoadPlan| check_target(load, &[]).unwrap_err().to_string();
+        let error_of = |load: &LoadPlan| check_target(load, &[]).unwrap_err().to_string();
         let mut bad = good.clone();
         bad.ready = ReadyCondition::Log("(".into());
-        assert!(said(&bad).contains("not a regular expression"));
+        assert!(error_of(&bad).contains("not a regular expression"));
         let bad = load("http://192.0.2.7");
-        assert_eq!(said(&bad), "`192.0.2.7` (192.0.2.7) is not this machine");
+        assert_eq!(
+            error_of(&bad),
+            "`192.0.2.7` (192.0.2.7) is not this machine"
+        );
         let mut own = bad;
         own.target.owned = Some("192.0.2.7".to_owned());
         assert!(check_target(&own, &[]).is_ok());
@@ -409,17 +412,20 @@ mod tests {
         let mut bad = good.clone();
         bad.owner = ServiceOwner::Process(i32::MAX);
         let nobody = format!("cannot attach to process {}: it does not exist", i32::MAX);
-        assert_eq!(said(&bad), nobody);
+        assert_eq!(error_of(&bad), nobody);
         let mut bad = good.clone();
         bad.requests[0].path = "/{row.id}".into();
-        assert_eq!(said(&bad), "there is no column `id`: `rows` is not given");
+        assert_eq!(
+            error_of(&bad),
+            "there is no column `id`: `rows` is not given"
+        );
         let mut bad = good;
         bad.requests[0].weight = 0;
-        assert!(said(&bad).contains("weights"));
+        assert!(error_of(&bad).contains("weights"));
     }
 
     #[test]
-    fn what_only_one_http_can_say_is_not_sent_by_the_other() {
+    fn requests_that_only_http1_can_express_are_refused_for_http2() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("request");
         let mut load = load("http://127.0.0.1:1");
@@ -434,10 +440,10 @@ mod tests {
             load.target.http = HttpVersion::One;
             assert!(check_target(&load, &[]).is_ok());
             load.target.http = HttpVersion::TwoPrior;
-            let said = check_target(&load, &[]).map_err(|error| error.to_string());
+            let checked = check_target(&load, &[]).map_err(|error| error.to_string());
             match words {
-                None => assert!(said.is_ok(), "{said:?}"),
-                Some(words) => assert!(said.unwrap_err().contains(words)),
+                None => assert!(checked.is_ok(), "{checked:?}"),
+                Some(words) => assert!(checked.unwrap_err().contains(words)),
             }
         }
     }

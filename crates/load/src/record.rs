@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_request_is_kept_like_any_other() {
+    fn a_successful_request_is_kept() {
         let mut record = record();
         let place = record.begin_request(3, &choice(9), 5, 6);
         record.end_request(place, end(RequestResult::Ok, 1_000_006));
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_flight_is_never_overwritten() {
+    fn a_request_in_flight_is_never_overwritten() {
         let mut record = record();
         let stuck = record.begin_request(0, &choice(0), 1, 1);
         for n in 1..200_000 {
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_again_is_kept_as_it_broke() {
+    fn a_resent_request_is_kept_with_the_time_at_which_it_broke() {
         let mut record = record();
         for (n, at) in [(0, 5), (1, 3 * AROUND_DEATH), (2, 4 * AROUND_DEATH)] {
             let place = record.begin_request(3, &choice(n), at - 1, at - 1);
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_flight_dies_and_what_was_sent_later_never_reached_it() {
+    fn requests_sent_after_the_crash_are_unreached() {
         let mut record = record();
         let second = 1_000_000_000;
         let died = 10 * second;

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_has_a_host_a_port_and_what_is_before_each_path() {
+    fn a_base_url_has_a_host_a_port_and_a_path_prefix() {
         let cases = [
             ("http://a:81/v1/", false, "a", 81, "a:81", "/v1"),
             ("https://a", true, "a", 443, "a", ""),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base_is_refused() {
+    fn a_malformed_base_url_is_refused() {
         for base in [
             "",
             "a:80",
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_another_machine_is_noticed() {
+    fn an_address_of_another_machine_is_recognized() {
         // The network for documentation (RFC 5737) has no hosts.
         let there = target("http://192.0.2.7", None).unwrap();
         assert_eq!(there.foreign_address(), Ok(Some([192, 0, 2, 7].into())));

@@ -138,9 +138,9 @@ mod tests {
         let before = conditions(&[("jobs", "8"), ("kernel", "Linux 6.1"), ("memory", "none")]);
         let here = conditions(&[("jobs", "1"), ("kernel", "Linux 6.5"), ("memory", "none")]);
         let all = here.differences_from(&before);
-        let said: Vec<String> = all.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(
-            said,
+            texts,
             [
                 "parallel trials: 8 in the baseline, 1 here",
                 "kernel: Linux 6.1 in the baseline, Linux 6.5 here",

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_busy_by_its_share_of_the_cpu_time_that_it_could_get() {
+    fn a_thread_is_busy_if_it_uses_a_large_share_of_the_available_cpu_time() {
         for (name, seen, expected) in [
             (
                 "a whole CPU",
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn older_journals_are_read() {
+    fn a_hang_of_an_older_journal_is_read() {
         let text = r#"{"threads":[{"pid":7,"tid":8,"name":"x","state":"S","call":"futex","cpu_us":3,"waits_for":9}],"cycle":[8,9]}"#;
         let hang: Hang = serde_json::from_str(text).unwrap();
         assert_eq!(hang.find_thread(8).unwrap().waits_for, Some(9));

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_read_as_they_were_written() {
+    fn encoded_bytes_are_decoded_unchanged() {
         assert_eq!(encode_hex(&[0, 0x0f, 0xff]), "000fff");
         assert_eq!(decode_hex("000fFF"), Some(vec![0, 0x0f, 0xff]));
         for text in ["0", "0g", "+f", "\u{fc}0"] {

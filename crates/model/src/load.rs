@@ -660,7 +660,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_seen_of_a_life_comes_back_from_the_journal() {
+    fn a_load_observation_is_read_from_the_journal_unchanged() {
         let ends = [
             RequestResult::Ok,
             RequestResult::Status(503),

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_what_is_secret() {
+    fn secrets_are_recognized_by_their_names() {
         for name in [
             "GITHUB_TOKEN",
             "db_password",

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_is_found_by_every_habit_of_writing_it() {
+    fn a_signal_is_found_by_name_prefix_case_and_number() {
         for name in ["SEGV", "SIGSEGV", "sigsegv", "11"] {
             assert_eq!(Signal::from_name(name), Some(Signal::SEGV), "{name}");
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_in_the_order_of_its_numbers() {
+    fn the_signal_table_is_sorted_by_number() {
         assert!(
             TABLE
                 .iter()

@@ -687,7 +687,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_fills_its_name_and_its_folder_in() {
+    fn a_candidate_fills_in_its_name_and_its_folder() {
         let place = |name: &str| Candidate {
             name: name.to_owned(),
             about: None,
@@ -709,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_leaves_things_out() {
+    fn a_subset_leaves_out_the_other_items() {
         let mut things = ["a", "b", "c"].map(item).to_vec();
         things.push(Item {
             name: "-v".to_owned(),
@@ -740,7 +740,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_read_as_it_was_written() {
+    fn a_load_part_is_read_from_the_journal_unchanged() {
         let mut cut = LoadPart {
             kinds: Subset(vec![0, 2]),
             clients: 4,
@@ -752,8 +752,8 @@ mod tests {
         let text = serde_json::to_string(&event).unwrap();
         let expected = r#"{"variant_chosen":{"cut":{"kinds":"0,2","bodies":{"2":"0-1,5"},"clients":4,"requests":300}}}"#;
         assert_eq!(text, expected);
-        let again: crate::Event = serde_json::from_str(&text).unwrap();
-        assert_eq!(again, event);
+        let parsed: crate::Event = serde_json::from_str(&text).unwrap();
+        assert_eq!(parsed, event);
     }
 
     #[test]

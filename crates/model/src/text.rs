@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_bytes_survive_the_journal() {
+    fn text_with_any_bytes_is_read_from_the_journal_unchanged() {
         for bytes in [&b"plain"[..], b"", b"\xff\xfe \n", "gr\u{fc}n".as_bytes()] {
             let text = Text(OsString::from_vec(bytes.to_vec()));
             let line = serde_json::to_string(&text).unwrap();
@@ -124,21 +124,21 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_filled_in_once() {
+    fn placeholders_are_filled_in_once() {
         let marks = [("{a}", "{b}"), ("{b}", "2")];
         let filled = Text::from("{a}{b}{c}{").fill_marks(&marks);
         assert_eq!(filled, Text::from("{b}2{c}{"));
     }
 
     #[test]
-    fn digests_are_those_of_fnv() {
+    fn content_digests_are_fnv_digests() {
         let digest = |text: &str| Text::from(text).content_digest();
         assert_eq!(digest(""), "6c62272e07bb014262b821756295c58d");
         assert_eq!(digest("a"), "d228cb696f1a8caf78912b704e4a8964");
     }
 
     #[test]
-    fn broken_hexadecimal_is_refused() {
+    fn malformed_hexadecimal_is_refused() {
         for bad in [
             "\"\\u0000hex:f\"",
             "\"\\u0000hex:zz\"",

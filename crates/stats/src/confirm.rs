@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_is_the_smallest_that_suffices() {
+    fn the_number_of_clean_runs_is_the_smallest_sufficient_one() {
         for (k0, n0) in [(1, 10), (2, 9), (3, 30), (40, 41), (500, 100_000)] {
             let m = clean_runs_needed(k0, n0, 0.05).unwrap();
             assert!(unchanged_p_value(k0, n0, m) <= 0.05 * (1.0 + 1e-11));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_baseline_runs_are_answered_at_once() {
+    fn a_million_baseline_runs_are_computed_quickly() {
         for k0 in [1, 3, 1000, 1732, 100_000, 500_000, 1_000_000] {
             let m = clean_runs_needed(k0, 1_000_000, 0.05).unwrap();
             let known = 0.05_f64.ln() / (-(real(k0) / 1e6 - 1e-9)).ln_1p();
@@ -260,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn a_halved_rate_passes_about_every_fourth_time() {
+    fn a_halved_rate_passes_in_about_a_quarter_of_cases() {
         let chance = halved_rate_passes(3, 30, 29);
         assert!((chance - 0.95_f64.powi(29)).abs() < 1e-12);
         assert!(halved_rate_passes(0, 0, 5) >= 1.0);
     }
 
     #[test]
-    fn an_effect_of_one_changes_nothing() {
+    fn a_design_effect_of_one_changes_nothing() {
         for (k0, n0, m) in [(1, 1, 19), (3, 30, 50), (40, 41, 3), (500, 100_000, 600)] {
             let plain = ln_unchanged(k0, n0, m);
             let nearly = ln_unchanged_effective(k0, n0, m, 1.0 + 1e-15);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_effect_is_the_plain_rule_for_fewer_runs() {
+    fn a_whole_design_effect_equals_the_plain_rule_with_fewer_runs() {
         for (k0, n0, m) in [(1, 10, 190), (3, 30, 50), (10, 100, 34), (1, 1, 19)] {
             let plain = unchanged_p_value(k0, n0, m);
             let fourfold = unchanged_p_value_effective(4 * k0, 4 * n0, 4 * m, 4.0);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn clumping_asks_for_more_and_another_clean_run_never_for_less() {
+    fn a_larger_design_effect_needs_more_clean_runs() {
         for (k0, n0) in [(1, 10), (3, 30), (30, 30), (100, 1000)] {
             let mut least = 0;
             for effect in [1.0, 1.3, 2.0, 4.5] {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn excluding_half_takes_twice_as_much() {
+    fn excluding_a_halved_rate_needs_twice_as_many_clean_runs() {
         for (k0, n0, plain, half) in [
             (1, 10, 190, 390),
             (3, 30, 50, 103),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_baseline_should_go_on() {
+    fn a_baseline_with_few_failures_should_be_extended() {
         let advice = worth_more_failures(1, 10, 0.05).unwrap();
         assert_eq!((advice.failures, advice.trials), (3, 20));
         assert_eq!(advice.saves, 190 - 50 - 20);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_takes_no_more_runs_than_clean_ones_are_needed() {
+    fn the_mean_number_of_runs_is_at_most_the_needed_clean_runs() {
         assert!((confirm_mean_runs(0.0, 29) - 29.0).abs() < 1e-12);
         assert!((confirm_mean_runs(1.0, 29) - 1.0).abs() < 1e-12);
         assert!((confirm_mean_runs(0.5, 5) - 1.9375).abs() < 1e-12);

@@ -21,13 +21,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_seen_leaves_everything_possible() {
+    fn without_runs_the_interval_contains_every_difference() {
         let none = difference((0, 0), (0, 0), 0.05);
         assert!(none.lo <= -1.0 && none.hi >= 1.0);
     }
 
     #[test]
-    fn it_contains_the_counted_difference_and_turns_round() {
+    fn the_interval_contains_the_observed_difference_and_is_symmetric() {
         for (a, b) in [((3, 30), (0, 50)), ((50, 100), (49, 90)), ((0, 9), (9, 9))] {
             let rate = |(k, n): (u32, u32)| f64::from(k) / f64::from(n);
             let wide = |(k, n): (u32, u32)| (u64::from(k), u64::from(n));
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn many_runs_leave_out_zero() {
+    fn many_runs_exclude_a_difference_of_zero() {
         assert!(difference((100, 1000), (200, 1000), 0.05).lo > 0.0);
         assert!(difference((100, 1000), (110, 1000), 0.05).contains(0.0));
     }

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_evidence_is_the_one_described() {
+    fn the_evidence_equals_the_documented_formula() {
         for (every_a, every_b) in [(2, 2), (2, 9), (1, 50), (7, 1)] {
             let a: Vec<bool> = outcomes(200, every_a, 1).collect();
             let b: Vec<bool> = outcomes(200, every_b, 77).collect();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_arrival_of_the_sides_makes_no_difference() {
+    fn the_evidence_does_not_depend_on_which_side_arrives_first() {
         let a: Vec<bool> = outcomes(60, 3, 5).collect();
         let b: Vec<bool> = outcomes(60, 8, 6).collect();
         let (mut even, mut bursts, mut one_side_first) =
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_partner_a_trial_says_nothing() {
+    fn a_trial_without_a_partner_is_not_evidence() {
         let mut process = EProcess::new();
         for _ in 0..1000 {
             process.push_a(true);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_pairs_keep_their_digits() {
+    fn the_evidence_of_a_million_pairs_is_precise() {
         let mut process = EProcess::new();
         for (x, y) in outcomes(1_000_000, 100, 3).zip(outcomes(1_000_000, 100, 4_000_000)) {
             process.push_a(x);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn strata_add_up_and_the_largest_sum_is_kept() {
+    fn strata_are_added_and_the_largest_sum_is_kept() {
         let mut contrast = Contrast::new();
         let mut alone = [EProcess::new(), EProcess::new()];
         let mut largest = 0.0_f64;
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stratum_is_the_plain_comparison() {
+    fn one_stratum_equals_the_plain_comparison() {
         let (mut contrast, mut plain) = (Contrast::new(), EProcess::new());
         for (x, y) in outcomes(50, 3, 2).zip(outcomes(50, 7, 8)) {
             contrast.push_other(0, y);

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_failure_there_is_only_a_lower_end() {
+    fn without_a_failure_the_interval_has_only_a_lower_end() {
         let seen = mtbf(0, 300.0, 0.05);
         assert_eq!((seen.estimate, seen.high), (None, None));
         assert!((seen.low_one_sided - 300.0 / 20.0_f64.ln()).abs() < 1e-9);
@@ -64,13 +64,13 @@ mod tests {
     }
 
     #[test]
-    fn no_exposure_promises_nothing() {
+    fn without_exposure_the_lower_ends_are_zero() {
         let seen = mtbf(0, 0.0, 0.05);
         assert!(seen.low <= 0.0 && seen.low_one_sided <= 0.0);
     }
 
     #[test]
-    fn many_failures_pin_the_mean() {
+    fn many_failures_narrow_the_interval() {
         let seen = mtbf(1_000_000, 1e6, 0.05);
         // 1.96 standard errors, each one in a thousand.
         assert!((seen.low - 0.998_04).abs() < 1e-4);

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_seen_is_no_surprise() {
+    fn without_evidence_the_p_values_are_one() {
         for (k1, n1, k2, n2) in [(0, 0, 0, 0), (0, 10, 0, 7), (10, 10, 7, 7), (3, 9, 0, 0)] {
             let test = fisher(k1, n1, k2, n2);
             assert!(test.two_sided >= 1.0, "{k1}/{n1}, {k2}/{n2}: {test:?}");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_may_be_exchanged() {
+    fn exchanging_the_sides_keeps_the_two_sided_p_value() {
         for (k1, n1, k2, n2) in [(3, 30, 0, 50), (10, 100, 1, 90), (7, 9, 4, 40)] {
             let (there, back) = (fisher(k1, n1, k2, n2), fisher(k2, n2, k1, n1));
             assert!((there.two_sided / back.two_sided - 1.0).abs() < 1e-12);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn against_clean_runs_it_is_the_rule_that_confirms_a_fix() {
+    fn against_clean_runs_the_test_equals_the_rule_for_a_fix() {
         for (k0, n0, m) in [(3, 30, 50), (1, 10, 190), (100, 1000, 29), (5, 5, 5)] {
             let rule = super::super::unchanged_p_value(k0, n0, m);
             let test = fisher(k0, n0, 0, m);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_runs_are_answered_at_once() {
+    fn a_million_runs_agree_with_the_normal_test() {
         // At such counts the test equals the normal one with continuity correction.
         let test = fisher(100_500, 1_000_000, 99_500, 1_000_000);
         let z = (1000.0 - 1.0) / (2e6_f64 * 0.1 * 0.9).sqrt();

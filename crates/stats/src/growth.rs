@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_straight_rise_is_growth_of_exactly_its_slope() {
+    fn a_linear_rise_is_growth_with_its_exact_slope() {
         let found = measure_growth(&series(40, |x| 20.0 + 0.5 * x), 0.05).unwrap();
         let Slope { middle, low, high } = found.slope;
         assert!(
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_and_a_rest_are_no_growth() {
+    fn falling_and_constant_series_are_not_growth() {
         assert!(
             !measure_growth(&series(40, |x| -x), 0.05)
                 .unwrap()
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_jump_is_no_growth() {
+    fn a_single_jump_is_not_growth() {
         for at in [35.0, 40.0, 45.0, 50.0, 55.0] {
             let jump = series(60, |x| if x < at { 100.0 } else { 108.0 });
             assert!(
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stair_of_many_steps_is_growth() {
+    fn a_staircase_of_many_steps_is_growth() {
         let stair = series(120, |x| (x / 10.0).floor());
         assert!(measure_growth(&stair, 0.05).unwrap().warns_among(4));
     }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn few_points_say_nothing() {
+    fn fewer_than_twenty_points_give_no_result() {
         assert_eq!(measure_growth(&series(19, |x| x), 0.05), None);
         assert_eq!(theil_sen_slope(&series(1, |x| x), 1.0, 0.05), None);
     }

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_runs_give_the_whole_range() {
+    fn without_runs_the_interval_is_the_whole_range() {
         assert_eq!(clopper_pearson(0, 0, 0.05), Interval::WHOLE);
         assert_eq!(confidence_sequence(0, 0, 0.05), Interval::WHOLE);
         assert!(upper_one_sided(0, 0, 0.05).total_cmp(&1.0).is_eq());
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_touch_zero_and_one_only_at_the_extremes() {
+    fn the_interval_reaches_zero_or_one_only_for_extreme_counts() {
         for n in [1, 2, 30, 10_000_000] {
             let none = clopper_pearson(0, n, 0.05);
             let all = clopper_pearson(n, n, 0.05);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_and_passes_are_mirror_images() {
+    fn exchanging_failures_and_passes_mirrors_the_interval() {
         for (k, n) in [(0, 7), (1, 10), (3, 30), (427, 9000), (1, 1_000_000)] {
             for interval in [clopper_pearson, confidence_sequence] {
                 let (seen, mirrored) = (interval(k, n, 0.05), interval(n - k, n, 0.05));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_failures_keep_their_digits() {
+    fn intervals_of_rare_failures_are_precise() {
         // At tiny rates the ends are Poisson ends: 0.0253178 and 5.5716434 failures for one observed.
         let interval = clopper_pearson(1, 10_000_000, 0.05);
         assert!((interval.lo * 1e7 / 0.025_317_808 - 1.0).abs() < 1e-6);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn above_the_largest_count_intervals_stay_and_never_shrink_wrongly() {
+    fn intervals_above_the_largest_count_remain_conservative() {
         let at = clopper_pearson(1_000_000, 10_000_000, 0.05);
         let above = clopper_pearson(100_000_000, 1_000_000_000, 0.05);
         assert_eq!(at, above);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_design_effect_widens_and_one_changes_nothing() {
+    fn a_design_effect_above_one_widens_the_interval() {
         let plain = clopper_pearson(40, 400, 0.05);
         assert_eq!(plain, clopper_pearson_effective(40, 400, 1.0, 0.05));
         assert_eq!(plain, clopper_pearson_effective(40, 400, 0.2, 0.05));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_any_time_interval_contains_the_fixed_one() {
+    fn the_any_time_interval_contains_the_fixed_interval() {
         for (k, n) in [(0, 1), (0, 30), (1, 30), (3, 30), (29, 30), (100, 1000)] {
             let fixed = clopper_pearson(k, n, 0.05);
             let live = confidence_sequence(k, n, 0.05);

@@ -135,14 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_of_zero_is_never_seen() {
+    fn a_rate_of_zero_has_no_sufficient_number_of_runs() {
         assert_eq!(runs_to_see_one(0.0, 0.95), None);
         assert_eq!(clean_runs_at_known_rate(0.0, 0.05), None);
         assert!(chance_to_see(0.0, u64::MAX) <= 0.0);
     }
 
     #[test]
-    fn a_sure_failure_is_seen_at_once() {
+    fn a_certain_failure_is_seen_in_one_run() {
         assert_eq!(runs_to_see_one(1.0, 0.999), Some(1));
         assert!(chance_to_see(1.0, 1) >= 1.0);
         assert!(chance_to_see(1.0, 0) <= 0.0);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_so_many_has_no_upper_end_without_a_failure() {
+    fn runs_per_failure_have_no_upper_end_without_a_failure() {
         let none = runs_per_failure(0, 10, 0.05);
         assert_eq!((none.estimate, none.high), (None, None));
         assert!(none.low > 3.0 && none.low < 4.0);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_planned_width_is_reached_and_not_before() {
+    fn the_planned_number_is_the_smallest_that_reaches_the_width() {
         for (p, width) in [(0.5, 0.1), (0.1, 0.05), (0.0, 0.01), (1.0, 0.01)] {
             let n = runs_for_width(p, width, 0.05).unwrap();
             let at = |n: f64| upper_end(n * p, n, 0.025) - lower_end(n * p, n, 0.025);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     /// Returns the exact probability of at most `k` failures.
-    fn at_most(k: i64, n: u64, p: f64) -> f64 {
+    fn probability_of_at_most(k: i64, n: u64, p: f64) -> f64 {
         let mut term = (1.0 - p).powf(real(n));
         let mut sum = 0.0;
         for failures in 0..=k {
@@ -209,11 +209,12 @@ mod tests {
             assert!((smallest..=smallest + smallest / 8).contains(&n), "{n}");
             let counts = 0..=i64::try_from(n).unwrap();
             let power = if p < allowed {
-                let passing = counts.filter(|k| at_most(*k, n, allowed) <= 0.05);
-                at_most(passing.max().unwrap(), n, p)
+                let passing = counts.filter(|k| probability_of_at_most(*k, n, allowed) <= 0.05);
+                probability_of_at_most(passing.max().unwrap(), n, p)
             } else {
-                let mut failing = counts.filter(|k| 1.0 - at_most(*k - 1, n, allowed) <= 0.05);
-                1.0 - at_most(failing.next().unwrap() - 1, n, p.min(1.0 - 1e-12))
+                let mut failing =
+                    counts.filter(|k| 1.0 - probability_of_at_most(*k - 1, n, allowed) <= 0.05);
+                1.0 - probability_of_at_most(failing.next().unwrap() - 1, n, p.min(1.0 - 1e-12))
             };
             assert!(power >= 0.8 - 1e-9, "{p} {allowed}: {power} with {n}");
         }
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_width_beyond_reach_has_no_plan() {
+    fn a_width_that_is_too_small_has_no_plan() {
         assert_eq!(runs_for_width(0.5, 1e-5, 0.05), None);
         assert_eq!(runs_for_width(0.5, 0.0, 0.05), None);
         assert_eq!(runs_for_width(0.5, 1.0, 0.05), Some(1));

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_at_one_rate_count_together() {
+    fn runs_with_equal_rates_are_pooled() {
         let all = pool((3, 30), &[(2, 30), (0, 10), (5, 40)]);
         assert_eq!((all.failures, all.trials), (10, 110));
         assert_eq!(all.counted, [0, 1, 2]);
@@ -109,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn a_named_run_that_failed_more_often_does_not_count_alone() {
+    fn a_named_run_with_a_higher_rate_is_pooled_with_the_others() {
         let all = pool((3, 10), &[(0, 100), (0, 60)]);
         assert_eq!((all.failures, all.trials), (3, 170));
         assert!(matches!(all.named, NamedRate::MoreOften(p) if p < 0.001));
     }
 
     #[test]
-    fn a_named_run_that_failed_less_often_counts_alone() {
+    fn a_named_run_with_a_lower_rate_counts_alone() {
         // None of the others differs from the rest.
         let all = pool((1, 100), &[(9, 30), (8, 30), (10, 30)]);
         assert_eq!((all.failures, all.trials), (1, 100));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_failed_more_often_is_left_out() {
+    fn another_run_with_a_higher_rate_is_left_out() {
         let all = pool((3, 30), &[(2, 30), (25, 30), (3, 40), (20, 20)]);
         assert_eq!((all.failures, all.trials), (8, 100));
         assert_eq!(all.counted, [0, 2]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_failed_less_often_counts() {
+    fn another_run_with_a_lower_rate_is_pooled() {
         let all = pool((3, 30), &[(0, 300)]);
         assert_eq!((all.failures, all.trials), (3, 330));
         // Either of two rates may be the present one, so the lower one counts.

@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_those_that_simulation_confirmed() {
+    fn the_numbers_of_pairs_equal_the_simulated_numbers() {
         for (a, b, pairs) in [
             (1.0, 0.0, 4),
             (0.5, 0.1, 40),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_and_outcomes_may_be_exchanged() {
+    fn exchanging_sides_or_outcomes_keeps_the_number_of_pairs() {
         for (a, b) in [(0.5, 0.1), (0.1, 0.01), (0.3, 0.0)] {
             let pairs = pairs_to_tell(a, b, 0.05, 0.8).unwrap();
             for (c, d) in [(b, a), (1.0 - a, 1.0 - b)] {
@@ -285,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn equal_rates_are_never_told_apart() {
+    fn equal_rates_have_no_sufficient_number_of_pairs() {
         assert_eq!(pairs_to_tell(0.1, 0.1, 0.05, 0.8), None);
         assert_eq!(pairs_to_tell(0.0, 0.0, 0.05, 0.8), None);
         assert_eq!(pairs_to_tell(1e-9, 0.0, 0.05, 0.8), None);
     }
 
     #[test]
-    fn what_is_detectable_takes_just_the_pairs_there_are() {
+    fn detectable_rates_need_just_the_available_pairs() {
         for (p, pairs) in [(0.1, 200), (0.1, 10_000), (0.5, 60), (0.01, 3000)] {
             let found = detectable_rates(p, pairs, 0.05, 0.8);
             for rate in [found.below, found.above].into_iter().flatten() {
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn more_pairs_see_smaller_differences() {
+    fn more_pairs_detect_smaller_differences() {
         let mut width = 1.0;
         for pairs in [30, 100, 300, 1000, 10_000, 1_000_000] {
             let found = detectable_rates(0.3, pairs, 0.05, 0.8);

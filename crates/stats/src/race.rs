@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_is_split_over_those_that_may_be_wrong() {
+    fn the_level_is_divided_by_the_variants_that_may_be_wrong() {
         assert_near(race_alpha(0, 0.05), 0.05, 1e-12);
         assert_near(race_alpha(1, 0.05), 0.05, 1e-12);
         assert_near(race_alpha(2, 0.05), 0.05, 1e-12);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn one_clean_variant_costs_what_was_simulated() {
+    fn the_runs_for_one_clean_variant_equal_the_simulated_number() {
         for (k, totals) in [
             (2, [6.9, 38.5, 130.0]),
             (4, [11.9, 68.0, 235.0]),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_takes_a_round_for_each_pass() {
+    fn the_first_failure_is_expected_after_the_computed_runs() {
         assert_near(runs_until_first_failure_anywhere(1.0, 4), 2.5, 1e-12);
         assert_near(runs_until_first_failure_anywhere(0.1, 1), 10.0, 1e-12);
         assert_near(runs_until_first_failure_anywhere(0.1, 4), 38.5, 1e-12);

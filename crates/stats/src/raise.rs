@@ -208,20 +208,20 @@ mod tests {
         }
     }
 
-    fn every(n: u64, runs: u64) -> Vec<u64> {
+    fn every_nth(n: u64, runs: u64) -> Vec<u64> {
         (0..runs).filter(|number| number % n == 0).collect()
     }
 
     #[test]
-    fn a_plain_rise_is_seen_and_a_small_one_is_not() {
+    fn a_large_rise_is_recognized_and_a_small_rise_is_not() {
         let natural = sample(32, 1, &[7, 19]);
         let standing = |raised: &Sample| standing_of_setting(&natural, raised, 3);
         assert_eq!(
-            standing(&sample(32, 1, &every(2, 32))),
+            standing(&sample(32, 1, &every_nth(2, 32))),
             SettingVerdict::Raises
         );
         assert_eq!(
-            standing(&sample(32, 1, &every(5, 32))),
+            standing(&sample(32, 1, &every_nth(5, 32))),
             SettingVerdict::Open
         );
         assert_eq!(standing(&sample(32, 1, &[3])), SettingVerdict::Dropped);
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn more_settings_need_more_evidence() {
-        let (natural, raised) = (sample(16, 1, &[7]), sample(16, 1, &every(2, 16)));
+        let (natural, raised) = (sample(16, 1, &[7]), sample(16, 1, &every_nth(2, 16)));
         assert_eq!(
             standing_of_setting(&natural, &raised, 3),
             SettingVerdict::Raises
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_is_made_at_each_look_and_at_no_other_time() {
+    fn the_test_is_made_only_at_the_planned_numbers_of_runs() {
         let natural = sample(32, 1, &[7]);
         // Seven of the first eight fail, and no later run.
         let early = sample(24, 1, &(0..7).collect::<Vec<u64>>());
@@ -253,9 +253,9 @@ mod tests {
     }
 
     #[test]
-    fn failures_that_come_later_are_no_gain() {
+    fn a_setting_that_makes_runs_slower_is_too_slow() {
         let natural = sample(32, 1, &[7, 19]);
-        let mut slow = sample(32, 1, &every(2, 32));
+        let mut slow = sample(32, 1, &every_nth(2, 32));
         slow.seconds *= 5.0;
         assert_eq!(
             standing_of_setting(&natural, &slow, 3),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_runs_that_fail_together_are_few_runs() {
+    fn parallel_runs_that_fail_together_count_as_few_runs() {
         let natural = sample(32, 1, &[7, 19]);
         // Two of four waves fail completely, or half of each wave does.
         let together: Vec<u64> = (0..8).chain(16..24).collect();
@@ -276,7 +276,7 @@ mod tests {
             standing_of_setting(&natural, &together, 3),
             SettingVerdict::Open
         );
-        let spread = sample(32, 8, &every(2, 32));
+        let spread = sample(32, 8, &every_nth(2, 32));
         assert_eq!(
             standing_of_setting(&natural, &spread, 3),
             SettingVerdict::Raises
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_short_where_the_first_runs_fail_often() {
+    fn a_search_is_short_if_the_first_runs_fail_often() {
         assert!(is_short(&sample(12, 1, &[1, 5, 11])));
         assert!(!is_short(&sample(12, 1, &[1, 5])));
         assert!(!is_short(&sample(16, 1, &[1, 5, 13])));
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn rare_failures_have_a_larger_budget() {
         let rare = setting_budget(&sample(30, 1, &[7]), 64, 0.05);
-        let frequent = setting_budget(&sample(30, 1, &every(3, 30)), 64, 0.05);
+        let frequent = setting_budget(&sample(30, 1, &every_nth(3, 30)), 64, 0.05);
         assert_eq!((rare, frequent), (160, 40));
     }
 }

@@ -639,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_at_the_top_and_guards_the_level_below() {
+    fn the_search_begins_at_the_top_and_tests_the_level_below_the_answer() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, tried) = finish(&mut ramp, |level, _| level >= 5);
         assert_eq!(over, RampStep::From(5));
@@ -654,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn lives_of_both_levels_come_in_turn() {
+    fn trials_of_both_levels_alternate() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (_, tried) = finish(&mut ramp, |level, _| level >= 5);
         assert!(
@@ -667,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_grows_calmer_is_no_threshold() {
+    fn failures_that_stop_over_time_give_no_answer() {
         for calm_after in 6..10 {
             let mut ramp = Ramp::new(&LEVELS, 0.1);
             let all = std::cell::Cell::new(0);
@@ -682,7 +682,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_fails_the_top_is_tried_until_the_rate_is_excluded() {
+    fn without_failures_the_top_is_tried_until_the_rate_is_excluded() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, _) = finish(&mut ramp, |_, _| false);
         assert_eq!(over, RampStep::Never);
@@ -696,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_in_the_guard_takes_the_search_further_down() {
+    fn a_failure_of_the_level_below_continues_the_search_there() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let again = |level, turn| level == 4 && turn >= 20;
         let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || again(level, turn));
@@ -709,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_fails_much_more_rarely_is_below_the_answer() {
+    fn a_level_with_a_much_lower_rate_is_below_the_answer() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let rare = |level, turn| level == 4 && turn == 2;
         let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || rare(level, turn));
@@ -719,7 +719,7 @@ mod tests {
     }
 
     #[test]
-    fn two_levels_that_fail_alike_are_not_tried_for_ever() {
+    fn a_search_between_two_levels_with_similar_rates_ends() {
         let mut ramp = Ramp::new(&[1, 2], 0.1);
         let often = |level: usize, turn: u64| turn % (19 - level as u64) == 1;
         let (_, tried) = finish(&mut ramp, often);
@@ -727,7 +727,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_level_needs_none_below_it() {
+    fn the_first_level_can_be_the_answer() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, tried) = finish(&mut ramp, |_, _| true);
         assert_eq!(over, RampStep::From(0));
@@ -735,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_cannot_be_tried_are_answered_together() {
+    fn untestable_levels_are_reported_as_a_group() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         ramp.mark_untestable(4);
         let (over, tried) = finish(&mut ramp, |level, _| level >= 5);
@@ -747,7 +747,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_answer_is_tried_where_that_is_asked_for() {
+    fn twice_the_answer_is_tried_if_requested() {
         let rule = RampRule {
             above: true,
             ..RULE
@@ -766,7 +766,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_lives_does_not_matter_nor_whether_they_come_at_once() {
+    fn the_posterior_does_not_depend_on_the_order_of_the_trials() {
         let lives = [(6, true), (4, false), (5, true), (4, false), (6, false)];
         let mut one = Ramp::new(&LEVELS, 0.1);
         let mut other = one.clone();
@@ -786,7 +786,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_lives_do_not_underflow() {
+    fn thousands_of_trials_do_not_underflow() {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         (0..10_000).for_each(|_| ramp.observe_life(0, false));
         (0..2000).for_each(|_| ramp.observe_life(0, true));

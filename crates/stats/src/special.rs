@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beta_quantile_far_down_the_tail_keeps_its_digits() {
+    fn a_beta_quantile_far_in_the_tail_is_precise() {
         // I_x(2, 3) = 6x^2 - 8x^3 + 3x^4.
         for x in [1e-9_f64, 1e-6, 1e-3, 0.2, 0.49, 0.51, 0.9] {
             let probability = x * x * (6.0 - 8.0 * x + 3.0 * x * x);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rising_product_may_have_any_number_of_factors() {
+    fn a_rising_product_is_correct_for_any_number_of_factors() {
         for x in [1.0, 1.5, 15.9, 28.0, 1e4, 1e9] {
             for factors in [0_u32, 1, 3, 40] {
                 let product: f64 = (0..factors).map(|i| (x + f64::from(i)).ln()).sum();

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_seen_has_no_trend() {
+    fn without_failures_or_time_there_is_no_trend() {
         assert_eq!(laplace_trend(0, 0.0, 100.0), None);
         assert_eq!(laplace_trend(5, 0.0, 0.0), None);
     }

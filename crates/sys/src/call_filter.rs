@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_too_long_is_refused() {
+    fn a_filter_with_too_many_calls_is_refused() {
         assert!(CallFilter::new(&[]).is_none());
         let all: Vec<u64> = (0..5_000).collect();
         assert!(CallFilter::new(&all).is_none_or(|filter| filter.is_err()));

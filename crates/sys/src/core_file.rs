@@ -277,13 +277,13 @@ mod tests {
         }
     }
 
-    fn kept(pieces: &[MemoryPiece]) -> Vec<Range<u64>> {
+    fn kept_ranges(pieces: &[MemoryPiece]) -> Vec<Range<u64>> {
         let kept = pieces.iter().filter(|piece| piece.is_kept);
         kept.map(|piece| piece.range.clone()).collect()
     }
 
     #[test]
-    fn what_is_wanted_is_kept_in_whole_pages_and_once() {
+    fn wanted_memory_is_kept_once_in_whole_pages() {
         let mappings = [mapping(0x1000..0x9000, ""), mapping(0x9000..0xb000, "")];
         let wanted = [
             0x2010..0x2020,
@@ -293,7 +293,7 @@ mod tests {
         ];
         let pieces = cut_pieces(&mappings, &wanted, u64::MAX);
         assert_eq!(
-            kept(&pieces),
+            kept_ranges(&pieces),
             [
                 0x2000..0x3000,
                 0x3000..0x4000,
@@ -310,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out() {
+    fn memory_beyond_the_size_limit_is_left_out() {
         let mappings = [mapping(0x1000..0x9000, "")];
         let pieces = cut_pieces(&mappings, &[0x1000..0x2000, 0x3000..0x8000], 2 * PAGE);
-        assert_eq!(kept(&pieces), vec![0x1000..0x2000; 1]);
+        assert_eq!(kept_ranges(&pieces), vec![0x1000..0x2000; 1]);
     }
 
     #[test]
-    fn a_head_has_the_sizes_that_readers_expect() {
+    fn the_headers_and_notes_have_the_expected_sizes() {
         let mappings = [
             mapping(0x1000..0x3000, "/bin/x"),
             mapping(0x5000..0x6000, ""),

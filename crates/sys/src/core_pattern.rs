@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_name_is_the_same_for_all_unless_the_machine_adds_the_process() {
+    fn a_plain_core_name_has_a_pid_only_if_the_kernel_adds_it() {
         let plain = file("core", false);
         assert!(plain.fits_name("core") && !plain.fits_name("core.12") && !plain.has_pid);
         let numbered = file("core", true);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_fills_in_may_be_anything() {
+    fn placeholders_of_a_core_pattern_match_any_text() {
         let template = file("/cores/%e.p%p.i%i.P%P", false);
         assert_eq!(template.folder.as_deref(), Some(Path::new("/cores/")));
         assert!(template.fits_name("boom.p12.i13.P12") && template.fits_name("a.b.p12.i13.P12"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn helpers_that_keep_cores_are_known() {
+    fn systemd_coredump_is_known_to_keep_cores() {
         let systemd = "|/lib/systemd/systemd-coredump %P %u %g %s %t 9223372036854775808 %h %d";
         let CoreDestination::Helper {
             leaves: Some(template),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_obstacle_is_named_with_the_way_out() {
+    fn obstacles_to_core_files_are_described() {
         let missing = core_obstacle(
             &parse_pattern("/no/such/place/core.%p", false),
             Path::new("/"),

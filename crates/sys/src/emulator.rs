@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     /// Returns the CPU model, and the program with its arguments.
-    fn apart(line: &str) -> Option<(Option<String>, String)> {
+    fn model_and_program(line: &str) -> Option<(Option<String>, String)> {
         let words: Vec<&str> = line.split(' ').collect();
         let found = Emulator::find_in_command(&words)?;
         let model = found.model.map(|model| model.to_str().unwrap().to_owned());
@@ -76,32 +76,36 @@ mod tests {
     }
 
     #[test]
-    fn the_options_of_an_emulator_are_not_those_of_its_program() {
-        let told = |model: &str, rest: &str| Some((Some(model.to_owned()), rest.to_owned()));
+    fn options_of_an_emulator_are_separated_from_those_of_its_program() {
+        let expected = |model: &str, rest: &str| Some((Some(model.to_owned()), rest.to_owned()));
         for line in [
             "qemu-x86_64 -cpu Haswell ./a -cpu x",
             "/usr/bin/qemu-x86_64-static -cpu Haswell ./a -cpu x",
             "qemu-x86_64 -L /root -E A=b -strace --cpu Haswell -0 name -- ./a -cpu x",
             "qemu-x86_64 -cpu max -singlestep -cpu Haswell -seed 7 ./a -cpu x",
         ] {
-            assert_eq!(apart(line), told("Haswell", "./a -cpu x"), "{line}");
+            assert_eq!(
+                model_and_program(line),
+                expected("Haswell", "./a -cpu x"),
+                "{line}"
+            );
         }
         let line = "env QEMU_LOG=page qemu-x86_64 -cpu Haswell ./a -cpu x";
-        assert_eq!(apart(line), told("Haswell", "./a -cpu x"));
+        assert_eq!(model_and_program(line), expected("Haswell", "./a -cpu x"));
         let model = "Haswell,-avx2,+xop";
         let line = format!("qemu-x86_64 -cpu {model} -L -cpu ./a");
-        assert_eq!(apart(&line), told(model, "./a"));
+        assert_eq!(model_and_program(&line), expected(model, "./a"));
     }
 
     #[test]
-    fn an_emulator_may_be_told_no_model() {
+    fn an_emulator_without_a_model_is_recognized() {
         let plain = Some((None, "./a -cpu x".to_owned()));
-        assert_eq!(apart("qemu-x86_64 ./a -cpu x"), plain);
-        assert_eq!(apart("qemu-aarch64 -g 1234 ./a -cpu x"), plain);
+        assert_eq!(model_and_program("qemu-x86_64 ./a -cpu x"), plain);
+        assert_eq!(model_and_program("qemu-aarch64 -g 1234 ./a -cpu x"), plain);
     }
 
     #[test]
-    fn what_runs_no_program_is_no_emulator() {
+    fn commands_without_an_emulated_program_are_not_recognized() {
         for line in [
             "qemu-x86_64",
             "qemu-x86_64 -cpu",
@@ -111,7 +115,7 @@ mod tests {
             "./a ./qemu-x86_64",
             "",
         ] {
-            assert_eq!(apart(line), None, "{line}");
+            assert_eq!(model_and_program(line), None, "{line}");
         }
     }
 }

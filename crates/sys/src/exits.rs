@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_taken_apart() {
+    fn exit_and_crash_events_are_parsed() {
         let exit = message(&[EXIT, 0, 9, 9, 12, 11, 0x8b, 17, 6, 5]);
         let seen = parse_event(&exit).unwrap();
         assert_eq!((seen.tid, seen.pid, seen.parent), (12, 11, 5));

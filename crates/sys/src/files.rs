@@ -148,13 +148,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_a_regular_file_is_refused() {
+    fn only_regular_files_are_mapped() {
         assert!(map_program(Path::new("/dev/zero")).is_err());
         assert!(map_program(Path::new("/")).is_err());
     }
 
     #[test]
-    fn a_private_folder_is_new_and_goes_with_its_owner() {
+    fn a_private_folder_is_new_and_is_removed_when_dropped() {
         let parent = tempfile::tempdir().unwrap();
         let first = PrivateFolder::create_below(parent.path(), "test").unwrap();
         let second = PrivateFolder::create_below(parent.path(), "test").unwrap();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_link_is_neither_written_nor_read_through() {
+    fn a_symlink_is_neither_written_nor_read_through() {
         let folder = tempfile::tempdir().unwrap();
         let (link, target) = (folder.path().join("link"), folder.path().join("target"));
         fs::write(&target, "kept").unwrap();
@@ -176,9 +176,9 @@ mod tests {
         assert!(regular_itself(&target).is_ok());
         drop(create_private(&link).unwrap());
         assert_eq!(fs::read(&target).unwrap(), b"kept");
-        let about = fs::symlink_metadata(&link).unwrap();
-        assert!(about.is_file());
-        assert_eq!(about.mode() & 0o777, 0o600);
+        let metadata = fs::symlink_metadata(&link).unwrap();
+        assert!(metadata.is_file());
+        assert_eq!(metadata.mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn crashes_are_found_with_the_bytes_of_their_code() {
+    fn crash_lines_are_found_with_their_code_bytes() {
         let seen = read(&[
             "6,543,2319814931,-;provoke[14465]: segfault at 10 ip 000055c510ca45c4 sp \
              00007ffcead5de00 error 4 in provoke[83d5c4,55c510808000+78b000] likely on CPU 1 \
@@ -193,9 +193,9 @@ mod tests {
              a[1150,55d0+1000]\n",
             "4,547,2319815000,-;traps: boom[78] general protection fault ip:55d0 sp:7ffc error:0\n",
         ]);
-        let who: Vec<_> = seen.iter().map(|(pid, name, _)| (*pid, &**name)).collect();
+        let processes: Vec<_> = seen.iter().map(|(pid, name, _)| (*pid, &**name)).collect();
         assert_eq!(
-            who,
+            processes,
             [
                 (14465, "provoke"),
                 (14465, "provoke"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn names_may_hold_anything() {
+    fn process_names_may_contain_any_character() {
         for (name, expected) in [
             ("test[param-1]", "test[param-1]"),
             ("a [7] b", "a [7] b"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn kills_for_want_of_memory_are_found() {
+    fn oom_kills_are_found() {
         let seen = read(&[
             "6,521,2317509752,-;[  pid  ]   uid  tgid total_vm      rss rss_anon name\n",
             "6,522,2317509755,-;[  12992]     0 12992     4005     3014      320 provoke\n",
@@ -231,12 +231,12 @@ mod tests {
             "3,527,2317509781,-;Memory cgroup out of memory: Killed process 13057 (provoke) \
              total-vm:114348kB, anon-rss:99200kB, UID:0 pgtables:268kB oom_score_adj:1000",
         ]);
-        let who: Vec<_> = seen.iter().map(|(pid, name, _)| (*pid, &**name)).collect();
-        assert_eq!(who, [(13057, "prov,oke"), (13057, "provoke")]);
+        let processes: Vec<_> = seen.iter().map(|(pid, name, _)| (*pid, &**name)).collect();
+        assert_eq!(processes, [(13057, "prov,oke"), (13057, "provoke")]);
     }
 
     #[test]
-    fn what_only_looks_like_it_is_left_out() {
+    fn other_lines_are_ignored() {
         assert_eq!(
             read(&[
                 "12,1,1,-;boom[77]: segfault at 10, says a program",

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_libraries_are_found() {
+    fn libraries_of_the_own_process_are_found() {
         let pid = std::process::id().cast_signed();
         let auxv = std::fs::read("/proc/self/auxv").unwrap();
         let found = library_ranges(&ProcessMemory::of_process(pid).unwrap(), &auxv);

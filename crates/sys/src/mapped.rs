@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_in_the_file() {
+    fn written_words_are_in_the_mapped_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("words");
         let mut mapped = MappedWords::create_file(&path, 1000).unwrap();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_taken_apart() {
+    fn a_line_of_the_memory_map_is_parsed() {
         let line = b"7f8c0e600000-7f8c0e628000 r-xp 00028000 fe:00 1234    /lib/a b\\012c.so";
         let seen = parse_mapping(line).unwrap();
         assert_eq!(seen.range, 0x7f8c_0e60_0000..0x7f8c_0e62_8000);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_memory_can_be_read() {
+    fn memory_of_the_own_process_can_be_read() {
         let here: [u64; 2] = [0x1122_3344_5566_7788, 42];
         let pid = std::process::id().cast_signed();
         let address = here.as_ptr().addr() as u64;

@@ -63,22 +63,22 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn the_end_of_a_process_is_known_though_another_asked_for_it() {
+    fn the_end_of_a_process_is_known_after_another_waited_for_it() {
         let mut child = Command::new("sh")
             .args(["-c", "kill -SEGV $$"])
             .spawn()
             .unwrap();
-        let held = Pidfd::of_process(child.id().cast_signed()).unwrap();
+        let pidfd = Pidfd::of_process(child.id().cast_signed()).unwrap();
         child.wait().unwrap();
-        assert!(held.has_ended());
+        assert!(pidfd.has_ended());
         // Old kernels do not return the status.
-        if let Some(status) = held.exit_status() {
+        if let Some(status) = pidfd.exit_status() {
             assert!(matches!(status, WaitStatus::Signaled(11, _)), "{status:?}");
         }
     }
 
     #[test]
-    fn who_is_not_there_cannot_be_held() {
+    fn a_missing_process_has_no_pidfd() {
         assert!(Pidfd::of_process(i32::MAX).is_err());
         assert!(Pidfd::of_process(0).is_err());
     }

@@ -110,7 +110,7 @@ mod tests {
     use crate::host;
 
     #[test]
-    fn it_says_of_itself_what_the_kernel_says_of_it() {
+    fn the_cpu_reports_the_same_features_as_the_kernel() {
         let Processor { model, flags } = visible_processor().unwrap();
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
         let named = host::field_of(&text, "model name").unwrap();

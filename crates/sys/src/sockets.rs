@@ -153,7 +153,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn a_listener_is_found_with_who_holds_it() {
+    fn a_tcp_listener_is_found_with_its_process() {
         let me = i32::try_from(std::process::id()).unwrap();
         for host in ["127.0.0.1:0", "[::]:0", "0.0.0.0:0"] {
             let Ok(listener) = TcpListener::bind(host) else {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_in_the_file_system_is_found() {
+    fn a_unix_socket_listener_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a socket");
         let listener = UnixListener::bind(&path).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn overflows_are_counted() {
+    fn the_kernel_counts_listen_overflows() {
         assert!(listen_overflows().is_some());
     }
 }

@@ -393,12 +393,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_brackets_and_spaces() {
+    fn thread_names_may_contain_parentheses_and_spaces() {
         assert_eq!(name_and_rest("7 (a) (b) R 1 2"), Some(("a) (b", "R 1 2")));
     }
 
     #[test]
-    fn only_a_thread_that_waits_in_a_call_has_one() {
+    fn only_a_thread_in_a_system_call_has_a_call() {
         let text = "202 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffe00 0x7f11\n";
         let call_seen = parse_call(text).unwrap();
         assert_eq!(
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_a_mutex_is_its_third_word_while_others_wait() {
+    fn a_contended_mutex_has_its_owner_in_the_third_word() {
         assert_eq!(mutex_owner([2, 1, 4711]), Some(4711));
         assert_eq!(mutex_owner([1, 0, 4711]), None, "nobody waits");
         assert_eq!(mutex_owner([2, 0, 0]), None);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_was_started_is_not_that_of_its_parent() {
+    fn a_child_after_exec_does_not_share_the_program_of_its_parent() {
         let pid = std::process::id().cast_signed();
         assert!(shares_program(pid, pid));
         let mut child = std::process::Command::new("sleep")
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_thread_is_seen() {
+    fn the_own_thread_is_found() {
         let pid = std::process::id().cast_signed();
         let own = fs::read_link("/proc/thread-self").unwrap();
         let tid = own.file_name().unwrap().to_str().unwrap().parse().unwrap();

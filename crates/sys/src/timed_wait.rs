@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_sleep_is_known() {
+    fn the_remaining_time_of_a_sleep_is_found() {
         let wait = wait_of_program("import time; time.sleep(10)").unwrap();
         assert!(wait <= TEN_SECONDS, "{wait:?}");
         assert!(wait > Duration::from_secs(1), "{wait:?}");
     }
 
     #[test]
-    fn the_time_limit_of_a_poll_is_known() {
+    fn the_time_limit_of_a_poll_is_found() {
         let program = "import select; select.poll().poll(10000)";
         assert_eq!(wait_of_program(program), Some(TEN_SECONDS));
         let program = "import select; select.epoll().poll(10)";
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_limit_of_a_lock_is_known() {
+    fn the_time_limit_of_a_lock_is_found() {
         let program =
             "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire(timeout=10)";
         let wait = wait_of_program(program).unwrap();

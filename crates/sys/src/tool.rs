@@ -155,7 +155,7 @@ pub(super) fn kill_group(child: &Child) {
 mod tests {
     use super::*;
 
-    fn sh(script: &str, patience: Duration, most: usize) -> io::Result<String> {
+    fn run_script(script: &str, patience: Duration, most: usize) -> io::Result<String> {
         let arguments = ["-c", script].map(OsStr::new);
         let until = Instant::now() + patience;
         run_program(Path::new("/bin/sh"), &arguments, until, most)
@@ -164,14 +164,17 @@ mod tests {
     const LONG: Duration = Duration::from_secs(100);
 
     #[test]
-    fn its_words_are_kept_up_to_a_limit() {
-        assert_eq!(sh("echo one; echo two >&2", LONG, 100).unwrap(), "one\n");
-        assert_eq!(sh("yes | head -n 100000", LONG, 3).unwrap(), "y\ny");
+    fn output_of_a_tool_is_kept_up_to_a_limit() {
+        assert_eq!(
+            run_script("echo one; echo two >&2", LONG, 100).unwrap(),
+            "one\n"
+        );
+        assert_eq!(run_script("yes | head -n 100000", LONG, 3).unwrap(), "y\ny");
     }
 
     #[test]
     #[expect(unsafe_code, reason = "a call between fork and exec")]
-    fn a_child_that_is_stopped_before_its_exec_goes_on() {
+    fn a_child_that_is_stopped_before_its_exec_continues() {
         let mut command = Command::new("true");
         // SAFETY: the closure makes two system calls, and neither allocates nor takes a lock.
         unsafe {
@@ -185,16 +188,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_run_bare_knows_none_of_our_variables() {
+    fn a_bare_run_has_an_empty_environment() {
         let until = Instant::now() + LONG;
-        let said = run_bare(Path::new("/usr/bin/env"), &[], until, 100);
-        assert_eq!(said.unwrap(), "");
+        let environment = run_bare(Path::new("/usr/bin/env"), &[], until, 100);
+        assert_eq!(environment.unwrap(), "");
     }
 
     #[test]
-    fn one_that_fails_or_does_not_end_has_said_nothing() {
-        assert!(sh("echo one; exit 3", LONG, 100).is_err());
-        let late = sh("sleep 1000 & sleep 1000", Duration::from_millis(50), 100);
+    fn a_tool_that_fails_or_does_not_end_is_an_error() {
+        assert!(run_script("echo one; exit 3", LONG, 100).is_err());
+        let late = run_script("sleep 1000 & sleep 1000", Duration::from_millis(50), 100);
         assert!(late.is_err());
     }
 }

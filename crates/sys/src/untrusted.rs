@@ -209,7 +209,7 @@ mod tests {
         "a\u{1b}[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} gr\u{fc}n \u{1f980}";
 
     #[test]
-    fn a_terminal_and_a_reader_see_escapes() {
+    fn control_characters_are_shown_as_escapes() {
         insta::assert_snapshot!(SafeText::from_line(HOSTILE), @r"a\x1b[31mred\u{7}\r\n\tb\u{9b}2J\u{202e}drow\u{feff} grün 🦀");
         insta::assert_snapshot!(SafeText::from_lines("a\r\n\tb\u{0}"), @r"
         a
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ci_server_finds_no_command() {
+    fn commands_of_ci_servers_are_escaped() {
         for (text, safe) in [
             ("x ##[error]y", "x \\x23#[error]y"),
             ("##vso[task.setvariable]", "\\x23#vso[task.setvariable]"),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_a_quoted_word_as_it_was() {
+    fn a_shell_reads_a_quoted_word_unchanged() {
         let invalid = OsStr::from_bytes(b"\xff1\xfe'");
         let words = [
             "plain",
@@ -272,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn colours_stay_where_they_are_wanted_and_nothing_else_does() {
+    fn only_colours_are_kept_and_only_if_allowed() {
         let text = "\u{1b}[1;31merror\u{1b}[0m: \u{1b}[2J\u{1b}]0;title\u{7}\n";
         insta::assert_snapshot!(SafeText::laid_out(text, true).escape_debug(), @r"\u{1b}[1;31merror\u{1b}[0m: \\x1b[2J\\x1b]0;title\\u{7}\n");
         insta::assert_snapshot!(SafeText::laid_out(text, false).escape_debug(), @r"\\x1b[1;31merror\\x1b[0m: \\x1b[2J\\x1b]0;title\\u{7}\n");
     }
 
     #[test]
-    fn json_means_the_same_and_can_be_shown() {
+    fn safe_json_has_the_same_value_and_no_control_characters() {
         let value = serde_json::json!({ "a": format!("{HOSTILE} ##[error] \u{e0001}"), "b": [1] });
         let json = serde_json::to_string_pretty(&value).unwrap();
         let safe = safe_json(&json);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_is_a_fraction_or_a_percentage() {
+    fn a_rate_is_a_fraction_or_a_percentage() {
         assert_eq!("0.1".parse(), Ok(Rate(0.1)));
         assert_eq!("10%".parse(), Ok(Rate(0.1)));
         assert_eq!("100 %".parse(), Ok(Rate(1.0)));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_one_always_and_rate_zero_never_misbehaves() {
+    fn a_rate_of_one_always_fails_and_a_rate_of_zero_never_fails() {
         for seed in (0..1000).chain([u64::MAX]) {
             assert_eq!(odds("1", None, seed).decide(None), Ok(true));
             assert_eq!(odds("0", None, seed).decide(None), Ok(false));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn same_seed_decides_the_same_way_for_ever() {
+    fn the_same_seed_always_gives_the_same_decision() {
         let failing: Vec<u64> = (0..60)
             .filter(|&seed| odds("10%", None, seed).decide(None) == Ok(true))
             .collect();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_seeds_fail_at_the_stated_rate() {
+    fn consecutive_seeds_fail_at_the_stated_rate() {
         for (rate, low, high) in [
             ("1%", 800, 1200),
             ("10%", 9600, 10400),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_trials_fail_whatever_the_rate() {
+    fn listed_trials_fail_at_any_rate() {
         let odds = odds("0", Some("3,7, 20-25"), 1);
         let failing: Vec<u64> = (0..40)
             .filter(|trial| odds.decide(Some(&trial.to_string())) == Ok(true))

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_signal_name_reads_back() {
+    fn every_signal_name_is_parsed_back() {
         for (name, number) in NAMES {
             assert_eq!(SignalNumber(number).to_string(), format!("SIG{name}"));
             assert_eq!(format!("SIG{name}").parse(), Ok(SignalNumber(number)));

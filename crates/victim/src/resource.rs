@@ -165,7 +165,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn oom_runs_only_below_a_limit_that_fits_into_free_memory() {
+    fn oom_runs_only_under_a_limit_below_the_free_memory() {
         assert_eq!(judge(Some(GIB), Some(8 * GIB), false), Ok(()));
         assert!(
             judge(Some(8 * GIB), Some(8 * GIB), false)
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn lowest_limit_on_the_way_up_counts_in_version_2() {
+    fn the_lowest_limit_of_the_parents_counts_in_cgroup_v2() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "proc/self/cgroup", "0::/a.slice/b.scope\n");
         write(root.path(), "sys/fs/cgroup/a.slice/memory.max", "1000\n");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_limit_is_found_behind_a_path_of_the_host() {
+    fn a_cgroup_v1_limit_is_found_behind_a_path_of_the_host() {
         let root = tempfile::tempdir().unwrap();
         write(
             root.path(),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_found_where_there_is_none() {
+    fn without_a_limit_no_limit_is_found() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(cgroup_limit(root.path()), None);
         write(root.path(), "proc/self/cgroup", "0::/\n");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_holds_everything_that_breaks_readers() {
+    fn noise_contains_every_sequence_that_breaks_readers() {
         let block = block();
         assert_eq!(block.len(), 64 << 10);
         assert!(std::str::from_utf8(&block).is_err());

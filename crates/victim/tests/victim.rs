@@ -46,7 +46,7 @@ fn text(bytes: &[u8]) -> &str {
 /// A victim that does not end by itself, with the first line it says on stderr; killed in the end.
 struct Running {
     child: Child,
-    said: String,
+    stderr_line: String,
 }
 
 impl Running {
@@ -56,11 +56,11 @@ impl Running {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
+        let mut stderr_line = String::new();
         BufReader::new(child.stderr.take().unwrap())
-            .read_line(&mut said)
+            .read_line(&mut stderr_line)
             .unwrap();
-        Self { child, said }
+        Self { child, stderr_line }
     }
 
     fn pid(&self) -> Pid {
@@ -161,7 +161,7 @@ fn children() -> Vec<Pid> {
 }
 
 #[test]
-fn crashes_end_by_the_real_signal_after_their_message() {
+fn crashes_end_with_the_real_signal_after_their_message() {
     for (args, signal, message) in [
         (
             "segv",
@@ -221,7 +221,7 @@ fn crashes_end_by_the_real_signal_after_their_message() {
 }
 
 #[test]
-fn exits_carry_their_code() {
+fn exits_have_the_requested_code() {
     assert_eq!(output("exit").status.code(), Some(1));
     assert_eq!(output("exit --code 125").status.code(), Some(125));
     assert_eq!(
@@ -244,7 +244,7 @@ fn wrappers_hide_the_crash_of_their_child() {
 }
 
 #[test]
-fn slow_death_comes_after_all_output() {
+fn slow_death_crashes_after_all_output() {
     let output = output("slow-death --delay 5ms");
     assert_eq!(output.status.signal(), Some(libc::SIGSEGV));
     assert!(
@@ -258,7 +258,7 @@ fn slow_death_comes_after_all_output() {
 }
 
 #[test]
-fn rate_zero_says_ok() {
+fn rate_zero_prints_ok() {
     for args in ["segv --rate 0", "oom --rate 0%", "leak-detached --rate 0"] {
         let output = output(args);
         assert_eq!(
@@ -274,7 +274,7 @@ fn rate_zero_says_ok() {
 }
 
 #[test]
-fn same_seed_fails_again() {
+fn the_same_seed_fails_again() {
     let failing = (0..60).filter(|seed| {
         !output(&format!("exit --rate 10% --seed {seed}"))
             .status
@@ -325,16 +325,16 @@ fn wrong_values_are_usage_errors() {
 }
 
 #[test]
-fn hang_ends_when_asked_to() {
+fn hang_ends_on_sigterm() {
     let running = Running::start("hang");
-    assert_eq!(running.said, "victim: about to block for ever\n");
+    assert_eq!(running.stderr_line, "victim: about to block for ever\n");
     eventually("hang sleeps", || stat(running.pid(), 3) == "S");
     running.send(Signal::TERM);
     assert_eq!(running.wait().signal(), Some(libc::SIGTERM));
 }
 
 #[test]
-fn hang_stubborn_ends_only_when_killed() {
+fn hang_stubborn_ends_only_on_sigkill() {
     let running = Running::start("hang-stubborn");
     let status =
         fs::read_to_string(format!("/proc/{}/status", running.pid().as_raw_pid())).unwrap();
@@ -354,7 +354,7 @@ fn hang_stubborn_ends_only_when_killed() {
 }
 
 #[test]
-fn spin_uses_processor_time() {
+fn spin_uses_cpu_time() {
     let running = Running::start("spin");
     eventually("a tenth of a second is used", || {
         stat(running.pid(), 14).parse::<u64>().unwrap() >= 10
@@ -362,7 +362,7 @@ fn spin_uses_processor_time() {
 }
 
 #[test]
-fn stop_stops_and_can_be_continued() {
+fn stop_stops_itself_and_can_be_continued() {
     let running = Running::start("stop");
     let (_, status) = rustix::process::waitpid(Some(running.pid()), WaitOptions::UNTRACED)
         .unwrap()
@@ -395,7 +395,7 @@ fn leak_keeps_the_streams_open() {
 }
 
 #[test]
-fn brief_leak_settles_by_itself() {
+fn a_brief_leak_ends_by_itself() {
     let output = output("leak-brief --linger 20ms"); // returns at the end of the stream, which the leftover holds
     assert_eq!(output.status.code(), Some(0));
     assert!(
@@ -405,36 +405,39 @@ fn brief_leak_settles_by_itself() {
 }
 
 #[test]
-fn detached_leak_is_out_of_every_naive_reach() {
-    as_subreaper("detached_leak_is_out_of_every_naive_reach", || {
-        let output = output("leak-detached");
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let leaked = pid_in(text(&output.stdout));
-        assert_eq!(
-            children(),
-            [leaked],
-            "it has no parent but the reaper of orphans"
-        );
-        let environment = fs::read(format!("/proc/{}/environ", leaked.as_raw_pid())).unwrap();
-        assert_eq!(text(&environment), "");
-        let session: i32 = stat(leaked, 6).parse().unwrap();
-        assert_ne!(
-            session,
-            stat(rustix::process::getpid(), 6).parse::<i32>().unwrap()
-        );
-        assert_ne!(session, leaked.as_raw_pid(), "nor does it lead the session");
-        for stream in 0..=2 {
-            let target =
-                fs::read_link(format!("/proc/{}/fd/{stream}", leaked.as_raw_pid())).unwrap();
-            assert_eq!(target.to_str(), Some("/dev/null"));
-        }
-    });
+fn a_detached_leak_has_no_parent_session_environment_or_streams() {
+    as_subreaper(
+        "a_detached_leak_has_no_parent_session_environment_or_streams",
+        || {
+            let output = output("leak-detached");
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let leaked = pid_in(text(&output.stdout));
+            assert_eq!(
+                children(),
+                [leaked],
+                "it has no parent but the reaper of orphans"
+            );
+            let environment = fs::read(format!("/proc/{}/environ", leaked.as_raw_pid())).unwrap();
+            assert_eq!(text(&environment), "");
+            let session: i32 = stat(leaked, 6).parse().unwrap();
+            assert_ne!(
+                session,
+                stat(rustix::process::getpid(), 6).parse::<i32>().unwrap()
+            );
+            assert_ne!(session, leaked.as_raw_pid(), "nor does it lead the session");
+            for stream in 0..=2 {
+                let target =
+                    fs::read_link(format!("/proc/{}/fd/{stream}", leaked.as_raw_pid())).unwrap();
+                assert_eq!(target.to_str(), Some("/dev/null"));
+            }
+        },
+    );
 }
 
 #[test]
-fn fork_storm_runs_through_exactly_as_many_processes_as_asked() {
+fn fork_storm_starts_exactly_the_requested_number_of_processes() {
     as_subreaper(
-        "fork_storm_runs_through_exactly_as_many_processes_as_asked",
+        "fork_storm_starts_exactly_the_requested_number_of_processes",
         || {
             assert_eq!(output("fork-storm --count 40").status.code(), Some(0));
             let mut reaped = 0;
@@ -456,7 +459,7 @@ fn fork_storm_runs_through_exactly_as_many_processes_as_asked() {
 }
 
 #[test]
-fn oom_dies_of_a_failed_allocation_below_an_address_space_limit() {
+fn oom_aborts_on_a_failed_allocation_under_an_address_space_limit() {
     victim("oom"); // for the core limit
     let output = Command::new("sh")
         .args([
@@ -478,7 +481,7 @@ fn oom_dies_of_a_failed_allocation_below_an_address_space_limit() {
 }
 
 #[test]
-fn oom_gives_up_at_its_own_limit() {
+fn oom_stops_at_its_own_limit() {
     let output = output("oom --yes --limit 16M");
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     assert!(
@@ -488,7 +491,7 @@ fn oom_gives_up_at_its_own_limit() {
 }
 
 #[test]
-fn noise_is_as_long_as_asked_on_both_streams() {
+fn noise_has_the_requested_length_on_both_streams() {
     let output = output("noise --bytes 200001 --message= --code 7");
     assert_eq!(output.status.code(), Some(7));
     assert_eq!(
@@ -500,7 +503,7 @@ fn noise_is_as_long_as_asked_on_both_streams() {
 }
 
 #[test]
-fn noise_ends_when_nobody_reads() {
+fn noise_ends_when_its_stdout_is_closed() {
     let mut child = victim("noise --bytes 1T")
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

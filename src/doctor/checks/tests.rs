@@ -8,7 +8,7 @@ use crate::sys::core_pattern::parse_pattern;
 use std::path::PathBuf;
 
 /// Returns a machine without any problem.
-fn well() -> MachineFacts {
+fn healthy_machine() -> MachineFacts {
     MachineFacts {
         core_limit: None,
         core_pattern: Some("core.%p".to_owned()),
@@ -41,7 +41,7 @@ fn well() -> MachineFacts {
 
 /// Returns the checks that report a problem after this change.
 fn complaints(change: impl Fn(&mut MachineFacts)) -> Vec<(&'static str, CheckState)> {
-    let mut machine = well();
+    let mut machine = healthy_machine();
     change(&mut machine);
     let checks = run_checkup(&machine).checks.into_iter();
     let complaints = checks
@@ -56,9 +56,9 @@ fn pattern(machine: &mut MachineFacts, pattern: &str) {
 }
 
 #[test]
-fn where_all_is_well_there_is_nothing_to_do() {
+fn a_machine_without_problems_has_no_complaints() {
     assert_eq!(complaints(|_| {}), []);
-    let checks = run_checkup(&well()).checks;
+    let checks = run_checkup(&healthy_machine()).checks;
     assert!(checks.iter().all(|check| check.fix.is_none()));
     let mut names: Vec<&str> = checks.iter().map(|check| check.name).collect();
     names.sort_unstable();
@@ -67,7 +67,7 @@ fn where_all_is_well_there_is_nothing_to_do() {
 }
 
 #[test]
-fn what_keeps_cores_from_being_written_is_bad() {
+fn obstacles_to_core_files_are_bad() {
     let bad = |name| vec![(name, CheckState::Bad)];
     assert_eq!(complaints(|m| m.core_limit = Some(0)), bad("core-limit"));
     let missing = |m: &mut MachineFacts| {
@@ -93,7 +93,7 @@ fn what_keeps_cores_from_being_written_is_bad() {
 }
 
 #[test]
-fn what_costs_something_could_be_better() {
+fn disadvantages_that_can_be_fixed_are_better() {
     let better = |name| vec![(name, CheckState::Better)];
     assert_eq!(complaints(|m| pattern(m, "core")), better("core-names"));
     let systemd = |m: &mut MachineFacts| {
@@ -116,7 +116,7 @@ fn what_costs_something_could_be_better() {
 }
 
 #[test]
-fn tracing_depends_on_the_scope_and_on_rights() {
+fn tracing_depends_on_the_ptrace_scope_and_on_capabilities() {
     let scope =
         |scope, cap| complaints(move |m| (m.ptrace_scope, m.cap_ptrace) = (Some(scope), cap));
     assert_eq!(scope(0, false), []);
@@ -125,7 +125,7 @@ fn tracing_depends_on_the_scope_and_on_rights() {
 }
 
 #[test]
-fn in_a_container_the_host_and_the_first_process_matter() {
+fn a_container_is_checked_for_its_init_and_core_helper() {
     let inside = |m: &mut MachineFacts| {
         m.container = Some("docker".to_owned());
         m.cap_ptrace = true;

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_a_stack_is_found_by_the_end_of_its_path() {
+    fn a_source_file_of_a_stack_is_matched_by_the_end_of_its_path() {
         for (on_stack, changed, same) in [
             ("/build/app/src/conv.c", "src/conv.c", true),
             ("src/conv.c", "src/conv.c", true),

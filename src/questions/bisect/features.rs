@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_within_a_factor_of_two_or_parts_of_a_second_are_alike() {
+    fn times_within_a_factor_of_two_or_below_a_second_are_equal() {
         let ms = Duration::from_millis;
         let of_quick = |time| octave_of_time(ms(time), ms(2));
         assert_eq!([of_quick(1), of_quick(100), of_quick(400)], [0; 3]);

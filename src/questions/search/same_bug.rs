@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_known_again_by_its_best_name() {
+    fn a_failure_is_recognized_by_its_most_detailed_signature() {
         let status = [(EvidenceDepth::Status, 1)];
         let bug = failure(3, EvidenceDepth::Output, 7, &status);
         assert!(is_same_bug(
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_better_name_the_exit_status_will_do() {
+    fn without_a_detailed_signature_the_exit_status_is_compared() {
         let status = [(EvidenceDepth::Status, 1)];
         let bug = failure(3, EvidenceDepth::Status, 1, &[]);
         assert!(is_same_bug(

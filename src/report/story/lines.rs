@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_a_program_is_broken_with_an_indentation() {
+    fn a_quoted_line_is_wrapped_with_an_indentation() {
         let quoted = |text: &str| {
             let mut lines = WrappedText::new(20);
             lines.push_quoted(text);

@@ -13,17 +13,17 @@ fn frame(module: &str, function: &str, line: Option<(&str, u32)>) -> Frame {
 }
 
 /// Returns the description of a crash, 100 columns wide.
-fn told(autopsy: &Autopsy, verbose: bool) -> String {
+fn describe(autopsy: &Autopsy, verbose: bool) -> String {
     crash_story(autopsy, verbose, 100)
 }
 
-fn told_of(hang: &Hang) -> String {
+fn describe_hang(hang: &Hang) -> String {
     let mut lines = WrappedText::new(100);
     hang_story(&mut lines, hang, None, false);
     lines.into_text()
 }
 
-fn null() -> Autopsy {
+fn null_pointer_autopsy() -> Autopsy {
     let frames = vec![
         Frame {
             inlined: true,
@@ -107,8 +107,8 @@ fn null() -> Autopsy {
 }
 
 #[test]
-fn the_answer_comes_first_and_the_gaps_last() {
-    insta::assert_snapshot!(told(&null(), false), @"
+fn the_description_begins_with_the_answer_and_ends_with_the_gaps() {
+    insta::assert_snapshot!(describe(&null_pointer_autopsy(), false), @"
     SIGSEGV at foo.h:7 in at: read from address 0x10 (null pointer + 0x10)
       called by conv (foo.c:12)
 
@@ -146,15 +146,18 @@ fn the_answer_comes_first_and_the_gaps_last() {
 }
 
 #[test]
-fn every_register_is_shown_if_wanted() {
-    let brief = told(&null(), false);
+fn every_register_is_shown_if_verbose() {
+    let brief = describe(&null_pointer_autopsy(), false);
     assert!(!brief.contains("rbx"));
-    assert!(told(&null(), true).contains("rax = 0x1   rbx = 0x2   rdi = 0x0   r8 = 0x8"));
+    assert!(
+        describe(&null_pointer_autopsy(), true)
+            .contains("rax = 0x1   rbx = 0x2   rdi = 0x0   r8 = 0x8")
+    );
 }
 
 #[test]
-fn a_recursion_is_told_once() {
-    let mut autopsy = null();
+fn repeated_frames_of_a_recursion_are_shown_once() {
+    let mut autopsy = null_pointer_autopsy();
     autopsy.threads.truncate(1);
     autopsy.threads[0].frames = vec![
         Frame {
@@ -170,7 +173,7 @@ fn a_recursion_is_told_once() {
         ..Fault::default()
     };
     (autopsy.tools, autopsy.gaps) = (Vec::new(), Vec::new());
-    insta::assert_snapshot!(told(&autopsy, false), @"
+    insta::assert_snapshot!(describe(&autopsy, false), @"
     SIGSEGV at foo.h:7 in at: stack overflow
       called by conv (foo.c:12)
 
@@ -192,7 +195,7 @@ fn a_recursion_is_told_once() {
 }
 
 #[test]
-fn what_the_program_said_is_explained() {
+fn the_abort_message_is_shown_and_explained() {
     let autopsy = Autopsy {
         crash: Crash {
             pid: 77,
@@ -214,7 +217,7 @@ fn what_the_program_said_is_explained() {
         },
         ..Autopsy::default()
     };
-    insta::assert_snapshot!(told(&autopsy, false), @"
+    insta::assert_snapshot!(describe(&autopsy, false), @"
     SIGABRT at a.py:3 in shut, while it was shutting down: free(): double free detected in tcache 2
       called by main (a.py:9)
 
@@ -231,20 +234,20 @@ fn what_the_program_said_is_explained() {
 }
 
 #[test]
-fn long_stacks_are_cut() {
-    let mut autopsy = null();
+fn long_stacks_are_shortened_unless_verbose() {
+    let mut autopsy = null_pointer_autopsy();
     autopsy.threads[0].frames = (0..40)
         .map(|n| frame("boom", &format!("f{n}"), None))
         .collect();
-    let brief = told(&autopsy, false);
+    let brief = describe(&autopsy, false);
     assert!(brief.contains("f23") && !brief.contains("f24") && brief.contains("… 16 more calls"));
-    assert!(told(&autopsy, true).contains("f39"));
+    assert!(describe(&autopsy, true).contains("f39"));
 }
 
 #[test]
-fn hostile_text_does_nothing_to_a_terminal() {
+fn hostile_text_is_escaped() {
     let evil = "\u{1b}[31m\r\nx\u{202e}\u{7}";
-    let mut autopsy = null();
+    let mut autopsy = null_pointer_autopsy();
     autopsy.crash.program = evil.to_owned();
     autopsy.crash.abort = Some(evil.to_owned());
     autopsy.crash.python = vec![frame("", evil, Some((evil, 3)))];
@@ -263,13 +266,13 @@ fn hostile_text_does_nothing_to_a_terminal() {
     autopsy.registers[0].0 = evil.to_owned();
     autopsy.tools = vec![(evil.to_owned(), evil.to_owned())];
     autopsy.gaps = vec![evil.to_owned()];
-    let text = told(&autopsy, true);
+    let text = describe(&autopsy, true);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()) && !text.contains('\u{202e}'));
 }
 
 #[test]
-fn nothing_known_is_said_to_be_so() {
-    insta::assert_snapshot!(told(&Autopsy::default(), false), @"
+fn a_crash_without_facts_is_described_as_not_known() {
+    insta::assert_snapshot!(describe(&Autopsy::default(), false), @"
     examined while it ran
 
     Calls: not known
@@ -282,15 +285,15 @@ fn nothing_known_is_said_to_be_so() {
 #[test]
 fn lines_fit_the_width() {
     for width in [60, 80, 100] {
-        for line in crash_story(&null(), true, width).lines() {
+        for line in crash_story(&null_pointer_autopsy(), true, width).lines() {
             assert!(line.chars().count() <= width, "{line}");
         }
     }
 }
 
 #[test]
-fn a_line_of_the_stack_that_does_not_fit_is_broken_before_its_file() {
-    let mut autopsy = null();
+fn a_stack_line_that_is_too_long_is_wrapped_before_its_file() {
+    let mut autopsy = null_pointer_autopsy();
     autopsy.threads.truncate(1);
     let file = "./csu/../sysdeps/nptl/libc_start_call_main.h";
     let frames = vec![frame(
@@ -320,7 +323,7 @@ fn a_line_of_the_stack_that_does_not_fit_is_broken_before_its_file() {
 }
 
 #[test]
-fn an_instruction_tells_reading_from_writing() {
+fn memory_reads_and_writes_are_distinguished_by_the_instruction() {
     assert_eq!(memory_access("mov eax, [rdi+0x10]"), "read from");
     assert_eq!(memory_access("mov dword ptr [rax], 1"), "wrote to");
     assert_eq!(memory_access("add [rax], esi"), "touched");
@@ -329,7 +332,7 @@ fn an_instruction_tells_reading_from_writing() {
 }
 
 #[test]
-fn a_part_of_a_register_is_that_register() {
+fn a_partial_register_is_mapped_to_its_full_register() {
     for (part, full) in [
         ("eax", "rax"),
         ("ax", "rax"),
@@ -364,7 +367,7 @@ fn thread(tid: i32, name: &str, state: char) -> HungThread {
 }
 
 #[test]
-fn a_deadlock_is_told_as_a_circle() {
+fn a_deadlock_is_described_as_a_cycle() {
     let holder = |tid, other, function| HungThread {
         waits_for: Some(other),
         frames: vec![
@@ -385,7 +388,7 @@ fn a_deadlock_is_told_as_a_circle() {
         cycle: vec![78, 79],
         ..Hang::default()
     };
-    insta::assert_snapshot!(told_of(&hang), @"
+    insta::assert_snapshot!(describe_hang(&hang), @"
     Deadlock: thread 78 (worker) waits for a lock that is held by thread 79 (worker), which waits for a
     lock that is held by thread 78 (worker).
 
@@ -400,32 +403,32 @@ fn a_deadlock_is_told_as_a_circle() {
 }
 
 #[test]
-fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
+fn busy_stuck_blocked_and_stopped_processes_are_distinguished() {
     let busy = HungThread {
         cpu: Duration::from_millis(199),
         call: String::new(),
         channel: "0".to_owned(),
         ..thread(77, "boom", 'R')
     };
-    let told = |threads| {
-        told_of(&Hang {
+    let describe_threads = |threads| {
+        describe_hang(&Hang {
             threads,
             ..Hang::default()
         })
     };
-    insta::assert_snapshot!(told(vec![busy]), @"
+    insta::assert_snapshot!(describe_threads(vec![busy]), @"
     Busy: 1 thread kept running.
 
     What its threads were doing:
       process 77 (boom): running, used 199 ms of CPU time
     ");
-    insta::assert_snapshot!(told(vec![thread(77, "boom", 'D')]), @"
+    insta::assert_snapshot!(describe_threads(vec![thread(77, "boom", 'D')]), @"
     Stuck in the kernel: a disk, a network file system or a driver does not respond.
 
     What its threads were doing:
       process 77 (boom): stuck in the kernel, in futex, at futex_do_wait in the kernel
     ");
-    insta::assert_snapshot!(told(vec![thread(77, "boom", 'S')]), @"
+    insta::assert_snapshot!(describe_threads(vec![thread(77, "boom", 'S')]), @"
     Blocked: every thread waits.
 
     What its threads were doing:
@@ -440,20 +443,20 @@ fn a_busy_loop_a_stuck_and_a_blocked_process_are_told_apart() {
         }],
         ..Hang::default()
     };
-    insta::assert_snapshot!(told_of(&other), @"
+    insta::assert_snapshot!(describe_hang(&other), @"
     Blocked: every thread waits.
 
     What its threads were doing:
       process 77 (boom): asleep, in futex, at futex_do_wait in the kernel
       no stack of 77: cannot write it: Permission denied
     ");
-    insta::assert_snapshot!(told(vec![thread(77, "boom", 'T')]), @"
+    insta::assert_snapshot!(describe_threads(vec![thread(77, "boom", 'T')]), @"
     Stopped: by SIGSTOP, or because it wanted its terminal.
 
     What its threads were doing:
       process 77 (boom): stopped, in futex, at futex_do_wait in the kernel
     ");
-    insta::assert_snapshot!(told(Vec::new()), @"
+    insta::assert_snapshot!(describe_threads(Vec::new()), @"
     It did not end in time; what it was doing is not known.
 
     What its threads were doing:

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::fs;
 use std::num::NonZeroU32;
 
-fn around(base: &Path) -> PlanContext {
+fn plan_context(base: &Path) -> PlanContext {
     PlanContext {
         environment: Vec::new(),
         base: base.to_owned(),
@@ -21,17 +21,17 @@ fn plan_of(text: &str, overlay: impl FnOnce(&mut Scenario)) -> Result<Plan, Stri
     let file = folder.path().join("s.toml");
     fs::write(&file, text).unwrap();
     let prefix = format!("{}/", folder.path().display());
-    plan_file(&file, overlay, |_, base| Ok(around(base)))
-        .map_err(|complaint| complaint.render_message(false).replace(&prefix, ""))
+    plan_file(&file, overlay, |_, base| Ok(plan_context(base)))
+        .map_err(|error| error.render_message(false).replace(&prefix, ""))
 }
 
-fn complaint(text: &str) -> String {
+fn error_of(text: &str) -> String {
     plan_of(text, |_| {}).unwrap_err()
 }
 
 #[test]
-fn a_misspelt_field_is_recognized() {
-    assert_snapshot!(complaint("command = ['x']\ntimeuot = \"60s\" # a minute\n"), @r#"
+fn a_misspelt_field_is_refused_with_the_right_name() {
+    assert_snapshot!(error_of("command = ['x']\ntimeuot = \"60s\" # a minute\n"), @r#"
     error: there is no field `timeuot`
      --> s.toml:2:1
       |
@@ -40,7 +40,7 @@ fn a_misspelt_field_is_recognized() {
       |
       = help: did you mean `timeout`? Treat a trial as hung after this long [default: auto]
     "#);
-    assert_snapshot!(complaint("command = ['x']\nfail_fast = true\n"), @"
+    assert_snapshot!(error_of("command = ['x']\nfail_fast = true\n"), @"
     error: there is no field `fail_fast`
      --> s.toml:2:1
       |
@@ -52,8 +52,8 @@ fn a_misspelt_field_is_recognized() {
 }
 
 #[test]
-fn names_from_other_tools_lead_to_ours() {
-    assert_snapshot!(complaint("command = ['x']\nparallel = 4\n"), @"
+fn field_names_of_other_tools_are_refused_with_the_right_name() {
+    assert_snapshot!(error_of("command = ['x']\nparallel = 4\n"), @"
     error: there is no field `parallel`
      --> s.toml:2:1
       |
@@ -62,7 +62,7 @@ fn names_from_other_tools_lead_to_ours() {
       |
       = help: did you mean `jobs`? Run this many trials in parallel [default: 1]
     ");
-    assert_snapshot!(complaint("command = ['x']\n[env-vars]\nA = '1'\n"), @"
+    assert_snapshot!(error_of("command = ['x']\n[env-vars]\nA = '1'\n"), @"
     error: there is no field `env-vars`
      --> s.toml:2:2
       |
@@ -74,8 +74,8 @@ fn names_from_other_tools_lead_to_ours() {
 }
 
 #[test]
-fn a_field_that_is_like_no_other_is_still_helped() {
-    assert_snapshot!(complaint("zebra = 1\n"), @"
+fn an_unknown_field_is_refused_with_the_valid_names() {
+    assert_snapshot!(error_of("zebra = 1\n"), @"
     error: there is no field `zebra`
      --> s.toml:1:1
       |
@@ -84,7 +84,7 @@ fn a_field_that_is_like_no_other_is_still_helped() {
       |
       = help: fields have the names of flags: see `provoke run --help`
     ");
-    assert_snapshot!(complaint("shell = 'x'\n[[variant]]\nname = 'a'\nzebra = 1\n"), @"
+    assert_snapshot!(error_of("shell = 'x'\n[[variant]]\nname = 'a'\nzebra = 1\n"), @"
     error: there is no field `zebra` in `[[variant]]`
      --> s.toml:4:1
       |
@@ -96,8 +96,8 @@ fn a_field_that_is_like_no_other_is_still_helped() {
 }
 
 #[test]
-fn a_field_in_the_wrong_table_is_sent_to_its_place() {
-    assert_snapshot!(complaint("shell = 'x'\n[[variant]]\nname = 'a'\ntimeout = 5\n"), @"
+fn a_field_in_the_wrong_table_is_refused_with_the_right_table() {
+    assert_snapshot!(error_of("shell = 'x'\n[[variant]]\nname = 'a'\ntimeout = 5\n"), @"
     error: there is no field `timeout` in `[[variant]]`
      --> s.toml:4:1
       |
@@ -106,7 +106,7 @@ fn a_field_in_the_wrong_table_is_sent_to_its_place() {
       |
       = help: `timeout` belongs to the whole scenario: move it above the first line in brackets
     ");
-    assert_snapshot!(complaint("shell = 'x'\nargs = ['-v']\n"), @"
+    assert_snapshot!(error_of("shell = 'x'\nargs = ['-v']\n"), @"
     error: there is no field `args`
      --> s.toml:2:1
       |
@@ -118,8 +118,8 @@ fn a_field_in_the_wrong_table_is_sent_to_its_place() {
 }
 
 #[test]
-fn a_field_that_a_table_would_swallow_is_noticed() {
-    assert_snapshot!(complaint("shell = 'x'\n\n[env]\nLANG = 'C'\nruns = 5\n"), @"
+fn a_scenario_field_below_the_env_table_is_refused() {
+    assert_snapshot!(error_of("shell = 'x'\n\n[env]\nLANG = 'C'\nruns = 5\n"), @"
     error: `runs` below `[env]` would be an environment variable
      --> s.toml:5:1
       |
@@ -134,8 +134,8 @@ fn a_field_that_a_table_would_swallow_is_noticed() {
 }
 
 #[test]
-fn wrong_types_are_named_with_the_way_to_write_it() {
-    assert_snapshot!(complaint("command = \"./server --port 80\"\n"), @r#"
+fn a_value_of_the_wrong_type_is_refused_with_the_right_form() {
+    assert_snapshot!(error_of("command = \"./server --port 80\"\n"), @r#"
     error: `command` must be a list, not text
      --> s.toml:1:11
       |
@@ -144,7 +144,7 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
       |
       = help: it is a list of the program and its arguments: `command = ["./server", "--port", "80"]`
     "#);
-    assert_snapshot!(complaint("command = \"a | b\"\n"), @r#"
+    assert_snapshot!(error_of("command = \"a | b\"\n"), @r#"
     error: `command` must be a list, not text
      --> s.toml:1:11
       |
@@ -153,7 +153,7 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
       |
       = help: to run a line of shell: `shell = "a | b"`
     "#);
-    assert_snapshot!(complaint("command = ['sleep', 5]\n"), @r#"
+    assert_snapshot!(error_of("command = ['sleep', 5]\n"), @r#"
     error: each item of `command` must be text, not a whole number
      --> s.toml:1:21
       |
@@ -162,7 +162,7 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
       |
       = help: put it in quotes: `"5"`
     "#);
-    assert_snapshot!(complaint("runs = \"30\"\n"), @r#"
+    assert_snapshot!(error_of("runs = \"30\"\n"), @r#"
     error: `runs` must be a whole number, not text
      --> s.toml:1:8
       |
@@ -171,7 +171,7 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
       |
       = help: without the quotes: `runs = 30`
     "#);
-    assert_snapshot!(complaint("only = 'SIGSEGV'\n"), @"
+    assert_snapshot!(error_of("only = 'SIGSEGV'\n"), @"
     error: `only` must be a list, not text
      --> s.toml:1:8
       |
@@ -180,7 +180,7 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
       |
       = help: it is a list: `only = ['SIGSEGV']`
     ");
-    assert_snapshot!(complaint("[actor]\nname = 'a'\n"), @"
+    assert_snapshot!(error_of("[actor]\nname = 'a'\n"), @"
     error: `actor` must be a list, not a table
      --> s.toml:1:1
       |
@@ -189,7 +189,7 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
       |
       = help: write `[[actor]]` with two brackets, because there can be several
     ");
-    assert_snapshot!(complaint("shell = 'x'\n[env]\nDEBUG = true\n"), @r#"
+    assert_snapshot!(error_of("shell = 'x'\n[env]\nDEBUG = true\n"), @r#"
     error: `true` is not a value; write "true" with quotes
      --> s.toml:3:9
       |
@@ -198,7 +198,7 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
       |
       = help: for example `DEBUG = "1"`: The value, or `false` to remove the variable
     "#);
-    assert_snapshot!(complaint("env = ['A=1']\n"), @r#"
+    assert_snapshot!(error_of("env = ['A=1']\n"), @r#"
     error: `env` must be a table, not a list
      --> s.toml:1:7
       |
@@ -210,8 +210,8 @@ fn wrong_types_are_named_with_the_way_to_write_it() {
 }
 
 #[test]
-fn bad_values_are_explained() {
-    assert_snapshot!(complaint("shell = 'x'\ntimeout = \"60x\"\n"), @r#"
+fn invalid_values_are_refused_with_an_explanation() {
+    assert_snapshot!(error_of("shell = 'x'\ntimeout = \"60x\"\n"), @r#"
     error: `60x` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`, or `auto`
      --> s.toml:2:11
       |
@@ -220,7 +220,7 @@ fn bad_values_are_explained() {
       |
       = help: for example `timeout = "60s"`: Treat a trial as hung after this long [default: auto]
     "#);
-    assert_snapshot!(complaint("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
+    assert_snapshot!(error_of("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
     error: `SIGSEV` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`; did you mean `SIGSEGV`?
      --> s.toml:2:9
       |
@@ -229,7 +229,7 @@ fn bad_values_are_explained() {
       |
       = help: `only`: Count only this kind of failure, such as SIGSEGV, code:3 or hang
     "#);
-    assert_snapshot!(complaint("shell = 'x'\nfail-if-out = ['ok', '(a']\n"), @"
+    assert_snapshot!(error_of("shell = 'x'\nfail-if-out = ['ok', '(a']\n"), @"
     error: `(a` is not a regular expression: unclosed group
      --> s.toml:2:22
       |
@@ -238,7 +238,7 @@ fn bad_values_are_explained() {
       |
       = help: `fail-if-out`: Fail the trial if a line of its output matches
     ");
-    assert_snapshot!(complaint("shell = 'x'\nkeep = 'al'\n"), @"
+    assert_snapshot!(error_of("shell = 'x'\nkeep = 'al'\n"), @"
     error: `keep` cannot be `al`
      --> s.toml:2:8
       |
@@ -247,7 +247,7 @@ fn bad_values_are_explained() {
       |
       = help: did you mean `all`? It is `fail`, `all` or `none`
     ");
-    assert_snapshot!(complaint("shell = 'x'\n[rlimit]\nmem = '4G'\n"), @"
+    assert_snapshot!(error_of("shell = 'x'\n[rlimit]\nmem = '4G'\n"), @"
     error: there is no limit `mem`
      --> s.toml:3:1
       |
@@ -256,7 +256,7 @@ fn bad_values_are_explained() {
       |
       = help: did you mean `as`?
     ");
-    assert_snapshot!(complaint("shell = 'x'\nmax-rate = 2.5\n"), @r#"
+    assert_snapshot!(error_of("shell = 'x'\nmax-rate = 2.5\n"), @r#"
     error: `2.5` is not a rate above 0 and up to 1, such as `0.05` or `5%`; did you mean `2.5%`?
      --> s.toml:2:12
       |
@@ -269,7 +269,7 @@ fn bad_values_are_explained() {
 
 #[test]
 fn numbers_out_of_range_are_refused() {
-    assert_snapshot!(complaint("jobs = 0\n"), @"
+    assert_snapshot!(error_of("jobs = 0\n"), @"
     error: `jobs` must be at least 1
      --> s.toml:1:8
       |
@@ -278,7 +278,7 @@ fn numbers_out_of_range_are_refused() {
       |
       = help: for example `jobs = 1`: Run this many trials in parallel [default: 1]
     ");
-    assert_snapshot!(complaint("ok = [0, 300]\n"), @"
+    assert_snapshot!(error_of("ok = [0, 300]\n"), @"
     error: each item of `ok` must be at most 255
      --> s.toml:1:10
       |
@@ -287,7 +287,7 @@ fn numbers_out_of_range_are_refused() {
       |
       = help: for example `ok = 0`: Exit codes that pass, such as 0,2 [default: 0]
     ");
-    assert_snapshot!(complaint("seed = 99999999999999999999\n"), @"
+    assert_snapshot!(error_of("seed = 99999999999999999999\n"), @"
     error: `seed` must be at most 18446744073709551615
      --> s.toml:1:8
       |
@@ -299,8 +299,8 @@ fn numbers_out_of_range_are_refused() {
 }
 
 #[test]
-fn slips_of_syntax_are_explained() {
-    assert_snapshot!(complaint("timeout = 60s\n"), @r#"
+fn syntax_errors_are_explained() {
+    assert_snapshot!(error_of("timeout = 60s\n"), @r#"
     error: text needs quotes
      --> s.toml:1:11
       |
@@ -309,7 +309,7 @@ fn slips_of_syntax_are_explained() {
       |
       = help: write `timeout = "60s"`
     "#);
-    assert_snapshot!(complaint("fail-fast = True\n"), @"
+    assert_snapshot!(error_of("fail-fast = True\n"), @"
     error: TOML only has `true` and `false`
      --> s.toml:1:13
       |
@@ -318,7 +318,7 @@ fn slips_of_syntax_are_explained() {
       |
       = help: write `fail-fast = true`
     ");
-    assert_snapshot!(complaint("shell = \u{201c}ls -l\u{201d}\n"), @r#"
+    assert_snapshot!(error_of("shell = \u{201c}ls -l\u{201d}\n"), @r#"
     error: these are typographic quotes
      --> s.toml:1:9
       |
@@ -327,7 +327,7 @@ fn slips_of_syntax_are_explained() {
       |
       = help: write `shell = "ls -l"`
     "#);
-    assert_snapshot!(complaint("runs: 30\n"), @"
+    assert_snapshot!(error_of("runs: 30\n"), @"
     error: key with no value, expected `=`
      --> s.toml:1:7
       |
@@ -336,7 +336,7 @@ fn slips_of_syntax_are_explained() {
       |
       = help: TOML uses `=`: `runs = 30`
     ");
-    assert_snapshot!(complaint("runs = 3\nruns = 4\n"), @"
+    assert_snapshot!(error_of("runs = 3\nruns = 4\n"), @"
     error: duplicate key
      --> s.toml:2:1
       |
@@ -345,7 +345,7 @@ fn slips_of_syntax_are_explained() {
       |
       = help: each name and each table such as `[env]` can appear once
     ");
-    assert_snapshot!(complaint("shell = \"abc\ncopies = 2\n"), @r#"
+    assert_snapshot!(error_of("shell = \"abc\ncopies = 2\n"), @r#"
     error: text without an end
      --> s.toml:1:13
       |
@@ -354,7 +354,7 @@ fn slips_of_syntax_are_explained() {
       |
       = help: end text with the quote it began with, in the same line; use """...""" for several lines
     "#);
-    assert_snapshot!(complaint("{ \"runs\": 3 }\n"), @r#"
+    assert_snapshot!(error_of("{ \"runs\": 3 }\n"), @r#"
     error: invalid key-value pair, expected key
      --> s.toml:1:1
       |
@@ -363,7 +363,7 @@ fn slips_of_syntax_are_explained() {
       |
       = help: this looks like JSON; a scenario is TOML, with lines such as `runs = 30`
     "#);
-    assert_snapshot!(complaint("command = ['a'\nruns = 3\n"), @"
+    assert_snapshot!(error_of("command = ['a'\nruns = 3\n"), @"
     error: missing comma between array elements, expected `,`
      --> s.toml:2:1
       |
@@ -372,7 +372,7 @@ fn slips_of_syntax_are_explained() {
       |
       = help: items are separated by commas, and the list ends with `]`
     ");
-    assert_snapshot!(complaint("shell = \"C:\\users\"\n"), @r#"
+    assert_snapshot!(error_of("shell = \"C:\\users\"\n"), @r#"
     error: too few unicode value digits, expected unicode hexadecimal value
      --> s.toml:1:14
       |
@@ -384,8 +384,8 @@ fn slips_of_syntax_are_explained() {
 }
 
 #[test]
-fn what_makes_no_plan_is_shown_where_it_is_said() {
-    assert_snapshot!(complaint(""), @r#"
+fn an_invalid_plan_is_reported_at_its_line() {
+    assert_snapshot!(error_of(""), @r#"
     error: there is no command to run
      --> s.toml:1:1
       |
@@ -394,7 +394,7 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
       |
       = help: add `command = ["program", "argument"]`, or `shell = "a | b"`
     "#);
-    assert_snapshot!(complaint("shell = 'x'\njobs = 2\nwave = 3\n"), @"
+    assert_snapshot!(error_of("shell = 'x'\njobs = 2\nwave = 3\n"), @"
     error: `wave` starts 3 trials together, and `jobs` allows 2
      --> s.toml:3:8
       |
@@ -404,7 +404,7 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
       = help: give one of the two: a wave of N implies N jobs
     ");
     let twins = "shell = 'x'\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'a'\n";
-    assert_snapshot!(complaint(twins), @"
+    assert_snapshot!(error_of(twins), @"
     error: two variants have the name `a`
      --> s.toml:5:8
       |
@@ -414,7 +414,7 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
       = help: give each variant a different `name`
     ");
     let service = "[[actor]]\nname = 'x'\nshell = 'x'\n\n[[actor]]\nname = 'db'\nrole = 'service'\nshell = 'y'\n";
-    assert_snapshot!(complaint(service), @"
+    assert_snapshot!(error_of(service), @"
     error: there is a service, but no [load] table
      --> s.toml:7:8
       |
@@ -423,7 +423,7 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
       |
       = help: add the URL of the service: `[load] url = ...`; or use the role `helper` for a process beside the main process
     ");
-    assert_snapshot!(complaint("shell = 'x'\n[[variant]]\nname = 'a'\nargs = ['-v']\n"), @"
+    assert_snapshot!(error_of("shell = 'x'\n[[variant]]\nname = 'a'\nargs = ['-v']\n"), @"
     error: `args` cannot be added to a `shell` line
      --> s.toml:4:8
       |
@@ -432,7 +432,7 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
       |
       = help: give the variant its own `shell` line, or use `command`
     ");
-    assert_snapshot!(complaint("shell = 'x'\n[env]\n'A=B' = 1\n"), @"
+    assert_snapshot!(error_of("shell = 'x'\n[env]\n'A=B' = 1\n"), @"
     error: `A=B` cannot be the name of a variable
      --> s.toml:3:9
       |
@@ -444,7 +444,7 @@ fn what_makes_no_plan_is_shown_where_it_is_said() {
 }
 
 #[test]
-fn a_conflict_with_a_flag_says_so() {
+fn a_conflict_with_a_flag_is_explained() {
     let five = |scenario: &mut Scenario| scenario.trials.wave = NonZeroU32::new(5);
     assert_snapshot!(plan_of("shell = 'x'\njobs = 2\n", five).unwrap_err(), @"
     error: `wave` starts 5 trials together, and `jobs` allows 2
@@ -466,7 +466,7 @@ fn a_conflict_with_a_flag_says_so() {
 }
 
 #[test]
-fn text_that_is_not_utf8_is_shown_at_its_first_bad_byte() {
+fn invalid_utf8_is_reported_at_its_first_byte() {
     let error = decode_file(
         Path::new("s.toml"),
         b"runs = 3\nshell = 'gr\xfcn'\n".to_vec(),
@@ -485,8 +485,8 @@ fn text_that_is_not_utf8_is_shown_at_its_first_bad_byte() {
 }
 
 #[test]
-fn tabs_and_wide_letters_do_not_shift_the_carets() {
-    assert_snapshot!(complaint("\truns = 3\r\n\tshell = '日本' \t# ü\r\n\tzebra = 1\r\n"), @"
+fn tabs_and_wide_characters_do_not_shift_the_carets() {
+    assert_snapshot!(error_of("\truns = 3\r\n\tshell = '日本' \t# ü\r\n\tzebra = 1\r\n"), @"
     error: there is no field `zebra`
      --> s.toml:3:2
       |
@@ -498,27 +498,27 @@ fn tabs_and_wide_letters_do_not_shift_the_carets() {
 }
 
 #[test]
-fn a_byte_order_mark_counts_for_nothing() {
-    assert!(complaint("\u{feff}runz = 3\n").contains("s.toml:1:1"));
+fn a_byte_order_mark_is_ignored() {
+    assert!(error_of("\u{feff}runz = 3\n").contains("s.toml:1:1"));
 }
 
 #[test]
-fn what_a_terminal_would_obey_is_not_printed() {
-    let text = complaint("\"\\u001b[31mred\" = 1\n");
+fn control_characters_are_not_printed() {
+    let text = error_of("\"\\u001b[31mred\" = 1\n");
     assert!(!text.contains('\u{1b}'), "{text:?}");
-    let complaint = load_scenario(Path::new("no\u{1b}[31m.toml")).unwrap_err();
-    assert!(!complaint.to_string().contains('\u{1b}'));
-    assert!(complaint.render_message(true).contains('\u{1b}'));
+    let error = load_scenario(Path::new("no\u{1b}[31m.toml")).unwrap_err();
+    assert!(!error.to_string().contains('\u{1b}'));
+    assert!(error.render_message(true).contains('\u{1b}'));
 }
 
 #[test]
-fn files_that_cannot_be_read_are_told_apart() {
+fn unreadable_files_are_refused_with_different_hints() {
     let folder = tempfile::tempdir().unwrap();
     let prefix = format!("{}/", folder.path().display());
     let load = |name: &str| {
-        let complaint = load_scenario(&folder.path().join(name)).unwrap_err();
-        assert_eq!(complaint.line_and_column(), None);
-        complaint.to_string().replace(&prefix, "")
+        let error = load_scenario(&folder.path().join(name)).unwrap_err();
+        assert_eq!(error.line_and_column(), None);
+        error.to_string().replace(&prefix, "")
     };
     fs::write(folder.path().join("race.toml"), "").unwrap();
     assert_snapshot!(load("rice.toml"), @"
@@ -548,31 +548,31 @@ fn files_that_cannot_be_read_are_told_apart() {
 }
 
 #[test]
-fn relative_paths_begin_at_the_folder_of_the_file() {
+fn relative_paths_are_relative_to_the_directory_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("sub")).unwrap();
     let file = folder.path().join("sub/s.toml");
     fs::write(&file, "shell = 'x'\nstdin = 'in.txt'\ncwd = 'work'\n").unwrap();
-    let mut told = PathBuf::new();
+    let mut base_directory = PathBuf::new();
     let plan = plan_file(
         &file,
         |_| {},
         |_, base| {
-            told = base.to_owned();
-            Ok(around(base))
+            base_directory = base.to_owned();
+            Ok(plan_context(base))
         },
     )
     .unwrap();
     let sub = folder.path().join("sub");
     let actor = &plan.variants[0].actors[0];
-    assert_eq!(told, sub);
+    assert_eq!(base_directory, sub);
     assert_eq!(Path::new(actor.cwd.as_os_str()), sub.join("work"));
     let input = actor.stdin.as_ref().unwrap();
     assert_eq!(Path::new(input.as_os_str()), sub.join("in.txt"));
 }
 
 #[test]
-fn a_folder_is_told_as_an_absolute_path() {
+fn the_working_directory_is_an_absolute_path() {
     // The parent of a file without a directory is "", which is not a valid working directory.
     let mut file = tempfile::Builder::new()
         .prefix("provoke-")
@@ -581,7 +581,7 @@ fn a_folder_is_told_as_an_absolute_path() {
         .unwrap();
     std::io::Write::write_all(&mut file, b"shell = 'x'").unwrap();
     let name = Path::new(file.path().file_name().unwrap());
-    let plan = plan_file(name, |_| {}, |_, base| Ok(around(base))).unwrap();
+    let plan = plan_file(name, |_| {}, |_, base| Ok(plan_context(base))).unwrap();
     let cwd = &plan.variants[0].actors[0].cwd;
     assert_eq!(
         Path::new(cwd.as_os_str()),
@@ -590,7 +590,7 @@ fn a_folder_is_told_as_an_absolute_path() {
 }
 
 #[test]
-fn flags_win_over_the_file() {
+fn flags_override_the_file() {
     let plan = plan_of("shell = 'x'\nruns = 30\n", |scenario| {
         scenario.trials.runs = Some(5);
     })
@@ -599,7 +599,7 @@ fn flags_win_over_the_file() {
 }
 
 #[test]
-fn numbers_and_text_mean_the_same() {
+fn numbers_and_equal_text_give_the_same_scenario() {
     let text = "timeout = 60\nok = [0, 2]\nconf = 99\nwidth = 0.05\n[env]\nA = 1\nB = false\n[rlimit]\ncore = 0\nas = '4G'\n";
     let other = "timeout = '1m'\nok = '0,2'\nconf = '99%'\nwidth = '5%'\n[env]\nA = '1'\nB = false\n[rlimit]\ncore = '0'\nas = 4294967296\n";
     let (one, two) = (
@@ -611,7 +611,7 @@ fn numbers_and_text_mean_the_same() {
 }
 
 /// Returns all scenarios of the repository, and the example of the reference.
-fn checked_in() -> Vec<(String, String)> {
+fn checked_in_scenarios() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     let mut folders = vec![root.join("scenarios")];
@@ -641,8 +641,8 @@ fn checked_in() -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_is_checked_in_can_be_planned() {
-    for (name, text) in checked_in() {
+fn every_checked_in_scenario_gives_a_plan() {
+    for (name, text) in checked_in_scenarios() {
         // Other files that the scenario refers to are not read here.
         let plan = plan_of(&text, |scenario| {
             if !scenario.items.imports.is_empty() || scenario.items.from.is_some() {
@@ -677,16 +677,16 @@ fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
     let result = decode_file(file, bytes).and_then(|source| {
         let complain = |finding| ScenarioError::new(file, Some(&source), finding);
         let scenario = parse_scenario(&source).map_err(complain)?;
-        let plan = scenario.to_plan(around(Path::new("/base")));
+        let plan = scenario.to_plan(plan_context(Path::new("/base")));
         plan.map_err(|refusal| complain(locate_refusal(&source, refusal, true)))
     });
-    let Err(complaint) = result else {
+    let Err(error) = result else {
         return Ok(());
     };
-    let (line, column) = complaint
+    let (line, column) = error
         .line_and_column()
         .expect("a fault of a text has a place");
-    let text = complaint.render_message(false);
+    let text = error.render_message(false);
     prop_assert!(
         text.contains(&format!("s.toml:{line}:{column}\n")),
         "{line}:{column} {text}"
@@ -695,7 +695,7 @@ fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
         text.starts_with("error: ") && text.contains("= help: "),
         "{text}"
     );
-    prop_assert!(!complaint.render_message(true).is_empty());
+    prop_assert!(!error.render_message(true).is_empty());
     for ours in [
         "invalid type",
         "invalid value",
@@ -704,7 +704,7 @@ fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
         "missing field",
     ] {
         prop_assert!(
-            !complaint.what_is_wrong().starts_with(ours),
+            !error.what_is_wrong().starts_with(ours),
             "the check should have seen it: {text}"
         );
     }
@@ -791,17 +791,17 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_a_scenario_or_a_complaint_with_a_place(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_a_scenario_or_an_error_with_a_position(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         outcome(bytes)?;
     }
 
     #[test]
-    fn any_text_is_a_scenario_or_a_complaint_with_a_place(text in "(\\PC|[\\n\\t\\r=\\[\\]\"'{}.#,]){0,60}") {
+    fn any_text_is_a_scenario_or_an_error_with_a_position(text in "(\\PC|[\\n\\t\\r=\\[\\]\"'{}.#,]){0,60}") {
         outcome(text.into_bytes())?;
     }
 
     #[test]
-    fn any_fields_are_a_scenario_or_a_complaint_with_a_place(
+    fn any_fields_are_a_scenario_or_an_error_with_a_position(
         start in prop::sample::select(vec!["", "shell = 'x'\n", "command = ['x']\n", "[[actor]]\nname = 'm'\nshell = 'x'\n"]),
         lines in prop::collection::vec(line(), 0..8),
     ) {
@@ -809,11 +809,11 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_scenario_is_still_one_or_a_complaint_with_a_place(
+    fn a_damaged_scenario_is_a_scenario_or_an_error_with_a_position(
         which in any::<prop::sample::Index>(),
         damage in prop::collection::vec((0..4_u8, any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
-        let files = checked_in();
+        let files = checked_in_scenarios();
         let mut bytes = which.get(&files).1.clone().into_bytes();
         for (what, one, two, byte) in damage {
             if bytes.is_empty() {
@@ -836,9 +836,10 @@ proptest! {
 }
 
 #[test]
-fn what_makes_no_matrix_is_shown_where_it_is_said() {
-    let of = |text: &str| complaint(&format!("command = ['x', '{{n}}']\n[matrix]\n{text}\n"));
-    assert_snapshot!(of("dir = ['a', 'b']"), @"
+fn an_invalid_matrix_is_reported_at_its_line() {
+    let matrix_error =
+        |text: &str| error_of(&format!("command = ['x', '{{n}}']\n[matrix]\n{text}\n"));
+    assert_snapshot!(matrix_error("dir = ['a', 'b']"), @"
     error: `{dir}` is a placeholder of provoke
      --> s.toml:3:7
       |
@@ -847,7 +848,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
       |
       = help: rename the variable
     ");
-    assert_snapshot!(of("'a b' = ['a', 'b']"), @"
+    assert_snapshot!(matrix_error("'a b' = ['a', 'b']"), @"
     error: `a b` cannot be the name of a variable
      --> s.toml:3:9
       |
@@ -856,7 +857,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
       |
       = help: use letters, digits, `_` and `-`, and begin with a letter or `_`
     ");
-    assert_snapshot!(of("n = []"), @r#"
+    assert_snapshot!(matrix_error("n = []"), @r#"
     error: `n` has no values
      --> s.toml:3:5
       |
@@ -865,7 +866,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
       |
       = help: give the values to try: -L n=1,8, or `n = ["1", "8"]` in a file
     "#);
-    assert_snapshot!(of("n = ['1', '2', 1]"), @"
+    assert_snapshot!(matrix_error("n = ['1', '2', 1]"), @"
     error: `n` has the value `1` twice
      --> s.toml:3:16
       |
@@ -874,7 +875,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
       |
       = help: to run more trials of it, use `runs`
     ");
-    assert_snapshot!(of("n = [1]\nno-dash = ['a', 'b']"), @"
+    assert_snapshot!(matrix_error("n = [1]\nno-dash = ['a', 'b']"), @"
     error: `{no-dash}` is not used, and `no-dash` cannot be an environment variable
      --> s.toml:4:11
       |
@@ -883,7 +884,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
       |
       = help: write `{no-dash}` where its value belongs, or rename it to `no_dash`
     ");
-    assert_snapshot!(of("n = [1.10, 1.2]"), @r#"
+    assert_snapshot!(matrix_error("n = [1.10, 1.2]"), @r#"
     error: each item of `n` must be text or a whole number, not a fraction
      --> s.toml:3:6
       |
@@ -892,7 +893,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
       |
       = help: put it in quotes: `"1.10"`
     "#);
-    assert_snapshot!(of("n = 8"), @"
+    assert_snapshot!(matrix_error("n = 8"), @"
     error: `n` must be a list, not a whole number
      --> s.toml:3:5
       |
@@ -901,7 +902,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
       |
       = help: it is a list: `n = [8]`
     ");
-    assert_snapshot!(of("n = [1]\nruns = 5"), @"
+    assert_snapshot!(matrix_error("n = [1]\nruns = 5"), @"
     error: `runs` below `[matrix]` would be a variable of the matrix
      --> s.toml:4:1
       |
@@ -910,7 +911,7 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
       |
       = help: to set `runs` of the scenario, move it above the first line in brackets
     ");
-    assert_snapshot!(of("n = [1, 2, 3, 4, 5, 6, 7]\nm = [1, 2, 3, 4, 5, 6, 7]\nl = [1, 2, 3, 4, 5, 6, 7]"), @"
+    assert_snapshot!(matrix_error("n = [1, 2, 3, 4, 5, 6, 7]\nm = [1, 2, 3, 4, 5, 6, 7]\nl = [1, 2, 3, 4, 5, 6, 7]"), @"
     error: there are 343 combinations; the maximum is 256
      --> s.toml:2:1
       |
@@ -931,8 +932,8 @@ fn what_makes_no_matrix_is_shown_where_it_is_said() {
 #[test]
 fn a_variable_given_twice_on_the_command_line_is_refused() {
     let twice = |scenario: &mut Scenario| {
-        let said = ["n=1,2", "n=3"].map(|text| text.parse().unwrap());
-        scenario.program.matrix.add_entries(said.to_vec());
+        let entries = ["n=1,2", "n=3"].map(|text| text.parse().unwrap());
+        scenario.program.matrix.add_entries(entries.to_vec());
     };
     assert_snapshot!(plan_of("command = ['x', '{n}']\n", twice).unwrap_err(), @"
     error: `n` is given twice
@@ -960,13 +961,13 @@ fn a_variable_given_twice_on_the_command_line_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_changed_in_a_file_is_shown_where_it_is_said() {
-    let of = |text: &str| {
-        complaint(&format!(
+fn an_invalid_edit_is_reported_at_its_line() {
+    let matrix_error = |text: &str| {
+        error_of(&format!(
             "command = ['x']\n[[variant]]\nname = 'a'\n{text}\n"
         ))
     };
-    assert_snapshot!(of("files = { '../x.ini' = 'y.ini' }"), @"
+    assert_snapshot!(matrix_error("files = { '../x.ini' = 'y.ini' }"), @"
     error: `../x.ini` is not in the working directory
      --> s.toml:4:24
       |
@@ -975,7 +976,7 @@ fn what_cannot_be_changed_in_a_file_is_shown_where_it_is_said() {
       |
       = help: name a file in the working directory, such as `config.ini`: the variant gets a copy of that directory only
     ");
-    assert_snapshot!(of("[[variant.edit]]\nfile = '/etc/passwd'\nfind = 'x'\nreplace = 'y'"), @"
+    assert_snapshot!(matrix_error("[[variant.edit]]\nfile = '/etc/passwd'\nfind = 'x'\nreplace = 'y'"), @"
     error: `/etc/passwd` is not in the working directory
      --> s.toml:5:8
       |
@@ -984,7 +985,7 @@ fn what_cannot_be_changed_in_a_file_is_shown_where_it_is_said() {
       |
       = help: name a file in the working directory, such as `config.ini`: the variant gets a copy of that directory only
     ");
-    assert_snapshot!(of("[[variant.edit]]\nfile = 'a'\nreplace = 'y'"), @"
+    assert_snapshot!(matrix_error("[[variant.edit]]\nfile = 'a'\nreplace = 'y'"), @"
     error: `find` is empty
      --> s.toml:4:1
       |
@@ -993,7 +994,7 @@ fn what_cannot_be_changed_in_a_file_is_shown_where_it_is_said() {
       |
       = help: set `find` to the text to replace, exactly as it is in the file
     ");
-    assert_snapshot!(of("[[variant.edit]]\nfile = 'a'\nfind = 'y'"), @r#"
+    assert_snapshot!(matrix_error("[[variant.edit]]\nfile = 'a'\nfind = 'y'"), @r#"
     error: there is no replacement for `y`
      --> s.toml:4:1
       |
@@ -1002,7 +1003,7 @@ fn what_cannot_be_changed_in_a_file_is_shown_where_it_is_said() {
       |
       = help: add `replace`; `""` removes the text
     "#);
-    assert_snapshot!(of("[[variant.edit]]\nfile = 'a'\nfind = 'y'\nwith = 'y'"), @"
+    assert_snapshot!(matrix_error("[[variant.edit]]\nfile = 'a'\nfind = 'y'\nwith = 'y'"), @"
     error: there is no field `with` in `[[variant.edit]]`
      --> s.toml:7:1
       |

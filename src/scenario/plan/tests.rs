@@ -4,7 +4,7 @@ use crate::model::{
 };
 use std::path::PathBuf;
 
-fn around() -> PlanContext {
+fn plan_context() -> PlanContext {
     PlanContext {
         environment: vec![("PATH".into(), "/bin".into())],
         base: PathBuf::from("/base"),
@@ -21,17 +21,17 @@ fn scenario(text: &str) -> Scenario {
 
 fn plan(text: &str) -> Plan {
     scenario(text)
-        .to_plan(around())
+        .to_plan(plan_context())
         .unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
 fn refusal(text: &str) -> (String, String) {
-    let refusal = scenario(text).to_plan(around()).unwrap_err();
+    let refusal = scenario(text).to_plan(plan_context()).unwrap_err();
     assert!(!refusal.hint.is_empty());
     (refusal.message, refusal.position.join("."))
 }
 
-fn words(actor: &ActorPlan) -> Vec<String> {
+fn command_words(actor: &ActorPlan) -> Vec<String> {
     actor.command.iter().map(ToString::to_string).collect()
 }
 
@@ -43,20 +43,20 @@ fn variables(actor: &ActorPlan) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn a_command_alone_is_a_plan_with_every_default() {
+fn a_command_alone_gives_a_plan_with_defaults() {
     let plan = plan("command = ['prog', 'arg']");
     assert_eq!(plan.variants.len(), 1);
     assert_eq!(plan.variants[0].name, "");
     let [actor] = plan.variants[0].actors.as_slice() else {
         panic!("one process")
     };
-    assert_eq!(words(actor), ["prog", "arg"]);
+    assert_eq!(command_words(actor), ["prog", "arg"]);
     assert_eq!(
         (actor.role, actor.copies, &actor.stdin),
         (ActorRole::Main, 1, &None)
     );
     assert_eq!(Path::new(actor.cwd.as_os_str()), Path::new("/base"));
-    assert_eq!(plan.environment, around().environment);
+    assert_eq!(plan.environment, plan_context().environment);
     assert_eq!(plan.timeout, Timeout::Auto);
     assert_eq!(
         (plan.grace, plan.leak_grace),
@@ -81,13 +81,13 @@ fn a_command_alone_is_a_plan_with_every_default() {
 }
 
 #[test]
-fn every_run_is_finite_whatever_is_said() {
+fn every_run_has_a_limit() {
     let default = plan("shell = 'x'").stop;
     assert_eq!(
         (default.trials, default.time_budget()),
         (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION))
     );
-    for (said, trials, seconds, failures) in [
+    for (field, trials, seconds, failures) in [
         ("runs = 5", Some(5), None, None),
         ("duration = '1m'", None, Some(60), None),
         ("fail-fast = true", None, Some(600), Some(1)),
@@ -100,18 +100,18 @@ fn every_run_is_finite_whatever_is_said() {
             Some(1),
         ),
     ] {
-        let stop = plan(&format!("shell = 'x'\n{said}")).stop;
+        let stop = plan(&format!("shell = 'x'\n{field}")).stop;
         let duration = seconds.map(Duration::from_secs);
         assert_eq!(
             (stop.trials, stop.time_budget(), stop.failures),
             (trials, duration, failures),
-            "{said}"
+            "{field}"
         );
     }
 }
 
 #[test]
-fn variables_of_an_actor_win_over_those_of_a_variant_and_those_over_the_file() {
+fn variables_of_actors_override_variants_and_variants_override_the_file() {
     let plan = plan(
         "
         env = { A = 'file', B = 'file', C = 'file', D = false }
@@ -137,7 +137,7 @@ fn variables_of_an_actor_win_over_those_of_a_variant_and_those_over_the_file() {
 }
 
 #[test]
-fn a_variant_changes_the_main_process_and_leaves_helpers_alone() {
+fn a_variant_changes_only_the_main_process() {
     let plan = plan(
         "
         cwd = 'all'
@@ -170,7 +170,7 @@ fn a_variant_changes_the_main_process_and_leaves_helpers_alone() {
             .map_or(String::new(), ToString::to_string);
         format!(
             "{} in {} from {input} x{}",
-            words(actor).join(" "),
+            command_words(actor).join(" "),
             actor.cwd,
             actor.copies
         )
@@ -199,19 +199,19 @@ fn a_variant_changes_the_main_process_and_leaves_helpers_alone() {
 }
 
 #[test]
-fn every_variant_may_bring_its_own_command() {
+fn every_variant_can_have_its_own_command() {
     let plan =
         plan("[[variant]]\nname = 'a'\ncommand = ['a']\n[[variant]]\nname = 'b'\nshell = 'b'");
     let commands: Vec<_> = plan
         .variants
         .iter()
-        .map(|variant| words(&variant.actors[0]))
+        .map(|variant| command_words(&variant.actors[0]))
         .collect();
     assert_eq!(commands, [vec!["a"], vec!["sh", "-c", "b"]]);
 }
 
 #[test]
-fn a_prefix_stands_before_the_main_command_only() {
+fn a_command_prefix_applies_only_to_the_main_process() {
     let text = "
         wrap = \"rr record -o '{dir}/the trace'\"
         [[actor]]
@@ -225,15 +225,15 @@ fn a_prefix_stands_before_the_main_command_only() {
     let plan = plan(text);
     let actors = &plan.variants[0].actors;
     assert_eq!(
-        words(&actors[0]),
+        command_words(&actors[0]),
         ["rr", "record", "-o", "{dir}/the trace", "main"]
     );
-    assert_eq!(words(&actors[1]), ["helper"]);
+    assert_eq!(command_words(&actors[1]), ["helper"]);
     assert!(plan.scratch);
 }
 
 #[test]
-fn a_command_that_names_its_folder_gets_one() {
+fn a_command_with_the_dir_placeholder_gets_a_directory() {
     assert!(plan("command = ['prog', '--tmp={dir}']").scratch);
     assert!(plan("shell = 'ls {dir}'").scratch);
     assert!(plan("shell = 'x'\ntmp-per-run = true").scratch);
@@ -242,13 +242,13 @@ fn a_command_that_names_its_folder_gets_one() {
 
 #[test]
 fn a_wave_implies_its_jobs() {
-    let lanes = |text: &str| {
+    let concurrency_of = |text: &str| {
         let plan = plan(&format!("shell = 'x'\n{text}"));
         (plan.jobs, plan.waves)
     };
-    assert_eq!(lanes("jobs = 3"), (3, false));
-    assert_eq!(lanes("wave = 4"), (4, true));
-    assert_eq!(lanes("wave = 4\njobs = 4"), (4, true));
+    assert_eq!(concurrency_of("jobs = 3"), (3, false));
+    assert_eq!(concurrency_of("wave = 4"), (4, true));
+    assert_eq!(concurrency_of("wave = 4\njobs = 4"), (4, true));
     let (what, at) = refusal("shell = 'x'\nwave = 4\njobs = 3");
     assert_eq!(
         (what.as_str(), at.as_str()),
@@ -260,7 +260,7 @@ fn a_wave_implies_its_jobs() {
 }
 
 #[test]
-fn rules_and_limits_are_taken_over() {
+fn rules_and_limits_of_the_scenario_are_in_the_plan() {
     let plan = plan(
         "
         shell = 'x'
@@ -301,7 +301,7 @@ fn rules_and_limits_are_taken_over() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_with_its_place() {
+fn contradictory_fields_are_refused_with_their_position() {
     let actor = |rest: &str| format!("[[actor]]\nname = 'm'\nshell = 'x'\n{rest}");
     let variant = |rest: &str| format!("shell = 'x'\n[[variant]]\nname = 'a'\n{rest}");
     for (text, wanted, place) in [
@@ -400,7 +400,7 @@ fn what_contradicts_itself_is_refused_with_its_place() {
 }
 
 #[test]
-fn stopping_at_the_first_failure_is_at_odds_with_stopping_at_the_third() {
+fn fail_fast_contradicts_max_fail_3() {
     let (_, at) = refusal("shell = 'x'\nfail-fast = true\nmax-fail = 3");
     assert_eq!(at, "max-fail");
     assert_eq!(
@@ -417,7 +417,7 @@ fn names(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
-fn a_matrix_is_every_combination_in_the_order_of_the_file() {
+fn a_matrix_gives_every_combination_in_the_order_of_the_file() {
     let plan = plan(
         "
         command = ['prog', '--threads={threads}', '{mode}']
@@ -441,7 +441,7 @@ fn a_matrix_is_every_combination_in_the_order_of_the_file() {
         .map(|variant| {
             format!(
                 "{} {:?}",
-                words(&variant.actors[0]).join(" "),
+                command_words(&variant.actors[0]).join(" "),
                 variant.levels
             )
         })
@@ -506,7 +506,7 @@ fn with_a_matrix_the_variants_are_the_first_factor() {
 }
 
 #[test]
-fn a_value_goes_wherever_its_mark_stands() {
+fn a_matrix_value_replaces_every_placeholder() {
     let plan = plan(
         "
         cwd = 'in {v}'
@@ -546,10 +546,10 @@ fn a_value_goes_wherever_its_mark_stands() {
         panic!("two actors")
     };
     assert_eq!(
-        words(main),
+        command_words(main),
         ["time", "-o", "a b", "prog", "xa b{trial}{w}{", "-a b"]
     );
-    assert_eq!(words(helper), ["help", "a b"]);
+    assert_eq!(command_words(helper), ["help", "a b"]);
     assert_eq!(
         variables(main),
         [("OPT".to_owned(), Some("-Oa b".to_owned()))]
@@ -558,7 +558,7 @@ fn a_value_goes_wherever_its_mark_stands() {
     assert_eq!(main.stdin, Some("/base/a b.txt".into()));
     assert_eq!(helper.cwd, "/base/a b".into());
     // Marks in inserted values are not replaced, and an absolute path is kept.
-    assert_eq!(words(&second.actors[1]), ["help", "/c{v}"]);
+    assert_eq!(command_words(&second.actors[1]), ["help", "/c{v}"]);
     assert_eq!(second.actors[1].cwd, "/c{v}".into());
 
     let hooks = &first.hooks;
@@ -591,7 +591,7 @@ fn a_value_goes_wherever_its_mark_stands() {
 }
 
 #[test]
-fn a_variable_without_a_mark_is_set_in_the_environment() {
+fn a_matrix_variable_without_a_placeholder_is_an_environment_variable() {
     let plan = plan(
         "
         command = ['prog', '{a}']
@@ -617,7 +617,7 @@ fn a_variable_without_a_mark_is_set_in_the_environment() {
 }
 
 #[test]
-fn a_variant_brings_the_commands_around_its_trials() {
+fn a_variant_has_its_own_hooks() {
     let plan = plan(
         "
         shell = 'x'

@@ -17,7 +17,7 @@ fn small_core(lab: &Lab) -> Vec<u8> {
 }
 
 #[test]
-fn a_core_cut_anywhere_is_read_as_far_as_it_goes() {
+fn a_truncated_core_is_read_up_to_its_end() {
     let lab = Lab::new();
     let whole = small_core(&lab);
     let path = lab.path("cut");
@@ -42,7 +42,7 @@ fn a_core_cut_anywhere_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn damaged_cores_neither_crash_nor_hang_the_reader() {
+fn damaged_cores_do_not_crash_or_hang_the_reader() {
     let lab = Lab::new();
     let whole = small_core(&lab);
     let path = lab.path("damaged");
@@ -79,9 +79,9 @@ fn damaged_cores_neither_crash_nor_hang_the_reader() {
 }
 
 #[test]
-fn what_is_no_core_is_refused_with_a_reason() {
+fn a_file_that_is_not_a_core_is_refused_with_a_reason() {
     let lab = Lab::new();
-    let said = |path: &Path| {
+    let error_of = |path: &Path| {
         let mut examiner = Examiner::new(ExaminerSettings::default());
         let error = examiner.examine_core(path).unwrap_err();
         assert_eq!(error.to_string(), core_owner(path).unwrap_err().to_string());
@@ -89,23 +89,23 @@ fn what_is_no_core_is_refused_with_a_reason() {
     };
     let path = lab.path("text");
     fs::write(&path, "hello").unwrap();
-    assert!(matches!(said(&path), CoreError::NoCore { .. }));
+    assert!(matches!(error_of(&path), CoreError::NoCore { .. }));
     fs::write(&path, "").unwrap();
-    assert!(said(&path).to_string().contains("it is empty"));
-    let program = said(Path::new("/proc/self/exe")).to_string();
+    assert!(error_of(&path).to_string().contains("it is empty"));
+    let program = error_of(Path::new("/proc/self/exe")).to_string();
     assert!(program.contains("a program or a library"), "{program}");
     assert!(matches!(
-        said(&lab.path("none")),
+        error_of(&lab.path("none")),
         CoreError::Unreadable { .. }
     ));
     assert!(matches!(
-        said(Path::new("/dev/zero")),
+        error_of(Path::new("/dev/zero")),
         CoreError::Unreadable { .. }
     ));
 }
 
 #[test]
-fn a_core_of_another_machine_names_its_owner_all_the_same() {
+fn a_core_of_another_architecture_names_its_process() {
     let lab = Lab::new();
     let mut bytes = small_core(&lab);
     bytes[18] = 183;

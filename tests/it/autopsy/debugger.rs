@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// Returns the plain name: without parameters, enclosing scopes, and the prefixes of the C library, which debuggers
 /// write differently.
-fn plain(name: &str) -> String {
+fn plain_name(name: &str) -> String {
     let mut depth = 0;
     let mut short = String::new();
     for letter in name.chars() {
@@ -53,7 +53,7 @@ while frame:
 end
 ";
 
-fn of_debugger(program: &Path, core: &Path) -> Vec<String> {
+fn debugger_frames(program: &Path, core: &Path) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
     std::fs::write(&script, SCRIPT).unwrap();
@@ -61,28 +61,28 @@ fn of_debugger(program: &Path, core: &Path) -> Vec<String> {
     gdb.args(["-batch", "-nx", "-ex", "set debuginfod enabled off"]);
     gdb.args(["-ex", "set backtrace past-main on", "-x"]);
     gdb.arg(script).arg(program).arg(core);
-    let said = gdb.output().expect("gdb is needed");
-    let text = String::from_utf8_lossy(&said.stdout);
+    let gdb_output = gdb.output().expect("gdb is needed");
+    let text = String::from_utf8_lossy(&gdb_output.stdout);
     let names = text.lines().filter_map(|line| line.strip_prefix("FRAME "));
-    names.map(plain).collect()
+    names.map(plain_name).collect()
 }
 
-fn compare(program: &Path, core: &Path) {
+fn assert_stack_equals_debugger(program: &Path, core: &Path) {
     let autopsy = examined(core);
     let frames = autopsy.threads[0].frames.iter();
     let ours: Vec<String> = frames
         .flat_map(|frame| {
-            let name = plain(frame.function.as_deref().unwrap_or("??"));
+            let name = plain_name(frame.function.as_deref().unwrap_or("??"));
             vec![name; usize::try_from(frame.repeated).unwrap() + 1]
         })
         .collect();
-    let theirs = of_debugger(program, core);
+    let theirs = debugger_frames(program, core);
     assert!(theirs.len() > 2, "{theirs:?}");
     assert_eq!(ours, theirs, "{}", program.display());
 }
 
 #[test]
-fn stacks_are_those_that_the_debugger_shows() {
+fn stacks_equal_those_of_the_debugger() {
     needs!(program("gdb"), program("g++"));
     let lab = Lab::new();
     let cases: [(&str, &str, &[&str]); 11] = [
@@ -100,18 +100,18 @@ fn stacks_are_those_that_the_debugger_shows() {
     ];
     for (file, source, flags) in cases {
         let program = lab.compile(file.split('.').next().unwrap(), file, source, flags);
-        compare(&program, &lab.core(&program, &[], &[]));
+        assert_stack_equals_debugger(&program, &lab.core(&program, &[], &[]));
     }
     let program = lab.compile("handler", "handler.c", HANDLER, &["-g"]);
     for how in ["nodefer", "own-stack"] {
-        compare(&program, &lab.core(&program, &[how], &[]));
+        assert_stack_equals_debugger(&program, &lab.core(&program, &[how], &[]));
     }
 }
 
 #[test]
-fn the_stack_of_an_interpreter_is_the_one_that_the_debugger_shows() {
+fn the_stack_of_an_interpreter_equals_that_of_the_debugger() {
     needs!(program("gdb"), python_headers());
     let extension = Extension::new();
     let core = extension.core("boom.crash()", false);
-    compare(&extension.interpreter, &core);
+    assert_stack_equals_debugger(&extension.interpreter, &core);
 }

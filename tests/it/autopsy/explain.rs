@@ -10,7 +10,7 @@ fn explain(args: &[&str]) -> Output {
 }
 
 #[test]
-fn the_story_and_the_data_name_the_culprit() {
+fn the_text_and_the_json_name_the_crashed_function() {
     let lab = Lab::new();
     let program = lab.compile("two", "two.c", TWO_THREADS, &["-g", "-pthread"]);
     let core = lab.core(&program, &[], &[]);
@@ -27,20 +27,20 @@ fn the_story_and_the_data_name_the_culprit() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_refused_with_the_way_out() {
-    let said = |path: &str| {
-        let said = explain(&[path]);
-        let text = String::from_utf8(said.stderr).unwrap();
-        (said.status.code(), text)
+fn a_file_that_cannot_be_explained_is_refused_with_a_hint() {
+    let error_of = |path: &str| {
+        let output = explain(&[path]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), text)
     };
-    let (code, text) = said("Cargo.toml");
+    let (code, text) = error_of("Cargo.toml");
     assert_eq!(code, Some(2));
     insta::assert_snapshot!(text, @"
     error: `Cargo.toml` is not a core file: it is not an ELF file
 
     hint: to explain the last failure: provoke explain last; the kernel writes a core of a crash after `ulimit -c unlimited`
     ");
-    let (code, text) = said("no-such-core");
+    let (code, text) = error_of("no-such-core");
     assert_eq!(code, Some(2));
     insta::assert_snapshot!(text, @"
     error: found neither a core file nor a run `no-such-core`

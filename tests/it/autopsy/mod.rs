@@ -3,7 +3,7 @@
 mod damage;
 mod debugger;
 mod explain;
-mod living;
 mod native;
 pub(crate) mod python;
+mod running;
 pub(crate) mod victims;

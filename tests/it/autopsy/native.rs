@@ -14,8 +14,8 @@ use std::process::Command;
 /// Returns why internal functions of the C library have no names.
 fn symbols_of_libc() -> Option<String> {
     let mut provoke = Command::new(env!("CARGO_BIN_EXE_provoke"));
-    let said = limited::output(provoke.args(["doctor", "--json"])).unwrap();
-    let doctor: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let output = limited::output(provoke.args(["doctor", "--json"])).unwrap();
+    let doctor: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut checks = doctor["checks"].as_array().unwrap().iter();
     let check = checks
         .find(|check| check["name"] == "libc-symbols")
@@ -24,7 +24,7 @@ fn symbols_of_libc() -> Option<String> {
 }
 
 #[test]
-fn a_null_pointer_in_one_of_two_threads_is_blamed_on_that_thread() {
+fn a_null_pointer_crash_is_attributed_to_its_thread() {
     let lab = Lab::new();
     let program = lab.compile("two", "two.c", TWO_THREADS, &["-g", "-pthread"]);
     let core = lab.core(&program, &[], &[]);
@@ -51,7 +51,7 @@ fn a_null_pointer_in_one_of_two_threads_is_blamed_on_that_thread() {
 }
 
 #[test]
-fn endless_recursion_is_said_once() {
+fn repeated_frames_of_a_recursion_are_collapsed() {
     let lab = Lab::new();
     let program = lab.compile("over", "over.c", OVERFLOW, &["-g"]);
     let autopsy = examined(&lab.core(&program, &[], &[]));
@@ -63,18 +63,18 @@ fn endless_recursion_is_said_once() {
 }
 
 #[test]
-fn what_the_c_library_said_is_known_without_any_output() {
+fn the_abort_message_of_the_c_library_is_read_from_the_core() {
     let lab = Lab::new();
     let program = lab.compile("twice", "twice.c", DOUBLE_FREE, &["-g", "-w"]);
     let crash = examined(&lab.core(&program, &[], &[])).crash;
     assert_eq!(crash.signal, Some(Signal::ABRT));
-    let said = crash.abort.as_deref().unwrap();
-    assert!(said.contains("double free"), "{said}");
+    let abort_message = crash.abort.as_deref().unwrap();
+    assert!(abort_message.contains("double free"), "{abort_message}");
     assert!(calls(&crash.frames, &["twice", "main"]), "{crash:#?}");
 }
 
 #[test]
-fn an_exception_that_nobody_catches_shows_who_threw_it() {
+fn an_uncaught_exception_shows_the_throwing_function() {
     needs!(program("g++"));
     let lab = Lab::new();
     let program = lab.compile("throw", "throw.cc", THROW, &["-g"]);
@@ -99,7 +99,7 @@ fn a_rust_panic_shows_the_code_that_panicked() {
 }
 
 #[test]
-fn a_stripped_program_is_named_by_places_that_do_not_change() {
+fn a_stripped_program_has_stable_offsets_as_names() {
     let lab = Lab::new();
     let program = lab.compile("two", "two.c", TWO_THREADS, &["-s", "-pthread"]);
     let places = || {
@@ -138,7 +138,7 @@ fn a_library_without_symbols_is_unwound_into_its_named_caller() {
 }
 
 #[test]
-fn a_handler_that_raises_again_changes_nothing_in_the_story() {
+fn a_handler_that_raises_the_signal_again_does_not_change_the_crash() {
     let lab = Lab::new();
     let program = lab.compile("handler", "handler.c", HANDLER, &["-g"]);
     let plain = examined(&lab.core(&program, &[], &[])).crash;
@@ -156,7 +156,7 @@ fn a_handler_that_raises_again_changes_nothing_in_the_story() {
 }
 
 #[test]
-fn a_crash_in_an_exit_handler_is_one_at_shutdown() {
+fn a_crash_in_an_exit_handler_has_the_phase_shutdown() {
     needs!(symbols_of_libc());
     let lab = Lab::new();
     let program = lab.compile("late", "late.c", AT_EXIT, &["-g"]);
@@ -166,7 +166,7 @@ fn a_crash_in_an_exit_handler_is_one_at_shutdown() {
 }
 
 #[test]
-fn a_crash_in_a_constructor_is_one_before_main() {
+fn a_crash_in_a_constructor_has_the_phase_start() {
     needs!(symbols_of_libc());
     let lab = Lab::new();
     let program = lab.compile("early", "early.c", BEFORE_MAIN, &["-g"]);
@@ -176,7 +176,7 @@ fn a_crash_in_a_constructor_is_one_before_main() {
 }
 
 #[test]
-fn a_call_of_nothing_shows_the_caller() {
+fn a_call_through_a_null_pointer_shows_the_caller() {
     let lab = Lab::new();
     let program = lab.compile("nothing", "nothing.c", NULL_CALL, &["-g"]);
     let crash = examined(&lab.core(&program, &[], &[])).crash;
@@ -187,7 +187,7 @@ fn a_call_of_nothing_shows_the_caller() {
 }
 
 #[test]
-fn a_program_that_was_built_anew_is_not_believed() {
+fn a_program_rebuilt_after_the_crash_is_not_used_for_names() {
     let lab = Lab::new();
     let program = lab.compile("two", "two.c", TWO_THREADS, &["-g", "-pthread"]);
     let core = lab.core(&program, &[], &[]);
@@ -202,7 +202,7 @@ fn a_program_that_was_built_anew_is_not_believed() {
 }
 
 #[test]
-fn a_static_program_is_read_as_well() {
+fn a_core_of_a_static_program_is_read() {
     let lab = Lab::new();
     let program = lab.compile("twice", "twice.c", DOUBLE_FREE, &["-g", "-w", "-static"]);
     let crash = examined(&lab.core(&program, &[], &[])).crash;
@@ -211,7 +211,7 @@ fn a_static_program_is_read_as_well() {
 }
 
 #[test]
-fn debug_information_is_found_where_the_program_says() {
+fn debug_information_in_a_separate_file_is_found() {
     let lab = Lab::new();
     lab.compile("two", "two.c", TWO_THREADS, &["-g", "-pthread"]);
     lab.run("objcopy", &["--only-keep-debug", "two", "two.debug"]);

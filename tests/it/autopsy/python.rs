@@ -47,10 +47,10 @@ impl Extension {
     pub(crate) fn new() -> Self {
         let ask =
             "import sys, sysconfig\nprint(sys.executable)\nprint(sysconfig.get_path('include'))";
-        let said = Command::new("python3").args(["-c", ask]).output().unwrap();
-        let said = String::from_utf8(said.stdout).unwrap();
-        let [interpreter, include] = said.lines().collect::<Vec<_>>()[..] else {
-            panic!("python3 said {said:?}");
+        let output = Command::new("python3").args(["-c", ask]).output().unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        let [interpreter, include] = output.lines().collect::<Vec<_>>()[..] else {
+            panic!("python3 printed {output:?}");
         };
         let lab = Lab::new();
         let include = format!("-I{include}");
@@ -67,11 +67,11 @@ impl Extension {
         self.lab.path("")
     }
 
-    pub(crate) fn core(&self, code: &str, farewell: bool) -> PathBuf {
+    pub(crate) fn core(&self, code: &str, with_faulthandler: bool) -> PathBuf {
         let code = format!("import boom; {code}");
         let folder = self.lab.path("");
         let mut env = vec![("PYTHONPATH", folder.to_str().unwrap())];
-        if farewell {
+        if with_faulthandler {
             env.push(("PYTHONFAULTHANDLER", "1"));
         }
         self.lab.core(&self.interpreter, &["-c", &code], &env)
@@ -80,16 +80,16 @@ impl Extension {
     /// Returns the crash, which must be the same with and without Python's fault handler.
     fn crash(&self, code: &str) -> Crash {
         let plain = examined(&self.core(code, false)).crash;
-        let mut said = examined(&self.core(code, true)).crash;
-        said.pid = plain.pid;
-        said.fault.sender = plain.fault.sender;
-        assert_eq!(said, plain);
+        let mut with_handler = examined(&self.core(code, true)).crash;
+        with_handler.pid = plain.pid;
+        with_handler.fault.sender = plain.fault.sender;
+        assert_eq!(with_handler, plain);
         plain
     }
 }
 
 #[test]
-fn a_crash_in_an_extension_is_found_there() {
+fn a_crash_in_an_extension_shows_its_c_function() {
     needs!(python_headers());
     let crash = Extension::new().crash("boom.crash()");
     assert!(
@@ -101,7 +101,7 @@ fn a_crash_in_an_extension_is_found_there() {
 }
 
 #[test]
-fn a_crash_in_a_thread_that_python_does_not_know_is_found_there() {
+fn a_crash_in_a_native_thread_shows_its_c_function() {
     needs!(python_headers());
     let crash = Extension::new().crash("boom.in_thread()");
     assert!(
@@ -112,7 +112,7 @@ fn a_crash_in_a_thread_that_python_does_not_know_is_found_there() {
 }
 
 #[test]
-fn a_crash_after_the_end_of_the_interpreter_is_one_at_shutdown() {
+fn a_crash_after_the_end_of_the_interpreter_has_the_phase_shutdown() {
     needs!(python_headers());
     let crash = Extension::new().crash("boom.at_exit()");
     assert!(

@@ -71,7 +71,7 @@ impl Lab {
         command.env_remove("PYTHONFAULTHANDLER");
         command.envs(env.iter().copied());
         command.stdin(Stdio::null());
-        let said = command.output().unwrap();
+        let output = command.output().unwrap();
         let mut cores = fs::read_dir(&folder)
             .unwrap()
             .map(|entry| entry.unwrap().path());
@@ -79,17 +79,17 @@ impl Lab {
             panic!(
                 "{} left no core: {} {}",
                 program.display(),
-                said.status,
-                String::from_utf8_lossy(&said.stderr)
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
             )
         })
     }
 }
 
 fn succeed(command: &mut Command) {
-    let said = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&said.stderr);
-    assert!(said.status.success(), "{command:?}: {stderr}");
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {stderr}");
 }
 
 pub(crate) fn examined(core: &Path) -> Autopsy {

@@ -1,36 +1,41 @@
 //! Tests `bisect` with real processes.
 
-use super::support::{Said, Sandbox, wait_until};
+use super::support::{CommandOutput, Sandbox, wait_until};
 use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 impl Sandbox {
     /// Runs a search; returns the report.
-    fn bisect(&self, args: &[&str]) -> (Value, Said) {
-        self.ask("bisect", args)
+    fn bisect(&self, args: &[&str]) -> (Value, CommandOutput) {
+        self.run_with_report("bisect", args)
     }
 }
 
 /// Fails from 11 on, in every other trial.
 const FROM_11: &str = "[ {variant} -lt 11 ] || [ $((PROVOKE_TRIAL % 2)) = 0 ]";
 
-fn told((report, said): &(Value, Said)) -> (Value, Value, i32) {
+fn summarize((report, output): &(Value, CommandOutput)) -> (Value, Value, i32) {
     let answer = &report["answer"]["bisect"];
     let culprits = answer["culprits"].clone();
-    (report["verdict"].clone(), culprits, said.code.unwrap())
+    (report["verdict"].clone(), culprits, output.code.unwrap())
 }
 
 #[test]
-fn the_first_that_fails_is_found_with_one_lane_and_with_several() {
-    for lanes in ["1", "3"] {
+fn the_first_failing_candidate_is_found_with_any_number_of_jobs() {
+    for jobs in ["1", "3"] {
         let sandbox = Sandbox::new();
         let args = [
-            "--range", "0..16", "-j", lanes, "--seed", "1", "--shell", FROM_11,
+            "--range", "0..16", "-j", jobs, "--seed", "1", "--shell", FROM_11,
         ];
-        let all = sandbox.bisect(&args);
-        assert_eq!(told(&all), (json!("found"), json!(["11"]), 0), "{}", all.1);
-        let answer = &all.0["answer"]["bisect"];
+        let result = sandbox.bisect(&args);
+        assert_eq!(
+            summarize(&result),
+            (json!("found"), json!(["11"]), 0),
+            "{}",
+            result.1
+        );
+        let answer = &result.0["answer"]["bisect"];
         assert!(answer["probability"].as_f64() >= Some(0.95), "{answer}");
         let local = &answer["local"];
         assert_eq!(
@@ -38,9 +43,9 @@ fn the_first_that_fails_is_found_with_one_lane_and_with_several() {
             (&json!("11"), &json!("10"))
         );
         assert!(
-            all.1.stdout.contains("11 is the first bad version"),
+            result.1.stdout.contains("11 is the first bad version"),
             "{}",
-            all.1
+            result.1
         );
         // Only a fraction of the candidates was tried.
         let tried = answer["points"]
@@ -54,7 +59,7 @@ fn the_first_that_fails_is_found_with_one_lane_and_with_several() {
 }
 
 #[test]
-fn a_list_has_names_and_each_is_made_when_it_is_first_tried() {
+fn each_candidate_of_a_list_is_set_up_once_at_its_first_trial() {
     let sandbox = Sandbox::new();
     let setup = "echo {variant} >> made; [ {variant} != v6 ]";
     let line = "case {variant} in v7|v8|v9) exit 1;; esac";
@@ -68,7 +73,7 @@ fn a_list_has_names_and_each_is_made_when_it_is_first_tried() {
         "--shell",
         line,
     ];
-    let all = sandbox.bisect(&args);
+    let result = sandbox.bisect(&args);
     let made = sandbox.read("made");
     let mut places: Vec<&str> = made.lines().collect();
     places.sort_unstable();
@@ -77,28 +82,36 @@ fn a_list_has_names_and_each_is_made_when_it_is_first_tried() {
     assert_eq!(places.len(), each, "made twice: {made}");
     assert!(each < 9, "{made}");
     // The candidate that cannot be built may be the culprit as well.
-    let (verdict, culprits, code) = told(&all);
-    assert_eq!((verdict, code), (json!("found"), 0), "{}", all.1);
-    assert_eq!(culprits, json!(["v6", "v7"]), "{}", all.1);
+    let (verdict, culprits, code) = summarize(&result);
+    assert_eq!((verdict, code), (json!("found"), 0), "{}", result.1);
+    assert_eq!(culprits, json!(["v6", "v7"]), "{}", result.1);
     assert!(
-        all.1.stdout.contains("those between them are not testable"),
+        result
+            .1
+            .stdout
+            .contains("those between them are not testable"),
         "{}",
-        all.1
+        result.1
     );
 }
 
 #[test]
-fn what_does_not_fail_at_the_bad_end_is_not_searched() {
+fn a_search_ends_if_the_bad_end_does_not_fail() {
     let sandbox = Sandbox::new();
     let args = ["--range", "1..9", "--reproduce-limit", "40", "--", "true"];
-    let all = sandbox.bisect(&args);
-    assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
+    let result = sandbox.bisect(&args);
+    assert_eq!(
+        summarize(&result),
+        (json!("not_there"), json!([]), 1),
+        "{}",
+        result.1
+    );
     let wanted = "9, the bad end, did not fail in 40 trials: its failure rate is below 8.9 %";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
 }
 
 #[test]
-fn what_hardly_ever_fails_at_the_bad_end_is_given_up() {
+fn a_search_ends_if_the_bad_end_rarely_fails() {
     let sandbox = Sandbox::new();
     let twice = "[ {variant} != 8 ] || [ $PROVOKE_TRIAL -gt 2 ]";
     let args = [
@@ -109,57 +122,72 @@ fn what_hardly_ever_fails_at_the_bad_end_is_given_up() {
         "--shell",
         twice,
     ];
-    let all = sandbox.bisect(&args);
-    assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
+    let result = sandbox.bisect(&args);
+    assert_eq!(
+        summarize(&result),
+        (json!("not_there"), json!([]), 1),
+        "{}",
+        result.1
+    );
     let wanted = "8, the bad end, failed in only 2 of 30 trials";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
-    assert_eq!(all.0["answer"]["bisect"]["contradiction"], Value::Null);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
+    assert_eq!(result.0["answer"]["bisect"]["contradiction"], Value::Null);
 }
 
 #[test]
-fn a_place_that_only_fails_otherwise_is_left_out() {
+fn a_candidate_that_only_fails_in_another_way_is_untestable() {
     let sandbox = Sandbox::new();
     let line = "if [ {variant} -ge 9 ]; then exit 3; else exit 1; fi";
     let args = [
         "--range", "1..16", "--only", "code:3", "--seed", "1", "--shell", line,
     ];
-    let all = sandbox.bisect(&args);
-    let points = all.0["answer"]["bisect"]["points"].as_array().unwrap();
+    let result = sandbox.bisect(&args);
+    let points = result.0["answer"]["bisect"]["points"].as_array().unwrap();
     let left_out = |point: &&Value| point["untestable"] == "it fails in another way";
-    assert!(points.iter().filter(left_out).count() > 0, "{}", all.1);
+    assert!(points.iter().filter(left_out).count() > 0, "{}", result.1);
 }
 
 #[test]
-fn a_list_may_stand_in_a_file() {
+fn candidates_are_read_from_a_file() {
     let sandbox = Sandbox::new();
     sandbox.write("list", "# oldest first\n1.9\n1.10\n\n2.0\n2.1\n");
     let line = "case {variant} in 2.*) exit 1;; esac";
-    let all = sandbox.bisect(&["--over", "@list", "--seed", "1", "--shell", line]);
-    assert_eq!(told(&all), (json!("found"), json!(["2.0"]), 0), "{}", all.1);
-}
-
-#[test]
-fn places_between_are_tried_where_the_ends_agree() {
-    let sandbox = Sandbox::new();
-    let inside = "[ {variant} -lt 6 ] || [ {variant} -gt 11 ] || exit 3";
-    let limit = ["--range", "0..16", "--reproduce-limit", "40"];
-    let all = sandbox.bisect(&[&limit[..], &["--shell", inside]].concat());
-    // The resumed search continues to the same answer.
-    assert_eq!(told(&all), (json!("found"), json!(["11"]), 0), "{}", all.1);
-    let wanted = "but 8 did (1 of 1): the bug comes and goes";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
-    // If both ends fail, a passing candidate between them is reported.
-    let outside = "[ {variant} -ge 6 ] && [ {variant} -le 11 ] || exit 3";
-    let all = sandbox.bisect(&[&limit[..], &["--seed", "1", "--shell", outside]].concat());
-    assert!(
-        all.1.stdout.contains("the bug may come and go"),
+    let result = sandbox.bisect(&["--over", "@list", "--seed", "1", "--shell", line]);
+    assert_eq!(
+        summarize(&result),
+        (json!("found"), json!(["2.0"]), 0),
         "{}",
-        all.1
+        result.1
     );
 }
 
 #[test]
-fn a_place_that_failed_is_never_called_good_however_rarely_it_did() {
+fn candidates_between_the_ends_are_tried_if_the_ends_agree() {
+    let sandbox = Sandbox::new();
+    let inside = "[ {variant} -lt 6 ] || [ {variant} -gt 11 ] || exit 3";
+    let limit = ["--range", "0..16", "--reproduce-limit", "40"];
+    let result = sandbox.bisect(&[&limit[..], &["--shell", inside]].concat());
+    // The resumed search continues to the same answer.
+    assert_eq!(
+        summarize(&result),
+        (json!("found"), json!(["11"]), 0),
+        "{}",
+        result.1
+    );
+    let wanted = "but 8 did (1 of 1): the bug comes and goes";
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
+    // If both ends fail, a passing candidate between them is reported.
+    let outside = "[ {variant} -ge 6 ] && [ {variant} -le 11 ] || exit 3";
+    let result = sandbox.bisect(&[&limit[..], &["--seed", "1", "--shell", outside]].concat());
+    assert!(
+        result.1.stdout.contains("the bug may come and go"),
+        "{}",
+        result.1
+    );
+}
+
+#[test]
+fn a_candidate_that_failed_rarely_is_not_called_good() {
     let sandbox = Sandbox::new();
     let args = ["--range", "0..16", "--seed", "1", "--log", "log"];
     let all = |log: &str| {
@@ -167,7 +195,12 @@ fn a_place_that_failed_is_never_called_good_however_rarely_it_did() {
         sandbox.bisect(&[&args[..], &["--shell", "[ {variant} -lt 6 ] || exit 3"]].concat())
     };
     let rare = all("bad 11 3/60");
-    assert_eq!(told(&rare), (json!("found"), json!(["6"]), 0), "{}", rare.1);
+    assert_eq!(
+        summarize(&rare),
+        (json!("found"), json!(["6"]), 0),
+        "{}",
+        rare.1
+    );
     let wanted = "; but 11 (3 of 60), which is later, fails more rarely than 6 (30 of 30): bad versions may fail at different rates";
     assert!(rare.1.stdout.contains(wanted), "{}", rare.1);
     assert!(!rare.1.stdout.contains("looks bad"), "{}", rare.1);
@@ -177,16 +210,21 @@ fn a_place_that_failed_is_never_called_good_however_rarely_it_did() {
 }
 
 #[test]
-fn what_fails_at_the_good_end_too_is_said() {
+fn a_good_end_that_fails_is_reported() {
     let sandbox = Sandbox::new();
-    let all = sandbox.bisect(&["--range", "1..9", "--seed", "2", "--", "false"]);
-    assert_eq!(told(&all), (json!("not_there"), json!([]), 1), "{}", all.1);
+    let result = sandbox.bisect(&["--range", "1..9", "--seed", "2", "--", "false"]);
+    assert_eq!(
+        summarize(&result),
+        (json!("not_there"), json!([]), 1),
+        "{}",
+        result.1
+    );
     let wanted = "1, the good end, fails as 9 does: start earlier";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
 }
 
 #[test]
-fn a_search_that_was_interrupted_ends_as_it_would_have() {
+fn an_interrupted_search_is_resumed_to_the_same_answer() {
     let sandbox = Sandbox::new();
     let wait = "echo $PROVOKE_TRIAL >> ran; [ $PROVOKE_TRIAL != 9 ] || while [ ! -e go ]; do sleep 0.01; done; ";
     let line = format!("{wait}{FROM_11}");
@@ -212,7 +250,7 @@ fn a_search_that_was_interrupted_ends_as_it_would_have() {
 }
 
 #[test]
-fn a_search_in_a_list_that_was_killed_ends_as_it_would_have() {
+fn a_killed_search_of_a_list_is_resumed_to_the_same_answer() {
     let sandbox = Sandbox::new();
     let list = "v01,v02,v03,v04,v05,v06,v07,v08,v09,v10,v11,v12";
     let fails = "case {variant} in v09|v1?) [ $((PROVOKE_TRIAL % 3)) = 0 ];; esac";
@@ -230,17 +268,17 @@ fn a_search_in_a_list_that_was_killed_ends_as_it_would_have() {
         "--export-json",
         "resumed.json",
     ];
-    let said = sandbox.provoke(&resume);
+    let output = sandbox.provoke(&resume);
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
     let whole = sandbox.bisect(&args);
     assert_eq!(
-        told(&whole),
+        summarize(&whole),
         (json!("found"), json!(["v09"]), 0),
         "{}",
         whole.1
     );
-    assert_eq!(resumed["answer"], whole.0["answer"], "{said}");
-    assert_eq!(said.answer(), whole.1.answer());
+    assert_eq!(resumed["answer"], whole.0["answer"], "{output}");
+    assert_eq!(output.answer(), whole.1.answer());
 }
 
 /// From 11 on, a copy that finds another copy of its trial fails; alone it fails in the fifth trial. It mostly sleeps,
@@ -248,7 +286,7 @@ fn a_search_in_a_list_that_was_killed_ends_as_it_would_have() {
 const COLLIDES: &str = "[ {variant} -lt 11 ] || { sleep 0.1; mkdir seen-$PROVOKE_TRIAL 2> /dev/null && [ $PROVOKE_TRIAL != 5 ]; } || exit 3";
 
 #[test]
-fn a_setting_that_raises_the_rate_is_searched_under() {
+fn a_search_runs_with_a_setting_that_raises_the_rate() {
     let sandbox = Sandbox::new();
     let args = [
         "--range",
@@ -259,9 +297,14 @@ fn a_setting_that_raises_the_rate_is_searched_under() {
         "--shell",
         COLLIDES,
     ];
-    let all = sandbox.bisect(&args);
-    assert_eq!(told(&all), (json!("found"), json!(["11"]), 0), "{}", all.1);
-    let raised = &all.0["answer"]["bisect"]["raised"];
+    let result = sandbox.bisect(&args);
+    assert_eq!(
+        summarize(&result),
+        (json!("found"), json!(["11"]), 0),
+        "{}",
+        result.1
+    );
+    let raised = &result.0["answer"]["bisect"]["raised"];
     let setting = raised["setting"].as_str().unwrap();
     assert!(setting.starts_with("--copies "), "{raised}");
     assert!(
@@ -276,7 +319,7 @@ fn a_setting_that_raises_the_rate_is_searched_under() {
         .collect();
     assert_eq!(used[0]["failures"], used[0]["trials"], "{raised}");
     let wanted = format!("searched with {setting}, which fails more often:");
-    assert!(all.1.stdout.contains(&wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(&wanted), "{}", result.1);
     // Each version ran with this number of copies.
     let journal = sandbox.read("provoke-out/last/events.jsonl");
     let chosen = journal
@@ -299,12 +342,12 @@ fn a_setting_that_raises_the_rate_is_searched_under() {
     let first: Value = serde_json::from_str(first.unwrap()).unwrap();
     let trial = first["trial_finished"]["trial"].as_u64().unwrap();
     std::fs::remove_dir(sandbox.path(&format!("seen-{trial}"))).unwrap();
-    let again = sandbox.provoke(&["replay", &format!("last#{trial}")]);
-    assert!(again.stdout.contains("exit 3"), "{again}");
+    let replayed = sandbox.provoke(&["replay", &format!("last#{trial}")]);
+    assert!(replayed.stdout.contains("exit 3"), "{replayed}");
 }
 
 #[test]
-fn a_search_killed_while_settings_are_tried_goes_on_with_them() {
+fn a_search_killed_while_it_tries_settings_is_resumed() {
     let sandbox = Sandbox::new();
     let wait = "[ $PROVOKE_TRIAL -lt 15 ] || until [ -e go ]; do sleep 0.01; done; ";
     let line = format!("{wait}{COLLIDES}");
@@ -320,7 +363,7 @@ fn a_search_killed_while_settings_are_tried_goes_on_with_them() {
     let cut = sandbox.command(&[&["bisect", "-o", "cut"], &args[..]].concat());
     sandbox.kill_after(14, "cut", cut);
     sandbox.write("go", "");
-    let said = sandbox.provoke(&[
+    let output = sandbox.provoke(&[
         "resume",
         "cut",
         "--progress=none",
@@ -329,11 +372,11 @@ fn a_search_killed_while_settings_are_tried_goes_on_with_them() {
     ]);
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
     let answer = &resumed["answer"]["bisect"];
-    assert_eq!(answer["culprits"], json!(["11"]), "{said}");
+    assert_eq!(answer["culprits"], json!(["11"]), "{output}");
     let setting = answer["raised"]["setting"].as_str();
     assert!(
         setting.is_some_and(|setting| setting.starts_with("--copies ")),
-        "{said}"
+        "{output}"
     );
     // A following search runs under the same setting, and `confirm` knows the conditions.
     assert_eq!(resumed["jobs"], 1);
@@ -359,7 +402,7 @@ fn history(sandbox: &Sandbox) {
 }
 
 #[test]
-fn the_commit_that_brought_it_is_found_and_the_repository_is_left_alone() {
+fn the_first_bad_commit_is_found_and_the_repository_is_unchanged() {
     needs!(program("git"));
     let sandbox = Sandbox::new();
     history(&sandbox);
@@ -374,19 +417,20 @@ fn the_commit_that_brought_it_is_found_and_the_repository_is_left_alone() {
         "3",
     ];
     let args = [&args[..], &["--", "sh", "t.sh"]].concat();
-    let all = sandbox.bisect(&args);
+    let result = sandbox.bisect(&args);
     assert_eq!(
-        (&all.0["verdict"], all.1.code),
+        (&result.0["verdict"], result.1.code),
         (&json!("found"), Some(0)),
         "{}",
-        all.1
+        result.1
     );
     assert!(
-        all.1
+        result
+            .1
             .stdout
             .contains(r#""change 43" is the first bad commit"#),
         "{}",
-        all.1
+        result.1
     );
     let git = |args: &[&str]| {
         let mut git = std::process::Command::new("git");
@@ -428,28 +472,28 @@ fn the_commit_that_brought_it_is_found_and_the_repository_is_left_alone() {
         "resumed.json",
     ]);
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
-    let culprits = &all.0["answer"]["bisect"]["culprits"];
+    let culprits = &result.0["answer"]["bisect"]["culprits"];
     assert_eq!(&resumed["answer"]["bisect"]["culprits"], culprits);
 }
 
 #[test]
-fn a_wrong_history_is_explained() {
+fn an_invalid_range_of_commits_is_refused_with_a_hint() {
     needs!(program("git"));
     let sandbox = Sandbox::new();
     history(&sandbox);
-    let said = |range: &str| {
+    let output_of = |range: &str| {
         sandbox.provoke(&[
             "bisect", "--cwd", "repo", "--git", range, "--", "sh", "t.sh",
         ])
     };
-    insta::assert_snapshot!(said("v1"), @"
+    insta::assert_snapshot!(output_of("v1"), @"
     ------- stderr -------
     error: `v1` is not a range of commits
 
     hint: write GOOD..BAD, such as v1.2..main
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said("v2..main"), @"
+    insta::assert_snapshot!(output_of("v2..main"), @"
     ------- stderr -------
     error: there is no commit `v2`
 
@@ -476,14 +520,14 @@ fn a_wrong_history_is_explained() {
     hint: put it outside of the repository, and give its absolute path
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said("main..v1"), @"
+    insta::assert_snapshot!(output_of("main..v1"), @"
     ------- stderr -------
     error: `main` is not an ancestor of `v1`
 
     hint: put the good commit first; `git merge-base GOOD BAD` finds a common ancestor
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said("main..main"), @"
+    insta::assert_snapshot!(output_of("main..main"), @"
     ------- stderr -------
     error: there are no commits between `main` and `main`
 
@@ -493,19 +537,19 @@ fn a_wrong_history_is_explained() {
 }
 
 #[test]
-fn a_wrong_search_is_explained() {
-    let said = |args: &[&str]| {
+fn an_invalid_search_is_refused_with_a_hint() {
+    let output_of = |args: &[&str]| {
         let all = [&["bisect"], args, &["--", "true"]].concat();
         Sandbox::new().provoke(&all)
     };
-    insta::assert_snapshot!(said(&[]), @"
+    insta::assert_snapshot!(output_of(&[]), @"
     ------- stderr -------
     error: there are no candidates to search
 
     hint: name the candidates: --git v1.0..main --build make, --pip PACKAGE, or --over v1,v2,v3 or --range 1..64, which replace {variant} in the command
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--over", "a"]), @"
+    insta::assert_snapshot!(output_of(&["--over", "a"]), @"
     ------- stderr -------
     error: a search needs at least two candidates
 
@@ -513,25 +557,25 @@ fn a_wrong_search_is_explained() {
     [exit status: Some(2)]
     ");
     assert!(
-        said(&["--over", "a,b,"])
+        output_of(&["--over", "a,b,"])
             .stderr
             .contains("a candidate has no name")
     );
-    insta::assert_snapshot!(said(&["--over", "a,b,a"]), @"
+    insta::assert_snapshot!(output_of(&["--over", "a,b,a"]), @"
     ------- stderr -------
     error: the candidate `a` is listed twice
 
     hint: list each candidate once
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--over", "a,b", "--range", "1..2"]), @"
+    insta::assert_snapshot!(output_of(&["--over", "a,b", "--range", "1..2"]), @"
     ------- stderr -------
     error: `over` and `range` are both given
 
     hint: search one at a time
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--range", "9..1"]), @"
+    insta::assert_snapshot!(output_of(&["--range", "9..1"]), @"
     ------- stderr -------
     error: invalid value '9..1' for '--range <A..B>': 9 is not below 1: write the smaller number first
 
@@ -539,11 +583,11 @@ fn a_wrong_search_is_explained() {
     [exit status: Some(2)]
     ");
     assert!(
-        said(&["--over", "a,b", "--first-parent"])
+        output_of(&["--over", "a,b", "--first-parent"])
             .stderr
             .contains("`first-parent` does not apply to `over`")
     );
-    insta::assert_snapshot!(said(&["--over", "a,b", "-L", "x=1,2"]), @"
+    insta::assert_snapshot!(output_of(&["--over", "a,b", "-L", "x=1,2"]), @"
     ------- stderr -------
     error: a search makes its own variants
 
@@ -553,7 +597,7 @@ fn a_wrong_search_is_explained() {
 }
 
 #[test]
-fn a_failure_that_came_and_went_is_followed_to_both_of_its_ends() {
+fn both_boundaries_of_a_bug_that_comes_and_goes_are_found() {
     let sandbox = Sandbox::new();
     let line = "[ {variant} -lt 20 ] || [ {variant} -gt 50 ]";
     let args = [
@@ -566,30 +610,31 @@ fn a_failure_that_came_and_went_is_followed_to_both_of_its_ends() {
         "--shell",
         line,
     ];
-    let (report, said) = sandbox.bisect(&args);
-    assert_eq!(said.code, Some(0), "{said}");
+    let (report, output) = sandbox.bisect(&args);
+    assert_eq!(output.code, Some(0), "{output}");
     let answer = &report["answer"]["bisect"];
     let boundaries = json!([
         { "place": 20, "fails": ["20"], "passes": "19", "begins": true },
         { "place": 51, "fails": ["50"], "passes": "51", "begins": false },
     ]);
-    assert_eq!(answer["boundaries"], boundaries, "{said}");
+    assert_eq!(answer["boundaries"], boundaries, "{output}");
     assert_eq!(
         (&answer["culprits"], &answer["after_fix"]),
         (&json!(["50"]), &json!("51"))
     );
-    assert!(said.stdout.contains("the bug comes and goes"), "{said}");
+    assert!(output.stdout.contains("the bug comes and goes"), "{output}");
     assert!(
-        said.stdout.contains("20 is the first bad version"),
-        "{said}"
+        output.stdout.contains("20 is the first bad version"),
+        "{output}"
     );
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("50 is the last bad version, 51 the first good one"),
-        "{said}"
+        "{output}"
     );
     let rate = "every version up to the last bad one fails at the same rate";
-    assert!(said.stdout.contains(rate), "{said}");
+    assert!(output.stdout.contains(rate), "{output}");
 }
 
 /// Returns the positions of the boundaries, and whether the failures begin there.
@@ -604,7 +649,7 @@ fn boundaries(report: &Value) -> Vec<(u64, bool)> {
 }
 
 #[test]
-fn what_failed_at_both_ends_is_followed_to_where_it_ended_and_where_it_came_back() {
+fn both_boundaries_are_found_if_both_ends_fail() {
     let sandbox = Sandbox::new();
     let line = "[ {variant} -ge 20 ] && [ {variant} -le 50 ]";
     let args = [
@@ -619,14 +664,14 @@ fn what_failed_at_both_ends_is_followed_to_where_it_ended_and_where_it_came_back
     ];
     // Like a search that happens to try the good end first.
     sandbox.write("log", "bad 0 10/10\n");
-    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
-    assert_eq!(said.code, Some(0), "{said}");
-    assert_eq!(boundaries(&report), [(20, false), (51, true)], "{said}");
-    assert!(said.stdout.contains("the bug comes and goes"), "{said}");
+    let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    assert_eq!(output.code, Some(0), "{output}");
+    assert_eq!(boundaries(&report), [(20, false), (51, true)], "{output}");
+    assert!(output.stdout.contains("the bug comes and goes"), "{output}");
 }
 
 #[test]
-fn all_boundaries_are_found_where_that_is_asked() {
+fn all_boundaries_are_found_with_the_flag_all() {
     let sandbox = Sandbox::new();
     // Good, bad, good and bad again.
     let line = "case {variant} in 1[0-9]|2[0-4]|4?|5?|6?) false ;; esac";
@@ -639,14 +684,14 @@ fn all_boundaries_are_found_where_that_is_asked() {
         "off",
         "--all",
     ];
-    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
-    assert_eq!(said.code, Some(0), "{said}");
+    let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    assert_eq!(output.code, Some(0), "{output}");
     let all = [(10, true), (25, false), (40, true)];
-    assert_eq!(boundaries(&report), all, "{said}");
+    assert_eq!(boundaries(&report), all, "{output}");
 }
 
 #[test]
-fn a_search_that_is_cut_off_by_its_limit_says_how_to_go_on() {
+fn a_search_that_stops_at_its_limit_says_how_to_continue() {
     let sandbox = Sandbox::new();
     let args = [
         "--range",
@@ -659,16 +704,16 @@ fn a_search_that_is_cut_off_by_its_limit_says_how_to_go_on() {
         "20",
     ];
     let line = "[ {variant} -lt 20 ] || [ $((PROVOKE_TRIAL % 3)) != 0 ]";
-    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
-    assert_eq!(said.code, Some(3), "{said}");
-    assert_eq!(report["answer"]["bisect"]["limit"], 20, "{said}");
+    let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    assert_eq!(output.code, Some(3), "{output}");
+    assert_eq!(report["answer"]["bisect"]["limit"], 20, "{output}");
     let wanted =
         "stopped at the limit of 20 trials: -n allows more, and --log continues from these results";
-    assert!(said.stdout.contains(wanted), "{said}");
+    assert!(output.stdout.contains(wanted), "{output}");
 }
 
 #[test]
-fn a_log_of_a_longer_list_is_good_for_a_part_of_it() {
+fn a_log_of_a_longer_list_is_used_for_a_part_of_the_list() {
     let sandbox = Sandbox::new();
     sandbox.write("log", "good 1 0/20\nbad 40 10/10\ngood 63 0/20\n");
     let line = "[ {variant} -lt 20 ]";
@@ -682,22 +727,24 @@ fn a_log_of_a_longer_list_is_good_for_a_part_of_it() {
         "--shell",
         line,
     ];
-    let (_, said) = sandbox.bisect(&args);
-    assert_eq!(said.code, Some(0), "{said}");
+    let (_, output) = sandbox.bisect(&args);
+    assert_eq!(output.code, Some(0), "{output}");
     assert!(
-        said.stderr.contains("/log`, which name no candidate: 63"),
-        "{said}"
+        output.stderr.contains("/log`, which name no candidate: 63"),
+        "{output}"
     );
     sandbox.write("log", "good 70 0/20\n");
-    let said = sandbox.provoke(&[&["bisect"], &args[..]].concat());
+    let output = sandbox.provoke(&[&["bisect"], &args[..]].concat());
     assert!(
-        said.stderr.contains("names `70`, which is not a candidate"),
-        "{said}"
+        output
+            .stderr
+            .contains("names `70`, which is not a candidate"),
+        "{output}"
     );
 }
 
 #[test]
-fn failures_that_are_another_bug_are_in_the_table() {
+fn failures_of_another_kind_are_in_the_table() {
     let sandbox = Sandbox::new();
     let line = "[ {variant} -ge 6 ] && exit 3; [ {variant} != 4 ] || exit 4";
     let args = [
@@ -710,34 +757,34 @@ fn failures_that_are_another_bug_are_in_the_table() {
         "--capture",
         "off",
     ];
-    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
     let points = report["answer"]["bisect"]["points"].as_array().unwrap();
     let other = points.iter().find(|point| point["name"] == "4").unwrap();
-    assert!(other["other"].as_u64().unwrap() > 0, "{said}");
-    assert!(said.stdout.contains(" in another way"), "{said}");
+    assert!(other["other"].as_u64().unwrap() > 0, "{output}");
+    assert!(output.stdout.contains(" in another way"), "{output}");
     assert!(
-        said.stdout.contains("in another way: not counted"),
-        "{said}"
+        output.stdout.contains("in another way: not counted"),
+        "{output}"
     );
 }
 
 #[test]
-fn the_first_trial_of_a_search_names_its_variant() {
+fn the_first_failing_trial_of_a_search_names_its_variant() {
     let sandbox = Sandbox::new();
     let args = ["bisect", "--range", "0..8", "--capture", "off", "-n", "2"];
-    let said = sandbox.provoke(&[&args[..], &["--shell", "[ {variant} -lt 4 ]"]].concat());
-    let first = said
+    let output = sandbox.provoke(&[&args[..], &["--shell", "[ {variant} -lt 4 ]"]].concat());
+    let first = output
         .stderr
         .lines()
         .find(|line| line.trim().starts_with("#1 "));
     assert!(
         first.is_some_and(|line| line.contains("8  exit 1")),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn the_probability_of_the_answer_is_that_of_the_table() {
+fn the_probability_of_the_answer_is_the_sum_of_the_table() {
     let sandbox = Sandbox::new();
     // The good end is not testable.
     let line =
@@ -751,10 +798,10 @@ fn the_probability_of_the_answer_is_that_of_the_table() {
         "--capture",
         "off",
     ];
-    let (report, said) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
+    let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
     let answer = &report["answer"]["bisect"];
     let culprits = answer["culprits"].as_array().unwrap();
-    assert!(!culprits.is_empty(), "{said}");
+    assert!(!culprits.is_empty(), "{output}");
     let points = answer["points"].as_array().unwrap().iter();
     let named = points.filter(|point| culprits.contains(&point["name"]));
     let sum: f64 = named
@@ -763,6 +810,6 @@ fn the_probability_of_the_answer_is_that_of_the_table() {
     let probability = answer["probability"].as_f64().unwrap();
     assert!(
         (sum - probability).abs() < 1e-9,
-        "{sum} {probability} {said}"
+        "{sum} {probability} {output}"
     );
 }

@@ -1,6 +1,6 @@
 //! Tests `confirm`, from a baseline to the answer and its exit code.
 
-use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until};
 use crate::needs::{needs, program};
 use regex::Regex;
 use rustix::process::Signal;
@@ -10,33 +10,33 @@ use std::process::Command;
 
 impl Sandbox {
     /// Confirms a fix; returns the report.
-    fn confirm(&self, args: &[&str]) -> (Value, Said) {
-        self.ask("confirm", args)
+    fn confirm(&self, args: &[&str]) -> (Value, CommandOutput) {
+        self.run_with_report("confirm", args)
     }
 }
 
 /// Returns the verdict, exit code, clean trials, and required clean trials of a confirmation.
-fn told((report, said): &(Value, Said)) -> (&str, i32, u64, u64) {
+fn summarize((report, output): &(Value, CommandOutput)) -> (&str, i32, u64, u64) {
     let answer = &report["answer"]["confirm"];
     (
         report["verdict"].as_str().unwrap(),
-        said.code.unwrap(),
+        output.code.unwrap(),
         answer["clean"].as_u64().unwrap(),
         answer["clean_needed"].as_u64().unwrap(),
     )
 }
 
-fn of_true(args: &[&str]) -> (Value, Said) {
+fn confirm_true(args: &[&str]) -> (Value, CommandOutput) {
     Sandbox::new().confirm(&[args, &["--", "true"]].concat())
 }
 
 /// Returns a command that fails in every trial whose number is divisible by `number`.
-fn every(number: u32) -> String {
+fn fail_every(number: u32) -> String {
     format!("[ $((PROVOKE_TRIAL % {number})) != 0 ]")
 }
 
 #[test]
-fn a_fix_takes_as_many_clean_trials_as_its_baseline_asks_for() {
+fn a_fix_takes_the_clean_trials_that_its_baseline_requires() {
     for (args, clean) in [
         (&["--baseline", "3/30", "--exclude-half=false"][..], 50),
         (
@@ -51,64 +51,68 @@ fn a_fix_takes_as_many_clean_trials_as_its_baseline_asks_for() {
         (&["--assume-rate", "10%"], 59),
         (&["--baseline", "1/1", "--exclude-half=false"], 19),
     ] {
-        let all = of_true(args);
-        assert_eq!(told(&all), ("fixed", 0, clean, clean), "{args:?}");
-        let variant = &all.0["variants"][0];
+        let result = confirm_true(args);
+        assert_eq!(summarize(&result), ("fixed", 0, clean, clean), "{args:?}");
+        let variant = &result.0["variants"][0];
         assert_eq!(variant["trials"], clean, "{args:?}");
-        assert!(all.1.stdout.contains("FIXED (9"), "{}", all.1);
+        assert!(result.1.stdout.contains("FIXED (9"), "{}", result.1);
     }
-    let (report, said) = of_true(&["--assume-rate", "10%"]);
+    let (report, output) = confirm_true(&["--assume-rate", "10%"]);
     assert_eq!(report["answer"]["confirm"]["assumed_rate"], 0.1);
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("assumes: the failure rate before the fix"),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn too_few_clean_trials_say_how_many_more() {
-    let all = of_true(&["--baseline", "3/30", "-n", "30"]);
-    assert_eq!(told(&all), ("undecided", 3, 30, 50));
-    assert_eq!(all.0["answer"]["confirm"]["clean_missing"], 20);
+fn confirm_with_too_few_clean_trials_reports_the_missing_trials() {
+    let result = confirm_true(&["--baseline", "3/30", "-n", "30"]);
+    assert_eq!(summarize(&result), ("undecided", 3, 30, 50));
+    assert_eq!(result.0["answer"]["confirm"]["clean_missing"], 20);
     let wanted = "NOT YET: 30 passing trials, 20 more needed";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
-    let said = Sandbox::new().provoke(&["confirm", "--baseline", "3/30", "-n", "30", "--", "true"]);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
+    let output =
+        Sandbox::new().provoke(&["confirm", "--baseline", "3/30", "-n", "30", "--", "true"]);
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("-n allows at most 30 trials: too few for FIXED"),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn many_clean_trials_without_a_baseline_are_a_bound() {
-    let said = Sandbox::new().provoke(&["run", "--progress=none", "-n", "427", "--", "true"]);
+fn run_without_failures_reports_an_upper_bound_of_the_rate() {
+    let output = Sandbox::new().provoke(&["run", "--progress=none", "-n", "427", "--", "true"]);
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("0 of 427 trials failed: rate below 0.87 % (95 % interval)"),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn the_first_failure_ends_it() {
+fn confirm_ends_at_the_first_failure() {
     let sandbox = Sandbox::new();
     let victim = ["--", PROVOKE, "victim", "exit", "--fail-on", "7-99"];
-    for lanes in ["1", "3"] {
-        let all = sandbox.confirm(&[&["--baseline", "3/30", "-j", lanes], &victim[..]].concat());
-        assert_eq!(told(&all), ("not_fixed", 1, 6, 50));
-        assert_eq!(all.0["variants"][0]["failing_trials"], json!([7]));
-        assert_eq!(all.0["answer"]["confirm"]["rate_below"], Value::Null);
+    for jobs in ["1", "3"] {
+        let result = sandbox.confirm(&[&["--baseline", "3/30", "-j", jobs], &victim[..]].concat());
+        assert_eq!(summarize(&result), ("not_fixed", 1, 6, 50));
+        assert_eq!(result.0["variants"][0]["failing_trials"], json!([7]));
+        assert_eq!(result.0["answer"]["confirm"]["rate_below"], Value::Null);
         let wanted = "NOT FIXED: trial #7 failed after 6 passing trials";
-        assert!(all.1.stdout.contains(wanted), "{}", all.1);
+        assert!(result.1.stdout.contains(wanted), "{}", result.1);
     }
 }
 
 #[test]
-fn the_whole_screen_of_a_fix() {
-    let said = Sandbox::new().provoke(&["confirm", "--baseline", "1/10", "--", "true"]);
-    insta::assert_snapshot!(said, @"
+fn confirm_prints_the_answer_and_the_assumptions_of_a_fix() {
+    let output = Sandbox::new().provoke(&["confirm", "--baseline", "1/10", "--", "true"]);
+    insta::assert_snapshot!(output, @"
     FIXED (95 %): 390 passing trials; before, 1 of 10 failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
 
       assumes: the trials of the baseline were independent (requests to one server are not) and ran under the same conditions
@@ -122,54 +126,54 @@ fn the_whole_screen_of_a_fix() {
 }
 
 #[test]
-fn nothing_to_confirm() {
-    let said = |args: &[&str]| {
+fn confirm_refuses_missing_and_invalid_baselines() {
+    let output_of = |args: &[&str]| {
         let all = [&["confirm"], args, &["--", "true"]].concat();
         Sandbox::new().provoke(&all)
     };
-    insta::assert_snapshot!(said(&["--baseline", "0/30"]), @"
+    insta::assert_snapshot!(output_of(&["--baseline", "0/30"]), @"
     ------- stderr -------
     error: none of the 30 trials of the baseline failed
 
     hint: name a run with failures (`provoke list` shows them); without --baseline, the newest one counts
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&[]), @"
+    insta::assert_snapshot!(output_of(&[]), @"
     ------- stderr -------
     error: there is no baseline: no stored run has failures
 
     hint: measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--baseline", "30/3"]), @"
+    insta::assert_snapshot!(output_of(&["--baseline", "30/3"]), @"
     ------- stderr -------
     error: `30/3` is not FAILURES/TRIALS
 
     hint: write it as 3/30: 3 failures in 30 trials
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--baseline", "nowhere"]), @"
+    insta::assert_snapshot!(output_of(&["--baseline", "nowhere"]), @"
     ------- stderr -------
     error: cannot read the baseline: there is no run `nowhere` in `provoke-out`
 
     hint: measure it first: provoke run --max-fail 3 -- CMD; or give counts: --baseline 3/30 (3 failures in 30 trials)
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--baseline", "3/30", "--assume-rate", "1%"]), @"
+    insta::assert_snapshot!(output_of(&["--baseline", "3/30", "--assume-rate", "1%"]), @"
     ------- stderr -------
     error: `baseline` and `assume-rate` are both given
 
     hint: give one of the two; a measured baseline is better
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--baseline", "3/30", "--max-fail", "3"]), @"
+    insta::assert_snapshot!(output_of(&["--baseline", "3/30", "--max-fail", "3"]), @"
     ------- stderr -------
     error: `confirm` decides itself when to stop, so `max-fail` has no effect
 
     hint: leave `max-fail` out; limit the run with `runs` or `duration`
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--baseline", "3/30", "-L", "A=1,2"]), @"
+    insta::assert_snapshot!(output_of(&["--baseline", "3/30", "-L", "A=1,2"]), @"
     ------- stderr -------
     error: `confirm` checks one variant, and there are 2
 
@@ -179,21 +183,21 @@ fn nothing_to_confirm() {
 }
 
 #[test]
-fn what_says_nothing_is_made_up_for() {
+fn confirm_replaces_inconclusive_trials() {
     let line = "case $PROVOKE_TRIAL in *5) exit 125;; esac";
-    let all = Sandbox::new().confirm(&["--baseline", "3/30", "--shell", line]);
-    assert_eq!(told(&all), ("fixed", 0, 103, 103));
-    let variant = &all.0["variants"][0];
+    let result = Sandbox::new().confirm(&["--baseline", "3/30", "--shell", line]);
+    assert_eq!(summarize(&result), ("fixed", 0, 103, 103));
+    let variant = &result.0["variants"][0];
     assert_eq!([&variant["trials"], &variant["void"]], [103, 11]);
 }
 
 #[test]
-fn what_can_never_be_tried_is_neither_fixed_nor_not() {
-    let (report, said) = Sandbox::new().confirm(&["--baseline", "3/30", "--shell", "exit 125"]);
+fn confirm_reports_could_not_test_if_all_trials_are_inconclusive() {
+    let (report, output) = Sandbox::new().confirm(&["--baseline", "3/30", "--shell", "exit 125"]);
     assert_eq!(
-        (report["verdict"].as_str(), said.code),
+        (report["verdict"].as_str(), output.code),
         (Some("could_not_test"), Some(125)),
-        "{said}"
+        "{output}"
     );
 }
 
@@ -233,12 +237,12 @@ fn baseline(sandbox: &Sandbox) -> Value {
 }
 
 #[test]
-fn a_run_as_baseline_says_the_rest_too() {
+fn confirm_takes_command_and_settings_from_the_baseline_run() {
     let sandbox = Sandbox::new();
     let before = baseline(&sandbox);
-    let again = sandbox.confirm(&["--baseline", "last"]);
-    assert_eq!(told(&again), ("not_fixed", 1, 2, 14), "{}", again.1);
-    let (report, _) = &again;
+    let result = sandbox.confirm(&["--baseline", "last"]);
+    assert_eq!(summarize(&result), ("not_fixed", 1, 2, 14), "{}", result.1);
+    let (report, _) = &result;
     assert_eq!(
         report["variants"][0]["command"],
         before["variants"][0]["command"]
@@ -256,19 +260,19 @@ fn a_run_as_baseline_says_the_rest_too() {
 }
 
 #[test]
-fn flags_change_what_a_baseline_says() {
+fn flags_override_the_settings_of_the_baseline() {
     let sandbox = Sandbox::new();
     let name = baseline(&sandbox)["run"].as_str().unwrap().to_owned();
     let accept = "--accept-different-conditions";
     let fixed = ["--baseline", &name, "-e", "MODE=fixed", "-j", "1", accept];
-    let all = sandbox.confirm(&fixed);
-    assert_eq!(told(&all), ("fixed", 0, 31, 31), "{}", all.1);
+    let result = sandbox.confirm(&fixed);
+    assert_eq!(summarize(&result), ("fixed", 0, 31, 31), "{}", result.1);
     let inside = format!("{} bar unset", sandbox.path("in").display());
     assert_eq!(sandbox.read("log"), format!("{inside}\n").repeat(31));
     assert_eq!(sandbox.events()[0]["run_started"]["plan"]["jobs"], 1);
     let load = "the failure rate does not depend on parallel trials: 2 in the baseline, 1 here";
-    assert!(all.1.stdout.contains(load), "{}", all.1);
-    let differences = &all.0["answer"]["confirm"]["differences"];
+    assert!(result.1.stdout.contains(load), "{}", result.1);
+    let differences = &result.0["answer"]["confirm"]["differences"];
     assert_eq!(
         differences,
         &json!([{
@@ -281,12 +285,12 @@ fn flags_change_what_a_baseline_says() {
 }
 
 #[test]
-fn a_typed_command_is_meant_as_it_stands_here() {
+fn a_command_line_replaces_the_command_of_the_baseline_and_runs_here() {
     let sandbox = Sandbox::new();
     baseline(&sandbox);
     let typed = ["--baseline", "last", "--", "sh", "-c", "pwd >> here"];
-    let all = sandbox.confirm(&typed);
-    assert_eq!(told(&all), ("fixed", 0, 31, 31), "{}", all.1);
+    let result = sandbox.confirm(&typed);
+    assert_eq!(summarize(&result), ("fixed", 0, 31, 31), "{}", result.1);
     let here = sandbox.path("").canonicalize().unwrap();
     let line = format!("{}\n", here.display());
     assert_eq!(sandbox.read("here"), line.repeat(31));
@@ -295,29 +299,29 @@ fn a_typed_command_is_meant_as_it_stands_here() {
 }
 
 #[test]
-fn of_a_baseline_with_variants_one_is_named() {
+fn confirm_needs_a_variant_name_if_the_baseline_has_variants() {
     let sandbox = Sandbox::new();
-    let line = format!("[ $M = a ] || {}", every(3));
+    let line = format!("[ $M = a ] || {}", fail_every(3));
     sandbox.report(&["-n", "12", "-L", "M=a,b", "--shell", &line]);
-    let said = sandbox.provoke(&["confirm", "--baseline", "last"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["confirm", "--baseline", "last"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: the run RUN has 2 variants
 
     hint: choose the variant with --of: `M=a`, `M=b`
     [exit status: Some(2)]
     ");
-    let said = sandbox.provoke(&["confirm", "--baseline", "last", "--of", "M=c"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["confirm", "--baseline", "last", "--of", "M=c"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: the run RUN has no variant `M=c`
 
     hint: its variants: `M=a`, `M=b`
     [exit status: Some(2)]
     ");
-    let all = sandbox.confirm(&["--baseline", "last", "--of", "M=b"]);
-    assert_eq!(all.0["verdict"], "not_fixed", "{}", all.1);
-    let base = &all.0["answer"]["confirm"]["baseline"];
+    let result = sandbox.confirm(&["--baseline", "last", "--of", "M=b"]);
+    assert_eq!(result.0["verdict"], "not_fixed", "{}", result.1);
+    let base = &result.0["answer"]["confirm"]["baseline"];
     assert_eq!(base["trials"], 12);
     assert!(base["failures"].as_u64() > Some(0));
 }
@@ -344,7 +348,7 @@ fn compile(sandbox: &Sandbox, name: &str, flags: &[&str]) -> String {
 }
 
 #[test]
-fn another_command_runs_where_it_is_typed_and_the_hooks_where_they_were() {
+fn another_command_runs_here_and_hooks_run_in_the_directory_of_the_scenario() {
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.path("there")).unwrap();
     sandbox.write(
@@ -357,7 +361,7 @@ fn another_command_runs_where_it_is_typed_and_the_hooks_where_they_were() {
             .code,
         Some(1)
     );
-    let again = [
+    let confirm = [
         "confirm",
         "--progress=none",
         "--baseline",
@@ -368,7 +372,7 @@ fn another_command_runs_where_it_is_typed_and_the_hooks_where_they_were() {
         "pwd > trial.txt",
     ];
     std::fs::remove_file(sandbox.path("there/setup.txt")).unwrap();
-    assert_eq!(sandbox.provoke(&again).code, Some(0));
+    assert_eq!(sandbox.provoke(&confirm).code, Some(0));
     let whole = |name: &str| sandbox.path(name).canonicalize().unwrap();
     assert_eq!(
         sandbox.read("there/setup.txt").trim(),
@@ -381,74 +385,74 @@ fn another_command_runs_where_it_is_typed_and_the_hooks_where_they_were() {
 }
 
 #[test]
-fn another_bug_is_neither_for_nor_against_a_fix() {
+fn failures_of_another_bug_do_not_count_for_or_against_a_fix() {
     let sandbox = Sandbox::new();
     for build in ["old", "new", "again"] {
         std::fs::create_dir(sandbox.path(build)).unwrap();
     }
     let before = compile(&sandbox, "old/tool", &["-O1", "-DBUG=1"]);
     let after = compile(&sandbox, "new/tool", &["-O1", "-DBUG=2"]);
-    let (report, said) = sandbox.report(&["--max-fail", "3", "--capture", "on", "--", &before]);
+    let (report, output) = sandbox.report(&["--max-fail", "3", "--capture", "on", "--", &before]);
     assert_eq!(
         report["variants"][0]["signatures"][0]["depth"], "stack",
-        "{said}"
+        "{output}"
     );
     let name = report["run"].as_str().unwrap();
 
     // It has the same exit status, and no signature shows that it is another bug.
-    let all = sandbox.confirm(&["--baseline", name, "--", &after]);
-    assert_eq!(told(&all), ("undecided", 3, 4, 14), "{}", all.1);
+    let result = sandbox.confirm(&["--baseline", name, "--", &after]);
+    assert_eq!(summarize(&result), ("undecided", 3, 4, 14), "{}", result.1);
     let id = report["variants"][0]["signatures"][0]["id"].as_str();
     let only = format!("sig:{}", id.unwrap());
     let wanted = format!("if that is another bug, exclude it with --only {only}");
-    assert!(all.1.stdout.contains(&wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(&wanted), "{}", result.1);
 
     // The user says that it is another bug.
-    let all = sandbox.confirm(&["--baseline", name, "--only", &only, "--", &after]);
-    assert_eq!(told(&all), ("fixed", 0, 31, 31), "{}", all.1);
-    assert_eq!(all.0["answer"]["confirm"]["other_failures"], 7);
-    assert_eq!(all.0["variants"][0]["other"], 7);
+    let result = sandbox.confirm(&["--baseline", name, "--only", &only, "--", &after]);
+    assert_eq!(summarize(&result), ("fixed", 0, 31, 31), "{}", result.1);
+    assert_eq!(result.0["answer"]["confirm"]["other_failures"], 7);
+    assert_eq!(result.0["variants"][0]["other"], 7);
     let wanted =
         "7 failures of another kind: still present, and not counted for or against the fix";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
 
     // The user counts every failure, or names the kind of failure that is the bug.
     for any in [["--any-failure"].as_slice(), &["--only", "SIGSEGV"]] {
-        let all = sandbox.confirm(&[&["--baseline", name], any, &["--", &after]].concat());
-        assert_eq!(told(&all), ("not_fixed", 1, 4, 14), "{}", all.1);
+        let result = sandbox.confirm(&[&["--baseline", name], any, &["--", &after]].concat());
+        assert_eq!(summarize(&result), ("not_fixed", 1, 4, 14), "{}", result.1);
     }
 
     // The bug keeps its signature in another build, also with another file name.
     let renamed = compile(&sandbox, "again/renamed", &["-O1", "-DBUG=1"]);
-    let all = sandbox.confirm(&["--baseline", name, "--", &renamed]);
-    assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
-    let again = compile(&sandbox, "again/tool", &["-O0", "-DBUG=1", "-static"]);
-    let all = sandbox.confirm(&["--baseline", name, "--", &again]);
-    assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
+    let result = sandbox.confirm(&["--baseline", name, "--", &renamed]);
+    assert_eq!(summarize(&result), ("not_fixed", 1, 2, 14), "{}", result.1);
+    let rebuilt = compile(&sandbox, "again/tool", &["-O0", "-DBUG=1", "-static"]);
+    let result = sandbox.confirm(&["--baseline", name, "--", &rebuilt]);
+    assert_eq!(summarize(&result), ("not_fixed", 1, 2, 14), "{}", result.1);
 }
 
 #[test]
-fn a_hang_is_the_bug_wherever_it_is_looked_at() {
+fn a_hang_elsewhere_in_the_program_counts_as_the_same_bug() {
     let sandbox = Sandbox::new();
     let looping = |place: &str| format!("[ $((PROVOKE_TRIAL % 2)) = 0 ] || {place}");
     let before = looping("while :; do sleep 0.01; done");
     let after = looping("read line < /dev/zero");
     let (report, _) = sandbox.report(&["--max-fail", "2", "-t", "200ms", "--shell", &before]);
     let name = report["run"].as_str().unwrap();
-    let all = sandbox.confirm(&["--baseline", name, "--shell", &after]);
-    assert_eq!(all.0["verdict"], "not_fixed", "{}", all.1);
+    let result = sandbox.confirm(&["--baseline", name, "--shell", &after]);
+    assert_eq!(result.0["verdict"], "not_fixed", "{}", result.1);
 }
 
 #[test]
-fn a_command_that_is_typed_takes_the_place_of_the_main_one_and_of_nothing_else() {
+fn a_command_line_replaces_only_the_main_command() {
     let sandbox = Sandbox::new();
     // The prefix is kept.
     let chaos = r#"[ -z "$CHAOS" ] || [ $((PROVOKE_TRIAL % 3)) != 0 ]"#;
     let line = ["--", "sh", "-c", chaos];
     let wrapped = ["--wrap", "env CHAOS=1", "--max-fail", "3"];
     sandbox.report(&[&wrapped[..], &line].concat());
-    let all = sandbox.confirm(&[&["--baseline", "last"], &line[..]].concat());
-    assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
+    let result = sandbox.confirm(&[&["--baseline", "last"], &line[..]].concat());
+    assert_eq!(summarize(&result), ("not_fixed", 1, 2, 14), "{}", result.1);
     // Helpers keep theirs, too.
     sandbox.write(
         "two.toml",
@@ -466,26 +470,26 @@ fn a_command_that_is_typed_takes_the_place_of_the_main_one_and_of_nothing_else()
     );
     sandbox.provoke(&["scenario", "two.toml", "--progress=none"]);
     let waits = "until [ -e $PROVOKE_DIR/x ]; do :; done; exit 1";
-    let all = sandbox.confirm(&["--baseline", "last", "--", "sh", "-c", waits]);
-    assert_eq!(told(&all).0, "not_fixed", "{}", all.1);
+    let result = sandbox.confirm(&["--baseline", "last", "--", "sh", "-c", waits]);
+    assert_eq!(summarize(&result).0, "not_fixed", "{}", result.1);
 }
 
 #[test]
-fn any_failure_is_any_though_the_baseline_looked_for_one() {
+fn any_failure_overrides_the_filter_of_the_baseline() {
     let sandbox = Sandbox::new();
     let fails = |code: u32| format!("[ $((PROVOKE_TRIAL % 3)) != 0 ] || exit {code}");
     sandbox.report(&["-n", "9", "--only", "code:3", "--shell", &fails(3)]);
     let shell = fails(4);
     let asked = ["--baseline", "last", "--shell", &shell];
-    let all = sandbox.confirm(&asked);
-    assert_eq!(told(&all).0, "fixed", "{}", all.1);
+    let result = sandbox.confirm(&asked);
+    assert_eq!(summarize(&result).0, "fixed", "{}", result.1);
     sandbox.report(&["-n", "9", "--only", "code:3", "--shell", &fails(3)]);
-    let all = sandbox.confirm(&[&asked[..], &["--any-failure"]].concat());
-    assert_eq!(told(&all).0, "not_fixed", "{}", all.1);
+    let result = sandbox.confirm(&[&asked[..], &["--any-failure"]].concat());
+    assert_eq!(summarize(&result).0, "not_fixed", "{}", result.1);
 }
 
 #[test]
-fn without_symbols_the_next_build_is_not_called_fixed_because_its_places_are_others() {
+fn a_stripped_build_with_other_offsets_is_not_called_fixed() {
     let sandbox = Sandbox::new();
     for build in ["old", "new"] {
         std::fs::create_dir(sandbox.path(build)).unwrap();
@@ -500,12 +504,12 @@ fn without_symbols_the_next_build_is_not_called_fixed_because_its_places_are_oth
         "{seen}"
     );
     let name = report["run"].as_str().unwrap();
-    let all = sandbox.confirm(&["--baseline", name, "--", &after]);
-    assert_eq!(told(&all), ("not_fixed", 1, 2, 14), "{}", all.1);
+    let result = sandbox.confirm(&["--baseline", name, "--", &after]);
+    assert_eq!(summarize(&result), ("not_fixed", 1, 2, 14), "{}", result.1);
 }
 
 #[test]
-fn where_little_is_known_of_the_bug_anything_like_it_counts() {
+fn a_failure_with_the_same_signal_counts_if_the_baseline_has_no_stacks() {
     let sandbox = Sandbox::new();
     let before = compile(&sandbox, "before", &["-O1", "-DBUG=1"]);
     let after = compile(&sandbox, "after", &["-O1", "-DBUG=2"]);
@@ -514,18 +518,18 @@ fn where_little_is_known_of_the_bug_anything_like_it_counts() {
     let name = report["run"].as_str().unwrap();
     for capture in ["on", "off"] {
         let args = ["--baseline", name, "--capture", capture, "--", &after];
-        let all = sandbox.confirm(&args);
-        assert_eq!(told(&all), ("not_fixed", 1, 4, 14), "{}", all.1);
+        let result = sandbox.confirm(&args);
+        assert_eq!(summarize(&result), ("not_fixed", 1, 4, 14), "{}", result.1);
     }
     // With another signal it is another bug.
-    let line = every(5) + " || kill -ABRT $$";
-    let all = sandbox.confirm(&["--baseline", name, "--", "sh", "-c", &line]);
-    assert_eq!(told(&all), ("fixed", 0, 31, 31), "{}", all.1);
-    assert_eq!(all.0["answer"]["confirm"]["other_failures"], 7);
+    let line = fail_every(5) + " || kill -ABRT $$";
+    let result = sandbox.confirm(&["--baseline", name, "--", "sh", "-c", &line]);
+    assert_eq!(summarize(&result), ("fixed", 0, 31, 31), "{}", result.1);
+    assert_eq!(result.0["answer"]["confirm"]["other_failures"], 7);
 }
 
 #[test]
-fn a_confirmation_that_was_interrupted_ends_as_it_would_have() {
+fn an_interrupted_confirmation_is_resumed_to_the_same_answer() {
     for (fails, verdict) in [("40", "not_fixed"), ("400", "fixed")] {
         let sandbox = Sandbox::new();
         let line = format!(
@@ -535,9 +539,12 @@ fn a_confirmation_that_was_interrupted_ends_as_it_would_have() {
         let running = sandbox.start(&[&["confirm", "-o", "cut"], &args[..]].concat());
         wait_until("#20 runs", || sandbox.read("ran").contains("20\n"));
         running.signal(Signal::INT);
-        let said = running.end();
-        assert_eq!(said.code, Some(130), "{said}");
-        assert!(said.stdout.contains("NOT YET: 19 passing trials"), "{said}");
+        let output = running.end();
+        assert_eq!(output.code, Some(130), "{output}");
+        assert!(
+            output.stdout.contains("NOT YET: 19 passing trials"),
+            "{output}"
+        );
         sandbox.write("go", "");
         let resumed = sandbox.provoke(&[
             "resume",
@@ -560,7 +567,7 @@ fn a_confirmation_that_was_interrupted_ends_as_it_would_have() {
 }
 
 #[test]
-fn every_report_says_whether_it_is_fixed() {
+fn every_report_format_contains_the_answer_of_confirm() {
     let sandbox = Sandbox::new();
     let victim = ["--", PROVOKE, "victim", "exit", "--fail-on", "3"];
     for (args, verdict, word) in [
@@ -581,34 +588,35 @@ fn every_report_says_whether_it_is_fixed() {
         assert_eq!(json["verdict"], verdict);
         for format in ["--json", "--junit", "--md"] {
             // In Markdown, `#3` would be a link.
-            let said = report(format).replace("&#8203;", "");
-            assert!(said.contains(word), "{format}: {said}");
+            let output = report(format).replace("&#8203;", "");
+            assert!(output.contains(word), "{format}: {output}");
         }
         assert_eq!(
             report("--csv").lines().count(),
             if verdict == "fixed" { 28 } else { 4 }
         );
-        let again = sandbox.provoke(&["report", "last"]);
-        assert!(again.stdout.contains(word), "{again}");
+        let reported = sandbox.provoke(&["report", "last"]);
+        assert!(reported.stdout.contains(word), "{reported}");
     }
 }
 
 #[test]
-fn a_scenario_may_ask_whether_it_is_fixed() {
+fn a_scenario_file_can_ask_confirm() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "fix.toml",
         "ask = 'confirm'\nbaseline = '3/8'\nexclude-half = true\ncommand = ['true']\n",
     );
-    let said = sandbox.provoke(&["scenario", "fix.toml", "--progress=none"]);
-    assert_eq!(said.code, Some(0), "{said}");
+    let output = sandbox.provoke(&["scenario", "fix.toml", "--progress=none"]);
+    assert_eq!(output.code, Some(0), "{output}");
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("passing trials; before, 3 of 8 failed. Even at half that rate"),
-        "{said}"
+        "{output}"
     );
-    let all = sandbox.confirm(&["--file", "fix.toml", "--baseline", "3/30", "--", "false"]);
-    assert_eq!(told(&all), ("not_fixed", 1, 0, 103), "{}", all.1);
+    let result = sandbox.confirm(&["--file", "fix.toml", "--baseline", "3/30", "--", "false"]);
+    assert_eq!(summarize(&result), ("not_fixed", 1, 0, 103), "{}", result.1);
 
     sandbox.write(
         "wrong.toml",
@@ -652,7 +660,7 @@ fn a_scenario_may_ask_whether_it_is_fixed() {
 }
 
 /// Runs git in the repository of a sandbox.
-fn git(sandbox: &Sandbox, args: &[&str]) -> Said {
+fn git(sandbox: &Sandbox, args: &[&str]) -> CommandOutput {
     let author = [
         "-c",
         "user.name=a",
@@ -661,17 +669,17 @@ fn git(sandbox: &Sandbox, args: &[&str]) -> Said {
         "-c",
         "init.defaultBranch=main",
     ];
-    let mut git = sandbox.any("git", &[&author, args].concat());
+    let mut git = sandbox.program_command("git", &[&author, args].concat());
     git.current_dir(sandbox.path("repo"));
     git.env("GIT_CONFIG_GLOBAL", "/dev/null");
     git.env("PROVOKE_HOME", sandbox.path("home"));
-    let said: Said = git.output().unwrap().into();
-    assert_eq!(said.code, Some(0), "git {args:?}: {said}");
-    said
+    let output: CommandOutput = git.output().unwrap().into();
+    assert_eq!(output.code, Some(0), "git {args:?}: {output}");
+    output
 }
 
 #[test]
-fn git_bisects_with_it_and_needs_no_wrapper() {
+fn git_bisect_run_works_with_confirm() {
     const CULPRIT: u32 = 11;
     needs!(program("git"));
     let sandbox = Sandbox::new();
@@ -682,7 +690,7 @@ fn git_bisects_with_it_and_needs_no_wrapper() {
         // The middle commit cannot be built.
         let does = match number {
             8 => "exit 125".to_owned(),
-            CULPRIT.. => every(3),
+            CULPRIT.. => fail_every(3),
             _ => "exit 0".to_owned(),
         };
         sandbox.write("repo/test.sh", &format!("# {number}\n{does}\n"));
@@ -691,11 +699,11 @@ fn git_bisects_with_it_and_needs_no_wrapper() {
             &sandbox,
             &["commit", "-q", "-m", &format!("commit {number}")],
         );
-        let said = git(&sandbox, &["rev-parse", "HEAD"]);
-        commits.push(said.stdout.trim().to_owned());
+        let output = git(&sandbox, &["rev-parse", "HEAD"]);
+        commits.push(output.stdout.trim().to_owned());
     }
     git(&sandbox, &["bisect", "start", "HEAD", &commits[1]]);
-    let said = git(
+    let output = git(
         &sandbox,
         &[
             "bisect",
@@ -711,14 +719,14 @@ fn git_bisects_with_it_and_needs_no_wrapper() {
         ],
     );
     let found = format!("{} is the first bad commit", commits[CULPRIT as usize]);
-    assert!(said.stdout.contains(&found), "{said}");
+    assert!(output.stdout.contains(&found), "{output}");
     let log = git(&sandbox, &["bisect", "log"]);
     let skipped = format!("git bisect skip {}", commits[8]);
     assert!(log.stdout.contains(&skipped), "{log}");
 }
 
 #[test]
-fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
+fn confirm_refuses_conditions_that_differ_from_the_baseline() {
     let sandbox = Sandbox::new();
     let before = [
         "run",
@@ -743,8 +751,8 @@ fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
     sandbox.provoke(&[&before[..], &rest].concat());
     let confirm = ["confirm", "--baseline", "before", "--progress=none"];
     let others = ["--rlimit", "nofile=256", "--wrap", "env", "--", "true"];
-    let said = sandbox.provoke(&[&confirm[..], &others].concat());
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&[&confirm[..], &others].concat());
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
       baseline: run before, 8 of 20 trials failed
         provoke victim exit --fail-on 1-8
@@ -758,16 +766,16 @@ fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
     let kept = sandbox.provoke(&["list"]).stdout;
     assert!(!kept.contains("true"), "nothing was run: {kept}");
     let accept = ["--accept-different-conditions"];
-    let said = sandbox.provoke(&[&confirm[..], &accept, &others].concat());
-    assert_eq!(said.code, Some(0), "{said}");
+    let output = sandbox.provoke(&[&confirm[..], &accept, &others].concat());
+    assert_eq!(output.code, Some(0), "{output}");
     for line in [
         "the failure rate does not depend on resource limits: nofile=512 in the baseline, nofile=256 here",
         "the failure rate does not depend on command prefix: none in the baseline, `env` here",
     ] {
-        assert!(said.stdout.contains(line), "{said}");
+        assert!(output.stdout.contains(line), "{output}");
     }
-    let same = sandbox.provoke(&[&confirm[..], &["--", "true"]].concat());
-    assert!(!same.stdout.contains("does not depend on"), "{same}");
+    let output = sandbox.provoke(&[&confirm[..], &["--", "true"]].concat());
+    assert!(!output.stdout.contains("does not depend on"), "{output}");
     let traced = sandbox.provoke(&[&confirm[..], &["--capture", "trace", "--", "true"]].concat());
     assert_eq!(traced.code, Some(3), "{traced}");
     assert!(
@@ -779,7 +787,7 @@ fn conditions_that_differ_from_those_of_the_baseline_are_named_or_refused() {
 }
 
 #[test]
-fn a_baseline_under_a_tracer_is_confirmed_under_one() {
+fn confirm_uses_the_tracer_of_the_baseline() {
     let sandbox = Sandbox::new();
     let before = [
         "run",
@@ -799,38 +807,39 @@ fn a_baseline_under_a_tracer_is_confirmed_under_one() {
         "--baseline",
         "before",
     ];
-    let said = sandbox.provoke(&[&["confirm"], &confirm[..], &["--", "true"]].concat());
-    assert_eq!(said.code, Some(0), "{said}");
+    let output = sandbox.provoke(&[&["confirm"], &confirm[..], &["--", "true"]].concat());
+    assert_eq!(output.code, Some(0), "{output}");
     let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
     assert_eq!(report["capture"], "trace");
     let off = ["--capture", "off", "--", "true"];
-    let said = sandbox.provoke(&[&["confirm"], &confirm[..], &off].concat());
+    let output = sandbox.provoke(&[&["confirm"], &confirm[..], &off].concat());
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("tracer: attached in the baseline, none here"),
-        "{said}"
+        "{output}"
     );
 }
 
 /// Runs a victim that fails in these trials, for a baseline called `before`.
-fn failing_in(sandbox: &Sandbox, trials: &str, stop: &[&str]) -> Said {
+fn failing_in(sandbox: &Sandbox, trials: &str, stop: &[&str]) -> CommandOutput {
     let begin = ["run", "--progress=none", "-o", "before"];
     let victim = ["--", PROVOKE, "victim", "exit", "--fail-on", trials];
     sandbox.provoke(&[&begin[..], stop, &victim].concat())
 }
 
 /// Removes a line that depends on the speed of the machine: whether thousands of trials take little time.
-fn without_cost(said: &Said) -> String {
+fn without_cost(output: &CommandOutput) -> String {
     let cost = Regex::new(r"# \d+ passing trials.*").unwrap();
-    cost.replace(&said.to_string(), "# N passing trials")
+    cost.replace(&output.to_string(), "# N passing trials")
         .into_owned()
 }
 
 #[test]
-fn failures_in_one_clump_are_worth_one_failure() {
+fn failures_in_one_clump_count_as_one_failure() {
     let sandbox = Sandbox::new();
-    let said = failing_in(&sandbox, "121-130", &["-n", "200"]);
-    insta::assert_snapshot!(without_cost(&said), @"
+    let output = failing_in(&sandbox, "121-130", &["-n", "200"]);
+    insta::assert_snapshot!(without_cost(&output), @"
     exit 1 in 10 of 200 trials: 5 % (95 % interval 0.1 to 25 %)
 
       10x   exit 1: the program reported failure
@@ -849,25 +858,25 @@ fn failures_in_one_clump_are_worth_one_failure() {
       ...    exit 1: further trials are counted, but not listed
     [exit status: Some(1)]
     ");
-    let said = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "3", "--", "true"]);
-    assert_eq!(said.code, Some(3), "{said}");
+    let output = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "3", "--", "true"]);
+    assert_eq!(output.code, Some(3), "{output}");
     let clump = "10 failures of the baseline came in 1 clump: each clump counts as one failure";
-    assert!(said.stderr.contains(clump), "{said}");
-    assert!(!said.stdout.contains(clump), "{said}");
+    assert!(output.stderr.contains(clump), "{output}");
+    assert!(!output.stdout.contains(clump), "{output}");
     for line in [
         "NOT YET: 3 passing trials, 3797 more needed",
         "an interleaved comparison excludes that: provoke compare --find different -j 1 -L 'PROGRAM=OLD,true' -- '{PROGRAM}'",
         "clumps of failures are as large and as frequent as in the baseline, with 10 failures in 1 clump",
     ] {
-        assert!(said.stdout.contains(line), "{line}: {said}");
+        assert!(output.stdout.contains(line), "{line}: {output}");
     }
 }
 
 #[test]
-fn three_failures_shortly_before_the_end_are_worth_one_failure() {
+fn three_failures_just_before_the_end_count_as_one_failure() {
     let sandbox = Sandbox::new();
-    let said = failing_in(&sandbox, "178-180", &["--max-fail", "3"]);
-    insta::assert_snapshot!(without_cost(&said), @"
+    let output = failing_in(&sandbox, "178-180", &["--max-fail", "3"]);
+    insta::assert_snapshot!(without_cost(&output), @"
     exit 1 in 3 of 180 trials: 1.7 % (95 % interval 0.04 to 9 %)
 
       3x    exit 1: the program reported failure
@@ -889,14 +898,14 @@ fn three_failures_shortly_before_the_end_are_worth_one_failure() {
 }
 
 #[test]
-fn after_a_changing_rate_a_fix_is_held_against_the_quieter_half() {
+fn confirm_uses_the_half_with_fewer_failures_if_the_rate_changed() {
     let sandbox = Sandbox::new();
-    let said = failing_in(
+    let output = failing_in(
         &sandbox,
         "1,7,12,20,26,33,40,47,55,61,70,150,190",
         &["-n", "200"],
     );
-    insta::assert_snapshot!(said, @"
+    insta::assert_snapshot!(output, @"
     exit 1 in 13 of 200 trials: 6.5 % (95 % interval 3.5 to 10.9 %)
 
       13x   exit 1: the program reported failure
@@ -915,25 +924,25 @@ fn after_a_changing_rate_a_fix_is_held_against_the_quieter_half() {
       ...    exit 1: further trials are counted, but not listed
     [exit status: Some(1)]
     ");
-    let said = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "3", "--", "true"]);
-    assert_eq!(said.code, Some(3), "{said}");
+    let output = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "3", "--", "true"]);
+    assert_eq!(output.code, Some(3), "{output}");
     let drift = "the failure rate fell during the baseline (p = 0.0043): the fix is compared with its second half, 2 of 100";
-    assert!(said.stderr.contains(drift), "{said}");
-    assert!(!said.stdout.contains(drift), "{said}");
+    assert!(output.stderr.contains(drift), "{output}");
+    assert!(!output.stdout.contains(drift), "{output}");
     for line in [
         "NOT YET: 3 passing trials, 343 more needed",
         "the failure rate is still at least that of the second half of the baseline, 2 of 100",
     ] {
-        assert!(said.stdout.contains(line), "{line}: {said}");
+        assert!(output.stdout.contains(line), "{line}: {output}");
     }
 }
 
 #[test]
-fn a_baseline_without_a_failure_in_its_quieter_half_confirms_nothing() {
+fn a_baseline_with_a_changed_rate_and_a_clean_half_is_refused() {
     let sandbox = Sandbox::new();
     failing_in(&sandbox, "1,7,12,20,26,33,40,47,55,61,70", &["-n", "200"]);
-    let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
       baseline: run before, 11 of 200 trials failed
         provoke victim exit --fail-on '1,7,12,20,26,33,40,47,55,61,70'
@@ -945,16 +954,16 @@ fn a_baseline_without_a_failure_in_its_quieter_half_confirms_nothing() {
 }
 
 #[test]
-fn attempts_against_one_baseline_are_counted() {
+fn confirm_counts_the_attempts_against_one_baseline() {
     let sandbox = Sandbox::new();
     failing_in(&sandbox, "3,9,14", &["--max-fail", "3"]);
     for attempt in 0..2 {
-        let all = sandbox.confirm(&["--baseline", "before", "--", "false"]);
-        assert_eq!(all.0["answer"]["confirm"]["earlier_attempts"], attempt);
-        assert!(!all.1.stdout.contains("attempt"), "{}", all.1);
+        let result = sandbox.confirm(&["--baseline", "before", "--", "false"]);
+        assert_eq!(result.0["answer"]["confirm"]["earlier_attempts"], attempt);
+        assert!(!result.1.stdout.contains("attempt"), "{}", result.1);
     }
-    let said = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
+    insta::assert_snapshot!(output, @"
     FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
       3 checks against this baseline: each can be a wrong FIXED with 5 %, one of them with up to 15 %; --conf 98.34 keeps that below 5 %
 
@@ -972,7 +981,7 @@ fn attempts_against_one_baseline_are_counted() {
 }
 
 #[test]
-fn without_a_baseline_the_newest_run_with_failures_is_one() {
+fn confirm_without_a_baseline_uses_a_stored_run_with_failures() {
     let sandbox = Sandbox::new();
     let victim = [PROVOKE, "victim", "segv", "--fail-on"];
     let run = |name: &str, trials: &str, fail_on: &str| {
@@ -997,10 +1006,10 @@ fn without_a_baseline_the_newest_run_with_failures_is_one() {
     assert!(!refused.stderr.contains("cccc"), "{refused}");
 
     // The run of the same command is the baseline, although a newer run has failures.
-    let same = [&["confirm", "-n", "2", "--"], &victim[..], &["2"]].concat();
-    let same = sandbox.provoke(&same);
+    let confirm = [&["confirm", "-n", "2", "--"], &victim[..], &["2"]].concat();
+    let output = sandbox.provoke(&confirm);
     let oldest = "  baseline: run 20260101-000000-aaaa, 1 of 10 trials failed";
-    assert!(same.stderr.starts_with(oldest), "{same}");
+    assert!(output.stderr.starts_with(oldest), "{output}");
 
     // If only one command failed, the fix may have another name.
     fs::remove_dir_all(sandbox.path("provoke-out/20260101-000000-aaaa")).unwrap();
@@ -1020,10 +1029,10 @@ fn without_a_baseline_the_newest_run_with_failures_is_one() {
     );
 
     // Without a command, that of the baseline is used; a run of `confirm` is never the baseline.
-    let again = sandbox.provoke(&["confirm", "-n", "3"]);
-    assert!(again.stderr.starts_with(chosen), "{again}");
-    assert_eq!(again.code, Some(1), "{again}");
-    let again = sandbox.provoke(&["confirm", "-q", "--", "true"]);
-    assert!(!again.stderr.contains("baseline: run"), "{again}");
-    assert_eq!(again.code, Some(0), "{again}");
+    let output = sandbox.provoke(&["confirm", "-n", "3"]);
+    assert!(output.stderr.starts_with(chosen), "{output}");
+    assert_eq!(output.code, Some(1), "{output}");
+    let output = sandbox.provoke(&["confirm", "-q", "--", "true"]);
+    assert!(!output.stderr.contains("baseline: run"), "{output}");
+    assert_eq!(output.code, Some(0), "{output}");
 }

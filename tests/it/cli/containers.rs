@@ -1,6 +1,6 @@
 //! Tests trials in containers, with the engine of this machine.
 
-use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until};
 use crate::needs::{needs, skip, success};
 use rustix::process::Signal;
 use serde_json::json;
@@ -31,7 +31,7 @@ static void serve(int port, int lives) {
     for (;;) {
         char said[4096];
         int one = accept(listener, 0, 0);
-        if (read(one, said, sizeof said) > 0) {
+        if (read(one, output, sizeof output) > 0) {
             if (lives-- == 0) raise(SIGSEGV);
             write(one, answer, strlen(answer));
         }
@@ -43,12 +43,12 @@ static void serve(int port, int lives) {
 static int volume(const char *name) {
     struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "/var/run/docker.sock"};
     int line = socket(AF_UNIX, SOCK_STREAM, 0);
-    char body[256], said[4096] = "";
+    char body[256], output[4096] = "";
     int length = snprintf(body, sizeof body, "{\"Name\":\"%s\"}", name);
     if (connect(line, (struct sockaddr *)&at, sizeof at)) return 7;
     dprintf(line, "POST /volumes/create HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
         "Content-Length: %d\r\n\r\n%s", length, body);
-    return read(line, said, sizeof said - 1) > 0 && strstr(said, " 201 ") ? 0 : 8;
+    return read(line, output, sizeof output - 1) > 0 && strstr(output, " 201 ") ? 0 : 8;
 }
 
 int main(int count, char **words) {
@@ -71,7 +71,7 @@ int main(int count, char **words) {
 "#;
 
 /// Makes names unique: tests may be threads of one process.
-static MADE: AtomicU32 = AtomicU32::new(0);
+static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Images that are built for a test and removed after it.
 struct Images {
@@ -79,41 +79,41 @@ struct Images {
     engine: &'static str,
     name: String,
     /// Lock that is held until the end.
-    _turn: File,
+    _lock: File,
 }
 
 impl Images {
     /// Builds two images, `:good` and `:bad`; the second contains an additional file.
     fn new() -> Self {
-        Self::of("docker")
+        Self::with_engine("docker")
     }
 
     /// Does the same while no other test uses an engine, because each run removes objects of killed runs.
-    fn alone() -> Self {
-        Self::within(turn(File::lock), "docker")
+    fn new_exclusive() -> Self {
+        Self::with_lock(lock_engines(File::lock), "docker")
     }
 
-    fn of(engine: &'static str) -> Self {
-        Self::within(turn(File::lock_shared), engine)
+    fn with_engine(engine: &'static str) -> Self {
+        Self::with_lock(lock_engines(File::lock_shared), engine)
     }
 
-    fn within(turn: File, engine: &'static str) -> Self {
+    fn with_lock(lock: File, engine: &'static str) -> Self {
         let sandbox = Sandbox::new();
         sandbox.write("program.c", PROGRAM);
         sandbox.write("broken", "");
-        run(sandbox.any("cc", &["-static", "-w", "-o", "program", "program.c"]));
-        let made = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("provoke-test-{}-{made}", std::process::id());
+        run(sandbox.program_command("cc", &["-static", "-w", "-o", "program", "program.c"]));
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("provoke-test-{}-{number}", std::process::id());
         for (tag, files) in [("good", &["program"][..]), ("bad", &["program", "broken"])] {
-            run(sandbox.any("tar", &[&["-cf", "image.tar"], files].concat()));
+            run(sandbox.program_command("tar", &[&["-cf", "image.tar"], files].concat()));
             let image = format!("{name}:{tag}");
-            run(sandbox.any(engine, &["import", "image.tar", &image]));
+            run(sandbox.program_command(engine, &["import", "image.tar", &image]));
         }
         Self {
             sandbox,
             engine,
             name,
-            _turn: turn,
+            _lock: lock,
         }
     }
 
@@ -132,12 +132,12 @@ impl Images {
         let (report, _) = self.sandbox.report(&all);
         let variant = &report["variants"][0];
         let label = variant["kinds"][0]["label"].as_str().map(str::to_owned);
-        assert_eq!(self.left(), "", "nothing is left");
+        assert_eq!(self.remaining_containers(), "", "nothing is left");
         (variant["outcomes"].clone(), label)
     }
 
     /// Returns the containers of these images that still exist.
-    fn left(&self) -> String {
+    fn remaining_containers(&self) -> String {
         let found = ["good", "bad"].map(|tag| {
             // podman prefixes an image without a registry with this one.
             let place = if self.engine == "podman" {
@@ -166,7 +166,7 @@ impl Drop for Images {
 }
 
 /// Waits for the lock of the tests that use an engine, in any process.
-fn turn(lock: fn(&File) -> io::Result<()>) -> File {
+fn lock_engines(lock: fn(&File) -> io::Result<()>) -> File {
     let file = std::env::temp_dir().join("provoke-tests-with-an-engine");
     let file = File::create(file).unwrap();
     lock(&file).unwrap();
@@ -179,12 +179,12 @@ fn engine(name: &str) -> Option<String> {
 }
 
 fn run(mut command: Command) {
-    let said = command.output().unwrap();
-    assert!(said.status.success(), "{said:?}");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
-fn the_end_of_a_container_is_that_of_its_program() {
+fn a_container_ends_like_its_program() {
     needs!(engine("docker"));
     let images = Images::new();
     assert_eq!(images.outcomes(&[], &["exit", "0"]).0, json!({"pass": 2}));
@@ -201,7 +201,7 @@ fn the_end_of_a_container_is_that_of_its_program() {
 }
 
 #[test]
-fn a_child_that_crashes_in_a_container_is_seen() {
+fn a_crashing_child_in_a_container_is_detected() {
     needs!(engine("docker"));
     let images = Images::new();
     let (outcomes, label) = images.outcomes(&[], &["child", "11"]);
@@ -214,7 +214,7 @@ fn a_child_that_crashes_in_a_container_is_seen() {
 }
 
 #[test]
-fn a_core_is_taken_out_of_a_container() {
+fn a_core_is_copied_out_of_a_container() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:good", images.name);
@@ -225,9 +225,9 @@ fn a_core_is_taken_out_of_a_container() {
     for mounts in [&[][..], &["--mount", "none"]] {
         let all = ["-n", "1", "--capture", "on", "--image", &image];
         let all = [&all, mounts, &["--", "/program", "raise", "11"]].concat();
-        let (report, said) = images.sandbox.report(&all);
+        let (report, output) = images.sandbox.report(&all);
         let outcomes = &report["variants"][0]["outcomes"];
-        assert_eq!(outcomes["SIGSEGV"], 1, "{outcomes} {}", said.stderr);
+        assert_eq!(outcomes["SIGSEGV"], 1, "{outcomes} {}", output.stderr);
         let events = images.sandbox.events();
         let seen = events
             .iter()
@@ -245,7 +245,7 @@ fn a_core_is_taken_out_of_a_container() {
 }
 
 #[test]
-fn a_full_container_is_out_of_memory() {
+fn a_container_at_its_memory_limit_is_oom_killed() {
     needs!(engine("docker"));
     let images = Images::new();
     let (outcomes, _) = images.outcomes(&["--container", "memory=32m"], &["eat"]);
@@ -253,7 +253,7 @@ fn a_full_container_is_out_of_memory() {
 }
 
 #[test]
-fn a_container_that_does_not_end_is_a_hang_and_is_removed() {
+fn a_container_that_exceeds_its_timeout_is_a_hang_and_is_removed() {
     needs!(engine("docker"));
     let images = Images::new();
     let (outcomes, _) = images.outcomes(&["-t", "2s"], &["sleep", "1000"]);
@@ -263,51 +263,55 @@ fn a_container_that_does_not_end_is_a_hang_and_is_removed() {
 }
 
 #[test]
-fn what_is_not_in_the_image_says_nothing_about_the_program() {
+fn a_program_missing_in_the_image_makes_the_trial_inconclusive() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:good", images.name);
-    let said = images
+    let output = images
         .sandbox
         .provoke(&["run", "-n", "1", "--image", &image, "--", "/nothing"]);
-    assert_eq!(said.code, Some(125), "{}", said.stderr);
+    assert_eq!(output.code, Some(125), "{}", output.stderr);
     assert!(
-        said.stderr.contains("not started: in the container:"),
+        output.stderr.contains("not started: in the container:"),
         "{}",
-        said.stderr
+        output.stderr
     );
-    assert_eq!(images.left(), "");
+    assert_eq!(images.remaining_containers(), "");
 }
 
 #[test]
-fn an_image_that_is_not_there_is_an_error_that_names_those_that_are() {
+fn a_missing_image_is_an_error_that_lists_the_existing_images() {
     needs!(engine("docker"));
     let images = Images::new();
-    let said = images
+    let output = images
         .sandbox
         .provoke(&["run", "--image", "provoke-test:none", "--", "x"]);
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("the image `provoke-test:none` is not on this machine: there are")
     );
     assert!(
-        said.stderr.contains("docker pull provoke-test:none"),
+        output.stderr.contains("docker pull provoke-test:none"),
         "{}",
-        said.stderr
+        output.stderr
     );
 }
 
 #[test]
-fn without_an_engine_there_is_an_error() {
+fn a_run_in_a_container_without_an_engine_is_refused() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command(&["run", "--image", "x", "--", "y"]);
-    let said = command.env("PATH", "/nowhere").output().unwrap();
-    let said = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(said.contains("docker and podman are not in PATH"), "{said}");
+    let output = command.env("PATH", "/nowhere").output().unwrap();
+    let output = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.contains("docker and podman are not in PATH"),
+        "{output}"
+    );
 }
 
 #[test]
-fn a_container_sees_the_folder_and_the_variables_that_were_set() {
+fn a_container_has_the_working_directory_and_the_set_variables() {
     needs!(engine("docker"));
     let images = Images::new();
     let (outcomes, _) = images.outcomes(&["-e", "WORD=seen"], &["write"]);
@@ -316,11 +320,11 @@ fn a_container_sees_the_folder_and_the_variables_that_were_set() {
 }
 
 #[test]
-fn images_are_variants() {
+fn images_can_be_compared_as_variants() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:{{tag}}", images.name);
-    let (report, said) = images.sandbox.ask(
+    let (report, output) = images.sandbox.run_with_report(
         "compare",
         &[
             "-n",
@@ -337,62 +341,65 @@ fn images_are_variants() {
         ],
     );
     let outcome = |at: usize, name: &str| report["variants"][at]["outcomes"][name].as_u64();
-    assert!(outcome(0, "pass") > Some(0), "{}", said.stderr);
+    assert!(outcome(0, "pass") > Some(0), "{}", output.stderr);
     assert_eq!(outcome(0, "exit 4"), None);
     assert_eq!(outcome(1, "pass"), Some(0));
     assert!(outcome(1, "exit 4") > Some(0));
-    assert_eq!(images.left(), "");
+    assert_eq!(images.remaining_containers(), "");
 }
 
 #[test]
-fn the_first_bad_tag_is_found() {
+fn bisect_finds_the_first_bad_image_tag() {
     needs!(engine("docker"));
     let images = Images::new();
     let tags = format!("{}:good,bad", images.name);
-    let said = images
+    let output = images
         .sandbox
         .provoke(&["bisect", "--image", &tags, "--", "/program", "image"]);
     assert!(
-        said.stdout.contains("bad"),
+        output.stdout.contains("bad"),
         "{}{}",
-        said.stdout,
-        said.stderr
+        output.stdout,
+        output.stderr
     );
-    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
-    assert_eq!(images.left(), "");
+    assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
+    assert_eq!(images.remaining_containers(), "");
 }
 
 #[test]
-fn a_provoke_that_is_killed_leaves_no_container() {
+fn a_killed_provoke_leaves_no_container() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
     ]);
-    wait_until("a container", || !images.left().is_empty());
+    wait_until("a container", || !images.remaining_containers().is_empty());
     running.signal(Signal::KILL);
-    wait_until("its end", || images.left().is_empty());
+    wait_until("its end", || images.remaining_containers().is_empty());
 }
 
 #[test]
-fn what_provoke_and_its_slot_left_is_swept_by_the_next_run() {
+fn the_next_run_removes_containers_of_a_killed_run() {
     needs!(engine("docker"));
-    let images = Images::alone();
+    let images = Images::new_exclusive();
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
     ]);
-    wait_until("a container", || !images.left().is_empty());
+    wait_until("a container", || !images.remaining_containers().is_empty());
     running.die_with_slots();
-    assert!(!images.left().is_empty(), "nobody is there to remove it");
+    assert!(
+        !images.remaining_containers().is_empty(),
+        "nobody is there to remove it"
+    );
     assert_eq!(images.outcomes(&[], &["exit", "0"]).0, json!({"pass": 2}));
 }
 
 #[test]
-fn what_a_killed_run_left_is_swept_when_it_goes_on() {
+fn resuming_a_killed_run_removes_its_containers() {
     needs!(engine("docker"));
-    let images = Images::alone();
+    let images = Images::new_exclusive();
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run",
@@ -407,47 +414,50 @@ fn what_a_killed_run_left_is_swept_when_it_goes_on() {
         "until",
         "go",
     ]);
-    wait_until("a container", || !images.left().is_empty());
+    wait_until("a container", || !images.remaining_containers().is_empty());
     running.die_with_slots();
-    assert!(!images.left().is_empty(), "nobody is there to remove it");
+    assert!(
+        !images.remaining_containers().is_empty(),
+        "nobody is there to remove it"
+    );
     images.sandbox.write("go", "");
-    let said = images.sandbox.provoke(&["resume", "last"]);
+    let output = images.sandbox.provoke(&["resume", "last"]);
     let swept = "note: removed a container that an earlier run left behind";
-    assert!(said.stderr.contains(swept), "{said}");
-    assert!(said.stdout.contains("0 of 2 trials failed"), "{said}");
-    assert_eq!(images.left(), "");
+    assert!(output.stderr.contains(swept), "{output}");
+    assert!(output.stdout.contains("0 of 2 trials failed"), "{output}");
+    assert_eq!(images.remaining_containers(), "");
 }
 
 #[test]
-fn a_run_that_is_interrupted_leaves_no_container() {
+fn an_interrupted_run_leaves_no_container() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:good", images.name);
     let running = images.sandbox.start(&[
         "run", "-n", "1", "--image", &image, "--", "/program", "sleep", "1000",
     ]);
-    wait_until("a container", || !images.left().is_empty());
+    wait_until("a container", || !images.remaining_containers().is_empty());
     running.signal(Signal::INT);
-    let said = running.end();
-    assert_eq!(said.code, Some(130), "{said}");
-    assert_eq!(images.left(), "");
+    let output = running.end();
+    assert_eq!(output.code, Some(130), "{output}");
+    assert_eq!(images.remaining_containers(), "");
 }
 
 #[test]
-fn what_a_trial_asks_of_the_engine_itself_is_no_leak_and_stays() {
+fn a_container_that_a_trial_starts_is_not_a_leak_without_watch_engine() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:good", images.name);
     let label = format!("made={}", images.name);
     let start = format!("docker run -d --label {label} {image} /program sleep 1000");
     let sweep = format!("docker rm -f -v $(docker ps -aq --filter label={label})");
-    let (report, said) = images.sandbox.report(&["-n", "1", "--shell", &start]);
-    assert_eq!(report["variants"][0]["outcomes"]["pass"], 1, "{said}");
-    assert_ne!(images.left(), "", "it is not provoke's");
+    let (report, output) = images.sandbox.report(&["-n", "1", "--shell", &start]);
+    assert_eq!(report["variants"][0]["outcomes"]["pass"], 1, "{output}");
+    assert_ne!(images.remaining_containers(), "", "it is not provoke's");
     let all = ["-n", "1", "--conclude", &sweep, "--shell", &start];
-    let (report, said) = images.sandbox.report(&all);
-    assert_eq!(report["variants"][0]["outcomes"]["pass"], 1, "{said}");
-    assert_eq!(images.left(), "");
+    let (report, output) = images.sandbox.report(&all);
+    assert_eq!(report["variants"][0]["outcomes"]["pass"], 1, "{output}");
+    assert_eq!(images.remaining_containers(), "");
 }
 
 impl Images {
@@ -459,7 +469,7 @@ impl Images {
             list.args([what, "ls", "-q", "--filter", &named]);
             String::from_utf8(list.output().unwrap().stdout).unwrap()
         };
-        [self.left(), list("volume"), list("network")].concat()
+        [self.remaining_containers(), list("volume"), list("network")].concat()
     }
 
     /// Returns the objects that trials of this command left in the engine, by trial, and the report.
@@ -475,8 +485,8 @@ impl Images {
             "100ms",
         ];
         let all = [&all, options, &["--shell", &line][..]].concat();
-        let (report, said) = self.sandbox.report(&all);
-        assert_eq!(self.objects(), "", "nothing is left: {said}");
+        let (report, output) = self.sandbox.report(&all);
+        assert_eq!(self.objects(), "", "nothing is left: {output}");
         let objects = self.sandbox.events().into_iter().filter_map(|event| {
             let objects = event.pointer("/trial_finished/seen/residue/objects");
             objects.cloned()
@@ -486,7 +496,7 @@ impl Images {
 }
 
 #[test]
-fn what_a_trial_leaves_in_the_engine_is_a_leak_of_that_trial() {
+fn objects_that_a_trial_leaves_in_the_engine_are_its_leak() {
     needs!(engine("docker"));
     let images = Images::new();
     // Of four parallel trials one does not remove the objects that all of them create.
@@ -517,13 +527,13 @@ fn what_a_trial_leaves_in_the_engine_is_a_leak_of_that_trial() {
     let title = variant["signatures"][0]["title"].as_str().unwrap();
     let expected = format!("leak: container of {image}, network");
     assert!(title.starts_with(&expected), "{title}");
-    let said = images.sandbox.provoke(&["explain", "last#3"]);
+    let output = images.sandbox.provoke(&["explain", "last#3"]);
     let expected = format!("container of {image} ({name}), running");
-    assert!(said.stdout.contains(&expected), "{said}");
+    assert!(output.stdout.contains(&expected), "{output}");
 }
 
 #[test]
-fn a_volume_without_a_name_may_outlive_its_container() {
+fn an_anonymous_volume_that_outlives_its_container_is_a_leak() {
     needs!(engine("docker"));
     let images = Images::new();
     let line = "docker rm $(docker create -v /data IMAGE /program)";
@@ -535,27 +545,31 @@ fn a_volume_without_a_name_may_outlive_its_container() {
 }
 
 #[test]
-fn what_is_there_already_is_nobodys_leak() {
+fn a_volume_that_existed_before_the_trial_is_not_a_leak() {
     needs!(engine("docker"));
     let images = Images::new();
     let volume = format!("{}-before", images.name);
-    run(images.sandbox.any("docker", &["volume", "create", &volume]));
+    run(images
+        .sandbox
+        .program_command("docker", &["volume", "create", &volume]));
     let line = "docker run --rm -v NAME-before:/data IMAGE /program sleep 0 | grep asleep"
         .replace("NAME", &images.name)
         .replace("IMAGE", &format!("{}:good", images.name));
     let all = ["-n", "2", "--watch-engine", "--shell", &line];
-    let (report, said) = images.sandbox.report(&all);
+    let (report, output) = images.sandbox.report(&all);
     // A volume that provoke did not see before could not be removed by it.
-    run(images.sandbox.any("docker", &["volume", "rm", &volume]));
+    run(images
+        .sandbox
+        .program_command("docker", &["volume", "rm", &volume]));
     assert_eq!(
         report["variants"][0]["outcomes"],
         json!({"pass": 2}),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn what_a_program_in_a_container_has_the_engine_make_is_its_own() {
+fn objects_created_from_inside_a_container_are_leaks_of_its_trial() {
     needs!(engine("docker"));
     let images = Images::new();
     let volume = format!("{}-{{trial}}", images.name);
@@ -571,9 +585,9 @@ fn what_a_program_in_a_container_has_the_engine_make_is_its_own() {
 }
 
 #[test]
-fn a_provoke_that_is_killed_leaves_nothing_in_the_engine() {
+fn a_killed_provoke_leaves_no_object_in_the_engine() {
     needs!(engine("docker"));
-    let images = Images::alone();
+    let images = Images::new_exclusive();
     let image = format!("{}:good", images.name);
     let name = images.name.clone();
     let line = format!(
@@ -582,29 +596,29 @@ fn a_provoke_that_is_killed_leaves_nothing_in_the_engine() {
     let all = ["run", "-n", "1", "--watch-engine", "--shell", &line];
     for signal in [Signal::INT, Signal::KILL] {
         let running = images.sandbox.start(&all);
-        wait_until("a container", || !images.left().is_empty());
+        wait_until("a container", || !images.remaining_containers().is_empty());
         running.signal(signal);
         wait_until("its end", || images.objects().is_empty());
     }
     let running = images.sandbox.start(&all);
-    wait_until("a container", || !images.left().is_empty());
+    wait_until("a container", || !images.remaining_containers().is_empty());
     running.die_with_slots();
     assert!(!images.objects().is_empty(), "nobody is there to remove it");
-    let said = images
+    let output = images
         .sandbox
         .provoke(&["run", "-n", "1", "--watch-engine", "--", "true"]);
     let swept = "note: removed 2 containers, volumes or networks that earlier runs left behind";
-    assert!(said.stderr.contains(swept), "{said}");
+    assert!(output.stderr.contains(swept), "{output}");
     assert_eq!(images.objects(), "");
 }
 
 #[test]
-fn an_engine_that_is_not_there_cannot_be_watched() {
+fn watching_an_unreachable_engine_is_an_error() {
     let sandbox = Sandbox::new();
     let mut run = sandbox.command(&["run", "--watch-engine", "--", "true"]);
     run.env("DOCKER_HOST", "unix:///nowhere");
-    let said = Said::from(run.output().unwrap());
-    insta::assert_snapshot!(said, @"
+    let output = CommandOutput::from(run.output().unwrap());
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: cannot watch a container engine: nothing responds at `/nowhere`: No such file or directory (os error 2)
 
@@ -612,8 +626,8 @@ fn an_engine_that_is_not_there_cannot_be_watched() {
     [exit status: Some(125)]
     ");
     run.env("DOCKER_HOST", "tcp://127.0.0.1:1");
-    let said = Said::from(run.output().unwrap());
-    insta::assert_snapshot!(said, @"
+    let output = CommandOutput::from(run.output().unwrap());
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: cannot watch a container engine: DOCKER_HOST is not a socket
 
@@ -623,20 +637,20 @@ fn an_engine_that_is_not_there_cannot_be_watched() {
 }
 
 #[test]
-fn that_nothing_is_followed_into_a_container_is_said() {
+fn tracing_a_program_in_a_container_is_refused_with_a_note() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:good", images.name);
     let all = ["run", "-n", "1", "--capture", "trace", "--image", &image];
-    let said = images
+    let output = images
         .sandbox
         .provoke(&[&all, &["--", "/program"][..]].concat());
     let words = "`--capture trace` cannot follow a program into a container";
-    assert!(said.stderr.contains(words), "{said}");
+    assert!(output.stderr.contains(words), "{output}");
 }
 
 #[test]
-fn a_trial_is_shown_as_one_starts_it_by_hand() {
+fn replay_show_prints_a_docker_command_that_works() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:good", images.name);
@@ -654,13 +668,13 @@ fn a_trial_is_shown_as_one_starts_it_by_hand() {
         assert!(line.contains(part), "{line}");
     }
     images.sandbox.write("written", "");
-    run(images.sandbox.any("sh", &["-c", line]));
+    run(images.sandbox.program_command("sh", &["-c", line]));
     assert_eq!(images.sandbox.read("written"), "two words");
-    assert_eq!(images.left(), "");
+    assert_eq!(images.remaining_containers(), "");
 }
 
 #[test]
-fn another_user_may_be_in_a_container() {
+fn a_container_can_run_as_another_user() {
     needs!(engine("docker"));
     let images = Images::new();
     let nobody = ["--container", "user=65534"];
@@ -674,13 +688,15 @@ fn another_user_may_be_in_a_container() {
 }
 
 #[test]
-fn the_other_engine_does_the_same() {
+fn podman_gives_the_same_outcomes_as_docker() {
     needs!(engine("podman"));
-    let images = Images::of("podman");
+    let images = Images::with_engine("podman");
     // The engine's default may exceed the limits of an ordinary user.
     let few = ["--rlimit", "nofile=1024,nproc=1000"];
     let image = format!("{}:good", images.name);
-    let mut tried = images.sandbox.any("podman", &["run", "--rm", "--init"]);
+    let mut tried = images
+        .sandbox
+        .program_command("podman", &["run", "--rm", "--init"]);
     tried.args(["--network=none", "--ulimit", "nofile=1024"]);
     tried.args(["--ulimit", "nproc=1000", &image, "/program"]);
     let tried = tried.output().unwrap();
@@ -706,19 +722,19 @@ fn the_other_engine_does_the_same() {
     }
     let all = ["run", "-n", "1", "--engine", "podman", "--image", &image];
     let nothing = [&all, &few[..], &["--", "/nothing"]].concat();
-    let said = images.sandbox.provoke(&nothing);
-    assert_eq!(said.code, Some(125), "{said}");
+    let output = images.sandbox.provoke(&nothing);
+    assert_eq!(output.code, Some(125), "{output}");
     let asleep = [&all, &few[..], &["--", "/program", "sleep", "1000"]].concat();
     let running = images.sandbox.start(&asleep);
-    wait_until("a container", || !images.left().is_empty());
+    wait_until("a container", || !images.remaining_containers().is_empty());
     running.signal(Signal::KILL);
-    wait_until("its end", || images.left().is_empty());
+    wait_until("its end", || images.remaining_containers().is_empty());
 }
 
 #[test]
-fn podman_is_asked_by_a_service_that_goes_with_provoke() {
+fn the_podman_service_ends_with_provoke() {
     needs!(engine("podman"));
-    let images = Images::of("podman");
+    let images = Images::with_engine("podman");
     let image = format!("{}:good", images.name);
     let all = ["run", "-n", "1", "--engine", "podman", "--image", &image];
     let few = ["--rlimit", "nofile=1024,nproc=1000", "--", "/program"];
@@ -737,15 +753,17 @@ fn podman_is_asked_by_a_service_that_goes_with_provoke() {
             wait_until("its end", || !is_service(&service));
         } else {
             images.sandbox.write("go", "");
-            let said = running.end();
-            assert!(!is_service(&service), "{said}");
+            let output = running.end();
+            assert!(!is_service(&service), "{output}");
         }
-        wait_until("the end of the container", || images.left().is_empty());
+        wait_until("the end of the container", || {
+            images.remaining_containers().is_empty()
+        });
     }
 }
 
 #[test]
-fn a_file_that_a_core_would_overwrite_is_left_alone() {
+fn a_file_that_a_core_would_overwrite_is_unchanged() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:good", images.name);
@@ -757,15 +775,18 @@ fn a_file_that_a_core_would_overwrite_is_left_alone() {
     images.sandbox.write("core", "somebody's");
     let all = ["-n", "1", "--capture", "on", "--image", &image];
     let crash = ["--", "/program", "raise", "11"];
-    let (report, said) = images.sandbox.report(&[&all[..], &crash].concat());
+    let (report, output) = images.sandbox.report(&[&all[..], &crash].concat());
     let outcomes = &report["variants"][0]["outcomes"];
-    assert_eq!(outcomes["SIGSEGV"], 1, "{outcomes} {said}");
+    assert_eq!(outcomes["SIGSEGV"], 1, "{outcomes} {output}");
     assert_eq!(images.sandbox.read("core"), "somebody's");
-    assert!(said.to_string().contains("would be overwritten"), "{said}");
+    assert!(
+        output.to_string().contains("would be overwritten"),
+        "{output}"
+    );
 }
 
 #[test]
-fn who_is_not_root_is_told_the_same() {
+fn a_user_without_root_gets_the_same_outcomes() {
     needs!(engine("docker"));
     let images = Images::new();
     let socket = std::fs::metadata("/var/run/docker.sock");
@@ -791,11 +812,11 @@ fn who_is_not_root_is_told_the_same() {
         let all = ["run", "-n", "2", "--capture", "off", "-e", "WORD=seen"];
         let what = ["--image", &image, "--", "/program"];
         let all = [&become_nobody[..], &[program], &all, &what, words].concat();
-        let mut command = images.sandbox.any("setpriv", &all);
-        let said: Said = command.env("HOME", &folder).output().unwrap().into();
-        assert_eq!(said.code, Some(code), "{words:?} {said}");
-        assert!(said.stdout.contains(outcome), "{words:?} {said}");
-        assert_eq!(images.left(), "");
+        let mut command = images.sandbox.program_command("setpriv", &all);
+        let output: CommandOutput = command.env("HOME", &folder).output().unwrap().into();
+        assert_eq!(output.code, Some(code), "{words:?} {output}");
+        assert!(output.stdout.contains(outcome), "{words:?} {output}");
+        assert_eq!(images.remaining_containers(), "");
     }
     let written = std::fs::metadata(images.sandbox.path("written")).unwrap();
     assert_eq!(written.uid().to_string(), user, "it belongs to who ran it");
@@ -821,10 +842,10 @@ fn a_service_in_a_container_is_put_under_load() {
         let how = ["--clients", "2", "--image", &image];
         let what = ["--", "/program", "serve", &port, requests];
         let all = [&all, &how[..], network, &what].concat();
-        let (report, said) = images.sandbox.ask("load", &all);
+        let (report, output) = images.sandbox.run_with_report("load", &all);
         let outcomes = &report["variants"][0]["outcomes"];
-        assert_eq!(outcomes[outcome], 1, "{outcomes} {}", said.stderr);
-        assert_eq!(images.left(), "");
+        assert_eq!(outcomes[outcome], 1, "{outcomes} {}", output.stderr);
+        assert_eq!(images.remaining_containers(), "");
     }
 }
 
@@ -838,8 +859,8 @@ fn import_with_shell(sandbox: &Sandbox, program: &str, image: &str) {
          tar -cf image.tar -C {} .",
         root.display()
     );
-    run(sandbox.any("sh", &["-c", &line]));
-    run(sandbox.any("docker", &["import", "image.tar", image]));
+    run(sandbox.program_command("sh", &["-c", &line]));
+    run(sandbox.program_command("docker", &["import", "image.tar", image]));
 }
 
 #[test]
@@ -850,25 +871,25 @@ fn hunt_holds_threads_in_a_container() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/holds/tests/racy/refcount.c");
     std::fs::copy(source, sandbox.path("racy.c")).unwrap();
     let flags = ["-static", "-g", "-O1", "-pthread", "-o", "racy", "racy.c"];
-    run(sandbox.any("cc", &flags));
+    run(sandbox.program_command("cc", &flags));
     let image = format!("{}:shell", images.name);
     import_with_shell(sandbox, "racy", &image);
     let held = ["--seed", "1", "-d", "15s", "--image", &image];
-    let (report, said) = sandbox.ask("hunt", &[&held[..], &["--", "/racy"]].concat());
+    let (report, output) = sandbox.run_with_report("hunt", &[&held[..], &["--", "/racy"]].concat());
     let answer = &report["answer"]["hunt"];
-    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
     let held = &answer["held"];
     let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
-    assert!(2 * failures > trials, "{said}");
+    assert!(2 * failures > trials, "{output}");
     // The names of functions come from the files of the image.
-    assert_eq!(answer["places"][0]["function"], "drop", "{said}");
-    assert_eq!(images.left(), "", "nothing is left");
+    assert_eq!(answer["places"][0]["function"], "drop", "{output}");
+    assert_eq!(images.remaining_containers(), "", "nothing is left");
 
     // Without a shell, the program cannot be kept back until it is traced.
     let image = format!("{}:good", images.name);
     let held = ["-d", "5s", "--image", &image, "--", "/program"];
-    let (report, said) = sandbox.ask("hunt", &held);
+    let (report, output) = sandbox.run_with_report("hunt", &held);
     let sentence = report["answer"]["hunt"]["sentence"].as_str().unwrap();
-    assert!(sentence.contains("no shell, /bin/sh, started"), "{said}");
-    assert_eq!(images.left(), "", "nothing is left");
+    assert!(sentence.contains("no shell, /bin/sh, started"), "{output}");
+    assert_eq!(images.remaining_containers(), "", "nothing is left");
 }

@@ -1,17 +1,17 @@
 //! Tests error messages about invalid input: the error, its position, and the hint.
 
-use super::support::{PROVOKE, Said, Sandbox};
+use super::support::{CommandOutput, PROVOKE, Sandbox};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 /// Returns the output of the program with these arguments.
-fn said(args: &[&str]) -> Said {
+fn output_of(args: &[&str]) -> CommandOutput {
     Sandbox::new().provoke(args)
 }
 
 #[test]
-fn a_missing_command() {
-    insta::assert_snapshot!(said(&["run", "-n", "3"]), @"
+fn a_run_without_a_command_is_refused() {
+    insta::assert_snapshot!(output_of(&["run", "-n", "3"]), @"
     ------- stderr -------
     error: there is no command to run
 
@@ -21,8 +21,8 @@ fn a_missing_command() {
 }
 
 #[test]
-fn an_unknown_program() {
-    insta::assert_snapshot!(said(&["run", "-n", "3", "--", "no-such-program-anywhere"]), @"
+fn a_program_that_does_not_exist_is_refused() {
+    insta::assert_snapshot!(output_of(&["run", "-n", "3", "--", "no-such-program-anywhere"]), @"
     ------- stderr -------
     error: cannot run `no-such-program-anywhere`: there is no such program
 
@@ -32,8 +32,8 @@ fn an_unknown_program() {
 }
 
 #[test]
-fn a_line_instead_of_words() {
-    insta::assert_snapshot!(said(&["run", "--", "echo hello"]), @"
+fn a_shell_line_as_a_program_is_refused_with_the_flag_shell() {
+    insta::assert_snapshot!(output_of(&["run", "--", "echo hello"]), @"
     ------- stderr -------
     error: cannot run `echo hello`: there is no such program
 
@@ -43,8 +43,8 @@ fn a_line_instead_of_words() {
 }
 
 #[test]
-fn a_flag_that_means_different_things() {
-    insta::assert_snapshot!(said(&["run", "-p", "4", "--", "true"]), @"
+fn an_ambiguous_flag_is_refused_with_its_meanings() {
+    insta::assert_snapshot!(output_of(&["run", "-p", "4", "--", "true"]), @"
     ------- stderr -------
     error: there is no flag `-p` here
 
@@ -54,8 +54,8 @@ fn a_flag_that_means_different_things() {
 }
 
 #[test]
-fn a_bad_time() {
-    insta::assert_snapshot!(said(&["run", "-t", "soon", "--", "true"]), @"
+fn a_time_without_a_number_is_refused() {
+    insta::assert_snapshot!(output_of(&["run", "-t", "soon", "--", "true"]), @"
     ------- stderr -------
     error: invalid value 'soon' for '--timeout <TIME>': `soon` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`, or `auto`
 
@@ -65,8 +65,8 @@ fn a_bad_time() {
 }
 
 #[test]
-fn a_bad_limit() {
-    insta::assert_snapshot!(said(&["run", "--rlimit", "memory=4G", "--", "true"]), @"
+fn an_unknown_resource_limit_is_refused() {
+    insta::assert_snapshot!(output_of(&["run", "--rlimit", "memory=4G", "--", "true"]), @"
     ------- stderr -------
     error: invalid value 'memory=4G' for '--rlimit <NAME=N>': `memory` is not one of the limits as, core, cpu, data, fsize, memlock, nofile, nproc, rss, stack
 
@@ -76,8 +76,8 @@ fn a_bad_limit() {
 }
 
 #[test]
-fn a_bad_pattern() {
-    insta::assert_snapshot!(said(&["run", "--fail-if-out", "(", "--", "true"]), @"
+fn an_invalid_regular_expression_is_refused() {
+    insta::assert_snapshot!(output_of(&["run", "--fail-if-out", "(", "--", "true"]), @"
     ------- stderr -------
     error: invalid value '(' for '--fail-if-out <REGEX>': `(` is not a regular expression: unclosed group
 
@@ -87,8 +87,8 @@ fn a_bad_pattern() {
 }
 
 #[test]
-fn a_bad_signal() {
-    insta::assert_snapshot!(said(&["run", "--only", "SIGFOO", "--", "true"]), @"
+fn an_unknown_kind_of_failure_is_refused() {
+    insta::assert_snapshot!(output_of(&["run", "--only", "SIGFOO", "--", "true"]), @"
     ------- stderr -------
     error: invalid value 'SIGFOO' for '--only <KIND>': `SIGFOO` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`; did you mean `SIGFPE`?
 
@@ -98,8 +98,8 @@ fn a_bad_signal() {
 }
 
 #[test]
-fn a_run_that_is_not_there() {
-    insta::assert_snapshot!(said(&["report", "nothing"]), @"
+fn a_missing_run_is_refused() {
+    insta::assert_snapshot!(output_of(&["report", "nothing"]), @"
     ------- stderr -------
     error: there is no run `nothing` in `provoke-out`
 
@@ -109,8 +109,8 @@ fn a_run_that_is_not_there() {
 }
 
 #[test]
-fn a_trial_without_a_run() {
-    insta::assert_snapshot!(said(&["replay", "17"]), @"
+fn a_trial_number_without_a_run_is_refused() {
+    insta::assert_snapshot!(output_of(&["replay", "17"]), @"
     ------- stderr -------
     error: there is no run `17` in `provoke-out`
 
@@ -120,8 +120,8 @@ fn a_trial_without_a_run() {
 }
 
 #[test]
-fn nothing_to_plan_with() {
-    insta::assert_snapshot!(said(&["plan", "--baseline", "0/30"]), @"
+fn a_plan_from_a_baseline_without_failures_is_refused() {
+    insta::assert_snapshot!(output_of(&["plan", "--baseline", "0/30"]), @"
     ------- stderr -------
     error: none of 30 trials failed: the rate is below 12 %, which is not enough to plan with
 
@@ -131,11 +131,14 @@ fn nothing_to_plan_with() {
 }
 
 #[test]
-fn too_many_copies() {
+fn more_copies_than_open_files_allow_are_refused() {
     let sandbox = Sandbox::new();
     let line = format!("ulimit -n 256; exec {PROVOKE} run --copies 200 -- true");
-    let output = sandbox.any("sh", &[]).args(["-c", &line]).output();
-    insta::assert_snapshot!(Said::from(output.unwrap()), @"
+    let output = sandbox
+        .program_command("sh", &[])
+        .args(["-c", &line])
+        .output();
+    insta::assert_snapshot!(CommandOutput::from(output.unwrap()), @"
     ------- stderr -------
     error: 200 processes in a trial need 432 open files, and the limit is 256
 
@@ -145,7 +148,7 @@ fn too_many_copies() {
 }
 
 #[test]
-fn a_program_in_this_folder_needs_its_dot() {
+fn a_program_of_the_working_directory_needs_a_dot_slash() {
     let sandbox = Sandbox::new();
     let tool = sandbox.write("tool.sh", "#!/bin/sh\n");
     fs::set_permissions(tool, fs::Permissions::from_mode(0o755)).unwrap();
@@ -159,9 +162,9 @@ fn a_program_in_this_folder_needs_its_dot() {
 }
 
 #[test]
-fn a_plan_is_a_small_table() {
-    let said = Sandbox::new().provoke(&["plan", "--baseline", "3/30", "--time", "4s", "-j", "2"]);
-    insta::assert_snapshot!(said, @"
+fn plan_prints_a_table_of_trials_and_time() {
+    let output = Sandbox::new().provoke(&["plan", "--baseline", "3/30", "--time", "4s", "-j", "2"]);
+    insta::assert_snapshot!(output, @"
     It fails in 10 % of trials (3 of 30, 95 % interval 2.1 to 27 %).
 
                                                           trials      time
@@ -186,7 +189,7 @@ fn a_plan_is_a_small_table() {
 }
 
 #[test]
-fn a_plan_without_arguments_is_for_the_newest_run_with_failures() {
+fn plan_without_arguments_uses_the_newest_run_with_failures() {
     let sandbox = Sandbox::new();
     let none = sandbox.provoke(&["plan"]);
     insta::assert_snapshot!(none, @"

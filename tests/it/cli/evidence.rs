@@ -37,7 +37,7 @@ fn titles(report: &Value) -> (Vec<String>, Vec<String>) {
     )
 }
 
-fn alive(pid: &str) -> bool {
+fn is_alive(pid: &str) -> bool {
     std::path::Path::new("/proc").join(pid).exists()
 }
 
@@ -50,22 +50,23 @@ const NULL: &str = r#"
 "#;
 
 #[test]
-fn a_null_pointer_every_fourth_time_is_one_bug_with_its_rate() {
+fn a_null_pointer_in_every_fourth_trial_has_one_signature_and_its_rate() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
-    let (report, said) = sandbox.report(&["-n", "20", "--", &program]);
+    let (report, output) = sandbox.report(&["-n", "20", "--", &program]);
     let variant = &report["variants"][0];
     let [low, high] = [0, 1].map(|end| variant["rate"]["cp"][end].as_f64().unwrap());
-    assert!(low < 0.25 && 0.25 < high, "{said}");
+    assert!(low < 0.25 && 0.25 < high, "{output}");
     assert_eq!(variant["failing_trials"].as_array().unwrap().len(), 5);
     let (_, caught) = titles(&report);
     let title = "SIGSEGV, null pointer + 0x10, in conv < forward < main";
     assert_eq!(caught, [title]);
-    assert!(said.stdout.contains(title), "{said}");
+    assert!(output.stdout.contains(title), "{output}");
 
     let explained = |trial: &Value| {
-        let said = sandbox.provoke(&["explain", &format!("last#{trial}")]);
-        said.stdout
+        let output = sandbox.provoke(&["explain", &format!("last#{trial}")]);
+        output
+            .stdout
             .contains("an extra trial after the measurement, for evidence; it is not counted")
     };
     let extra = &variant["captured"]["signatures"][0]["trials"][0];
@@ -78,14 +79,14 @@ fn a_null_pointer_every_fourth_time_is_one_bug_with_its_rate() {
     for seen in variant["signatures"].as_array().unwrap() {
         let exact = seen["depth"] == "kernel";
         let linked = &seen[if exact { "same_as" } else { "perhaps" }];
-        assert_eq!(linked[0], caught, "{said}");
+        assert_eq!(linked[0], caught, "{output}");
         ids.extend(exact.then(|| seen["id"].as_str().unwrap()));
     }
     // `--only` accepts either name.
     for id in ids {
         let only = format!("sig:{id}");
-        let (report, said) = sandbox.report(&["-n", "8", "--only", &only, "--", &program]);
-        assert_eq!(report["variants"][0]["failures"], 2, "{said}");
+        let (report, output) = sandbox.report(&["-n", "8", "--only", &only, "--", &program]);
+        assert_eq!(report["variants"][0]["failures"], 2, "{output}");
         assert_eq!(report["capture"], "on");
     }
     let (report, _) = sandbox.report(&["-n", "8", "--only", "sig:00000000", "--", &program]);
@@ -94,22 +95,22 @@ fn a_null_pointer_every_fourth_time_is_one_bug_with_its_rate() {
 
     // For a run, `explain` shows the trial with the best evidence.
     for what in ["last#4", "last"] {
-        let told = sandbox.provoke(&["explain", what]);
+        let explanation = sandbox.provoke(&["explain", what]);
         let wanted = ["null pointer", "conv  ", "mov rax, [rdi+0x10]", "null.c:4"];
         assert!(
-            wanted.iter().all(|word| told.stdout.contains(word)),
-            "{told}"
+            wanted.iter().all(|word| explanation.stdout.contains(word)),
+            "{explanation}"
         );
     }
 }
 
 #[test]
-fn of_a_run_of_which_little_is_known_the_first_failure_is_explained() {
+fn explain_shows_the_first_failure_of_a_run_without_evidence() {
     let sandbox = Sandbox::new();
     sandbox.report(&["-o", "plain", "-n", "1", "--seed", "1", "--", "false"]);
     sandbox.report(&["-o", "clean", "-n", "1", "--seed", "1", "--", "true"]);
-    let said = sandbox.provoke(&["explain", "plain"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["explain", "plain"]);
+    insta::assert_snapshot!(output, @"
     #1: exit 1
 
     Details:
@@ -118,16 +119,16 @@ fn of_a_run_of_which_little_is_known_the_first_failure_is_explained() {
     ------- stderr -------
     [exit status: Some(0)]
     ");
-    let said = sandbox.provoke(&["explain", "clean"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["explain", "clean"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: no trial of the run clean failed
 
     hint: `provoke list` shows which of the stored runs failed
     [exit status: Some(2)]
     ");
-    let said = sandbox.provoke(&["explain", "nothing"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["explain", "nothing"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: found neither a core file nor a run `nothing`
 
@@ -156,7 +157,7 @@ const HEAP: &str = r#"
 "#;
 
 #[test]
-fn three_bugs_in_one_function_are_three_though_nobody_saw_what_they_said() {
+fn three_heap_bugs_in_one_function_have_three_signatures() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "heap", HEAP, &["-g", "-O0"]);
     for strip in [false, true] {
@@ -169,10 +170,10 @@ fn three_bugs_in_one_function_are_three_though_nobody_saw_what_they_said() {
                     .success()
             );
         }
-        let (report, said) = sandbox.report(&["-n", "6", "--capture", "on", "--", &program]);
+        let (report, output) = sandbox.report(&["-n", "6", "--capture", "on", "--", &program]);
         let (all, _) = titles(&report);
         let kinds = ["assertion", "double free", "bad free"];
-        assert_eq!(all.len(), 3, "{said}");
+        assert_eq!(all.len(), 3, "{output}");
         for kind in kinds {
             assert!(
                 all.iter().any(|title| title.contains(kind)),
@@ -180,10 +181,12 @@ fn three_bugs_in_one_function_are_three_though_nobody_saw_what_they_said() {
             );
         }
         let counts = report["variants"][0]["signatures"].as_array().unwrap();
-        assert!(counts.iter().all(|seen| seen["count"] == 2), "{said}");
+        assert!(counts.iter().all(|seen| seen["count"] == 2), "{output}");
         assert!(
-            said.stdout.contains("signatures come from a damaged heap"),
-            "{said}"
+            output
+                .stdout
+                .contains("signatures come from a damaged heap"),
+            "{output}"
         );
     }
 }
@@ -211,7 +214,7 @@ const DAEMON: &str = r#"
 "#;
 
 #[test]
-fn a_daemon_that_a_failing_task_forgets_is_found_and_ended() {
+fn a_daemon_that_a_failing_trial_leaves_is_found_and_killed() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "daemon", DAEMON, &[]);
     let list = format!("LIST={}", sandbox.path("pids").display());
@@ -225,14 +228,14 @@ fn a_daemon_that_a_failing_task_forgets_is_found_and_ended() {
         "--",
         &program,
     ];
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     let variant = &report["variants"][0];
     assert_eq!(variant["failing_trials"], serde_json::json!([3, 6, 9]));
-    assert_eq!(variant["leaking_trials"], 3, "{said}");
+    assert_eq!(variant["leaking_trials"], 3, "{output}");
     let pids = sandbox.read("pids");
     assert_eq!(pids.lines().count(), 3);
     for pid in pids.lines() {
-        assert!(!alive(pid), "{pid} lives");
+        assert!(!is_alive(pid), "{pid} lives");
     }
 }
 
@@ -253,7 +256,7 @@ const AVX2: &str = r#"
 "#;
 
 #[test]
-fn an_instruction_that_the_processor_lacks_is_named_and_a_deliberate_trap_is_not() {
+fn a_missing_cpu_feature_is_named_and_a_deliberate_trap_is_distinguished() {
     needs!(program("qemu-x86_64"));
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "index", AVX2, &["-g", "-O1", "-static"]);
@@ -263,25 +266,25 @@ fn an_instruction_that_the_processor_lacks_is_named_and_a_deliberate_trap_is_not
         let args = [&["-n", "1", "--capture", "on", "--"], &emulator[..], more].concat();
         sandbox.report(&args)
     };
-    let (report, said) = run(&[]);
+    let (report, output) = run(&[]);
     let (titles_of_index, _) = titles(&report);
     assert!(
         titles_of_index[0].contains("needs AVX2"),
-        "{titles_of_index:?} {said}"
+        "{titles_of_index:?} {output}"
     );
-    let told = sandbox.provoke(&["explain", "last#1"]);
-    assert!(told.stdout.contains("vpaddd"), "{told}");
+    let explanation = sandbox.provoke(&["explain", "last#1"]);
+    assert!(explanation.stdout.contains("vpaddd"), "{explanation}");
     assert!(
         sandbox
             .read("provoke-out/last/trials/1/stdout")
             .contains("index built ok")
     );
 
-    let (report, said) = run(&["trap"]);
+    let (report, output) = run(&["trap"]);
     let (titles_of_trap, _) = titles(&report);
     assert!(
         !titles_of_trap[0].contains("CPU"),
-        "{titles_of_trap:?} {said}"
+        "{titles_of_trap:?} {output}"
     );
     assert!(
         titles_of_trap[0].contains("deliberate trap"),
@@ -303,7 +306,7 @@ const SEARCHER: &str = r"
 ";
 
 #[test]
-fn code_that_a_core_of_an_emulator_lacks_is_found_by_the_list_of_the_loader() {
+fn code_missing_in_an_emulator_core_is_found_by_the_loader_list() {
     needs!(program("qemu-x86_64"));
     let sandbox = Sandbox::new();
     // If code and the headers of the file share a segment, QEMU dumps neither.
@@ -332,7 +335,7 @@ fn code_that_a_core_of_an_emulator_lacks_is_found_by_the_list_of_the_loader() {
         .unwrap()
         .to_str()
         .unwrap();
-    let (report, said) = sandbox.report(&[
+    let (report, output) = sandbox.report(&[
         "-n",
         "1",
         "--capture",
@@ -346,13 +349,18 @@ fn code_that_a_core_of_an_emulator_lacks_is_found_by_the_list_of_the_loader() {
         relative,
     ]);
     let (titles, _) = titles(&report);
-    assert!(titles[0].contains("needs AVX2"), "{titles:?} {said}");
-    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(titles[0].contains("needs AVX2"), "{titles:?} {output}");
+    let explanation = sandbox.provoke(&["explain", "last#1"]).stdout;
     assert!(
-        told.contains("search") && told.contains("searcher") && told.contains("main"),
-        "{told}"
+        explanation.contains("search")
+            && explanation.contains("searcher")
+            && explanation.contains("main"),
+        "{explanation}"
     );
-    assert!(!told.contains("which files were mapped"), "{told}");
+    assert!(
+        !explanation.contains("which files were mapped"),
+        "{explanation}"
+    );
 }
 
 const DEADLOCK: &str = r#"
@@ -381,22 +389,27 @@ const DEADLOCK: &str = r#"
 "#;
 
 #[test]
-fn a_deadlock_is_named_by_the_two_functions_that_wait_for_each_other() {
+fn a_deadlock_is_named_by_its_two_waiting_functions() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "bank", DEADLOCK, &["-g", "-O1", "-pthread"]);
     // Long enough for the two threads to meet, even on a busy machine.
-    let (report, said) = sandbox.report(&["-n", "6", "-t", "2s", "--", &program]);
+    let (report, output) = sandbox.report(&["-n", "6", "-t", "2s", "--", &program]);
     let (measured, _) = titles(&report);
-    assert_eq!(measured, ["hang: deadlock, deposit <-> withdraw"], "{said}");
+    assert_eq!(
+        measured,
+        ["hang: deadlock, deposit <-> withdraw"],
+        "{output}"
+    );
     assert_eq!(
         report["variants"][0]["failing_trials"],
         serde_json::json!([3, 6])
     );
-    let told = sandbox.provoke(&["explain", "last#3"]);
+    let explanation = sandbox.provoke(&["explain", "last#3"]);
     assert!(
-        told.stdout
+        explanation
+            .stdout
             .contains("deposit waits at bank.c:7 for b, which withdraw holds"),
-        "{told}"
+        "{explanation}"
     );
     for event in sandbox.events() {
         for actor in event["trial_finished"]["seen"]["actors"]
@@ -405,13 +418,13 @@ fn a_deadlock_is_named_by_the_two_functions_that_wait_for_each_other() {
             .flatten()
         {
             let pid = actor["pid"].to_string();
-            assert!(!alive(&pid), "{pid} lives");
+            assert!(!is_alive(&pid), "{pid} lives");
         }
     }
 }
 
 #[test]
-fn a_crash_in_a_thread_of_an_extension_is_blamed_on_it_whatever_python_says() {
+fn a_crash_in_an_extension_thread_has_the_same_signature_with_faulthandler() {
     needs!(python_headers());
     let sandbox = Sandbox::new();
     let extension = Extension::new();
@@ -419,7 +432,7 @@ fn a_crash_in_a_thread_of_an_extension_is_blamed_on_it_whatever_python_says() {
     let path = format!("PYTHONPATH={}", extension.folder().display());
     let run = |handler: &str| {
         let handler = format!("PYTHONFAULTHANDLER={handler}");
-        let (report, said) = sandbox.report(&[
+        let (report, output) = sandbox.report(&[
             "-n",
             "1",
             "--capture",
@@ -435,20 +448,27 @@ fn a_crash_in_a_thread_of_an_extension_is_blamed_on_it_whatever_python_says() {
         ]);
         let seen = report["variants"][0]["signatures"][0].clone();
         let title = seen["title"].as_str().unwrap().to_owned();
-        assert!(title.contains("boom.so!c_inner < worker"), "{title} {said}");
+        assert!(
+            title.contains("boom.so!c_inner < worker"),
+            "{title} {output}"
+        );
         seen["id"].clone()
     };
     assert_eq!(run(""), run("1"));
 }
 
 #[test]
-fn a_crash_that_the_exit_code_hides_is_a_failure_unless_nobody_cares() {
+fn a_crash_of_a_child_is_a_failure_unless_ignored() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
     let line = format!("{program}; true");
-    let (report, said) = sandbox.report(&["-n", "4", "--capture", "on", "--shell", &line]);
+    let (report, output) = sandbox.report(&["-n", "4", "--capture", "on", "--shell", &line]);
     let variant = &report["variants"][0];
-    assert_eq!(variant["failing_trials"], serde_json::json!([4]), "{said}");
+    assert_eq!(
+        variant["failing_trials"],
+        serde_json::json!([4]),
+        "{output}"
+    );
     assert_eq!(variant["outcomes"]["SIGSEGV"], 1);
     let title = variant["signatures"][0]["title"].as_str().unwrap();
     assert!(
@@ -456,12 +476,12 @@ fn a_crash_that_the_exit_code_hides_is_a_failure_unless_nobody_cares() {
         "{title}"
     );
     let args = ["-n", "4", "--ignore-child-crashes", "--shell", &line];
-    let (report, said) = sandbox.report(&args);
-    assert_eq!(report["variants"][0]["failures"], 0, "{said}");
+    let (report, output) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["failures"], 0, "{output}");
 }
 
 #[test]
-fn only_so_many_cores_of_each_signature_are_kept() {
+fn keep_per_sig_limits_the_cores_of_each_signature() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
     let always = ["-e", "PROVOKE_TRIAL=4"];
@@ -478,17 +498,23 @@ fn only_so_many_cores_of_each_signature_are_kept() {
         !sandbox.path("core").exists(),
         "those that are not kept are removed"
     );
-    let told = sandbox.provoke(&["explain", "last#5"]);
-    assert!(told.stdout.contains("the core was not kept"), "{told}");
-    assert!(told.stdout.contains("conv"), "{told}");
+    let explanation = sandbox.provoke(&["explain", "last#5"]);
+    assert!(
+        explanation.stdout.contains("the core was not kept"),
+        "{explanation}"
+    );
+    assert!(explanation.stdout.contains("conv"), "{explanation}");
 }
 
 #[test]
-fn a_core_of_another_run_is_left_alone() {
+fn a_core_of_another_process_is_not_used() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
     let foreign = format!("ulimit -c unlimited; PROVOKE_TRIAL=4 {program}; true");
-    sandbox.any("sh", &["-c", &foreign]).status().unwrap();
+    sandbox
+        .program_command("sh", &["-c", &foreign])
+        .status()
+        .unwrap();
     assert!(sandbox.path("core").exists());
     let args = [
         "-n",
@@ -501,15 +527,15 @@ fn a_core_of_another_run_is_left_alone() {
         "kill -SEGV $$",
     ];
     // The cores of the trial and of the other process are not confused.
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     let title = report["variants"][0]["signatures"][0]["title"]
         .as_str()
         .unwrap();
-    assert!(!title.contains("conv"), "{title} {said}");
+    assert!(!title.contains("conv"), "{title} {output}");
 }
 
 #[test]
-fn without_root_the_same_is_known() {
+fn a_user_without_root_gets_the_same_signature() {
     needs!(root());
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
@@ -537,7 +563,7 @@ fn without_root_the_same_is_known() {
         "--",
         &program,
     ];
-    let done = sandbox.any("setpriv", &args).output().unwrap();
+    let done = sandbox.program_command("setpriv", &args).output().unwrap();
     let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
     let (_, caught) = titles(&report);
     let title = "SIGSEGV, null pointer + 0x10, in conv < forward < main";
@@ -545,32 +571,32 @@ fn without_root_the_same_is_known() {
 }
 
 #[test]
-fn side_by_side_no_core_takes_the_place_of_another() {
+fn cores_of_parallel_trials_do_not_overwrite_each_other() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
     let always = ["-e", "PROVOKE_TRIAL=4", "--capture", "on"];
     let args = [&["-n", "12", "-j", "4"], &always[..], &["--", &program]].concat();
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     let signatures = report["variants"][0]["signatures"].as_array().unwrap();
-    assert_eq!(signatures.len(), 1, "{said}");
+    assert_eq!(signatures.len(), 1, "{output}");
     assert_eq!(signatures[0]["depth"], "stack");
     assert_eq!(signatures[0]["count"], 12);
 }
 
 #[test]
-fn a_core_that_somebody_left_is_neither_overwritten_nor_taken() {
+fn an_existing_core_is_neither_overwritten_nor_used() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
     sandbox.write("core", "somebody's");
     for capture in ["auto", "on"] {
-        let (_, said) = sandbox.report(&["-n", "4", "--capture", capture, "--", &program]);
+        let (_, output) = sandbox.report(&["-n", "4", "--capture", capture, "--", &program]);
         assert_eq!(sandbox.read("core"), "somebody's");
-        assert!(said.stdout.contains("is there already"), "{said}");
+        assert!(output.stdout.contains("is there already"), "{output}");
     }
 }
 
 #[test]
-fn a_crash_without_its_stack_is_not_taken_for_another_bug() {
+fn a_crash_without_a_stack_is_inconclusive_for_a_signature() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
     let args = [
@@ -583,18 +609,21 @@ fn a_crash_without_its_stack_is_not_taken_for_another_bug() {
         "--",
         &program,
     ];
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     let variant = &report["variants"][0];
     assert_eq!([&variant["failures"], &variant["other"]], [0, 0]);
     assert_eq!(
         variant["void_reasons"]["not known which failure"], 1,
-        "{said}"
+        "{output}"
     );
     assert_eq!(
-        (report["verdict"].as_str(), said.code),
+        (report["verdict"].as_str(), output.code),
         (Some("undecided"), Some(3))
     );
-    assert!(said.stdout.contains("; 1 more may be failures"), "{said}");
+    assert!(
+        output.stdout.contains("; 1 more may be failures"),
+        "{output}"
+    );
 }
 
 const THROWS: &str = r#"
@@ -613,7 +642,7 @@ const THROWS: &str = r#"
 "#;
 
 #[test]
-fn what_a_runtime_does_for_two_bugs_does_not_make_them_one() {
+fn common_runtime_frames_do_not_merge_two_bugs() {
     needs!(program("g++"));
     let sandbox = Sandbox::new();
     let file = sandbox.write("throws.cc", THROWS);
@@ -641,12 +670,12 @@ fn what_a_runtime_does_for_two_bugs_does_not_make_them_one() {
 }
 
 #[test]
-fn a_core_that_was_cut_short_is_taken_and_does_not_block_later_ones() {
+fn a_truncated_core_is_used_and_does_not_block_later_cores() {
     let sandbox = Sandbox::new();
     let line = "[ -e first ] && kill -SEGV $$; touch first; ulimit -f 0; kill -SEGV $$";
     let args = ["-n", "2", "--capture", "on", "--", "sh", "-c", line];
-    let (_, said) = sandbox.report(&args);
-    assert!(!sandbox.path("core").exists(), "{said}");
+    let (_, output) = sandbox.report(&args);
+    assert!(!sandbox.path("core").exists(), "{output}");
     let cut = sandbox.provoke(&["explain", "last#1"]);
     assert!(cut.stdout.contains("it is truncated"), "{cut}");
     let whole = sandbox.provoke(&["explain", "last#2"]);
@@ -660,15 +689,15 @@ const JUMP: &str = r#"
 "#;
 
 #[test]
-fn a_jump_into_data_is_named_by_the_data() {
+fn a_jump_into_data_is_named_by_its_symbol() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "nx", JUMP, &["-g", "-O1"]);
-    let (report, said) = sandbox.report(&["-n", "1", "--capture", "on", "--", &program]);
+    let (report, output) = sandbox.report(&["-n", "1", "--capture", "on", "--", &program]);
     let (titles, _) = titles(&report);
     assert_eq!(
         titles,
         ["SIGSEGV, jump into data, in code < run < main"],
-        "{said}"
+        "{output}"
     );
 }
 
@@ -677,28 +706,28 @@ const WRITES: &str = r"
 ";
 
 #[test]
-fn crashes_of_two_programs_behind_a_shell_are_two_bugs() {
+fn crashes_of_two_programs_of_a_shell_have_two_signatures() {
     let sandbox = Sandbox::new();
     let write = |name: &str, address: &str| compile(&sandbox, name, WRITES, &[address]);
     let reader = write("reader", "-DADDRESS=0x30");
     let writer = write("writer", "-DADDRESS=8");
     let line = format!("if [ $((PROVOKE_TRIAL % 2)) = 0 ]; then {writer}; else {reader}; fi");
     let args = ["-n", "4", "--capture", "on", "--shell", &line];
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     let (titles, _) = titles(&report);
     let title = |offset: &str| format!("SIGSEGV, null pointer + {offset}!main");
     assert_eq!(
         titles,
         [title("0x30, in reader"), title("0x8, in writer")],
-        "{said}"
+        "{output}"
     );
     // A build with another file name is still recognized as the same bug.
     std::fs::copy(&reader, sandbox.path("fixed")).unwrap();
     let fixed = sandbox.path("fixed");
     let line = fixed.to_str().unwrap();
     let asked = ["--baseline", "last", "--shell", line];
-    let (report, said) = sandbox.ask("confirm", &asked);
-    assert_eq!(report["verdict"], "not_fixed", "{said}");
+    let (report, output) = sandbox.run_with_report("confirm", &asked);
+    assert_eq!(report["verdict"], "not_fixed", "{output}");
 }
 
 const RACE: &str = r#"
@@ -714,63 +743,66 @@ const RACE: &str = r#"
 "#;
 
 #[test]
-fn signatures_of_one_function_can_be_looked_for_together() {
+fn only_accepts_a_family_of_signatures() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "race", RACE, &["-g", "-O1"]);
-    let (report, said) = sandbox.report(&["-n", "8", "--capture", "on", "--", &program]);
+    let (report, output) = sandbox.report(&["-n", "8", "--capture", "on", "--", &program]);
     let signatures = report["variants"][0]["signatures"].as_array().unwrap();
-    assert_eq!(signatures.len(), 3, "{said}");
+    assert_eq!(signatures.len(), 3, "{output}");
     let family = &signatures[0]["families"][0];
     assert_eq!(family["title"], "SIGSEGV in use");
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("6 failures of 3 signatures are SIGSEGV in use"),
-        "{said}"
+        "{output}"
     );
     let only = format!("sig:{}", family["id"].as_str().unwrap());
     let args = ["-n", "8", "--only", &only, "--", &program];
-    let (report, said) = sandbox.report(&args);
-    assert_eq!(report["variants"][0]["failures"], 6, "{said}");
+    let (report, output) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["failures"], 6, "{output}");
     // Another signature of the family is the bug as well.
-    let (report, said) = sandbox.ask("confirm", &["--baseline", "last", "--", &program]);
-    assert_eq!(report["verdict"], "not_fixed", "{said}");
+    let (report, output) =
+        sandbox.run_with_report("confirm", &["--baseline", "last", "--", &program]);
+    assert_eq!(report["verdict"], "not_fixed", "{output}");
 }
 
 #[test]
-fn an_address_in_the_kernels_log_is_named_by_the_function() {
+fn an_address_in_the_kernel_log_is_resolved_to_its_function() {
     needs!(kernel_log());
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
     // The kernel logs ten crashes in five seconds, of all tests together.
     let logged = || {
         let args = ["-n", "4", "--capture", "off", "--", &program];
-        let (report, said) = sandbox.report(&args);
+        let (report, output) = sandbox.report(&args);
         let seen = &report["variants"][0]["signatures"][0];
         sleep(Duration::from_millis(300));
         let title = seen["title"].as_str().unwrap_or_default().to_owned();
-        (seen["depth"] == "kernel").then_some((title, said))
+        (seen["depth"] == "kernel").then_some((title, output))
     };
     let mut found = None;
     wait_until("the kernel logs the crash", || {
         found = logged();
         found.is_some()
     });
-    let (title, said) = found.unwrap();
+    let (title, output) = found.unwrap();
     assert!(
         title.starts_with("SIGSEGV, null pointer, in conv at null+0x"),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn a_crash_that_could_not_be_caught_is_said_with_what_to_do() {
+fn a_crash_that_could_not_be_captured_is_reported_with_a_hint() {
     let sandbox = Sandbox::new();
     // It crashes once, and never again.
     let line = "[ -e once ] || { touch once; kill -SEGV $$; }";
-    let (_, said) = sandbox.report(&["-n", "2", "--", "sh", "-c", line]);
+    let (_, output) = sandbox.report(&["-n", "2", "--", "sh", "-c", line]);
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("--capture on dumps cores in every trial"),
-        "{said}"
+        "{output}"
     );
 }

@@ -26,64 +26,64 @@ while os.read(poke, 1):
 "#;
 
 /// Runs trials that connect to a service which keeps a resource; returns the report and the output.
-fn poked(keeps: &str) -> (Value, String) {
+fn run_with_service(keeps: &str) -> (Value, String) {
     let sandbox = Sandbox::new();
     sandbox.write("service.py", SERVICE);
     let setup = format!("mkfifo poke answer; python3 service.py {keeps} >service.log 2>&1 &");
     // The pause is longer than the interval of measurements, so there is one measurement per trial.
     let args = ["-n", "30", "--delay", "110ms", "--setup", &setup];
     let trial = ["--", "sh", "-c", "printf x > poke; cat answer"];
-    let (report, said) = sandbox.report(&[&args[..], &trial].concat());
-    assert_eq!(report["variants"][0]["failures"], 0, "{said}");
-    (report, said.stdout)
+    let (report, output) = sandbox.report(&[&args[..], &trial].concat());
+    assert_eq!(report["variants"][0]["failures"], 0, "{output}");
+    (report, output.stdout)
 }
 
-fn of<'a>(report: &'a Value, what: &str) -> &'a Value {
+fn growth_of<'a>(report: &'a Value, what: &str) -> &'a Value {
     let growth = report["growth"].as_array().unwrap().iter();
     let mut found = growth.filter(|growth| growth["what"] == what);
     found.next().unwrap_or_else(|| panic!("{report:#}"))
 }
 
 #[test]
-fn a_service_that_forgets_to_close_files_is_found() {
+fn a_service_that_leaks_file_descriptors_is_reported() {
     needs!(program("python3"));
-    let (report, said) = poked("files");
-    let files = of(&report, "descriptors");
+    let (report, output) = run_with_service("files");
+    let files = growth_of(&report, "descriptors");
     assert_eq!(files["warns"], true, "{files}");
     assert_eq!(files["per_trial"], 1.0, "{files}");
     let grown = files["to"].as_u64().unwrap() - files["from"].as_u64().unwrap();
     assert_eq!(grown, 29, "{files}");
     assert!(
-        said.contains("what `setup` left running grew by 1 open files a trial (1 .. 1), from "),
-        "{said}"
+        output.contains("what `setup` left running grew by 1 open files a trial (1 .. 1), from "),
+        "{output}"
     );
-    assert_eq!(of(&report, "processes")["warns"], false);
-    assert_eq!(of(&report, "threads")["to"], 1);
+    assert_eq!(growth_of(&report, "processes")["warns"], false);
+    assert_eq!(growth_of(&report, "threads")["to"], 1);
 }
 
 #[test]
-fn a_service_that_keeps_memory_is_found() {
+fn a_service_that_leaks_memory_is_reported() {
     needs!(program("python3"));
-    let (report, said) = poked("memory");
-    let memory = of(&report, "rss_kib");
+    let (report, output) = run_with_service("memory");
+    let memory = growth_of(&report, "rss_kib");
     assert_eq!(memory["warns"], true, "{memory}");
     let per_trial = memory["per_trial"].as_f64().unwrap();
     assert!((900.0..1200.0).contains(&per_trial), "{memory}");
-    assert!(said.contains("MiB of memory a trial"), "{said}");
+    assert!(output.contains("MiB of memory a trial"), "{output}");
 }
 
 #[test]
-fn a_service_that_warms_up_or_rests_is_not_said_to_grow() {
+fn a_service_that_warms_up_or_is_constant_is_not_reported() {
     needs!(program("python3"));
     for keeps in ["nothing", "warming"] {
-        let (report, said) = poked(keeps);
-        assert_eq!(of(&report, "descriptors")["warns"], false, "{keeps}");
-        assert!(!said.contains("grew by"), "{keeps}: {said}");
+        let (report, output) = run_with_service(keeps);
+        assert_eq!(growth_of(&report, "descriptors")["warns"], false, "{keeps}");
+        assert!(!output.contains("grew by"), "{keeps}: {output}");
     }
 }
 
 #[test]
-fn where_nothing_lives_on_there_is_nothing_to_grow() {
+fn without_processes_from_setup_no_growth_is_measured() {
     let sandbox = Sandbox::new();
     let (report, _) = sandbox.report(&["-n", "3", "--setup", "true", "--", "true"]);
     assert_eq!(report["growth"], Value::Array(Vec::new()));

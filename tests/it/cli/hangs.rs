@@ -14,10 +14,10 @@ fn named(sandbox: &Sandbox, command: &[&str]) -> (String, String) {
     let args = [
         "-n", "3", "-j", "3", "-t", "500ms", "--grace", "200ms", "--",
     ];
-    let (report, said) = sandbox.report(&[&args, command].concat());
+    let (report, output) = sandbox.report(&[&args, command].concat());
     let signatures = report["variants"][0]["signatures"].as_array().unwrap();
-    assert_eq!(signatures.len(), 1, "{said}");
-    assert_eq!(signatures[0]["count"], 3, "{said}");
+    assert_eq!(signatures.len(), 1, "{output}");
+    assert_eq!(signatures[0]["count"], 3, "{output}");
     let text = |name: &str| signatures[0][name].as_str().unwrap().to_owned();
     (text("title"), text("id"))
 }
@@ -40,7 +40,7 @@ const LOST_WAKEUP: &str = r"
 ";
 
 #[test]
-fn a_hang_is_named_by_the_thread_that_the_main_thread_waits_for() {
+fn a_hang_is_named_by_the_function_of_the_thread_that_main_joins() {
     let sandbox = Sandbox::new();
     let [one, other] = ["consumer", "other_function"].map(|function| {
         let define = format!("-DCONSUMER={function}");
@@ -55,8 +55,11 @@ fn a_hang_is_named_by_the_thread_that_the_main_thread_waits_for() {
     let renamed = sandbox.path("renamed");
     fs::copy(sandbox.path("consumer"), &renamed).unwrap();
     assert_eq!(named(&sandbox, &[renamed.to_str().unwrap()]).1, one);
-    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
-    assert!(told.contains("waits for the end of thread"), "{told}");
+    let explanation = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(
+        explanation.contains("waits for the end of thread"),
+        "{explanation}"
+    );
 }
 
 const LOCKS: &str = r#"
@@ -112,10 +115,10 @@ const LOCKS: &str = r#"
 "#;
 
 #[test]
-fn a_lock_that_nobody_will_release_is_named_with_the_reason() {
+fn a_lock_that_is_never_released_is_reported_with_its_reason() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "locks", LOCKS, &FLAGS);
-    for (case, title, told) in [
+    for (case, title, explanation) in [
         (
             "readers",
             "hang: deadlock, reader <-> writer",
@@ -146,31 +149,34 @@ fn a_lock_that_nobody_will_release_is_named_with_the_reason() {
         assert_eq!(name, title);
         let story = sandbox.provoke(&["explain", "last#1"]).stdout;
         let words = story.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains(told), "{case}: {story}");
+        assert!(words.contains(explanation), "{case}: {story}");
         assert!(!words.contains("a disk"), "{case}: {story}");
     }
 }
 
 #[test]
-fn a_trial_that_is_stuck_when_the_run_is_interrupted_shows_where() {
+fn a_trial_still_running_at_an_interrupt_shows_where_it_hangs() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "locks", LOCKS, &FLAGS);
     // The usual duration is known after five passing trials.
     let script = format!("echo >> ran; [ $(wc -l < ran) -le 5 ] || exec {program} ended");
     let child = sandbox.start(&["run", "-n", "9", "-t", "10m", "--", "sh", "-c", &script]);
-    child.wait_for("#6 takes longer than usual");
+    child.wait_for_stderr("#6 takes longer than usual");
     child.signal(rustix::process::Signal::INT);
-    let said = child.end();
-    assert_eq!(said.code, Some(130), "{said}");
+    let output = child.end();
+    assert_eq!(output.code, Some(130), "{output}");
     for words in [
         "0 of 5 trials failed",
         "trial 6 still running after",
         "waiter < main waits for a lock of a thread that has ended",
         "trial 6 and the trials that started after it are not counted",
     ] {
-        assert!(said.stdout.contains(words), "{words}: {said}");
+        assert!(output.stdout.contains(words), "{words}: {output}");
     }
-    assert!(said.to_string().contains("provoke explain RUN#6"), "{said}");
+    assert!(
+        output.to_string().contains("provoke explain RUN#6"),
+        "{output}"
+    );
     let story = sandbox.provoke(&["explain", "last#6"]).stdout;
     let words = story.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -178,8 +184,8 @@ fn a_trial_that_is_stuck_when_the_run_is_interrupted_shows_where() {
         "{story}"
     );
     assert!(words.contains(", which has ended."), "{story}");
-    let said = sandbox.provoke(&["report", "last", "--json"]);
-    let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let output = sandbox.provoke(&["report", "last", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(report["late_trials"][0]["trial"], 6);
 }
 
@@ -209,7 +215,7 @@ const NAMED_LOCKS: &str = r"
 ";
 
 #[test]
-fn a_deadlock_names_the_locks_that_have_symbols() {
+fn a_deadlock_is_reported_with_the_names_of_its_locks() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "dead", NAMED_LOCKS, &FLAGS);
     let args = [
@@ -224,13 +230,13 @@ fn a_deadlock_names_the_locks_that_have_symbols() {
         "--",
         &program,
     ];
-    let said = sandbox.provoke(&args);
+    let output = sandbox.provoke(&args);
     for wait in [
         "summary waits at dead.c:13 for audit, which transfer holds",
         "transfer waits at dead.c:8 for pool+0x8, which summary holds",
         "main waits at dead.c:21 for the end of transfer",
     ] {
-        assert!(said.stdout.contains(wait), "{said}");
+        assert!(output.stdout.contains(wait), "{output}");
         let story = sandbox.provoke(&["explain", "last#1"]).stdout;
         assert!(story.contains(wait), "{story}");
     }
@@ -257,15 +263,15 @@ fn a_deadlock_names_the_locks_that_have_symbols() {
 }
 
 #[test]
-fn a_deadlock_does_not_wait_for_the_timeout_and_has_the_same_signature() {
+fn a_deadlock_ends_before_the_timeout_with_the_same_signature() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "dead", NAMED_LOCKS, &FLAGS);
     let at_timeout = named(&sandbox, &[&program]);
-    let (report, said) = sandbox.report(&["-n", "1", "-t", "10m", "--", &program]);
+    let (report, output) = sandbox.report(&["-n", "1", "-t", "10m", "--", &program]);
     let signature = &report["variants"][0]["signatures"][0];
-    assert_eq!(signature["id"], at_timeout.1, "{said}");
+    assert_eq!(signature["id"], at_timeout.1, "{output}");
     let early = " instead of 10m 00s, because no thread can continue";
-    assert!(said.stderr.contains(early), "{said}");
+    assert!(output.stderr.contains(early), "{output}");
     let story = sandbox.provoke(&["explain", "last#1"]).stdout;
     assert!(story.contains(early), "{story}");
     let rows = sandbox.provoke(&["report", "last", "--jsonl"]).stdout;
@@ -297,7 +303,7 @@ globals()[sys.argv[1]]()
 ";
 
 #[test]
-fn python_hangs_are_told_apart_by_their_python_calls() {
+fn python_hangs_are_distinguished_by_their_python_calls() {
     needs!(program("python3"), program("py-spy"));
     let sandbox = Sandbox::new();
     sandbox.write("hangs.py", PYTHON);
@@ -306,9 +312,9 @@ fn python_hangs_are_told_apart_by_their_python_calls() {
     let args = [
         "-n", "8", "-j", "8", "-t", "3s", "--grace", "200ms", "--shell", line,
     ];
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     let signatures = report["variants"][0]["signatures"].as_array().unwrap();
-    assert!(signatures.iter().all(|seen| seen["count"] == 2), "{said}");
+    assert!(signatures.iter().all(|seen| seen["count"] == 2), "{output}");
     let mut titles: Vec<&str> = signatures
         .iter()
         .map(|seen| seen["title"].as_str().unwrap())
@@ -323,16 +329,19 @@ fn python_hangs_are_told_apart_by_their_python_calls() {
             "hang: blocked in write < spawn (forked from a multi-threaded process)",
         ]
     );
-    let told = sandbox.provoke(&["explain", "last#3"]).stdout;
-    assert!(told.contains("Python: write (hangs.py:"), "{told}");
+    let explanation = sandbox.provoke(&["explain", "last#3"]).stdout;
+    assert!(
+        explanation.contains("Python: write (hangs.py:"),
+        "{explanation}"
+    );
 }
 
 #[test]
-fn without_py_spy_a_python_hang_has_the_name_of_what_python_does() {
+fn a_python_hang_without_py_spy_has_a_signature_of_native_calls() {
     needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write("hangs.py", PYTHON);
-    let found = sandbox.any("python3", &["-c", "import sys; print(sys.executable)"]);
+    let found = sandbox.program_command("python3", &["-c", "import sys; print(sys.executable)"]);
     let found = { found }.output().unwrap().stdout;
     let python = String::from_utf8(found).unwrap();
     let run = |path: &str| {
@@ -378,8 +387,8 @@ fn without_py_spy_a_python_hang_has_the_name_of_what_python_does() {
         "hangs.py",
         "mail",
     ];
-    let (report, said) = sandbox.report(&args);
-    assert_eq!(report["variants"][0]["failures"], 1, "{said}");
+    let (report, output) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["failures"], 1, "{output}");
 }
 
 const BUSY: &str = r"
@@ -396,11 +405,11 @@ impl Quota {
         let name = format!("provoke-test-{}", std::process::id());
         let first = Path::new("/sys/fs/cgroup/cpu").join(&name);
         let second = Path::new("/sys/fs/cgroup").join(&name);
-        let made = [
+        let groups = [
             (first, "cpu.cfs_quota_us", "20000"),
             (second, "cpu.max", "20000 100000"),
         ];
-        made.into_iter().find_map(|(folder, file, quota)| {
+        groups.into_iter().find_map(|(folder, file, quota)| {
             fs::create_dir(&folder).ok()?;
             let group = Self(folder);
             fs::write(group.0.join(file), quota).ok().map(|()| group)
@@ -415,7 +424,7 @@ impl Drop for Quota {
 }
 
 #[test]
-fn a_busy_loop_is_busy_below_a_cpu_quota_too() {
+fn a_busy_loop_is_recognized_under_a_cpu_quota() {
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "busy", BUSY, &FLAGS);
     let Some(group) = Quota::new() else {
@@ -427,12 +436,18 @@ fn a_busy_loop_is_busy_below_a_cpu_quota_too() {
         "echo $$ > {}; exec {PROVOKE} run -q -n 2 -t 1s --grace 300ms --export-json report.json -- {program}",
         procs.display()
     );
-    let output = sandbox.any("sh", &["-c", &inside]).output().unwrap();
+    let output = sandbox
+        .program_command("sh", &["-c", &inside])
+        .output()
+        .unwrap();
     let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
     let signatures = &report["variants"][0]["signatures"];
     assert_eq!(signatures[0]["id"], *free, "{signatures} {output:?}");
     let title = signatures[0]["title"].as_str().unwrap();
     assert_eq!(title, "hang: busy loop in spin_until_ready < main");
-    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
-    assert!(told.contains("Busy: 1 thread kept running."), "{told}");
+    let explanation = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(
+        explanation.contains("Busy: 1 thread kept running."),
+        "{explanation}"
+    );
 }

@@ -25,9 +25,9 @@ fn hooks_run_in_their_order() {
 }
 
 #[test]
-fn a_failed_setup_tests_nothing() {
+fn a_failed_setup_ends_the_run_with_an_error() {
     let sandbox = Sandbox::new();
-    let said = sandbox.provoke(&[
+    let output = sandbox.provoke(&[
         "run",
         "-n",
         "2",
@@ -36,7 +36,7 @@ fn a_failed_setup_tests_nothing() {
         "--",
         "true",
     ]);
-    insta::assert_snapshot!(said, @"
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: `setup` failed: exit 3
       caused by: no license
@@ -45,7 +45,7 @@ fn a_failed_setup_tests_nothing() {
 }
 
 #[test]
-fn a_failed_preparation_voids_its_trial() {
+fn a_failed_prepare_hook_makes_its_trial_inconclusive() {
     let sandbox = Sandbox::new();
     let (report, _) = sandbox.report(&[
         "-n",
@@ -63,7 +63,7 @@ fn a_failed_preparation_voids_its_trial() {
 }
 
 #[test]
-fn what_setup_starts_lives_until_the_end_and_no_longer() {
+fn processes_started_by_setup_live_until_the_end_of_the_run() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let setup = format!(
@@ -85,68 +85,74 @@ fn what_setup_starts_lives_until_the_end_and_no_longer() {
 }
 
 #[test]
-fn an_interrupt_during_setup_ends_it() {
+fn an_interrupt_during_setup_ends_the_setup() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let setup = format!("touch up; exec {PROVOKE} victim leftover --linger {linger}");
     let child = sandbox.start(&["run", "-n", "3", "--setup", &setup, "--", "true"]);
     wait_until("setup runs", || sandbox.path("up").exists());
     child.signal(rustix::process::Signal::INT);
-    let said = child.end();
-    assert_eq!(said.code, Some(130), "{said}");
-    assert!(said.to_string().contains("provoke resume RUN"), "{said}");
+    let output = child.end();
+    assert_eq!(output.code, Some(130), "{output}");
+    assert!(
+        output.to_string().contains("provoke resume RUN"),
+        "{output}"
+    );
     assert_gone(&linger);
 }
 
 #[test]
-fn an_interrupt_during_prepare_is_no_failure_of_it() {
+fn an_interrupt_during_prepare_is_not_a_failed_prepare() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let hook = format!("touch up; exec {PROVOKE} victim leftover --linger {linger}");
     let child = sandbox.start(&["run", "-n", "3", "--prepare", &hook, "--", "touch", "ran"]);
     wait_until("the hook runs", || sandbox.path("up").exists());
     child.signal(rustix::process::Signal::INT);
-    let said = child.end();
-    assert_eq!(said.code, Some(130), "{said}");
-    assert!(!said.stdout.contains("prepare failed"), "{said}");
+    let output = child.end();
+    assert_eq!(output.code, Some(130), "{output}");
+    assert!(!output.stdout.contains("prepare failed"), "{output}");
     assert!(!sandbox.path("ran").exists());
     assert_gone(&linger);
 }
 
 #[test]
-fn an_interrupt_during_cleanup_ends_it() {
+fn an_interrupt_during_cleanup_ends_the_cleanup() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let hook = format!("touch up; exec {PROVOKE} victim leftover --linger {linger}");
     let child = sandbox.start(&["run", "-n", "1", "--cleanup", &hook, "--", "true"]);
     wait_until("the hook runs", || sandbox.path("up").exists());
     child.signal(rustix::process::Signal::INT);
-    let said = child.end();
-    assert_eq!(said.code, Some(0), "the trials were over: {said}");
-    assert!(said.stderr.contains("`cleanup` did not finish"), "{said}");
+    let output = child.end();
+    assert_eq!(output.code, Some(0), "the trials were over: {output}");
+    assert!(
+        output.stderr.contains("`cleanup` did not finish"),
+        "{output}"
+    );
     assert_gone(&linger);
 }
 
 #[test]
-fn what_a_hook_starts_may_go_on_writing() {
+fn a_process_started_by_a_hook_can_write_during_the_trial() {
     let sandbox = Sandbox::new();
     // Writes more than a pipe holds, for as long as the trial runs, and reports if that failed.
     let daemon = "(until [ -e stop ]; do head -c 100000 /dev/zero || touch broken; sleep 0.01; done; touch ended) &";
     for hook in ["--setup", "--prepare"] {
         let _ = std::fs::remove_file(sandbox.path("stop"));
         let line = "sleep 0.2; touch stop; until [ -e ended ]; do sleep 0.01; done; rm ended";
-        let (report, said) = sandbox.report(&["-n", "1", hook, daemon, "--", "sh", "-c", line]);
+        let (report, output) = sandbox.report(&["-n", "1", hook, daemon, "--", "sh", "-c", line]);
         assert_eq!(
             report["variants"][0]["outcomes"],
             json!({"pass": 1}),
-            "{said}"
+            "{output}"
         );
         assert!(!sandbox.path("broken").exists(), "{hook}");
     }
 }
 
 #[test]
-fn cleanup_runs_when_nothing_could_start() {
+fn cleanup_runs_if_the_program_could_not_start() {
     let sandbox = Sandbox::new();
     let args = [
         "run",
@@ -164,7 +170,7 @@ fn cleanup_runs_when_nothing_could_start() {
 }
 
 #[test]
-fn a_lost_steward_takes_its_processes_along_and_cleanup_still_runs() {
+fn a_killed_setup_process_loses_its_children_and_cleanup_still_runs() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let setup = format!(
@@ -183,11 +189,11 @@ fn a_lost_steward_takes_its_processes_along_and_cleanup_still_runs() {
         "-c",
         line,
     ];
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     assert_eq!(
         report["variants"][0]["outcomes"],
         json!({"pass": 1}),
-        "{said}"
+        "{output}"
     );
     assert_gone(&linger);
 }

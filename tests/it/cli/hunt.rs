@@ -1,6 +1,6 @@
 //! Tests `hunt` with real programs: it provokes races, says where they are, and leaves correct programs alone.
 
-use super::support::{Said, Sandbox};
+use super::support::{CommandOutput, Sandbox};
 use crate::needs::{needs, program};
 use serde_json::Value;
 use std::path::Path;
@@ -24,9 +24,9 @@ fn compile_here(sandbox: &Sandbox, name: &str) {
     assert!(compiled.unwrap().success());
 }
 
-fn hunt(sandbox: &Sandbox, args: &[&str]) -> (Value, Said) {
-    let (report, said) = sandbox.ask("hunt", &[args, &["--", "./program"]].concat());
-    (report["answer"]["hunt"].clone(), said)
+fn hunt(sandbox: &Sandbox, args: &[&str]) -> (Value, CommandOutput) {
+    let (report, output) = sandbox.run_with_report("hunt", &[args, &["--", "./program"]].concat());
+    (report["answer"]["hunt"].clone(), output)
 }
 
 #[test]
@@ -34,13 +34,13 @@ fn a_race_is_provoked_located_and_repeated() {
     needs!(program("cc"));
     let sandbox = Sandbox::new();
     compile(&sandbox, "racy/refcount.c");
-    let (answer, said) = hunt(&sandbox, &["--seed", "1"]);
-    assert_eq!(said.code, Some(1), "{said}");
+    let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
+    assert_eq!(output.code, Some(1), "{output}");
     let held = &answer["held"];
     let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
-    assert!(trials >= 20 && 2 * failures > trials, "{said}");
+    assert!(trials >= 20 && 2 * failures > trials, "{output}");
     let places = answer["places"].as_array().unwrap();
-    assert_eq!(places.last().unwrap()["function"], "drop", "{said}");
+    assert_eq!(places.last().unwrap()["function"], "drop", "{output}");
     // The window is between the load and the store of the count, and contains nothing else.
     let window = answer["window"].as_array().unwrap();
     let failing: Vec<u64> = window
@@ -48,29 +48,35 @@ fn a_race_is_provoked_located_and_repeated() {
         .filter(|line| line["failures"].as_u64() > Some(0))
         .map(|line| line["line"].as_u64().unwrap())
         .collect();
-    assert!(failing.contains(&8), "{said}");
-    assert!(failing.iter().all(|line| (7..=9).contains(line)), "{said}");
+    assert!(failing.contains(&8), "{output}");
+    assert!(
+        failing.iter().all(|line| (7..=9).contains(line)),
+        "{output}"
+    );
     // Trials without holds are counted separately.
     let natural = answer["natural"]["trials"].as_u64().unwrap();
-    assert!(natural > 5, "{said}");
+    assert!(natural > 5, "{output}");
 
     let replay = format!("provoke-out/last#{}", answer["example"]);
-    let again = sandbox.provoke(&["replay", &replay]);
-    assert_eq!(again.code, Some(1), "{again}");
-    assert!(again.stdout.contains("this time it failed"), "{again}");
+    let replayed = sandbox.provoke(&["replay", &replay]);
+    assert_eq!(replayed.code, Some(1), "{replayed}");
+    assert!(
+        replayed.stdout.contains("this time it failed"),
+        "{replayed}"
+    );
 }
 
 #[test]
-fn a_race_that_needs_two_holds_is_provoked_nearly_always() {
+fn a_race_that_needs_two_holds_is_provoked_in_most_trials() {
     needs!(program("cc"));
     let sandbox = Sandbox::new();
     compile(&sandbox, "racy/balance.c");
-    let (answer, said) = hunt(&sandbox, &["--seed", "1"]);
-    assert_eq!(said.code, Some(1), "{said}");
-    assert_eq!(answer["places"].as_array().unwrap().len(), 2, "{said}");
+    let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    assert_eq!(answer["places"].as_array().unwrap().len(), 2, "{output}");
     let held = &answer["held"];
     let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
-    assert!(10 * failures >= 8 * trials, "{said}");
+    assert!(10 * failures >= 8 * trials, "{output}");
 }
 
 /// Writes a file in place: it is empty for a moment.
@@ -89,7 +95,7 @@ int main(void) {
 "#;
 
 #[test]
-fn the_programs_of_a_scenario_are_held_although_each_has_one_thread() {
+fn single_threaded_programs_of_a_scenario_are_held() {
     needs!(program("cc"));
     let sandbox = Sandbox::new();
     sandbox.write("writer.c", WRITER);
@@ -108,14 +114,14 @@ fn the_programs_of_a_scenario_are_held_although_each_has_one_thread() {
         command = ["sh", "-c", "sleep 0.002; test ! -e config || test -s config"]
         "#,
     );
-    let (report, said) = sandbox.ask("scenario", &["scenario.toml", "--seed", "1"]);
+    let (report, output) = sandbox.run_with_report("scenario", &["scenario.toml", "--seed", "1"]);
     let points = report["answer"]["hunt"]["points"].as_u64();
     // The calls alone are fewer.
-    assert!(points > Some(20), "{said}");
+    assert!(points > Some(20), "{output}");
 }
 
 #[test]
-fn a_hunt_for_the_crash_of_a_run_begins_where_it_crashed() {
+fn hunt_with_a_baseline_begins_at_the_functions_of_its_crash() {
     let sandbox = Sandbox::new();
     let run = ["run", "-n", "5", "-o", "crashes", "--progress=none", "--"];
     let victim = ["provoke", "victim", "segv"];
@@ -169,20 +175,20 @@ fn a_race_of_python_threads_is_provoked_at_its_line() {
     needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write("cache.py", RACY_CACHE);
-    let (report, said) = sandbox.ask(
+    let (report, output) = sandbox.run_with_report(
         "hunt",
         &["-d", "20s", "--seed", "1", "--", "python3", "cache.py"],
     );
     let answer = &report["answer"]["hunt"];
-    assert_eq!(said.code, Some(1), "{said}");
-    assert_eq!(answer["natural"]["failures"], 0, "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
+    assert_eq!(answer["natural"]["failures"], 0, "{output}");
     // Between the test in line 7 and the removal in line 9.
     let line = answer["places"][0]["line"].as_u64().unwrap();
-    assert!((8..=9).contains(&line), "{said}");
+    assert!((8..=9).contains(&line), "{output}");
 }
 
 #[test]
-fn a_fix_is_confirmed_under_the_hold_in_a_few_trials() {
+fn confirm_with_a_hold_needs_few_trials() {
     needs!(program("cc"));
     let sandbox = Sandbox::new();
     compile(&sandbox, "racy/refcount.c");
@@ -203,35 +209,37 @@ fn a_fix_is_confirmed_under_the_hold_in_a_few_trials() {
         .replace("return object->references == 1;", "return object->references != 1;");
     sandbox.write("refcount.c", &fixed);
     compile_here(&sandbox, "refcount.c");
-    let (report, said) = sandbox.ask("confirm", &["--held", "hunt", "--exclude-half=false"]);
-    assert_eq!(said.code, Some(0), "{said}");
+    let (report, output) =
+        sandbox.run_with_report("confirm", &["--held", "hunt", "--exclude-half=false"]);
+    assert_eq!(output.code, Some(0), "{output}");
     let trials = report["variants"][0]["trials"].as_u64().unwrap();
-    assert!(trials <= 10, "{said}");
+    assert!(trials <= 10, "{output}");
     // The points around the hold were tried in the new build.
     let sweep = &report["answer"]["confirm"]["sweep"];
-    assert!(sweep["points"].as_u64() > Some(5), "{said}");
-    assert!(sweep["trials"].as_u64() > Some(10), "{said}");
-    assert_eq!(sweep["failures"], 0, "{said}");
+    assert!(sweep["points"].as_u64() > Some(5), "{output}");
+    assert!(sweep["trials"].as_u64() > Some(10), "{output}");
+    assert_eq!(sweep["failures"], 0, "{output}");
 }
 
 #[test]
-fn a_point_that_is_not_reached_confirms_nothing() {
+fn confirm_with_a_hold_that_is_never_reached_is_inconclusive() {
     needs!(program("cc"));
     let sandbox = Sandbox::new();
     compile(&sandbox, "racy/refcount.c");
     let hunted = sandbox.provoke(&["hunt", "-o", "hunt", "--seed", "1", "--", "./program"]);
     assert_eq!(hunted.code, Some(1), "{hunted}");
-    let said = sandbox.provoke(&["confirm", "--held", "hunt", "--progress=none", "--", "true"]);
-    assert_eq!(said.code, Some(125), "{said}");
+    let output = sandbox.provoke(&["confirm", "--held", "hunt", "--progress=none", "--", "true"]);
+    assert_eq!(output.code, Some(125), "{output}");
     assert!(
-        said.stdout
+        output
+            .stdout
             .starts_with("NOT KNOWN: no trial reached the hold"),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn a_killed_hunt_leaves_nothing_and_is_resumed() {
+fn a_killed_hunt_leaves_no_process_and_is_resumed() {
     needs!(program("cc"));
     let sandbox = Sandbox::new();
     compile(&sandbox, "racy/refcount.c");
@@ -259,39 +267,41 @@ fn a_correct_program_does_not_fail() {
     needs!(program("cc"));
     let sandbox = Sandbox::new();
     compile(&sandbox, "correct/queue.c");
-    let (answer, said) = hunt(&sandbox, &["-n", "400", "--seed", "1"]);
-    assert_eq!(said.code, Some(0), "{said}");
-    assert_eq!(answer["tried"]["failures"], 0, "{said}");
-    assert!(answer["tried"]["trials"].as_u64() > Some(100), "{said}");
+    let (answer, output) = hunt(&sandbox, &["-n", "400", "--seed", "1"]);
+    assert_eq!(output.code, Some(0), "{output}");
+    assert_eq!(answer["tried"]["failures"], 0, "{output}");
+    assert!(answer["tried"]["trials"].as_u64() > Some(100), "{output}");
     assert!(
-        said.stdout.starts_with("No failure: it passed in all"),
-        "{said}"
+        output.stdout.starts_with("No failure: it passed in all"),
+        "{output}"
     );
 }
 
 #[test]
-fn only_one_variant_is_examined() {
+fn hunt_refuses_several_variants() {
     let sandbox = Sandbox::new();
-    let said = sandbox.provoke(&["hunt", "-L", "mode=a,b", "--", "true", "{mode}"]);
-    assert_eq!(said.code, Some(2), "{said}");
+    let output = sandbox.provoke(&["hunt", "-L", "mode=a,b", "--", "true", "{mode}"]);
+    assert_eq!(output.code, Some(2), "{output}");
     assert!(
-        said.stderr.contains("`hunt` examines one variant"),
-        "{said}"
+        output.stderr.contains("`hunt` examines one variant"),
+        "{output}"
     );
 }
 
 #[test]
 fn a_program_with_one_thread_has_nothing_to_hold() {
     let sandbox = Sandbox::new();
-    let said = sandbox.provoke(&["hunt", "-n", "10", "--progress=none", "--", "true"]);
+    let output = sandbox.provoke(&["hunt", "-n", "10", "--progress=none", "--", "true"]);
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("its threads cannot be held (it has a single thread)"),
-        "{said}"
+        "{output}"
     );
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("without a hold it failed in 0 of 7 trials"),
-        "{said}"
+        "{output}"
     );
 }

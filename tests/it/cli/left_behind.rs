@@ -1,7 +1,8 @@
 //! Tests that no process or file remains after any kind of end.
 
 use super::support::{
-    PROVOKE, Running, Said, Sandbox, assert_gone, processes_with, send, unique_linger, wait_until,
+    CommandOutput, PROVOKE, Running, Sandbox, assert_gone, processes_with, send, unique_linger,
+    wait_until,
 };
 use crate::limited;
 use crate::needs::{mounts, needs, skip};
@@ -45,7 +46,7 @@ fn a_detached_daemon_is_found_described_and_killed() {
 }
 
 #[test]
-fn a_pipe_held_open_does_not_hold_up_the_trial() {
+fn a_pipe_held_open_does_not_delay_the_trial() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let begun = Instant::now();
@@ -59,7 +60,7 @@ fn a_pipe_held_open_does_not_hold_up_the_trial() {
 }
 
 #[test]
-fn what_settles_within_the_grace_is_no_leak() {
+fn a_process_that_ends_within_the_leak_grace_is_not_a_leak() {
     let sandbox = Sandbox::new();
     let args = [
         "-n",
@@ -95,14 +96,14 @@ fn a_reported_leak_does_not_change_the_outcome() {
         "victim",
     ];
     let args = [&args[..], &["leak-detached", "--linger", &linger]].concat();
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     assert_eq!(report["variants"][0]["leaked_processes"], 1);
-    assert_eq!(said.code, Some(0));
+    assert_eq!(output.code, Some(0));
     assert_gone(&linger);
 }
 
 #[test]
-fn a_moving_target_is_caught() {
+fn leaked_processes_that_keep_forking_are_killed() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let args = [
@@ -121,7 +122,7 @@ fn a_moving_target_is_caught() {
 }
 
 /// Returns a command that starts a daemon and then runs forever.
-fn endless(linger: &str) -> String {
+fn endless_command(linger: &str) -> String {
     format!(
         "{PROVOKE} victim leak-detached --linger {linger}; touch up.$PROVOKE_TRIAL; exec {PROVOKE} victim leftover --linger {linger}"
     )
@@ -129,7 +130,7 @@ fn endless(linger: &str) -> String {
 
 /// Starts four endless trials, and waits until all of them are running.
 fn start_endless(sandbox: &Sandbox, linger: &str, grace: &str) -> Running {
-    let line = endless(linger);
+    let line = endless_command(linger);
     let args = [
         "run", "-n", "4", "-j", "4", "--grace", grace, "--", "sh", "-c", &line,
     ];
@@ -141,21 +142,24 @@ fn start_endless(sandbox: &Sandbox, linger: &str, grace: &str) -> Running {
 }
 
 #[test]
-fn an_interrupt_ends_politely_and_says_how_to_go_on() {
+fn an_interrupt_ends_the_trials_and_suggests_resume() {
     for (kind, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let sandbox = Sandbox::new();
         let linger = unique_linger();
         let child = start_endless(&sandbox, &linger, "60s");
         child.signal(kind);
-        let said = child.end();
-        assert_eq!(said.code, Some(code), "{said}");
-        assert!(said.to_string().contains("provoke resume RUN"), "{said}");
+        let output = child.end();
+        assert_eq!(output.code, Some(code), "{output}");
+        assert!(
+            output.to_string().contains("provoke resume RUN"),
+            "{output}"
+        );
         assert_gone(&linger);
     }
 }
 
 #[test]
-fn a_second_interrupt_kills() {
+fn a_second_interrupt_kills_the_trials() {
     let sandbox = Sandbox::new();
     // These processes ignore SIGTERM, and the grace is longer than the test waits.
     let line = format!("trap '' TERM; touch up.$PROVOKE_TRIAL; {PROVOKE} victim hang-stubborn");
@@ -166,14 +170,14 @@ fn a_second_interrupt_kills() {
         (1..=2).all(|trial| sandbox.path(&format!("up.{trial}")).exists())
     });
     child.signal(Signal::INT);
-    child.wait_for("press Ctrl-C again to kill them");
+    child.wait_for_stderr("press Ctrl-C again to kill them");
     child.signal(Signal::INT);
-    let said = child.end();
-    assert_eq!(said.code, Some(130), "{said}");
+    let output = child.end();
+    assert_eq!(output.code, Some(130), "{output}");
 }
 
 #[test]
-fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
+fn a_third_interrupt_exits_immediately_and_the_slots_clean_up() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     // This process ignores SIGTERM, and the grace is longer than the test waits.
@@ -196,12 +200,12 @@ fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
     child.signal(Signal::INT);
     wait_until("it cleans up", || sandbox.path("cleaning").exists());
     child.signal(Signal::INT);
-    child.wait_for("press Ctrl-C again to exit immediately");
+    child.wait_for_stderr("press Ctrl-C again to exit immediately");
     // One process follows the other, with a gap between them.
     wait_until("it lives", || !processes_with(&linger).is_empty());
     child.signal(Signal::INT);
-    let said = child.end();
-    assert_eq!(said.code, Some(130), "{said}");
+    let output = child.end();
+    assert_eq!(output.code, Some(130), "{output}");
     wait_until("nothing is left", || processes_with(&linger).is_empty());
 }
 
@@ -209,33 +213,33 @@ fn a_third_interrupt_leaves_at_once_and_the_slots_clean_up() {
 fn a_stopped_slot_is_continued_and_its_trial_retried() {
     let sandbox = Sandbox::new();
     let line = "mkdir first 2>/dev/null && kill -STOP $PPID; sleep 0.5";
-    let (report, said) = sandbox.report(&["-n", "2", "--", "sh", "-c", line]);
+    let (report, output) = sandbox.report(&["-n", "2", "--", "sh", "-c", line]);
     assert_eq!(
         report["variants"][0]["outcomes"],
         json!({"pass": 2}),
-        "{said}"
+        "{output}"
     );
     assert_eq!(report["repeated_attempts"], 1);
 }
 
 #[test]
-fn a_run_whose_trials_stop_their_slots_ends_and_leaves_nothing() {
+fn a_run_whose_trials_stop_their_slots_ends_without_processes() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let line = format!("kill -STOP $PPID; exec {PROVOKE} victim leftover --linger {linger}");
     let args = [
         "-n", "1", "-t", "300ms", "--grace", "100ms", "--", "sh", "-c", &line,
     ];
-    let (report, said) = sandbox.report(&args);
-    assert_eq!(report["variants"][0]["trials"], 0, "{said}");
+    let (report, output) = sandbox.report(&args);
+    assert_eq!(report["variants"][0]["trials"], 0, "{output}");
     let why = "3 consecutive trials could not run: lost: its slot was stopped";
-    assert!(said.stdout.contains(why), "{said}");
-    assert_eq!(said.code, Some(125), "{said}");
+    assert!(output.stdout.contains(why), "{output}");
+    assert_eq!(output.code, Some(125), "{output}");
     assert_gone(&linger);
 }
 
 #[test]
-fn nothing_survives_the_kill_of_provoke_whose_slots_are_stopped() {
+fn no_process_survives_a_killed_provoke_with_stopped_slots() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let child = start_endless(&sandbox, &linger, "5s");
@@ -250,7 +254,7 @@ fn nothing_survives_the_kill_of_provoke_whose_slots_are_stopped() {
 }
 
 #[test]
-fn a_slot_that_is_stopped_while_it_starts_does_not_survive_provoke() {
+fn a_slot_stopped_while_it_starts_does_not_survive_provoke() {
     for attempt in 0..5 {
         let sandbox = Sandbox::new();
         let out = format!("run{attempt}");
@@ -285,13 +289,13 @@ fn a_slot_that_is_stopped_while_it_starts_does_not_survive_provoke() {
                 stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z "))
             });
         }
-        let said = sandbox.provoke(&["resume", "--progress=none", &out]);
-        assert_eq!(said.code, Some(0), "{said}");
+        let output = sandbox.provoke(&["resume", "--progress=none", &out]);
+        assert_eq!(output.code, Some(0), "{output}");
     }
 }
 
 #[test]
-fn the_next_run_kills_what_survived_in_the_memory_groups_of_a_dead_run() {
+fn the_next_run_kills_processes_in_cgroups_of_a_killed_run() {
     if provoke::sys::cgroup::SlotGroup::try_create().is_none() {
         skip!("no memory group can be made here");
     }
@@ -301,13 +305,13 @@ fn the_next_run_kills_what_survived_in_the_memory_groups_of_a_dead_run() {
     child.die_with_slots();
     // The main processes die with their slots; leaked ones do not. The next run removes them, which may be that of
     // another test.
-    let said = sandbox.provoke(&["run", "--progress=none", "-n", "1", "--", "true"]);
-    assert_eq!(said.code, Some(0), "{said}");
+    let output = sandbox.provoke(&["run", "--progress=none", "-n", "1", "--", "true"]);
+    assert_eq!(output.code, Some(0), "{output}");
     wait_until("nothing is left", || processes_with(&linger).is_empty());
 }
 
 #[test]
-fn nothing_survives_the_kill_of_provoke() {
+fn no_process_survives_a_killed_provoke() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let child = start_endless(&sandbox, &linger, "5s");
@@ -317,7 +321,7 @@ fn nothing_survives_the_kill_of_provoke() {
 }
 
 #[test]
-fn a_killed_slot_costs_one_attempt_and_leaves_nothing() {
+fn a_killed_slot_costs_one_attempt_and_leaves_no_process() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     // The first attempt kills its own slot after it started a daemon.
@@ -325,32 +329,32 @@ fn a_killed_slot_costs_one_attempt_and_leaves_nothing() {
         "{PROVOKE} victim leak-detached --linger {linger}; mkdir first 2>/dev/null && kill -9 $PPID; exit 0"
     );
     let args = ["-n", "2", "--leaks", "off", "--", "sh", "-c", &line];
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     assert_eq!(
         report["variants"][0]["outcomes"],
         json!({"pass": 2}),
-        "{said}"
+        "{output}"
     );
     assert_eq!(report["repeated_attempts"], 1);
     assert_gone(&linger);
 }
 
 #[test]
-fn helpers_run_beside_and_end_with_the_main_process() {
+fn helpers_run_in_parallel_and_end_with_the_main_process() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let file = sandbox.write("s.toml", &format!(
         "runs = 3\n[[actor]]\nname = 'writer'\nrole = 'helper'\nshell = 'touch ready; exec {PROVOKE} victim leftover --linger {linger}'\n\
          [[actor]]\nname = 'reader'\nshell = 'until [ -e ready ]; do sleep 0.01; done'\n"
     ));
-    let said = sandbox.provoke(&["scenario", file.to_str().unwrap(), "--progress=none"]);
-    assert_eq!(said.code, Some(0), "{said}");
-    assert!(said.stdout.contains("0 of 3 trials failed"), "{said}");
+    let output = sandbox.provoke(&["scenario", file.to_str().unwrap(), "--progress=none"]);
+    assert_eq!(output.code, Some(0), "{output}");
+    assert!(output.stdout.contains("0 of 3 trials failed"), "{output}");
     assert_gone(&linger);
 }
 
 #[test]
-fn an_interrupt_while_processes_settle_makes_no_leak() {
+fn an_interrupt_during_the_leak_grace_is_not_a_leak() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let line = format!("{PROVOKE} victim leak-detached --linger {linger}; touch up");
@@ -369,19 +373,26 @@ fn an_interrupt_while_processes_settle_makes_no_leak() {
     wait_until("the main process is over", || sandbox.path("up").exists());
     std::thread::sleep(std::time::Duration::from_millis(50));
     child.signal(Signal::INT);
-    let said = child.end();
-    assert_eq!(said.code, Some(130), "{said}");
-    assert!(said.stdout.contains("no trial was conclusive"), "{said}");
+    let output = child.end();
+    assert_eq!(output.code, Some(130), "{output}");
+    assert!(
+        output.stdout.contains("no trial was conclusive"),
+        "{output}"
+    );
     assert_gone(&linger);
 }
 
 #[test]
-fn what_was_ignored_when_it_started_stays_ignored() {
+fn a_signal_ignored_at_the_start_of_provoke_stays_ignored() {
     let sandbox = Sandbox::new();
     let line = format!(
         "trap '' HUP; exec {PROVOKE} run --progress=none -n 1 -- sh -c 'touch up; until [ -e go ]; do sleep 0.01; done'"
     );
-    let mut child = sandbox.any("sh", &[]).args(["-c", &line]).spawn().unwrap();
+    let mut child = sandbox
+        .program_command("sh", &[])
+        .args(["-c", &line])
+        .spawn()
+        .unwrap();
     wait_until("the trial runs", || sandbox.path("up").exists());
     send(child.id().cast_signed(), Signal::HUP);
     sandbox.write("go", "");
@@ -389,7 +400,7 @@ fn what_was_ignored_when_it_started_stays_ignored() {
 }
 
 #[test]
-fn an_early_interrupt_is_heard() {
+fn an_interrupt_before_the_first_trial_ends_the_run() {
     let sandbox = Sandbox::new();
     let child = sandbox.start(&["run", "-n", "1", "--", "sleep", "600"]);
     // The slot may receive the order to stop together with the order to run.
@@ -414,28 +425,32 @@ fn no_signal_is_ignored_in_a_trial() {
         "-c",
         line,
     ];
-    let said: Said = sandbox.any("env", &command).output().unwrap().into();
-    assert_eq!(said.code, Some(0), "{said}");
+    let output: CommandOutput = sandbox
+        .program_command("env", &command)
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(output.code, Some(0), "{output}");
 }
 
 #[test]
-fn a_slot_that_cannot_work_says_why_and_ends_the_run() {
+fn a_slot_that_cannot_start_ends_the_run_with_the_reason() {
     needs!(mounts());
     let sandbox = Sandbox::new();
     let run = format!("{PROVOKE} run --progress=none -n 3 -o r -- /bin/true");
     // Without its own /dev, only the journal's directory is needed.
     let line = format!("mount -t tmpfs none /dev && {run}");
-    let said: Said = sandbox
-        .any("unshare", &["-m", "sh", "-c", &line])
+    let output: CommandOutput = sandbox
+        .program_command("unshare", &["-m", "sh", "-c", &line])
         .output()
         .unwrap()
         .into();
     let why =
         "3 consecutive trials could not run: lost: its slot was lost: cannot open `/dev/null`";
-    assert!(said.stdout.contains(why), "{said}");
-    assert_eq!(said.code, Some(125), "{said}");
+    assert!(output.stdout.contains(why), "{output}");
+    assert_eq!(output.code, Some(125), "{output}");
     let started = sandbox.read("r/events.jsonl");
-    assert_eq!(started.matches("trial_started").count(), 6, "{said}");
+    assert_eq!(started.matches("trial_started").count(), 6, "{output}");
 }
 
 const MOVING: &str = r#"
@@ -458,7 +473,7 @@ const MOVING: &str = r#"
 "#;
 
 #[test]
-fn a_process_that_starts_programs_all_the_time_has_a_command_line() {
+fn a_leaked_process_that_keeps_executing_programs_has_a_command_line() {
     let sandbox = Sandbox::new();
     let program = super::evidence::compile(&sandbox, "moving", MOVING, &["-O1"]);
     let args = [
@@ -471,8 +486,8 @@ fn a_process_that_starts_programs_all_the_time_has_a_command_line() {
         "--",
         &program,
     ];
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     let signatures = report["variants"][0]["signatures"].as_array().unwrap();
     let titles: Vec<_> = signatures.iter().map(|seen| &seen["title"]).collect();
-    assert_eq!(titles, ["leak: moving moving target"], "{said}");
+    assert_eq!(titles, ["leak: moving moving target"], "{output}");
 }

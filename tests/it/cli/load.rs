@@ -2,7 +2,7 @@
 //!
 //! No test asserts a rate: the servers here crash at a given request, or not at all.
 
-use super::support::{Said, Sandbox, example, wait_until};
+use super::support::{CommandOutput, Sandbox, example, wait_until};
 use crate::limited;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -14,7 +14,12 @@ pub(super) fn port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-pub(super) fn load(sandbox: &Sandbox, port: u16, args: &[&str], command: &[&str]) -> (Value, Said) {
+pub(super) fn load(
+    sandbox: &Sandbox,
+    port: u16,
+    args: &[&str],
+    command: &[&str],
+) -> (Value, CommandOutput) {
     let url = format!("http://127.0.0.1:{port}/classify");
     let quick = [
         "--warm-requests",
@@ -25,41 +30,41 @@ pub(super) fn load(sandbox: &Sandbox, port: u16, args: &[&str], command: &[&str]
         "off",
     ];
     let all = [&[url.as_str()], &quick[..], args, &["--"], command].concat();
-    sandbox.ask("load", &all)
+    sandbox.run_with_report("load", &all)
 }
 
-fn dies(sandbox: &Sandbox, args: &[&str], end: &[&str]) -> (Value, Said) {
+fn load_crashing_server(sandbox: &Sandbox, args: &[&str], end: &[&str]) -> (Value, CommandOutput) {
     let port = port();
     let (server, number) = (example("dieat"), port.to_string());
     let command = [&[server.as_str(), "--port", &number], end].concat();
     load(sandbox, port, args, &command)
 }
 
-pub(super) fn only(report: &Value) -> &Value {
+pub(super) fn first_variant(report: &Value) -> &Value {
     &report["variants"][0]
 }
 
 #[test]
-fn a_death_is_told_from_what_its_clients_see() {
+fn a_crash_is_reported_separately_from_client_errors() {
     let sandbox = Sandbox::new();
-    let (report, said) = dies(
+    let (report, output) = load_crashing_server(
         &sandbox,
         &["-n", "1", "-c", "16", "--requests", "2000"],
         &["--at", "500", "--work", "1", "--signal", "SEGV"],
     );
-    let variant = only(&report);
-    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
+    let variant = first_variant(&report);
+    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{output}");
     let load = &variant["load"];
     assert_eq!(
         load["served_before_death"],
         serde_json::json!([499]),
-        "{said}"
+        "{output}"
     );
     assert_eq!(load["errors"], 0, "{load}");
     let in_flight = load["in_flight_at_death"][0].as_u64().unwrap();
     assert!((1..=16).contains(&in_flight), "{in_flight}");
     assert_eq!(load["ends"]["died with the service"], in_flight, "{load}");
-    assert_eq!(said.code, Some(1));
+    assert_eq!(output.code, Some(1));
 
     // The row of this trial has the same values.
     let row = sandbox.provoke(&["report", "last", "--jsonl"]).stdout;
@@ -84,14 +89,20 @@ fn a_death_is_told_from_what_its_clients_see() {
     );
     let table = sandbox.provoke(&["report", "last", "--csv"]).stdout;
     assert!(table.contains(",\"499 ok, "), "{table}");
-    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
-    assert!(told.contains("  16 clients: "), "{told}");
-    assert!(told.contains(" sent, 499 answered, 0 errors in "), "{told}");
+    let explanation = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(explanation.contains("  16 clients: "), "{explanation}");
+    assert!(
+        explanation.contains(" sent, 499 answered, 0 errors in "),
+        "{explanation}"
+    );
     let death = format!("it died under load, after 499 responses, with {in_flight} request");
-    assert!(told.contains(&death), "{told}");
-    let listed = told.matches("GET /classify  client ").count() as u64;
-    assert_eq!(listed, in_flight, "{told}");
-    assert!(said.stdout.contains(", all GET /classify, sent "), "{said}");
+    assert!(explanation.contains(&death), "{explanation}");
+    let listed = explanation.matches("GET /classify  client ").count() as u64;
+    assert_eq!(listed, in_flight, "{explanation}");
+    assert!(
+        output.stdout.contains(", all GET /classify, sent "),
+        "{output}"
+    );
     let ages = load["in_flight_age"].as_array().unwrap();
     assert!(ages[0].as_f64() <= ages[1].as_f64(), "{load}");
 }
@@ -100,25 +111,25 @@ fn a_death_is_told_from_what_its_clients_see() {
 fn the_time_budget_stops_a_service_run() {
     let sandbox = Sandbox::new();
     // Without a limit it would take years.
-    let (report, said) = dies(
+    let (report, output) = load_crashing_server(
         &sandbox,
         &["-d", "2s", "-c", "1", "--requests", "1000000000"],
         &["--at", "2000000000"],
     );
-    let variant = only(&report);
-    assert_eq!(variant["trials"], 0, "{said}");
-    assert_eq!(variant["stop_rule"], "time", "{said}");
+    let variant = first_variant(&report);
+    assert_eq!(variant["trials"], 0, "{output}");
+    assert_eq!(variant["stop_rule"], "time", "{output}");
     assert_eq!(
         report["notes"],
         serde_json::json!(["the time limit stopped #1, which does not count"]),
-        "{said}"
+        "{output}"
     );
-    assert_eq!(said.code, Some(125), "{said}");
-    assert_eq!(report["finished"], true, "{said}");
+    assert_eq!(output.code, Some(125), "{output}");
+    assert_eq!(report["finished"], true, "{output}");
 }
 
 #[test]
-fn every_end_has_its_own_name() {
+fn every_end_of_a_service_has_its_own_outcome() {
     for (end, outcome) in [
         (&["--exit", "3"][..], "exit 3"),
         (&["--exit", "0"][..], "exit 0"),
@@ -126,7 +137,7 @@ fn every_end_has_its_own_name() {
         (&["--hang"][..], "hang"),
     ] {
         let sandbox = Sandbox::new();
-        let (report, said) = dies(
+        let (report, output) = load_crashing_server(
             &sandbox,
             &[
                 "-n",
@@ -140,13 +151,13 @@ fn every_end_has_its_own_name() {
             ],
             &[&["--at", "100"], end].concat(),
         );
-        assert_eq!(only(&report)["outcomes"][outcome], 1, "{said}");
-        assert_eq!(said.code, Some(1));
+        assert_eq!(first_variant(&report)["outcomes"][outcome], 1, "{output}");
+        assert_eq!(output.code, Some(1));
     }
 }
 
 #[test]
-fn what_goes_wrong_with_an_answer_is_no_death() {
+fn a_broken_response_is_not_a_crash() {
     // A kept connection that is closed before the response is not an error; the request is sent again.
     for (end, name, requests_each) in [
         ("--close", "closed early (head)", "1"),
@@ -155,20 +166,20 @@ fn what_goes_wrong_with_an_answer_is_no_death() {
     ] {
         let sandbox = Sandbox::new();
         let each = ["--requests-per-connection", requests_each];
-        let (report, said) = dies(
+        let (report, output) = load_crashing_server(
             &sandbox,
             &[&["-n", "1", "-c", "4", "--requests", "300"], &each[..]].concat(),
             &["--at", "100", end],
         );
-        let variant = only(&report);
-        assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
+        let variant = first_variant(&report);
+        assert_eq!(variant["outcomes"]["pass"], 1, "{output}");
         assert_eq!(variant["load"]["ends"][name], 1, "{}", variant["load"]);
-        assert_eq!(said.code, Some(0));
+        assert_eq!(output.code, Some(0));
     }
 }
 
 #[test]
-fn wrong_answers_are_counted_apart_and_the_life_is_healthy() {
+fn wrong_responses_are_counted_separately_and_the_trial_passes() {
     let sandbox = Sandbox::new();
     let port = port();
     let file = format!(
@@ -181,9 +192,9 @@ fn wrong_answers_are_counted_apart_and_the_life_is_healthy() {
         example("dieat")
     );
     sandbox.write("load.toml", &file);
-    let (report, said) = sandbox.ask("load", &["load.toml"]);
-    let load = &only(&report)["load"];
-    assert_eq!(only(&report)["outcomes"]["pass"], 1, "{said}");
+    let (report, output) = sandbox.run_with_report("load", &["load.toml"]);
+    let load = &first_variant(&report)["load"];
+    assert_eq!(first_variant(&report)["outcomes"]["pass"], 1, "{output}");
     let ends = load["ends"].as_object().unwrap();
     let of = |start: &str| -> u64 {
         let all = ends.iter().filter(|(name, _)| name.starts_with(start));
@@ -193,23 +204,23 @@ fn wrong_answers_are_counted_apart_and_the_life_is_healthy() {
     assert_eq!(of("status 200") + of(check), 100, "{load}");
     assert!(of("status 200") > 0 && of(check) > 0, "{load}");
     // A report from the journal is the same.
-    let again = sandbox.provoke(&["report", "last", "--json=-"]);
-    let again: Value = serde_json::from_str(&again.stdout).unwrap();
-    assert_eq!(only(&again)["load"]["ends"], load["ends"]);
+    let reported = sandbox.provoke(&["report", "last", "--json=-"]);
+    let reported: Value = serde_json::from_str(&reported.stdout).unwrap();
+    assert_eq!(first_variant(&reported)["load"]["ends"], load["ends"]);
 }
 
 #[test]
-fn a_stranger_at_the_port_is_named_and_nothing_is_sent() {
+fn another_process_at_the_port_is_named_and_receives_no_request() {
     let sandbox = Sandbox::new();
     let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = stranger.local_addr().unwrap().port();
     let (server, number) = (example("dieat"), port.to_string());
     let command = [server.as_str(), "--port", &number];
     let url = format!("http://127.0.0.1:{port}/");
-    let said = sandbox.provoke(&[&["load", &url, "-n", "2", "--"], &command[..]].concat());
+    let output = sandbox.provoke(&[&["load", &url, "-n", "2", "--"], &command[..]].concat());
     let me = std::process::id().to_string();
-    assert_eq!(said.code, Some(125), "{said}");
-    assert!(said.stderr.contains(&me), "{said}");
+    assert_eq!(output.code, Some(125), "{output}");
+    assert!(output.stderr.contains(&me), "{output}");
     stranger.set_nonblocking(true).unwrap();
     let tried = std::iter::from_fn(|| stranger.accept().ok());
     let sent = tried.map(|(mut stream, _)| {
@@ -218,41 +229,41 @@ fn a_stranger_at_the_port_is_named_and_nothing_is_sent() {
         stream.set_nonblocking(true).unwrap();
         stream.read(&mut byte).unwrap_or(0)
     });
-    assert_eq!(sent.sum::<usize>(), 0, "{said}");
+    assert_eq!(sent.sum::<usize>(), 0, "{output}");
 }
 
 #[test]
-fn a_service_that_dies_at_its_start_says_nothing() {
+fn a_service_that_exits_at_its_start_makes_the_trial_inconclusive() {
     let sandbox = Sandbox::new();
-    let (report, said) = load(&sandbox, port(), &["-n", "3"], &["sh", "-c", "exit 3"]);
-    let variant = only(&report);
-    assert_eq!(variant["trials"], 0, "{said}");
+    let (report, output) = load(&sandbox, port(), &["-n", "3"], &["sh", "-c", "exit 3"]);
+    let variant = first_variant(&report);
+    assert_eq!(variant["trials"], 0, "{output}");
     assert!(
         variant["void_reasons"]["service not ready"].as_u64() > Some(0),
-        "{said}"
+        "{output}"
     );
-    assert_eq!(said.code, Some(125));
+    assert_eq!(output.code, Some(125));
 }
 
 #[test]
-fn a_service_is_waited_for() {
+fn the_load_waits_until_the_service_is_ready() {
     let sandbox = Sandbox::new();
     let port = port();
     let line = format!(
         "sleep 1; exec {} --port {port} --at 1000000",
         example("dieat")
     );
-    let (report, said) = load(
+    let (report, output) = load(
         &sandbox,
         port,
         &["-n", "1", "-c", "2", "--requests", "50"],
         &["sh", "-c", &line],
     );
-    assert_eq!(only(&report)["outcomes"]["pass"], 1, "{said}");
+    assert_eq!(first_variant(&report)["outcomes"]["pass"], 1, "{output}");
 }
 
 #[test]
-fn a_worker_that_dies_is_a_crash_of_the_service() {
+fn a_crashed_worker_is_a_crash_of_the_service() {
     let sandbox = Sandbox::new();
     let port = port();
     // The shell sees its child die, and continues.
@@ -260,24 +271,24 @@ fn a_worker_that_dies_is_a_crash_of_the_service() {
         "{} --port {port} --at 100 --signal SEGV; sleep 60",
         example("dieat")
     );
-    let (report, said) = load(
+    let (report, output) = load(
         &sandbox,
         port,
         &["-n", "1", "-c", "4", "--requests", "500"],
         &["sh", "-c", &line],
     );
-    let variant = only(&report);
-    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
+    let variant = first_variant(&report);
+    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{output}");
     let label = variant["kinds"][0]["label"].as_str().unwrap();
-    assert!(label.contains("descendant of the service"), "{said}");
+    assert!(label.contains("descendant of the service"), "{output}");
 }
 
 #[test]
-fn nothing_of_a_service_is_left_behind() {
+fn no_process_of_a_service_remains() {
     let sandbox = Sandbox::new();
     let port = port();
     let line = format!("{} --port {port} --at 1000000 & wait", example("dieat"));
-    let (_, said) = load(
+    let (_, output) = load(
         &sandbox,
         port,
         &[
@@ -292,16 +303,16 @@ fn nothing_of_a_service_is_left_behind() {
         ],
         &["sh", "-c", &line],
     );
-    assert_eq!(said.code, Some(0), "{said}");
+    assert_eq!(output.code, Some(0), "{output}");
     // The server no longer listens.
     TcpListener::bind(("127.0.0.1", port)).unwrap();
 }
 
 #[test]
-fn only_this_machine_is_put_under_load() {
+fn load_on_another_machine_is_refused() {
     let sandbox = Sandbox::new();
-    let said = sandbox.provoke(&["load", "http://192.0.2.1:8080/", "--", "true"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["load", "http://192.0.2.1:8080/", "--", "true"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: `192.0.2.1` (192.0.2.1) is not this machine
 
@@ -311,7 +322,7 @@ fn only_this_machine_is_put_under_load() {
 }
 
 #[test]
-fn what_is_no_target_is_said() {
+fn an_invalid_target_is_refused() {
     let sandbox = Sandbox::new();
     for args in [
         &["load", "127.0.0.1:8080", "--", "true"][..],
@@ -321,11 +332,11 @@ fn what_is_no_target_is_said() {
         &["load", "http://127.0.0.1:1/", "-c", "0", "--", "true"],
         &["load", "http://127.0.0.1:1/", "-c", "9..3", "--", "true"],
     ] {
-        let said = sandbox.provoke(args);
-        assert_eq!(said.code, Some(2), "{said}");
+        let output = sandbox.provoke(args);
+        assert_eq!(output.code, Some(2), "{output}");
     }
-    let said = sandbox.provoke(&["load", "127.0.0.1:8080", "--", "true"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["load", "127.0.0.1:8080", "--", "true"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: `127.0.0.1:8080` is neither a URL nor a file
 
@@ -335,13 +346,13 @@ fn what_is_no_target_is_said() {
 }
 
 #[test]
-fn a_service_of_somebody_else_is_waited_for_and_its_end_is_known() {
+fn the_end_of_an_attached_service_is_reported() {
     let sandbox = Sandbox::new();
     let port = port();
     let url = format!("http://127.0.0.1:{port}/classify");
     let number = port.to_string();
     let mut service = sandbox
-        .any(&example("dieat"), &["--port", &number, "--at", "100"])
+        .program_command(&example("dieat"), &["--port", &number, "--at", "100"])
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
@@ -357,21 +368,21 @@ fn a_service_of_somebody_else_is_waited_for_and_its_end_is_known() {
         "500",
     ];
     let more = ["--warm-requests", "0", "--capture", "off"];
-    let (report, said) = sandbox.ask("load", &[&args[..], &more].concat());
+    let (report, output) = sandbox.run_with_report("load", &[&args[..], &more].concat());
     limited::wait(&mut service);
     // Its exit status is known if the kernel reports it, or if its parent has not yet waited for it.
-    let variant = only(&report);
-    assert_eq!(variant["failures"], 1, "{said}");
-    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
+    let variant = first_variant(&report);
+    assert_eq!(variant["failures"], 1, "{output}");
+    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{output}");
     assert_eq!(
         variant["load"]["served_before_death"],
         serde_json::json!([99]),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn a_process_that_is_not_there_is_said_before_anything_runs() {
+fn attaching_to_a_missing_process_is_refused() {
     let sandbox = Sandbox::new();
     let args = ["load", "http://127.0.0.1:1/", "--attach", "2147483647"];
     insta::assert_snapshot!(sandbox.provoke(&args), @"
@@ -384,14 +395,14 @@ fn a_process_that_is_not_there_is_said_before_anything_runs() {
 }
 
 #[test]
-fn a_service_that_is_stopped_does_not_hang() {
+fn a_stopped_service_is_not_called_hung() {
     use rustix::process::{Pid, Signal, kill_process};
     let sandbox = Sandbox::new();
     let port = port();
     let url = format!("http://127.0.0.1:{port}/classify");
     let number = port.to_string();
     let mut service = sandbox
-        .any(&example("dieat"), &["--port", &number, "--at", "1000000"])
+        .program_command(&example("dieat"), &["--port", &number, "--at", "1000000"])
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
@@ -414,16 +425,19 @@ fn a_service_that_is_stopped_does_not_hang() {
         "--capture",
         "off",
     ];
-    let (report, said) = sandbox.ask("load", &args);
+    let (report, output) = sandbox.run_with_report("load", &args);
     service.kill().unwrap();
     service.wait().unwrap();
-    assert_eq!(only(&report)["outcomes"]["stopped"], 1, "{said}");
-    let told = sandbox.provoke(&["explain", "last#1"]).stdout;
-    assert!(told.contains("it was stopped during the warm-up"), "{told}");
+    assert_eq!(first_variant(&report)["outcomes"]["stopped"], 1, "{output}");
+    let explanation = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(
+        explanation.contains("it was stopped during the warm-up"),
+        "{explanation}"
+    );
 }
 
 #[test]
-fn a_file_with_a_limit_of_time_is_refused() {
+fn a_scenario_with_a_timeout_is_refused_for_load() {
     let sandbox = Sandbox::new();
     let file = "command = ['app']\ntimeout = '60s'\n[load]\nurl = 'http://127.0.0.1:1'\n";
     sandbox.write("load.toml", file);
@@ -441,7 +455,7 @@ fn a_file_with_a_limit_of_time_is_refused() {
 }
 
 #[test]
-fn a_load_that_misses_the_service_is_pointed_out() {
+fn a_load_without_expected_responses_is_noted() {
     let sandbox = Sandbox::new();
     let port = port();
     let number = port.to_string();
@@ -449,20 +463,24 @@ fn a_load_that_misses_the_service_is_pointed_out() {
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
     // The server requires POST.
     let args = ["-n", "1", "-c", "2", "--requests", "20"];
-    let (report, said) = load(&sandbox, port, &args, &command);
-    assert_eq!(only(&report)["load"]["ends"]["status 404"], 20, "{said}");
+    let (report, output) = load(&sandbox, port, &args, &command);
+    assert_eq!(
+        first_variant(&report)["load"]["ends"]["status 404"],
+        20,
+        "{output}"
+    );
     let note = report["notes"][0].as_str().unwrap();
     assert!(
         note.starts_with("only 0 of 20 requests got the expected response"),
         "{note}"
     );
     let args = [&args[..], &["-X", "POST", "-b", "hello"]].concat();
-    let (report, said) = load(&sandbox, port, &args, &command);
-    assert_eq!(only(&report)["load"]["ends"]["ok"], 20, "{said}");
+    let (report, output) = load(&sandbox, port, &args, &command);
+    assert_eq!(first_variant(&report)["load"]["ends"]["ok"], 20, "{output}");
 }
 
 #[test]
-fn old_and_new_take_turns_life_by_life() {
+fn the_old_and_the_fixed_service_alternate_by_trial() {
     let sandbox = Sandbox::new();
     let port = port();
     let url = format!("http://127.0.0.1:{port}/classify");
@@ -489,27 +507,27 @@ fn old_and_new_take_turns_life_by_life() {
         "--fixed",
         &new,
     ];
-    let (report, said) = sandbox.ask("load", &[&args[..], &more].concat());
-    assert_eq!(report["verdict"], "fixed", "{said}");
-    assert_eq!(said.code, Some(0), "{said}");
+    let (report, output) = sandbox.run_with_report("load", &[&args[..], &more].concat());
+    assert_eq!(report["verdict"], "fixed", "{output}");
+    assert_eq!(output.code, Some(0), "{output}");
     let of = |name: &str| {
         let all = report["variants"].as_array().unwrap();
         all.iter().find(|one| one["name"] == name).unwrap().clone()
     };
-    assert_eq!(of("old")["failures"], of("old")["trials"], "{said}");
-    assert_eq!(of("fixed")["failures"], 0, "{said}");
+    assert_eq!(of("old")["failures"], of("old")["trials"], "{output}");
+    assert_eq!(of("fixed")["failures"], 0, "{output}");
 }
 
 #[test]
-fn a_fix_is_confirmed_under_the_load_of_the_run_before() {
+fn confirm_uses_the_load_of_the_baseline() {
     let sandbox = Sandbox::new();
     let server = example("dieat");
-    let (_, said) = dies(
+    let (_, output) = load_crashing_server(
         &sandbox,
         &["-n", "2", "-c", "2", "--requests", "60", "--out", "before"],
         &["--at", "50"],
     );
-    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
     let line = std::fs::read_to_string(sandbox.path("before/events.jsonl")).unwrap();
     let started: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
     let base = started.to_string();
@@ -520,15 +538,15 @@ fn a_fix_is_confirmed_under_the_load_of_the_run_before() {
         .collect();
     let command = ["--", &server, "--port", &port, "--at", "1000000"];
     let args = [&["--baseline", "before"], &command[..]].concat();
-    let (report, said) = sandbox.ask("confirm", &args);
-    assert_eq!(report["verdict"], "fixed", "{said}");
-    assert_eq!(said.code, Some(0), "{said}");
+    let (report, output) = sandbox.run_with_report("confirm", &args);
+    assert_eq!(report["verdict"], "fixed", "{output}");
+    assert_eq!(output.code, Some(0), "{output}");
 }
 
 /// The server's requests only share a slot if ten of them meet: below that it cannot crash on any machine, and well
 /// above it crashes in nearly every trial.
 #[test]
-fn too_many_at_once_crash_it_and_fewer_cannot() {
+fn the_service_crashes_only_under_enough_parallel_requests() {
     let server = example("racyd");
     let post = ["-X", "POST", "-b", "hello", "--requests", "1000"];
     for (clients, more, code) in [
@@ -539,14 +557,14 @@ fn too_many_at_once_crash_it_and_fewer_cannot() {
         let port = port();
         let number = port.to_string();
         let args = [&post[..], &["-c", clients], more].concat();
-        let (report, said) = load(&sandbox, port, &args, &[&server, "--port", &number]);
-        assert_eq!(said.code, Some(code), "{said}");
-        assert_eq!(only(&report)["load"]["errors"], 0, "{said}");
+        let (report, output) = load(&sandbox, port, &args, &[&server, "--port", &number]);
+        assert_eq!(output.code, Some(code), "{output}");
+        assert_eq!(first_variant(&report)["load"]["errors"], 0, "{output}");
     }
 }
 
 #[test]
-fn levels_are_searched_for_the_first_that_kills_it() {
+fn the_lowest_crashing_load_level_is_found() {
     let sandbox = Sandbox::new();
     let port = port();
     let number = port.to_string();
@@ -563,21 +581,21 @@ fn levels_are_searched_for_the_first_that_kills_it() {
         "--detect",
         "40%",
     ];
-    let (report, said) = load(&sandbox, port, &args, &[&server, "--port", &number]);
-    assert_eq!(report["verdict"], "found", "{said}");
-    assert_eq!(said.code, Some(0), "{said}");
+    let (report, output) = load(&sandbox, port, &args, &[&server, "--port", &number]);
+    assert_eq!(report["verdict"], "found", "{output}");
+    assert_eq!(output.code, Some(0), "{output}");
     let answer = &report["answer"]["ramp"];
     assert!(
         answer["sentence"]
             .as_str()
             .unwrap()
             .starts_with("It dies at 24 clients: "),
-        "{said}"
+        "{output}"
     );
 }
 
 /// Returns a scenario whose service logs its requests, and crashes at this request.
-fn logged(sandbox: &Sandbox, port: u16, at: u64) {
+fn write_logged_scenario(sandbox: &Sandbox, port: u16, at: u64) {
     let file = format!(
         "command = ['{}', '--port', '{port}', '--at', '{at}', '--log', 'asked']\n\
          runs = 1\ncapture = 'off'\n\
@@ -591,45 +609,45 @@ fn logged(sandbox: &Sandbox, port: u16, at: u64) {
 }
 
 #[test]
-fn a_life_is_sent_the_same_when_it_is_replayed() {
+fn a_replayed_trial_sends_the_same_requests() {
     let sandbox = Sandbox::new();
-    logged(&sandbox, port(), 50);
-    let (report, said) = sandbox.ask("load", &["load.toml"]);
-    assert_eq!(only(&report)["outcomes"]["SIGSEGV"], 1, "{said}");
+    write_logged_scenario(&sandbox, port(), 50);
+    let (report, output) = sandbox.run_with_report("load", &["load.toml"]);
+    assert_eq!(first_variant(&report)["outcomes"]["SIGSEGV"], 1, "{output}");
     let asked = sandbox.read("asked");
     assert_eq!(asked.lines().count(), 50);
     std::fs::remove_file(sandbox.path("asked")).unwrap();
-    let said = sandbox.provoke(&["replay", "last#1"]);
-    assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stdout.contains("SIGSEGV"), "{said}");
+    let output = sandbox.provoke(&["replay", "last#1"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    assert!(output.stdout.contains("SIGSEGV"), "{output}");
     assert_eq!(sandbox.read("asked"), asked);
 }
 
 #[test]
-fn what_was_sent_before_a_death_is_a_load_of_its_own() {
+fn the_requests_before_a_crash_can_be_replayed_as_a_load() {
     let sandbox = Sandbox::new();
-    logged(&sandbox, port(), 50);
-    sandbox.ask("load", &["-o", "first", "load.toml"]);
+    write_logged_scenario(&sandbox, port(), 50);
+    sandbox.run_with_report("load", &["-o", "first", "load.toml"]);
     let before: BTreeSet<String> = sandbox.read("asked").lines().map(str::to_owned).collect();
     std::fs::remove_file(sandbox.path("asked")).unwrap();
     let file = "first/trials/1/replay.toml";
     let text = sandbox.read(file);
     assert!(text.contains("requests = 45\n"), "{text}");
     assert!(text.contains("clients = 1\n"), "{text}");
-    let (report, said) = sandbox.ask("load", &[file, "-n", "1"]);
-    assert_eq!(only(&report)["outcomes"]["SIGSEGV"], 1, "{said}");
-    let again: BTreeSet<String> = sandbox.read("asked").lines().map(str::to_owned).collect();
+    let (report, output) = sandbox.run_with_report("load", &[file, "-n", "1"]);
+    assert_eq!(first_variant(&report)["outcomes"]["SIGSEGV"], 1, "{output}");
+    let replayed: BTreeSet<String> = sandbox.read("asked").lines().map(str::to_owned).collect();
     // Equal to the byte: random parts are the same as before.
-    let others: Vec<&String> = again.difference(&before).collect();
+    let others: Vec<&String> = replayed.difference(&before).collect();
     assert!(
-        others.is_empty() && again.len() > 5,
-        "{others:?} of {again:?}"
+        others.is_empty() && replayed.len() > 5,
+        "{others:?} of {replayed:?}"
     );
 }
 
 /// Shrinks a load of two body sizes, of which no single one can crash the server, and which at least four clients must
 /// send. The server's documentation explains why.
-fn shrink_sizes(requests: &str) -> (Value, Said, Sandbox) {
+fn shrink_sizes(requests: &str) -> (Value, CommandOutput, Sandbox) {
     let sandbox = Sandbox::new();
     let port = port();
     for (name, size) in [("small", 10), ("large", 5000)] {
@@ -644,22 +662,25 @@ fn shrink_sizes(requests: &str) -> (Value, Said, Sandbox) {
         example("racyd")
     );
     sandbox.write("load.toml", &file);
-    let (report, said) = sandbox.ask("load", &["-o", "first", "load.toml"]);
-    assert!(only(&report)["failures"].as_u64() > Some(0), "{said}");
-    let (report, said) = sandbox.ask(
+    let (report, output) = sandbox.run_with_report("load", &["-o", "first", "load.toml"]);
+    assert!(
+        first_variant(&report)["failures"].as_u64() > Some(0),
+        "{output}"
+    );
+    let (report, output) = sandbox.run_with_report(
         "load",
         &[
             "--shrink", "first", "-o", "less", "-d", "200s", "--seed", "1",
         ],
     );
-    (report, said, sandbox)
+    (report, output, sandbox)
 }
 
 #[test]
-fn the_two_kinds_that_kill_are_found() {
+fn shrink_finds_the_two_request_kinds_that_crash() {
     let kinds = "[[request]]\nname = 'small'\npath = '/classify'\nbody-files = ['small']\n\
                  [[request]]\nname = 'large'\npath = '/classify'\nbody-files = ['large']\n";
-    let (report, said, sandbox) = shrink_sizes(kinds);
+    let (report, output, sandbox) = shrink_sizes(kinds);
     let answer = &report["answer"]["shrink"];
     let left = &answer["left"];
     let names: Vec<&str> = left["kinds"]
@@ -668,66 +689,66 @@ fn the_two_kinds_that_kill_are_found() {
         .iter()
         .map(|kind| kind["name"].as_str().unwrap())
         .collect();
-    assert!(names.starts_with(&["small", "large"]), "{said}");
-    assert!(left["clients"].as_u64() >= Some(4), "{said}");
+    assert!(names.starts_with(&["small", "large"]), "{output}");
+    assert!(left["clients"].as_u64() >= Some(4), "{output}");
     for tried in answer["tried"].as_array().unwrap() {
         let without = ["without small", "without large"];
         if without.contains(&tried["what"].as_str().unwrap()) {
-            assert_eq!(tried["crashed"], 0, "{said}");
+            assert_eq!(tried["crashed"], 0, "{output}");
         }
     }
-    assert_eq!(report["verdict"], "found", "{said}");
-    let (report, said) = sandbox.ask("load", &["less/smallest.toml", "-n", "2"]);
-    assert_eq!(only(&report)["trials"], 2, "{said}");
+    assert_eq!(report["verdict"], "found", "{output}");
+    let (report, output) = sandbox.run_with_report("load", &["less/smallest.toml", "-n", "2"]);
+    assert_eq!(first_variant(&report)["trials"], 2, "{output}");
 }
 
 #[test]
-fn the_two_body_sizes_that_kill_are_found() {
+fn shrink_finds_the_two_body_sizes_that_crash() {
     let kinds =
         "[[request]]\nname = 'image'\npath = '/classify'\nbody-files = ['small', 'large']\n";
-    let (report, said, sandbox) = shrink_sizes(kinds);
+    let (report, output, sandbox) = shrink_sizes(kinds);
     let left = &report["answer"]["shrink"]["left"];
     let image = &left["kinds"][0];
-    assert_eq!(image["name"], "image", "{said}");
-    assert_eq!(image["bodies"], serde_json::json!([10, 5000]), "{said}");
+    assert_eq!(image["name"], "image", "{output}");
+    assert_eq!(image["bodies"], serde_json::json!([10, 5000]), "{output}");
     let sentence = report["answer"]["shrink"]["sentence"].as_str().unwrap();
-    assert!(sentence.contains("2 body sizes"), "{said}");
+    assert!(sentence.contains("2 body sizes"), "{output}");
     // The journal contains all results.
-    let again = sandbox.provoke(&["resume", "less"]);
-    assert!(again.stdout.contains(sentence), "{again}");
+    let resumed = sandbox.provoke(&["resume", "less"]);
+    assert!(resumed.stdout.contains(sentence), "{resumed}");
 }
 
 #[test]
 fn a_run_that_did_not_crash_cannot_be_shrunk() {
     let sandbox = Sandbox::new();
-    logged(&sandbox, port(), 1000);
-    sandbox.ask("load", &["-o", "first", "load.toml"]);
+    write_logged_scenario(&sandbox, port(), 1000);
+    sandbox.run_with_report("load", &["-o", "first", "load.toml"]);
     for (run, words) in [
         ("first", "no trial of the run first crashed"),
         ("first#1", "trial #1 of the run first did not crash"),
         ("first#7", "the run first has no trial #7"),
     ] {
-        let said = sandbox.provoke(&["load", "--shrink", run]);
-        assert_eq!(said.code, Some(2), "{said}");
-        assert!(said.stderr.contains(words), "{said}");
+        let output = sandbox.provoke(&["load", "--shrink", run]);
+        assert_eq!(output.code, Some(2), "{output}");
+        assert!(output.stderr.contains(words), "{output}");
     }
     sandbox.report(&["-o", "other", "-n", "1", "--", "true"]);
-    let said = sandbox.provoke(&["load", "--shrink", "other"]);
+    let output = sandbox.provoke(&["load", "--shrink", "other"]);
     assert!(
-        said.stderr.contains("is not a run of `provoke load`"),
-        "{said}"
+        output.stderr.contains("is not a run of `provoke load`"),
+        "{output}"
     );
 }
 
-/// Kills a run of a search after `lives` trials and resumes it. Returns its answer and that of an uninterrupted run.
-fn both_answers(sandbox: &Sandbox, lives: usize, port: u16, args: &[&str]) -> [Value; 2] {
-    let (whole, said) = sandbox.ask("load", &[&["-o", "whole"], args].concat());
-    assert_eq!(whole["verdict"], "found", "{said}");
+/// Kills a run of a search after `trials` trials and resumes it. Returns its answer and that of an uninterrupted run.
+fn both_answers(sandbox: &Sandbox, trials: usize, port: u16, args: &[&str]) -> [Value; 2] {
+    let (whole, output) = sandbox.run_with_report("load", &[&["-o", "whole"], args].concat());
+    assert_eq!(whole["verdict"], "found", "{output}");
     let running = sandbox.start(&[&["load", "--progress=none", "-o", "broken"], args].concat());
-    wait_until("some lives are over", || {
+    wait_until("some trials are over", || {
         let journal = sandbox.path("broken/events.jsonl");
         let text = std::fs::read_to_string(journal).unwrap_or_default();
-        text.matches("{\"trial_finished\":").count() >= lives
+        text.matches("{\"trial_finished\":").count() >= trials
     });
     running.signal(rustix::process::Signal::KILL);
     running.end();
@@ -737,15 +758,15 @@ fn both_answers(sandbox: &Sandbox, lives: usize, port: u16, args: &[&str]) -> [V
     let before = sandbox.provoke(&["report", "broken", "--json=-"]);
     let before: Value = serde_json::from_str(&before.stdout).unwrap();
     assert_eq!(before["verdict"], "undecided", "{before}");
-    let said = sandbox.provoke(&["resume", "broken", "--progress=none"]);
-    assert_eq!(said.code, Some(0), "{said}");
+    let output = sandbox.provoke(&["resume", "broken", "--progress=none"]);
+    assert_eq!(output.code, Some(0), "{output}");
     let resumed = sandbox.provoke(&["report", "broken", "--json=-"]);
     let resumed: Value = serde_json::from_str(&resumed.stdout).unwrap();
     [resumed, whole].map(|report| report["answer"].clone())
 }
 
 #[test]
-fn a_ramp_that_was_killed_comes_to_the_same_answer() {
+fn a_killed_ramp_is_resumed_to_the_same_answer() {
     let sandbox = Sandbox::new();
     let port = port();
     let url = format!("http://127.0.0.1:{port}/");
@@ -794,7 +815,7 @@ fn a_ramp_that_was_killed_comes_to_the_same_answer() {
 }
 
 #[test]
-fn a_shrinking_that_was_killed_comes_to_the_same_answer() {
+fn a_killed_shrink_is_resumed_to_the_same_answer() {
     let sandbox = Sandbox::new();
     let port = port();
     let file = format!(
@@ -807,8 +828,8 @@ fn a_shrinking_that_was_killed_comes_to_the_same_answer() {
         example("dieat")
     );
     sandbox.write("load.toml", &file);
-    let (report, said) = sandbox.ask("load", &["-o", "first", "load.toml"]);
-    assert_eq!(only(&report)["failures"], 2, "{said}");
+    let (report, output) = sandbox.run_with_report("load", &["-o", "first", "load.toml"]);
+    assert_eq!(first_variant(&report)["failures"], 2, "{output}");
     let args = ["--shrink", "first", "--seed", "1"];
     let [resumed, whole] = both_answers(&sandbox, 6, port, &args);
     let left = &whole["shrink"]["left"];
@@ -822,7 +843,7 @@ fn a_shrinking_that_was_killed_comes_to_the_same_answer() {
 }
 
 #[test]
-fn flags_that_are_refused_are_not_in_the_help() {
+fn flags_that_load_refuses_are_not_in_its_help() {
     let sandbox = Sandbox::new();
     let help = sandbox.provoke(&["load", "--help"]).stdout;
     for flag in ["--timeout", "--ok ", "--skip "] {
@@ -837,7 +858,7 @@ fn flags_that_are_refused_are_not_in_the_help() {
 }
 
 #[test]
-fn a_long_run_is_announced_before_its_start() {
+fn the_expected_duration_of_a_long_run_is_printed_at_its_start() {
     let sandbox = Sandbox::new();
     let args = [
         "http://127.0.0.1:1/",
@@ -848,9 +869,9 @@ fn a_long_run_is_announced_before_its_start() {
         "-d",
         "1s",
     ];
-    let said = sandbox.provoke(&[&["load"], &args[..], &["--", "false"]].concat());
+    let output = sandbox.provoke(&[&["load"], &args[..], &["--", "false"]].concat());
     let forecast = "expected: about 29 trials of 2.50 s, about 1m 13s in all; a shorter --time would take less time";
-    assert!(said.stderr.contains(forecast), "{}", said.stderr);
+    assert!(output.stderr.contains(forecast), "{}", output.stderr);
     let long = [
         "http://127.0.0.1:1/",
         "-c",
@@ -860,10 +881,10 @@ fn a_long_run_is_announced_before_its_start() {
         "-d",
         "5m",
     ];
-    let said = sandbox.provoke(&[&["load"], &long[..], &["--", "false"]].concat());
+    let output = sandbox.provoke(&[&["load"], &long[..], &["--", "false"]].concat());
     let fitting = "expected: about 29 trials of 20.5 s, about 9m 55s in all; that exceeds the limit of 5m 00s (-d): stop with Ctrl-C and repeat this with --time 4s";
-    assert!(said.stderr.contains(fitting), "{}", said.stderr);
+    assert!(output.stderr.contains(fitting), "{}", output.stderr);
     let short = ["http://127.0.0.1:1/", "-n", "3", "--time", "2s"];
-    let said = sandbox.provoke(&[&["load"], &short[..], &["--", "false"]].concat());
-    assert!(!said.stderr.contains("expected:"), "{}", said.stderr);
+    let output = sandbox.provoke(&[&["load"], &short[..], &["--", "false"]].concat());
+    assert!(!output.stderr.contains("expected:"), "{}", output.stderr);
 }

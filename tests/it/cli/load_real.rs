@@ -1,13 +1,13 @@
 //! Tests `load` with widely used servers.
 
-use super::load::{load, only, port};
+use super::load::{first_variant, load, port};
 use super::support::Sandbox;
 use crate::needs::{needs, program, python};
 
 const ARGS: [&str; 6] = ["-n", "1", "-c", "8", "--requests", "400"];
 
 #[test]
-fn pythons_threaded_server_lives_through_it() {
+fn the_threaded_server_of_python_passes() {
     needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write("classify", "hello\n");
@@ -32,16 +32,16 @@ fn pythons_threaded_server_lives_through_it() {
         "--connect-limit",
         "30s",
     ];
-    let (report, said) = load(&sandbox, port, &args, &command);
-    let variant = only(&report);
-    assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
+    let (report, output) = load(&sandbox, port, &args, &command);
+    let variant = first_variant(&report);
+    assert_eq!(variant["outcomes"]["pass"], 1, "{output}");
     // It closes each connection after its response, which is not an error.
-    assert_eq!(variant["load"]["ends"]["ok"], 400, "{said}");
-    assert_eq!(variant["load"]["errors"], 0, "{said}");
+    assert_eq!(variant["load"]["ends"]["ok"], 400, "{output}");
+    assert_eq!(variant["load"]["errors"], 0, "{output}");
 }
 
 #[test]
-fn nginx_with_its_workers_is_one_service() {
+fn nginx_with_two_workers_passes_as_one_service() {
     needs!(program("nginx"));
     let sandbox = Sandbox::new();
     let port = port();
@@ -59,15 +59,15 @@ fn nginx_with_its_workers_is_one_service() {
     );
     let config = sandbox.write("nginx.conf", &config).display().to_string();
     let command = ["nginx", "-p", ".", "-c", &config];
-    let (report, said) = load(&sandbox, port, &ARGS, &command);
-    let variant = only(&report);
-    assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
-    assert_eq!(variant["load"]["ends"]["ok"], 400, "{said}");
-    assert_eq!(variant["load"]["connections"], 8, "{said}");
+    let (report, output) = load(&sandbox, port, &ARGS, &command);
+    let variant = first_variant(&report);
+    assert_eq!(variant["outcomes"]["pass"], 1, "{output}");
+    assert_eq!(variant["load"]["ends"]["ok"], 400, "{output}");
+    assert_eq!(variant["load"]["connections"], 8, "{output}");
 }
 
 #[test]
-fn a_worker_that_dies_under_gunicorn_is_a_crash() {
+fn a_crashed_gunicorn_worker_is_a_crash_of_the_service() {
     needs!(program("python3"), python("gunicorn"));
     let sandbox = Sandbox::new();
     sandbox.write(
@@ -86,16 +86,16 @@ fn a_worker_that_dies_under_gunicorn_is_a_crash() {
     let command = [
         "python3", "-m", "gunicorn", "-w", "1", "-b", &bind, "app:app",
     ];
-    let (report, said) = load(&sandbox, port, &ARGS, &command);
-    let variant = only(&report);
-    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{said}");
+    let (report, output) = load(&sandbox, port, &ARGS, &command);
+    let variant = first_variant(&report);
+    assert_eq!(variant["outcomes"]["SIGSEGV"], 1, "{output}");
     // The signal may arrive a moment after the response to the request that sends it.
     let served = variant["load"]["served_before_death"][0].as_u64().unwrap();
-    assert!((99..=100).contains(&served), "{said}");
+    assert!((99..=100).contains(&served), "{output}");
 }
 
 #[test]
-fn a_life_can_be_healthy_and_leak() {
+fn a_passing_trial_can_have_growing_memory() {
     needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write(
@@ -125,11 +125,11 @@ fn a_life_can_be_healthy_and_leak() {
         "--time",
         "5s",
     ];
-    let (report, said) = load(&sandbox, port, &args, &command);
-    let variant = only(&report);
-    assert_eq!(variant["outcomes"]["pass"], 1, "{said}");
+    let (report, output) = load(&sandbox, port, &args, &command);
+    let variant = first_variant(&report);
+    assert_eq!(variant["outcomes"]["pass"], 1, "{output}");
     let grew = &variant["load"]["grew"][0];
-    assert_eq!(grew["what"], "rss_kib", "{said}");
+    assert_eq!(grew["what"], "rss_kib", "{output}");
 }
 
 #[test]
@@ -169,22 +169,30 @@ fn a_native_crash_of_a_python_service_shows_the_python_line() {
         "app.py",
         &number,
     ];
-    let (_, said) = sandbox.ask("load", &args);
+    let (_, output) = sandbox.run_with_report("load", &args);
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("app.py:4 in resize, called by Handler.do_GET (app.py:8)"),
-        "{said}"
+        "{output}"
     );
-    assert!(said.stdout.contains("4 | ctypes.string_at(0)"), "{said}");
     assert!(
-        said.stdout
+        output.stdout.contains("4 | ctypes.string_at(0)"),
+        "{output}"
+    );
+    assert!(
+        output
+            .stdout
             .contains("responses before the death, including the warm-up: 9"),
-        "{said}"
+        "{output}"
     );
-    let told = sandbox.provoke(&["explain", "last"]).stdout;
-    assert!(told.contains("in Python at app.py:4 in resize"), "{told}");
+    let explanation = sandbox.provoke(&["explain", "last"]).stdout;
     assert!(
-        told.contains("after 9 responses (5 in the warm-up), with"),
-        "{told}"
+        explanation.contains("in Python at app.py:4 in resize"),
+        "{explanation}"
+    );
+    assert!(
+        explanation.contains("after 9 responses (5 in the warm-up), with"),
+        "{explanation}"
     );
 }

@@ -1,11 +1,12 @@
 //! Tests the real program with real processes.
 
 mod bisect;
-mod bisect_made;
+mod bisect_prepared;
 mod compare;
 mod confirm;
 mod containers;
-mod earlier;
+mod doc_examples;
+mod earlier_runs;
 mod errors;
 mod evidence;
 mod growth;
@@ -17,14 +18,13 @@ mod load;
 mod load_real;
 mod outcomes;
 mod reduce;
+mod run_environment;
 mod sharing;
 mod stopping;
 mod storage;
 mod support;
-mod surroundings;
+mod trial_environment;
 mod trust;
 mod typos;
 mod untrusted_text;
 mod variants;
-mod where_it_runs;
-mod worked;

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 fn victim(args: &[&str]) -> (serde_json::Value, Option<String>, Option<i32>) {
     let sandbox = Sandbox::new();
     let all = [&["-n", "2", "-t", "30s", "--", PROVOKE, "victim"], args].concat();
-    let (report, said) = sandbox.report(&all);
+    let (report, output) = sandbox.report(&all);
     let variant = &report["variants"][0];
     let label = variant["kinds"][0]["label"].as_str().map(str::to_owned);
-    (variant["outcomes"].clone(), label, said.code)
+    (variant["outcomes"].clone(), label, output.code)
 }
 
 #[test]
-fn every_signal_has_its_name() {
+fn every_signal_has_its_own_outcome() {
     for (kind, name) in [
         ("segv", "SIGSEGV"),
         ("abort", "SIGABRT"),
@@ -37,7 +37,7 @@ fn every_signal_has_its_name() {
 }
 
 #[test]
-fn one_name_covers_the_crash_however_it_was_reported() {
+fn a_crash_reported_by_exit_code_has_the_outcome_of_its_signal() {
     let (outcomes, label, _) = victim(&["shell-segv"]);
     assert_eq!(outcomes, json!({"pass": 0, "SIGSEGV": 2}));
     assert_eq!(label.as_deref(), Some("exit 139, confirmed by the shell"));
@@ -53,7 +53,7 @@ fn one_name_covers_the_crash_however_it_was_reported() {
 }
 
 #[test]
-fn exit_codes_are_counted_apart() {
+fn exit_codes_are_counted_separately() {
     let sandbox = Sandbox::new();
     let (report, _) = sandbox.report(&["-n", "6", "--", "sh", "-c", "exit $((PROVOKE_TRIAL % 3))"]);
     let variant = &report["variants"][0];
@@ -65,7 +65,7 @@ fn exit_codes_are_counted_apart() {
 }
 
 #[test]
-fn a_core_dump_is_noted_where_the_kernel_makes_one() {
+fn a_core_dump_is_noted_if_the_kernel_writes_one() {
     let sandbox = Sandbox::new();
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     let args = [
@@ -88,7 +88,7 @@ fn a_core_dump_is_noted_where_the_kernel_makes_one() {
 }
 
 #[test]
-fn a_hang_is_ended_politely_or_not() {
+fn a_hung_trial_is_terminated_and_then_killed() {
     for kind in ["hang", "spin", "hang-stubborn"] {
         let sandbox = Sandbox::new();
         let args = [
@@ -124,7 +124,7 @@ fn a_stopped_process_is_not_called_a_hang() {
 }
 
 #[test]
-fn output_makes_and_unmakes_a_failure() {
+fn output_rules_can_fail_and_pass_a_trial() {
     let sandbox = Sandbox::new();
     let line =
         "echo \"result $PROVOKE_TRIAL\"; echo flaky network >&2; exit $((PROVOKE_TRIAL == 3))";
@@ -137,7 +137,7 @@ fn output_makes_and_unmakes_a_failure() {
 }
 
 #[test]
-fn a_rule_finds_its_line_in_the_middle_of_much_output() {
+fn an_output_rule_finds_a_line_in_megabytes_of_output() {
     let sandbox = Sandbox::new();
     let line = "yes | head -c 3000000; echo; echo needle; yes | head -c 3000000";
     let (report, _) =
@@ -149,7 +149,7 @@ fn a_rule_finds_its_line_in_the_middle_of_much_output() {
 }
 
 #[test]
-fn patterns_that_are_too_large_together_are_refused_and_never_dropped() {
+fn output_patterns_that_are_too_large_together_are_refused() {
     let sandbox = Sandbox::new();
     let large: Vec<String> = (0..5).map(|n| format!("^\\w{{1,80}} number{n}")).collect();
     let flags = large.iter().flat_map(|pattern| ["--fail-if-out", pattern]);
@@ -158,17 +158,18 @@ fn patterns_that_are_too_large_together_are_refused_and_never_dropped() {
         .chain(flags)
         .chain(["--", "true"])
         .collect();
-    let said = sandbox.provoke(&args);
-    assert_eq!(said.code, Some(2), "{said}");
+    let output = sandbox.provoke(&args);
+    assert_eq!(output.code, Some(2), "{output}");
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("the output patterns together are too large"),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn other_failures_are_tallied_apart() {
+fn other_failures_are_counted_separately() {
     let sandbox = Sandbox::new();
     let line = "case $PROVOKE_TRIAL in 1) kill -SEGV $$;; 2) exit 139;; 3) exit 7;; esac";
     let (report, _) = sandbox.report(&["-n", "6", "--only", "SEGV", "--", "sh", "-c", line]);
@@ -184,21 +185,21 @@ fn other_failures_are_tallied_apart() {
 }
 
 #[test]
-fn a_trial_that_could_not_test_never_counts() {
+fn a_skipped_trial_is_inconclusive_and_not_counted() {
     let sandbox = Sandbox::new();
     let line = "[ $PROVOKE_TRIAL = 2 ] && exit 125; exit 0";
-    let (report, said) = sandbox.report(&["-n", "4", "--", "sh", "-c", line]);
+    let (report, output) = sandbox.report(&["-n", "4", "--", "sh", "-c", line]);
     let variant = &report["variants"][0];
     assert_eq!(
         (&variant["trials"], &variant["void"]),
         (&json!(4), &json!(1))
     );
     assert_eq!(variant["void_reasons"], json!({"skipped": 1}));
-    assert_eq!(said.code, Some(0));
+    assert_eq!(output.code, Some(0));
 }
 
 #[test]
-fn copies_are_one_trial_and_the_worst_of_them_decides() {
+fn parallel_copies_are_one_trial_with_the_worst_outcome() {
     let sandbox = Sandbox::new();
     let line = "mkdir claim.$PROVOKE_TRIAL 2>/dev/null && kill -SEGV $$; sleep 0.05";
     let (report, _) = sandbox.report(&["-n", "3", "--copies", "4", "--", "sh", "-c", line]);
@@ -211,9 +212,9 @@ fn copies_are_one_trial_and_the_worst_of_them_decides() {
 }
 
 /// A temporary memory cgroup with a limit.
-struct Group(std::path::PathBuf);
+struct MemoryGroup(std::path::PathBuf);
 
-impl Group {
+impl MemoryGroup {
     fn new(bytes: &str) -> std::io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
@@ -241,15 +242,15 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for MemoryGroup {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.0);
     }
 }
 
 #[test]
-fn an_out_of_memory_kill_is_told_from_a_plain_one() {
-    let group = match Group::new("100M") {
+fn an_oom_kill_is_distinguished_from_a_plain_sigkill() {
+    let group = match MemoryGroup::new("100M") {
         Ok(group) => group,
         Err(error) => skip!("no memory group can be made: {error}"),
     };
@@ -259,7 +260,7 @@ fn an_out_of_memory_kill_is_told_from_a_plain_one() {
     );
     let join = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
     let output = sandbox
-        .any("sh", &[])
+        .program_command("sh", &[])
         .args([
             "-c",
             &join,
@@ -276,7 +277,7 @@ fn an_out_of_memory_kill_is_told_from_a_plain_one() {
         .output()
         .unwrap();
     let report: serde_json::Value = serde_json::from_str(&sandbox.read("report.json"))
-        .unwrap_or_else(|error| panic!("{error}: {}", super::support::Said::from(output)));
+        .unwrap_or_else(|error| panic!("{error}: {}", super::support::CommandOutput::from(output)));
     let variant = &report["variants"][0];
     assert_eq!(
         variant["outcomes"],
@@ -310,9 +311,9 @@ fn an_out_of_memory_kill_is_told_from_a_plain_one() {
 const EAT: &str = "head -c 300M /dev/zero | tail -n 1 > /dev/null";
 
 #[test]
-fn an_oom_kill_counts_in_a_memory_group_that_a_process_joined_itself() {
+fn an_oom_kill_is_recognized_in_a_cgroup_that_the_process_joined() {
     needs!(program("python3"));
-    let group = match Group::new("64M") {
+    let group = match MemoryGroup::new("64M") {
         Ok(group) => group,
         Err(error) => skip!("no memory group can be made: {error}"),
     };
@@ -322,48 +323,54 @@ fn an_oom_kill_counts_in_a_memory_group_that_a_process_joined_itself() {
         "case $PROVOKE_TRIAL in 1) {join}; {EAT}; true;; 2) {join}; exec python3 -c 'b = bytearray(300 << 20)';; esac"
     );
     let args = ["-n", "3", "--only", "oom", "--", "sh", "-c", &line];
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     let outcomes = &report["variants"][0]["outcomes"];
-    assert_eq!(*outcomes, json!({"pass": 1, "oom": 2}), "{said}");
+    assert_eq!(*outcomes, json!({"pass": 1, "oom": 2}), "{output}");
     let once = "2x    oom: killed by the kernel because memory ran out\n        trials 1, 2";
-    assert!(said.stdout.contains(once), "{said}");
+    assert!(output.stdout.contains(once), "{output}");
 }
 
 #[test]
-fn the_memory_of_a_trial_is_limited() {
-    if let Err(error) = Group::new("64M") {
+fn a_memory_limit_oom_kills_a_trial() {
+    if let Err(error) = MemoryGroup::new("64M") {
         skip!("no memory group can be made: {error}");
     }
     let sandbox = Sandbox::new();
     let args = ["-n", "3", "--memory", "100M", "--", "sh", "-c", EAT];
-    let (report, said) = sandbox.report(&args);
+    let (report, output) = sandbox.report(&args);
     let outcomes = &report["variants"][0]["outcomes"];
-    assert_eq!(*outcomes, json!({"pass": 0, "oom": 3}), "{said}");
-    assert_eq!(report["repeated_attempts"], 0, "no slot was killed: {said}");
+    assert_eq!(*outcomes, json!({"pass": 0, "oom": 3}), "{output}");
+    assert_eq!(
+        report["repeated_attempts"], 0,
+        "no slot was killed: {output}"
+    );
     let file = format!("memory = '2G'\nruns = 2\nshell = '{EAT}'\n");
     let file = sandbox.write("s.toml", &file);
-    let said = sandbox.provoke(&["scenario", file.to_str().unwrap(), "--progress=none"]);
-    assert!(said.stdout.contains("0 of 2 trials failed"), "{said}");
+    let output = sandbox.provoke(&["scenario", file.to_str().unwrap(), "--progress=none"]);
+    assert!(output.stdout.contains("0 of 2 trials failed"), "{output}");
     // Many small processes: each is smaller than the slot.
     let many = "for i in $(seq 400); do sleep 1 & done; wait";
     let args = ["-n", "1", "--memory", "40M", "--", "sh", "-c", many];
-    let (report, said) = sandbox.report(&args);
-    assert_eq!(report["repeated_attempts"], 0, "no slot was killed: {said}");
+    let (report, output) = sandbox.report(&args);
+    assert_eq!(
+        report["repeated_attempts"], 0,
+        "no slot was killed: {output}"
+    );
 }
 
 #[test]
 fn a_memory_limit_is_a_size_of_at_least_8_megabytes() {
     let sandbox = Sandbox::new();
-    let said = sandbox.provoke(&["run", "--memory", "1M", "--", "true"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["run", "--memory", "1M", "--", "true"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: a trial needs at least 8M of memory
 
     hint: write an amount such as 500M or 2G
     [exit status: Some(2)]
     ");
-    let said = sandbox.provoke(&["run", "--memory", "much", "--", "true"]);
-    assert_eq!(said.code, Some(2), "{said}");
+    let output = sandbox.provoke(&["run", "--memory", "much", "--", "true"]);
+    assert_eq!(output.code, Some(2), "{output}");
 }
 
 #[test]
@@ -376,20 +383,20 @@ fn a_memory_limit_that_cannot_be_set_is_an_error_before_the_start() {
     let line = format!(
         "for m in $(grep -o '/sys/fs/cgroup[^ ]*' /proc/mounts | tac); do mount -o remount,bind,ro $m; done; exec {PROVOKE} run --memory 1G -n 1 -- true"
     );
-    let said: super::support::Said = sandbox
-        .any("unshare", &unshare)
+    let output: super::support::CommandOutput = sandbox
+        .program_command("unshare", &unshare)
         .args(["sh", "-c", &line])
         .output()
         .unwrap()
         .into();
-    assert_eq!(said.code, Some(125), "{said}");
+    assert_eq!(output.code, Some(125), "{output}");
     let what = "cannot limit the memory of a trial: cannot create a memory control group";
-    assert!(said.stderr.contains(what), "{said}");
-    assert!(said.stderr.contains("--rlimit as=SIZE"), "{said}");
+    assert!(output.stderr.contains(what), "{output}");
+    assert!(output.stderr.contains("--rlimit as=SIZE"), "{output}");
 }
 
 #[test]
-fn a_tracer_sees_the_fault_that_a_handler_turns_into_something_else() {
+fn a_tracer_finds_the_fault_behind_a_signal_handler() {
     let sandbox = Sandbox::new();
     let source = "#include <signal.h>
         #include <stdlib.h>
@@ -404,7 +411,7 @@ fn a_tracer_sees_the_fault_that_a_handler_turns_into_something_else() {
         }";
     let source = sandbox.write("handled.c", source);
     let built = sandbox
-        .any("cc", &["-g", "-O0", "-o", "handled"])
+        .program_command("cc", &["-g", "-O0", "-o", "handled"])
         .arg(source)
         .status();
     assert!(built.unwrap().success());
@@ -424,8 +431,8 @@ fn a_tracer_sees_the_fault_that_a_handler_turns_into_something_else() {
         // Without this, a core could be captured.
         let command = format!("ulimit -Hc 0; {command}");
         let run = ["--capture", "trace", "-n", "2", "--", "sh", "-c", &command];
-        let (report, said) = sandbox.report(&run);
-        assert_eq!(said.code, Some(1), "{said}");
+        let (report, output) = sandbox.report(&run);
+        assert_eq!(output.code, Some(1), "{output}");
         let outcomes = &report["variants"][0]["outcomes"];
         assert_eq!(outcomes, &json!({"pass": 0, outcome: 2}));
         let title = report["variants"][0]["signatures"][0]["title"].to_string();
@@ -437,18 +444,18 @@ fn a_tracer_sees_the_fault_that_a_handler_turns_into_something_else() {
 /// Returns the titles of the failures of one trial each.
 fn titles(sandbox: &Sandbox, commands: &[&[&str]]) -> Vec<String> {
     let title = |command: &&[&str]| {
-        let (report, said) = sandbox.report(&[&["-n", "1", "--"], *command].concat());
+        let (report, output) = sandbox.report(&[&["-n", "1", "--"], *command].concat());
         let signatures = &report["variants"][0]["signatures"];
         signatures[0]["title"]
             .as_str()
-            .unwrap_or_else(|| panic!("{said}"))
+            .unwrap_or_else(|| panic!("{output}"))
             .to_owned()
     };
     commands.iter().map(title).collect()
 }
 
 #[test]
-fn a_failure_of_a_test_suite_is_named_by_the_tests_that_failed() {
+fn a_failed_test_suite_is_named_by_its_failed_tests() {
     needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write(

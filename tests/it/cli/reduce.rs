@@ -1,6 +1,6 @@
 //! Tests `reduce` with real processes.
 
-use super::support::{PROVOKE, Said, Sandbox, processes_with, unique_linger, wait_until};
+use super::support::{CommandOutput, PROVOKE, Sandbox, processes_with, unique_linger, wait_until};
 use crate::limited;
 use crate::needs::{needs, program};
 use rustix::process::Signal;
@@ -10,8 +10,8 @@ use std::process::Command;
 
 impl Sandbox {
     /// Runs a reduction; returns the report.
-    fn reduce(&self, args: &[&str]) -> (Value, Said) {
-        self.ask("reduce", &[&FLAGS, args].concat())
+    fn reduce(&self, args: &[&str]) -> (Value, CommandOutput) {
+        self.run_with_report("reduce", &[&FLAGS, args].concat())
     }
 }
 
@@ -22,7 +22,7 @@ const B_AND_D: &str =
     "case '{set}' in *b*d*) [ $((PROVOKE_SEED % 2)) = 0 ] || exit 3;; esac; exit 0";
 
 /// Returns the needed items, with the verdict and the exit code.
-fn told((report, said): &(Value, Said)) -> (Value, Vec<String>, i32) {
+fn summarize((report, output): &(Value, CommandOutput)) -> (Value, Vec<String>, i32) {
     let groups = report["answer"]["reduce"]["needed"].as_array();
     let mut things: Vec<String> = groups
         .into_iter()
@@ -33,7 +33,7 @@ fn told((report, said): &(Value, Said)) -> (Value, Vec<String>, i32) {
         })
         .collect();
     things.sort();
-    (report["verdict"].clone(), things, said.code.unwrap())
+    (report["verdict"].clone(), things, output.code.unwrap())
 }
 
 fn found(things: &[&str]) -> (Value, Vec<String>, i32) {
@@ -44,8 +44,8 @@ fn found(things: &[&str]) -> (Value, Vec<String>, i32) {
 /// Returns the interpreter itself, because a wrapper in PATH may be slow.
 fn python() -> String {
     let script = "import sys; print(sys.executable)";
-    let said = Command::new("python3").args(["-c", script]).output();
-    String::from_utf8(said.unwrap().stdout)
+    let output = Command::new("python3").args(["-c", script]).output();
+    String::from_utf8(output.unwrap().stdout)
         .unwrap()
         .trim()
         .to_owned()
@@ -56,7 +56,7 @@ const SCRIPT: &str = "a=1\nb=2\n# three\n[ \"$b\" = 2 ] && exit 3\n\nc=4\n:\n";
 const REDUCED: &str = "b=2\n[ \"$b\" = 2 ] && exit 3\n\n";
 
 #[test]
-fn the_import_that_crashes_at_the_end_is_found() {
+fn the_import_that_causes_a_crash_at_exit_is_found() {
     needs!(program("python3"), program("patch"));
     let sandbox = Sandbox::new();
     let torch = r"
@@ -95,22 +95,27 @@ print('done')
         "-S",
         "app.py",
     ];
-    let all = sandbox.reduce(&args);
-    assert_eq!(told(&all), found(&["`import torch` (line 7)"]), "{}", all.1);
+    let result = sandbox.reduce(&args);
+    assert_eq!(
+        summarize(&result),
+        found(&["`import torch` (line 7)"]),
+        "{}",
+        result.1
+    );
     let wanted = "`import torch` (line 7) is needed; without it, 0 of";
-    assert!(all.1.stdout.starts_with(wanted), "{}", all.1);
+    assert!(result.1.stdout.starts_with(wanted), "{}", result.1);
     assert!(
-        all.1.stdout.contains("patch -p1 < "),
+        result.1.stdout.contains("patch -p1 < "),
         "no way to go on: {}",
-        all.1
+        result.1
     );
     assert_eq!(sandbox.read("app.py"), text);
 
-    let mut patch = sandbox.any("patch", &["-p1", "-i", "out/reduced.patch"]);
+    let mut patch = sandbox.program_command("patch", &["-p1", "-i", "out/reduced.patch"]);
     assert!(patch.output().unwrap().status.success());
     assert_eq!(sandbox.read("app.py"), "import torch\n\nprint('done')\n");
     let ends = |seed| {
-        let mut app = sandbox.any(&python, &["-S", "app.py"]);
+        let mut app = sandbox.program_command(&python, &["-S", "app.py"]);
         app.env("PROVOKE_SEED", seed)
             .output()
             .unwrap()
@@ -121,25 +126,30 @@ print('done')
 }
 
 #[test]
-fn what_is_found_is_written_into_the_file_only_where_that_is_wanted() {
+fn a_file_is_changed_only_with_the_flag_apply() {
     needs!(program("git"));
     for apply in [false, true] {
         let sandbox = Sandbox::new();
         sandbox.write("s.sh", SCRIPT);
         let args = ["-o", "out", "--lines", "s.sh", "--", "sh", "s.sh"];
-        let all = if apply {
+        let result = if apply {
             sandbox.reduce(&[&["--apply"], &args[..]].concat())
         } else {
             sandbox.reduce(&args)
         };
         let needed = ["`[ \"$b\" = 2 ] && exit 3` (line 4)", "`b=2` (line 2)"];
-        assert_eq!(told(&all), found(&needed), "{}", all.1);
+        assert_eq!(summarize(&result), found(&needed), "{}", result.1);
         let patch = sandbox.path("out/reduced.patch");
         assert_eq!(patch.exists(), !apply);
         assert_eq!(sandbox.read("s.sh"), if apply { REDUCED } else { SCRIPT });
-        assert_eq!(all.1.stdout.contains("reduced   "), apply, "{}", all.1);
+        assert_eq!(
+            result.1.stdout.contains("reduced   "),
+            apply,
+            "{}",
+            result.1
+        );
         if !apply {
-            let mut git = sandbox.any("git", &["apply", "out/reduced.patch"]);
+            let mut git = sandbox.program_command("git", &["apply", "out/reduced.patch"]);
             assert!(git.output().unwrap().status.success());
             assert_eq!(sandbox.read("s.sh"), REDUCED);
         }
@@ -147,7 +157,7 @@ fn what_is_found_is_written_into_the_file_only_where_that_is_wanted() {
 }
 
 #[test]
-fn statements_are_left_out_of_a_program_that_still_runs() {
+fn statements_that_the_failure_does_not_need_are_left_out() {
     needs!(program("python3"));
     let sandbox = Sandbox::new();
     let text = "\
@@ -163,63 +173,72 @@ print(total)
     sandbox.write("app.py", text);
     let python = python();
     let args = ["--statements", "app.py", "--", &python, "-S", "app.py"];
-    let all = sandbox.reduce(&args);
-    let (verdict, needed, code) = told(&all);
-    assert_eq!((verdict, code), (json!("found"), 0), "{}", all.1);
+    let result = sandbox.reduce(&args);
+    let (verdict, needed, code) = summarize(&result);
+    assert_eq!((verdict, code), (json!("found"), 0), "{}", result.1);
     let raises = "`raise SystemExit(3)` (line 7)".to_owned();
-    assert!(needed.contains(&raises), "{}", all.1);
-    assert!(!needed.concat().contains("extra"), "{}", all.1);
-    assert!(!needed.concat().contains("print"), "{}", all.1);
+    assert!(needed.contains(&raises), "{}", result.1);
+    assert!(!needed.concat().contains("extra"), "{}", result.1);
+    assert!(!needed.concat().contains("print"), "{}", result.1);
 }
 
 #[test]
-fn arguments_variables_items_and_files_are_left_out() {
+fn unneeded_arguments_variables_items_and_files_are_left_out() {
     let sandbox = Sandbox::new();
     sandbox.write("any", "for w; do [ $w != --bad ] || exit 3; done\n");
-    let all = sandbox.reduce(&["--args", "--", "sh", "any", "--x", "--bad", "-y"]);
-    assert_eq!(told(&all), found(&["`--bad`", "`any`"]), "{}", all.1);
+    let result = sandbox.reduce(&["--args", "--", "sh", "any", "--x", "--bad", "-y"]);
+    assert_eq!(
+        summarize(&result),
+        found(&["`--bad`", "`any`"]),
+        "{}",
+        result.1
+    );
 
     let set = ["-e", "A=1", "-e", "B=", "-e", "C=x"];
     let line = ["--", "sh", "-c", "[ \"$A${B-0}\" != 1 ]"];
-    let all = sandbox.reduce(&[&["--variables"], &set[..], &line].concat());
-    assert_eq!(told(&all), found(&["`A`", "`B`"]), "{}", all.1);
+    let result = sandbox.reduce(&[&["--variables"], &set[..], &line].concat());
+    assert_eq!(summarize(&result), found(&["`A`", "`B`"]), "{}", result.1);
 
     // `{set}` as a whole argument becomes one argument per item.
     let line = ["sh", "-c", "[ \"$2\" != c ]", "sh", "{set}"];
-    let all = sandbox.reduce(&[&["--set", "a,c,d,e", "--"], &line[..]].concat());
-    assert_eq!(told(&all), found(&["`a`", "`c`"]), "{}", all.1);
+    let result = sandbox.reduce(&[&["--set", "a,c,d,e", "--"], &line[..]].concat());
+    assert_eq!(summarize(&result), found(&["`a`", "`c`"]), "{}", result.1);
 
     let line = "[ $(printf '%s' \"$LIST\" | grep -c '^[bd]$') != 2 ]";
     let list = ["--set", "a,b,c,d", "-e", "LIST={lines}", "--shell", line];
-    let all = sandbox.reduce(&list);
-    assert_eq!(told(&all), found(&["`b`", "`d`"]), "{}", all.1);
+    let result = sandbox.reduce(&list);
+    assert_eq!(summarize(&result), found(&["`b`", "`d`"]), "{}", result.1);
 
     std::fs::create_dir_all(sandbox.path("d/sub")).unwrap();
     for name in ["d/1", "d/2", "d/sub/3", "d/sub/4"] {
         sandbox.write(name, name);
     }
-    let all = sandbox.reduce(&["--files", "d", "--", "sh", "-c", "[ ! -e d/sub/3 ]"]);
-    assert_eq!(told(&all), found(&["`sub/3`"]), "{}", all.1);
+    let result = sandbox.reduce(&["--files", "d", "--", "sh", "-c", "[ ! -e d/sub/3 ]"]);
+    assert_eq!(summarize(&result), found(&["`sub/3`"]), "{}", result.1);
     assert_eq!(sandbox.read("d/2"), "d/2");
 }
 
 #[test]
-fn two_things_are_found_that_are_needed_together_with_any_number_of_lanes() {
-    for lanes in ["1", "4"] {
+fn two_items_needed_together_are_found_with_any_number_of_jobs() {
+    for jobs in ["1", "4"] {
         let sandbox = Sandbox::new();
-        let args = ["-j", lanes, "--set", "a,b,c,d,e,f", "--shell", B_AND_D];
-        let all = sandbox.reduce(&args);
-        assert_eq!(told(&all), found(&["`b`", "`d`"]), "{}", all.1);
-        assert!(all.1.stdout.contains("are needed\n"), "{}", all.1);
-        assert!(all.1.stdout.contains("without `b`: 0 of"), "{}", all.1);
+        let args = ["-j", jobs, "--set", "a,b,c,d,e,f", "--shell", B_AND_D];
+        let result = sandbox.reduce(&args);
+        assert_eq!(summarize(&result), found(&["`b`", "`d`"]), "{}", result.1);
+        assert!(result.1.stdout.contains("are needed\n"), "{}", result.1);
+        assert!(
+            result.1.stdout.contains("without `b`: 0 of"),
+            "{}",
+            result.1
+        );
     }
 }
 
 #[test]
-fn the_report_says_what_was_seen_of_it() {
+fn the_report_contains_the_answer_of_a_reduction() {
     let sandbox = Sandbox::new();
     let line = "case '{set}' in *b*) exit 3;; esac";
-    let (report, said) = sandbox.reduce(&["--set", "a,b,c", "--shell", line]);
+    let (report, output) = sandbox.reduce(&["--set", "a,b,c", "--shell", line]);
     let wanted = json!({
         "sentence": "`b` is needed; without it, 0 of 3 failed",
         "items": 3,
@@ -241,94 +260,103 @@ fn the_report_says_what_was_seen_of_it() {
         "earlier_runs": null,
         "assumptions": ["no other set causes the failure (the search finds one)"],
     });
-    assert_eq!(report["answer"]["reduce"], wanted, "{said}");
+    assert_eq!(report["answer"]["reduce"], wanted, "{output}");
 }
 
 #[test]
-fn nothing_may_be_needed_and_a_single_thing_can_be() {
+fn a_reduction_works_if_no_item_is_needed_and_with_a_single_item() {
     let sandbox = Sandbox::new();
     for (set, line, needed, words) in [
         ("a,b,c", "exit 3 # {set}", &[][..], "none of the 3 items"),
         ("a", "exit 3 # {set}", &[], ""),
         ("a", "[ -z '{set}' ]", &["`a`"], "`a` is needed"),
     ] {
-        let all = sandbox.reduce(&["--set", set, "--shell", line]);
-        assert_eq!(told(&all), found(needed), "{}", all.1);
-        assert!(all.1.stdout.contains(words), "{}", all.1);
+        let result = sandbox.reduce(&["--set", set, "--shell", line]);
+        assert_eq!(summarize(&result), found(needed), "{}", result.1);
+        assert!(result.1.stdout.contains(words), "{}", result.1);
     }
 }
 
 #[test]
-fn what_does_not_fail_with_everything_is_not_searched() {
+fn a_reduction_ends_if_it_does_not_fail_with_all_items() {
     let sandbox = Sandbox::new();
     let limit = ["--reproduce-limit", "40"];
-    let all = sandbox.reduce(&[&limit[..], &["--set", "a,b", "--", "true", "{set}"]].concat());
-    assert_eq!(told(&all), (json!("not_there"), vec![], 1), "{}", all.1);
+    let result = sandbox.reduce(&[&limit[..], &["--set", "a,b", "--", "true", "{set}"]].concat());
+    assert_eq!(
+        summarize(&result),
+        (json!("not_there"), vec![], 1),
+        "{}",
+        result.1
+    );
     let wanted =
         "NOT REPRODUCED: with all items it did not fail in 40 trials, so the rate is below 8.9 %";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
-    assert_eq!(all.0["answer"]["reduce"]["needed"], json!([]));
-    let tried = all.0["variants"].as_array().unwrap().len();
-    assert_eq!(tried, 1, "{}", all.0["variants"]);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
+    assert_eq!(result.0["answer"]["reduce"]["needed"], json!([]));
+    let tried = result.0["variants"].as_array().unwrap().len();
+    assert_eq!(tried, 1, "{}", result.0["variants"]);
 }
 
 #[test]
-fn a_set_that_cannot_be_tried_is_left_out_and_what_that_hides_is_said() {
+fn untestable_sets_are_left_out_and_reported() {
     let sandbox = Sandbox::new();
     let needs_a =
         "case '{set}' in *b*) case '{set}' in *a*) ;; *) echo b needs a; false;; esac; esac";
     let line = "case '{set}' in *b*) exit 3;; esac";
     let args = ["--set", "a,b,c,d", "--setup", needs_a, "--shell", line];
-    let all = sandbox.reduce(&args);
-    assert_eq!(told(&all), found(&["`a`", "`b`"]), "{}", all.1);
+    let result = sandbox.reduce(&args);
+    assert_eq!(summarize(&result), found(&["`a`", "`b`"]), "{}", result.1);
     for wanted in [
         "`a`, `b` are needed",
         "without `a`: the rest is not testable (`setup` failed: exit 1: b needs a)",
     ] {
-        assert!(all.1.to_string().contains(wanted), "{wanted}: {}", all.1);
+        assert!(
+            result.1.to_string().contains(wanted),
+            "{wanted}: {}",
+            result.1
+        );
     }
     // A trial that requests to be skipped counts in the same way.
     let line = "case '{set}' in *a*b*) exit 3;; *b*) exit 125;; esac";
-    let all = sandbox.reduce(&["--set", "a,b,c,d", "--shell", line]);
-    assert_eq!(told(&all), found(&["`a`", "`b`"]), "{}", all.1);
+    let result = sandbox.reduce(&["--set", "a,b,c,d", "--shell", line]);
+    assert_eq!(summarize(&result), found(&["`a`", "`b`"]), "{}", result.1);
 }
 
 #[test]
-fn a_failure_does_not_show_that_the_program_runs() {
+fn an_item_is_required_although_sets_without_it_fail() {
     let sandbox = Sandbox::new();
     // With `a`, four of five trials fail; without `b`, the others end with an error.
     let line = "case '{set}' in *a*) [ $((PROVOKE_TRIAL % 5)) = 0 ] || exit 3;; esac; case '{set}' in *b*) ;; *) exit 4;; esac";
-    let all = sandbox.reduce(&["--set", "a,b,c,d", "--shell", line]);
-    assert_eq!(told(&all), found(&["`a`"]), "{}", all.1);
+    let result = sandbox.reduce(&["--set", "a,b,c,d", "--shell", line]);
+    assert_eq!(summarize(&result), found(&["`a`"]), "{}", result.1);
     let wanted = "`b` must stay: without it, the program does not run, or fails differently";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
 }
 
 #[test]
-fn what_fails_otherwise_is_neither_unless_every_failure_counts() {
+fn other_failures_do_not_count_unless_any_failure_does() {
     let sandbox = Sandbox::new();
     let line = "case '{set}' in *b*d*) exit 3;; *c*) exit 4;; esac";
     let args = ["--set", "a,b,c,d", "--shell", line];
-    let all = sandbox.reduce(&args);
-    assert_eq!(told(&all), found(&["`b`", "`d`"]), "{}", all.1);
+    let result = sandbox.reduce(&args);
+    assert_eq!(summarize(&result), found(&["`b`", "`d`"]), "{}", result.1);
     let wanted = "(--any-failure counts every failure)";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
-    let all = sandbox.reduce(&[&["--any-failure"], &args[..]].concat());
-    assert_eq!(told(&all), found(&["`c`"]), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
+    let result = sandbox.reduce(&[&["--any-failure"], &args[..]].concat());
+    assert_eq!(summarize(&result), found(&["`c`"]), "{}", result.1);
 }
 
 #[test]
-fn copies_of_the_folder_are_reduced_under_a_setting_that_raises_the_rate() {
+fn a_reduction_runs_with_a_setting_that_raises_the_rate() {
     let sandbox = Sandbox::new();
     // A copy of the command that finds another copy of its trial fails.
     sandbox.write(
         "s.sh",
         "sleep 0.1\nmkdir seen-$PROVOKE_TRIAL || exit 3\n[ $PROVOKE_TRIAL != 5 ] || exit 3\nb=2\n",
     );
-    let all = sandbox.reduce(&["--raise-rate", "--lines", "s.sh", "--", "sh", "s.sh"]);
+    let result = sandbox.reduce(&["--raise-rate", "--lines", "s.sh", "--", "sh", "s.sh"]);
     let needed = ["`mkdir seen-$PROVOKE_TRIAL || exit 3` (line 2)"];
-    assert_eq!(told(&all), found(&needed), "{}", all.1);
-    let raised = &all.0["answer"]["reduce"]["raised"];
+    assert_eq!(summarize(&result), found(&needed), "{}", result.1);
+    let raised = &result.0["answer"]["reduce"]["raised"];
     let setting = raised["setting"].as_str();
     assert!(
         setting.is_some_and(|setting| setting.starts_with("--copies ")),
@@ -338,14 +366,14 @@ fn copies_of_the_folder_are_reduced_under_a_setting_that_raises_the_rate() {
 }
 
 #[test]
-fn the_folder_of_the_run_is_not_copied_with_the_rest() {
+fn the_directory_of_the_run_is_not_copied_into_variants() {
     let sandbox = Sandbox::new();
     sandbox.write("s.sh", SCRIPT);
     let line = "[ ! -e mine/out ] || exit 3; sh s.sh";
     std::fs::create_dir(sandbox.path("mine")).unwrap();
     let args = ["-o", "mine/out", "--lines", "s.sh", "--shell", line];
-    let all = sandbox.reduce(&args);
-    assert_eq!(told(&all).1.len(), 2, "{}", all.1);
+    let result = sandbox.reduce(&args);
+    assert_eq!(summarize(&result).1.len(), 2, "{}", result.1);
     // Of the copies, only the result remains.
     let entries = std::fs::read_dir(sandbox.path("mine/out/variants")).unwrap();
     let folders = entries.filter(|entry| entry.as_ref().unwrap().path().is_dir());
@@ -353,7 +381,7 @@ fn the_folder_of_the_run_is_not_copied_with_the_rest() {
 }
 
 #[test]
-fn a_search_that_was_killed_goes_on_to_the_same_answer_and_leaves_nothing() {
+fn a_killed_reduction_is_resumed_and_leaves_no_process() {
     let sandbox = Sandbox::new();
     sandbox.write("s.sh", SCRIPT);
     let here = sandbox.path("").display().to_string();
@@ -369,14 +397,14 @@ fn a_search_that_was_killed_goes_on_to_the_same_answer_and_leaves_nothing() {
     let gone = || processes_with(&word).is_empty();
     wait_until("its processes are gone", gone);
     sandbox.write("go", "");
-    let said = sandbox.provoke(&[
+    let output = sandbox.provoke(&[
         "resume",
         "cut",
         "--progress=none",
         "--export-json",
         "resumed.json",
     ]);
-    assert_eq!(said.code, Some(0), "{said}");
+    assert_eq!(output.code, Some(0), "{output}");
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
     let (whole, _) = sandbox.reduce(&args);
     assert_eq!(resumed["answer"], whole["answer"]);
@@ -386,7 +414,7 @@ fn a_search_that_was_killed_goes_on_to_the_same_answer_and_leaves_nothing() {
 }
 
 #[test]
-fn the_import_is_the_same_where_the_search_was_killed_in_the_middle() {
+fn a_killed_reduction_of_imports_is_resumed_to_the_same_answer() {
     needs!(program("python3"));
     let sandbox = Sandbox::new();
     let torch = r"
@@ -412,7 +440,7 @@ atexit.register(crash)
     let resumed = sandbox.provoke(&["resume", "cut", "--progress=none"]);
     let whole = sandbox.reduce(&args);
     assert_eq!(
-        told(&whole),
+        summarize(&whole),
         found(&["`import torch` (line 5)"]),
         "{}",
         whole.1
@@ -424,115 +452,115 @@ atexit.register(crash)
 }
 
 #[test]
-fn a_file_that_changes_in_the_meantime_is_not_patched_but_the_answer_is_told() {
+fn a_file_changed_during_the_search_is_not_patched() {
     let sandbox = Sandbox::new();
     let original = sandbox.write("s.sh", SCRIPT);
     let here = original.display();
     let line = format!("[ $PROVOKE_TRIAL != 30 ] || echo '# mine' >> {here}; sh s.sh");
-    let all = sandbox.reduce(&["-o", "out", "--apply", "--lines", "s.sh", "--shell", &line]);
-    let answer = &all.0["answer"]["reduce"];
-    assert!(answer["sentence"].is_string(), "{}", all.1);
+    let result = sandbox.reduce(&["-o", "out", "--apply", "--lines", "s.sh", "--shell", &line]);
+    let answer = &result.0["answer"]["reduce"];
+    assert!(answer["sentence"].is_string(), "{}", result.1);
     // With a changed file, no set can be tried, so the search is interrupted.
-    assert_eq!(all.1.code, Some(3), "{}", all.1);
+    assert_eq!(result.1.code, Some(3), "{}", result.1);
     let wanted = "`: `s.sh` has changed since the search began";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
     assert_eq!(sandbox.read("s.sh"), format!("{SCRIPT}# mine\n"));
 }
 
 #[test]
-fn what_a_program_does_not_run_without_is_told_from_what_the_failure_needs() {
+fn items_that_the_program_needs_to_run_are_reported_as_required() {
     let sandbox = Sandbox::new();
     let victim = ["--", PROVOKE, "victim", "exit", "--rate", "50%"];
-    let all = sandbox.reduce(&[&["--args"], &victim[..]].concat());
-    assert_eq!(told(&all), found(&[]), "{}", all.1);
-    let required = &all.0["answer"]["reduce"]["required"];
-    assert_eq!(*required, json!(["`victim`", "`exit`"]), "{}", all.1);
+    let result = sandbox.reduce(&[&["--args"], &victim[..]].concat());
+    assert_eq!(summarize(&result), found(&[]), "{}", result.1);
+    let required = &result.0["answer"]["reduce"]["required"];
+    assert_eq!(*required, json!(["`victim`", "`exit`"]), "{}", result.1);
     let wanted = "only the items that it needs to run: with those alone it failed";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
 }
 
 #[test]
-fn a_wrong_reduction_is_explained() {
+fn an_invalid_reduction_is_refused_with_a_hint() {
     let sandbox = Sandbox::new();
     sandbox.write("bad.py", "import os\n\nx = (\n");
     sandbox.write("none.py", "x = 1\n");
     sandbox.write("none.txt", "x = 1\n");
     sandbox.write("empty.txt", "");
-    let said = |args: &[&str]| {
+    let output_of = |args: &[&str]| {
         let all = [&["reduce"], args, &["--", "true"]].concat();
         sandbox.provoke(&all)
     };
-    insta::assert_snapshot!(said(&[]), @"
+    insta::assert_snapshot!(output_of(&[]), @"
     ------- stderr -------
     error: there are no items to reduce
 
     hint: name the items: --imports FILE, --lines FILE, --args, --variables, --set A,B,C ({set} in the command stands for the kept items), or --from OLD --to NEW
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--imports", "no.py"]), @"
+    insta::assert_snapshot!(output_of(&["--imports", "no.py"]), @"
     ------- stderr -------
     error: cannot read `SANDBOX/no.py`: No such file or directory (os error 2)
 
     hint: give the path of an existing file
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--imports", "bad.py"]), @"
+    insta::assert_snapshot!(output_of(&["--imports", "bad.py"]), @"
     ------- stderr -------
     error: bad.py:3:1: cannot parse this as Python: `x = (`
 
     hint: use --lines, which works for any file
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--imports", "none.py"]), @"
+    insta::assert_snapshot!(output_of(&["--imports", "none.py"]), @"
     ------- stderr -------
     error: none.py: there are no imports in the file
 
     hint: choose another file
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--lines", "empty.txt"]), @"
+    insta::assert_snapshot!(output_of(&["--lines", "empty.txt"]), @"
     ------- stderr -------
     error: empty.txt: there are no lines in the file
 
     hint: choose another file
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--lines", "/etc/passwd"]), @"
+    insta::assert_snapshot!(output_of(&["--lines", "/etc/passwd"]), @"
     ------- stderr -------
     error: `/etc/passwd` is not in `SANDBOX`
 
     hint: run in a directory that contains it: provoke copies the working directory and never changes the file itself
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--set", "a,b"]), @"
+    insta::assert_snapshot!(output_of(&["--set", "a,b"]), @"
     ------- stderr -------
     error: `{set}` is not used, so nothing would change
 
     hint: put it where the items belong: -- ./program {set}. Alone it becomes one argument per item; within an argument, the items are joined by spaces; `{lines}` has one item per line
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--set", "a,b", "--args"]), @"
+    insta::assert_snapshot!(output_of(&["--set", "a,b", "--args"]), @"
     ------- stderr -------
     error: `arguments` and `set` are both given
 
     hint: search one at a time
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--args"]), @"
+    insta::assert_snapshot!(output_of(&["--args"]), @"
     ------- stderr -------
     error: there are no items to reduce
 
     hint: check the file or the list
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["--from", "none.txt"]), @"
+    insta::assert_snapshot!(output_of(&["--from", "none.txt"]), @"
     ------- stderr -------
     error: `provoke reduce` needs --to FILE|RUN
 
     hint: `provoke reduce --help` describes the arguments
     [exit status: Some(2)]
     ");
-    let language = said(&["--imports", "none.txt"]);
+    let language = output_of(&["--imports", "none.txt"]);
     assert!(
         language
             .stderr
@@ -558,7 +586,7 @@ fn a_wrong_reduction_is_explained() {
 }
 
 #[test]
-fn a_program_beside_the_folder_is_found_from_its_copies() {
+fn a_program_outside_of_the_copied_directory_is_found() {
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.path("app")).unwrap();
     sandbox.write("app/s.sh", SCRIPT);
@@ -568,7 +596,7 @@ fn a_program_beside_the_folder_is_found_from_its_copies() {
     ];
     let mut command = sandbox.command(&all);
     let ended = limited::output(command.current_dir(sandbox.path("app")));
-    let said: Said = ended.unwrap().into();
-    assert_eq!(said.code, Some(0), "{said}");
-    assert!(said.stdout.contains("are needed"), "{said}");
+    let output: CommandOutput = ended.unwrap().into();
+    assert_eq!(output.code, Some(0), "{output}");
+    assert!(output.stdout.contains("are needed"), "{output}");
 }

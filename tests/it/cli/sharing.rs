@@ -1,6 +1,6 @@
 //! Tests that exports and bundles contain no secrets.
 
-use super::support::{Said, Sandbox};
+use super::support::{CommandOutput, Sandbox};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,10 +11,10 @@ use std::process::Command;
 const CANARY: &str = "canary-0123456789/+=\"\\x";
 
 /// Runs failing trials that print a secret and have it in their command, with all exports.
-fn with_a_secret() -> Sandbox {
+fn run_with_secret() -> Sandbox {
     let sandbox = Sandbox::new();
     let script = "echo \"token $DEPLOY_TOKEN\" >&2; echo \"$DEPLOY_TOKEN\"; exit 3";
-    let said: Said = sandbox
+    let output: CommandOutput = sandbox
         .command(&[
             "run",
             "-n",
@@ -43,34 +43,37 @@ fn with_a_secret() -> Sandbox {
         .output()
         .unwrap()
         .into();
-    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
     sandbox
 }
 
 #[test]
-fn reports_have_the_same_flags_everywhere_and_name_their_files() {
+fn report_flags_are_equal_in_all_commands_and_name_their_files() {
     let sandbox = Sandbox::new();
     let trials = ["--progress=none", "-n", "2", "--", "true"];
-    let wrote = |args: &[&str]| sandbox.provoke(args).stderr;
+    let stderr_of = |args: &[&str]| sandbox.provoke(args).stderr;
     let run = ["run", "--json=a.json", "--junit=a.xml", "--md=a.md"];
     assert_eq!(
-        wrote(&[&run[..], &trials].concat()),
+        stderr_of(&[&run[..], &trials].concat()),
         "wrote a.json\nwrote a.xml\nwrote a.md\n"
     );
     assert_eq!(
-        wrote(&[&["run", "-q", "--csv=q.csv"], &trials[..]].concat()),
+        stderr_of(&[&["run", "-q", "--csv=q.csv"], &trials[..]].concat()),
         ""
     );
     assert!(!sandbox.read("q.csv").is_empty());
     // An earlier name of the flag.
     let run = ["run", "--export-junit", "b.xml"];
-    assert_eq!(wrote(&[&run[..], &trials].concat()), "wrote b.xml\n");
-    assert_eq!(wrote(&["report", "--md=b.md"]), "wrote b.md\n");
-    assert_eq!(wrote(&["report", "-q", "--jsonl=b.jsonl"]), "");
+    assert_eq!(stderr_of(&[&run[..], &trials].concat()), "wrote b.xml\n");
+    assert_eq!(stderr_of(&["report", "--md=b.md"]), "wrote b.md\n");
+    assert_eq!(stderr_of(&["report", "-q", "--jsonl=b.jsonl"]), "");
     assert!(!sandbox.read("b.jsonl").is_empty());
-    let said = sandbox.provoke(&[&["run", "--json"], &trials[..]].concat());
-    assert!(said.stdout.starts_with("{\n"), "{said}");
-    assert!(said.stderr.starts_with("0 of 2 trials failed"), "{said}");
+    let output = sandbox.provoke(&[&["run", "--json"], &trials[..]].concat());
+    assert!(output.stdout.starts_with("{\n"), "{output}");
+    assert!(
+        output.stderr.starts_with("0 of 2 trials failed"),
+        "{output}"
+    );
     let quiet = sandbox.provoke(&["report", "-q"]).stdout;
     assert_eq!(
         quiet,
@@ -86,7 +89,7 @@ fn assert_clean(what: &str, text: &[u8]) {
 
 #[test]
 fn a_secret_is_masked_in_every_export() {
-    let sandbox = with_a_secret();
+    let sandbox = run_with_secret();
     for format in ["json", "jsonl", "csv", "junit", "md"] {
         let live = sandbox.read(&format!("live.{format}"));
         assert!(
@@ -94,8 +97,8 @@ fn a_secret_is_masked_in_every_export() {
             "{format}: {live}"
         );
         assert_clean(format, live.as_bytes());
-        let said = sandbox.provoke(&["report", "last", &format!("--{format}")]);
-        assert_clean(format, said.stdout.as_bytes());
+        let output = sandbox.provoke(&["report", "last", &format!("--{format}")]);
+        assert_clean(format, output.stdout.as_bytes());
     }
     let page = sandbox.read("live.md");
     assert!(page.contains("SET_VALUE=not-secret-but-private"), "{page}");
@@ -105,10 +108,10 @@ fn a_secret_is_masked_in_every_export() {
 }
 
 /// Writes a bundle, unpacks it, and returns its files and the directory of the run.
-fn unpacked(sandbox: &Sandbox, args: &[&str]) -> (Vec<PathBuf>, PathBuf) {
+fn unpack_bundle(sandbox: &Sandbox, args: &[&str]) -> (Vec<PathBuf>, PathBuf) {
     let all = [&["report", "last", "--bundle=b.tar.gz"], args].concat();
-    let said = sandbox.provoke(&all);
-    assert_eq!(said.code, Some(0), "{said}");
+    let output = sandbox.provoke(&all);
+    assert_eq!(output.code, Some(0), "{output}");
     let to = sandbox.path("unpacked");
     let _ = fs::remove_dir_all(&to);
     fs::create_dir(&to).unwrap();
@@ -134,9 +137,9 @@ fn unpacked(sandbox: &Sandbox, args: &[&str]) -> (Vec<PathBuf>, PathBuf) {
 }
 
 #[test]
-fn a_bundle_is_a_run_without_secrets() {
-    let sandbox = with_a_secret();
-    let (files, run) = unpacked(&sandbox, &[]);
+fn a_bundle_contains_the_run_without_secrets() {
+    let sandbox = run_with_secret();
+    let (files, run) = unpack_bundle(&sandbox, &[]);
     for file in &files {
         let text = fs::read(file).unwrap();
         assert_clean(&file.display().to_string(), &text);
@@ -146,19 +149,19 @@ fn a_bundle_is_a_run_without_secrets() {
         );
     }
     let name = run.to_str().unwrap();
-    let said = sandbox.provoke(&["report", name]);
-    assert!(said.stdout.contains("in 2 of 2 trials"), "{said}");
-    let said = sandbox.provoke(&["explain", &format!("{name}#1")]);
-    assert!(said.stdout.contains("token ***"), "{said}");
+    let output = sandbox.provoke(&["report", name]);
+    assert!(output.stdout.contains("in 2 of 2 trials"), "{output}");
+    let output = sandbox.provoke(&["explain", &format!("{name}#1")]);
+    assert!(output.stdout.contains("token ***"), "{output}");
     // The values of variables differ, because the bundle does not contain them.
-    let said = sandbox.provoke(&["diff", name, "last"]);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = sandbox.provoke(&["diff", name, "last"]);
+    assert_eq!(output.code, Some(1), "{output}");
     assert_eq!(
         fs::read_to_string(run.join("trials/1/stdout")).unwrap(),
         "***\n"
     );
 
-    let (files, _) = unpacked(&sandbox, &["--with", "environment"]);
+    let (files, _) = unpack_bundle(&sandbox, &["--with", "environment"]);
     let journal = files
         .iter()
         .find(|file| file.ends_with("events.jsonl"))
@@ -169,7 +172,7 @@ fn a_bundle_is_a_run_without_secrets() {
 }
 
 #[test]
-fn a_bundle_holds_cores_only_if_asked() {
+fn a_bundle_contains_cores_only_if_requested() {
     let sandbox = Sandbox::new();
     sandbox.provoke(&[
         "run",
@@ -184,7 +187,7 @@ fn a_bundle_holds_cores_only_if_asked() {
         "segv",
     ]);
     let has_core = |args: &[&str]| {
-        let (files, _) = unpacked(&sandbox, args);
+        let (files, _) = unpack_bundle(&sandbox, args);
         let name = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(
             files.iter().any(|file| name(file) == "crash.json"),
@@ -197,7 +200,7 @@ fn a_bundle_holds_cores_only_if_asked() {
 }
 
 #[test]
-fn a_bundle_holds_request_headers_only_if_asked() {
+fn a_bundle_contains_request_headers_only_if_requested() {
     let sandbox = Sandbox::new();
     let scenario = r#"
 command = ["true"]
@@ -211,7 +214,7 @@ headers = { Authorization = "Bearer 0123456789abcdef", X-Other = "private header
     sandbox.write("load.toml", scenario);
     sandbox.provoke(&["load", "load.toml", "--progress=none"]);
     let journal = |args: &[&str]| {
-        let (files, _) = unpacked(&sandbox, args);
+        let (files, _) = unpack_bundle(&sandbox, args);
         let journal = files.iter().find(|file| file.ends_with("events.jsonl"));
         fs::read_to_string(journal.unwrap()).unwrap()
     };
@@ -224,7 +227,7 @@ headers = { Authorization = "Bearer 0123456789abcdef", X-Other = "private header
 }
 
 #[test]
-fn a_secret_that_is_a_word_of_the_journal_changes_nothing_else() {
+fn a_secret_that_equals_a_word_of_the_journal_does_not_damage_it() {
     let sandbox = Sandbox::new();
     let args = [
         "run",
@@ -245,10 +248,10 @@ fn a_secret_that_is_a_word_of_the_journal_changes_nothing_else() {
     command
         .env("AUTH_LIMIT", "60000000")
         .env("KIND_TOKEN", "trial_finished");
-    let said: Said = command.output().unwrap().into();
-    assert_eq!(said.code, Some(1), "{said}");
+    let output: CommandOutput = command.output().unwrap().into();
+    assert_eq!(output.code, Some(1), "{output}");
     assert!(sandbox.read("live.json").contains("\"failures\": 1"));
-    unpacked(&sandbox, &[]);
+    unpack_bundle(&sandbox, &[]);
 }
 
 #[test]
@@ -268,7 +271,7 @@ fn a_secret_of_any_bytes_is_masked() {
     command.env("MY_TOKEN", OsStr::from_bytes(b"\xffcanary-0123456789"));
     command.env("DB_URL", "postgres://me:pw0123456789@host/db");
     assert_eq!(command.output().unwrap().status.code(), Some(1));
-    let (files, _) = unpacked(&sandbox, &["--with", "environment"]);
+    let (files, _) = unpack_bundle(&sandbox, &["--with", "environment"]);
     for file in files {
         let text = fs::read(&file).unwrap();
         assert_clean(&file.display().to_string(), &text);
@@ -280,7 +283,7 @@ fn a_secret_of_any_bytes_is_masked() {
 }
 
 #[test]
-fn a_bundle_holds_nothing_behind_a_link() {
+fn a_bundle_contains_no_file_behind_a_symlink() {
     let sandbox = Sandbox::new();
     sandbox.write("outside", "outside-0123456789");
     let script =
@@ -296,7 +299,7 @@ fn a_bundle_holds_nothing_behind_a_link() {
         script,
         "{dir}",
     ]);
-    let (files, _) = unpacked(&sandbox, &["--with", "cores,requests"]);
+    let (files, _) = unpack_bundle(&sandbox, &["--with", "cores,requests"]);
     for file in files {
         assert_clean(&file.display().to_string(), &fs::read(&file).unwrap());
     }

@@ -4,17 +4,17 @@ use super::support::{PROVOKE, Sandbox};
 use serde_json::{Value, json};
 
 /// Returns a command that fails in these trials.
-fn failing(trials: &str) -> Vec<&str> {
+fn failing_command(trials: &str) -> Vec<&str> {
     vec!["--", PROVOKE, "victim", "exit", "--fail-on", trials]
 }
 
 fn run(flags: &[&str], trials: &str) -> (serde_json::Value, Option<i32>) {
-    let (report, said) = Sandbox::new().report(&[flags, &failing(trials)].concat());
-    (report, said.code)
+    let (report, output) = Sandbox::new().report(&[flags, &failing_command(trials)].concat());
+    (report, output.code)
 }
 
 #[test]
-fn exit_codes_answer_the_question() {
+fn the_exit_code_states_the_answer() {
     assert_eq!(run(&["-n", "3"], "99").1, Some(0));
     assert_eq!(run(&["-n", "3"], "2").1, Some(1));
     assert_eq!(run(&["-n", "3", "--expect", "fail"], "2").1, Some(0));
@@ -31,7 +31,7 @@ fn exit_codes_answer_the_question() {
 }
 
 #[test]
-fn the_first_failure_stops_and_gives_no_bare_percentage() {
+fn fail_fast_stops_at_the_first_failure_without_a_point_estimate() {
     let (report, _) = run(&["-n", "30", "-x", "-j", "3"], "4,5,6");
     let variant = &report["variants"][0];
     assert_eq!(
@@ -43,7 +43,7 @@ fn the_first_failure_stops_and_gives_no_bare_percentage() {
 }
 
 #[test]
-fn the_third_failure_stops_and_the_rate_is_known() {
+fn max_fail_3_stops_at_the_third_failure_with_a_point_estimate() {
     let (report, _) = run(&["--max-fail", "3"], "2,5,8");
     let variant = &report["variants"][0];
     assert_eq!(
@@ -54,7 +54,7 @@ fn the_third_failure_stops_and_the_rate_is_known() {
 }
 
 #[test]
-fn a_narrow_interval_stops() {
+fn width_stops_when_the_interval_is_narrow_enough() {
     let (report, _) = run(&["--width", "60%"], "2,5,8");
     let rate = &report["variants"][0]["rate"];
     assert_eq!(
@@ -66,27 +66,32 @@ fn a_narrow_interval_stops() {
 }
 
 #[test]
-fn a_time_budget_stops_and_its_interval_holds_at_any_time() {
+fn a_time_limit_stops_with_an_interval_that_holds_at_any_time() {
     let (report, code) = run(&["-d", "300ms", "--delay", "20ms"], "99999");
     assert_eq!((&report["stop_rule"], code), (&json!("time"), Some(0)));
     assert_eq!(report["variants"][0]["rate"]["basis"], "cs");
 }
 
 #[test]
-fn a_finite_default_is_said() {
-    let said = Sandbox::new().provoke(&["run", "--", "true"]);
+fn the_default_limits_are_printed() {
+    let output = Sandbox::new().provoke(&["run", "--", "true"]);
     assert!(
-        said.stderr.contains("at most 100 trials or 10 minutes"),
-        "{said}"
+        output.stderr.contains("at most 100 trials or 10 minutes"),
+        "{output}"
     );
-    assert!(said.stdout.contains("0 of 100 trials failed"), "{said}");
+    assert!(output.stdout.contains("0 of 100 trials failed"), "{output}");
 }
 
 #[test]
-fn the_whole_first_screen() {
-    let said = Sandbox::new()
-        .provoke(&[&["run", "-n", "10", "--seed", "1"], &failing("3,7")[..]].concat());
-    insta::assert_snapshot!(said, @"
+fn run_prints_the_failures_and_the_next_commands() {
+    let output = Sandbox::new().provoke(
+        &[
+            &["run", "-n", "10", "--seed", "1"],
+            &failing_command("3,7")[..],
+        ]
+        .concat(),
+    );
+    insta::assert_snapshot!(output, @"
     exit 1 in 2 of 10 trials: 20 % (95 % interval 2.5 to 56 %)
 
       2x    exit 1: the program reported failure
@@ -104,10 +109,10 @@ fn the_whole_first_screen() {
 }
 
 #[test]
-fn ticks_and_crosses_come_in_order() {
+fn ticks_and_crosses_are_printed_in_the_order_of_trials() {
     let sandbox = Sandbox::new();
     let line = "case $PROVOKE_TRIAL in 2) sleep 0.3; exit 139;; 3) kill -SEGV $$;; esac";
-    let said = sandbox.provoke(&[
+    let output = sandbox.provoke(&[
         "run",
         "-n",
         "4",
@@ -121,7 +126,7 @@ fn ticks_and_crosses_come_in_order() {
         "-c",
         line,
     ]);
-    insta::assert_snapshot!(said, @"
+    insta::assert_snapshot!(output, @"
     ✓ 1
     ✗ 2  exit code 139 (SIGSEGV, segmentation fault)
     ✗ 3  SIGSEGV (segmentation fault)
@@ -143,9 +148,9 @@ fn ticks_and_crosses_come_in_order() {
 }
 
 #[test]
-fn every_trial_is_shown_on_request() {
-    let said = Sandbox::new().provoke(&["run", "-n", "2", "-v", "--", "true"]);
-    insta::assert_snapshot!(said, @"
+fn every_trial_is_shown_with_the_flag_v() {
+    let output = Sandbox::new().provoke(&["run", "-n", "2", "-v", "--", "true"]);
+    insta::assert_snapshot!(output, @"
     0 of 2 trials failed: rate below 85 % (95 % interval)
 
     exclude a rate of 1 %   repeat this with -n 368   # about TIME
@@ -158,43 +163,44 @@ fn every_trial_is_shown_on_request() {
 }
 
 #[test]
-fn whether_the_seed_determines_the_outcome_is_found_by_replays() {
+fn replay_seeds_tests_if_the_seed_determines_the_outcome() {
     let sandbox = Sandbox::new();
     let by_seed = "[ $((PROVOKE_SEED % 3)) != 0 ]";
     sandbox.provoke(&["run", "--progress=none", "-n", "40", "--shell", by_seed]);
-    let said = sandbox.provoke(&["replay", "last", "--seeds"]);
-    assert_eq!(said.code, Some(0), "{said}");
+    let output = sandbox.provoke(&["replay", "last", "--seeds"]);
+    assert_eq!(output.code, Some(0), "{output}");
     let determined = "the seed determines the outcome: 5 of 5 seeds from failing trials failed again, 5 of 5 seeds from passing trials passed again (p = 0.0040)";
-    assert!(said.stdout.contains(determined), "{said}");
+    assert!(output.stdout.contains(determined), "{output}");
 
     let by_turn = "echo >> turns; [ $(($(wc -l < turns) % 2)) = 0 ]";
     sandbox.provoke(&["run", "--progress=none", "-n", "20", "--shell", by_turn]);
-    let said = sandbox.provoke(&["replay", "last", "--seeds=8"]);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = sandbox.provoke(&["replay", "last", "--seeds=8"]);
+    assert_eq!(output.code, Some(1), "{output}");
     let open = "no evidence that the seed determines the outcome: 4 of 8 seeds from failing trials";
-    assert!(said.stdout.contains(open), "{said}");
+    assert!(output.stdout.contains(open), "{output}");
 
     sandbox.provoke(&["run", "--progress=none", "-n", "3", "--", "false"]);
-    let said = sandbox.provoke(&["replay", "last", "--seeds"]);
+    let output = sandbox.provoke(&["replay", "last", "--seeds"]);
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("has no variant with both failing and passing trials"),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn a_command_that_always_fails_alike_stops_early() {
+fn a_command_that_always_fails_in_the_same_way_stops_early() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "wrong.sh",
         "echo \"usage: error: --data is required (call $$)\" >&2; exit 2\n",
     );
-    let said = sandbox.provoke(&["run", "sh", "wrong.sh"]);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = sandbox.provoke(&["run", "sh", "wrong.sh"]);
+    assert_eq!(output.code, Some(1), "{output}");
     let expected = "every trial fails in the same way (exit code 2: usage: error: --data is required (call N)): check the command. The run stopped after 5 trials and is not used as a baseline; --keep-going runs all trials";
-    assert!(said.to_string().contains(expected), "{said}");
-    assert!(!said.stdout.contains("is it fixed?"), "{said}");
+    assert!(output.to_string().contains(expected), "{output}");
+    assert!(!output.stdout.contains("is it fixed?"), "{output}");
     let finished = |sandbox: &Sandbox| {
         let events = sandbox.events();
         events
@@ -238,40 +244,40 @@ fn a_command_that_always_fails_alike_stops_early() {
 }
 
 #[test]
-fn only_a_plain_run_stops_when_all_trials_fail_alike() {
-    let ran = |script: &str, args: &[&str]| {
+fn only_a_run_without_limits_stops_early_if_all_trials_fail_equally() {
+    let run_script = |script: &str, args: &[&str]| {
         let sandbox = Sandbox::new();
         sandbox.write("fail.sh", script);
         let all = [args, &["--", "sh", "fail.sh"]].concat();
-        let said = sandbox.provoke(&all);
+        let output = sandbox.provoke(&all);
         let events = sandbox.events();
         let finished = events
             .iter()
             .filter(|event| event.get("trial_finished").is_some());
-        (finished.count(), said.code)
+        (finished.count(), output.code)
     };
     let alike = "echo 'error: no data' >&2; exit 2\n";
-    assert_eq!(ran(alike, &["run"]), (5, Some(1)));
-    assert_eq!(ran(alike, &["run", "-n", "20"]), (20, Some(1)));
-    assert_eq!(ran(alike, &["run", "--keep-going"]), (100, Some(1)));
-    assert_eq!(ran(alike, &["run", "--max-fail", "8"]), (8, Some(1)));
+    assert_eq!(run_script(alike, &["run"]), (5, Some(1)));
+    assert_eq!(run_script(alike, &["run", "-n", "20"]), (20, Some(1)));
+    assert_eq!(run_script(alike, &["run", "--keep-going"]), (100, Some(1)));
+    assert_eq!(run_script(alike, &["run", "--max-fail", "8"]), (8, Some(1)));
     let messages = "echo \"error: $(echo $PROVOKE_TRIAL | tr 0-9 a-j)\" >&2; exit 2\n";
-    assert_eq!(ran(messages, &["run"]), (100, Some(1)));
+    assert_eq!(run_script(messages, &["run"]), (100, Some(1)));
     let once = "test $PROVOKE_TRIAL = 3 && exit 0; echo 'error: no data' >&2; exit 2\n";
-    assert_eq!(ran(once, &["run"]), (100, Some(1)));
+    assert_eq!(run_script(once, &["run"]), (100, Some(1)));
 }
 
 #[test]
-fn a_finished_run_continues_with_other_limits_and_a_wider_interval() {
+fn resuming_a_finished_run_with_a_higher_limit_uses_an_any_time_interval() {
     let sandbox = Sandbox::new();
     let (planned, _) = sandbox.report(&["-n", "40", "--", "true"]);
-    let said = sandbox.provoke(&["resume", "last", "-n", "30"]);
-    assert_eq!(said.code, Some(2), "{said}");
-    assert!(said.stderr.contains("-n and -d are totals"), "{said}");
-    let said = sandbox.provoke(&["resume", "last", "-n", "60", "--progress=none"]);
-    assert_eq!(said.code, Some(0), "{said}");
-    let said = sandbox.provoke(&["report", "last", "--json"]);
-    let report: Value = serde_json::from_str(&said.stdout).unwrap();
+    let output = sandbox.provoke(&["resume", "last", "-n", "30"]);
+    assert_eq!(output.code, Some(2), "{output}");
+    assert!(output.stderr.contains("-n and -d are totals"), "{output}");
+    let output = sandbox.provoke(&["resume", "last", "-n", "60", "--progress=none"]);
+    assert_eq!(output.code, Some(0), "{output}");
+    let output = sandbox.provoke(&["report", "last", "--json"]);
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let variant = &report["variants"][0];
     assert_eq!(variant["trials"], 60);
     assert_eq!(variant["stop_rule"], "spent");
@@ -280,7 +286,7 @@ fn a_finished_run_continues_with_other_limits_and_a_wider_interval() {
 }
 
 #[test]
-fn a_probable_fix_continues_until_a_half_fix_is_excluded() {
+fn resuming_a_probable_fix_with_exclude_half_gives_fixed() {
     let sandbox = Sandbox::new();
     let args = [
         "confirm",
@@ -290,24 +296,24 @@ fn a_probable_fix_continues_until_a_half_fix_is_excluded() {
         "--",
         "true",
     ];
-    let said = sandbox.provoke(&args);
-    assert!(said.stdout.starts_with("PROBABLY FIXED"), "{said}");
-    let said = sandbox.provoke(&["resume", "last", "--exclude-half"]);
+    let output = sandbox.provoke(&args);
+    assert!(output.stdout.starts_with("PROBABLY FIXED"), "{output}");
+    let output = sandbox.provoke(&["resume", "last", "--exclude-half"]);
     assert!(
-        said.stdout.starts_with("FIXED (95 %): 70 passing trials"),
-        "{said}"
+        output.stdout.starts_with("FIXED (95 %): 70 passing trials"),
+        "{output}"
     );
-    let said = sandbox.provoke(&["run", "-n", "1", "--", "true"]);
-    assert_eq!(said.code, Some(0), "{said}");
-    let said = sandbox.provoke(&["resume", "last", "--exclude-half"]);
+    let output = sandbox.provoke(&["run", "-n", "1", "--", "true"]);
+    assert_eq!(output.code, Some(0), "{output}");
+    let output = sandbox.provoke(&["resume", "last", "--exclude-half"]);
     assert!(
-        said.stderr.contains("is for runs of `provoke confirm`"),
-        "{said}"
+        output.stderr.contains("is for runs of `provoke confirm`"),
+        "{output}"
     );
 }
 
 #[test]
-fn extra_trials_stay_apart_when_a_run_continues() {
+fn trials_for_evidence_are_not_counted_when_a_run_is_resumed() {
     let sandbox = Sandbox::new();
     let crash = [PROVOKE, "victim", "segv", "--rate", "1"];
     let run = |args: &[&str]| sandbox.provoke(args);
@@ -316,13 +322,13 @@ fn extra_trials_stay_apart_when_a_run_continues() {
         &crash,
     ]
     .concat());
-    let said = run(&["resume", "last", "-n", "8", "--progress=none"]);
+    let output = run(&["resume", "last", "-n", "8", "--progress=none"]);
     assert!(
-        said.stdout.starts_with("SIGSEGV in 8 of 8 trials"),
-        "{said}"
+        output.stdout.starts_with("SIGSEGV in 8 of 8 trials"),
+        "{output}"
     );
-    let said = sandbox.provoke(&["report", "last", "--jsonl"]);
-    let classes: Vec<Value> = said
+    let output = sandbox.provoke(&["report", "last", "--jsonl"]);
+    let classes: Vec<Value> = output
         .stdout
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["class"].clone())

@@ -1,12 +1,12 @@
 //! Tests the stored data of a run and their use.
 
-use super::support::{PROVOKE, Said, Sandbox, wait_until};
+use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until};
 use crate::needs::{mounts, needs};
 use rustix::process::Signal;
 use std::fs;
 
 #[test]
-fn a_killed_run_is_resumed_to_the_same_end() {
+fn a_killed_run_is_resumed_to_the_same_result() {
     let sandbox = Sandbox::new();
     let victim = [
         "--", PROVOKE, "victim", "segv", "--rate", "30%", "--delay", "20ms",
@@ -27,8 +27,9 @@ fn a_killed_run_is_resumed_to_the_same_end() {
 
     let resumed = sandbox.provoke(&["resume", "broken", "--progress=none"]);
     assert_eq!(resumed.code, whole.code, "{resumed}");
-    let first_lines = |said: &Said| {
-        said.stdout
+    let first_lines = |output: &CommandOutput| {
+        output
+            .stdout
             .lines()
             .filter(|line| line.contains("failed") || line.contains("trials"))
             .take(2)
@@ -39,25 +40,26 @@ fn a_killed_run_is_resumed_to_the_same_end() {
 }
 
 #[test]
-fn two_writers_are_kept_apart() {
+fn a_run_that_is_still_being_written_cannot_be_resumed() {
     let sandbox = Sandbox::new();
     let child = sandbox.start(&["run", "-o", "r", "-n", "1", "--", "sleep", "600"]);
     wait_until("it runs", || {
         sandbox.read("r/events.jsonl").contains("trial_started")
     });
-    let said = sandbox.provoke(&["resume", "r"]);
+    let output = sandbox.provoke(&["resume", "r"]);
     child.signal(Signal::KILL);
     child.end();
-    assert_eq!(said.code, Some(125), "{said}");
+    assert_eq!(output.code, Some(125), "{output}");
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("still being written by another provoke"),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn a_trial_is_replayed_with_everything_it_had() {
+fn a_trial_is_replayed_with_its_input_variables_and_seed() {
     let sandbox = Sandbox::new();
     let input = sandbox.write("in.txt", "input\n");
     let line = "cat; echo $A $PROVOKE_TRIAL $PROVOKE_SEED $0; exit 3";
@@ -76,29 +78,30 @@ fn a_trial_is_replayed_with_everything_it_had() {
     ];
     sandbox.report(&args);
     let kept = sandbox.read("provoke-out/last/trials/2/stdout");
-    let said = sandbox.provoke(&["replay", "last#2"]);
-    assert_eq!(said.code, Some(1));
+    let output = sandbox.provoke(&["replay", "last#2"]);
+    assert_eq!(output.code, Some(1));
     for line in kept.lines() {
-        assert!(said.stderr.contains(line), "{line} in {said}");
+        assert!(output.stderr.contains(line), "{line} in {output}");
     }
     assert!(
-        said.stdout
+        output
+            .stdout
             .starts_with("#2 was exit 3; this time it failed in the same way"),
-        "{said}"
+        "{output}"
     );
 }
 
 /// Returns a program that fails in the given trials, and whenever the file `broken` exists.
-fn fails_in(trials: &str) -> String {
+fn script_failing_in(trials: &str) -> String {
     format!(
         "[ ! -e broken ] || exit 3; case $PROVOKE_TRIAL in {trials}) [ -e fixed ] || exit 3;; esac"
     )
 }
 
 #[test]
-fn a_replay_says_what_the_trial_was_before_and_what_it_is_now() {
+fn a_replay_reports_the_earlier_and_the_present_outcome() {
     let sandbox = Sandbox::new();
-    sandbox.report(&["-n", "10", "--shell", &fails_in("2|5")]);
+    sandbox.report(&["-n", "10", "--shell", &script_failing_in("2|5")]);
     insta::assert_snapshot!(sandbox.provoke(&["replay", "last#2"]), @"
     #2 was exit 3; this time it failed in the same way (TIME).
     It fails in about 20 % of trials.
@@ -138,7 +141,7 @@ fn a_replay_says_what_the_trial_was_before_and_what_it_is_now() {
 }
 
 #[test]
-fn a_trial_is_replayed_until_it_fails_in_the_same_way() {
+fn until_fail_repeats_a_trial_until_it_fails_in_the_same_way() {
     let sandbox = Sandbox::new();
     let line = "[ $PROVOKE_TRIAL = 1 ] && exit 3; true";
     sandbox.report(&["-n", "4", "--shell", line]);
@@ -180,12 +183,12 @@ fn a_trial_is_replayed_until_it_fails_in_the_same_way() {
       repeating #1, at most 3 times or 10m 00s (-n and -d change this)
     [exit status: Some(0)]
     ");
-    let said = sandbox.provoke(&["replay", "last", "-n", "3"]);
-    assert_eq!(said.code, Some(2), "{said}");
+    let output = sandbox.provoke(&["replay", "last", "-n", "3"]);
+    assert_eq!(output.code, Some(2), "{output}");
 }
 
 #[test]
-fn a_replay_needs_a_trial_that_failed() {
+fn a_replay_of_a_run_without_failures_is_refused() {
     let sandbox = Sandbox::new();
     sandbox.report(&["-n", "2", "--", "true"]);
     insta::assert_snapshot!(sandbox.provoke(&["replay", "last"]), @"
@@ -198,7 +201,7 @@ fn a_replay_needs_a_trial_that_failed() {
 }
 
 #[test]
-fn a_signal_ends_the_repetition_of_a_trial() {
+fn an_interrupt_ends_the_repetition_of_a_trial() {
     let sandbox = Sandbox::new();
     let line = "[ -e waits ] || exit 3; echo > started; exec sleep 600";
     sandbox.report(&["-n", "1", "--shell", line]);
@@ -206,16 +209,16 @@ fn a_signal_ends_the_repetition_of_a_trial() {
     let running = sandbox.start(&["replay", "last", "--until-fail"]);
     wait_until("it runs", || sandbox.path("started").exists());
     running.signal(Signal::INT);
-    let said = running.end();
-    assert_eq!(said.code, Some(130), "{said}");
+    let output = running.end();
+    assert_eq!(output.code, Some(130), "{output}");
     assert!(
-        said.stdout.contains("stopped in the first replay"),
-        "{said}"
+        output.stdout.contains("stopped in the first replay"),
+        "{output}"
     );
 }
 
 #[test]
-fn what_is_shown_of_a_trial_can_be_pasted_into_a_shell() {
+fn replay_show_prints_a_command_that_works_in_a_shell() {
     let sandbox = Sandbox::new();
     let input = sandbox.write("in.txt", "input\n");
     let line = "cat\n\techo \"$A [${HOME-none}] $PROVOKE_TRIAL $PROVOKE_SEED $0\"";
@@ -223,8 +226,8 @@ fn what_is_shown_of_a_trial_can_be_pasted_into_a_shell() {
     let stdin = ["--stdin", input.to_str().unwrap()];
     sandbox.report(&[&flags[..], &stdin, &["--", "sh", "-c", line, "{trial}"]].concat());
     let shown = sandbox.provoke(&["replay", "last#2", "--show"]);
-    let pasted: Said = sandbox
-        .any("sh", &["-c", &shown.stdout])
+    let pasted: CommandOutput = sandbox
+        .program_command("sh", &["-c", &shown.stdout])
         .output()
         .unwrap()
         .into();
@@ -236,54 +239,60 @@ fn what_is_shown_of_a_trial_can_be_pasted_into_a_shell() {
 }
 
 #[test]
-fn a_trial_is_replayed_under_a_wrapper_in_the_terminal() {
+fn a_trial_is_replayed_with_a_command_prefix() {
     let sandbox = Sandbox::new();
     sandbox.report(&["-n", "2", "--", "sh", "-c", "echo $PROVOKE_TRIAL"]);
-    let said = sandbox.provoke(&["replay", "last#2", "--wrap", "env WRAPPED=1"]);
+    let output = sandbox.provoke(&["replay", "last#2", "--wrap", "env WRAPPED=1"]);
     assert_eq!(
-        (said.stdout.as_str(), said.code),
+        (output.stdout.as_str(), output.code),
         ("2\n", Some(0)),
-        "{said}"
+        "{output}"
     );
 }
 
 #[test]
-fn a_full_disk_is_said_before_the_start_or_once() {
+fn a_full_disk_is_an_error_at_the_start_and_one_warning_later() {
     needs!(mounts());
     let sandbox = Sandbox::new();
-    let mount = |size: &str, then: &str| -> Said {
+    let mount = |size: &str, then: &str| -> CommandOutput {
         let line = format!("mkdir -p disk && mount -t tmpfs -o size={size} tmpfs disk && {then}");
         let shell = ["-m", "sh", "-c", &line];
         sandbox
-            .any("unshare", &[])
+            .program_command("unshare", &[])
             .args(shell)
             .output()
             .unwrap()
             .into()
     };
     // If the disk is full at the start, nothing runs.
-    let said = mount(
+    let output = mount(
         "4k",
         &format!("head -c 4096 /dev/zero > disk/full; {PROVOKE} run -n 3 -o disk/run -- true"),
     );
-    assert_eq!(said.code, Some(125), "{said}");
-    assert!(said.stderr.contains("No space left on device"), "{said}");
+    assert_eq!(output.code, Some(125), "{output}");
+    assert!(
+        output.stderr.contains("No space left on device"),
+        "{output}"
+    );
     // If it becomes full later, the run continues and reports that its journal is incomplete.
     let victim = format!("{PROVOKE} victim exit --rate 0.5");
-    let said = mount(
+    let output = mount(
         "64k",
         &format!("{PROVOKE} run -n 600 --progress=none -o disk/run -- {victim}"),
     );
-    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
     assert_eq!(
-        said.stderr.matches("could not be written").count(),
+        output.stderr.matches("could not be written").count(),
         1,
-        "{said}"
+        "{output}"
     );
-    assert!(said.stdout.contains("of 600 trials"), "{said}");
-    let kept = said.stderr.matches("cannot keep the output").count();
-    assert!(kept <= 2, "repeated warnings are folded: {said}");
-    assert!(said.stdout.contains("the journal is incomplete"), "{said}");
+    assert!(output.stdout.contains("of 600 trials"), "{output}");
+    let kept = output.stderr.matches("cannot keep the output").count();
+    assert!(kept <= 2, "repeated warnings are folded: {output}");
+    assert!(
+        output.stdout.contains("the journal is incomplete"),
+        "{output}"
+    );
 }
 
 /// Makes a run of three trials and removes the end of the second from its journal.
@@ -296,27 +305,34 @@ fn damaged_run(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
+fn a_file_size_limit_is_handled_like_a_full_disk() {
     let sandbox = Sandbox::new();
     let trial = "[ $PROVOKE_TRIAL != 100 ] || head -c 40000 /dev/zero > big";
     let line =
         format!("ulimit -f 32; exec {PROVOKE} run --progress=none -n 100 -o r -- sh -c '{trial}'");
-    let said: Said = sandbox.any("sh", &["-c", &line]).output().unwrap().into();
-    assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stdout.contains(" of 100 trials"), "{said}");
-    assert!(said.stdout.contains("the journal is incomplete"), "{said}");
+    let output: CommandOutput = sandbox
+        .program_command("sh", &["-c", &line])
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(output.code, Some(1), "{output}");
+    assert!(output.stdout.contains(" of 100 trials"), "{output}");
+    assert!(
+        output.stdout.contains("the journal is incomplete"),
+        "{output}"
+    );
     // A trial has the original disposition of the signal.
-    assert!(said.stdout.contains("SIGXFSZ in 1 of 100"), "{said}");
-    let said = sandbox.provoke(&["resume", "r", "--progress=none"]);
-    assert!(said.stdout.contains(" of 100 trials"), "{said}");
+    assert!(output.stdout.contains("SIGXFSZ in 1 of 100"), "{output}");
+    let output = sandbox.provoke(&["resume", "r", "--progress=none"]);
+    assert!(output.stdout.contains(" of 100 trials"), "{output}");
 }
 
 #[test]
-fn a_damaged_journal_is_an_error_with_its_line_and_a_way_out() {
+fn a_damaged_journal_is_an_error_with_its_line_and_a_hint() {
     let sandbox = Sandbox::new();
     damaged_run(&sandbox);
-    let said = sandbox.provoke(&["report", "r"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["report", "r"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: SANDBOX/r/events.jsonl:5: the journal is damaged: the checksum of this line is wrong: a line was changed, removed, repeated or moved
 
@@ -325,11 +341,13 @@ fn a_damaged_journal_is_an_error_with_its_line_and_a_way_out() {
     [exit status: Some(125)]
     ");
     // The lines before the damage form a run that can be resumed.
-    let (_, way_out) = said.stderr.split_once("run:\n").unwrap();
-    let done = sandbox.any("sh", &["-c", way_out.trim()]).status();
+    let (_, way_out) = output.stderr.split_once("run:\n").unwrap();
+    let done = sandbox
+        .program_command("sh", &["-c", way_out.trim()])
+        .status();
     assert!(done.unwrap().success());
-    let said = sandbox.provoke(&["resume", "r", "--progress=none"]);
-    assert!(said.stdout.contains("3 trials"), "{said}");
+    let output = sandbox.provoke(&["resume", "r", "--progress=none"]);
+    assert!(output.stdout.contains("3 trials"), "{output}");
 }
 
 #[test]
@@ -363,18 +381,21 @@ fn no_command_uses_a_damaged_journal() {
         &["confirm", "--baseline", "r", "--", "true"],
         &["load", "--shrink", "r"],
     ] {
-        let said = sandbox.provoke(args);
-        assert!(said.code.is_some_and(|code| code >= 2), "{args:?}: {said}");
-        assert_eq!(said.stdout, "", "{args:?}");
+        let output = sandbox.provoke(args);
+        assert!(
+            output.code.is_some_and(|code| code >= 2),
+            "{args:?}: {output}"
+        );
+        assert_eq!(output.stdout, "", "{args:?}");
         let place = "r/events.jsonl:5: the journal is damaged";
-        assert!(said.stderr.contains(place), "{args:?}: {said}");
+        assert!(output.stderr.contains(place), "{args:?}: {output}");
     }
     assert_eq!(sandbox.read("r/events.jsonl"), before);
     let listed = sandbox
         .command(&["list"])
         .env("PROVOKE_HOME", sandbox.path(""))
         .output();
-    let listed = Said::from(listed.unwrap());
+    let listed = CommandOutput::from(listed.unwrap());
     assert!(listed.stderr.contains("journal is damaged"), "{listed}");
     let line = |run: &str| {
         listed
@@ -389,7 +410,7 @@ fn no_command_uses_a_damaged_journal() {
 }
 
 #[test]
-fn the_runs_kept_here_are_listed() {
+fn list_shows_the_stored_runs() {
     let sandbox = Sandbox::new();
     sandbox.provoke(&["run", "--progress=none", "-n", "2", "--", "true"]);
     sandbox.provoke(&["run", "--progress=none", "-n", "3", "--", "false"]);
@@ -421,7 +442,7 @@ fn the_runs_kept_here_are_listed() {
 }
 
 #[test]
-fn a_list_shows_what_each_question_found() {
+fn list_shows_the_result_of_each_question() {
     let sandbox = Sandbox::new();
     let run = |args: &str, command: &[&str]| {
         let args: Vec<&str> = args.split(' ').chain(["--progress=none", "--"]).collect();
@@ -449,7 +470,7 @@ fn a_list_shows_what_each_question_found() {
 }
 
 #[test]
-fn a_run_is_listed_with_the_shortest_text_that_names_it() {
+fn list_shows_the_shortest_unique_name_of_each_run() {
     let sandbox = Sandbox::new();
     sandbox.provoke(&[
         "run",
@@ -496,7 +517,7 @@ fn a_run_is_listed_with_the_shortest_text_that_names_it() {
 }
 
 #[test]
-fn ticks_go_on_after_a_resume() {
+fn ticks_are_printed_for_all_trials_after_a_resume() {
     let sandbox = Sandbox::new();
     let line = "[ $PROVOKE_TRIAL != 1 ] || [ -e go ] || exec sleep 600";
     let child = sandbox.start(&[
@@ -512,34 +533,38 @@ fn ticks_go_on_after_a_resume() {
     child.signal(Signal::KILL);
     child.end();
     sandbox.write("go", "");
-    let said = sandbox.provoke(&["resume", "r", "--progress=none", "--style", "ticks"]);
-    let ticks: Vec<&str> = said.stdout.lines().take(6).collect();
-    assert_eq!(ticks, ["✓ 1", "✓ 2", "✓ 3", "✓ 4", "✓ 5", "✓ 6"], "{said}");
+    let output = sandbox.provoke(&["resume", "r", "--progress=none", "--style", "ticks"]);
+    let ticks: Vec<&str> = output.stdout.lines().take(6).collect();
+    assert_eq!(
+        ticks,
+        ["✓ 1", "✓ 2", "✓ 3", "✓ 4", "✓ 5", "✓ 6"],
+        "{output}"
+    );
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_an_error() {
+fn a_result_that_cannot_be_written_to_stdout_is_an_error() {
     let sandbox = Sandbox::new();
     let line = format!("{PROVOKE} run -q -n 1 -- true > /dev/full");
-    let said: Said = sandbox
-        .any("sh", &[])
+    let output: CommandOutput = sandbox
+        .program_command("sh", &[])
         .args(["-c", &line])
         .output()
         .unwrap()
         .into();
-    assert_eq!(said.code, Some(125), "{said}");
+    assert_eq!(output.code, Some(125), "{output}");
 }
 
 #[test]
-fn a_folder_with_any_name_keeps_evidence() {
+fn evidence_is_stored_in_a_directory_with_a_non_utf8_name() {
     use std::os::unix::ffi::OsStrExt as _;
     let sandbox = Sandbox::new();
     let odd = sandbox
         .path("")
         .join(std::ffi::OsStr::from_bytes(b"b\xffd"));
     fs::create_dir(&odd).unwrap();
-    let said: Said = sandbox
-        .any(PROVOKE, &[])
+    let output: CommandOutput = sandbox
+        .program_command(PROVOKE, &[])
         .args([
             "run",
             "--progress=none",
@@ -555,7 +580,7 @@ fn a_folder_with_any_name_keeps_evidence() {
         .output()
         .unwrap()
         .into();
-    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
     assert_eq!(
         fs::read_to_string(odd.join("provoke-out/last/trials/1/stdout")).unwrap(),
         "here\n"
@@ -563,11 +588,11 @@ fn a_folder_with_any_name_keeps_evidence() {
 }
 
 #[test]
-fn a_journal_that_does_not_say_how_its_run_ended_is_reported_as_incomplete() {
+fn a_journal_without_the_end_of_its_run_is_reported_as_incomplete() {
     let sandbox = Sandbox::new();
     let complete = |run: &str| {
-        let said = sandbox.provoke(&["report", run, "--json"]);
-        let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        let output = sandbox.provoke(&["report", run, "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
         report["journal_complete"].as_bool().unwrap()
     };
     sandbox.provoke(&["run", "--progress=none", "-n", "2", "-o", "r", "--", "true"]);
@@ -583,7 +608,7 @@ fn a_journal_that_does_not_say_how_its_run_ended_is_reported_as_incomplete() {
 }
 
 #[test]
-fn a_run_that_was_copied_or_moved_is_named_by_where_it_lies() {
+fn suggested_commands_name_a_moved_run_by_its_present_path() {
     let sandbox = Sandbox::new();
     sandbox.provoke(&[
         "run",
@@ -596,15 +621,15 @@ fn a_run_that_was_copied_or_moved_is_named_by_where_it_lies() {
         "false",
     ]);
     let next = |run: &str| {
-        let said = sandbox.provoke(&["report", run]).stdout;
-        let lines = said.lines().filter(|line| line.contains("provoke "));
+        let output = sandbox.provoke(&["report", run]).stdout;
+        let lines = output.lines().filter(|line| line.contains("provoke "));
         lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(
         next("first").last().unwrap(),
         "repeat one trial   provoke replay first#1"
     );
-    let mut copy = sandbox.any("cp", &["-r", "first", "second"]);
+    let mut copy = sandbox.program_command("cp", &["-r", "first", "second"]);
     assert!(copy.status().unwrap().success());
     std::fs::create_dir(sandbox.path("old runs")).unwrap();
     std::fs::rename(sandbox.path("first"), sandbox.path("old runs/first")).unwrap();
@@ -617,35 +642,44 @@ fn a_run_that_was_copied_or_moved_is_named_by_where_it_lies() {
 }
 
 #[test]
-fn commands_that_are_suggested_can_be_typed_for_any_folder_and_variant() {
+fn suggested_commands_work_for_any_directory_and_variant_name() {
     let sandbox = Sandbox::new();
     for folder in ["-q", "a\u{1b}[2J\n'b", "##[error]", "provoke-out/-x"] {
         let out = format!("--out=./{folder}");
-        let said = sandbox.provoke(&["run", "--progress=none", "-n", "2", &out, "--", "false"]);
-        assert_eq!(said.code, Some(1), "{said}");
+        let output = sandbox.provoke(&["run", "--progress=none", "-n", "2", &out, "--", "false"]);
+        assert_eq!(output.code, Some(1), "{output}");
         for (name, end) in [("replay", " --show"), ("confirm", " -q -- true")] {
-            assert_typed(&sandbox, &said, name, end);
+            assert_suggested_command_works(&sandbox, &output, name, end);
         }
     }
     sandbox.write(
         "scenario.toml",
         "command = ['false']\nruns = 2\n[[variant]]\nname = '-q'\n[[variant]]\nname = 'a b'\n",
     );
-    let said = sandbox.provoke(&["scenario", "scenario.toml", "--progress=none"]);
-    assert!(said.stdout.contains(" --of=-q"), "{said}");
-    assert_typed(&sandbox, &said, "confirm", " -q -- true");
+    let output = sandbox.provoke(&["scenario", "scenario.toml", "--progress=none"]);
+    assert!(output.stdout.contains(" --of=-q"), "{output}");
+    assert_suggested_command_works(&sandbox, &output, "confirm", " -q -- true");
 }
 
 /// Runs a suggested command in a shell, with `end` appended.
-fn assert_typed(sandbox: &Sandbox, said: &Said, command: &str, end: &str) {
+fn assert_suggested_command_works(
+    sandbox: &Sandbox,
+    output: &CommandOutput,
+    command: &str,
+    end: &str,
+) {
     let begin = format!("provoke {command} ");
-    let mut rest = said
+    let mut rest = output
         .stdout
         .lines()
         .filter_map(|line| line.split_once(&begin));
-    let (_, rest) = rest.next().unwrap_or_else(|| panic!("{command}: {said}"));
+    let (_, rest) = rest.next().unwrap_or_else(|| panic!("{command}: {output}"));
     let rest = rest.split("   # ").next().unwrap_or_default();
     let line = format!("{PROVOKE} {command} {rest}{end}");
-    let typed: Said = sandbox.any("bash", &["-c", &line]).output().unwrap().into();
-    assert_eq!(typed.code, Some(0), "{line}: {typed}");
+    let suggested_output: CommandOutput = sandbox
+        .program_command("bash", &["-c", &line])
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(suggested_output.code, Some(0), "{line}: {suggested_output}");
 }

@@ -49,16 +49,16 @@ impl Running {
     }
 
     /// Waits until it has written this text to stderr.
-    pub(super) fn wait_for(&self, words: &str) {
-        let said = || fs::read_to_string(self.folder.join("started.err")).unwrap_or_default();
-        wait_until(words, || said().contains(words));
+    pub(super) fn wait_for_stderr(&self, text: &str) {
+        let stderr = || fs::read_to_string(self.folder.join("started.err")).unwrap_or_default();
+        wait_until(text, || stderr().contains(text));
     }
 
     /// Waits for its end.
-    pub(super) fn end(mut self) -> Said {
+    pub(super) fn end(mut self) -> CommandOutput {
         let status = limited::wait(&mut self.child);
         let read = |name| fs::read_to_string(self.folder.join(name)).unwrap();
-        Said {
+        CommandOutput {
             stdout: read("started.out"),
             stderr: read("started.err"),
             code: status.code(),
@@ -74,7 +74,7 @@ impl Drop for Running {
 }
 
 /// The output and the exit code of the program.
-pub(super) struct Said {
+pub(super) struct CommandOutput {
     pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) code: Option<i32>,
@@ -102,11 +102,11 @@ impl Sandbox {
     }
 
     pub(super) fn command(&self, args: &[&str]) -> Command {
-        self.any(PROVOKE, args)
+        self.program_command(PROVOKE, args)
     }
 
     /// Returns the command of any program in this directory, without variables of an outer provoke.
-    pub(super) fn any(&self, program: &str, args: &[&str]) -> Command {
+    pub(super) fn program_command(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
             .args(args)
@@ -125,15 +125,15 @@ impl Sandbox {
     }
 
     /// Runs the program to its end.
-    pub(super) fn provoke(&self, args: &[&str]) -> Said {
+    pub(super) fn provoke(&self, args: &[&str]) -> CommandOutput {
         limited::output(&mut self.command(args)).unwrap().into()
     }
 
     /// Starts the program; its output goes to files.
     pub(super) fn start(&self, args: &[&str]) -> Running {
         // Children of a background shell inherit that SIGINT is ignored, and children of `nohup` that SIGHUP is.
-        let heeding = ["--default-signal", PROVOKE];
-        self.started(self.any("env", &[&heeding, args].concat()))
+        let default_signals = ["--default-signal", PROVOKE];
+        self.started(self.program_command("env", &[&default_signals, args].concat()))
     }
 
     fn started(&self, mut command: Command) -> Running {
@@ -162,7 +162,7 @@ impl Sandbox {
         let running = self.started(command);
         let journal = format!("{run}/events.jsonl");
         let ended = || self.read(&journal).matches(r#"{"trial_finished":"#).count();
-        wait_until("they have ended", || ended() >= trials);
+        wait_until("the trials have ended", || ended() >= trials);
         running.signal(Signal::KILL);
         assert_eq!(running.end().code, None);
         wait_until("its processes are gone", || self.processes().is_empty());
@@ -182,18 +182,18 @@ impl Sandbox {
     }
 
     /// Runs `provoke run` and returns the report.
-    pub(super) fn report(&self, args: &[&str]) -> (Value, Said) {
-        self.ask("run", args)
+    pub(super) fn report(&self, args: &[&str]) -> (Value, CommandOutput) {
+        self.run_with_report("run", args)
     }
 
     /// Runs a command of provoke; returns the report.
-    pub(super) fn ask(&self, question: &str, args: &[&str]) -> (Value, Said) {
+    pub(super) fn run_with_report(&self, question: &str, args: &[&str]) -> (Value, CommandOutput) {
         let all = [question, "--progress=none", "--export-json", "report.json"];
-        let said = self.provoke(&[&all, args].concat());
+        let output = self.provoke(&[&all, args].concat());
         let report = serde_json::from_str(&self.read("report.json"));
         (
-            report.unwrap_or_else(|error| panic!("{error}: {said}")),
-            said,
+            report.unwrap_or_else(|error| panic!("{error}: {output}")),
+            output,
         )
     }
 
@@ -206,7 +206,7 @@ impl Sandbox {
     }
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -216,7 +216,7 @@ impl From<Output> for Said {
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for CommandOutput {
     /// Writes all output as one text, without parts that differ between runs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -247,7 +247,7 @@ impl fmt::Display for Said {
     }
 }
 
-impl Said {
+impl CommandOutput {
     /// Returns the answer, without the paths of its evidence and the counts: preparation in parallel with trials may
     /// end sooner or later, and other trials run then.
     pub(super) fn answer(&self) -> String {
@@ -269,10 +269,13 @@ pub(super) fn example(name: &str) -> String {
 }
 
 /// Waits until a condition holds.
-pub(super) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+pub(super) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+    while !condition() {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "condition not met in time: {what}"
+        );
         sleep(Duration::from_millis(5));
     }
 }

@@ -1,6 +1,6 @@
 //! Tests whose commands are run, and as which user.
 
-use super::support::{Said, Sandbox, wait_until};
+use super::support::{CommandOutput, Sandbox, wait_until};
 use crate::needs::{creation_times, needs, root};
 use regex::Regex;
 use std::fs;
@@ -11,9 +11,9 @@ use std::process::Command;
 const NOBODY: u32 = 65534;
 
 /// Returns a sandbox with a run of one failing trial, which prints its user.
-fn with_a_run() -> Sandbox {
+fn sandbox_with_run() -> Sandbox {
     let sandbox = Sandbox::new();
-    let said = sandbox.provoke(&[
+    let output = sandbox.provoke(&[
         "run",
         "-n",
         "2",
@@ -23,13 +23,13 @@ fn with_a_run() -> Sandbox {
         "-c",
         "echo ran >> ran; exit 3",
     ]);
-    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
     fs::remove_file(sandbox.path("ran")).unwrap();
     sandbox
 }
 
 /// The commands that execute a run.
-const EXECUTES: &[&[&str]] = &[
+const EXECUTING_COMMANDS: &[&[&str]] = &[
     &["replay", "last#1"],
     &["resume", "last"],
     &["confirm", "--baseline", "last"],
@@ -38,7 +38,7 @@ const EXECUTES: &[&[&str]] = &[
     &["load", "--shrink", "last"],
     &["reduce", "--from", "last", "--to", "last", "--", "true"],
 ];
-const READS: &[&[&str]] = &[
+const READING_COMMANDS: &[&[&str]] = &[
     &["report", "last"],
     &["list"],
     &["explain", "last#1"],
@@ -48,27 +48,27 @@ const READS: &[&[&str]] = &[
 ];
 
 fn assert_refused(sandbox: &Sandbox, why: &str) {
-    for args in EXECUTES {
-        let said = sandbox.provoke(args);
-        assert_eq!(said.code, Some(2), "{args:?}: {said}");
-        assert!(said.stderr.contains(why), "{args:?}: {said}");
-        assert!(said.stderr.contains("--trust"), "{args:?}: {said}");
+    for args in EXECUTING_COMMANDS {
+        let output = sandbox.provoke(args);
+        assert_eq!(output.code, Some(2), "{args:?}: {output}");
+        assert!(output.stderr.contains(why), "{args:?}: {output}");
+        assert!(output.stderr.contains("--trust"), "{args:?}: {output}");
     }
-    for args in READS {
-        let said = sandbox.provoke(args);
-        assert_eq!(said.code, Some(0), "{args:?}: {said}");
+    for args in READING_COMMANDS {
+        let output = sandbox.provoke(args);
+        assert_eq!(output.code, Some(0), "{args:?}: {output}");
     }
     assert!(!sandbox.path("ran").exists());
-    let said = sandbox.provoke(&["replay", "last#1", "--trust"]);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = sandbox.provoke(&["replay", "last#1", "--trust"]);
+    assert_eq!(output.code, Some(1), "{output}");
     assert!(sandbox.path("ran").exists());
 }
 
 #[test]
-fn a_run_of_another_user_is_read_and_not_executed() {
+fn a_run_of_another_user_can_be_read_but_not_executed() {
     needs!(root());
     for part in ["", "events.jsonl"] {
-        let sandbox = with_a_run();
+        let sandbox = sandbox_with_run();
         chown(
             sandbox.path("provoke-out/last").join(part),
             Some(NOBODY),
@@ -81,7 +81,7 @@ fn a_run_of_another_user_is_read_and_not_executed() {
 
 #[test]
 fn a_run_that_others_can_change_is_not_executed() {
-    let sandbox = with_a_run();
+    let sandbox = sandbox_with_run();
     let journal = sandbox.path("provoke-out/last/events.jsonl");
     fs::set_permissions(journal, fs::Permissions::from_mode(0o666)).unwrap();
     assert_refused(&sandbox, "other users can write to it");
@@ -90,7 +90,7 @@ fn a_run_that_others_can_change_is_not_executed() {
 #[test]
 fn a_run_from_an_archive_is_not_executed() {
     needs!(creation_times());
-    let sandbox = with_a_run();
+    let sandbox = sandbox_with_run();
     let run = fs::canonicalize(sandbox.path("provoke-out/last")).unwrap();
     let journal = run.join("events.jsonl");
     // Simulates a journal that was written an hour ago: its file is newer than its events.
@@ -120,8 +120,8 @@ fn a_run_from_an_archive_is_not_executed() {
 }
 
 #[test]
-fn a_folder_that_somebody_planted_is_not_used_to_replay() {
-    let sandbox = with_a_run();
+fn a_replay_does_not_use_a_planted_temporary_directory() {
+    let sandbox = sandbox_with_run();
     sandbox.provoke(&[
         "run",
         "-n",
@@ -143,13 +143,13 @@ fn a_folder_that_somebody_planted_is_not_used_to_replay() {
     for pid in next..next + 2000 {
         symlink(&elsewhere, temporary.join(format!("provoke-replay-{pid}"))).unwrap();
     }
-    let said: Said = sandbox
+    let output: CommandOutput = sandbox
         .command(&["replay", "last#1"])
         .env("TMPDIR", &temporary)
         .output()
         .unwrap()
         .into();
-    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
     assert!(
         sandbox
             .read("seen")
@@ -159,13 +159,13 @@ fn a_folder_that_somebody_planted_is_not_used_to_replay() {
 }
 
 #[test]
-fn trials_run_as_the_user_that_is_named() {
+fn trials_run_as_the_user_of_the_flag_user() {
     needs!(root());
     let sandbox = Sandbox::new();
     fs::set_permissions(sandbox.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let script = "id -un; id -u; echo $HOME $USER; touch \"$0/file\" && touch \"$TMPDIR/other\"; \
                   sleep 0.01; kill -SEGV $$";
-    let said = sandbox.provoke(&[
+    let output = sandbox.provoke(&[
         "run",
         "-n",
         "2",
@@ -184,8 +184,8 @@ fn trials_run_as_the_user_that_is_named() {
         script,
         "{dir}",
     ]);
-    assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stdout.contains("SIGSEGV in 2 of 2"), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
+    assert!(output.stdout.contains("SIGSEGV in 2 of 2"), "{output}");
     let trial = sandbox.path("provoke-out/last/trials/1");
     let out = fs::read_to_string(trial.join("stdout")).unwrap();
     assert!(
@@ -203,12 +203,12 @@ fn trials_run_as_the_user_that_is_named() {
             & 0o777,
         0o600
     );
-    let said = sandbox.provoke(&["replay", "last#1"]);
-    assert!(said.stderr.contains("nobody"), "{said}");
+    let output = sandbox.provoke(&["replay", "last#1"]);
+    assert!(output.stderr.contains("nobody"), "{output}");
 }
 
 #[test]
-fn the_processes_of_another_user_end_with_provoke() {
+fn trials_of_another_user_end_with_provoke() {
     needs!(root());
     let sandbox = Sandbox::new();
     let linger = super::support::unique_linger();
@@ -242,8 +242,8 @@ fn the_processes_of_another_user_end_with_provoke() {
 
 #[test]
 fn an_unknown_user_is_refused() {
-    let said = Sandbox::new().provoke(&["run", "--user", "no such user", "--", "true"]);
-    insta::assert_snapshot!(said, @"
+    let output = Sandbox::new().provoke(&["run", "--user", "no such user", "--", "true"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: there is no user `no such user`
 
@@ -253,7 +253,7 @@ fn an_unknown_user_is_refused() {
 }
 
 #[test]
-fn a_link_in_the_place_of_output_is_not_written_through() {
+fn output_is_not_written_through_a_symlink() {
     let sandbox = Sandbox::new();
     let target = sandbox.write("target", "kept");
     let script = "cd \"$0/..\" && ln -s \"$1\" stdout && mkfifo stderr; echo written; exit 3";
@@ -270,8 +270,8 @@ fn a_link_in_the_place_of_output_is_not_written_through() {
         "{dir}",
         target_name,
     ];
-    let said = sandbox.provoke(&args);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = sandbox.provoke(&args);
+    assert_eq!(output.code, Some(1), "{output}");
     assert_eq!(sandbox.read("target"), "kept");
     assert_eq!(
         sandbox.read("provoke-out/last/trials/1/stdout"),
@@ -287,7 +287,7 @@ fn a_link_in_the_place_of_output_is_not_written_through() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_a_core_is_not_opened() {
+fn a_pipe_with_the_name_of_a_core_is_not_opened() {
     let sandbox = Sandbox::new();
     let script = "mkfifo core core.$$; kill -SEGV $$";
     let args = [
@@ -302,12 +302,12 @@ fn a_pipe_in_the_place_of_a_core_is_not_opened() {
         "-c",
         script,
     ];
-    let said = sandbox.provoke(&args);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = sandbox.provoke(&args);
+    assert_eq!(output.code, Some(1), "{output}");
 }
 
 #[test]
-fn the_user_of_a_trial_gets_no_secret_of_root() {
+fn a_trial_of_another_user_does_not_receive_secrets_of_root() {
     needs!(root());
     let sandbox = Sandbox::new();
     fs::set_permissions(sandbox.path(""), fs::Permissions::from_mode(0o755)).unwrap();
@@ -326,13 +326,13 @@ fn the_user_of_a_trial_gets_no_secret_of_root() {
         "-c",
         line,
     ];
-    let said: Said = sandbox
+    let output: CommandOutput = sandbox
         .command(&args)
         .env("ROOT_TOKEN", "only for root")
         .output()
         .unwrap()
         .into();
-    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(output.code, Some(1), "{output}");
     let kept = sandbox.path("provoke-out/last/trials/1/stdout");
     let out = fs::read_to_string(&kept).unwrap();
     assert!(out.starts_with("[][given]\n0\n1\n2\n"), "{out}");
@@ -342,7 +342,7 @@ fn the_user_of_a_trial_gets_no_secret_of_root() {
 #[test]
 fn a_run_that_a_group_can_change_is_not_executed() {
     needs!(root());
-    let sandbox = with_a_run();
+    let sandbox = sandbox_with_run();
     let journal = sandbox.path("provoke-out/last/events.jsonl");
     chown(&journal, None, Some(NOBODY)).unwrap();
     fs::set_permissions(journal, fs::Permissions::from_mode(0o660)).unwrap();

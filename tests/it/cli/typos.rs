@@ -52,18 +52,18 @@ fn natural_command_lines_are_accepted() {
     ] {
         let words = words(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = sandbox.provoke(&words);
-        assert_eq!(said.code, Some(0), "provoke {line}\n{said}");
+        let output = sandbox.provoke(&words);
+        assert_eq!(output.code, Some(0), "provoke {line}\n{output}");
         let plans = sandbox.events();
         let finished = plans
             .iter()
             .filter(|event| event.get("trial_finished").is_some());
-        assert_eq!(finished.count(), trials, "provoke {line}\n{said}");
+        assert_eq!(finished.count(), trials, "provoke {line}\n{output}");
     }
 }
 
 #[test]
-fn mistyped_command_lines_are_answered_with_the_way_out() {
+fn mistyped_command_lines_are_refused_with_a_hint() {
     let sandbox = sandbox();
     let table = [
         // The command line, the exit code, the error, the hint.
@@ -557,10 +557,10 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
     for (line, code, error, hint) in table {
         let words = words(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = sandbox.provoke(&words);
+        let output = sandbox.provoke(&words);
         let expected = format!("error: {error}\n\nhint: {hint}\n");
-        assert_eq!(said.stderr, expected, "provoke {line}");
-        assert_eq!(said.code, Some(code), "provoke {line}\n{said}");
+        assert_eq!(output.stderr, expected, "provoke {line}");
+        assert_eq!(output.code, Some(code), "provoke {line}\n{output}");
     }
     // A program that cannot be started is reported once, and there is nothing to resume.
     assert!(
@@ -571,7 +571,7 @@ fn mistyped_command_lines_are_answered_with_the_way_out() {
 }
 
 #[test]
-fn stored_runs_and_their_trials_are_found_or_named() {
+fn a_missing_run_or_trial_is_refused_with_the_existing_ones() {
     let sandbox = sandbox();
     let run = ["run", "-n", "9", "--capture=off", "--", PROVOKE];
     sandbox.provoke(&[&run[..], &["victim", "exit", "--fail-on", "3,7"]].concat());
@@ -601,17 +601,17 @@ fn stored_runs_and_their_trials_are_found_or_named() {
     ] {
         let words = words(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = sandbox.provoke(&words);
+        let output = sandbox.provoke(&words);
         let expected = format!("error: {error}\n\nhint: {hint}\n");
-        assert_eq!(said.stderr, expected, "provoke {line}");
-        assert_eq!(said.code, Some(2), "provoke {line}\n{said}");
+        assert_eq!(output.stderr, expected, "provoke {line}");
+        assert_eq!(output.code, Some(2), "provoke {line}\n{output}");
     }
-    let said = sandbox.provoke(&["confirm", "-j", "2", run, "./prog", "a"]);
+    let output = sandbox.provoke(&["confirm", "-j", "2", run, "./prog", "a"]);
     let expected = format!(
         "error: `{run}` is a stored run, not a command\n\nhint: did you mean `provoke confirm -j 2 --baseline {run} -- ./prog a`?\n"
     );
-    assert_eq!(said.stderr, expected);
-    assert_eq!(said.code, Some(2), "{said}");
+    assert_eq!(output.stderr, expected);
+    assert_eq!(output.code, Some(2), "{output}");
     let listed = sandbox.provoke(&["list"]).stderr;
     let here = fs::canonicalize(sandbox.path("")).unwrap();
     assert_eq!(
@@ -625,18 +625,18 @@ fn stored_runs_and_their_trials_are_found_or_named() {
 }
 
 #[test]
-fn a_script_that_a_hook_writes_is_not_missing() {
+fn a_script_that_a_hook_creates_is_not_reported_as_missing() {
     for hook in ["--setup", "--prepare"] {
         let write = "echo exit 0 >job.sh";
-        let said = sandbox().provoke(&["run", "-n", "1", hook, write, "--", "sh", "job.sh"]);
-        assert_eq!(said.code, Some(0), "{said}");
+        let output = sandbox().provoke(&["run", "-n", "1", hook, write, "--", "sh", "job.sh"]);
+        assert_eq!(output.code, Some(0), "{output}");
     }
 }
 
 #[test]
-fn a_missing_path_is_relative_to_the_working_directory() {
-    let said = sandbox().provoke(&["run", "--", "./nope"]);
-    insta::assert_snapshot!(said, @"
+fn the_hint_for_a_missing_path_names_the_working_directory() {
+    let output = sandbox().provoke(&["run", "--", "./nope"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: cannot run `./nope`: there is no such file
 
@@ -646,7 +646,7 @@ fn a_missing_path_is_relative_to_the_working_directory() {
 }
 
 #[test]
-fn a_command_of_the_shell_is_not_a_program() {
+fn a_shell_builtin_as_a_program_is_refused_with_a_hint() {
     let sandbox = sandbox();
     for (name, hint) in [
         ("cd", "choose the working directory with --cwd /tmp"),
@@ -655,11 +655,11 @@ fn a_command_of_the_shell_is_not_a_program() {
             "to run a line of shell: provoke run --shell 'ulimit /tmp'",
         ),
     ] {
-        let said = sandbox
+        let output = sandbox
             .command(&["run", "--", name, "/tmp"])
             .env("PATH", "")
             .output();
-        let stderr = String::from_utf8(said.unwrap().stderr).unwrap();
+        let stderr = String::from_utf8(output.unwrap().stderr).unwrap();
         let expected =
             format!("error: cannot run `{name}`: it is a command of the shell\n\nhint: {hint}\n");
         assert_eq!(stderr, expected);
@@ -667,7 +667,7 @@ fn a_command_of_the_shell_is_not_a_program() {
 }
 
 #[test]
-fn values_are_corrected_in_plain_words() {
+fn invalid_values_are_refused_with_the_expected_form() {
     let sandbox = sandbox();
     for (line, expected) in [
         (
@@ -689,21 +689,25 @@ fn values_are_corrected_in_plain_words() {
     ] {
         let words = words(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = sandbox.provoke(&words);
-        assert_eq!(said.stderr.lines().next(), Some(expected), "provoke {line}");
-        assert_eq!(said.code, Some(2));
+        let output = sandbox.provoke(&words);
+        assert_eq!(
+            output.stderr.lines().next(),
+            Some(expected),
+            "provoke {line}"
+        );
+        assert_eq!(output.code, Some(2));
     }
 }
 
 #[test]
-fn only_says_what_it_counts() {
-    let said = sandbox().provoke(&["run", "-n", "3", "--only", "segv,code:3", "true"]);
+fn run_prints_which_failures_the_flag_only_counts() {
+    let output = sandbox().provoke(&["run", "-n", "3", "--only", "segv,code:3", "true"]);
     let expected = "  counting only SIGSEGV, code:3; other failures are counted separately\n";
-    assert_eq!(said.stderr, expected);
+    assert_eq!(output.stderr, expected);
 }
 
 #[test]
-fn bisect_in_a_repository_suggests_its_commits() {
+fn bisect_in_a_git_repository_suggests_the_flag_git() {
     let sandbox = sandbox();
     let without = sandbox.provoke(&["bisect", "--", "./prog"]).stderr;
     fs::create_dir(sandbox.path(".git")).unwrap();
@@ -768,14 +772,14 @@ fn help_fits_80_columns_and_its_examples_work() {
                 words.splice(1..1, ["--help".to_owned()]);
             }
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let said = sandbox.provoke(&words);
-            assert!(!said.stderr.contains("error:"), "{line}\n{said}");
+            let output = sandbox.provoke(&words);
+            assert!(!output.stderr.contains("error:"), "{line}\n{output}");
         }
     }
 }
 
 #[test]
-fn short_help_is_short() {
+fn short_help_lists_few_flags() {
     let sandbox = sandbox();
     let short = sandbox.provoke(&["run", "-h"]).stdout;
     let flags = |text: &str| {

@@ -26,7 +26,7 @@ fn assert_harmless(what: &str, text: &str) {
 }
 
 #[test]
-fn no_message_passes_it_on() {
+fn no_message_contains_hostile_text_unescaped() {
     let sandbox = Sandbox::new();
     let name = HOSTILE;
     let in_a_folder = format!("{name}/file");
@@ -88,24 +88,27 @@ fn no_message_passes_it_on() {
         &[name],
     ];
     for args in cases {
-        let said = sandbox.provoke(args);
+        let output = sandbox.provoke(args);
         assert!(
-            !said.stderr.is_empty() || !said.stdout.is_empty(),
+            !output.stderr.is_empty() || !output.stdout.is_empty(),
             "{args:?}"
         );
-        assert_harmless(&format!("{args:?}"), &said.stderr);
-        assert_harmless(&format!("{args:?}"), &said.stdout);
+        assert_harmless(&format!("{args:?}"), &output.stderr);
+        assert_harmless(&format!("{args:?}"), &output.stdout);
     }
     let mut command = sandbox.command(&["run", "--"]);
     command.arg(OsStr::from_bytes(b"\x1b[2J\xff"));
     assert_harmless(
         "not UTF-8",
-        &format!("{}", super::support::Said::from(command.output().unwrap())),
+        &format!(
+            "{}",
+            super::support::CommandOutput::from(command.output().unwrap())
+        ),
     );
 }
 
 #[test]
-fn a_listing_shows_a_folder_of_any_name() {
+fn list_escapes_the_name_of_a_directory() {
     let sandbox = Sandbox::new();
     sandbox.provoke(&["run", "-n", "1", "--progress=none", "--", "true"]);
     let run = fs::canonicalize(sandbox.path("provoke-out/last")).unwrap();
@@ -115,23 +118,23 @@ fn a_listing_shows_a_folder_of_any_name() {
         .join(format!("broken {HOSTILE}"));
     fs::create_dir(&broken).unwrap();
     fs::write(broken.join("events.jsonl"), "{}\n").unwrap();
-    let said = sandbox.provoke(&["list"]);
-    assert_eq!(said.stdout.lines().count(), 3, "{said}");
-    assert_harmless("list", &said.stdout);
-    assert_harmless("list", &said.stderr);
+    let output = sandbox.provoke(&["list"]);
+    assert_eq!(output.stdout.lines().count(), 3, "{output}");
+    assert_harmless("list", &output.stdout);
+    assert_harmless("list", &output.stderr);
 }
 
 #[test]
-fn what_a_trial_says_is_harmless_in_every_report() {
+fn hostile_output_of_a_trial_is_escaped_in_every_report() {
     let sandbox = Sandbox::new();
     let script = format!("printf '%s\\n' '{HOSTILE}' '{HOSTILE}' >&2; exit 1");
     let name = format!("v={HOSTILE}");
     for style in ["line", "ticks", "plain"] {
-        let said = sandbox.provoke(&[
+        let output = sandbox.provoke(&[
             "run", "-n", "2", "--style", style, "-L", &name, "--", "sh", "-c", &script,
         ]);
-        assert_harmless(style, &said.stderr);
-        assert_harmless(style, &said.stdout);
+        assert_harmless(style, &output.stderr);
+        assert_harmless(style, &output.stdout);
     }
     for args in [
         &["report", "last"][..],
@@ -147,12 +150,12 @@ fn what_a_trial_says_is_harmless_in_every_report() {
         &["list"],
         &["diff", "last", "last"],
     ] {
-        let said = sandbox.provoke(args);
-        assert!(!said.stdout.is_empty(), "{args:?}: {said}");
-        assert_harmless(&format!("{args:?}"), &said.stdout);
-        assert_harmless(&format!("{args:?}"), &said.stderr);
+        let output = sandbox.provoke(args);
+        assert!(!output.stdout.is_empty(), "{args:?}: {output}");
+        assert_harmless(&format!("{args:?}"), &output.stdout);
+        assert_harmless(&format!("{args:?}"), &output.stderr);
         if args.contains(&"--json") {
-            serde_json::from_str::<serde_json::Value>(&said.stdout).unwrap();
+            serde_json::from_str::<serde_json::Value>(&output.stdout).unwrap();
         }
     }
 }

@@ -13,9 +13,9 @@ fn scenario(sandbox: &Sandbox, text: &str, flags: &[&str]) -> (Value, Vec<(Strin
         "--export-json",
         "report.json",
     ];
-    let said = sandbox.provoke(&[&args[..], flags].concat());
+    let output = sandbox.provoke(&[&args[..], flags].concat());
     let text = sandbox.read("report.json");
-    let report: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{said}"));
+    let report: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output}"));
     let variants = outcomes(&report);
     (report, variants)
 }
@@ -38,10 +38,10 @@ fn untestable(sandbox: &Sandbox) -> Vec<Value> {
 }
 
 #[test]
-fn a_matrix_goes_into_words_and_into_the_environment() {
+fn a_matrix_sets_placeholders_and_variables() {
     let sandbox = Sandbox::new();
     let line = "test {threads} = 8 && test $MODE = safe && exit 3; exit 0";
-    let (report, said) = sandbox.report(&[
+    let (report, output) = sandbox.report(&[
         "-n",
         "2",
         "-L",
@@ -62,7 +62,7 @@ fn a_matrix_goes_into_words_and_into_the_environment() {
             ("threads=8 MODE=fast".to_owned(), pass()),
             ("threads=8 MODE=safe".to_owned(), json!({"exit 3": 2})),
         ],
-        "{said}"
+        "{output}"
     );
     let plan = &sandbox.events()[0]["run_started"]["plan"];
     assert_eq!(
@@ -121,40 +121,40 @@ fn a_matrix_of_the_file_is_combined_with_its_variants() {
 }
 
 #[test]
-fn what_is_wrong_with_a_matrix_is_said() {
-    let said = |flags: &[&str]| {
+fn an_invalid_matrix_is_refused_with_a_hint() {
+    let output_of = |flags: &[&str]| {
         let args = [&["run", "-n", "1"], flags, &["--", "true"]].concat();
         Sandbox::new().provoke(&args)
     };
-    insta::assert_snapshot!(said(&["-L", "threads"]), @"
+    insta::assert_snapshot!(output_of(&["-L", "threads"]), @"
     ------- stderr -------
     error: invalid value 'threads' for '--matrix <VAR=a,b>': write NAME=VALUE,VALUE, such as threads=1,8
 
     hint: `provoke run --help` describes the arguments
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["-L", "threads="]), @r#"
+    insta::assert_snapshot!(output_of(&["-L", "threads="]), @r#"
     ------- stderr -------
     error: `threads` has no values
 
     hint: give the values to try: -L threads=1,8, or `threads = ["1", "8"]` in a file
     [exit status: Some(2)]
     "#);
-    insta::assert_snapshot!(said(&["-L", "a=1", "-L", "a=2"]), @"
+    insta::assert_snapshot!(output_of(&["-L", "a=1", "-L", "a=2"]), @"
     ------- stderr -------
     error: `a` is given twice
 
     hint: give all values together: a=VALUE,VALUE
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["-L", "seed=1,2"]), @"
+    insta::assert_snapshot!(output_of(&["-L", "seed=1,2"]), @"
     ------- stderr -------
     error: `{seed}` is a placeholder of provoke
 
     hint: rename the variable
     [exit status: Some(2)]
     ");
-    insta::assert_snapshot!(said(&["-L", "with-dash=1,2"]), @"
+    insta::assert_snapshot!(output_of(&["-L", "with-dash=1,2"]), @"
     ------- stderr -------
     error: `{with-dash}` is not used, and `with-dash` cannot be an environment variable
 
@@ -188,7 +188,7 @@ const HOOKS: &str = "
     ";
 
 #[test]
-fn a_variant_has_commands_of_its_own_and_one_that_cannot_be_set_up_is_left_out() {
+fn variants_have_their_own_hooks_and_untestable_variants_are_left_out() {
     let sandbox = Sandbox::new();
     let (report, variants) = scenario(&sandbox, HOOKS, &[]);
     let outcomes: Vec<_> = variants.iter().map(|(_, outcomes)| outcomes).collect();
@@ -226,7 +226,7 @@ fn a_variant_has_commands_of_its_own_and_one_that_cannot_be_set_up_is_left_out()
 }
 
 #[test]
-fn where_no_variant_can_be_tried_nothing_is() {
+fn a_run_without_a_testable_variant_is_an_error() {
     let sandbox = Sandbox::new();
     let text = "
         shell = 'true'
@@ -239,8 +239,8 @@ fn where_no_variant_can_be_tried_nothing_is() {
         command = ['./nope']
         ";
     let file = sandbox.write("s.toml", text);
-    let said = sandbox.provoke(&["scenario", file.to_str().unwrap()]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["scenario", file.to_str().unwrap()]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: none of the 2 variants can be tested
       caused by: a: `setup` failed: exit 4: no compiler
@@ -249,8 +249,8 @@ fn where_no_variant_can_be_tried_nothing_is() {
     ");
     assert!(sandbox.path("cleaned").exists());
     // An error of all variants is printed once.
-    let said = sandbox.provoke(&["run", "-L", "n=1,2", "--", "./nope", "{n}"]);
-    insta::assert_snapshot!(said, @"
+    let output = sandbox.provoke(&["run", "-L", "n=1,2", "--", "./nope", "{n}"]);
+    insta::assert_snapshot!(output, @"
     ------- stderr -------
     error: cannot run `./nope`: there is no such file
 
@@ -260,7 +260,7 @@ fn where_no_variant_can_be_tried_nothing_is() {
 }
 
 #[test]
-fn a_variant_that_can_never_be_prepared_is_given_up_on_the_way() {
+fn a_variant_whose_prepare_hook_always_fails_becomes_untestable() {
     let sandbox = Sandbox::new();
     let text = "
         runs = 20
@@ -282,7 +282,7 @@ fn a_variant_that_can_never_be_prepared_is_given_up_on_the_way() {
 }
 
 #[test]
-fn what_the_setup_of_a_variant_starts_lives_until_the_end_and_no_longer() {
+fn processes_started_by_the_setup_of_a_variant_end_with_the_run() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let text = format!(
@@ -322,7 +322,7 @@ const FILES: &str = "
     ";
 
 #[test]
-fn a_variant_with_other_files_has_a_copy_and_the_original_is_untouched() {
+fn a_variant_with_edited_files_runs_in_a_copy() {
     let sandbox = Sandbox::new();
     sandbox.write("config.ini", "good\n");
     sandbox.write("other.ini", "other\n");
@@ -355,14 +355,14 @@ fn a_variant_with_other_files_has_a_copy_and_the_original_is_untouched() {
             .flatten()
     });
     let trial = format!("last#{}", trial.unwrap());
-    let said = sandbox.provoke(&["replay", &trial]);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = sandbox.provoke(&["replay", &trial]);
+    assert_eq!(output.code, Some(1), "{output}");
     assert_eq!(sandbox.read(&format!("{}/out", copy(0))), "bad\nbad\nbad\n");
     assert_eq!(sandbox.read("out"), "good\ngood\n");
 }
 
 #[test]
-fn what_cannot_be_changed_is_said_before_anything_runs() {
+fn an_edit_that_does_not_apply_is_refused_before_the_start() {
     let sandbox = Sandbox::new();
     sandbox.write("config.ini", "fine\n");
     sandbox.write("other.ini", "other\n");
@@ -382,7 +382,7 @@ fn what_cannot_be_changed_is_said_before_anything_runs() {
 }
 
 #[test]
-fn a_run_of_variants_is_resumed_with_what_could_be_tried() {
+fn a_resumed_run_keeps_untestable_variants_untestable() {
     let sandbox = Sandbox::new();
     sandbox.write("config.ini", "good\n");
     let text = "
@@ -408,14 +408,14 @@ fn a_run_of_variants_is_resumed_with_what_could_be_tried() {
     assert_eq!(child.end().code, Some(130));
     std::fs::remove_file(wait).unwrap();
     sandbox.write("out.repaired", "");
-    let said = sandbox.provoke(&["resume", "last", "--export-json", "report.json"]);
-    assert_eq!(said.code, Some(0), "{said}");
+    let output = sandbox.provoke(&["resume", "last", "--export-json", "report.json"]);
+    assert_eq!(output.code, Some(0), "{output}");
     let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
     let seen: Vec<_> = outcomes(&report)
         .into_iter()
         .map(|(_, seen)| seen)
         .collect();
-    assert_eq!(seen, [json!({}), json!({"pass": 3})], "{said}");
+    assert_eq!(seen, [json!({}), json!({"pass": 3})], "{output}");
     assert_eq!(
         sandbox.read("out"),
         "unready\nsetup\nbad\nsetup\nbad\nbad\nbad\n",
@@ -426,7 +426,7 @@ fn a_run_of_variants_is_resumed_with_what_could_be_tried() {
 }
 
 #[test]
-fn an_interrupt_while_a_variant_is_set_up_cleans_up_what_was_before() {
+fn an_interrupt_during_a_variant_setup_runs_the_earlier_cleanups() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
     let text = format!(
@@ -447,18 +447,18 @@ fn an_interrupt_while_a_variant_is_set_up_cleans_up_what_was_before() {
     let child = sandbox.start(&["scenario", file.to_str().unwrap()]);
     wait_until("setup runs", || sandbox.path("up").exists());
     child.signal(rustix::process::Signal::INT);
-    let said = child.end();
-    assert_eq!(said.code, Some(130), "{said}");
+    let output = child.end();
+    assert_eq!(output.code, Some(130), "{output}");
     let there = |name: &str| sandbox.path(name).exists();
     assert!(
         there("cleaned") && there("cleaned-a") && !there("cleaned-b"),
-        "{said}"
+        "{output}"
     );
     assert_gone(&linger);
 }
 
 #[test]
-fn a_general_command_that_differs_runs_beside_the_variants_own() {
+fn general_hooks_run_in_addition_to_the_hooks_of_variants() {
     let sandbox = Sandbox::new();
     let text = "
         shell = 'true'

@@ -82,7 +82,7 @@ impl Bench {
             trace: false,
             complaints: Vec::new(),
         };
-        assert!(matches!(bench.hear(), SlotReply::Ready));
+        assert!(matches!(bench.receive(), SlotReply::Ready));
         bench
     }
 
@@ -156,7 +156,7 @@ impl Bench {
         self.order(&SlotOrder::Learn(VariantId(0), Box::new(recipe)));
         self.order(&SlotOrder::Run(trial));
         loop {
-            match self.hear() {
+            match self.receive() {
                 SlotReply::Finished(_, seen) => return *seen,
                 SlotReply::Complaint(text) => self.complaints.push(text),
                 reply => panic!("{reply:?}"),
@@ -188,7 +188,7 @@ impl Bench {
         self.orders.as_mut().unwrap().write_all(&line).unwrap();
     }
 
-    fn hear(&mut self) -> SlotReply {
+    fn receive(&mut self) -> SlotReply {
         // A trial may take its timeout and the grace after it.
         let line = self.replies.recv_timeout(3 * LONG).expect("a reply");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))

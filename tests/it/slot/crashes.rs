@@ -14,7 +14,7 @@ fn only_casualty(seen: &Observation) -> &CrashedProcess {
 }
 
 #[test]
-fn a_crash_that_the_exit_code_hides_is_a_casualty() {
+fn a_crashed_child_behind_exit_code_0_is_recorded() {
     let mut bench = Bench::new();
     let script = format!("sh -c '{CRASH}' & wait; true");
     for _ in 0..20 {
@@ -27,7 +27,7 @@ fn a_crash_that_the_exit_code_hides_is_a_casualty() {
 }
 
 #[test]
-fn a_hidden_crash_is_found_without_being_root() {
+fn a_crashed_child_is_recorded_without_root() {
     let mut bench = Bench::without_root();
     let script = format!("sh -c '{CRASH}' & wait; true");
     let seen = bench.run(&["sh", "-c", &script], LONG);
@@ -35,7 +35,7 @@ fn a_hidden_crash_is_found_without_being_root() {
 }
 
 #[test]
-fn a_crash_below_one_that_fails_is_a_casualty_too() {
+fn a_crashed_grandchild_below_a_failing_child_is_recorded() {
     let mut bench = Bench::new();
     let script = r#"sh -c 'sh -c "kill -SEGV \$\$"; exit 2'; true"#;
     let seen = bench.run(&["sh", "-c", script], LONG);
@@ -43,7 +43,7 @@ fn a_crash_below_one_that_fails_is_a_casualty_too() {
 }
 
 #[test]
-fn an_orphan_that_crashes_is_a_casualty() {
+fn a_crashed_orphan_is_recorded() {
     let mut bench = Bench::new();
     bench.settle = LONG;
     // Waits until its parent has changed to the slot.
@@ -55,7 +55,7 @@ fn an_orphan_that_crashes_is_a_casualty() {
 }
 
 #[test]
-fn the_programs_own_crash_and_a_clean_trial_have_none() {
+fn a_crash_of_the_main_process_is_not_a_crashed_child() {
     let mut bench = Bench::new();
     let seen = bench.run(&["sh", "-c", CRASH], LONG);
     assert!(matches!(
@@ -71,7 +71,7 @@ fn the_programs_own_crash_and_a_clean_trial_have_none() {
 }
 
 #[test]
-fn whom_we_kill_is_no_casualty() {
+fn processes_killed_by_provoke_are_not_crashes() {
     let mut bench = Bench::new();
     let script = "sh -c 'sleep 1000; true' & sleep 1000; true";
     let seen = bench.run(&["sh", "-c", script], Duration::from_millis(300));
@@ -81,7 +81,7 @@ fn whom_we_kill_is_no_casualty() {
 }
 
 /// Retries a command, because the kernel logs at most ten crashes in five seconds for all processes together.
-fn until_the_kernel_speaks(bench: &mut Bench, command: &[&str]) -> Observation {
+fn run_until_kernel_logs(bench: &mut Bench, command: &[&str]) -> Observation {
     for _ in 0..200 {
         let seen = bench.run(command, LONG);
         if !seen.kernel.is_empty() {
@@ -93,10 +93,10 @@ fn until_the_kernel_speaks(bench: &mut Bench, command: &[&str]) -> Observation {
 }
 
 #[test]
-fn the_kernel_tells_where_a_program_crashed() {
+fn the_kernel_log_line_of_a_crash_is_recorded() {
     needs!(kernel_log());
     let mut bench = Bench::new();
-    let seen = until_the_kernel_speaks(&mut bench, &[PROVOKE, "victim", "segv"]);
+    let seen = run_until_kernel_logs(&mut bench, &[PROVOKE, "victim", "segv"]);
     let pid = seen.actors[0].pid;
     assert!(seen.kernel.iter().all(|line| line.pid == pid));
     let text = &seen.kernel[0].text;
@@ -107,7 +107,7 @@ fn the_kernel_tells_where_a_program_crashed() {
 }
 
 #[test]
-fn the_kernel_tells_of_a_hidden_crash_in_a_thread_and_names_it() {
+fn the_kernel_log_line_of_a_crashed_child_thread_is_recorded() {
     needs!(kernel_log());
     let mut bench = Bench::new();
     let program = bench.compile(
@@ -121,7 +121,7 @@ fn the_kernel_tells_of_a_hidden_crash_in_a_thread_and_names_it() {
         }",
     );
     let script = format!("{program} & wait; true");
-    let seen = until_the_kernel_speaks(&mut bench, &["sh", "-c", &script]);
+    let seen = run_until_kernel_logs(&mut bench, &["sh", "-c", &script]);
     let casualty = only_casualty(&seen);
     assert_eq!(casualty.program, "threaded");
     assert_eq!(casualty.signal, Some(Signal::SEGV));

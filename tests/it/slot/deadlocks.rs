@@ -132,7 +132,7 @@ fn a_deadlock_ends_a_trial_before_its_timeout() {
 }
 
 #[test]
-fn a_thread_that_waits_for_itself_ends_a_trial_before_its_timeout() {
+fn a_self_deadlock_ends_a_trial_before_its_timeout() {
     let mut bench = Bench::new();
     let program = bench.compile("waits", WAITS);
     let seen = bench.run(&[&program, "itself"], LONG);
@@ -148,7 +148,7 @@ fn idle_threads_do_not_hide_a_deadlock() {
 }
 
 #[test]
-fn processes_that_wait_for_the_deadlocked_one_do_not_hide_it() {
+fn processes_waiting_for_a_deadlocked_process_do_not_hide_it() {
     let mut bench = Bench::new();
     let program = bench.compile("waits", WAITS);
     let line = format!("{program} child | cat; true");
@@ -163,7 +163,7 @@ fn processes_that_wait_for_the_deadlocked_one_do_not_hide_it() {
 }
 
 #[test]
-fn a_traced_trial_ends_before_its_timeout_too() {
+fn a_deadlock_ends_a_traced_trial_before_its_timeout() {
     let mut bench = Bench::new();
     bench.trace = true;
     let program = bench.compile("waits", WAITS);
@@ -181,17 +181,17 @@ fn assert_continues(how: &str) {
 }
 
 #[test]
-fn an_idle_pool_that_a_timer_wakes_continues() {
+fn an_idle_pool_that_a_timer_wakes_is_not_a_deadlock() {
     assert_continues("pool");
 }
 
 #[test]
-fn a_lock_that_a_sleeping_thread_holds_is_no_deadlock() {
+fn a_lock_held_by_a_sleeping_thread_is_not_a_deadlock() {
     assert_continues("holder");
 }
 
 #[test]
-fn a_deadlock_does_not_end_a_program_that_another_thread_will_end() {
+fn a_deadlock_does_not_end_a_program_that_another_thread_ends() {
     assert_continues("leaver");
 }
 
@@ -218,7 +218,7 @@ for locks in (one, other), (other, one):
 ";
 
 #[test]
-fn a_deadlock_of_python_locks_has_no_owners_and_lasts_until_the_timeout() {
+fn a_deadlock_of_python_locks_lasts_until_the_timeout() {
     needs!(program("python3"));
     let mut bench = Bench::new();
     let timeout = Duration::from_millis(4300);

@@ -35,7 +35,7 @@ fn hang(seen: &Observation) -> &Hang {
     seen.hang.as_ref().expect("it hung")
 }
 
-fn first(seen: &Observation) -> &HungThread {
+fn main_thread(seen: &Observation) -> &HungThread {
     let pid = seen.actors[0].pid;
     let mut threads = hang(seen).threads.iter();
     threads
@@ -56,17 +56,17 @@ fn is_gone(seen: &Observation) -> bool {
 
 /// Returns the stacks that the debugger reads from a core.
 fn backtraces(program: &str, core: &str) -> String {
-    let said = Command::new("gdb")
+    let output = Command::new("gdb")
         .args(["-nx", "-batch", "-ex", "set debuginfod enabled off"])
         .args(["-ex", "info sharedlibrary", "-ex", "thread apply all bt"])
         .args([program, core])
         .output()
         .expect("gdb");
-    String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned()
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
 #[test]
-fn a_deadlock_is_told_with_its_cycle_and_both_stacks() {
+fn a_deadlock_is_recorded_with_its_cycle_and_both_stacks() {
     needs!(program("gdb"));
     let mut bench = Bench::new();
     let program = bench.compile("deadlock", DEADLOCK);
@@ -90,7 +90,7 @@ fn a_deadlock_is_told_with_its_cycle_and_both_stacks() {
     assert_eq!((core.pid, hang.cores.len(), &core.unread), (pid, 1, &None));
     assert_eq!(core.size, std::fs::metadata(file).unwrap().len());
     assert!(core.size < 4 << 20, "{} bytes", core.size);
-    let said = backtraces(&program, file);
+    let output = backtraces(&program, file);
     for expected in [
         "in forwards ()",
         "in main ()",
@@ -98,13 +98,13 @@ fn a_deadlock_is_told_with_its_cycle_and_both_stacks() {
         "libc.so",
         "start_thread",
     ] {
-        assert!(said.contains(expected), "no `{expected}`:\n{said}");
+        assert!(output.contains(expected), "no `{expected}`:\n{output}");
     }
-    assert!(!said.contains("?? ()"), "{said}");
+    assert!(!output.contains("?? ()"), "{output}");
 }
 
 #[test]
-fn a_deadlock_is_found_without_being_root() {
+fn a_deadlock_is_found_without_root() {
     let mut bench = Bench::without_root();
     let program = bench.compile("deadlock", DEADLOCK);
     let seen = bench.hang(&[&program], |seen| hang(seen).cycle.len() == 2);
@@ -113,25 +113,28 @@ fn a_deadlock_is_found_without_being_root() {
 }
 
 #[test]
-fn a_busy_loop_uses_the_processor() {
+fn a_busy_loop_is_recorded_with_its_cpu_time() {
     let mut bench = Bench::new();
     let seen = bench.hang(&["sh", "-c", "while :; do :; done"], |seen| {
-        first(seen).state == 'R' && first(seen).cpu > Duration::ZERO
+        main_thread(seen).state == 'R' && main_thread(seen).cpu > Duration::ZERO
     });
     assert_eq!(state(&seen), 'R');
-    assert_eq!((&*first(&seen).call, first(&seen).waits_for), ("", None));
+    assert_eq!(
+        (&*main_thread(&seen).call, main_thread(&seen).waits_for),
+        ("", None)
+    );
     assert!(is_gone(&seen));
 }
 
 #[test]
-fn one_that_writes_for_ever_does_not_seem_to_wait_for_us() {
+fn an_endless_writer_is_recorded_as_using_cpu_time() {
     let mut bench = Bench::new();
-    let seen = bench.hang(&["yes"], |seen| first(seen).cpu > Duration::ZERO);
-    assert_eq!(first(&seen).name, "yes");
+    let seen = bench.hang(&["yes"], |seen| main_thread(seen).cpu > Duration::ZERO);
+    assert_eq!(main_thread(&seen).name, "yes");
 }
 
 #[test]
-fn whoever_waits_for_a_child_waits_for_that_one() {
+fn a_process_waiting_for_a_child_is_recorded_with_that_child() {
     let mut bench = Bench::new();
     let command = ["sh", "-c", "sleep 1000; true"];
     let seen = bench.hang(&command, |seen| {
@@ -150,17 +153,17 @@ fn whoever_waits_for_a_child_waits_for_that_one() {
 }
 
 #[test]
-fn a_stopped_process_is_told_as_one_and_still_ends() {
+fn a_stopped_process_is_recorded_as_stopped_and_killed() {
     let mut bench = Bench::new();
     let command = ["sh", "-c", "kill -STOP $$"];
-    let seen = bench.hang(&command, |seen| first(seen).state == 'T');
+    let seen = bench.hang(&command, |seen| main_thread(seen).state == 'T');
     assert_eq!(state(&seen), 'T');
     assert_eq!(hang(&seen).cores[0].unread, None);
     assert!(is_gone(&seen));
 }
 
 #[test]
-fn after_the_inspection_a_process_still_ends_politely() {
+fn a_hung_process_can_handle_sigterm_after_the_inspection() {
     let mut bench = Bench::new();
     bench.grace = LONG;
     let script = "exec 2>/dev/null; trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done";
@@ -172,12 +175,12 @@ fn after_the_inspection_a_process_still_ends_politely() {
 }
 
 #[test]
-fn python_calls_are_told_where_a_tool_is_there() {
+fn python_calls_are_recorded_with_py_spy() {
     needs!(program("python3"), program("py-spy"));
     let mut bench = Bench::new();
     let script = "import time\ndef dawdle():\n    time.sleep(1000)\ndawdle()\n";
     let seen = bench.hang(&["python3", "-c", script], |seen| {
-        let calls = &first(seen).python;
+        let calls = &main_thread(seen).python;
         calls
             .iter()
             .any(|call| call.function.as_deref() == Some("dawdle"))

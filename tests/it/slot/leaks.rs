@@ -3,7 +3,7 @@
 use super::bench::{Bench, LONG};
 
 #[test]
-fn leaked_processes_of_one_kind_are_snapshot_once() {
+fn leaked_processes_with_equal_commands_have_one_core() {
     let mut bench = Bench::new();
     let seen = bench.run(
         &["sh", "-c", "sleep 1001 & sleep 1001 & sleep 1002 &"],

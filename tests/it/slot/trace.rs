@@ -78,15 +78,15 @@ fn only_core(seen: &Observation) -> &CoreObservation {
     core
 }
 
-fn story(core: &CoreObservation) -> Autopsy {
+fn analyze_core(core: &CoreObservation) -> Autopsy {
     let mut examiner = Examiner::new(ExaminerSettings::default());
     examiner
         .examine_core(Path::new(core.file.as_os_str()))
         .unwrap()
 }
 
-fn functions(story: &Autopsy) -> Vec<&str> {
-    let frames = story.crash.frames.iter();
+fn functions(autopsy: &Autopsy) -> Vec<&str> {
+    let frames = autopsy.crash.frames.iter();
     frames
         .map(|frame| frame.function.as_deref().unwrap_or_default())
         .collect()
@@ -101,7 +101,7 @@ fn assert_nothing_is_kept(bench: &Bench, seen: &Observation) {
 }
 
 #[test]
-fn a_fault_in_a_thread_is_written_down_with_every_stack() {
+fn a_fault_in_a_thread_is_recorded_with_every_stack() {
     needs!(program("gdb"));
     let mut bench = bench();
     let program = bench.compile("threaded", THREADED);
@@ -109,18 +109,18 @@ fn a_fault_in_a_thread_is_written_down_with_every_stack() {
     assert_eq!(seen.actors[0].ending, Ending::Signaled(Signal::SEGV, false));
     let core = only_core(&seen);
     assert_eq!(core.pid, seen.actors[0].pid);
-    let story = story(core);
-    assert_eq!(story.crash.signal, Some(Signal::SEGV));
-    assert_eq!(functions(&story)[..2], ["fall", "work"], "{story:#?}");
-    assert_eq!(story.threads.len(), 3);
-    let said = Command::new("gdb")
+    let autopsy = analyze_core(core);
+    assert_eq!(autopsy.crash.signal, Some(Signal::SEGV));
+    assert_eq!(functions(&autopsy)[..2], ["fall", "work"], "{autopsy:#?}");
+    assert_eq!(autopsy.threads.len(), 3);
+    let output = Command::new("gdb")
         .args(["-nx", "-batch", "-ex", "p $_siginfo.si_code"])
         .args(["-ex", "p $_siginfo._sifields._sigfault.si_addr"])
         .args(["-ex", "thread apply all bt", &program])
         .arg(core.file.as_os_str())
         .output()
         .expect("gdb");
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
     for expected in [
         "SIGSEGV",
         "$1 = 1",
@@ -128,12 +128,12 @@ fn a_fault_in_a_thread_is_written_down_with_every_stack() {
         "in idle (",
         "in main ()",
     ] {
-        assert!(said.contains(expected), "no `{expected}`:\n{said}");
+        assert!(output.contains(expected), "no `{expected}`:\n{output}");
     }
 }
 
 #[test]
-fn the_fault_before_a_handler_is_the_one_that_is_told() {
+fn the_fault_before_a_signal_handler_is_recorded() {
     let mut bench = bench();
     let program = bench.compile("handled", HANDLED);
     for (how, ending) in [
@@ -143,14 +143,14 @@ fn the_fault_before_a_handler_is_the_one_that_is_told() {
     ] {
         let seen = bench.run(&[&program, how, "1", "0"], LONG);
         assert_eq!(seen.actors[0].ending, ending);
-        let story = story(only_core(&seen));
-        assert_eq!(story.crash.signal, Some(Signal::SEGV));
-        assert_eq!(functions(&story)[..2], ["fall", "main"], "{how}");
+        let autopsy = analyze_core(only_core(&seen));
+        assert_eq!(autopsy.crash.signal, Some(Signal::SEGV));
+        assert_eq!(functions(&autopsy)[..2], ["fall", "main"], "{how}");
     }
 }
 
 #[test]
-fn faults_that_a_program_lives_with_are_no_crash() {
+fn faults_that_a_program_survives_are_not_crashes() {
     let mut bench = bench();
     let program = bench.compile("handled", HANDLED);
     for (times, code) in [("1", 0), ("1000", 0), ("1000", 7)] {
@@ -162,7 +162,7 @@ fn faults_that_a_program_lives_with_are_no_crash() {
 }
 
 #[test]
-fn one_that_faults_for_ever_still_ends_at_its_deadline() {
+fn a_program_that_faults_endlessly_ends_at_its_timeout() {
     let mut bench = bench();
     let program = bench.compile("handled", HANDLED);
     let command = [&*program, "jump", "2000000000", "0"];
@@ -174,7 +174,7 @@ fn one_that_faults_for_ever_still_ends_at_its_deadline() {
 }
 
 #[test]
-fn a_stack_that_has_overflowed_is_kept() {
+fn an_overflowed_stack_is_recorded() {
     let mut bench = bench();
     let program = bench.compile(
         "deep",
@@ -190,13 +190,13 @@ fn a_stack_that_has_overflowed_is_kept() {
     );
     for command in [&[&*program][..], &[&*program, "main"]] {
         let seen = bench.run(command, LONG);
-        let story = story(only_core(&seen));
-        assert_eq!(functions(&story)[..2], ["down", "down"], "{story:#?}");
+        let autopsy = analyze_core(only_core(&seen));
+        assert_eq!(functions(&autopsy)[..2], ["down", "down"], "{autopsy:#?}");
     }
 }
 
 #[test]
-fn a_crash_that_the_exit_code_hides_has_its_core() {
+fn a_crashed_child_behind_exit_code_0_has_a_core() {
     let mut bench = bench();
     let program = bench.compile("threaded", THREADED);
     let script = format!("{program}; true");
@@ -205,11 +205,11 @@ fn a_crash_that_the_exit_code_hides_has_its_core() {
     assert_eq!(seen.casualties.len(), 1, "{seen:#?}");
     let core = only_core(&seen);
     assert_eq!(core.pid, seen.casualties[0].pid);
-    assert_eq!(functions(&story(core))[..2], ["fall", "work"]);
+    assert_eq!(functions(&analyze_core(core))[..2], ["fall", "work"]);
 }
 
 #[test]
-fn a_crash_below_one_that_succeeds_is_found() {
+fn a_crashed_grandchild_below_a_passing_child_is_found() {
     let mut bench = bench();
     let script = r#"sh -c 'sh -c "kill -BUS \$\$"; exit 0'; true"#;
     let seen = bench.run(&["sh", "-c", script], LONG);
@@ -219,7 +219,7 @@ fn a_crash_below_one_that_succeeds_is_found() {
 }
 
 #[test]
-fn no_more_than_eight_faults_are_kept() {
+fn at_most_eight_faults_are_recorded() {
     let mut bench = bench();
     let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sh -c 'kill -SEGV $$'; done; true";
     let seen = bench.run(&["sh", "-c", script], LONG);
@@ -227,15 +227,18 @@ fn no_more_than_eight_faults_are_kept() {
 }
 
 #[test]
-fn no_core_limit_and_no_writable_folder_matter() {
+fn a_core_is_recorded_despite_a_zero_limit_and_a_read_only_directory() {
     let mut bench = bench();
     let seen = bench.run(&["sh", "-c", "ulimit -Hc 0; cd /proc; kill -ABRT $$"], LONG);
     assert_eq!(seen.actors[0].ending, Ending::Signaled(Signal::ABRT, false));
-    assert_eq!(story(only_core(&seen)).crash.signal, Some(Signal::ABRT));
+    assert_eq!(
+        analyze_core(only_core(&seen)).crash.signal,
+        Some(Signal::ABRT)
+    );
 }
 
 #[test]
-fn the_first_instructions_of_a_program_are_followed() {
+fn a_fault_in_the_first_instruction_of_a_program_is_recorded() {
     let mut bench = bench();
     let source = bench.path("first.s");
     fs::write(&source, ".globl _start\n_start: .word 0\n").unwrap();
@@ -250,22 +253,25 @@ fn the_first_instructions_of_a_program_are_followed() {
         let seen = bench.run(&[program.to_str().unwrap()], LONG);
         let ending = &seen.actors[0].ending;
         assert!(matches!(ending, Ending::Signaled(..)), "{ending:?}");
-        assert_eq!(functions(&story(only_core(&seen))), ["_start"]);
+        assert_eq!(functions(&analyze_core(only_core(&seen))), ["_start"]);
     }
 }
 
 #[test]
-fn it_works_without_being_root() {
+fn tracing_works_without_root() {
     let mut bench = Bench::without_root();
     bench.trace = true;
     let program = bench.compile("threaded", THREADED);
     let script = format!("{program}; true");
     let seen = bench.run(&["sh", "-c", &script], LONG);
-    assert_eq!(functions(&story(only_core(&seen)))[..2], ["fall", "work"]);
+    assert_eq!(
+        functions(&analyze_core(only_core(&seen)))[..2],
+        ["fall", "work"]
+    );
 }
 
 #[test]
-fn what_cannot_be_traced_runs_all_the_same_and_that_is_said_once() {
+fn an_untraceable_program_runs_with_one_warning() {
     let mut bench = Bench::without_root();
     bench.trace = true;
     let program = bench.path("unreadable");
@@ -306,7 +312,7 @@ fn outcome(seen: &Observation) -> String {
 }
 
 /// Runs a trial with and without tracing, and asserts the same outcome.
-fn assert_same(run: impl Fn(&mut Bench) -> Observation) {
+fn assert_same_when_traced(run: impl Fn(&mut Bench) -> Observation) {
     let mut bench = Bench::new();
     let untraced = run(&mut bench);
     bench.trace = true;
@@ -316,7 +322,7 @@ fn assert_same(run: impl Fn(&mut Bench) -> Observation) {
 }
 
 #[test]
-fn a_traced_trial_ends_like_one_that_is_not() {
+fn a_traced_trial_has_the_same_ending_as_an_untraced_trial() {
     let commands: &[&[&str]] = &[
         &["true"],
         &["/nonexistent"],
@@ -328,18 +334,18 @@ fn a_traced_trial_ends_like_one_that_is_not() {
         &[PROVOKE, "victim", "segv"],
     ];
     for command in commands {
-        assert_same(|bench| bench.run(command, LONG));
+        assert_same_when_traced(|bench| bench.run(command, LONG));
     }
 }
 
 #[test]
-fn a_thread_that_executes_another_program_becomes_it() {
+fn a_traced_thread_can_execute_another_program() {
     needs!(program("python3"));
     let script = "import os, threading, time
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 threading.Thread(target=os.execlp, args=('sh', 'sh', '-c', 'echo here; exit 9')).start()
 time.sleep(1000)";
-    assert_same(|bench| {
+    assert_same_when_traced(|bench| {
         let seen = bench.run(&["python3", "-c", script], LONG);
         assert_eq!(seen.actors[0].ending, Ending::Exited(9));
         seen
@@ -347,7 +353,7 @@ time.sleep(1000)";
 }
 
 #[test]
-fn a_parent_learns_that_its_child_was_stopped_and_went_on() {
+fn a_traced_parent_sees_that_its_child_stopped_and_continued() {
     needs!(program("python3"));
     let script = "import os, signal, sys
 child = os.spawnlp(os.P_NOWAIT, 'sh', 'sh', '-c', 'kill -STOP $$; exit 6')
@@ -358,7 +364,7 @@ _, status = os.waitpid(child, os.WCONTINUED)
 assert os.WIFCONTINUED(status) or os.WEXITSTATUS(status) == 6
 if os.WIFCONTINUED(status): _, status = os.waitpid(child, 0)
 sys.exit(os.WEXITSTATUS(status))";
-    assert_same(|bench| {
+    assert_same_when_traced(|bench| {
         let seen = bench.run(&["python3", "-c", script], LONG);
         assert_eq!(seen.actors[0].ending, Ending::Exited(6), "{seen:#?}");
         seen
@@ -366,12 +372,12 @@ sys.exit(os.WEXITSTATUS(status))";
 }
 
 #[test]
-fn what_is_left_behind_is_told_and_killed_as_ever() {
+fn leaked_processes_of_a_traced_trial_are_recorded_and_killed() {
     let left = "sh -c 'kill -STOP $$' & pid=$!
 until grep -qi '^State:.t' /proc/$pid/status; do :; done
 setsid sleep 1001 & pid=$!
 until grep -q sleep /proc/$pid/comm; do :; done";
-    assert_same(|bench| {
+    assert_same_when_traced(|bench| {
         let seen = bench.run(&["sh", "-c", left], LONG);
         assert_eq!(seen.residue.leaked.len(), 2, "{seen:#?}");
         assert!(
@@ -385,8 +391,8 @@ until grep -q sleep /proc/$pid/comm; do :; done";
 }
 
 #[test]
-fn a_hang_is_told_as_ever() {
-    type So = fn(&Observation) -> bool;
+fn a_hang_of_a_traced_trial_is_recorded_in_the_same_way() {
+    type Condition = fn(&Observation) -> bool;
     let threads = |seen: &Observation| {
         let threads = &seen.hang.as_ref().unwrap().threads;
         threads
@@ -394,18 +400,18 @@ fn a_hang_is_told_as_ever() {
             .map(|one| (one.name.clone(), one.state))
             .collect::<Vec<_>>()
     };
-    let sleeps: So = |seen| {
+    let sleeps: Condition = |seen| {
         let threads = &seen.hang.as_ref().unwrap().threads;
         threads.len() == 2 && threads[1].name == "sleep" && threads[1].state == 'S'
     };
-    let is_stopped: So = |seen| {
+    let is_stopped: Condition = |seen| {
         let ending = &seen.actors[0].ending;
         matches!(ending, Ending::TimedOut { state: 'T', .. })
     };
     let deaf = "trap '' TERM; sleep 1000; echo never";
-    for (script, so) in [(deaf, sleeps), ("kill -STOP $$", is_stopped)] {
-        assert_same(|bench| {
-            let seen = bench.hang(&["sh", "-c", script], so);
+    for (script, condition) in [(deaf, sleeps), ("kill -STOP $$", is_stopped)] {
+        assert_same_when_traced(|bench| {
+            let seen = bench.hang(&["sh", "-c", script], condition);
             let hang = seen.hang.as_ref().unwrap();
             assert_eq!(hang.cores.len(), threads(&seen).len());
             assert!(hang.cores.iter().all(|core| core.unread.is_none()));
@@ -415,7 +421,7 @@ fn a_hang_is_told_as_ever() {
 }
 
 #[test]
-fn processes_that_keep_forking_are_killed_to_the_last() {
+fn all_traced_processes_that_keep_forking_are_killed() {
     let mut bench = bench();
     let script =
         "f() { sh -c 'sleep 0.01' & if [ $1 -lt 200 ]; then f $(($1 + 1)) & fi; }; f 0; exit 0";

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_the_same_in_every_build() {
+    fn bare_names_are_equal_in_every_build() {
         let same = [
             ("main", "main"),
             ("conv.isra.0", "conv"),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_names_do_no_harm() {
+    fn malformed_names_do_not_panic() {
         for name in [
             "<", ">", "(((", "operator", "<a as", "::<impl ", "a<b", "()", "->", "<>::",
         ] {

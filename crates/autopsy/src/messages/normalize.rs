@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_trial_to_trial_is_gone() {
+    fn normalizing_removes_what_differs_between_trials() {
         let lines = [
             ("ValueError: 0x7ffe12", "ValueError: H"),
             ("lost 12 of 34567 items", "lost N of N items"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_is_the_same_as_once() {
+    fn normalizing_twice_equals_normalizing_once() {
         for line in ["0x12 a/b 7", "H N TMP", "[1] 12:34:56 x"] {
             assert_eq!(normalise_line(&normalise_line(line)), normalise_line(line));
         }

@@ -98,19 +98,19 @@ fn site_at(file: &str, line: &str) -> Option<Site> {
 mod tests {
     use super::*;
 
-    fn shown(text: &str) -> String {
+    fn site_text(text: &str) -> String {
         find_site(text).map_or("none".to_owned(), |site| site.to_string())
     }
 
     #[test]
-    fn the_innermost_call_of_the_last_traceback_counts() {
+    fn the_site_is_the_innermost_call_of_the_last_traceback() {
         let text = "Traceback (most recent call last):\n  File \"old.py\", line 1, in <module>\nKeyError: 1\nretrying\nTraceback (most recent call last):\n  File \"/src/job.py\", line 7, in <module>\n    loss(i, 0.02)\n  File \"/src/job.py\", line 4, in loss\n    raise ValueError\nValueError: loss is nan\n";
-        assert_eq!(shown(text), "job.py:4 in loss, called from job.py:7");
-        assert_eq!(shown("  File \"job.py\", line 7, in f"), "none");
+        assert_eq!(site_text(text), "job.py:4 in loss, called from job.py:7");
+        assert_eq!(site_text("  File \"job.py\", line 7, in f"), "none");
     }
 
     #[test]
-    fn panics_assertions_sanitizers_and_scripts_name_their_line() {
+    fn sites_of_panics_assertions_sanitizers_and_scripts_are_found() {
         for (text, expected) in [
             (
                 "thread 'main' panicked at src/main.rs:4:5:\nno",
@@ -133,7 +133,7 @@ mod tests {
             ("everything is fine: 12:30:01", "none"),
             ("panicked at nowhere:0:0", "none"),
         ] {
-            assert_eq!(shown(text), expected, "{text}");
+            assert_eq!(site_text(text), expected, "{text}");
         }
     }
 }

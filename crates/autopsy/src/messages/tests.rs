@@ -340,7 +340,7 @@ const LINES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn every_line_tells_its_kind_and_what_distinguishes_it() {
+fn every_known_line_has_its_kind_and_detail() {
     for (line, kind, detail) in LINES {
         let tell = read_tell(line).unwrap_or_else(|| panic!("nothing told by: {line}"));
         assert_eq!(
@@ -353,7 +353,7 @@ fn every_line_tells_its_kind_and_what_distinguishes_it() {
 }
 
 #[test]
-fn all_that_found_the_heap_damaged_is_one_family() {
+fn all_heap_messages_have_the_heap_family() {
     for (line, kind, _) in LINES {
         let heap = ["double free", "bad free", "heap corruption"].contains(kind);
         assert_eq!(
@@ -365,7 +365,7 @@ fn all_that_found_the_heap_damaged_is_one_family() {
 }
 
 #[test]
-fn every_fixed_text_is_reached() {
+fn every_fixed_text_of_the_table_is_matched() {
     for row in table::FIXED {
         let tell = read_tell(&format!("{}x", row.text)).unwrap_or_else(|| panic!("{}", row.text));
         assert_eq!(tell.kind, row.sort.kind, "{}", row.text);
@@ -373,7 +373,7 @@ fn every_fixed_text_is_reached() {
 }
 
 #[test]
-fn everyday_lines_tell_nothing() {
+fn ordinary_lines_have_no_meaning() {
     for line in [
         "",
         "work done",
@@ -387,13 +387,13 @@ fn everyday_lines_tell_nothing() {
         "http://host/Error: x",
         "12 Errors",
     ] {
-        let told = read_tell(line).filter(|_| line != "Error");
-        assert_eq!(told, None, "{line}");
+        let meaning = read_tell(line).filter(|_| line != "Error");
+        assert_eq!(meaning, None, "{line}");
     }
 }
 
 #[test]
-fn the_echo_of_a_signal_is_known_as_such() {
+fn a_message_that_only_repeats_the_signal_is_an_echo() {
     assert!(
         read_tell("Fatal Python error: Segmentation fault, in f (a.py:3)")
             .unwrap()
@@ -408,60 +408,60 @@ fn the_echo_of_a_signal_is_known_as_such() {
 }
 
 #[track_caller]
-fn found(output: &str, line: &str) {
-    let told = find_telling_line(output.as_bytes());
-    assert_eq!(told.as_deref(), Some(line));
+fn assert_telling_line(output: &str, line: &str) {
+    let telling_line = find_telling_line(output.as_bytes());
+    assert_eq!(telling_line.as_deref(), Some(line));
     assert!(read_tell(line).is_some(), "{line}");
 }
 
 #[test]
-fn a_c_exception_comes_with_its_message() {
-    found(
+fn a_cpp_exception_is_joined_with_its_message() {
+    assert_telling_line(
         "x\nterminate called after throwing an instance of 'std::runtime_error'\n  what():  disk 7\nAborted\n",
         "terminate called after throwing an instance of 'std::runtime_error', what():  disk 7",
     );
 }
 
 #[test]
-fn the_cause_counts_more_than_what_follows_from_it() {
-    found(
+fn the_message_of_the_cause_is_preferred_to_later_messages() {
+    assert_telling_line(
         "pure virtual method called\nterminate called without an active exception\n",
         "pure virtual method called",
     );
-    found(
+    assert_telling_line(
         "free(): invalid pointer\nFatal Python error: Aborted\n\nCurrent thread 0x7f (most recent call first):\n",
         "free(): invalid pointer",
     );
 }
 
 #[test]
-fn of_two_panics_the_first_is_the_cause() {
-    found(
+fn the_first_of_two_panics_is_the_cause() {
+    assert_telling_line(
         "thread 'w' panicked at src/a.rs:1:2:\nboom\nnote: x\nthread 'main' panicked at src/b.rs:3:4:\ncalled `Result::unwrap()` on an `Err` value: Any { .. }\n",
         "thread 'w' panicked at src/a.rs:1:2: boom",
     );
 }
 
 #[test]
-fn a_sanitizer_blames_a_function() {
-    found(
+fn a_sanitizer_report_is_joined_with_its_function() {
+    assert_telling_line(
         "=====\n==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x602 at pc 0x4 bp 0x7\nREAD of size 1\n    #0 0x4 in g /s/a.c:3\nSUMMARY: AddressSanitizer: heap-use-after-free /s/a.c:3:1 in g\n",
         "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x602, in g",
     );
-    found(
+    assert_telling_line(
         "==7==ERROR: AddressSanitizer: attempting double-free on 0x604 in thread T0:\n    #0 0x7 in __interceptor_free ../../src/libsanitizer/asan/a.cpp:52\n    #1 0x5 in close(int, char) /s/a.cc:5\n\nSUMMARY: AddressSanitizer: double-free a.cpp:52 in __interceptor_free\n",
         "==7==ERROR: AddressSanitizer: attempting double-free on 0x604 in thread T0, in close(int, char)",
     );
-    found(
+    assert_telling_line(
         "==7==ERROR: LeakSanitizer: detected memory leaks\n\nSUMMARY: AddressSanitizer: 7 byte(s) leaked in 1 allocation(s).\n",
         "==7==ERROR: LeakSanitizer: detected memory leaks",
     );
 }
 
 #[test]
-fn an_uncaught_python_exception_is_the_last_of_the_tracebacks() {
+fn the_uncaught_python_exception_is_that_of_the_last_traceback() {
     let output = "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"a.py\", line 3\n    f()\nValueError: 12\n";
-    found(output, "ValueError: 12");
+    assert_telling_line(output, "ValueError: 12");
     let own = "Traceback (most recent call last):\n  File \"a.py\", line 3\nBoom: 12\n";
     assert_eq!(
         find_telling_line(own.as_bytes()).as_deref(),
@@ -470,28 +470,28 @@ fn an_uncaught_python_exception_is_the_last_of_the_tracebacks() {
 }
 
 #[test]
-fn an_exception_that_was_only_logged_is_none() {
+fn an_exception_that_was_only_logged_is_ignored() {
     assert_eq!(find_telling_line(b"ValueError: ignored\nok\n"), None);
 }
 
 #[test]
-fn faulthandler_names_the_innermost_python_function() {
-    found(
+fn a_faulthandler_message_is_joined_with_the_innermost_python_function() {
+    assert_telling_line(
         "Fatal Python error: Segmentation fault\n\nCurrent thread 0x7f (most recent call first):\n  File \"/x/a.py\", line 3 in f\n  File \"/x/a.py\", line 9 in <module>\n",
         "Fatal Python error: Segmentation fault, in f (a.py:3)",
     );
 }
 
 #[test]
-fn java_names_the_frame() {
-    found(
+fn a_java_crash_is_joined_with_its_problematic_frame() {
+    assert_telling_line(
         "#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n#  SIGSEGV (0xb) at pc=0x7f\n#\n# Problematic frame:\n# C  [libx.so+0x10]  f+0x1\n#\n",
         "A fatal error has been detected by the Java Runtime Environment: C  [libx.so+0x10]  f+0x1",
     );
 }
 
 #[test]
-fn only_the_end_of_a_long_output_is_looked_at() {
+fn only_the_end_of_a_long_output_is_searched() {
     let mut output = b"free(): invalid pointer\n".to_vec();
     output.extend(std::iter::repeat_n(b'x', 70_000));
     assert_eq!(find_telling_line(&output), None);
@@ -500,13 +500,13 @@ fn only_the_end_of_a_long_output_is_looked_at() {
 }
 
 #[test]
-fn a_line_without_end_is_cut_between_characters() {
+fn an_endless_line_is_cut_between_characters() {
     let output = format!("free(): invalid pointer {}", "\u{fc}".repeat(1000));
     assert!(find_telling_line(output.as_bytes()).unwrap().len() <= 400);
 }
 
 /// Returns the line that is found in an output, and the detail of its meaning.
-fn named_in(output: &str) -> (String, String) {
+fn kind_and_detail(output: &str) -> (String, String) {
     let line = find_telling_line(output.as_bytes()).unwrap_or_default();
     let tell = read_tell(&line).unwrap_or_else(|| panic!("{line}"));
     assert_eq!(read_tell(&line).map(|tell| tell.kind), Some(tell.kind));
@@ -514,7 +514,7 @@ fn named_in(output: &str) -> (String, String) {
 }
 
 #[test]
-fn the_tests_that_failed_are_named() {
+fn failed_tests_are_named_for_pytest_unittest_and_go() {
     let pytest = |lines: &str| {
         format!(
             "F.F\n____ test_b ____\nTraceback (most recent call last):\nKeyError: 'x'\ndouble free or corruption\n\
@@ -524,9 +524,12 @@ fn the_tests_that_failed_are_named() {
     };
     let name = |text: &str| ("test".to_owned(), text.to_owned());
     let one = pytest("FAILED t/test_a.py::test_b[1-x] - KeyError: 'database is go...\n");
-    assert_eq!(named_in(&one), name("t/test_a.py::test_b[1-x]"));
+    assert_eq!(kind_and_detail(&one), name("t/test_a.py::test_b[1-x]"));
     let two = pytest("FAILED test_a.py::test_c\nERROR test_a.py::test_b - fixture 'x' not found\n");
-    assert_eq!(named_in(&two), name("test_a.py::test_b, test_a.py::test_c"));
+    assert_eq!(
+        kind_and_detail(&two),
+        name("test_a.py::test_b, test_a.py::test_c")
+    );
     let parts = read_tell(&find_telling_line(two.as_bytes()).unwrap())
         .unwrap()
         .parts;
@@ -539,16 +542,16 @@ fn the_tests_that_failed_are_named() {
          FAILED (failures=1, errors=1)\n"
     );
     assert_eq!(
-        named_in(&unittest),
+        kind_and_detail(&unittest),
         name("test_a (__main__.T.test_a), test_b (__main__.T.test_b)")
     );
 
     let go = "=== RUN   TestA\n--- FAIL: TestA (0.00s)\n    a_test.go:3: no\nFAIL\nFAIL\tx/a\t0.003s\nFAIL\n";
-    assert_eq!(named_in(go), name("TestA"));
+    assert_eq!(kind_and_detail(go), name("TestA"));
 }
 
 #[test]
-fn many_tests_that_failed_fit_into_a_line() {
+fn many_failed_tests_fit_into_one_line() {
     let lines: Vec<String> = (0..100)
         .map(|n| format!("FAILED test_a.py::test_{n:03}"))
         .collect();
@@ -572,7 +575,7 @@ fn many_tests_that_failed_fit_into_a_line() {
 }
 
 #[test]
-fn an_uncaught_exception_of_node_is_named() {
+fn an_uncaught_node_exception_is_named_with_its_function() {
     let output = |error: &str, call: &str| {
         format!(
             "/x/e.js:1\nsource\n  ^\n\n{error}\n    at {call}\n    at node:internal/main:28:49\n\nNode.js v20.20.2\n"
@@ -580,19 +583,25 @@ fn an_uncaught_exception_of_node_is_named() {
     };
     let name = |text: &str| ("javascript exception".to_owned(), text.to_owned());
     let type_error = output("TypeError: first bug", "a (/x/e.js:1:21)");
-    assert_eq!(named_in(&type_error), name("TypeError: first bug, in a"));
+    assert_eq!(
+        kind_and_detail(&type_error),
+        name("TypeError: first bug, in a")
+    );
     let range_error = output(
         "RangeError: 7 is too much",
         "Object.<anonymous> (/x/e.js:1:21)",
     );
-    assert_eq!(named_in(&range_error), name("RangeError: N is too much"));
+    assert_eq!(
+        kind_and_detail(&range_error),
+        name("RangeError: N is too much")
+    );
     // An exception that was only logged is not the cause of the end.
     let logged = "TypeError: x\n    at a (/x/e.js:1:1)\ndone\n";
     assert_eq!(find_telling_line(logged.as_bytes()), None);
 }
 
 #[test]
-fn a_data_race_of_go_is_named_by_both_sides() {
+fn a_go_data_race_is_named_by_both_functions() {
     let report = |first: &str, second: &str| {
         format!(
             "==================\nWARNING: DATA RACE\nWrite at 0x00c0000b4010 by goroutine 7:\n  {first}()\n      /x/m.go:8 +0x44\n\n\
@@ -601,8 +610,11 @@ fn a_data_race_of_go_is_named_by_both_sides() {
         )
     };
     let numbered = report("main.main.func2", "main.main.func1");
-    assert_eq!(named_in(&numbered).1, "main.main.func1 and main.main.func2");
+    assert_eq!(
+        kind_and_detail(&numbered).1,
+        "main.main.func1 and main.main.func2"
+    );
     let name = ("go race".to_owned(), "main.load and main.store".to_owned());
-    assert_eq!(named_in(&report("main.load", "main.store")), name);
-    assert_eq!(named_in(&report("main.store", "main.load")), name);
+    assert_eq!(kind_and_detail(&report("main.load", "main.store")), name);
+    assert_eq!(kind_and_detail(&report("main.store", "main.load")), name);
 }

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_the_same_in_every_version() {
+    fn module_names_are_equal_in_every_version() {
         let same = [
             ("libfoo.so.1.2.3", "libfoo.so"),
             ("libfoo.so", "libfoo.so"),
@@ -298,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_has_one_hole() {
+    fn a_pattern_has_at_most_one_wildcard() {
         assert!(fits_pattern("__memcpy_chk", "__*_chk") && !fits_pattern("memcpy_chk", "__*_chk"));
         assert!(
             !fits_pattern("__chk", "__*_chk")
                 && fits_pattern("abort", "abort")
                 && !fits_pattern("aborts", "abort")
         );
-        let one = |row: &&str| row.matches('*').count() <= 1;
-        assert!(AT_THE_TOP.iter().all(one) && ANYWHERE.iter().all(one));
+        let has_one_wildcard = |row: &&str| row.matches('*').count() <= 1;
+        assert!(AT_THE_TOP.iter().all(has_one_wildcard) && ANYWHERE.iter().all(has_one_wildcard));
     }
 }

@@ -226,34 +226,37 @@ impl LoggedCrash {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> String {
+    fn describe_line(line: &str) -> String {
         read_line(line).unwrap().in_words()
     }
 
     #[test]
-    fn every_form_of_line_is_read() {
+    fn every_form_of_kernel_line_is_parsed() {
         let new = "boom[77]: segfault at 10 ip 000055d0c6a01179 sp 00007ffd0 error 4 in boom[1179,55d0c6a00000+1000] likely on CPU 1 (core 1, socket 0)";
         assert_eq!(
-            words(new),
+            describe_line(new),
             "SIGSEGV, null pointer, at boom+0x1179 (kernel log)"
         );
         let old = "boom[77]: segfault at 12345678 ip 000055d0c6a01179 sp 00007ffd0 error 6 in boom[55d0c6a01000+1000]";
-        assert_eq!(words(old), "SIGSEGV in boom (kernel log)");
+        assert_eq!(describe_line(old), "SIGSEGV in boom (kernel log)");
         let call = "boom[77]: segfault at 0 ip 0000000000000000 sp 00007ffd0 error 14";
         assert_eq!(
-            words(call),
+            describe_line(call),
             "SIGSEGV, null pointer, outside of any file (kernel log)"
         );
         let opcode = "traps: boom[77] trap invalid opcode ip:55d0c6a0150c sp:7ffd0 error:0 in libx.so.1[150c,55d0c6a00000+1000]";
-        assert_eq!(words(opcode), "SIGILL at libx.so+0x150c (kernel log)");
+        assert_eq!(
+            describe_line(opcode),
+            "SIGILL at libx.so+0x150c (kernel log)"
+        );
         let divide = "traps: boom[77] trap divide error ip:55d0c6a0150c sp:7ffd0 error:0 in boom[150c,55d0c6a00000+1000]";
         assert_eq!(
-            words(divide),
+            describe_line(divide),
             "SIGFPE, division, at boom+0x150c (kernel log)"
         );
         let general = "traps: boom[77] general protection fault ip:55d0c6a0150c sp:7ffd0 error:0 in boom[150c,55d0c6a00000+1000]";
         assert_eq!(
-            words(general),
+            describe_line(general),
             "SIGSEGV, garbage pointer, at boom+0x150c (kernel log)"
         );
         let below = "boom[77]: segfault at fffffffffffffff8 ip 000055d0c6a01179 sp 00007ffd0 error 5 in boom[1179,55d0c6a00000+1000]";
@@ -261,20 +264,20 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_file_may_hold_brackets_and_blanks() {
+    fn program_names_may_contain_brackets_and_spaces() {
         for name in ["test[param-1]", "a b", "x in y", "cr\u{1b}[31m"] {
             let line = format!(
                 "{name}[77]: segfault at 10 ip 000055d0c6a01179 sp 00007ffd0 error 4 in {name}[1179,55d0c6a00000+1000] likely on CPU 1 (core 1, socket 0)"
             );
             assert_eq!(
-                words(&line),
+                describe_line(&line),
                 format!("SIGSEGV, null pointer, at {name}+0x1179 (kernel log)")
             );
         }
     }
 
     #[test]
-    fn old_and_new_kernels_agree_where_they_can() {
+    fn lines_of_old_and_new_kernels_share_an_id() {
         let new = read_line(
             "b[7]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in b[1179,55d0c6a01000+1000]",
         );
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_tell_of_no_crash() {
+    fn lines_without_a_crash_are_ignored() {
         for line in [
             "",
             "Out of memory: Killed process 7 (x)",

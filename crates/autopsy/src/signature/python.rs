@@ -72,14 +72,14 @@ mod tests {
         stack.iter().map(frame).collect()
     }
 
-    fn texts(calls: &[PythonCall]) -> Vec<String> {
+    fn call_texts(calls: &[PythonCall]) -> Vec<String> {
         calls.iter().map(PythonCall::file_and_function).collect()
     }
 
     const THREADING: &str = "/usr/lib/python3.11/threading.py";
 
     #[test]
-    fn what_the_library_does_inside_is_left_out() {
+    fn calls_inside_the_standard_library_are_left_out() {
         let queue = frames(&[
             ("Condition.wait", THREADING),
             ("Queue.get", "/usr/lib/python3.11/queue.py"),
@@ -87,7 +87,7 @@ mod tests {
             ("<module>", "/src/hangs.py"),
         ]);
         assert_eq!(
-            texts(&blocked_calls(&queue)),
+            call_texts(&blocked_calls(&queue)),
             ["queue.py!Queue.get", "hangs.py!mail"]
         );
         let thread = frames(&[
@@ -95,18 +95,18 @@ mod tests {
             ("Thread.run", THREADING),
             ("Thread._bootstrap", THREADING),
         ]);
-        assert_eq!(texts(&blocked_calls(&thread)), ["loop.py!poll"]);
+        assert_eq!(call_texts(&blocked_calls(&thread)), ["loop.py!poll"]);
     }
 
     #[test]
-    fn calls_that_are_all_of_the_library_count() {
+    fn library_calls_are_kept_if_there_are_no_others() {
         let idle = frames(&[("Condition.wait", THREADING), ("Thread.run", THREADING)]);
         assert_eq!(
-            texts(&blocked_calls(&idle)),
+            call_texts(&blocked_calls(&idle)),
             ["threading.py!Condition.wait", "threading.py!Thread.run"]
         );
         let script = frames(&[("<module>", "<string>")]);
-        assert_eq!(texts(&blocked_calls(&script)), ["<string>!<module>"]);
+        assert_eq!(call_texts(&blocked_calls(&script)), ["<string>!<module>"]);
         assert_eq!(own_calls(&[]), []);
     }
 }

@@ -65,7 +65,7 @@ fn crash(signal: i32, class: &str, stack: &str) -> Crash {
     }
 }
 
-fn null(stack: &str) -> Crash {
+fn null_pointer_crash(stack: &str) -> Crash {
     let mut crash = crash(11, class::NULL, stack);
     crash.fault.address = Some(0x10);
     crash
@@ -79,7 +79,7 @@ fn abort(stack: &str, words: &str) -> Crash {
 }
 
 /// Returns the observation of a main process that ended like this.
-fn saw(ending: Ending) -> Observation {
+fn observation_of(ending: Ending) -> Observation {
     Observation {
         actors: vec![ActorObservation {
             pid: 77,
@@ -101,12 +101,12 @@ fn kind_of(seen: &Observation) -> FailureKind {
     }
 }
 
-fn name(seen: &Observation) -> Signature {
+fn signature_of_observation(seen: &Observation) -> Signature {
     signature_of_failure(&kind_of(seen), &variant(), seen)
 }
 
 fn with_core(crash: Crash) -> Observation {
-    let mut seen = saw(Ending::Signaled(crash.signal.unwrap(), true));
+    let mut seen = observation_of(Ending::Signaled(crash.signal.unwrap(), true));
     seen.cores = vec![CoreObservation {
         pid: crash.pid,
         crash: Some(Box::new(crash)),
@@ -115,22 +115,25 @@ fn with_core(crash: Crash) -> Observation {
     seen
 }
 
-fn of(crash: Crash) -> Signature {
-    name(&with_core(crash))
+fn signature_of(crash: Crash) -> Signature {
+    signature_of_observation(&with_core(crash))
 }
 
 #[track_caller]
-fn same(stacks: &[&str]) {
+fn assert_same_signature(stacks: &[&str]) {
     let ids: Vec<String> = stacks
         .iter()
-        .map(|it| of(null(it)).id.to_string())
+        .map(|it| signature_of(null_pointer_crash(it)).id.to_string())
         .collect();
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?} {stacks:#?}");
 }
 
 #[track_caller]
-fn different(stacks: &[&str]) {
-    let mut ids: Vec<SignatureId> = stacks.iter().map(|it| of(null(it)).id).collect();
+fn assert_different_signatures(stacks: &[&str]) {
+    let mut ids: Vec<SignatureId> = stacks
+        .iter()
+        .map(|it| signature_of(null_pointer_crash(it)).id)
+        .collect();
     let all = ids.len();
     ids.sort();
     ids.dedup();
@@ -138,10 +141,10 @@ fn different(stacks: &[&str]) {
 }
 
 #[test]
-fn a_name_never_changes() {
+fn the_id_of_a_signature_never_changes() {
     // Runs of different versions are compared by these ids.
     assert_eq!(hash_to_id("").to_string(), "4fd0bfc1");
-    let mut known = of(null("inner < outer < main"));
+    let mut known = signature_of(null_pointer_crash("inner < outer < main"));
     known.also.clear();
     known.families.clear();
     insta::assert_json_snapshot!(known, @r#"
@@ -154,8 +157,8 @@ fn a_name_never_changes() {
 }
 
 #[test]
-fn debug_information_does_not_make_another_bug() {
-    same(&[
+fn debug_information_does_not_change_the_signature() {
+    assert_same_signature(&[
         "conv < forward < main",
         "+at < +std::vector<int>::at < conv < forward < main",
         "conv < +helper < forward < main",
@@ -165,30 +168,33 @@ fn debug_information_does_not_make_another_bug() {
 }
 
 #[test]
-fn the_next_build_does_not_make_another_bug() {
-    let mut moved = null("conv < forward < main");
+fn the_next_build_has_the_same_signature() {
+    let mut moved = null_pointer_crash("conv < forward < main");
     for frame in &mut moved.frames {
         frame.offset += 0x40;
         frame.line = Some(("a.c".to_owned(), 7));
     }
-    assert_eq!(of(moved).id, of(null("conv < forward < main")).id);
-    same(&["libfoo.so.1!f < main", "libfoo.so.1.2.4!f < main"]);
-    same(&[
+    assert_eq!(
+        signature_of(moved).id,
+        signature_of(null_pointer_crash("conv < forward < main")).id
+    );
+    assert_same_signature(&["libfoo.so.1!f < main", "libfoo.so.1.2.4!f < main"]);
+    assert_same_signature(&[
         "t-0123456789abcdef!t::f::h0123456789abcdef",
         "t-fedcba9876543210!t::f::hfedcba9876543210",
     ]);
 }
 
 #[test]
-fn the_c_library_is_passed_over_whatever_its_symbols() {
-    same(&[
+fn frames_of_the_c_library_do_not_change_the_signature() {
+    assert_same_signature(&[
         "libc.so.6!__strlen_avx2 < f < g < main < libc.so.6!__libc_start_call_main < _start",
         "libc.so.6!__strlen_evex < f < g < main < libc.so.6+0x271ca < libc.so.6!__libc_start_main < _start",
         "libc.so.6+0x15b0c < f < g < main",
         "f < g < main",
     ]);
     // The same crash in a statically linked program.
-    same(&[
+    assert_same_signature(&[
         "__pthread_kill_implementation < raise < abort < f < main < __libc_start_call_main < _start",
         "__GI_raise < __GI_abort < f < main < __libc_start_main_impl < _start",
         "libc.so.6!abort < f < main",
@@ -196,16 +202,16 @@ fn the_c_library_is_passed_over_whatever_its_symbols() {
 }
 
 #[test]
-fn a_stack_without_a_call_that_counts_is_taken_as_it_is() {
-    let lost = of(null("libc.so.6!abort < libc.so.6+0x10"));
+fn a_stack_of_only_ignored_frames_is_used_unchanged() {
+    let lost = signature_of(null_pointer_crash("libc.so.6!abort < libc.so.6+0x10"));
     insta::assert_snapshot!(lost.title, @"SIGSEGV, null pointer + 0x10, in libc.so!abort < libc.so+0x10");
-    insta::assert_snapshot!(of(crash(11, class::WILD_CALL, "?")).title, @"SIGSEGV, jump to nowhere, in ?unmapped");
-    insta::assert_snapshot!(of(crash(11, class::WILD, "")).title, @"SIGSEGV, wild pointer, in boom+0x1179");
+    insta::assert_snapshot!(signature_of(crash(11, class::WILD_CALL, "?")).title, @"SIGSEGV, jump to nowhere, in ?unmapped");
+    insta::assert_snapshot!(signature_of(crash(11, class::WILD, "")).title, @"SIGSEGV, wild pointer, in boom+0x1179");
 }
 
 #[test]
-fn what_differs_is_another_bug() {
-    different(&[
+fn other_functions_classes_messages_and_phases_change_the_signature() {
+    assert_different_signatures(&[
         "f < g < main",
         "g < f < main",
         "f < h < main",
@@ -216,17 +222,17 @@ fn what_differs_is_another_bug() {
     ]);
     let f = "f < main";
     let ids = [
-        of(crash(11, class::NULL, f)).id,
-        of(crash(11, class::WILD, f)).id,
-        of(crash(7, class::SHORT_FILE, f)).id,
-        of(abort(f, "free(): double free detected in tcache 2\n")).id,
-        of(abort(f, "free(): invalid pointer\n")).id,
-        of(abort(f, "boom: a.c:3: f: Assertion `x' failed.\n")).id,
-        of(abort(f, "boom: a.c:4: f: Assertion `y' failed.\n")).id,
-        of(abort(f, "")).id,
-        of(Crash {
+        signature_of(crash(11, class::NULL, f)).id,
+        signature_of(crash(11, class::WILD, f)).id,
+        signature_of(crash(7, class::SHORT_FILE, f)).id,
+        signature_of(abort(f, "free(): double free detected in tcache 2\n")).id,
+        signature_of(abort(f, "free(): invalid pointer\n")).id,
+        signature_of(abort(f, "boom: a.c:3: f: Assertion `x' failed.\n")).id,
+        signature_of(abort(f, "boom: a.c:4: f: Assertion `y' failed.\n")).id,
+        signature_of(abort(f, "")).id,
+        signature_of(Crash {
             phase: ProcessPhase::Shutdown,
-            ..null(f)
+            ..null_pointer_crash(f)
         })
         .id,
     ];
@@ -239,9 +245,9 @@ fn what_differs_is_another_bug() {
 }
 
 #[test]
-fn crashes_of_two_programs_of_a_run_are_two_bugs() {
+fn crashes_of_two_programs_of_a_run_have_two_signatures() {
     let of_program = |variant: &VariantPlan, program: &str| {
-        let mut crash = null("main");
+        let mut crash = null_pointer_crash("main");
         crash.program = program.to_owned();
         crash.frames[0].module = Some(program.to_owned());
         signature_of_failure(
@@ -282,58 +288,67 @@ fn crashes_of_two_programs_of_a_run_are_two_bugs() {
 #[test]
 fn signatures_of_one_function_or_one_library_have_a_family() {
     let families = |crash: Crash| -> Vec<String> {
-        let families = of(crash).families.into_iter();
+        let families = signature_of(crash).families.into_iter();
         families.map(|family| family.title).collect()
     };
     let library = [
         "SIGSEGV in libfoo.so!conv".to_owned(),
         "SIGSEGV in libfoo.so".to_owned(),
     ];
-    assert_eq!(families(null("libfoo.so.1!conv < f < main")), library);
+    assert_eq!(
+        families(null_pointer_crash("libfoo.so.1!conv < f < main")),
+        library
+    );
     assert_eq!(
         families(crash(11, class::WILD, "libfoo.so.2!conv < g < main")),
         library
     );
-    assert_eq!(families(null("f < main")), ["SIGSEGV in f"]);
-    let only = of(null("libfoo.so!conv < main")).families[1].id;
+    assert_eq!(families(null_pointer_crash("f < main")), ["SIGSEGV in f"]);
+    let only = signature_of(null_pointer_crash("libfoo.so!conv < main")).families[1].id;
     let failure = provoke_model::Failure {
         kind: FailureKind::Signal {
             signal: Signal::SEGV,
             witness: SignalEvidence::Seen { core: true },
         },
-        signature: of(null("libfoo.so!other < main")),
+        signature: signature_of(null_pointer_crash("libfoo.so!other < main")),
         sites: Vec::new(),
     };
     assert!(provoke_model::BugFilter::Signature(only).covers_failure(&failure));
     let logged = "b[77]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in libfoo.so.1[1179,55d0c6a00000+1000]";
-    assert_eq!(name(&with_line(logged)).families[0].id, only);
+    assert_eq!(
+        signature_of_observation(&with_line(logged)).families[0].id,
+        only
+    );
 }
 
 #[test]
-fn what_the_kernel_logged_is_named_by_function_and_thread_where_they_are_known() {
+fn titles_contain_the_function_and_the_thread_if_known() {
     let mut seen = with_line(LINE);
-    let id = name(&seen).id;
+    let id = signature_of_observation(&seen).id;
     seen.kernel[0].function = Some("conv(int*)".to_owned());
-    let named = name(&seen);
+    let named = signature_of_observation(&seen);
     insta::assert_snapshot!(named.title, @"SIGSEGV, null pointer, in conv at boom+0x1179 (kernel log)");
     assert_eq!(named.id, id, "it is the same place");
-    let mut crash = null("conv < main");
+    let mut crash = null_pointer_crash("conv < main");
     (crash.thread, crash.thread_name) = (2, Some("idx-worker".to_owned()));
-    insta::assert_snapshot!(of(crash).title, @"SIGSEGV, null pointer + 0x10, in conv < main (thread 2, idx-worker)");
+    insta::assert_snapshot!(signature_of(crash).title, @"SIGSEGV, null pointer + 0x10, in conv < main (thread 2, idx-worker)");
 }
 
 #[test]
-fn where_the_address_is_does_not_matter() {
-    let mut other = null("f < main");
+fn the_fault_address_and_the_thread_do_not_change_the_signature() {
+    let mut other = null_pointer_crash("f < main");
     other.fault.address = Some(0x18);
     other.thread = 7;
     other.python = Frame::of_python("f (a.py:3)").into_iter().collect();
-    assert_eq!(of(other).id, of(null("f < main")).id);
+    assert_eq!(
+        signature_of(other).id,
+        signature_of(null_pointer_crash("f < main")).id
+    );
 }
 
 #[test]
-fn how_deep_a_recursion_went_does_not_matter() {
-    let id = |stack: &str| of(crash(11, class::STACK_OVERFLOW, stack)).id;
+fn the_depth_of_a_recursion_does_not_change_the_signature() {
+    let id = |stack: &str| signature_of(crash(11, class::STACK_OVERFLOW, stack)).id;
     let direct = id("rec^2036 < main");
     assert_eq!(id("rec^17 < main"), direct);
     assert_eq!(id("leaf < rec^99 < main"), direct);
@@ -346,42 +361,45 @@ fn how_deep_a_recursion_went_does_not_matter() {
 }
 
 #[test]
-fn where_else_the_words_went_does_not_matter() {
+fn a_message_in_memory_or_in_the_output_gives_the_same_signature() {
     let words = "free(): double free detected in tcache 2";
-    let in_memory = of(abort("close_handle < main", words));
+    let in_memory = signature_of(abort("close_handle < main", words));
     let mut on_paper = with_core(crash(6, class::ABORTED, "close_handle < main"));
     on_paper.actors[0].telling = Some(words.to_owned());
-    assert_eq!(name(&on_paper), in_memory);
+    assert_eq!(signature_of_observation(&on_paper), in_memory);
 }
 
 #[test]
-fn the_handler_of_an_interpreter_does_not_make_another_bug() {
-    let plain = with_core(null(
+fn the_message_of_faulthandler_does_not_change_the_id() {
+    let plain = with_core(null_pointer_crash(
         "boomext.so!c_inner < boomext.so!th < libc.so.6!start_thread",
     ));
     let mut handled = plain.clone();
     handled.actors[0].telling =
         Some("Fatal Python error: Segmentation fault, in f (a.py:3)".to_owned());
-    assert_eq!(name(&plain).id, name(&handled).id);
+    assert_eq!(
+        signature_of_observation(&plain).id,
+        signature_of_observation(&handled).id
+    );
 }
 
 #[test]
-fn the_glue_of_an_interpreter_does_not_count() {
-    same(&[
+fn frames_of_the_interpreter_do_not_change_the_signature() {
+    assert_same_signature(&[
         "e.so!c_inner < e.so!boom < python3.11!cfunction_vectorcall_NOARGS < python3.11!_PyEval_EvalFrameDefault < python3.11!Py_RunMain < main",
         "e.so!c_inner < e.so!boom < python3.11+0x5a1b2 < python3.11!_PyEval_EvalFrameDefault < main",
     ]);
 }
 
 #[test]
-fn titles_are_plain_words() {
+fn titles_are_readable_and_at_most_100_characters_long() {
     let mut shown = Vec::new();
-    let mut show = |crash: Crash| shown.push(of(crash).title);
+    let mut show = |crash: Crash| shown.push(signature_of(crash).title);
     show(Crash {
         thread: 7,
-        ..null("libfoo.so!conv < libfoo.so!forward < main")
+        ..null_pointer_crash("libfoo.so!conv < libfoo.so!forward < main")
     });
-    show(null("conv < main"));
+    show(null_pointer_crash("conv < main"));
     show(Crash {
         phase: ProcessPhase::Shutdown,
         fault: Fault {
@@ -389,7 +407,7 @@ fn titles_are_plain_words() {
             address: Some(0),
             ..Fault::default()
         },
-        ..null("boomext.so!c_inner < boomext.so!at < libc.so.6!__run_exit_handlers")
+        ..null_pointer_crash("boomext.so!c_inner < boomext.so!at < libc.so.6!__run_exit_handlers")
     });
     let mut needs = crash(4, "needs AVX2", "search");
     needs.fault.detail = "vpaddd needs AVX2; this CPU lacks it".to_owned();
@@ -413,7 +431,7 @@ fn titles_are_plain_words() {
     show(crash(6, class::ABORTED, "libc.so.6!abort < give_up"));
     show(crash(11, class::STACK_OVERFLOW, "rec^2036 < main"));
     show(crash(8, class::DIVISION_BY_ZERO, "boom+0x1179"));
-    show(null(&format!(
+    show(null_pointer_crash(&format!(
         "{} < main",
         "very_long_name_of_a_function".repeat(5)
     )));
@@ -435,8 +453,8 @@ fn titles_are_plain_words() {
 }
 
 #[test]
-fn all_heaps_are_one_family() {
-    let family = |words| of(abort("f", words)).family;
+fn all_heap_errors_have_the_heap_family() {
+    let family = |words| signature_of(abort("f", words)).family;
     assert_eq!(family("free(): invalid pointer").as_deref(), Some("heap"));
     assert_eq!(
         family("corrupted double-linked list").as_deref(),
@@ -448,7 +466,7 @@ fn all_heaps_are_one_family() {
 const LINE: &str = "boom[77]: segfault at 10 ip 000055d0c6a01179 sp 00007ffd0 error 4 in boom[1179,55d0c6a00000+1000]";
 
 fn with_line(text: &str) -> Observation {
-    let mut seen = saw(Ending::Signaled(Signal::SEGV, false));
+    let mut seen = observation_of(Ending::Signaled(Signal::SEGV, false));
     seen.kernel = vec![KernelLine {
         pid: 77,
         text: text.to_owned(),
@@ -458,36 +476,36 @@ fn with_line(text: &str) -> Observation {
 }
 
 #[test]
-fn a_stack_knows_the_name_from_the_kernels_log() {
-    let logged = name(&with_line(LINE));
+fn a_stack_signature_contains_the_id_from_the_kernel_log() {
+    let logged = signature_of_observation(&with_line(LINE));
     assert_eq!(logged.depth, EvidenceDepth::Kernel);
     insta::assert_snapshot!(logged.title, @"SIGSEGV, null pointer, at boom+0x1179 (kernel log)");
-    let stack = of(null("f < main"));
+    let stack = signature_of(null_pointer_crash("f < main"));
     assert_eq!(stack.depth, EvidenceDepth::Stack);
     assert!(
         stack.also.contains(&(EvidenceDepth::Kernel, logged.id)),
         "{stack:?}"
     );
-    let old = name(&with_line(
+    let old = signature_of_observation(&with_line(
         "boom[77]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in boom[55d0c6a01000+1000]",
     ));
     assert!(stack.also.contains(&(EvidenceDepth::Kernel, old.id)));
     assert!(logged.also.contains(&(EvidenceDepth::Kernel, old.id)));
-    let call = name(&with_line(
+    let call = signature_of_observation(&with_line(
         "boom[77]: segfault at 0 ip 0000000000000000 sp 0 error 14",
     ));
-    let called = of(crash(11, class::NULL_CALL, "? < main"));
+    let called = signature_of(crash(11, class::NULL_CALL, "? < main"));
     assert!(called.also.contains(&(EvidenceDepth::Kernel, call.id)));
 }
 
 #[test]
-fn every_depth_knows_the_names_of_the_weaker_ones() {
-    let bare = name(&saw(Ending::Signaled(Signal::ABRT, false)));
+fn every_depth_contains_the_ids_of_weaker_depths() {
+    let bare = signature_of_observation(&observation_of(Ending::Signaled(Signal::ABRT, false)));
     assert_eq!(bare.depth, EvidenceDepth::Status);
     insta::assert_snapshot!(bare.title, @"SIGABRT");
-    let mut told = saw(Ending::Signaled(Signal::ABRT, false));
+    let mut told = observation_of(Ending::Signaled(Signal::ABRT, false));
     told.actors[0].telling = Some("free(): invalid pointer".to_owned());
-    let words = name(&told);
+    let words = signature_of_observation(&told);
     assert_eq!(
         (words.depth, words.title.as_str()),
         (EvidenceDepth::Output, "SIGABRT: bad free")
@@ -495,7 +513,7 @@ fn every_depth_knows_the_names_of_the_weaker_ones() {
     assert_eq!(words.also, [(EvidenceDepth::Status, bare.id)]);
     let mut full = with_core(crash(6, class::ABORTED, "f"));
     full.actors[0].telling.clone_from(&told.actors[0].telling);
-    let full = name(&full);
+    let full = signature_of_observation(&full);
     assert_eq!(
         full.also,
         [
@@ -506,9 +524,9 @@ fn every_depth_knows_the_names_of_the_weaker_ones() {
 }
 
 #[test]
-fn the_core_of_the_main_process_counts_more_than_others() {
-    let mut seen = with_core(null("f < main"));
-    let mut child = null("other < main");
+fn the_core_of_the_main_process_is_preferred() {
+    let mut seen = with_core(null_pointer_crash("f < main"));
+    let mut child = null_pointer_crash("other < main");
     child.pid = 99;
     seen.cores.insert(
         0,
@@ -518,12 +536,15 @@ fn the_core_of_the_main_process_counts_more_than_others() {
             ..CoreObservation::default()
         },
     );
-    assert_eq!(name(&seen).id, of(null("f < main")).id);
+    assert_eq!(
+        signature_of_observation(&seen).id,
+        signature_of(null_pointer_crash("f < main")).id
+    );
 }
 
 #[test]
-fn a_crash_that_the_exit_code_hides_is_named() {
-    let mut worker = null("work < main");
+fn a_crash_behind_an_exit_code_is_in_the_title() {
+    let mut worker = null_pointer_crash("work < main");
     worker.program = "worker".to_owned();
     let mut seen = with_core(worker);
     seen.actors[0].pid = 1;
@@ -534,22 +555,22 @@ fn a_crash_that_the_exit_code_hides_is_named() {
         signal: Some(Signal::SEGV),
         core: true,
     }];
-    insta::assert_snapshot!(name(&seen).title, @"exit 1 after worker's SIGSEGV, null pointer + 0x10, in boom!work < main");
+    insta::assert_snapshot!(signature_of_observation(&seen).title, @"exit 1 after worker's SIGSEGV, null pointer + 0x10, in boom!work < main");
     seen.cores.clear();
-    insta::assert_snapshot!(name(&seen).title, @"exit 1 after SIGSEGV of worker");
+    insta::assert_snapshot!(signature_of_observation(&seen).title, @"exit 1 after SIGSEGV of worker");
     seen.casualties[0].signal = Some(Signal::TERM);
-    insta::assert_snapshot!(name(&seen).title, @"exit 1");
+    insta::assert_snapshot!(signature_of_observation(&seen).title, @"exit 1");
 }
 
 fn exit(code: i32, telling: Option<&str>, last_words: &str) -> Signature {
-    let mut seen = saw(Ending::Exited(code));
+    let mut seen = observation_of(Ending::Exited(code));
     seen.actors[0].telling = telling.map(str::to_owned);
     seen.actors[0].last_words = last_words.to_owned();
-    name(&seen)
+    signature_of_observation(&seen)
 }
 
 #[test]
-fn an_exit_code_is_told_apart_by_the_reason() {
+fn an_exit_code_is_distinguished_by_its_message() {
     let value = exit(1, Some("ValueError: 0x7ffe"), "");
     insta::assert_snapshot!(value.title, @"exit 1: ValueError: 0x7ffe");
     assert_eq!(value.id, exit(1, Some("ValueError: 0x12"), "bye").id);
@@ -567,10 +588,10 @@ fn an_exit_code_is_told_apart_by_the_reason() {
 }
 
 #[test]
-fn the_last_line_of_a_crash_is_only_how_far_it_had_come() {
-    let mut seen = saw(Ending::Signaled(Signal::SEGV, false));
+fn the_last_output_line_of_a_crash_is_not_in_its_signature() {
+    let mut seen = observation_of(Ending::Signaled(Signal::SEGV, false));
     seen.actors[0].last_words = "error rate 3".to_owned();
-    assert_eq!(name(&seen).depth, EvidenceDepth::Status);
+    assert_eq!(signature_of_observation(&seen).depth, EvidenceDepth::Status);
 }
 
 fn thread(tid: i32, call: &str, stack: &str) -> HungThread {
@@ -590,7 +611,7 @@ fn thread(tid: i32, call: &str, stack: &str) -> HungThread {
 }
 
 fn hang(threads: Vec<HungThread>, cycle: &[i32]) -> Signature {
-    let mut seen = saw(Ending::TimedOut {
+    let mut seen = observation_of(Ending::TimedOut {
         state: 'S',
         killed: true,
     });
@@ -600,11 +621,11 @@ fn hang(threads: Vec<HungThread>, cycle: &[i32]) -> Signature {
         cycle,
         ..Hang::default()
     });
-    name(&seen)
+    signature_of_observation(&seen)
 }
 
 #[test]
-fn a_deadlock_is_the_same_from_wherever_it_is_seen() {
+fn a_deadlock_has_the_same_signature_in_any_thread_order() {
     let a = || {
         thread(
             78,
@@ -633,7 +654,7 @@ fn a_deadlock_is_the_same_from_wherever_it_is_seen() {
 }
 
 #[test]
-fn a_hang_is_named_by_what_it_was_doing() {
+fn a_hang_is_named_by_its_blocked_or_busy_function() {
     let wait = "libc.so.6!__poll < fetch < main < libc.so.6!__libc_start_call_main < _start";
     insta::assert_snapshot!(hang(vec![thread(77, "poll", wait)], &[]).title, @"hang: blocked in fetch < main");
     insta::assert_snapshot!(hang(vec![thread(77, "poll", "")], &[]).title, @"hang: blocked in poll");
@@ -664,7 +685,7 @@ fn a_hang_is_named_by_what_it_was_doing() {
 }
 
 #[test]
-fn a_leak_is_named_by_what_was_left() {
+fn a_leak_is_named_by_the_leaked_command() {
     let process = |pid, ppid, command: &str| ProcessObservation {
         pid,
         ppid,
@@ -672,7 +693,7 @@ fn a_leak_is_named_by_what_was_left() {
         ..ProcessObservation::default()
     };
     let leak = |left: Vec<ProcessObservation>| {
-        let mut seen = saw(Ending::Exited(0));
+        let mut seen = observation_of(Ending::Exited(0));
         seen.residue.leaked = left;
         signature_of_failure(&FailureKind::Leak, &variant(), &seen)
     };
@@ -687,8 +708,8 @@ fn a_leak_is_named_by_what_was_left() {
 }
 
 #[test]
-fn a_rule_of_the_user_is_named_by_itself() {
-    let mut seen = saw(Ending::Exited(0));
+fn a_match_of_an_output_rule_is_named_by_the_matched_text() {
+    let mut seen = observation_of(Ending::Exited(0));
     seen.matched = vec![(1, "late 7".to_owned()), (0, " data race 7".to_owned())];
     let named = signature_of_failure(&FailureKind::Output, &variant(), &seen);
     assert_eq!(
@@ -703,16 +724,16 @@ fn a_rule_of_the_user_is_named_by_itself() {
 }
 
 #[test]
-fn a_kill_for_want_of_memory_is_its_own() {
-    let seen = saw(Ending::Signaled(Signal::KILL, false));
+fn an_oom_kill_has_its_own_signature() {
+    let seen = observation_of(Ending::Signaled(Signal::KILL, false));
     let named = signature_of_failure(&FailureKind::Oom { masked: false }, &variant(), &seen);
     insta::assert_snapshot!(named.title, @"oom");
-    assert_ne!(named.id, name(&seen).id);
+    assert_ne!(named.id, signature_of_observation(&seen).id);
 }
 
 #[test]
-fn a_crash_in_native_code_also_points_at_the_python_line() {
-    let mut crash = null("_ctypes.so!string_at < python3.11!main");
+fn a_native_crash_has_the_python_line_as_a_second_site() {
+    let mut crash = null_pointer_crash("_ctypes.so!string_at < python3.11!main");
     crash.frames[0].line = Some(("/build/_ctypes.c".to_owned(), 5564));
     let calls = [
         "string_at (/opt/lib/python3.11/ctypes/__init__.py:519)",
@@ -742,7 +763,7 @@ fn a_crash_in_native_code_also_points_at_the_python_line() {
 }
 
 #[test]
-fn a_core_alone_names_its_crash_as_a_silent_trial_does() {
+fn a_core_alone_gives_the_signature_of_a_trial_without_output() {
     let crash = crash(11, class::NULL, "convolve < classify < main");
     let kind = FailureKind::Signal {
         signal: Signal::SEGV,

@@ -8,13 +8,13 @@ use provoke_model::{FilePick, RequestBody, Text};
 use std::collections::BTreeMap;
 use std::fs;
 
-fn made(load: &provoke_model::LoadPlan) -> Result<Requests, LoadError> {
+fn build_requests(load: &provoke_model::LoadPlan) -> Result<Requests, LoadError> {
     let fill = Vec::new();
     let target = Target::new(&load.target, &fill)?;
     Requests::new(load, &target, &fill)
 }
 
-fn bytes(requests: &Requests, choice: &DrawnRequest) -> String {
+fn request_text(requests: &Requests, choice: &DrawnRequest) -> String {
     let mut buffer = Vec::new();
     let (head, body) = requests.write_wire(choice, false, &mut buffer);
     let RequestTail::Held(body) = body else {
@@ -23,30 +23,33 @@ fn bytes(requests: &Requests, choice: &DrawnRequest) -> String {
     String::from_utf8([head, body].concat()).unwrap()
 }
 
-fn first(load: &provoke_model::LoadPlan) -> String {
-    let requests = made(load).unwrap();
+fn first_request(load: &provoke_model::LoadPlan) -> String {
+    let requests = build_requests(load).unwrap();
     let mut draws = RequestDraws::new(&requests, 7, 2, 10);
     let choice = draws.draw_next(&requests).unwrap();
-    bytes(&requests, &choice)
+    request_text(&requests, &choice)
 }
 
 #[test]
 fn a_plain_request_is_the_same_each_time() {
     let mut load = load("http://a:81/base");
-    assert_eq!(first(&load), "GET /base/ HTTP/1.1\r\nHost: a:81\r\n\r\n");
+    assert_eq!(
+        first_request(&load),
+        "GET /base/ HTTP/1.1\r\nHost: a:81\r\n\r\n"
+    );
     load.requests[0].method = "POST".into();
     load.requests[0].headers = vec![("X-A".into(), "b".into())];
     load.requests[0].body = RequestBody::Text("{\"a\":{}}".into());
     assert_eq!(
-        first(&load),
+        first_request(&load),
         "POST /base/ HTTP/1.1\r\nHost: a:81\r\nX-A: b\r\nContent-Length: 8\r\n\r\n{\"a\":{}}"
     );
     load.requests[0].body = RequestBody::None;
-    assert!(first(&load).contains("Content-Length: 0\r\n"));
+    assert!(first_request(&load).contains("Content-Length: 0\r\n"));
 }
 
 #[test]
-fn templates_are_filled_in_and_paths_escaped() {
+fn templates_are_filled_in_and_paths_are_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let rows = folder.path().join("rows.csv");
     fs::write(&rows, "id,name\n1,\"two words\"\n").unwrap();
@@ -56,13 +59,13 @@ fn templates_are_filled_in_and_paths_escaped() {
     load.requests[0].headers = vec![("X".into(), "{row.name}".into())];
     load.requests[0].body = RequestBody::Text("{\"id\": {row.id}, \"seq\": {seq}}".into());
     assert_eq!(
-        first(&load),
+        first_request(&load),
         "GET /x/two%20words?n=2 HTTP/1.1\r\nHost: a\r\nX: two words\r\nContent-Length: 20\r\n\r\n{\"id\": 1, \"seq\": 2}\n"
             .trim_end()
             .replace("20\r\n\r\n", "19\r\n\r\n")
     );
     load.requests[0].path = "/{row.nme}".into();
-    let error = made(&load).err().unwrap().to_string();
+    let error = build_requests(&load).err().unwrap().to_string();
     assert!(
         error.contains("`nme`") && error.contains("id, name"),
         "{error}"
@@ -70,15 +73,15 @@ fn templates_are_filled_in_and_paths_escaped() {
 }
 
 #[test]
-fn bytes_that_are_given_are_sent_as_they_are() {
+fn a_raw_request_is_sent_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("one.http");
     let text = "POST /a{seq}?b HTTP/1.1\r\nhost:  x\r\nX-Y: {rand}\r\nContent-Length: 3\r\n\r\n{a}";
     fs::write(&file, text).unwrap();
     let mut load = load("http://a/base");
     load.requests[0].raw = Some(Text::from(file.as_path()));
-    assert_eq!(first(&load), text);
-    let requests = made(&load).unwrap();
+    assert_eq!(first_request(&load), text);
+    let requests = build_requests(&load).unwrap();
     let choice = requests.first_choice();
     let mut buffer = Vec::new();
     let (head, _) = requests.write_wire(&choice, true, &mut buffer);
@@ -90,35 +93,38 @@ fn bytes_that_are_given_are_sent_as_they_are() {
     let headers: Vec<&str> = two.headers().keys().map(HeaderName::as_str).collect();
     assert_eq!(headers, ["x-y", "content-length"]);
     fs::write(&file, "hello").unwrap();
-    let error = made(&load).err().unwrap().to_string();
+    let error = build_requests(&load).err().unwrap().to_string();
     assert!(error.contains("is not an HTTP request"), "{error}");
 }
 
 #[test]
-fn a_kind_without_weight_is_not_the_first() {
+fn a_kind_without_weight_is_never_the_first_choice() {
     let mut load = load("http://a");
     load.requests = vec![request("none", 0), request("a", 1)];
-    assert_eq!(made(&load).unwrap().first_choice().kind, 1);
+    assert_eq!(build_requests(&load).unwrap().first_choice().kind, 1);
 }
 
 #[test]
-fn no_two_columns_have_the_same_name() {
+fn two_columns_with_the_same_name_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let rows = folder.path().join("rows.csv");
     let mut load = load("http://a");
     load.rows = Some(Text::from(rows.as_path()));
     fs::write(&rows, "id,,name,, id\n1,2,3,4,5\n").unwrap();
-    let error = made(&load).err().unwrap().to_string();
+    let error = build_requests(&load).err().unwrap().to_string();
     assert!(error.ends_with("has two columns named `id`"), "{error}");
     fs::write(&rows, "id,,name,\n1,2,3,4\n").unwrap();
-    assert!(made(&load).is_ok());
+    assert!(build_requests(&load).is_ok());
 }
 
 #[test]
-fn a_path_never_ends_the_line_it_stands_in() {
+fn line_breaks_in_a_path_are_escaped() {
     let mut load = load("http://a");
     load.requests[0].path = "/a b\r\n".into();
-    assert_eq!(first(&load), "GET /a%20b%0D%0A HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(
+        first_request(&load),
+        "GET /a%20b%0D%0A HTTP/1.1\r\nHost: a\r\n\r\n"
+    );
 }
 
 #[test]
@@ -129,16 +135,16 @@ fn a_row_cannot_add_a_header() {
     let mut load = load("http://a");
     load.rows = Some(Text::from(rows));
     load.requests[0].headers = vec![("X".into(), "{row.id}".into())];
-    assert!(made(&load).is_err());
+    assert!(build_requests(&load).is_err());
 }
 
 #[test]
-fn the_same_seed_draws_the_same_and_another_does_not() {
+fn the_same_seed_and_client_draw_the_same_requests() {
     let mut load = load("http://a");
     load.requests = vec![request("a", 9), request("b", 1)];
     load.requests[0].body = RequestBody::Text("{rand}".into());
     let sequence = |seed, client| -> Vec<String> {
-        let requests = made(&load).unwrap();
+        let requests = build_requests(&load).unwrap();
         let mut draws = RequestDraws::new(&requests, seed, client, 10);
         let draws = std::iter::from_fn(|| draws.draw_next(&requests))
             .take(50)
@@ -151,7 +157,9 @@ fn the_same_seed_draws_the_same_and_another_does_not() {
                 };
                 assert_eq!(requests.redraw_choice(seed, 10, client, known), *choice);
             });
-        draws.map(|choice| bytes(&requests, &choice)).collect()
+        draws
+            .map(|choice| request_text(&requests, &choice))
+            .collect()
     };
     assert_eq!(sequence(7, 3), sequence(7, 3));
     assert_ne!(sequence(7, 3), sequence(8, 3));
@@ -162,7 +170,7 @@ fn the_same_seed_draws_the_same_and_another_does_not() {
 fn weights_are_proportions() {
     let mut load = load("http://a");
     load.requests = vec![request("a", 9), request("none", 0), request("b", 1)];
-    let requests = made(&load).unwrap();
+    let requests = build_requests(&load).unwrap();
     let mut counts = BTreeMap::new();
     for client in 0..10 {
         let mut draws = RequestDraws::new(&requests, 7, client, 10);
@@ -176,7 +184,7 @@ fn weights_are_proportions() {
 }
 
 #[test]
-fn files_are_shared_out_among_the_clients() {
+fn files_are_distributed_among_the_clients() {
     let folder = tempfile::tempdir().unwrap();
     let files: Vec<Text> = (0..10)
         .map(|n| {
@@ -187,7 +195,7 @@ fn files_are_shared_out_among_the_clients() {
         .collect();
     let mut load = load("http://a");
     let drawn = |load: &provoke_model::LoadPlan, most: usize| -> Vec<usize> {
-        let requests = made(load).unwrap();
+        let requests = build_requests(load).unwrap();
         let mut drawn: Vec<usize> = (0..3)
             .flat_map(|client| {
                 let mut draws = RequestDraws::new(&requests, 7, client, 3);
@@ -211,8 +219,8 @@ fn files_are_shared_out_among_the_clients() {
 }
 
 #[test]
-fn the_last_on_a_connection_says_so() {
-    let requests = made(&load("http://a")).unwrap();
+fn the_last_request_of_a_connection_asks_to_close_it() {
+    let requests = build_requests(&load("http://a")).unwrap();
     let choice = RequestDraws::new(&requests, 7, 0, 1)
         .draw_next(&requests)
         .unwrap();

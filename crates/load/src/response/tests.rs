@@ -10,13 +10,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Stores the observed response.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Kept {
+struct ReceivedResponse {
     status: u16,
     headers: usize,
     body: Vec<u8>,
 }
 
-impl ResponseObserver for Kept {
+impl ResponseObserver for ReceivedResponse {
     fn on_head(&mut self, status: u16, headers: &[httparse::Header<'_>]) {
         self.status = status;
         self.headers = headers.len();
@@ -33,10 +33,10 @@ fn read(
     answer: &[u8],
     piece: usize,
     head: bool,
-) -> Result<(Kept, usize, bool, bool), ResponseError> {
+) -> Result<(ReceivedResponse, usize, bool, bool), ResponseError> {
     let mut reader = ResponseReader::new();
     reader.begin_answer(head);
-    let mut kept = Kept::default();
+    let mut kept = ReceivedResponse::default();
     let mut used = 0;
     for part in answer.chunks(piece) {
         let taken = reader.feed_bytes(part, &mut kept)?;
@@ -51,7 +51,7 @@ fn read(
 }
 
 #[test]
-fn every_framing_in_pieces_of_every_size() {
+fn responses_of_every_framing_are_read_in_pieces_of_every_size() {
     let cases: [(&str, u16, &str, bool, bool); 14] = [
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
@@ -161,21 +161,21 @@ fn every_framing_in_pieces_of_every_size() {
 }
 
 #[test]
-fn the_answer_to_a_head_has_no_body() {
+fn the_response_to_a_head_request_has_no_body() {
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n";
     let (seen, left, ended, kept) = read(answer, 7, true).unwrap();
     assert_eq!((seen.status, left, ended, kept), (200, 0, true, true));
 }
 
 #[test]
-fn what_comes_after_an_answer_is_left() {
+fn bytes_after_a_response_are_not_consumed() {
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more";
     let (seen, left, _, _) = read(answer, 1000, false).unwrap();
     assert_eq!((&seen.body[..], left), (&b"ok"[..], 9));
 }
 
 #[test]
-fn what_is_no_answer_is_called_so() {
+fn malformed_responses_are_errors() {
     let faults = [
         (
             "nonsense\r\n\r\n",
@@ -222,7 +222,7 @@ fn what_is_no_answer_is_called_so() {
 }
 
 #[test]
-fn nothing_grows_without_end() {
+fn long_heads_chunk_sizes_and_trailers_are_refused() {
     let long = format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(LONGEST_HEAD + 1));
     assert_eq!(
         read(long.as_bytes(), 1000, false).unwrap_err(),
@@ -243,10 +243,10 @@ fn nothing_grows_without_end() {
 
 /// Reads a response in these pieces, and then the end of the connection. Returns the response if it
 /// is complete.
-fn in_pieces(pieces: &[&[u8]]) -> Option<(u16, Vec<u8>)> {
+fn read_pieces(pieces: &[&[u8]]) -> Option<(u16, Vec<u8>)> {
     let mut reader = ResponseReader::new();
     reader.begin_answer(false);
-    let mut kept = Kept::default();
+    let mut kept = ReceivedResponse::default();
     for piece in pieces {
         let taken = reader.feed_bytes(piece, &mut kept).ok()?;
         assert!(taken <= piece.len());
@@ -259,7 +259,7 @@ fn in_pieces(pieces: &[&[u8]]) -> Option<(u16, Vec<u8>)> {
 }
 
 /// Reads a response and the end of the connection with hyper.
-fn by_hyper(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
+fn read_with_hyper(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -286,7 +286,7 @@ fn by_hyper(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
 }
 
 /// Returns valid and nearly valid responses.
-fn answers() -> impl Strategy<Value = Vec<u8>> {
+fn any_response() -> impl Strategy<Value = Vec<u8>> {
     let before = select(vec![
         "",
         "HTTP/1.1 100 Continue\r\n\r\n",
@@ -368,15 +368,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn hyper_reads_the_same(answer in answers(), cuts in vec(any::<Index>(), 0..10)) {
-        let ours = in_pieces(&cut(&answer, &cuts));
+    fn the_reader_agrees_with_hyper(answer in any_response(), cuts in vec(any::<Index>(), 0..10)) {
+        let ours = read_pieces(&cut(&answer, &cuts));
         let text = String::from_utf8_lossy(&answer).into_owned();
-        prop_assert_eq!(ours, by_hyper(&answer), "{}", text);
+        prop_assert_eq!(ours, read_with_hyper(&answer), "{}", text);
     }
 
     #[test]
-    fn noise_in_an_answer_is_read_alike_in_any_pieces(
-        answer in answers(),
+    fn a_damaged_response_is_read_the_same_in_any_pieces(
+        answer in any_response(),
         noise in vec((any::<Index>(), any::<u8>(), 0..4_u8), 1..4),
         cuts in vec(any::<Index>(), 0..10),
     ) {
@@ -391,14 +391,14 @@ proptest! {
                 _ => answer[at] = b"\r\n :;,0"[usize::from(byte) % 7],
             }
         }
-        let whole = in_pieces(&[&answer]);
+        let whole = read_pieces(&[&answer]);
         let single: Vec<&[u8]> = answer.chunks(1).collect();
-        prop_assert_eq!(&whole, &in_pieces(&cut(&answer, &cuts)));
-        prop_assert_eq!(&whole, &in_pieces(&single));
+        prop_assert_eq!(&whole, &read_pieces(&cut(&answer, &cuts)));
+        prop_assert_eq!(&whole, &read_pieces(&single));
     }
 
     #[test]
-    fn noise_alone_ends(noise in vec(any::<u8>(), 0..300), cuts in vec(any::<Index>(), 0..10)) {
-        let _ = in_pieces(&cut(&noise, &cuts));
+    fn random_bytes_do_not_panic(noise in vec(any::<u8>(), 0..300), cuts in vec(any::<Index>(), 0..10)) {
+        let _ = read_pieces(&cut(&noise, &cuts));
     }
 }

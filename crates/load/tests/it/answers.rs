@@ -1,7 +1,7 @@
 //! Tests the names of the results of requests.
 
-use super::server::{Server, Then, ok};
-use super::{Outside, adds_up, count, drive_it, load};
+use super::server::{Reply, Server, ok};
+use super::{TrialEvents, assert_counts_add_up, count, drive_checked, load};
 use provoke_model::{
     ConnectionReuse, LoadStage, RequestPhase, RequestResult, ResponseRules, WarmUp,
 };
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 #[test]
 fn every_request_is_answered_and_counted() {
-    let server = Server::new(|_| Then::Say(ok("hello")));
+    let server = Server::new(|_| Reply::Send(ok("hello")));
     let mut load = load(&server.base, 8, 1000);
     load.warm_up = WarmUp {
         requests: 20,
         clients: 2,
     };
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     assert_eq!(seen.stage, LoadStage::Over);
     assert_eq!((seen.sent, seen.served, seen.warmed), (1000, 1000, 20));
     assert_eq!(count(&seen, &RequestResult::Ok), 1000);
@@ -31,17 +31,17 @@ fn every_request_is_answered_and_counted() {
 }
 
 #[test]
-fn what_is_written_down_of_a_load_has_its_place_after_a_warm_up() {
-    let outside = Outside::new();
-    let ring = outside.evidence().join("ring-0");
-    let (there, gone) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let counts = (there.clone(), gone.clone());
+fn the_request_log_is_written_after_a_warm_up() {
+    let events = TrialEvents::new();
+    let ring = events.evidence().join("ring-0");
+    let (existing_logs, missing_logs) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let counts = (existing_logs.clone(), missing_logs.clone());
     let server = Server::new(move |request| {
         if request.number > 20 {
             let count = if ring.exists() { &counts.0 } else { &counts.1 };
             count.fetch_add(1, Ordering::SeqCst);
         }
-        Then::Say(ok("hello"))
+        Reply::Send(ok("hello"))
     });
     let mut load = load(&server.base, 4, 100);
     load.log_all = true;
@@ -49,52 +49,54 @@ fn what_is_written_down_of_a_load_has_its_place_after_a_warm_up() {
         requests: 20,
         clients: 2,
     };
-    let seen = outside.drive(&load);
+    let seen = events.drive(&load);
     assert_eq!((seen.trouble, seen.served, seen.warmed), (None, 100, 20));
-    assert_eq!(there.load(Ordering::SeqCst), 100);
-    assert_eq!(gone.load(Ordering::SeqCst), 0);
-    let left: Vec<String> = std::fs::read_dir(outside.evidence())
+    assert_eq!(existing_logs.load(Ordering::SeqCst), 100);
+    assert_eq!(missing_logs.load(Ordering::SeqCst), 0);
+    let left: Vec<String> = std::fs::read_dir(events.evidence())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     assert_eq!(left, ["requests-0.csv"]);
-    let log = std::fs::read_to_string(outside.evidence().join("requests-0.csv")).unwrap();
+    let log = std::fs::read_to_string(events.evidence().join("requests-0.csv")).unwrap();
     assert_eq!(log.lines().count(), 101);
 }
 
 #[test]
-fn answers_come_in_any_framing_and_any_pieces() {
+fn responses_are_read_in_any_framing_and_any_pieces() {
     let server = Server::new(|request| {
         let answer = match request.number % 6 {
             0 => {
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nA: b\r\n\r\n"
             }
             1 => "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-            2 => return Then::Close(b"HTTP/1.1 200 OK\r\n\r\nhello".to_vec()),
-            3 => return Then::Close(b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec()),
+            2 => return Reply::Close(b"HTTP/1.1 200 OK\r\n\r\nhello".to_vec()),
+            3 => {
+                return Reply::Close(b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec());
+            }
             _ => "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         };
         if request.number % 2 == 0 {
-            Then::Dribble(answer.into())
+            Reply::SendByteByByte(answer.into())
         } else {
-            Then::Say(answer.into())
+            Reply::Send(answer.into())
         }
     });
     let mut load = load(&server.base, 4, 600);
     load.requests[0].expect.body_regex = Some("^hello$".to_owned());
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     assert_eq!(count(&seen, &RequestResult::Ok), 600, "{:?}", seen.ends);
 }
 
 #[test]
-fn a_head_is_asked_for_without_a_body() {
+fn the_response_to_a_head_request_has_no_body() {
     let server = Server::new(|request| {
         assert!(request.line.starts_with("HEAD "));
-        Then::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n".to_vec())
+        Reply::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n".to_vec())
     });
     let mut load = load(&server.base, 2, 50);
     load.requests[0].method = "HEAD".to_owned();
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     assert_eq!(
         (count(&seen, &RequestResult::Ok), seen.connections),
         (50, 2)
@@ -102,12 +104,12 @@ fn a_head_is_asked_for_without_a_body() {
 }
 
 #[test]
-fn a_connection_that_the_server_had_enough_of_is_no_failure() {
-    let server = Server::new(|request| match request.here {
-        5 => Then::Close(ok("hello")),
-        _ => Then::Say(ok("hello")),
+fn a_connection_closed_while_idle_is_not_a_failure() {
+    let server = Server::new(|request| match request.number_on_connection {
+        5 => Reply::Close(ok("hello")),
+        _ => Reply::Send(ok("hello")),
     });
-    let seen = drive_it(&load(&server.base, 4, 400));
+    let seen = drive_checked(&load(&server.base, 4, 400));
     assert_eq!(
         (count(&seen, &RequestResult::Ok), seen.served),
         (400, 400),
@@ -121,62 +123,62 @@ fn a_connection_that_the_server_had_enough_of_is_no_failure() {
 }
 
 #[test]
-fn a_connection_may_be_used_for_so_many_requests() {
-    let server = Server::new(|_| Then::Say(ok("hello")));
+fn a_connection_is_closed_after_its_number_of_requests() {
+    let server = Server::new(|_| Reply::Send(ok("hello")));
     let mut load = load(&server.base, 2, 60);
     load.target.connections = ConnectionReuse::For(3);
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     assert_eq!(count(&seen, &RequestResult::Ok), 60);
-    let seen_there = server.seen.lock().unwrap();
-    let last = seen_there
+    let requests_seen = server.seen.lock().unwrap();
+    let last = requests_seen
         .iter()
         .filter(|request| request.contains("Connection: close"));
     assert!((19..=20).contains(&last.count()));
 }
 
 #[test]
-fn an_end_within_the_answer_has_its_phase() {
+fn a_response_that_breaks_off_is_counted_by_its_phase() {
     let cases = [
         (
-            Then::Close(Vec::new()),
+            Reply::Close(Vec::new()),
             RequestResult::ClosedEarly(RequestPhase::Head),
         ),
         (
-            Then::Close(b"HTTP/1.1 200 OK\r\nContent-Len".to_vec()),
+            Reply::Close(b"HTTP/1.1 200 OK\r\nContent-Len".to_vec()),
             RequestResult::ClosedEarly(RequestPhase::Head),
         ),
         (
-            Then::Close(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello".to_vec()),
+            Reply::Close(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello".to_vec()),
             RequestResult::ClosedEarly(RequestPhase::Body),
         ),
         (
-            Then::Reset(Vec::new()),
+            Reply::Reset(Vec::new()),
             RequestResult::Reset(104, RequestPhase::Head),
         ),
         (
-            Then::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello".to_vec()),
+            Reply::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello".to_vec()),
             RequestResult::Protocol("extra bytes after the response".to_owned()),
         ),
         (
-            Then::Say(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
+            Reply::Send(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
             RequestResult::Protocol("invalid head: invalid HTTP version".to_owned()),
         ),
     ];
     for (then, ended) in cases {
-        let what = then.clone();
-        let server = Server::new(move |_| what.clone());
-        let seen = drive_it(&load(&server.base, 2, 10));
+        let reply = then.clone();
+        let server = Server::new(move |_| reply.clone());
+        let seen = drive_checked(&load(&server.base, 2, 10));
         assert_eq!(count(&seen, &ended), 10, "{then:?}: {:?}", seen.ends);
         assert_eq!(seen.served, 0);
     }
 }
 
 #[test]
-fn a_wrong_status_and_a_wrong_body_are_counted_apart() {
+fn a_wrong_status_and_a_wrong_body_are_counted_separately() {
     let server = Server::new(|request| match request.number % 4 {
-        0 => Then::Say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec()),
-        1 => Then::Say(ok("other")),
-        _ => Then::Say(ok("hello")),
+        0 => Reply::Send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        1 => Reply::Send(ok("other")),
+        _ => Reply::Send(ok("hello")),
     });
     let mut load = load(&server.base, 2, 80);
     load.requests[0].expect = ResponseRules {
@@ -184,7 +186,7 @@ fn a_wrong_status_and_a_wrong_body_are_counted_apart() {
         body_regex: Some("hello".to_owned()),
         ..ResponseRules::default()
     };
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     assert_eq!(count(&seen, &RequestResult::Status(503)), 20);
     assert_eq!(
         count(&seen, &RequestResult::Check("expect-body".to_owned())),
@@ -195,28 +197,28 @@ fn a_wrong_status_and_a_wrong_body_are_counted_apart() {
 }
 
 #[test]
-fn what_takes_too_long_is_given_up_in_its_phase() {
+fn a_slow_request_times_out_in_its_phase() {
     let server = Server::new(|request| match request.number {
-        3 => Then::Stall,
-        _ => Then::Say(ok("hello")),
+        3 => Reply::Stall,
+        _ => Reply::Send(ok("hello")),
     });
     let mut load = load(&server.base, 1, 6);
     load.target.request_limit = Duration::from_millis(300);
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     assert!(
         count(&seen, &RequestResult::Timeout(RequestPhase::Head)) >= 1,
         "{:?}",
         seen.ends
     );
-    adds_up(&seen);
+    assert_counts_add_up(&seen);
 }
 
 #[test]
-fn where_nobody_listens_requests_are_refused() {
+fn requests_to_a_closed_port_are_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let seen = drive_it(&load(&base, 2, 4));
+    let seen = drive_checked(&load(&base, 2, 4));
     assert_eq!(count(&seen, &RequestResult::Refused), 4);
     assert_eq!(
         (seen.served, seen.connections, seen.stage),
@@ -225,10 +227,10 @@ fn where_nobody_listens_requests_are_refused() {
 }
 
 #[test]
-fn a_name_without_an_address_is_said() {
+fn an_unknown_host_name_is_a_dns_error() {
     let mut load = load("http://no-such-name.invalid", 1, 2);
     load.target.resolve_each = true;
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     let dns = seen
         .ends
         .keys()
@@ -248,7 +250,7 @@ fn answer_in_two_pieces(mut stream: std::net::TcpStream) -> std::io::Result<()> 
 }
 
 #[test]
-fn delayed_acknowledgements_are_recognized_and_ended() {
+fn delayed_acks_are_recognized_and_ended() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -256,7 +258,7 @@ fn delayed_acknowledgements_are_recognized_and_ended() {
             std::thread::spawn(move || drop(answer_in_two_pieces(stream.unwrap())));
         }
     });
-    let seen = drive_it(&load(&base, 1, 200));
+    let seen = drive_checked(&load(&base, 1, 200));
     assert_eq!(seen.served, 200);
     assert!((3..20).contains(&seen.delayed_acks), "{seen:?}");
 }

@@ -1,11 +1,11 @@
 //! Tests HTTP load on small servers that do exactly what a test needs.
 
 mod answers;
-mod deaths;
+mod crashes;
 mod protocols;
 mod rates;
+mod sent_requests;
 mod server;
-mod what_is_sent;
 
 use provoke_load::{LoadProgress, ServiceTrial, drive_service};
 use provoke_model::{
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Time limit that only a hang exceeds.
-const PATIENCE: Duration = Duration::from_secs(120);
+const HANG_LIMIT: Duration = Duration::from_secs(120);
 
 /// Returns a load with this number of requests and clients, of one kind.
 fn load(base: &str, clients: u32, requests: u64) -> LoadPlan {
@@ -39,17 +39,17 @@ fn kind(name: &str, weight: u32) -> RequestPlan {
 }
 
 /// Simulates the events that a service trial receives from outside.
-struct Outside {
-    said: watch::Sender<bool>,
+struct TrialEvents {
+    log_matched: watch::Sender<bool>,
     death: watch::Sender<Option<Instant>>,
     halt: watch::Sender<bool>,
     folder: tempfile::TempDir,
 }
 
-impl Outside {
+impl TrialEvents {
     fn new() -> Self {
         Self {
-            said: watch::Sender::new(false),
+            log_matched: watch::Sender::new(false),
             death: watch::Sender::new(None),
             halt: watch::Sender::new(false),
             folder: tempfile::tempdir().unwrap(),
@@ -60,7 +60,7 @@ impl Outside {
         self.folder.path().join("7")
     }
 
-    fn life(&self, load: &LoadPlan) -> ServiceTrial {
+    fn service_trial(&self, load: &LoadPlan) -> ServiceTrial {
         ServiceTrial {
             load: Arc::new(load.clone()),
             clients: None,
@@ -69,7 +69,7 @@ impl Outside {
             contained: false,
             pids: Vec::new(),
             started: Instant::now(),
-            said: self.said.subscribe(),
+            said: self.log_matched.subscribe(),
             death: self.death.subscribe(),
             halt: self.halt.subscribe(),
             folder: self.evidence(),
@@ -78,7 +78,7 @@ impl Outside {
     }
 
     fn drive(&self, load: &LoadPlan) -> LoadObservation {
-        run(drive_service(self.life(load)))
+        run(drive_service(self.service_trial(load)))
     }
 }
 
@@ -87,24 +87,27 @@ fn run<F: Future>(future: F) -> F::Output {
         .enable_all()
         .build()
         .unwrap();
-    let ended = runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await });
+    let ended = runtime.block_on(async { tokio::time::timeout(HANG_LIMIT, future).await });
     ended.expect("it ends")
 }
 
 /// Runs a trial without outside events, and returns the observation after checking its sums.
-fn drive_it(load: &LoadPlan) -> LoadObservation {
-    let outside = Outside::new();
-    let seen = outside.drive(load);
+fn drive_checked(load: &LoadPlan) -> LoadObservation {
+    let events = TrialEvents::new();
+    let seen = events.drive(load);
     assert_eq!(seen.trouble, None);
-    adds_up(&seen);
-    assert!(!outside.evidence().exists(), "nothing is left behind");
+    assert_counts_add_up(&seen);
+    assert!(!events.evidence().exists(), "nothing is left behind");
     seen
 }
 
-fn adds_up(seen: &LoadObservation) {
-    let besides =
+fn assert_counts_add_up(seen: &LoadObservation) {
+    let is_not_a_request =
         |ended: &RequestResult| matches!(ended, RequestResult::ClosedIdle | RequestResult::NotSent);
-    let ends = seen.ends.iter().filter(|(ended, _)| !besides(ended));
+    let ends = seen
+        .ends
+        .iter()
+        .filter(|(ended, _)| !is_not_a_request(ended));
     assert_eq!(
         ends.map(|(_, count)| count).sum::<u64>(),
         seen.sent,

@@ -1,6 +1,6 @@
 //! Tests TLS, HTTP/2, and Unix sockets.
 
-use super::{Outside, adds_up, count, drive_it, load};
+use super::{TrialEvents, assert_counts_add_up, count, drive_checked, load};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::service::service_fn;
@@ -24,12 +24,12 @@ use tokio_rustls::TlsAcceptor;
 
 const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/certificates");
 
-fn file(name: &str) -> Text {
+fn certificate_file(name: &str) -> Text {
     Text::from(Path::new(CERTIFICATES).join(name))
 }
 
 /// Returns a digest of a body.
-fn sum(body: &[u8]) -> String {
+fn body_digest(body: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, body);
     format!("{digest:?}").replace(':', "-")
 }
@@ -44,12 +44,12 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     let answer = Response::builder()
         .status(status)
         .header("x-kind", "test")
-        .header("x-body", sum(&body));
+        .header("x-body", body_digest(&body));
     Ok(answer.body(Full::from("hello")).unwrap())
 }
 
 /// Starts a server in a thread that lives until the process ends. Returns the port.
-fn serve(tls: Option<TlsAcceptor>, two: bool) -> u16 {
+fn serve(tls: Option<TlsAcceptor>, is_http2: bool) -> u16 {
     let (tell, port) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -64,10 +64,10 @@ fn serve(tls: Option<TlsAcceptor>, two: bool) -> u16 {
                 let tls = tls.clone();
                 tokio::spawn(async move {
                     match tls {
-                        None => speak(stream, two).await,
+                        None => serve_connection_of(stream, is_http2).await,
                         Some(tls) => {
                             if let Ok(stream) = tls.accept(stream).await {
-                                speak(stream, two).await;
+                                serve_connection_of(stream, is_http2).await;
                             }
                         }
                     }
@@ -78,23 +78,23 @@ fn serve(tls: Option<TlsAcceptor>, two: bool) -> u16 {
     port.recv().unwrap()
 }
 
-async fn speak<S>(stream: S, two: bool)
+async fn serve_connection_of<S>(stream: S, is_http2: bool)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let io = TokioIo::new(stream);
     let service = service_fn(answer);
     // The end of a connection is not checked here.
-    if two {
-        let made = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-        drop(made.serve_connection(io, service).await);
+    if is_http2 {
+        let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        drop(builder.serve_connection(io, service).await);
     } else {
-        let made = hyper::server::conn::http1::Builder::new();
-        drop(made.serve_connection(io, service).await);
+        let builder = hyper::server::conn::http1::Builder::new();
+        drop(builder.serve_connection(io, service).await);
     }
 }
 
-fn acceptor(two: bool) -> TlsAcceptor {
+fn tls_acceptor(is_http2: bool) -> TlsAcceptor {
     let path = |name| Path::new(CERTIFICATES).join(name);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
@@ -106,7 +106,7 @@ fn acceptor(two: bool) -> TlsAcceptor {
             PrivateKeyDer::from_pem_file(path("server.key")).unwrap(),
         )
         .unwrap();
-    config.alpn_protocols = vec![if two {
+    config.alpn_protocols = vec![if is_http2 {
         b"h2".to_vec()
     } else {
         b"http/1.1".to_vec()
@@ -114,7 +114,7 @@ fn acceptor(two: bool) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-fn all_good(seen: &LoadObservation) {
+fn assert_all_succeeded(seen: &LoadObservation) {
     assert_eq!(
         (count(seen, &RequestResult::Ok), seen.served),
         (1000, 1000),
@@ -123,33 +123,36 @@ fn all_good(seen: &LoadObservation) {
 }
 
 #[test]
-fn a_secure_service_with_a_ca_of_its_own() {
+fn a_tls_service_with_a_custom_ca_is_loaded() {
     needs!(localhost());
-    let port = serve(Some(acceptor(false)), false);
+    let port = serve(Some(tls_acceptor(false)), false);
     let mut load = load(&format!("https://localhost:{port}"), 8, 1000);
-    load.target.ca = Some(file("ca.pem"));
-    load.target.identity = Some((file("server.pem"), file("server.key")));
+    load.target.ca = Some(certificate_file("ca.pem"));
+    load.target.identity = Some((
+        certificate_file("server.pem"),
+        certificate_file("server.key"),
+    ));
     load.requests[0].expect.body_regex = Some("^hello$".to_owned());
-    let seen = drive_it(&load);
-    all_good(&seen);
+    let seen = drive_checked(&load);
+    assert_all_succeeded(&seen);
     assert_eq!(seen.connections, 8);
 }
 
 #[test]
-fn a_certificate_that_is_not_trusted_is_said() {
-    let port = serve(Some(acceptor(false)), false);
+fn an_untrusted_certificate_is_reported() {
+    let port = serve(Some(tls_acceptor(false)), false);
     let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     let tls = |ended: &RequestResult| matches!(ended, RequestResult::Tls(why) if why.contains("UnknownIssuer"));
     assert!(seen.ends.keys().all(tls), "{:?}", seen.ends);
     load.target.insecure = true;
-    assert_eq!(drive_it(&load).served, 2);
+    assert_eq!(drive_checked(&load).served, 2);
 }
 
 /// A wait for the connection would take an hour.
 #[test]
-fn what_no_secure_connection_will_come_of_is_not_waited_for() {
-    let (plain, tls) = (serve(None, false), serve(Some(acceptor(false)), false));
+fn an_impossible_tls_connection_fails_without_waiting() {
+    let (plain, tls) = (serve(None, false), serve(Some(tls_acceptor(false)), false));
     for (port, insecure, http, words) in [
         (tls, false, HttpVersion::One, "not trusted"),
         (
@@ -172,7 +175,7 @@ fn what_no_secure_connection_will_come_of_is_not_waited_for() {
             },
         ] {
             load.ready = ready;
-            let seen = Outside::new().drive(&load);
+            let seen = TrialEvents::new().drive(&load);
             let trouble = seen.trouble.unwrap();
             assert!(trouble.contains(words), "{trouble}");
             assert_eq!((seen.stage, seen.sent), (LoadStage::Starting, 0));
@@ -181,12 +184,12 @@ fn what_no_secure_connection_will_come_of_is_not_waited_for() {
 }
 
 #[test]
-fn streams_share_connections() {
+fn http2_streams_share_connections() {
     for secure in [false, true] {
-        let port = serve(secure.then(|| acceptor(true)), true);
+        let port = serve(secure.then(|| tls_acceptor(true)), true);
         let scheme = if secure { "https" } else { "http" };
         let mut load = load(&format!("{scheme}://127.0.0.1:{port}"), 150, 1000);
-        load.target.ca = Some(file("ca.pem"));
+        load.target.ca = Some(certificate_file("ca.pem"));
         load.target.http = if secure {
             HttpVersion::Two
         } else {
@@ -194,8 +197,8 @@ fn streams_share_connections() {
         };
         load.requests[0].expect.headers = vec![("X-Kind".to_owned(), "test".to_owned())];
         load.requests[0].expect.body_regex = Some("^hello$".to_owned());
-        let seen = drive_it(&load);
-        all_good(&seen);
+        let seen = drive_checked(&load);
+        assert_all_succeeded(&seen);
         assert_eq!(seen.connections, 2);
     }
 }
@@ -204,19 +207,22 @@ fn streams_share_connections() {
 fn a_long_body_is_sent_as_a_stream() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("body");
-    let body = super::what_is_sent::long_body();
+    let body = super::sent_requests::long_body();
     std::fs::write(&path, &body).unwrap();
-    let sum = sum(&body);
-    for (two, base) in [
+    let sum = body_digest(&body);
+    for (is_http2, base) in [
         (true, format!("http://127.0.0.1:{}", serve(None, true))),
         (
             false,
-            format!("https://127.0.0.1:{}", serve(Some(acceptor(false)), false)),
+            format!(
+                "https://127.0.0.1:{}",
+                serve(Some(tls_acceptor(false)), false)
+            ),
         ),
     ] {
         let mut load = load(&base, 2, 3);
         load.target.insecure = true;
-        load.target.http = if two {
+        load.target.http = if is_http2 {
             HttpVersion::TwoPrior
         } else {
             HttpVersion::One
@@ -227,18 +233,18 @@ fn a_long_body_is_sent_as_a_stream() {
             pick: FilePick::Cycle,
         };
         load.requests[0].expect.headers = vec![("x-body".to_owned(), sum.clone())];
-        let seen = drive_it(&load);
+        let seen = drive_checked(&load);
         assert_eq!(count(&seen, &RequestResult::Ok), 3, "{:?}", seen.ends);
     }
 }
 
 #[test]
-fn http2_that_is_not_agreed_on_is_said() {
-    let port = serve(Some(acceptor(false)), false);
+fn http2_without_alpn_agreement_is_reported() {
+    let port = serve(Some(tls_acceptor(false)), false);
     let mut load = load(&format!("https://127.0.0.1:{port}"), 1, 2);
     load.target.insecure = true;
     load.target.http = HttpVersion::Two;
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     assert!(
         seen.ends
             .keys()
@@ -249,7 +255,7 @@ fn http2_that_is_not_agreed_on_is_said() {
 }
 
 /// Answers this many streams of a connection, sends GOAWAY, and ends.
-fn answer_some(mut stream: std::net::TcpStream, most: u32) -> std::io::Result<()> {
+fn answer_then_goaway(mut stream: std::net::TcpStream, most: u32) -> std::io::Result<()> {
     const HEADERS: u8 = 1;
     const SETTINGS: u8 = 4;
     let mut preface = [0; 24];
@@ -285,18 +291,18 @@ fn answer_some(mut stream: std::net::TcpStream, most: u32) -> std::io::Result<()
 }
 
 #[test]
-fn a_shared_connection_that_the_server_had_enough_of_is_no_failure() {
+fn an_http2_connection_closed_with_goaway_is_not_a_failure() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             // It ends when the client does.
-            std::thread::spawn(move || drop(answer_some(stream.unwrap(), 100)));
+            std::thread::spawn(move || drop(answer_then_goaway(stream.unwrap(), 100)));
         }
     });
     let mut load = load(&base, 6, 3000);
     load.target.http = HttpVersion::TwoPrior;
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     assert_eq!(
         (count(&seen, &RequestResult::Ok), seen.served),
         (3000, 3000),
@@ -312,11 +318,11 @@ fn a_shared_connection_that_the_server_had_enough_of_is_no_failure() {
 }
 
 #[test]
-fn streams_in_flight_at_a_death_are_kept() {
+fn http2_streams_in_flight_at_a_crash_are_counted() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let outside = Outside::new();
-    let death = outside.death.clone();
+    let events = TrialEvents::new();
+    let death = events.death.clone();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         // The response to every request is an empty SETTINGS frame.
@@ -340,14 +346,14 @@ fn streams_in_flight_at_a_death_are_kept() {
     });
     let mut load = load(&base, 5, 100);
     load.target.http = HttpVersion::TwoPrior;
-    let seen = outside.drive(&load);
-    adds_up(&seen);
+    let seen = events.drive(&load);
+    assert_counts_add_up(&seen);
     assert_eq!(count(&seen, &RequestResult::Died), 5, "{:?}", seen.ends);
     assert_eq!(seen.death.unwrap().in_flight, 5);
 }
 
 #[test]
-fn a_socket_in_the_file_system() {
+fn a_service_on_a_unix_socket_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket-3");
     let listener = UnixListener::bind(&path).unwrap();
@@ -365,13 +371,13 @@ fn a_socket_in_the_file_system() {
     });
     let mut load = load("", 4, 1000);
     load.target.unix = Some(Text::from(folder.path().join("socket-{slot}")));
-    let outside = Outside::new();
-    let mut life = outside.life(&load);
-    life.fill = vec![("{slot}", "3".to_owned())];
-    let seen = super::run(provoke_load::drive_service(life));
-    all_good(&seen);
+    let events = TrialEvents::new();
+    let mut trial = events.service_trial(&load);
+    trial.fill = vec![("{slot}", "3".to_owned())];
+    let seen = super::run(provoke_load::drive_service(trial));
+    assert_all_succeeded(&seen);
     // This socket does not exist.
     load.target.unix = Some(Text::from(folder.path().join("none")));
     load.amount = provoke_model::LoadLimit::Requests(2);
-    assert_eq!(count(&drive_it(&load), &RequestResult::Refused), 2);
+    assert_eq!(count(&drive_checked(&load), &RequestResult::Refused), 2);
 }

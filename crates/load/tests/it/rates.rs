@@ -1,7 +1,7 @@
 //! Tests requests at a fixed rate, with services of any speed.
 
-use super::server::{Server, Then, ok};
-use super::{Outside, adds_up, count, drive_it, load};
+use super::server::{Reply, Server, ok};
+use super::{TrialEvents, assert_counts_add_up, count, drive_checked, load};
 use provoke_model::{LoadLimit, LoadPlan, RequestPace, RequestResult};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ fn at_rate(base: &str, millihertz: u64, connections: u32) -> LoadPlan {
 }
 
 #[test]
-fn a_pause_of_the_service_is_felt_by_all_that_were_due_meanwhile() {
+fn a_pause_of_the_service_delays_all_requests_due_during_it() {
     let gate = Mutex::new(());
     let server = Server::new(move |request| {
         let _held = gate.lock().unwrap();
         if request.number == 100 {
             std::thread::sleep(Duration::from_millis(600));
         }
-        Then::Say(ok("hello"))
+        Reply::Send(ok("hello"))
     });
     let mut load = at_rate(&server.base, 500_000, 5);
     load.amount = LoadLimit::Requests(500);
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     assert_eq!(seen.served, 500);
     let slow = |times: &provoke_model::Latencies| -> u64 {
         let slow = times.0.iter().filter(|(time, _)| *time > 100_000);
@@ -41,23 +41,23 @@ fn a_pause_of_the_service_is_felt_by_all_that_were_due_meanwhile() {
 }
 
 #[test]
-fn what_was_due_and_never_sent_is_counted() {
+fn requests_that_were_due_but_not_sent_are_counted() {
     let server = Server::new(|_| {
         std::thread::sleep(Duration::from_millis(100));
-        Then::Say(ok("hello"))
+        Reply::Send(ok("hello"))
     });
     let mut load = at_rate(&server.base, 1_000_000, 2);
     load.amount = LoadLimit::Time(Duration::from_millis(300));
-    let seen = drive_it(&load);
+    let seen = drive_checked(&load);
     let not_sent = count(&seen, &RequestResult::NotSent);
     assert_eq!(seen.sent + not_sent, 300, "{:?}", seen.ends);
     assert!(not_sent >= 290, "{:?}", seen.ends);
 }
 
 #[test]
-fn a_death_at_a_fixed_rate_leaves_the_rest_unsent() {
-    let outside = Outside::new();
-    let death = outside.death.clone();
+fn a_crash_at_a_fixed_rate_leaves_due_requests_unsent() {
+    let events = TrialEvents::new();
+    let death = events.death.clone();
     let server = Server::new(move |request| {
         if request.number == 3 {
             let death = death.clone();
@@ -66,25 +66,25 @@ fn a_death_at_a_fixed_rate_leaves_the_rest_unsent() {
                 death.send_replace(Some(Instant::now()));
             });
         }
-        Then::Stall
+        Reply::Stall
     });
     let mut load = at_rate(&server.base, 1_000_000, 3);
     load.amount = LoadLimit::Requests(100_000);
-    let seen = outside.drive(&load);
-    adds_up(&seen);
+    let seen = events.drive(&load);
+    assert_counts_add_up(&seen);
     assert_eq!((seen.sent, count(&seen, &RequestResult::Died)), (3, 3));
     let not_sent = count(&seen, &RequestResult::NotSent);
     assert!((250..100_000).contains(&not_sent), "{not_sent}");
 }
 
 #[test]
-fn every_request_is_written_down_where_that_is_asked_for() {
-    let server = Server::new(|_| Then::Say(ok("hello")));
+fn every_request_is_logged_if_requested() {
+    let server = Server::new(|_| Reply::Send(ok("hello")));
     let mut load = load(&server.base, 3, 100);
     load.log_all = true;
-    let outside = Outside::new();
-    assert_eq!(outside.drive(&load).served, 100);
-    let log = std::fs::read_to_string(outside.evidence().join("requests-0.csv")).unwrap();
+    let events = TrialEvents::new();
+    assert_eq!(events.drive(&load).served, 100);
+    let log = std::fs::read_to_string(events.evidence().join("requests-0.csv")).unwrap();
     assert_eq!(log.lines().count(), 101);
     assert!(
         log.lines()

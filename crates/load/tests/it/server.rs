@@ -13,7 +13,7 @@ pub(super) struct Request {
     pub(super) body: Vec<u8>,
     /// Its number, of all requests and on its connection; both from 1.
     pub(super) number: u64,
-    pub(super) here: u64,
+    pub(super) number_on_connection: u64,
 }
 
 impl Request {
@@ -25,11 +25,11 @@ impl Request {
 
 /// The fate of a connection after a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum Reply {
     /// Send these bytes, and continue.
-    Say(Vec<u8>),
+    Send(Vec<u8>),
     /// Send these bytes one by one, and continue.
-    Dribble(Vec<u8>),
+    SendByteByByte(Vec<u8>),
     /// Send these bytes, and close the connection.
     Close(Vec<u8>),
     /// Send these bytes, and reset the connection.
@@ -53,7 +53,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts a server that lives until the process ends.
-    pub(super) fn new(answer: impl Fn(&Request) -> Then + Send + Sync + 'static) -> Self {
+    pub(super) fn new(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let server = Self {
@@ -81,33 +81,33 @@ impl Server {
 
 fn serve(
     stream: &TcpStream,
-    answer: &dyn Fn(&Request) -> Then,
+    answer: &dyn Fn(&Request) -> Reply,
     read: &AtomicU64,
     seen: &Mutex<Vec<String>>,
 ) {
     stream.set_nodelay(true).unwrap();
     let mut input = BufReader::new(stream);
-    for here in 1.. {
+    for number_on_connection in 1.. {
         let Some(mut request) = receive(&mut input) else {
             return;
         };
         request.number = read.fetch_add(1, Ordering::SeqCst) + 1;
-        request.here = here;
+        request.number_on_connection = number_on_connection;
         seen.lock().unwrap().push(request.bytes());
         let mut output = stream;
         match answer(&request) {
-            Then::Say(bytes) => drop(output.write_all(&bytes)),
-            Then::Dribble(bytes) => {
+            Reply::Send(bytes) => drop(output.write_all(&bytes)),
+            Reply::SendByteByByte(bytes) => {
                 for byte in bytes {
                     drop(output.write_all(&[byte]));
                 }
             }
-            Then::Close(bytes) => {
+            Reply::Close(bytes) => {
                 drop(output.write_all(&bytes));
                 drop(stream.shutdown(Shutdown::Both));
                 return;
             }
-            Then::Reset(bytes) => {
+            Reply::Reset(bytes) => {
                 drop(output.write_all(&bytes));
                 let socket = rustix::net::sockopt::set_socket_linger(
                     stream,
@@ -116,7 +116,7 @@ fn serve(
                 socket.unwrap();
                 return;
             }
-            Then::Stall => {
+            Reply::Stall => {
                 let _ = input.read(&mut [0]);
                 return;
             }
@@ -152,6 +152,6 @@ fn receive(input: &mut impl std::io::BufRead) -> Option<Request> {
         headers: lines,
         body,
         number: 0,
-        here: 0,
+        number_on_connection: 0,
     })
 }

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_clump_of_failures_is_one() {
+    fn consecutive_failures_are_one_clump() {
         let found = find_clumps(&(121..=130).collect::<Vec<_>>(), 200, false).unwrap();
         assert_eq!((found.failures, found.clumps), (10, 1));
         assert!(found.p_value < 0.001, "{found:?}");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn evenly_spread_failures_are_clumps_of_their_own() {
+    fn evenly_spread_failures_are_separate_clumps() {
         let places: Vec<u64> = (1..=10).map(|i| i * 20).collect();
         let found = find_clumps(&places, 200, false).unwrap();
         assert_eq!(found.clumps, 10);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn few_failures_and_failures_only_are_not_judged() {
+    fn few_failures_or_only_failures_give_no_result() {
         assert_eq!(find_clumps(&[7, 8], 100, false), None);
         assert_eq!(find_clumps(&[1, 2, 3], 3, true), None);
         assert_eq!(find_clumps(&[], 0, false), None);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_drawn_evenly_also_if_most_are_taken() {
+    fn places_are_drawn_evenly_even_if_most_are_taken() {
         let mut rng = Pcg64Mcg::seed_from_u64(3);
         for (count, room) in [(3, 10), (8, 10), (10, 10)] {
             let mut taken = [0_u32; 10];
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_normal_law_agrees_with_random_placements() {
+    fn the_normal_approximation_agrees_with_random_placements() {
         let mut rng = Pcg64Mcg::seed_from_u64(4);
         for (failures, trials) in [(400, 4000), (400, 1000), (400, 80_000)] {
             for _ in 0..2 {

@@ -8,7 +8,7 @@ fn batches(counts: &[(u32, u32)]) -> Batches {
 }
 
 #[test]
-fn nothing_is_measured_without_two_batches_and_two_outcomes() {
+fn dependence_is_unknown_without_two_batches_and_two_outcomes() {
     assert_eq!(Batches::new().measure_dependence(), None);
     assert_eq!(batches(&[(8, 3)]).measure_dependence(), None);
     assert_eq!(batches(&[(8, 0), (8, 0)]).measure_dependence(), None);
@@ -31,7 +31,7 @@ fn equal_batches_are_kept_as_one_entry() {
 }
 
 #[test]
-fn single_runs_cannot_clump() {
+fn batches_of_one_run_show_no_dependence() {
     let seen: Batches = (0..100).map(|i| (1, u32::from(i < 10))).collect();
     let dependence = seen.measure_dependence().unwrap();
     assert_eq!(dependence.icc, None);
@@ -62,7 +62,7 @@ fn three_batches_or_two_failures_never_warn() {
 }
 
 #[test]
-fn dealing_passes_is_dealing_failures() {
+fn failures_and_passes_give_the_same_dependence() {
     let mostly_failing: Batches = (0..30).map(|i| (10, 9 - i % 3)).collect();
     let mostly_passing: Batches = (0..30).map(|i| (10, 1 + i % 3)).collect();
     let (left, right) = (
@@ -75,7 +75,7 @@ fn dealing_passes_is_dealing_failures() {
 }
 
 #[test]
-fn random_deals_agree_with_the_count_of_all() {
+fn random_deals_agree_with_the_exact_enumeration() {
     // Within three standard errors of 2000 deals, or of 50 hits.
     for counts in [
         &[(8, 4), (8, 0), (8, 0), (8, 4)][..],

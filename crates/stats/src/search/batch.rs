@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_spread_over_versions_and_the_same_seed_gives_the_same_choice() {
+    fn slots_get_different_versions_chosen_by_the_seed() {
         let mut search = Bisection::new(64, &SearchPrior::default(), None);
         search.observe_many(64, 10, 10);
         let stop = StopConditions::at_delta(0.05);

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_check_asks_for_the_culprit_the_one_before_it_those_further_back_and_the_good_end() {
+    fn the_check_tries_the_culprit_the_version_before_it_and_older_versions() {
         let mut search = Bisection::new(64, &SearchPrior::default(), None);
         let (stop, group) = (
             StopConditions::with_check(0.05),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_tried_until_it_is_known_whether_it_fails_more_often_than_the_culprit() {
+    fn the_newest_version_is_tried_until_its_rate_is_compared_with_the_culprit() {
         let group = HypothesisGroup {
             first: 40,
             last: 40,

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_that_is_gone_later_contradicts_one_boundary() {
+    fn a_failure_missing_in_a_later_version_contradicts_one_boundary() {
         let mut search = Bisection::new(64, &SearchPrior::default(), None);
         search.observe_many(64, 5, 10);
         search.observe_many(20, 5, 10);

@@ -163,7 +163,7 @@ mod tests {
     use super::super::{Bisection, SearchPrior};
     use super::*;
 
-    fn of(signature: usize) -> Features {
+    fn features_of(signature: usize) -> Features {
         Features {
             signature: Some(signature),
             time: None,
@@ -176,11 +176,11 @@ mod tests {
         bad / (1.0 - bad)
     }
 
-    fn begun() -> Bisection {
+    fn search_with_failing_newest() -> Bisection {
         let mut search = Bisection::new(64, &SearchPrior::default(), None);
         for run in 0..20 {
             let features = if run % 2 == 0 {
-                of(0)
+                features_of(0)
             } else {
                 Features::default()
             };
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_of_kinds_is_that_of_drawing_them_one_by_one() {
+    fn the_probability_of_kinds_equals_that_of_drawing_them_one_by_one() {
         // With a weight of 1: 1/8, then 9/16, then 1/24, then 17/32.
         let drawn: f64 = 1.0 / 8.0 * (9.0 / 16.0) * (1.0 / 24.0) * (17.0 / 32.0);
         let mut counts = KindCounts::default();
@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_like_those_of_the_newest_is_more_evidence_and_another_is_less() {
-        let mut plain = begun();
+    fn a_failure_with_the_signature_of_the_newest_version_is_more_evidence() {
+        let mut plain = search_with_failing_newest();
         plain.observe_run(30, true);
-        let mut alike = begun();
-        alike.observe_with_features(30, true, of(0));
-        let mut other = begun();
-        other.observe_with_features(30, true, of(1));
+        let mut alike = search_with_failing_newest();
+        alike.observe_with_features(30, true, features_of(0));
+        let mut other = search_with_failing_newest();
+        other.observe_with_features(30, true, features_of(1));
         // It may be due to good and bad versions failing alike, so it weighs little more.
         let times = odds(&alike) / odds(&plain);
         assert!(times > 1.2 && times < 1.0 / ALIKE, "{times}");
@@ -221,25 +221,29 @@ mod tests {
 
     #[test]
     fn a_version_that_fails_as_often_with_another_signature_is_bad() {
-        let mut search = begun();
+        let mut search = search_with_failing_newest();
         for run in 0..20 {
             let failed = run % 2 == 0;
-            let features = if failed { of(1) } else { Features::default() };
+            let features = if failed {
+                features_of(1)
+            } else {
+                Features::default()
+            };
             search.observe_with_features(30, failed, features);
         }
         assert!(odds(&search) > 100.0, "{}", odds(&search));
     }
 
     #[test]
-    fn the_order_of_the_failures_does_not_matter() {
+    fn the_posterior_does_not_depend_on_the_order_of_failures() {
         let runs = [(64, 0), (30, 1), (64, 0), (20, 0), (40, 2), (30, 0)];
         let mut one = Bisection::new(64, &SearchPrior::default(), None);
         let mut other = one.clone();
         for (version, kind) in runs {
-            one.observe_with_features(version, true, of(kind));
+            one.observe_with_features(version, true, features_of(kind));
         }
         for (version, kind) in runs.into_iter().rev() {
-            other.observe_with_features(version, true, of(kind));
+            other.observe_with_features(version, true, features_of(kind));
         }
         one.observe_run(10, false);
         other.observe_many(10, 0, 1);
@@ -253,10 +257,10 @@ mod tests {
     }
 
     #[test]
-    fn features_do_not_contradict_a_single_boundary() {
-        let mut search = begun();
+    fn features_do_not_change_the_contradiction() {
+        let mut search = search_with_failing_newest();
         for version in [10, 20, 30, 40] {
-            search.observe_with_features(version, true, of(version));
+            search.observe_with_features(version, true, features_of(version));
         }
         let mut plain = Bisection::new(64, &SearchPrior::default(), None);
         plain.observe_many(64, 10, 20);

@@ -557,14 +557,14 @@ mod tests {
     use super::super::{SearchVerdict, StopConditions};
     use super::*;
 
-    fn near(a: &[f64], b: &[f64]) {
+    fn assert_near(a: &[f64], b: &[f64]) {
         for (a, b) in a.iter().zip(b) {
             assert!((a - b).abs() < 1e-9, "{a} is not {b}");
         }
     }
 
     #[test]
-    fn the_order_of_the_runs_does_not_matter_nor_whether_they_come_at_once() {
+    fn the_posterior_does_not_depend_on_the_order_of_the_runs() {
         let runs = [
             (16, true),
             (8, false),
@@ -581,19 +581,19 @@ mod tests {
         for (version, failed) in runs.into_iter().rev() {
             other.observe_run(version, failed);
         }
-        near(&one.posterior_masses(), &other.posterior_masses());
+        assert_near(&one.posterior_masses(), &other.posterior_masses());
         let mut at_once = Bisection::new(16, &SearchPrior::default(), None);
         at_once.observe_many(8, 1, 3);
         at_once.observe_many(16, 1, 1);
         at_once.observe_many(5, 0, 1);
         at_once.observe_many(3, 0, 1);
-        near(&one.posterior_masses(), &at_once.posterior_masses());
+        assert_near(&one.posterior_masses(), &at_once.posterior_masses());
         assert_eq!(one.failures_and_runs(8), (1, 3));
         assert_eq!(one.failures_and_runs(9), (0, 0));
     }
 
     #[test]
-    fn runs_taken_together_count_as_one_by_one() {
+    fn runs_observed_together_equal_runs_observed_one_by_one() {
         let runs = [
             (9, true),
             (3, false),
@@ -610,7 +610,7 @@ mod tests {
         }
         together.rows.observe_all(&runs);
         assert_eq!(one.tested_versions(), together.tested_versions());
-        near(&one.rows.values, &together.rows.values);
+        assert_near(&one.rows.values, &together.rows.values);
     }
 
     #[test]
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_the_newest_excludes_that_none_is_bad() {
+    fn a_failure_of_the_newest_version_excludes_that_none_is_bad() {
         let mut search = Bisection::new(4, &SearchPrior::default(), None);
         assert!(search.posterior_masses()[5] > 0.0);
         search.observe_run(4, true);
@@ -641,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_with_a_background_knows_what_was_seen_before() {
+    fn a_search_that_allows_a_background_keeps_the_earlier_runs() {
         let model = SearchPrior {
             clean: true,
             ..SearchPrior::default()
@@ -657,7 +657,7 @@ mod tests {
         assert!(clean.posterior_masses()[0] > 0.9);
         let with_background = clean.with_background();
         assert!(!clean.allows_background() && with_background.allows_background());
-        near(
+        assert_near(
             &with_background.posterior_masses(),
             &other.posterior_masses(),
         );
@@ -665,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_end_that_fails_as_often_is_bad_already() {
+    fn a_good_end_that_fails_as_often_is_already_bad() {
         let mut search = Bisection::new(4, &SearchPrior::default(), None);
         search.observe_many(4, 10, 20);
         search.observe_many(0, 10, 20);
@@ -676,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_an_untestable_version_are_a_group() {
+    fn an_untestable_version_is_reported_in_a_group() {
         let mut search = Bisection::new(8, &SearchPrior::default(), None);
         search.mark_untestable(4);
         search.mark_untestable(5);

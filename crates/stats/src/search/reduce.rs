@@ -795,20 +795,20 @@ mod tests {
         panic!("no end");
     }
 
-    fn sorted(search: &Reduction) -> Vec<usize> {
+    fn needed_items(search: &Reduction) -> Vec<usize> {
         let mut found = search.current_answer().needed.concat();
         found.sort_unstable();
         found
     }
 
     #[test]
-    fn things_that_are_needed_together_are_found_and_each_is_shown_to_be_needed() {
+    fn items_that_are_needed_together_are_found() {
         let search = reduce(16, &[], |set| set.contains(&3) && set.contains(&11));
-        assert_eq!(sorted(&search), [3, 11]);
+        assert_eq!(needed_items(&search), [3, 11]);
         let answer = search.current_answer();
         assert!(answer.sufficient && answer.open.is_empty(), "{answer:?}");
         let all = reduce(3, &[], |set| set.len() == 3);
-        assert_eq!(sorted(&all), [0, 1, 2]);
+        assert_eq!(needed_items(&all), [0, 1, 2]);
         assert!(
             all.current_answer().open.is_empty(),
             "{:?}",
@@ -817,7 +817,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runs_left_are_about_those_that_follow() {
+    fn the_estimated_runs_left_are_near_the_actual_runs() {
         for n in [4, 16, 64] {
             let begun = Reduction::new((0..n).collect(), true, BASELINE, 0.05);
             let search = reduce(n, &[], |set| set.contains(&(n / 2)));
@@ -833,16 +833,16 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_turns_out_needless_is_left_out() {
+    fn an_unneeded_item_is_left_out() {
         // Item 2 hides the failure unless item 5 is kept as well.
         let hidden = |set: &[usize]| set.contains(&1) && (!set.contains(&2) || set.contains(&5));
         let search = reduce(8, &[], hidden);
-        assert_eq!(sorted(&search), [1]);
+        assert_eq!(needed_items(&search), [1]);
         assert!(search.current_answer().open.is_empty());
     }
 
     #[test]
-    fn a_single_thing_and_none_at_all_are_searched_too() {
+    fn a_search_works_with_one_item_and_with_none() {
         let search = reduce(1, &[], |set| set == [0]);
         assert_eq!(search.current_answer().needed, [vec![0]]);
         assert!(search.current_answer().open.is_empty());
@@ -851,14 +851,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_needed_that_is_found() {
+    fn the_answer_is_empty_if_no_item_is_needed() {
         let search = reduce(8, &[], |_| true);
         let answer = search.current_answer();
         assert!(answer.sufficient && answer.needed.is_empty(), "{answer:?}");
     }
 
     #[test]
-    fn things_that_no_set_tells_apart_come_as_a_group() {
+    fn items_that_cannot_be_distinguished_are_reported_as_a_group() {
         let mut sets: Vec<&[usize]> = vec![&[0, 1, 2], &[0, 1, 2, 3]];
         sets.extend([&[2][..], &[3], &[4], &[2, 3], &[2, 4], &[3, 4]]);
         let search = reduce(8, &sets, |set| set.contains(&3));
@@ -867,13 +867,13 @@ mod tests {
     }
 
     #[test]
-    fn another_order_takes_a_group_apart() {
+    fn a_different_order_of_items_divides_a_group() {
         let search = reduce(8, &[&[0, 1, 2], &[0, 1, 2, 3]], |set| set.contains(&3));
         assert_eq!(search.current_answer().needed, [vec![3]]);
     }
 
     #[test]
-    fn the_likeliest_thing_is_tried_alone_before_all_else_is_excluded() {
+    fn the_likeliest_item_is_tried_alone_early() {
         let baseline = Count {
             failures: 5,
             runs: 50,
@@ -892,7 +892,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_a_background_has_misled_goes_back() {
+    fn a_search_misled_by_background_failures_is_corrected() {
         let baseline = Count {
             failures: 5,
             runs: 10,
@@ -909,7 +909,7 @@ mod tests {
                 let rate = if bad { 0.5 } else { 0.05 };
                 search.observe_run(&set, draw_uniform(*seed, run, 1) < rate);
             }
-            sorted(&search) != [1, 3]
+            needed_items(&search) != [1, 3]
         };
         let misled = (0..100).filter(misled).count();
         assert!(misled <= 6, "{misled} of 100");
@@ -917,12 +917,12 @@ mod tests {
 
     /// Returns in how many of 300 end checks a single item is found to be needless, if it fails at rate .5 and the
     /// empty set at rate `q`.
-    fn needless(q: f64) -> usize {
+    fn unneeded_count(q: f64) -> usize {
         let baseline = Count {
             failures: 5,
             runs: 10,
         };
-        let needless = |seed: &u64| {
+        let is_unneeded = |seed: &u64| {
             let mut search = Reduction::new(vec![0], false, baseline, 0.05);
             for run in 0..20_000 {
                 let Some(set) = search.next_set() else {
@@ -933,12 +933,12 @@ mod tests {
             }
             search.current_answer().needed.is_empty()
         };
-        (0..300).filter(needless).count()
+        (0..300).filter(is_unneeded).count()
     }
 
     #[test]
-    fn an_early_failure_of_a_background_does_not_make_the_only_thing_needless() {
-        let (background, nothing_needed) = (needless(0.03), needless(0.5));
+    fn a_background_failure_does_not_make_the_only_item_unneeded() {
+        let (background, nothing_needed) = (unneeded_count(0.03), unneeded_count(0.5));
         assert!(
             background <= 2 && nothing_needed >= 280,
             "{background}, {nothing_needed}"
@@ -946,7 +946,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_fails_much_more_rarely_is_told() {
+    fn a_found_set_with_a_much_lower_rate_is_reported() {
         let mut search = reduce(4, &[], |set| set.contains(&2));
         assert_eq!(search.found_rates(0.05).times_rarer(), None);
         let rarely = Count {

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_stay_is_found_in_few_runs() {
+    fn required_items_are_found_in_few_runs() {
         for (required, most) in [
             (vec![], 1),
             (vec![7], 14),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_run_that_ends_otherwise_keeps_nothing() {
+    fn a_single_contradicting_run_makes_no_item_required() {
         let mut screen = ItemScreen::new(2);
         for set in [vec![], vec![1]] {
             assert_eq!(screen.next_set(&[]), Some(set.clone()));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_at_all_is_not_tried_again() {
+    fn an_untestable_item_is_required_and_not_tried_again() {
         let mut screen = ItemScreen::new(1);
         screen.mark_untestable(&[]);
         assert_eq!(
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_tried_at_once_and_none_twice() {
+    fn different_sets_are_tried_in_parallel() {
         let mut screen = ItemScreen::new(4);
         let all = screen.next_set(&[]).unwrap();
         assert_eq!(all, Vec::<usize>::new());

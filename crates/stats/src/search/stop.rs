@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_close_background_would_explain_keeps_the_search_open() {
+    fn a_search_stays_open_if_a_background_explains_the_failures() {
         // Version 6 fails at a third of the rate of the newest: probably bad; if not, its failures come from a
         // background.
         let verdict = |clean_before: u64| {

@@ -6,7 +6,7 @@ const ALPHA: f64 = 0.05;
 
 /// When a baseline ends.
 #[derive(Clone, Copy, Debug)]
-enum End {
+enum BaselineEnd {
     Trials(u64),
     Failures(usize),
 }
@@ -32,7 +32,7 @@ impl Blocks {
     }
 
     /// Returns the places of failures of a baseline, and the number of its trials.
-    fn baseline(self, chance: &mut Chance, end: End) -> (Vec<u64>, u64) {
+    fn baseline(self, chance: &mut Chance, end: BaselineEnd) -> (Vec<u64>, u64) {
         let (mut places, mut trials) = (Vec::new(), 0);
         self.run(chance, |trial, failed| {
             trials = trial;
@@ -40,8 +40,8 @@ impl Blocks {
                 places.push(trial);
             }
             match end {
-                End::Trials(all) => trial == all,
-                End::Failures(all) => places.len() == all,
+                BaselineEnd::Trials(all) => trial == all,
+                BaselineEnd::Failures(all) => places.len() == all,
             }
         });
         (places, trials)
@@ -49,7 +49,7 @@ impl Blocks {
 
     /// Returns the share of baselines with a failure that warn, and the share after which an unchanged program is
     /// called fixed.
-    fn shares(self, end: End, repetitions: u32) -> (f64, f64) {
+    fn shares(self, end: BaselineEnd, repetitions: u32) -> (f64, f64) {
         let mut chance = Chance::new(70);
         let (mut seen, mut warnings, mut fixed) = (0, 0, 0);
         while seen < repetitions {
@@ -58,7 +58,7 @@ impl Blocks {
                 continue;
             }
             seen += 1;
-            let found = find_clumps(&places, trials, matches!(end, End::Failures(_)));
+            let found = find_clumps(&places, trials, matches!(end, BaselineEnd::Failures(_)));
             let warned = found.filter(|found| found.p_value <= 0.01);
             warnings += u32::from(warned.is_some());
             let effect = warned.map_or(1.0, |found| found.design_effect);
@@ -74,16 +74,16 @@ impl Blocks {
 }
 
 #[test]
-fn independent_failures_are_seldom_called_clumped() {
+fn independent_failures_rarely_cause_a_clump_warning() {
     const REPETITIONS: u32 = 150;
     let room = share(0, REPETITIONS, 0.01).1;
     for (p, end) in [
-        (0.03, End::Trials(200)),
-        (0.1, End::Trials(100)),
-        (0.5, End::Trials(30)),
-        (0.03, End::Failures(3)),
-        (0.1, End::Failures(5)),
-        (0.3, End::Failures(10)),
+        (0.03, BaselineEnd::Trials(200)),
+        (0.1, BaselineEnd::Trials(100)),
+        (0.5, BaselineEnd::Trials(30)),
+        (0.03, BaselineEnd::Failures(3)),
+        (0.1, BaselineEnd::Failures(5)),
+        (0.3, BaselineEnd::Failures(10)),
     ] {
         let (warnings, _) = Blocks(1, 1.0, p).shares(end, REPETITIONS);
         assert!(warnings <= 0.01 + room, "p {p}, {end:?}: {warnings}");
@@ -91,21 +91,22 @@ fn independent_failures_are_seldom_called_clumped() {
 }
 
 #[test]
-fn thousands_of_independent_failures_are_seldom_called_clumped() {
+fn thousands_of_independent_failures_rarely_cause_a_clump_warning() {
     let mut chance = Chance::new(71);
     let warnings = (0..60).map(|_| {
-        let (places, trials) = Blocks(1, 1.0, 0.3).baseline(&mut chance, End::Trials(5000));
+        let (places, trials) = Blocks(1, 1.0, 0.3).baseline(&mut chance, BaselineEnd::Trials(5000));
         u32::from(find_clumps(&places, trials, false).unwrap().p_value <= 0.01)
     });
     assert!(warnings.sum::<u32>() <= 3);
 }
 
 #[test]
-fn clumps_in_a_long_baseline_do_not_make_an_unchanged_program_look_fixed() {
+fn clumps_in_a_long_baseline_rarely_lead_to_a_wrong_fixed() {
     const REPETITIONS: u32 = 60;
     let room = share(0, REPETITIONS, ALPHA).1;
     for (length, trials, least_warned) in [(8, 200, 0.85), (20, 100, 0.9), (50, 200, 0.9)] {
-        let (warned, fixed) = Blocks(length, 0.1, 0.5).shares(End::Trials(trials), REPETITIONS);
+        let (warned, fixed) =
+            Blocks(length, 0.1, 0.5).shares(BaselineEnd::Trials(trials), REPETITIONS);
         let what = format!("blocks of {length}, {trials} trials");
         assert!(warned >= least_warned, "{what}: {warned} warned");
         assert!(fixed <= ALPHA + room, "{what}: {fixed} called fixed");
@@ -113,10 +114,10 @@ fn clumps_in_a_long_baseline_do_not_make_an_unchanged_program_look_fixed() {
 }
 
 #[test]
-fn clumps_in_a_baseline_of_three_failures_are_mostly_seen() {
+fn clumps_in_a_baseline_of_three_failures_usually_cause_a_warning() {
     // Measured shares with a margin: a clump at the very beginning looks like a high rate.
     for (length, least_warned, most_fixed) in [(8, 0.55, 0.26), (20, 0.75, 0.21), (50, 0.8, 0.17)] {
-        let (warned, fixed) = Blocks(length, 0.1, 0.5).shares(End::Failures(3), 200);
+        let (warned, fixed) = Blocks(length, 0.1, 0.5).shares(BaselineEnd::Failures(3), 200);
         assert!(
             warned >= least_warned,
             "blocks of {length}: {warned} warned"

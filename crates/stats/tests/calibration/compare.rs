@@ -8,7 +8,7 @@ const PAIRS: u32 = 300;
 
 /// Asserts that a wrong "different" is at most as frequent as promised, in 1000 trials.
 #[track_caller]
-fn assert_seldom(what: &str, trial: impl FnMut() -> bool) {
+fn assert_rarely_wrong(what: &str, trial: impl FnMut() -> bool) {
     let wrong = share_of(trial);
     let (_, error) = share(0, TRIALS, ALPHA);
     assert!(wrong <= ALPHA + error, "{what}: {wrong}");
@@ -20,10 +20,10 @@ fn share_of(mut trial: impl FnMut() -> bool) -> f64 {
 }
 
 #[test]
-fn equal_rates_are_seldom_told_apart_by_one_who_looks_after_every_pair() {
+fn equal_rates_are_rarely_called_different_when_checked_after_every_pair() {
     let mut chance = Chance::new(40);
     for p in [0.5, 0.1, 0.03, 0.01] {
-        assert_seldom(&format!("p {p}"), || {
+        assert_rarely_wrong(&format!("p {p}"), || {
             let mut process = EProcess::new();
             (0..PAIRS).any(|_| {
                 process.push_a(chance.fails(p));
@@ -35,7 +35,7 @@ fn equal_rates_are_seldom_told_apart_by_one_who_looks_after_every_pair() {
 }
 
 /// Runs batches of eight trials of each variant; the trials of a batch end in the given order.
-fn in_bursts(chance: &mut Chance, p: f64, arrive: fn(&mut [bool])) -> bool {
+fn bursts_differ(chance: &mut Chance, p: f64, arrive: fn(&mut [bool])) -> bool {
     let mut process = EProcess::new();
     for _ in 0..PAIRS / 8 {
         let mut burst = |push: fn(&mut EProcess, bool)| {
@@ -52,34 +52,34 @@ fn in_bursts(chance: &mut Chance, p: f64, arrive: fn(&mut [bool])) -> bool {
 }
 
 #[test]
-fn pairs_may_come_in_bursts() {
+fn equal_rates_are_rarely_called_different_if_trials_end_in_bursts() {
     let mut chance = Chance::new(41);
     for p in [0.5, 0.1, 0.03, 0.01] {
-        assert_seldom(&format!("p {p}"), || in_bursts(&mut chance, p, |_| ()));
+        assert_rarely_wrong(&format!("p {p}"), || bursts_differ(&mut chance, p, |_| ()));
     }
 }
 
 #[test]
-fn an_order_of_ending_within_bursts_did_no_harm() {
+fn equal_rates_are_rarely_called_different_if_failures_end_first_or_last() {
     // This error is not bounded: crashes end before or after the passes that were started with them. Therefore trials
     // are pushed in the order of their starts.
     let mut chance = Chance::new(42);
     for p in [0.5, 0.1, 0.03] {
-        assert_seldom(&format!("p {p}, failures first"), || {
-            in_bursts(&mut chance, p, |outcomes| {
+        assert_rarely_wrong(&format!("p {p}, failures first"), || {
+            bursts_differ(&mut chance, p, |outcomes| {
                 outcomes.sort_by_key(|failed| !failed);
             })
         });
-        assert_seldom(&format!("p {p}, failures last"), || {
-            in_bursts(&mut chance, p, <[bool]>::sort)
+        assert_rarely_wrong(&format!("p {p}, failures last"), || {
+            bursts_differ(&mut chance, p, <[bool]>::sort)
         });
     }
 }
 
 #[test]
-fn strata_may_have_rates_of_their_own() {
+fn equal_rates_in_each_stratum_are_rarely_called_different() {
     let mut chance = Chance::new(43);
-    assert_seldom("alike within each of four strata", || {
+    assert_rarely_wrong("alike within each of four strata", || {
         let mut contrast = Contrast::new();
         for pair in 0..PAIRS {
             let (stratum, p) = [(0, 0.5), (1, 0.1), (2, 0.03), (3, 0.9)][pair as usize % 4];
@@ -101,7 +101,7 @@ fn strata_may_have_rates_of_their_own() {
 }
 
 #[test]
-fn strata_together_show_more_than_each_alone() {
+fn strata_together_detect_more_than_each_stratum_alone() {
     let mut chance = Chance::new(44);
     let (mut together, mut alone) = (0, 0);
     for _ in 0..200 {
@@ -118,10 +118,10 @@ fn strata_together_show_more_than_each_alone() {
 }
 
 #[test]
-fn several_others_may_be_compared_with_one_reference() {
+fn several_variants_equal_to_one_reference_are_rarely_called_different() {
     let mut chance = Chance::new(45);
     for p in [0.5, 0.1, 0.03] {
-        assert_seldom(&format!("p {p}"), || {
+        assert_rarely_wrong(&format!("p {p}"), || {
             let mut others = [EProcess::new(), EProcess::new(), EProcess::new()];
             for _ in 0..PAIRS {
                 let reference = chance.fails(p);
@@ -137,7 +137,13 @@ fn several_others_may_be_compared_with_one_reference() {
 }
 
 /// Returns the number of pairs that distinguishes the rates, or `None` if none of the pairs does.
-fn telling_pair(chance: &mut Chance, a: f64, b: f64, alpha: f64, pairs: u64) -> Option<u64> {
+fn first_distinguishing_pair(
+    chance: &mut Chance,
+    a: f64,
+    b: f64,
+    alpha: f64,
+    pairs: u64,
+) -> Option<u64> {
     let mut process = EProcess::new();
     (1..=pairs).find(|_| {
         process.push_a(chance.fails(a));
@@ -147,7 +153,7 @@ fn telling_pair(chance: &mut Chance, a: f64, b: f64, alpha: f64, pairs: u64) -> 
 }
 
 #[test]
-fn different_rates_are_told_apart_as_quickly_as_was_measured() {
+fn different_rates_are_distinguished_within_the_measured_number_of_pairs() {
     let mut chance = Chance::new(46);
     for (a, b, most) in [
         (0.5, 0.0, 13.5),
@@ -155,7 +161,8 @@ fn different_rates_are_told_apart_as_quickly_as_was_measured() {
         (0.1, 0.01, 110.0),
         (0.5, 0.1, 27.0),
     ] {
-        let mut pair = || telling_pair(&mut chance, a, b, ALPHA, 100_000).expect("ends");
+        let mut pair =
+            || first_distinguishing_pair(&mut chance, a, b, ALPHA, 100_000).expect("ends");
         let sum: u64 = (0..TRIALS).map(|_| pair()).sum();
         let mean = f64::from(u32::try_from(sum).unwrap()) / f64::from(TRIALS);
         assert!(mean <= most, "{a}, {b}: {mean}");
@@ -163,7 +170,7 @@ fn different_rates_are_told_apart_as_quickly_as_was_measured() {
 }
 
 #[test]
-fn fishers_test_looked_at_on_the_way_breaks_the_promise() {
+fn repeated_fisher_tests_exceed_the_promised_error() {
     let mut chance = Chance::new(48);
     for (p, least) in [(0.5, 0.15), (0.1, 0.1), (0.03, 0.04)] {
         let share = share_of(|| {
@@ -179,10 +186,10 @@ fn fishers_test_looked_at_on_the_way_breaks_the_promise() {
 }
 
 #[test]
-fn the_stated_power_is_reached() {
+fn the_stated_number_of_pairs_has_the_stated_power() {
     let mut chance = Chance::new(47);
     let mut power = |a: f64, b: f64, alpha: f64, pairs: u64| {
-        share_of(|| telling_pair(&mut chance, a, b, alpha, pairs).is_some())
+        share_of(|| first_distinguishing_pair(&mut chance, a, b, alpha, pairs).is_some())
     };
     for (a, b, most) in [
         (0.5, 0.1, 0.85),

@@ -29,67 +29,67 @@ fn false_fixed_after_failures(p: f64, k0: u32, rule: fn(u64, u64) -> u64) -> f64
         .sum()
 }
 
-fn ours(k0: u64, n0: u64) -> u64 {
+fn clean_runs_of_provoke(k0: u64, n0: u64) -> u64 {
     clean_runs_needed(k0, n0, ALPHA).unwrap()
 }
 
 /// The rule of the textbooks: treat the measured rate as the true one.
-fn flat(k0: u64, n0: u64) -> u64 {
+fn clean_runs_of_textbooks(k0: u64, n0: u64) -> u64 {
     let count = |x: u64| f64::from(u32::try_from(x).unwrap());
     clean_runs_at_known_rate(count(k0) / count(n0), ALPHA).unwrap()
 }
 
 #[test]
-fn an_unchanged_program_is_called_fixed_once_in_twenty_at_most() {
+fn an_unchanged_program_is_called_fixed_in_at_most_5_percent() {
     for (p, n0) in [(0.1, 30), (0.03, 30), (0.01, 100), (0.5, 10), (0.3, 100)] {
-        let wrong = false_fixed_after_runs(p, n0, ours);
+        let wrong = false_fixed_after_runs(p, n0, clean_runs_of_provoke);
         assert!(wrong <= ALPHA, "p {p}, n0 {n0}: {wrong}");
     }
     for p in [0.5, 0.1, 0.03] {
         for k0 in [1, 3, 5] {
-            let wrong = false_fixed_after_failures(p, k0, ours);
+            let wrong = false_fixed_after_failures(p, k0, clean_runs_of_provoke);
             assert!(wrong <= ALPHA, "p {p}, stopped at {k0}: {wrong}");
         }
     }
 }
 
 #[test]
-fn without_the_condition_on_a_failure_the_promise_has_no_exception() {
+fn the_promise_holds_at_every_rate_if_clean_baselines_are_counted() {
     // A baseline without a failure is refused, which counts as "not called fixed". Only under the condition that a rare
     // failure did occur can the share exceed alpha: the failure occurred by luck.
     for n0 in [5_u32, 30, 100, 300] {
         for p in [0.9, 0.5, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001] {
             let seen = 1.0 - binomial(n0, p)[0];
-            let wrong = false_fixed_after_runs(p, n0, ours) * seen;
+            let wrong = false_fixed_after_runs(p, n0, clean_runs_of_provoke) * seen;
             assert!(wrong <= ALPHA, "p {p}, n0 {n0}: {wrong}");
         }
     }
-    let lucky = false_fixed_after_runs(0.01, 30, ours);
+    let lucky = false_fixed_after_runs(0.01, 30, clean_runs_of_provoke);
     assert!(lucky > ALPHA && lucky < 0.06, "{lucky}");
-    let very_lucky = false_fixed_after_runs(0.0005, 5, ours);
+    let very_lucky = false_fixed_after_runs(0.0005, 5, clean_runs_of_provoke);
     assert!(very_lucky > 0.9, "{very_lucky}");
 }
 
 #[test]
-fn taking_the_measured_rate_for_known_breaks_the_promise() {
+fn treating_the_measured_rate_as_known_exceeds_the_promised_error() {
     for (p, n0, least) in [(0.1, 30, 0.07), (0.03, 30, 0.15), (0.01, 30, 0.43)] {
-        let wrong = false_fixed_after_runs(p, n0, flat);
+        let wrong = false_fixed_after_runs(p, n0, clean_runs_of_textbooks);
         assert!(wrong > least, "p {p}, n0 {n0}: {wrong}");
     }
     for (p, k0, least) in [(0.1, 1, 0.23), (0.1, 3, 0.11), (0.1, 5, 0.085)] {
-        let wrong = false_fixed_after_failures(p, k0, flat);
+        let wrong = false_fixed_after_failures(p, k0, clean_runs_of_textbooks);
         assert!(wrong > least, "p {p}, stopped at {k0}: {wrong}");
     }
 }
 
 #[test]
-fn three_failures_make_the_cheapest_baseline() {
+fn a_baseline_of_three_failures_needs_the_fewest_runs() {
     // Mean of baseline and clean runs together, at a rate of one in ten.
     let total = |k0: u32| -> f64 {
         negative_binomial(k0, 0.1)
             .into_iter()
             .map(|(n, weight)| {
-                let clean = u32::try_from(ours(k0.into(), n.into())).unwrap();
+                let clean = u32::try_from(clean_runs_of_provoke(k0.into(), n.into())).unwrap();
                 weight * (f64::from(n) + f64::from(clean))
             })
             .sum()
@@ -100,7 +100,7 @@ fn three_failures_make_the_cheapest_baseline() {
 }
 
 #[test]
-fn a_fix_that_halves_the_rate_is_missed_about_one_time_in_four() {
+fn a_fix_that_halves_the_rate_is_called_fixed_in_about_a_quarter_of_cases() {
     for (k0, n0, m) in [(1, 10, 29), (3, 100, 99), (1, 100, 299)] {
         let passes = halved_rate_passes(k0, n0, m);
         assert!((0.21..0.24).contains(&passes), "{k0}/{n0}: {passes}");
@@ -108,7 +108,7 @@ fn a_fix_that_halves_the_rate_is_missed_about_one_time_in_four() {
 }
 
 #[test]
-fn a_fix_that_halves_the_rate_is_excluded_once_twice_the_clean_runs_are_asked_for() {
+fn twice_the_clean_runs_exclude_a_fix_that_halves_the_rate() {
     let exclude = |k0: u64, n0: u64| clean_runs_to_exclude_half(k0, n0, 1.0, ALPHA).unwrap();
     let squared = |k0: u64, n0: u64| clean_runs_needed(k0, n0, ALPHA * ALPHA).unwrap();
     // Exact probability, for a baseline that stops at its k0-th failure.
@@ -145,7 +145,7 @@ fn a_fix_that_halves_the_rate_is_excluded_once_twice_the_clean_runs_are_asked_fo
 }
 
 #[test]
-fn an_unfixed_program_is_found_out_as_quickly_as_stated() {
+fn an_unfixed_program_fails_after_the_stated_mean_number_of_runs() {
     let mut chance = Chance::new(60);
     for (p, m) in [(0.5, 5), (0.1, 29), (0.1, 50), (0.03, 99)] {
         let trials = 20_000;
@@ -160,13 +160,13 @@ fn an_unfixed_program_is_found_out_as_quickly_as_stated() {
 }
 
 #[test]
-fn going_on_with_a_weak_baseline_saves_what_was_said() {
+fn extending_a_weak_baseline_saves_the_stated_number_of_runs() {
     // Mean runs at a rate of one in ten: clean runs after one failure, or two more failures first.
     let mean = |failures: u32| -> f64 {
         negative_binomial(failures, 0.1)
             .into_iter()
             .map(|(n0, weight)| {
-                let m = u32::try_from(ours(failures.into(), n0.into())).unwrap();
+                let m = u32::try_from(clean_runs_of_provoke(failures.into(), n0.into())).unwrap();
                 weight * f64::from(n0 + m)
             })
             .sum()
@@ -223,7 +223,7 @@ fn clumped(p: f64, batches: usize, failures: u32) -> Clumped {
 }
 
 #[test]
-fn where_failures_clump_a_long_baseline_keeps_the_promise_and_a_short_one_does_not() {
+fn with_clumped_failures_only_a_long_baseline_keeps_the_promise() {
     // Nothing is bounded exactly here. The rule is exact for independent runs; the design effect is an estimate, and a
     // baseline of three failures is too short to warn, so that only the plain rule is left. The limits are measured
     // shares with a margin.

@@ -20,7 +20,7 @@ fn warnings(trials: u32, batches: u32, runs: u32, p: f64, icc: f64) -> u32 {
 }
 
 #[test]
-fn independent_runs_are_seldom_called_dependent() {
+fn independent_runs_rarely_cause_a_dependence_warning() {
     for (batches, runs, p) in [(20, 16, 0.1), (10, 8, 0.1), (5, 64, 0.1), (40, 4, 0.5)] {
         let (alarms, error) = share(warnings(400, batches, runs, p, 0.0), 400, 0.01);
         assert!(
@@ -31,7 +31,7 @@ fn independent_runs_are_seldom_called_dependent() {
 }
 
 #[test]
-fn clumping_is_found_as_often_as_it_was_measured() {
+fn clumping_is_found_at_the_measured_frequency() {
     for (batches, runs, icc, least) in [
         (20, 16, 0.1, 0.55),
         (20, 16, 0.3, 0.92),
@@ -67,7 +67,7 @@ fn the_design_effect_restores_most_of_the_coverage() {
 }
 
 #[test]
-fn the_approximation_raises_as_few_false_alarms() {
+fn the_approximation_rarely_raises_false_alarms() {
     // The counts are so large that the p-value is approximated.
     const TRIALS: u32 = 60;
     for (batches, runs) in [(5200, 8), (100, 420)] {
@@ -89,7 +89,7 @@ fn the_approximation_raises_as_few_false_alarms() {
 }
 
 #[test]
-fn a_million_trials_are_answered() {
+fn the_dependence_of_a_million_trials_is_approximated() {
     let mut chance = Chance::new(9);
     let batches = draw(&mut chance, 62_000, 16, 0.1, 0.0);
     let dependence = batches.measure_dependence().unwrap();

@@ -9,11 +9,11 @@ fn normal(chance: &mut Chance) -> f64 {
 }
 
 /// Returns noise of standard deviation 1 whose neighbours are correlated, around a level for each trial.
-fn series(chance: &mut Chance, n: u32, alike: f64, level: impl Fn(f64) -> f64) -> Vec<Point> {
+fn series(chance: &mut Chance, n: u32, correlation: f64, level: impl Fn(f64) -> f64) -> Vec<Point> {
     let mut noise = normal(chance);
     let mut next = || {
         let old = noise;
-        noise = alike * old + (1.0 - alike * alike).sqrt() * normal(chance);
+        noise = correlation * old + (1.0 - correlation * correlation).sqrt() * normal(chance);
         old
     };
     let at = (1..=n).map(f64::from);
@@ -36,7 +36,7 @@ fn alarms(
 }
 
 #[test]
-fn noise_is_seldom_called_growth() {
+fn noise_is_rarely_called_growth() {
     let mut chance = Chance::new(31);
     for n in [20, 50, 150] {
         let found = alarms(&mut chance, 1000, 1, |chance| {
@@ -47,7 +47,7 @@ fn noise_is_seldom_called_growth() {
 }
 
 #[test]
-fn noise_of_few_values_is_seldom_called_growth() {
+fn noise_of_few_distinct_values_is_rarely_called_growth() {
     let mut chance = Chance::new(32);
     let found = alarms(&mut chance, 1000, 1, |chance| {
         let mut points = series(chance, 100, 0.0, |_| 0.0);
@@ -61,18 +61,18 @@ fn noise_of_few_values_is_seldom_called_growth() {
 
 /// The correlation is estimated from the same few points, so the estimate is a little too small.
 #[test]
-fn likeness_of_neighbours_raises_few_more_alarms() {
+fn correlated_noise_raises_few_more_false_alarms() {
     let mut chance = Chance::new(33);
-    for alike in [0.3, 0.6, 0.9] {
+    for correlation in [0.3, 0.6, 0.9] {
         let found = alarms(&mut chance, 500, 1, |chance| {
-            series(chance, 150, alike, |_| 0.0)
+            series(chance, 150, correlation, |_| 0.0)
         });
-        assert!(found.0 <= 0.06, "{alike}: {found:?}");
+        assert!(found.0 <= 0.06, "{correlation}: {found:?}");
     }
 }
 
 #[test]
-fn a_warm_up_is_seldom_called_growth() {
+fn a_warm_up_is_rarely_called_growth() {
     let mut chance = Chance::new(34);
     for height in [5.0, 20.0, 100.0] {
         for share in [0.05, 0.1, 0.2, 0.3] {
@@ -87,11 +87,11 @@ fn a_warm_up_is_seldom_called_growth() {
 #[test]
 fn steady_growth_is_found() {
     let mut chance = Chance::new(35);
-    for (n, alike, least) in [(100, 0.0, 0.8), (200, 0.0, 0.99), (300, 0.6, 0.9)] {
+    for (n, correlation, least) in [(100, 0.0, 0.8), (200, 0.0, 0.99), (300, 0.6, 0.9)] {
         let found = alarms(&mut chance, 150, 4, |chance| {
-            series(chance, n, alike, |x| 0.05 * x)
+            series(chance, n, correlation, |x| 0.05 * x)
         });
-        assert!(found.0 >= least, "{n} points, {alike}: {found:?}");
+        assert!(found.0 >= least, "{n} points, {correlation}: {found:?}");
     }
 }
 
@@ -105,15 +105,15 @@ fn steady_growth_after_a_warm_up_is_found() {
 }
 
 #[test]
-fn the_interval_holds_the_true_growth_about_as_often_as_promised() {
+fn the_interval_contains_the_true_growth_about_as_often_as_promised() {
     let mut chance = Chance::new(37);
-    for (alike, promised) in [(0.0, 0.95), (0.6, 0.93)] {
+    for (correlation, promised) in [(0.0, 0.95), (0.6, 0.93)] {
         let held = (0..500).filter(|_| {
-            let points = series(&mut chance, 200, alike, |x| 0.05 * x);
+            let points = series(&mut chance, 200, correlation, |x| 0.05 * x);
             let slope = measure_growth(&points, 0.05).unwrap().slope;
             slope.low <= 0.05 && 0.05 <= slope.high
         });
         let (held, error) = share(u32::try_from(held.count()).unwrap(), 500, promised);
-        assert!(held >= promised - error, "{alike}: {held}");
+        assert!(held >= promised - error, "{correlation}: {held}");
     }
 }

@@ -40,7 +40,7 @@ fn clopper_pearson_covers_every_rate_at_a_fixed_number_of_runs() {
 }
 
 #[test]
-fn clopper_pearson_is_not_wider_than_it_must_be() {
+fn the_mean_coverage_of_clopper_pearson_is_near_the_nominal_one() {
     // With many runs the coverage comes down to the nominal one.
     let (least, mean) = coverage_over_rates(427, clopper_pearson);
     assert!(least < 0.952 && mean < 0.962, "least {least}, mean {mean}");
@@ -61,7 +61,7 @@ fn clopper_pearson_covers_when_stopped_at_the_kth_failure() {
 }
 
 #[test]
-fn one_over_the_first_failing_run_overstates_the_rate() {
+fn the_reciprocal_of_the_first_failing_run_overstates_the_rate() {
     // After stopping at the first failure, the share is biased, so no percentage is printed. E[1/N] = -p ln p / (1-p).
     for (p, factor) in [(0.5, 1.386), (0.1, 2.558), (0.03, 3.615)] {
         let mean: f64 = negative_binomial(1, p)
@@ -73,7 +73,7 @@ fn one_over_the_first_failing_run_overstates_the_rate() {
 }
 
 #[test]
-fn the_zero_failure_bound_is_wrong_once_in_twenty_at_most() {
+fn the_zero_failure_bound_is_wrong_in_at_most_5_percent() {
     for n in [1, 10, 59, 427, 3000] {
         let bound = upper_one_sided(0, n, ALPHA);
         let unseen = (1.0 - bound).powi(i32::try_from(n).unwrap());
@@ -124,7 +124,7 @@ fn ever_excludes(p: f64, runs: u32, method: Method) -> f64 {
 }
 
 #[test]
-fn the_confidence_sequence_may_be_watched_live() {
+fn the_confidence_sequence_keeps_its_promise_when_checked_after_every_run() {
     for p in [0.5, 0.1, 0.03, 0.01] {
         let wrong = ever_excludes(p, 1000, confidence_sequence);
         assert!(wrong <= ALPHA, "p {p}: {wrong}");
@@ -132,7 +132,7 @@ fn the_confidence_sequence_may_be_watched_live() {
 }
 
 #[test]
-fn clopper_pearson_must_not_be_watched_live() {
+fn clopper_pearson_exceeds_its_error_when_checked_after_every_run() {
     // The test above can fail: the fixed interval exceeds the limit many times over.
     for (p, least) in [(0.5, 0.40), (0.1, 0.32), (0.03, 0.25)] {
         let wrong = ever_excludes(p, 1000, clopper_pearson);
@@ -141,7 +141,13 @@ fn clopper_pearson_must_not_be_watched_live() {
 }
 
 /// Runs one slot until `budget` seconds are over; a run that is cut off does not count.
-fn until_out_of_time(chance: &mut Chance, p: f64, budget: f64, pass: f64, fail: f64) -> (u64, u64) {
+fn run_until_out_of_time(
+    chance: &mut Chance,
+    p: f64,
+    budget: f64,
+    pass: f64,
+    fail: f64,
+) -> (u64, u64) {
     let (mut k, mut n, mut time) = (0, 0, 0.0);
     loop {
         let failed = chance.fails(p);
@@ -155,7 +161,7 @@ fn until_out_of_time(chance: &mut Chance, p: f64, budget: f64, pass: f64, fail: 
 }
 
 #[test]
-fn the_confidence_sequence_survives_a_time_budget() {
+fn the_confidence_sequence_keeps_its_promise_under_a_time_budget() {
     // Hangs last a hundred passes, crashes a tenth of a pass; the counts depend on the outcomes.
     const TRIALS: u32 = 1000;
     let mut chance = Chance::new(1);
@@ -163,7 +169,7 @@ fn the_confidence_sequence_survives_a_time_budget() {
         for budget in [5.0, 12.0, 30.0] {
             let wrong = (0..TRIALS)
                 .filter(|_| {
-                    let (k, n) = until_out_of_time(&mut chance, p, budget, 0.1, fail);
+                    let (k, n) = run_until_out_of_time(&mut chance, p, budget, 0.1, fail);
                     !confidence_sequence(k, n, ALPHA).contains(p)
                 })
                 .count();
@@ -177,7 +183,7 @@ fn the_confidence_sequence_survives_a_time_budget() {
 }
 
 #[test]
-fn the_mean_time_between_failures_is_covered() {
+fn the_interval_of_the_mean_time_between_failures_has_its_coverage() {
     // Failures of a Poisson process with mean 1 in an observation of planned length, computed exactly.
     for length in [0.5, 3.0, 20.0, 100.0_f64] {
         let mut weight = (-length).exp();

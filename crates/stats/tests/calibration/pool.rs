@@ -117,7 +117,7 @@ fn runs_of_planned_lengths_keep_the_promise() {
 }
 
 #[test]
-fn a_run_that_ended_with_a_failure_keeps_the_promise_beside_another() {
+fn a_run_that_ended_at_a_failure_keeps_the_promise_with_another_run() {
     for p in [0.5, 0.3, 0.1] {
         for (k, other) in [(1, 10), (1, 30), (3, 10), (3, 30)] {
             let wrong = until_failures_and_planned(p, k, other);
@@ -127,7 +127,7 @@ fn a_run_that_ended_with_a_failure_keeps_the_promise_beside_another() {
 }
 
 #[test]
-fn to_repeat_a_run_until_it_fails_keeps_the_promise() {
+fn repeating_a_run_until_it_fails_keeps_the_promise() {
     for p in [0.5, 0.1, 0.03, 0.01] {
         for length in [3, 10, 30] {
             let [together, _] = repeated_until_one_fails(p, length);
@@ -140,7 +140,7 @@ fn to_repeat_a_run_until_it_fails_keeps_the_promise() {
 }
 
 #[test]
-fn to_name_the_run_with_most_failures_keeps_the_promise() {
+fn naming_the_run_with_most_failures_keeps_the_promise() {
     for (p, runs, length) in [(0.3, 20, 10), (0.1, 5, 30), (0.1, 20, 10), (0.03, 20, 10)] {
         let [together, alone] = simulated(p, 300, 7, |chance| {
             let mut all: Vec<(u64, u64)> = (0..runs)
@@ -171,7 +171,7 @@ fn runs_until_their_first_failure_keep_the_promise() {
 }
 
 #[test]
-fn to_repeat_a_run_until_it_fails_often_breaks_the_promise_a_little() {
+fn repeating_a_run_until_it_fails_often_slightly_exceeds_the_error() {
     let p = 0.03;
     let [together, alone] = simulated(p, 500, 9, |chance| {
         let mut others = Vec::new();

@@ -20,7 +20,7 @@ proptest! {
     })]
 
     #[test]
-    fn intervals_contain_the_counted_share_and_nest_in_confidence((k, n) in counts(1_000_000)) {
+    fn intervals_contain_the_observed_share_and_widen_with_confidence((k, n) in counts(1_000_000)) {
         for interval in [clopper_pearson, confidence_sequence] {
             let (narrow, wide) = (interval(k, n, 0.05), interval(k, n, 0.01));
             prop_assert!(0.0 <= narrow.lo && narrow.hi <= 1.0);
@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn one_more_failure_moves_both_ends_up((k, n) in counts(10_000)) {
+    fn one_more_failure_raises_both_ends((k, n) in counts(10_000)) {
         prop_assume!(k < n);
         for interval in [clopper_pearson, confidence_sequence] {
             let (fewer, more) = (interval(k, n, 0.05), interval(k + 1, n, 0.05));
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn another_clean_run_never_weakens_the_case((k0, n0) in counts(10_000), m in 0_u64..5000) {
+    fn another_clean_run_never_raises_the_p_value((k0, n0) in counts(10_000), m in 0_u64..5000) {
         let before = unchanged_p_value(k0, n0, m);
         prop_assert!(unchanged_p_value(k0, n0, m + 1) <= before * (1.0 + 1e-12));
         prop_assert!((0.0..=1.0).contains(&before));

@@ -40,7 +40,7 @@ fn most_wrong() -> f64 {
 }
 
 #[test]
-fn a_race_at_a_known_rate_keeps_its_promise_at_the_stated_price() {
+fn a_race_at_a_known_rate_keeps_its_promise_in_the_stated_number_of_runs() {
     let mut chance = Chance::new(50);
     for (k, totals) in VARIANTS.into_iter().zip([
         [6.9, 38.5, 130.0],
@@ -107,7 +107,7 @@ fn any_passes(p: f64, judged: i32, alpha: f64) -> f64 {
 }
 
 #[test]
-fn where_all_may_be_bad_the_level_is_split_over_all() {
+fn the_level_is_divided_by_all_variants_if_all_may_be_bad() {
     for k in VARIANTS {
         let count = i32::try_from(k).unwrap();
         for p in RATES {
@@ -165,7 +165,7 @@ fn without_baseline(
 }
 
 #[test]
-fn the_first_to_fail_may_serve_as_the_reference_if_all_begin_anew() {
+fn the_first_failing_variant_can_be_the_reference_if_all_counts_restart() {
     let mut chance = Chance::new(53);
     for k in VARIANTS {
         let (alpha, judged) = (race_alpha(k, ALPHA), i32::try_from(k - 1).unwrap());
@@ -183,7 +183,7 @@ fn the_first_to_fail_may_serve_as_the_reference_if_all_begin_anew() {
 }
 
 #[test]
-fn trials_from_before_there_was_a_reference_must_not_count() {
+fn counting_trials_before_the_reference_exceeds_the_promised_error() {
     // The first to fail was chosen while the others were still clean. If their earlier trials count, *any* of the k
     // variants that is clean for long enough is called clean, since it is never the first to fail: the error is that of
     // k variants, not of k-1. The exact errors at rates of .5, .1 and .03 are .045, .078 and .085 for two variants,
@@ -207,7 +207,7 @@ fn trials_from_before_there_was_a_reference_must_not_count() {
 }
 
 #[test]
-fn to_begin_anew_is_cheaper_than_a_stricter_level() {
+fn restarting_the_counts_needs_fewer_runs_than_a_stricter_level() {
     // The alternative with the same error splits the level over k and counts everything. Mean runs of two variants with
     // one clean: counted from the start at the level that is too lax, 88 and 300; counted anew, 99 and 334; at the
     // stricter level, 111 and 373.

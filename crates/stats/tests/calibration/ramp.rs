@@ -78,7 +78,7 @@ fn assert_cheap(lives: f64, cell: &Cell) {
 
 /// The top level has failed five times before, and the search has no guard phase.
 #[test]
-fn the_level_is_narrowed_down_in_few_lives() {
+fn the_lowest_failing_level_is_found_in_few_trials() {
     for (p, rises, lives) in [(0.5, false, 30.0), (0.5, true, 28.0), (1.0, false, 18.0)] {
         let cell = Cell {
             p,
@@ -111,7 +111,7 @@ fn the_level_is_narrowed_down_in_few_lives() {
 }
 
 #[test]
-fn a_whole_search_keeps_its_promise_down_to_the_rate_that_is_asked_for() {
+fn a_whole_search_keeps_its_promise_down_to_the_requested_rate() {
     for (p, rises, searches, lives) in [
         (0.5, false, 60, 78.0),
         (0.2, true, 60, 125.0),

@@ -25,7 +25,7 @@ struct Ending {
 }
 
 /// Returns a search after a baseline of five failures of the newest version, or of ten if all of ten runs failed.
-fn begun(n: usize, clean: bool, rate: f64, chance: &mut Chance) -> Bisection {
+fn search_with_failures(n: usize, clean: bool, rate: f64, chance: &mut Chance) -> Bisection {
     let model = SearchPrior {
         clean,
         ..SearchPrior::default()
@@ -69,7 +69,7 @@ fn culprit(n: usize, chance: &mut Chance) -> usize {
 }
 
 #[test]
-fn a_search_finds_the_culprit_at_the_stated_price() {
+fn a_search_finds_the_culprit_in_the_stated_number_of_runs() {
     let cell = |n, clean, p, q, trials, runs| Cell {
         n,
         clean,
@@ -93,7 +93,7 @@ fn a_search_finds_the_culprit_at_the_stated_price() {
         let (mut runs, mut wrong) = (0.0, 0);
         for _ in 0..cell.trials {
             let culprit = culprit(cell.n, &mut chance);
-            let mut search = begun(cell.n, cell.clean, cell.p, &mut chance);
+            let mut search = search_with_failures(cell.n, cell.clean, cell.p, &mut chance);
             let rate = |v: usize| if v >= culprit { cell.p } else { cell.q };
             let ending = finish(
                 &mut search,
@@ -108,12 +108,15 @@ fn a_search_finds_the_culprit_at_the_stated_price() {
             searches += 1;
         }
         let mean = runs / f64::from(cell.trials);
-        let told = format!(
+        let description = format!(
             "n {}, p {}, q {}: {mean} runs, {wrong} wrong",
             cell.n, cell.p, cell.q
         );
-        assert!((mean / cell.runs - 1.0).abs() < 0.2, "{told}");
-        assert!(f64::from(wrong) <= 0.1 * f64::from(cell.trials), "{told}");
+        assert!((mean / cell.runs - 1.0).abs() < 0.2, "{description}");
+        assert!(
+            f64::from(wrong) <= 0.1 * f64::from(cell.trials),
+            "{description}"
+        );
         let n = u64::try_from(cell.n).unwrap();
         let channel = Channel {
             p: cell.p,
@@ -122,7 +125,7 @@ fn a_search_finds_the_culprit_at_the_stated_price() {
         let planned = bisect_runs(n, &channel, cell.clean, 0.05);
         assert!(
             (planned / cell.runs - 1.0).abs() < 0.25,
-            "{told}, planned {planned}"
+            "{description}, planned {planned}"
         );
     }
     assert!(100 * alarms <= searches, "{alarms} of {searches}");
@@ -168,7 +171,7 @@ fn with_signatures(share_alike: f64) -> (f64, u32) {
 }
 
 #[test]
-fn signatures_save_runs_where_they_differ_and_do_not_mislead_where_they_are_alike() {
+fn distinct_signatures_save_runs_and_equal_signatures_do_not_mislead() {
     let (alike, wrong_alike) = with_signatures(1.0);
     let (differing, wrong_differing) = with_signatures(0.1);
     assert!(differing < 0.85 * alike, "{differing}, {alike}");
@@ -179,13 +182,13 @@ fn signatures_save_runs_where_they_differ_and_do_not_mislead_where_they_are_alik
 }
 
 #[test]
-fn many_slots_take_few_rounds() {
+fn a_search_with_many_slots_takes_few_rounds() {
     let mut chance = Chance::new(71);
     let stop = StopConditions::at_delta(0.05);
     let (mut rounds, mut runs, mut wrong) = (0, 0, 0);
     for seed in 0..30 {
         let culprit = culprit(64, &mut chance);
-        let mut search = begun(64, false, 0.5, &mut chance);
+        let mut search = search_with_failures(64, false, 0.5, &mut chance);
         loop {
             let slots = BatchOptions {
                 free: 16,
@@ -214,9 +217,9 @@ fn many_slots_take_few_rounds() {
     );
 }
 
-/// Returns the mean runs and the wrong answers of searches that get the weights `told`, if the culprit is drawn from
+/// Returns the mean runs and the wrong answers of searches that get these weights, if the culprit is drawn from
 /// the weights `real`.
-fn weighted(told: Option<&[f64]>, real: &[f64]) -> (f64, u32) {
+fn weighted(weights: Option<&[f64]>, real: &[f64]) -> (f64, u32) {
     let mut chance = Chance::new(73);
     let n = real.len();
     let trials = 80;
@@ -232,7 +235,7 @@ fn weighted(told: Option<&[f64]>, real: &[f64]) -> (f64, u32) {
             clean: true,
             ..SearchPrior::default()
         };
-        let mut search = Bisection::new(n, &model, told);
+        let mut search = Bisection::new(n, &model, weights);
         search.observe_many(n, 5, chance.runs_until_failures(5, 0.5));
         let rate = |v: usize| if v >= culprit { 0.5 } else { 0.0 };
         let ending = finish(
@@ -249,7 +252,7 @@ fn weighted(told: Option<&[f64]>, real: &[f64]) -> (f64, u32) {
 }
 
 #[test]
-fn hedged_weights_save_runs_where_they_are_right_and_do_no_harm_where_they_are_wrong() {
+fn correct_weights_save_runs_and_wrong_weights_cost_few_runs() {
     // A few weights hold most of the total, as when commits differ in size.
     let weights: Vec<f64> = (0..64_u32)
         .map(|i| f64::from(37 * i % 64 + 1).powi(-3))
@@ -303,7 +306,7 @@ fn reduced(
 }
 
 #[test]
-fn a_reduction_stands_a_background() {
+fn a_reduction_finds_the_needed_items_despite_a_background() {
     for (n, needed, p, mean) in [(8, vec![5], 0.5, 38.0), (32, vec![3, 20], 0.5, 95.0)] {
         let (runs, answers) = reduced(n, &needed, (p, 0.01), |_, _| false);
         let wrong = answers
@@ -320,7 +323,7 @@ fn a_reduction_stands_a_background() {
 }
 
 #[test]
-fn a_reduction_ends_and_lacks_nothing_where_sets_are_refused() {
+fn a_reduction_with_untestable_sets_ends_with_all_needed_items() {
     // Three in ten sets are refused, others in every trial; never the set of all items, nor the needed ones alone.
     let needed = [3, 20];
     let refuses = |set: &[usize], trial: u64| {
@@ -346,7 +349,7 @@ fn a_reduction_ends_and_lacks_nothing_where_sets_are_refused() {
 }
 
 #[test]
-fn a_reduction_finds_what_is_needed_at_the_stated_price() {
+fn a_reduction_finds_the_needed_items_in_the_stated_number_of_runs() {
     for (n, needed, p, mean) in [
         (8, vec![5], 0.5, 12.5),
         (32, vec![3, 20], 0.5, 50.0),

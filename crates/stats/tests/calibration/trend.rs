@@ -19,7 +19,7 @@ fn warns(positions: &[f64]) -> bool {
 }
 
 #[test]
-fn a_constant_rate_is_seldom_called_a_trend() {
+fn a_constant_rate_rarely_causes_a_trend_warning() {
     const TRIALS: u32 = 4000;
     let mut chance = Chance::new(3);
     for (n, p) in [(100, 0.05), (300, 0.05), (300, 0.3)] {
@@ -32,7 +32,7 @@ fn a_constant_rate_is_seldom_called_a_trend() {
 }
 
 #[test]
-fn a_stop_at_a_failure_is_harmless_when_that_failure_is_left_out() {
+fn leaving_out_the_last_failure_corrects_a_stop_at_a_failure() {
     const TRIALS: u32 = 4000;
     let mut chance = Chance::new(4);
     let (mut without, mut with) = (0, 0);
@@ -61,7 +61,7 @@ fn a_stop_at_a_failure_is_harmless_when_that_failure_is_left_out() {
 }
 
 #[test]
-fn a_leak_is_found() {
+fn a_rising_rate_is_found() {
     let mut chance = Chance::new(6);
     let found = (0..500)
         .filter(|_| warns(&positions(&mut chance, 300, 0.0, 0.2)))

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_holds_what_a_path_may() {
+    fn special_characters_of_a_path_are_percent_encoded() {
         assert_eq!(
             encode_path(r#"{"a":["b=1"]}"#),
             "%7B%22a%22%3A%5B%22b%3D1%22%5D%7D"
@@ -286,12 +286,12 @@ mod tests {
     }
 
     #[test]
-    fn a_container_is_called_as_people_do() {
-        let one = json!({
+    fn a_container_has_its_name_without_the_slash() {
+        let container = json!({
             "Id": "4f", "Names": ["/db"], "Image": "app:1", "State": "running",
             "Labels": { "provoke.pid": "m" },
         });
-        let seen = parse_object(DaemonObjectKind::Container, &one).unwrap();
+        let seen = parse_object(DaemonObjectKind::Container, &container).unwrap();
         assert_eq!(
             (&*seen.id, &*seen.name, &*seen.image, &*seen.mark),
             ("4f", "db", "app:1", "m")

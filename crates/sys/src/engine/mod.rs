@@ -316,7 +316,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_state_is_taken_apart() {
+    fn the_state_of_a_container_is_parsed() {
         let seen =
             parse_state("4f created 127 false 0 runc: exec: \"/x\": no such file\n").unwrap();
         assert_eq!((seen.code, seen.pid, seen.oom), (127, None, false));
@@ -330,16 +330,16 @@ mod tests {
     }
 
     #[test]
-    fn the_daemon_says_the_same() {
+    fn the_state_from_the_daemon_equals_that_of_the_command_line() {
         let body = r#"{"Id":"4f","State":{"Status":"exited","ExitCode":137,"OOMKilled":true,"Pid":0,"Error":""},"Name":"/x"}"#;
-        let said = daemon::parse_state(&serde_json::from_str(body).unwrap());
-        assert_eq!(said, parse_state("4f exited 137 true 0 \n"));
+        let daemon_state = daemon::parse_state(&serde_json::from_str(body).unwrap());
+        assert_eq!(daemon_state, parse_state("4f exited 137 true 0 \n"));
         let none = serde_json::json!({ "message": "No such container: x" });
         assert_eq!(daemon::parse_state(&none), None);
     }
 
     #[test]
-    fn only_who_could_be_seen_and_is_gone_is_gone() {
+    fn a_process_is_gone_only_if_its_mark_is_of_this_machine() {
         let me = std::process::id().cast_signed();
         assert!(!is_gone(&process_mark(me)));
         assert!(is_gone(&format!("{}/{me}/1", machine_mark())));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_group_a_container_is_known_by_who_watches_over_it() {
+    fn without_a_cgroup_the_container_is_recognized_by_its_conmon() {
         let folder = std::env::temp_dir().join(format!("provoke-conmon-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         // The name of a process is that of the executed file.
@@ -361,10 +361,10 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
+        let mut pid_line = String::new();
         let out = watcher.stdout.as_mut().unwrap();
-        BufReader::new(out).read_line(&mut said).unwrap();
-        let (above, below) = (watcher.id().cast_signed(), said.trim().parse().unwrap());
+        BufReader::new(out).read_line(&mut pid_line).unwrap();
+        let (above, below) = (watcher.id().cast_signed(), pid_line.trim().parse().unwrap());
         let found = (guarded_by(below), guarded_by(above));
         let named = is_of_container(above);
         watcher.wait().unwrap();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_is_known_by_its_number() {
+    fn the_id_of_a_container_is_found_in_its_cgroup() {
         let id = "a1".repeat(32);
         assert_eq!(
             number_in(&format!("4:memory:/docker/{id}\n")),

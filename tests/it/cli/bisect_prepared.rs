@@ -1,6 +1,6 @@
 //! Tests searches whose variants are prepared first: commits, and environments of packages.
 
-use super::support::{Running, Said, Sandbox, processes_with, unique_linger, wait_until};
+use super::support::{CommandOutput, Running, Sandbox, processes_with, unique_linger, wait_until};
 use crate::needs::{needs, program, python};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -31,10 +31,10 @@ impl Repository {
     }
 
     fn sh(&self, script: &str) -> String {
-        let mut sh = self.0.any("sh", &["-ec", script]);
+        let mut sh = self.0.program_command("sh", &["-ec", script]);
         let done = sh.output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{said}");
+        let output = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{output}");
         String::from_utf8(done.stdout).unwrap()
     }
 
@@ -56,8 +56,8 @@ impl Repository {
         all
     }
 
-    fn bisect(&self, more: &[&str]) -> (Value, Said) {
-        self.0.ask("bisect", &Self::args(more))
+    fn bisect(&self, more: &[&str]) -> (Value, CommandOutput) {
+        self.0.run_with_report("bisect", &Self::args(more))
     }
 
     fn start(&self, more: &[&str]) -> Running {
@@ -65,8 +65,8 @@ impl Repository {
         self.0.start(&all)
     }
 
-    fn resume(&self) -> (Value, Said) {
-        let said = (self.0).provoke(&[
+    fn resume(&self) -> (Value, CommandOutput) {
+        let output = (self.0).provoke(&[
             "resume",
             "cut",
             "--progress=none",
@@ -75,8 +75,8 @@ impl Repository {
         ]);
         let report = serde_json::from_str(&self.0.read("resumed.json"));
         (
-            report.unwrap_or_else(|error| panic!("{error}: {said}")),
-            said,
+            report.unwrap_or_else(|error| panic!("{error}: {output}")),
+            output,
         )
     }
 
@@ -99,7 +99,7 @@ fn folders(path: &Path) -> BTreeSet<String> {
 }
 
 /// Returns the verdict, the culprits, and the exit code; for commits, their subjects.
-fn told((report, said): &(Value, Said)) -> (Value, Vec<String>, i32) {
+fn summarize((report, output): &(Value, CommandOutput)) -> (Value, Vec<String>, i32) {
     let culprits = report["answer"]["bisect"]["culprits"].as_array();
     let points = report["answer"]["bisect"]["points"].as_array().unwrap();
     let about = |name: &Value| {
@@ -108,7 +108,7 @@ fn told((report, said): &(Value, Said)) -> (Value, Vec<String>, i32) {
         about.unwrap().to_owned()
     };
     let culprits = culprits.into_iter().flatten().map(about).collect();
-    (report["verdict"].clone(), culprits, said.code.unwrap())
+    (report["verdict"].clone(), culprits, output.code.unwrap())
 }
 
 fn found(culprits: &[&str]) -> (Value, Vec<String>, i32) {
@@ -117,11 +117,11 @@ fn found(culprits: &[&str]) -> (Value, Vec<String>, i32) {
 }
 
 #[test]
-fn folders_of_a_finished_search_go_but_those_of_the_culprit_and_the_one_before() {
+fn a_finished_search_keeps_the_directories_of_the_culprit_and_its_parent() {
     needs!(program("git"));
     let repository = Repository::new();
     let build = "[ ! -e built ] || exit 1; touch built";
-    let all = repository.bisect(&[
+    let result = repository.bisect(&[
         "--build",
         build,
         "--",
@@ -129,17 +129,17 @@ fn folders_of_a_finished_search_go_but_those_of_the_culprit_and_the_one_before()
         "-c",
         "[ -e built ] && sh t.sh",
     ]);
-    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    assert_eq!(summarize(&result), found(&["change 7"]), "{}", result.1);
     let kept = ["6", "7", "repository"].map(str::to_owned);
     let run = "provoke-out/last";
     assert_eq!(repository.folders(run), kept.into());
     // The first trial ran the bad end, which is prepared again for the replay.
-    let said = repository.0.provoke(&["replay", "last#1"]);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = repository.0.provoke(&["replay", "last#1"]);
+    assert_eq!(output.code, Some(1), "{output}");
     assert!(repository.folders(run).contains("12"));
     std::fs::remove_dir_all(repository.0.path("provoke-out/last/variants/12")).unwrap();
-    let said = repository.0.provoke(&["replay", "last#1", "--wrap", "env"]);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = repository.0.provoke(&["replay", "last#1", "--wrap", "env"]);
+    assert_eq!(output.code, Some(1), "{output}");
     assert!(repository.folders(run).contains("12"));
 }
 
@@ -150,61 +150,84 @@ fn commits_that_build_identical_files_are_one_candidate() {
     // Only the seventh commit changes the build result.
     let build = ["--build", "cp t.sh built.sh"];
     let command = ["--", "sh", "built.sh"];
-    let apart = repository.bisect(&[&build[..], &command].concat());
+    let every_build = repository.bisect(&[&build[..], &command].concat());
     let artifact = ["--artifact", "built.sh"];
-    let one = repository.bisect(&[&build[..], &artifact, &command].concat());
-    assert_eq!(told(&apart), found(&["change 7"]), "{}", apart.1);
-    assert_eq!(told(&one), found(&["change 7"]), "{}", one.1);
-    let answer = |all: &(Value, Said)| all.0["answer"]["bisect"].clone();
-    assert_eq!(answer(&apart)["identical_builds"], json!(0));
-    let identical = answer(&one)["identical_builds"].as_u64().unwrap();
-    assert!(identical >= 2, "{}", one.1);
-    assert!(
-        one.1.stdout.contains("identical to an earlier one"),
+    let by_artifact = repository.bisect(&[&build[..], &artifact, &command].concat());
+    assert_eq!(
+        summarize(&every_build),
+        found(&["change 7"]),
         "{}",
-        one.1
+        every_build.1
+    );
+    assert_eq!(
+        summarize(&by_artifact),
+        found(&["change 7"]),
+        "{}",
+        by_artifact.1
+    );
+    let answer = |result: &(Value, CommandOutput)| result.0["answer"]["bisect"].clone();
+    assert_eq!(answer(&every_build)["identical_builds"], json!(0));
+    let identical = answer(&by_artifact)["identical_builds"].as_u64().unwrap();
+    assert!(identical >= 2, "{}", by_artifact.1);
+    assert!(
+        by_artifact.1.stdout.contains("identical to an earlier one"),
+        "{}",
+        by_artifact.1
     );
 
-    let gone = repository.bisect(&[&build[..], &["--artifact", "gone"], &command].concat());
-    assert_eq!(gone.0["verdict"], json!("could_not_test"), "{}", gone.1);
-    assert!(
-        gone.1.to_string().contains("the build did not create"),
+    let no_artifact = repository.bisect(&[&build[..], &["--artifact", "gone"], &command].concat());
+    assert_eq!(
+        no_artifact.0["verdict"],
+        json!("could_not_test"),
         "{}",
-        gone.1
+        no_artifact.1
+    );
+    assert!(
+        no_artifact
+            .1
+            .to_string()
+            .contains("the build did not create"),
+        "{}",
+        no_artifact.1
     );
 }
 
 #[test]
-fn a_build_that_hangs_ends_with_the_time_that_was_given() {
+fn a_hanging_build_ends_at_the_time_limit_of_the_search() {
     needs!(program("git"));
     let repository = Repository::new();
     let word = unique_linger();
     let build = format!("sh -c 'sleep 600; :' {word}");
-    let (report, said) = repository.bisect(&["-d", "1s", "--build", &build]);
-    assert_eq!(said.code, Some(125), "{said}");
+    let (report, output) = repository.bisect(&["-d", "1s", "--build", &build]);
+    assert_eq!(output.code, Some(125), "{output}");
     assert_eq!(report["answer"]["bisect"]["culprits"], json!([]));
     let wanted = "NOT TESTED: preparing ";
-    assert!(said.stdout.contains(wanted), "{said}");
+    assert!(output.stdout.contains(wanted), "{output}");
     assert_eq!(processes_with(&word), Vec::<i32>::new());
 }
 
 #[test]
-fn a_build_that_takes_too_long_is_of_a_commit_that_cannot_be_tried() {
+fn a_commit_whose_build_exceeds_the_build_limit_is_untestable() {
     needs!(program("git"));
     let repository = Repository::new();
     let word = unique_linger();
     let build = format!("[ $(cat number) != 7 ] || sh -c 'sleep 600; :' {word}");
     let line = ["--", "sh", "-c", "sleep 0.03; sh t.sh"];
     let args = ["--build-limit", "3s", "--build", &build];
-    let all = repository.bisect(&[&args[..], &line].concat());
-    assert_eq!(told(&all), found(&["change 7", "change 8"]), "{}", all.1);
+    let result = repository.bisect(&[&args[..], &line].concat());
+    assert_eq!(
+        summarize(&result),
+        found(&["change 7", "change 8"]),
+        "{}",
+        result.1
+    );
     let wanted = "the build failed: it took more than 3 s";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
     assert_eq!(processes_with(&word), Vec::<i32>::new());
 }
 
 #[test]
-fn a_build_that_a_kill_cut_off_is_begun_anew() {
+fn a_killed_build_is_started_again_from_a_clean_directory() {
     needs!(program("git"));
     let repository = Repository::new();
     let (here, word) = (repository.here(), unique_linger());
@@ -221,7 +244,7 @@ fn a_build_that_a_kill_cut_off_is_begun_anew() {
     wait_until("its build is gone", || processes_with(&word).is_empty());
     repository.0.write("go", "");
     let resumed = repository.resume();
-    assert_eq!(told(&resumed), found(&["change 7"]), "{}", resumed.1);
+    assert_eq!(summarize(&resumed), found(&["change 7"]), "{}", resumed.1);
     assert!(!repository.0.path("dirty").exists());
     let builds = repository.0.read("builds");
     let builds: Vec<&str> = builds.lines().collect();
@@ -230,7 +253,7 @@ fn a_build_that_a_kill_cut_off_is_begun_anew() {
 }
 
 #[test]
-fn as_many_as_allowed_are_built_at_once_and_leave_nothing_behind() {
+fn the_allowed_number_of_builds_run_in_parallel() {
     needs!(program("git"));
     let repository = Repository::new();
     let (here, word) = (repository.here(), unique_linger());
@@ -238,13 +261,13 @@ fn as_many_as_allowed_are_built_at_once_and_leave_nothing_behind() {
     let build = format!(
         "touch {here}/begun.$(cat number); [ $(cat number) = 12 ] || sh -c 'until [ $(ls {here}/begun.* | wc -l) -ge 3 ]; do sleep 0.01; done' {word}"
     );
-    let all = repository.bisect(&["--builds", "2", "--build", &build]);
-    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    let result = repository.bisect(&["--builds", "2", "--build", &build]);
+    assert_eq!(summarize(&result), found(&["change 7"]), "{}", result.1);
     assert_eq!(processes_with(&word), Vec::<i32>::new());
 }
 
 #[test]
-fn builds_that_are_under_way_end_with_an_interrupted_search() {
+fn running_builds_end_with_an_interrupted_or_killed_search() {
     needs!(program("git"));
     let repository = Repository::new();
     let word = unique_linger();
@@ -260,14 +283,14 @@ fn builds_that_are_under_way_end_with_an_interrupted_search() {
 }
 
 #[test]
-fn old_folders_make_room_for_new_ones() {
+fn old_variant_directories_are_evicted_at_the_disk_limit() {
     needs!(program("git"));
     let repository = Repository::new();
     let here = repository.here();
     // Each build records the number of directories, its own included.
     let build = format!("ls -d ../*[0-9] | wc -l >> {here}/counts");
-    let all = repository.bisect(&["--disk", "1", "--build", &build]);
-    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    let result = repository.bisect(&["--disk", "1", "--build", &build]);
+    assert_eq!(summarize(&result), found(&["change 7"]), "{}", result.1);
     let counts: Vec<u32> = repository
         .0
         .read("counts")
@@ -282,7 +305,7 @@ fn old_folders_make_room_for_new_ones() {
 }
 
 #[test]
-fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
+fn a_merge_counts_as_one_commit_and_a_shallow_clone_can_be_searched() {
     needs!(program("git"));
     let repository = Repository::new();
     repository.sh(r#"
@@ -291,12 +314,15 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
         git checkout -q main; git merge -q --no-edit side; git tag merged
         git clone -q --depth 11 "file://$PWD" ../shallow
     "#);
-    let all = repository.bisect(&[]);
-    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    let result = repository.bisect(&[]);
+    assert_eq!(summarize(&result), found(&["change 7"]), "{}", result.1);
     assert!(
-        all.1.stderr.contains("note: a merge counts as one commit"),
+        result
+            .1
+            .stderr
+            .contains("note: a merge counts as one commit"),
         "{}",
-        all.1
+        result.1
     );
     let plan = repository.0.events()[0]["run_started"]["plan"]["space"].to_string();
     assert!(
@@ -306,8 +332,8 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
 
     let oldest = repository.sh("cd shallow; git log --first-parent --format=%h | tail -1");
     let range = format!("{}..main", oldest.trim());
-    let all = repository.bisect(&["--cwd", "shallow", "--git", &range]);
-    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    let result = repository.bisect(&["--cwd", "shallow", "--git", &range]);
+    assert_eq!(summarize(&result), found(&["change 7"]), "{}", result.1);
     let status = repository.sh("cd shallow; git status --short; git worktree list");
     assert_eq!(status.lines().count(), 1, "{status}");
 
@@ -318,20 +344,20 @@ fn a_merge_is_one_step_and_a_shallow_clone_is_searched_like_any_other() {
         git checkout -q -b line v1; echo x > y; git add -A; git commit -qm one; git merge -q --no-edit bad
         echo z > y; git commit -qam two
     ");
-    let all = repository.bisect(&["--git", "v1..line", "--first-parent"]);
+    let result = repository.bisect(&["--git", "v1..line", "--first-parent"]);
     assert_eq!(
-        told(&all),
+        summarize(&result),
         found(&["Merge branch 'bad' into line"]),
         "{}",
-        all.1
+        result.1
     );
     // The merged commits can be searched next, with the suggested command.
-    let next = all.1.stderr.lines().find_map(|line| {
+    let next = result.1.stderr.lines().find_map(|line| {
         let (_, merged) = line.split_once("to search the commits that it brought, use --git ")?;
         Some(merged.to_owned())
     });
-    let all = repository.bisect(&["--git", &next.expect("told")]);
-    assert_eq!(told(&all), found(&["worse"]), "{}", all.1);
+    let result = repository.bisect(&["--git", &next.expect("a suggested range")]);
+    assert_eq!(summarize(&result), found(&["worse"]), "{}", result.1);
 }
 
 /// Fails in every other trial of a commit.
@@ -355,25 +381,25 @@ fn merged(repository: &Repository, script: &str, branches: &[(&str, &str)]) {
 }
 
 #[test]
-fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
+fn the_commits_of_a_bad_merge_are_searched_in_a_second_run() {
     needs!(program("git"));
     let repository = Repository::new();
     let script = format!("echo '[ ! -e s3 ] || {{ {FAILS}; }}' > t.sh");
     let branches = [("line", "l1 l2 l3"), ("side", "s1 s2 s3 s4 s5")];
     merged(&repository, &script, &branches);
-    let all = repository.bisect(&["--git", "start..line"]);
-    assert_eq!(told(&all), found(&["adds s3"]), "{}", all.1);
-    let first = all
+    let result = repository.bisect(&["--git", "start..line"]);
+    assert_eq!(summarize(&result), found(&["adds s3"]), "{}", result.1);
+    let first = result
         .1
         .stdout
         .find(r#""Merge branch 'side' into line" is the first bad commit"#);
-    let second = all.1.stdout.find(r#""adds s3" is the first bad commit"#);
-    assert!(first.is_some() && first < second, "{}", all.1);
+    let second = result.1.stdout.find(r#""adds s3" is the first bad commit"#);
+    assert!(first.is_some() && first < second, "{}", result.1);
     let goes_on = "it is a merge: searching the commits that it brought, --git ";
-    assert!(all.1.stderr.contains(goes_on), "{}", all.1);
+    assert!(result.1.stderr.contains(goes_on), "{}", result.1);
     let chance = "each of the two answers is wrong in at most 1 of 20 cases";
-    assert!(all.1.stdout.contains(chance), "{}", all.1);
-    assert!(all.0["answer"]["bisect"]["merge"].is_string());
+    assert!(result.1.stdout.contains(chance), "{}", result.1);
+    assert!(result.0["answer"]["bisect"]["merge"].is_string());
     assert_eq!(
         folders(&repository.0.path("provoke-out")).len(),
         3,
@@ -386,41 +412,46 @@ fn what_a_merge_brought_is_searched_in_a_run_of_its_own() {
     let branches = [("mends", "m1 m2 m3"), ("fix", "f1 f2 f3")];
     merged(&repository, &script, &branches);
     let fixed = ["--fixed", "--git", "start..mends"];
-    let all = repository.bisect(&fixed);
-    assert_eq!(told(&all), found(&["adds f1"]), "{}", all.1);
+    let result = repository.bisect(&fixed);
+    assert_eq!(summarize(&result), found(&["adds f1"]), "{}", result.1);
     let wanted = r#""adds f2" the first good one"#;
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
     repository.0.write(
         "stop.toml",
         "ask = \"bisect\"\nfirst-parent = true\ncommand = [\"sh\", \"t.sh\"]\ncwd = \"repo\"\n",
     );
     let file = ["--file", "stop.toml"];
-    let said = repository
+    let output = repository
         .0
-        .ask("bisect", &[&FLAGS[..], &fixed, &file].concat());
-    assert_eq!(told(&said), found(&["adds m3"]), "{}", said.1);
+        .run_with_report("bisect", &[&FLAGS[..], &fixed, &file].concat());
+    assert_eq!(summarize(&output), found(&["adds m3"]), "{}", output.1);
     let wanted = "to search the commits that it brought, use --git ";
-    assert!(said.1.stderr.contains(wanted), "{}", said.1);
+    assert!(output.1.stderr.contains(wanted), "{}", output.1);
 }
 
 #[test]
-fn a_merge_that_fails_though_no_commit_of_it_does_is_to_blame_itself() {
+fn a_merge_is_the_culprit_if_none_of_its_commits_fails() {
     needs!(program("git"));
     let repository = Repository::new();
     let script = format!("echo '[ ! -e l2 ] || [ ! -e s2 ] || {{ {FAILS}; }}' > t.sh");
     let branches = [("line", "l1 l2"), ("side", "s1 s2 s3")];
     merged(&repository, &script, &branches);
-    let all = repository.bisect(&["--git", "start..line", "--reproduce-limit", "20"]);
-    assert_eq!(told(&all), (json!("not_there"), vec![], 1), "{}", all.1);
+    let result = repository.bisect(&["--git", "start..line", "--reproduce-limit", "20"]);
+    assert_eq!(
+        summarize(&result),
+        (json!("not_there"), vec![], 1),
+        "{}",
+        result.1
+    );
     let wanted = r#" "Merge branch 'side' into line", brought it: the combination of both parents, not one of the merged commits"#;
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
     // In this number of trials it would have failed at the rate of the merge.
     let wanted = ", the bad end, did not fail in 20 trials: its failure rate is below 17 %";
-    assert!(all.1.stdout.contains(wanted), "{}", all.1);
+    assert!(result.1.stdout.contains(wanted), "{}", result.1);
 }
 
 #[test]
-fn a_second_search_that_is_broken_off_leaves_the_answer_of_the_first() {
+fn an_interrupted_second_search_keeps_the_first_answer() {
     needs!(program("git"));
     let repository = Repository::new();
     let here = repository.here();
@@ -435,12 +466,12 @@ fn a_second_search_that_is_broken_off_leaves_the_answer_of_the_first() {
     let running = repository.start(&args);
     wait_until("the second waits", || repository.0.path("waits").exists());
     running.signal(Signal::INT);
-    let said = running.end();
-    assert_eq!(said.code, Some(130), "{said}");
+    let output = running.end();
+    assert_eq!(output.code, Some(130), "{output}");
     let report: Value = serde_json::from_str(&repository.0.read("report.json")).unwrap();
     let merge = "Merge branch 'side' into line";
     assert_eq!(
-        told(&(report, said)),
+        summarize(&(report, output)),
         (json!("found"), vec![merge.to_owned()], 130)
     );
     // The resumed run continues with the merged commits.
@@ -452,13 +483,13 @@ fn a_second_search_that_is_broken_off_leaves_the_answer_of_the_first() {
         "--export-json",
         "resumed.json",
     ];
-    let said = repository.0.provoke(&resume);
+    let output = repository.0.provoke(&resume);
     let report: Value = serde_json::from_str(&repository.0.read("resumed.json")).unwrap();
-    assert_eq!(told(&(report, said)), found(&["adds s2"]));
+    assert_eq!(summarize(&(report, output)), found(&["adds s2"]));
 }
 
 #[test]
-fn a_search_that_was_killed_goes_on_into_the_merge_that_it_finds() {
+fn a_killed_search_is_resumed_and_continues_in_the_merge_that_it_finds() {
     needs!(program("git"));
     let repository = Repository::new();
     let here = repository.here();
@@ -474,7 +505,7 @@ fn a_search_that_was_killed_goes_on_into_the_merge_that_it_finds() {
     repository.0.kill_after(8, "cut", cut);
     repository.0.write("go", "");
     let resumed = repository.resume();
-    assert_eq!(told(&resumed), found(&["adds s2"]), "{}", resumed.1);
+    assert_eq!(summarize(&resumed), found(&["adds s2"]), "{}", resumed.1);
     assert!(
         resumed.1.stdout.contains("Merge branch 'side' into line"),
         "{}",
@@ -502,7 +533,7 @@ const CRASHES: &str = r#"
 "#;
 
 #[test]
-fn commits_that_change_a_file_in_the_stacks_of_a_run_are_more_likely() {
+fn commits_that_change_a_file_of_the_stacks_are_likelier() {
     needs!(program("git"), program("cc"));
     let repository = Repository(Sandbox::new());
     repository.sh(CRASHES);
@@ -528,8 +559,10 @@ fn commits_that_change_a_file_in_the_stacks_of_a_run_are_more_likely() {
         "cc -g -o prog main.c other.c",
     ];
     let prior = ["--prior", "crashed", "--seed", "1", "--", "./prog"];
-    let (report, said) = repository.0.ask("bisect", &[&flags[..], &prior].concat());
-    assert_eq!(told(&(report, said)).0, "found");
+    let (report, output) = repository
+        .0
+        .run_with_report("bisect", &[&flags[..], &prior].concat());
+    assert_eq!(summarize(&(report, output)).0, "found");
     let weights = &repository.0.events()[0]["run_started"]["plan"]["space"]["weights"];
     let of = |place: usize| if [6, 7, 12].contains(&place) { 36 } else { 1 };
     let wanted: Vec<u64> = (0..13).map(of).collect();
@@ -541,36 +574,36 @@ fn commits_that_change_a_file_in_the_stacks_of_a_run_are_more_likely() {
     assert_eq!(without.code, Some(0), "{without}");
     let refused = |run: &str| {
         let prior = ["--prior", run, "--", "./prog"];
-        let said = repository
+        let output = repository
             .0
             .provoke(&[&["bisect"], &flags[..], &prior].concat());
-        assert_eq!(said.code, Some(2), "{said}");
-        said.stderr
+        assert_eq!(output.code, Some(2), "{output}");
+        output.stderr
     };
     assert!(refused("passed").contains("has a stack with source files"));
     assert!(refused("nowhere").contains("give a run that failed"));
 }
 
 #[test]
-fn weights_are_the_sizes_of_commits_or_come_from_a_file() {
+fn weights_are_commit_sizes_or_are_read_from_a_file() {
     needs!(program("git"));
     let repository = Repository::new();
     repository.sh("cd repo; git tag it main~5; git tag other main~1");
-    let all = repository.bisect(&["--prior", "size"]);
-    assert_eq!(told(&all), found(&["change 7"]), "{}", all.1);
+    let result = repository.bisect(&["--prior", "size"]);
+    assert_eq!(summarize(&result), found(&["change 7"]), "{}", result.1);
 
     let names = repository.sh("cd repo; git rev-parse --short it; git rev-parse --short other");
     let mut names = names.lines();
     let (it, other) = (names.next().unwrap(), names.next().unwrap());
-    let said = |text: &str| {
+    let output_of = |text: &str| {
         repository.0.write("prior", text);
         repository.bisect(&["--prior", "prior"])
     };
     // Right or wrong, weights change the number of trials and not the answer.
-    let right = said(&format!("# likely\n{it} 100\n\n{other} 1 # no\n"));
-    let wrong = said(&format!("{other} 100\n"));
-    assert_eq!(told(&right), found(&["change 7"]), "{}", right.1);
-    assert_eq!(told(&wrong), found(&["change 7"]), "{}", wrong.1);
+    let right = output_of(&format!("# likely\n{it} 100\n\n{other} 1 # no\n"));
+    let wrong = output_of(&format!("{other} 100\n"));
+    assert_eq!(summarize(&right), found(&["change 7"]), "{}", right.1);
+    assert_eq!(summarize(&wrong), found(&["change 7"]), "{}", wrong.1);
 
     let refused = |text: &str| {
         repository.0.write("prior", text);
@@ -596,14 +629,14 @@ fn weights_are_the_sizes_of_commits_or_come_from_a_file() {
 }
 
 #[test]
-fn the_log_of_a_search_shortens_the_next_one() {
+fn the_log_of_a_search_shortens_the_next_search() {
     needs!(program("git"));
     let repository = Repository::new();
     let first = repository.bisect(&["-o", "first"]);
-    assert_eq!(told(&first), found(&["change 7"]), "{}", first.1);
+    assert_eq!(summarize(&first), found(&["change 7"]), "{}", first.1);
     let log = repository.0.read("first/bisect.log");
     let second = repository.bisect(&["--log", "first/bisect.log"]);
-    assert_eq!(told(&second), found(&["change 7"]), "{}", second.1);
+    assert_eq!(summarize(&second), found(&["change 7"]), "{}", second.1);
     let trials = |report: &Value| {
         let variants = report["variants"].as_array().unwrap().iter();
         variants
@@ -622,13 +655,13 @@ fn the_log_of_a_search_shortens_the_next_one() {
     let changed = log.replace(line, &format!("bad {name} 9/9"));
     repository.0.write("changed", &changed);
     let third = repository.bisect(&["--log", "changed"]);
-    assert_ne!(told(&third).1, ["change 7"], "{}", third.1);
+    assert_ne!(summarize(&third).1, ["change 7"], "{}", third.1);
 
     let refused = |text: &str| {
         repository.0.write("changed", text);
         let args = Repository::args(&["--log", "changed"]);
-        let said = repository.0.provoke(&[&["bisect"], &args[..]].concat());
-        said.to_string()
+        let output = repository.0.provoke(&[&["bisect"], &args[..]].concat());
+        output.to_string()
     };
     insta::assert_snapshot!(refused("# a place that is not there\ngood abcdef0 0/20\n"), @"
     ------- stderr -------
@@ -652,7 +685,7 @@ fn the_log_of_a_search_shortens_the_next_one() {
 struct Python(Sandbox, String, bool);
 
 /// A registry address without a server.
-const NOWHERE: [(&str, &str); 2] = [
+const UNREACHABLE_REGISTRY: [(&str, &str); 2] = [
     ("PIP_INDEX_URL", "http://127.0.0.1:9/"),
     ("PIP_RETRIES", "0"),
 ];
@@ -661,11 +694,11 @@ impl Python {
     fn new() -> Self {
         // The wrapper in PATH may be slow.
         let script = "import sys; print(sys.executable)";
-        let said = Command::new("python3")
+        let output = Command::new("python3")
             .args(["-c", script])
             .output()
             .unwrap();
-        let python = String::from_utf8(said.stdout).unwrap();
+        let python = String::from_utf8(output.stdout).unwrap();
         Self(Sandbox::new(), python.trim().to_owned(), false)
     }
 
@@ -673,7 +706,7 @@ impl Python {
     fn with_wheels() -> Self {
         let python = Self::new();
         python.0.write("wheels.py", WHEELS);
-        let mut wheels = python.0.any(&python.1, &["wheels.py"]);
+        let mut wheels = python.0.program_command(&python.1, &["wheels.py"]);
         assert!(wheels.status().unwrap().success());
         Self(python.0, python.1, true)
     }
@@ -682,10 +715,10 @@ impl Python {
         let python = ["--python", self.1.as_str()];
         let report = ["--progress=none", "--export-json", "report.json"];
         let all = [&[question], &FLAGS[..], &report, &python, args].concat();
-        self.on_its_own(self.0.command(&all))
+        self.with_own_cache(self.0.command(&all))
     }
 
-    fn on_its_own(&self, mut command: Command) -> Command {
+    fn with_own_cache(&self, mut command: Command) -> Command {
         command
             .env("XDG_CACHE_HOME", self.0.path("cache"))
             .env("PROVOKE_HOME", self.0.path("home"));
@@ -697,12 +730,12 @@ impl Python {
         command
     }
 
-    fn told(&self, mut command: Command) -> (Value, Said) {
-        let said: Said = command.output().unwrap().into();
+    fn run_with_report(&self, mut command: Command) -> (Value, CommandOutput) {
+        let output: CommandOutput = command.output().unwrap().into();
         let report = serde_json::from_str(&self.0.read("report.json"));
         (
-            report.unwrap_or_else(|error| panic!("{error}: {said}")),
-            said,
+            report.unwrap_or_else(|error| panic!("{error}: {output}")),
+            output,
         )
     }
 
@@ -727,7 +760,7 @@ if {with} and os.path.getsize(six.__version__) % 2:
 }
 
 #[test]
-fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_later() {
+fn the_first_bad_or_fixed_package_version_is_found_and_cached() {
     needs!(python("ensurepip"));
     let python = Python::new();
     python.0.write("app.py", &crashes("not old"));
@@ -737,29 +770,34 @@ fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_la
         "bisect",
         &[&["--pip", "six==1.13..1.15"], &run[..]].concat(),
     );
-    let all = python.told(first);
-    assert_eq!(told(&all), found(&["1.14.0"]), "{}", all.1);
-    let points = all.0["answer"]["bisect"]["points"].as_array().unwrap();
+    let result = python.run_with_report(first);
+    assert_eq!(summarize(&result), found(&["1.14.0"]), "{}", result.1);
+    let points = result.0["answer"]["bisect"]["points"].as_array().unwrap();
     assert_eq!(points.len(), 3);
-    let made = python.environments();
+    let environments = python.environments();
 
     // The cached versions are enough from now on, and no registry is contacted.
     let list = "six==1.13.0,1.14.0,1.15.0";
     let second = || {
         let mut second = python.command("bisect", &[&["--pip", list], &run[..]].concat());
-        second.envs(NOWHERE);
+        second.envs(UNREACHABLE_REGISTRY);
         second
     };
-    let again = python.told(second());
-    assert_eq!(told(&again), found(&["1.14.0"]), "{}", again.1);
+    let second_output = python.run_with_report(second());
+    assert_eq!(
+        summarize(&second_output),
+        found(&["1.14.0"]),
+        "{}",
+        second_output.1
+    );
     let run = ["--pip", list, "--fixed", "--", "python", "fixed.py"];
     let mut fixed = python.command("bisect", &run);
-    fixed.envs(NOWHERE);
-    let fixed = python.told(fixed);
-    assert_eq!(told(&fixed), found(&["1.13.0"]), "{}", fixed.1);
+    fixed.envs(UNREACHABLE_REGISTRY);
+    let fixed = python.run_with_report(fixed);
+    assert_eq!(summarize(&fixed), found(&["1.13.0"]), "{}", fixed.1);
     let wanted = "1.13.0 is the last bad version, 1.14.0 the first good one";
     assert!(fixed.1.stdout.contains(wanted), "{}", fixed.1);
-    assert_eq!(python.environments(), made);
+    assert_eq!(python.environments(), environments);
 
     // After a kill and a resumption the answer is the same, and the environments still exist.
     let here = python.0.path("").display().to_string();
@@ -769,7 +807,7 @@ fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_la
     let args = ["-o", "cut", "--pip", list, "--shell", &line];
     let mut cut = python
         .command("bisect", &args)
-        .envs(NOWHERE)
+        .envs(UNREACHABLE_REGISTRY)
         .spawn()
         .unwrap();
     wait_until("#9 runs", || python.0.path("waits").exists());
@@ -783,11 +821,11 @@ fn the_version_of_a_package_that_brought_it_or_fixed_it_is_found_and_kept_for_la
         "--export-json",
         "report.json",
     ];
-    let mut resume = python.on_its_own(python.0.command(&resume));
-    resume.envs(NOWHERE);
-    let resumed = python.told(resume);
-    assert_eq!(told(&resumed), found(&["1.14.0"]), "{}", resumed.1);
-    assert_eq!(python.environments(), made);
+    let mut resume = python.with_own_cache(python.0.command(&resume));
+    resume.envs(UNREACHABLE_REGISTRY);
+    let resumed = python.run_with_report(resume);
+    assert_eq!(summarize(&resumed), found(&["1.14.0"]), "{}", resumed.1);
+    assert_eq!(python.environments(), environments);
 }
 
 /// Builds packages with two versions each, of which `aa` and `bb` need the same version of each other.
@@ -812,24 +850,24 @@ for version, needs in ('1.0', 'bb<2'), ('2.0', 'bb>=2'):
 const ENDS: [&str; 4] = ["--from", "old.txt", "--to", "new.txt"];
 
 #[test]
-fn of_two_environments_what_makes_the_difference_is_found_and_what_pip_refuses_is_not_good() {
+fn the_needed_package_differences_are_found_although_pip_refuses_some_sets() {
     needs!(python("ensurepip"));
     let python = Python::with_wheels();
     python.0.write("old.txt", "aa==1.0\nbb==1.0\n");
     python.0.write("new.txt", "bb==2.0 # newer\naa==2.0\n");
     let line = "import aa, os; os._exit(3 if aa.version == '2.0' else 0)";
     let args = [&ENDS[..], &["--", "python", "-c", line]].concat();
-    let all = python.told(python.command("reduce", &args));
+    let result = python.run_with_report(python.command("reduce", &args));
     let wanted = "one or more of `aa 1.0 -> 2.0`, `bb 1.0 -> 2.0` is needed; without it, 0 of";
-    assert!(all.1.stdout.starts_with(wanted), "{}", all.1);
+    assert!(result.1.stdout.starts_with(wanted), "{}", result.1);
     let refused = "the build failed: exit 1: ERROR: Cannot install";
     let journal = python.0.read("home/last/events.jsonl");
     assert!(journal.contains(refused), "{journal}");
-    assert_eq!(all.1.code, Some(0), "{}", all.1);
+    assert_eq!(result.1.code, Some(0), "{}", result.1);
 }
 
 #[test]
-fn of_two_environments_the_same_is_found_where_the_search_was_killed_in_the_middle() {
+fn a_killed_search_of_package_differences_is_resumed_to_the_same_answer() {
     needs!(python("ensurepip"));
     let python = Python::with_wheels();
     python.0.write("old.txt", "bb==1.0\ncc==1.0\ndd==1.0\n");
@@ -845,12 +883,12 @@ fn of_two_environments_the_same_is_found_where_the_search_was_killed_in_the_midd
     python.0.kill_after(8, "cut", cut);
     python.0.write("go", "");
     let resume = ["resume", "cut", "--progress=none"];
-    let resumed: Said = python
-        .on_its_own(python.0.command(&resume))
+    let resumed: CommandOutput = python
+        .with_own_cache(python.0.command(&resume))
         .output()
         .unwrap()
         .into();
-    let whole = python.told(python.command("reduce", &args));
+    let whole = python.run_with_report(python.command("reduce", &args));
     let wanted = "`cc 1.0 -> 2.0` is needed; without it, 0 of";
     assert!(whole.1.stdout.starts_with(wanted), "{}", whole.1);
     assert_eq!(resumed.answer(), whole.1.answer());

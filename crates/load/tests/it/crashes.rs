@@ -1,7 +1,7 @@
 //! Tests services that crash, hang, or are ended.
 
-use super::server::{Server, Then, ok};
-use super::{Outside, adds_up, count, kind, load, run};
+use super::server::{Reply, Server, ok};
+use super::{TrialEvents, assert_counts_add_up, count, kind, load, run};
 use provoke_load::{describe_listener, drive_service};
 use provoke_model::{
     LoadLimit, LoadStage, ReadyCondition, RequestBody, RequestPhase, RequestResult,
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[test]
-fn what_was_in_flight_at_a_death_is_kept_and_nothing_is_called_a_failure() {
-    let outside = Outside::new();
-    let death = outside.death.clone();
+fn requests_in_flight_at_a_crash_are_kept_and_not_counted_as_failures() {
+    let events = TrialEvents::new();
+    let death = events.death.clone();
     // The 500th request crashes it, while other requests may be in flight.
     let server = Server::new(move |request| {
         if request.number < 500 {
-            return Then::Say(ok("hello"));
+            return Reply::Send(ok("hello"));
         }
         if request.number == 500 {
             let death = death.clone();
@@ -29,14 +29,14 @@ fn what_was_in_flight_at_a_death_is_kept_and_nothing_is_called_a_failure() {
             });
         }
         std::thread::sleep(Duration::from_millis(20));
-        Then::Reset(Vec::new())
+        Reply::Reset(Vec::new())
     });
     let mut load = load(&server.base, 16, 2000);
     load.requests = vec![kind("get", 1), kind("post", 1)];
     load.requests[1].method = "POST".to_owned();
     load.requests[1].body = RequestBody::Text("number {seq}".to_owned());
-    let seen = outside.drive(&load);
-    adds_up(&seen);
+    let seen = events.drive(&load);
+    assert_counts_add_up(&seen);
     assert_eq!((seen.served, count(&seen, &RequestResult::Ok)), (499, 499));
     let known = [
         RequestResult::Ok,
@@ -56,7 +56,7 @@ fn what_was_in_flight_at_a_death_is_kept_and_nothing_is_called_a_failure() {
     assert_eq!(death.kinds.iter().sum::<u64>(), death.in_flight);
     assert!(!death.hung);
 
-    let folder = outside.evidence();
+    let folder = events.evidence();
     let lines = fs::read_to_string(folder.join("in-flight.jsonl")).unwrap();
     assert_eq!(lines.lines().count() as u64, death.in_flight);
     let server_saw = server.seen.lock().unwrap();
@@ -78,25 +78,25 @@ fn what_was_in_flight_at_a_death_is_kept_and_nothing_is_called_a_failure() {
 }
 
 #[test]
-fn a_death_while_answers_are_awaited_leaves_them_in_flight() {
-    let outside = Outside::new();
-    let death = outside.death.clone();
+fn requests_without_a_response_at_a_crash_are_in_flight() {
+    let events = TrialEvents::new();
+    let death = events.death.clone();
     let server = Server::new(move |request| {
         if request.number == 8 {
             death.send_replace(Some(Instant::now()));
         }
-        Then::Stall
+        Reply::Stall
     });
-    let seen = outside.drive(&load(&server.base, 8, 100));
-    adds_up(&seen);
+    let seen = events.drive(&load(&server.base, 8, 100));
+    assert_counts_add_up(&seen);
     assert_eq!((seen.sent, count(&seen, &RequestResult::Died)), (8, 8));
     assert_eq!(seen.death.unwrap().in_flight, 8);
 }
 
 #[test]
-fn a_death_after_the_load_is_one_of_the_service_left_alone() {
-    let outside = Outside::new();
-    let death = outside.death.clone();
+fn a_crash_after_the_load_has_no_request_in_flight() {
+    let events = TrialEvents::new();
+    let death = events.death.clone();
     let server = Server::new(move |request| {
         if request.number == 20 {
             let death = death.clone();
@@ -105,46 +105,46 @@ fn a_death_after_the_load_is_one_of_the_service_left_alone() {
                 death.send_replace(Some(Instant::now()));
             });
         }
-        Then::Say(ok("hello"))
+        Reply::Send(ok("hello"))
     });
     let mut load = load(&server.base, 2, 20);
     load.settle = Duration::from_secs(60);
-    let seen = outside.drive(&load);
+    let seen = events.drive(&load);
     assert_eq!((seen.stage, seen.served), (LoadStage::Settling, 20));
     assert_eq!(seen.death.unwrap().in_flight, 0);
 }
 
 #[test]
-fn a_service_that_answers_nothing_any_more_hangs() {
+fn a_service_that_stops_responding_hangs() {
     let server = Server::new(|request| match request.number {
-        ..=30 => Then::Say(ok("hello")),
-        _ => Then::Stall,
+        ..=30 => Reply::Send(ok("hello")),
+        _ => Reply::Stall,
     });
-    let outside = Outside::new();
+    let events = TrialEvents::new();
     let mut load = load(&server.base, 4, 1000);
     load.hang_after = Duration::from_millis(500);
-    let seen = outside.drive(&load);
-    adds_up(&seen);
+    let seen = events.drive(&load);
+    assert_counts_add_up(&seen);
     let death = seen.death.unwrap();
     assert!(death.hung);
     assert_eq!((death.in_flight, seen.served), (4, 30));
 }
 
 #[test]
-fn a_service_whose_last_requests_nobody_answers_hangs() {
+fn a_service_that_does_not_answer_the_last_requests_hangs() {
     // Asked again, the service responds or not.
     for answers in [false, true] {
         let server = Server::new(move |request| match request.number {
-            ..=20 => Then::Say(ok("hello")),
-            23.. if answers => Then::Say(ok("hello")),
-            _ => Then::Stall,
+            ..=20 => Reply::Send(ok("hello")),
+            23.. if answers => Reply::Send(ok("hello")),
+            _ => Reply::Stall,
         });
-        let outside = Outside::new();
+        let events = TrialEvents::new();
         let mut load = load(&server.base, 2, 22);
         load.target.request_limit = Duration::from_millis(200);
         load.hang_after = Duration::from_secs(1);
-        let seen = outside.drive(&load);
-        adds_up(&seen);
+        let seen = events.drive(&load);
+        assert_counts_add_up(&seen);
         assert_eq!(seen.trouble, None);
         assert_eq!(
             (
@@ -164,15 +164,15 @@ fn a_service_whose_last_requests_nobody_answers_hangs() {
 }
 
 #[test]
-fn a_request_that_another_process_answered_was_in_flight_at_the_death() {
-    let outside = Outside::new();
-    let death = outside.death.clone();
+fn a_retried_request_was_in_flight_at_the_crash() {
+    let events = TrialEvents::new();
+    let death = events.death.clone();
     let killer = Arc::new(Mutex::new(String::new()));
     let line = killer.clone();
     let server = Server::new(move |request| {
         if request.number != 200 {
             std::thread::sleep(Duration::from_millis(1));
-            return Then::Say(ok("hello"));
+            return Reply::Send(ok("hello"));
         }
         line.lock().unwrap().clone_from(&request.line);
         let death = death.clone();
@@ -180,15 +180,15 @@ fn a_request_that_another_process_answered_was_in_flight_at_the_death() {
             std::thread::sleep(Duration::from_millis(50));
             death.send_replace(Some(Instant::now()));
         });
-        Then::Reset(Vec::new())
+        Reply::Reset(Vec::new())
     });
     let mut load = load(&server.base, 4, 0);
     load.amount = LoadLimit::Time(Duration::from_secs(60));
     load.requests[0].path = "/{seq}".to_owned();
-    let seen = outside.drive(&load);
-    adds_up(&seen);
+    let seen = events.drive(&load);
+    assert_counts_add_up(&seen);
     assert!(seen.served > 199);
-    let folder = outside.evidence();
+    let folder = events.evidence();
     let lines = fs::read_to_string(folder.join("in-flight.jsonl")).unwrap();
     let killer = killer.lock().unwrap();
     let found = lines.lines().any(|line| {
@@ -200,39 +200,39 @@ fn a_request_that_another_process_answered_was_in_flight_at_the_death() {
 }
 
 #[test]
-fn a_service_that_is_slow_but_answers_does_not_hang() {
+fn a_slow_service_that_responds_does_not_hang() {
     let server = Server::new(|request| match &request.line[..] {
-        "GET /health HTTP/1.1" => Then::Close(ok("well")),
+        "GET /health HTTP/1.1" => Reply::Close(ok("well")),
         _ => {
             std::thread::sleep(Duration::from_millis(700));
-            Then::Say(ok("hello"))
+            Reply::Send(ok("hello"))
         }
     });
-    let outside = Outside::new();
+    let events = TrialEvents::new();
     let mut load = load(&server.base, 2, 4);
     load.ready = ReadyCondition::Http {
         path: "/health".to_owned(),
         status: Some(200),
     };
     load.hang_after = Duration::from_millis(300);
-    let seen = outside.drive(&load);
+    let seen = events.drive(&load);
     assert_eq!((seen.served, seen.stage), (4, LoadStage::Over), "{seen:?}");
 }
 
 #[test]
-fn a_life_that_is_halted_cancels_what_is_under_way() {
-    let outside = Outside::new();
-    let halt = outside.halt.clone();
+fn halting_a_trial_cancels_its_open_requests() {
+    let events = TrialEvents::new();
+    let halt = events.halt.clone();
     let server = Server::new(move |request| {
         if request.number == 3 {
             halt.send_replace(true);
         }
-        Then::Stall
+        Reply::Stall
     });
     let mut load = load(&server.base, 3, 100);
     load.amount = LoadLimit::Time(Duration::from_secs(600));
-    let seen = outside.drive(&load);
-    adds_up(&seen);
+    let seen = events.drive(&load);
+    assert_counts_add_up(&seen);
     assert_eq!(
         (seen.stage, count(&seen, &RequestResult::Cancelled)),
         (LoadStage::Loading, 3)
@@ -241,12 +241,12 @@ fn a_life_that_is_halted_cancels_what_is_under_way() {
 }
 
 #[test]
-fn a_service_that_dies_before_it_is_ready_was_never_under_load() {
-    let outside = Outside::new();
-    outside.death.send_replace(Some(Instant::now()));
+fn a_service_that_crashes_before_it_is_ready_receives_no_request() {
+    let events = TrialEvents::new();
+    events.death.send_replace(Some(Instant::now()));
     let mut load = load("http://127.0.0.1:1", 3, 100);
     load.ready = ReadyCondition::Connects;
-    let seen = outside.drive(&load);
+    let seen = events.drive(&load);
     assert_eq!(
         (seen.stage, seen.sent, seen.death),
         (LoadStage::Starting, 0, None)
@@ -254,25 +254,25 @@ fn a_service_that_dies_before_it_is_ready_was_never_under_load() {
 }
 
 #[test]
-fn readiness_is_waited_for_and_not_for_ever() {
+fn the_load_waits_for_readiness_until_a_limit() {
     let server = Server::new(|request| match request.number {
-        ..4 => Then::Say(b"HTTP/1.1 503 Not Yet\r\nContent-Length: 0\r\n\r\n".to_vec()),
-        _ => Then::Say(ok("hello")),
+        ..4 => Reply::Send(b"HTTP/1.1 503 Not Yet\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        _ => Reply::Send(ok("hello")),
     });
-    let outside = Outside::new();
+    let events = TrialEvents::new();
     let mut load = load(&server.base, 1, 1);
     load.ready = ReadyCondition::Http {
         path: "/".to_owned(),
         status: None,
     };
-    assert_eq!(outside.drive(&load).served, 1);
+    assert_eq!(events.drive(&load).served, 1);
     assert_eq!(server.read.load(Ordering::SeqCst), 5);
     load.ready = ReadyCondition::Http {
         path: "/".to_owned(),
         status: Some(204),
     };
     load.ready_limit = Duration::from_millis(200);
-    let seen = outside.drive(&load);
+    let seen = events.drive(&load);
     let trouble = seen.trouble.unwrap();
     assert!(
         trouble.contains("`/` returned 200, expected 204"),
@@ -280,33 +280,33 @@ fn readiness_is_waited_for_and_not_for_ever() {
     );
     assert_eq!((seen.stage, seen.sent), (LoadStage::Starting, 0));
     load.ready = ReadyCondition::Log("up".to_owned());
-    assert!(outside.drive(&load).trouble.unwrap().contains("`up`"));
-    outside.said.send_replace(true);
-    assert_eq!(outside.drive(&load).served, 1);
+    assert!(events.drive(&load).trouble.unwrap().contains("`up`"));
+    events.log_matched.send_replace(true);
+    assert_eq!(events.drive(&load).served, 1);
 }
 
 #[test]
-fn who_listens_already_is_named() {
+fn a_process_that_already_listens_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let mut load = load(&base, 1, 1);
-    let said = run(describe_listener(&load, &[])).unwrap();
+    let listener_text = run(describe_listener(&load, &[])).unwrap();
     let me = format!("process {} (`", std::process::id());
-    assert!(said.contains(&me), "{said}");
+    assert!(listener_text.contains(&me), "{listener_text}");
     // The listener is accepted as the service itself; as a process of another session it is refused.
     load.ready = ReadyCondition::Connects;
     load.amount = LoadLimit::Requests(0);
-    let outside = Outside::new();
-    let mut life = outside.life(&load);
-    life.pids = vec![std::process::id().cast_signed()];
-    assert_eq!(run(drive_service(life)).trouble, None);
+    let events = TrialEvents::new();
+    let mut trial = events.service_trial(&load);
+    trial.pids = vec![std::process::id().cast_signed()];
+    assert_eq!(run(drive_service(trial)).trouble, None);
     let mut other = std::process::Command::new("sleep")
         .arg("60")
         .spawn()
         .unwrap();
-    let mut life = outside.life(&load);
-    life.pids = vec![other.id().cast_signed()];
-    let trouble = run(drive_service(life)).trouble.unwrap();
+    let mut trial = events.service_trial(&load);
+    trial.pids = vec![other.id().cast_signed()];
+    let trouble = run(drive_service(trial)).trouble.unwrap();
     other.kill().unwrap();
     other.wait().unwrap();
     assert!(

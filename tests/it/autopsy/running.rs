@@ -15,7 +15,7 @@ fn number(bytes: &[u8], at: usize, size: usize) -> usize {
 }
 
 /// Makes a core like that of a running process: of the memory, it contains only the stacks.
-fn without_death(whole: &[u8]) -> Vec<u8> {
+fn core_of_running_process(whole: &[u8]) -> Vec<u8> {
     let headers: Vec<&[u8]> = whole[number(whole, 32, 8)..]
         .chunks(56)
         .take(number(whole, 56, 2))
@@ -63,12 +63,12 @@ fn without_death(whole: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_stacks_of_a_living_process_are_read_without_any_other_memory() {
+fn stacks_of_a_running_process_are_read_without_other_memory() {
     let lab = Lab::new();
     let program = lab.compile("two", "two.c", TWO_THREADS, &["-g", "-pthread"]);
     let whole = fs::read(lab.core(&program, &[], &[])).unwrap();
     let path = lab.path("living");
-    fs::write(&path, without_death(&whole)).unwrap();
+    fs::write(&path, core_of_running_process(&whole)).unwrap();
     let autopsy = examined(&path);
     let crash = &autopsy.crash;
     assert_eq!(crash.signal, None);

@@ -5,15 +5,23 @@ use crate::needs::{needs, program};
 use std::path::Path;
 
 #[test]
-fn five_commands_lead_from_a_crash_to_a_confirmed_fix() {
+fn the_commands_of_first_crash_find_and_confirm_a_fix() {
     needs!(program("git"), program("make"));
     let sandbox = Sandbox::new();
     let history = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/till/history.sh");
-    let made = sandbox
-        .any("sh", &[history.to_str().unwrap(), "."])
+    let status = sandbox
+        .program_command("sh", &[history.to_str().unwrap(), "."])
         .status();
-    assert!(made.unwrap().success());
-    let make = || assert!(sandbox.any("make", &["-s"]).status().unwrap().success());
+    assert!(status.unwrap().success());
+    let make = || {
+        assert!(
+            sandbox
+                .program_command("make", &["-s"])
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
     make();
 
     let run = sandbox.provoke(&[
@@ -94,30 +102,33 @@ fn five_commands_lead_from_a_crash_to_a_confirmed_fix() {
 }
 
 #[test]
-fn the_library_has_executors_policies_and_journals_of_ones_own() {
+fn the_examples_of_the_library_run() {
     let sandbox = Sandbox::new();
-    let said = |name: &str, args: &[&str]| {
-        let ended = sandbox.any(&example(name), args).output().unwrap();
+    let output_of = |name: &str, args: &[&str]| {
+        let ended = sandbox
+            .program_command(&example(name), args)
+            .output()
+            .unwrap();
         assert!(ended.status.success(), "{ended:?}");
         String::from_utf8(ended.stdout).unwrap()
     };
     // It depends on chance whether its threads meet.
-    assert!(said("executor", &[]).contains(" of 500 trials"));
+    assert!(output_of("executor", &[]).contains(" of 500 trials"));
     assert_eq!(
-        said("question", &[]),
+        output_of("question", &[]),
         "10 of 61 failed; the longest series of passes was 12\n"
     );
-    let told = said("experiment", &[]);
+    let text = output_of("experiment", &[]);
     assert!(
-        told.starts_with("exit 1 in 14 of 100 trials: 14 % ") && told.ends_with("\nFailing\n"),
-        "{told}"
+        text.starts_with("exit 1 in 14 of 100 trials: 14 % ") && text.ends_with("\nFailing\n"),
+        "{text}"
     );
     sandbox.provoke(&[
         "run", "-n", "7", "--", PROVOKE, "victim", "exit", "--rate", "100%",
     ]);
-    let told = said("journal", &["last"]);
+    let text = output_of("journal", &["last"]);
     assert!(
-        told.contains("     7  ") && told.contains("exit 1"),
-        "{told}"
+        text.contains("     7  ") && text.contains("exit 1"),
+        "{text}"
     );
 }

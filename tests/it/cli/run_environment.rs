@@ -1,10 +1,10 @@
 //! Tests the recorded environment, its comparison, the warnings about it, and `doctor`.
 
-use super::support::{PROVOKE, Said, Sandbox};
+use super::support::{CommandOutput, PROVOKE, Sandbox};
 use serde_json::Value;
 
 /// Runs a command twice into a directory of this name.
-fn run(sandbox: &Sandbox, name: &str, flags: &[&str], command: &[&str]) -> Said {
+fn run(sandbox: &Sandbox, name: &str, flags: &[&str], command: &[&str]) -> CommandOutput {
     let args = [
         &["run", "--progress=none", "-n", "2", "-o", name],
         flags,
@@ -15,8 +15,8 @@ fn run(sandbox: &Sandbox, name: &str, flags: &[&str], command: &[&str]) -> Said 
     sandbox.provoke(&args)
 }
 
-fn json(said: &Said) -> Value {
-    serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+fn json(output: &CommandOutput) -> Value {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"))
 }
 
 /// Returns the names of the differences, without unimportant ones.
@@ -27,7 +27,7 @@ fn differing(compared: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_run_records_where_it_runs() {
+fn a_run_records_its_environment() {
     let sandbox = Sandbox::new();
     sandbox.report(&["-n", "1", "--", PROVOKE, "victim", "exit", "--code", "0"]);
     let events = sandbox.events();
@@ -44,39 +44,41 @@ fn a_run_records_where_it_runs() {
 }
 
 #[test]
-fn two_runs_of_the_same_differ_in_nothing() {
+fn diff_of_two_equal_runs_finds_no_difference() {
     let sandbox = Sandbox::new();
     for name in ["a", "b"] {
         run(&sandbox, name, &[], &["true"]);
     }
-    let said = sandbox.provoke(&["diff", "a", "b"]);
-    assert_eq!(said.code, Some(0), "{said}");
+    let output = sandbox.provoke(&["diff", "a", "b"]);
+    assert_eq!(output.code, Some(0), "{output}");
     assert!(
-        said.stdout.contains("A  a  0 of 2 failed (0 %), on "),
-        "{said}"
+        output.stdout.contains("A  a  0 of 2 failed (0 %), on "),
+        "{output}"
     );
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("The measured failure rates are equal;"),
-        "{said}"
+        "{output}"
     );
     assert!(
-        said.stdout.contains("No relevant difference was found"),
-        "{said}"
+        output.stdout.contains("No relevant difference was found"),
+        "{output}"
     );
 }
 
 #[test]
-fn failure_rates_are_compared_under_the_same_conditions() {
+fn diff_compares_failure_rates_only_under_equal_conditions() {
     let sandbox = Sandbox::new();
     sandbox.report(&["-n", "20", "-o", "a", "--", "true"]);
     sandbox.report(&["-n", "20", "-o", "b", "--", "false"]);
     sandbox.report(&["-n", "20", "-j", "2", "-o", "parallel", "--", "false"]);
-    let said = sandbox.provoke(&["diff", "a", "b"]);
+    let output = sandbox.provoke(&["diff", "a", "b"]);
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("differ significantly (Fisher's exact test: p < 0.001)"),
-        "{said}"
+        "{output}"
     );
     let compared = json(&sandbox.provoke(&["diff", "a", "b", "--json"]));
     assert!(compared["p_value"].as_f64().unwrap() < 1e-9, "{compared}");
@@ -87,25 +89,25 @@ fn failure_rates_are_compared_under_the_same_conditions() {
 }
 
 #[test]
-fn a_variable_that_differs_is_found() {
+fn diff_finds_a_different_variable() {
     let sandbox = Sandbox::new();
     run(&sandbox, "a", &[], &["true"]);
     run(&sandbox, "b", &["-e", "X=1"], &["true"]);
-    let said = sandbox.provoke(&["diff", "a", "b", "--json"]);
-    assert_eq!(said.code, Some(1), "{said}");
-    let compared = json(&said);
+    let output = sandbox.provoke(&["diff", "a", "b", "--json"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    let compared = json(&output);
     assert_eq!(differing(&compared), ["X"]);
-    let one = &compared["differences"][0];
-    assert_eq!(one["group"], "variable");
-    assert_eq!(one["left"], Value::Null);
-    assert_eq!(one["right"], "1");
+    let difference = &compared["differences"][0];
+    assert_eq!(difference["group"], "variable");
+    assert_eq!(difference["left"], Value::Null);
+    assert_eq!(difference["right"], "1");
     assert_eq!(compared["left"]["trials"], 2);
     let shown = sandbox.provoke(&["diff", "a", "b"]);
     assert!(shown.stdout.contains("variables"), "{shown}");
 }
 
 #[test]
-fn another_build_of_a_program_is_found() {
+fn diff_finds_another_build_of_the_program() {
     let sandbox = Sandbox::new();
     let script = sandbox.write("program", "#!/bin/sh\nexit 0\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -113,28 +115,28 @@ fn another_build_of_a_program_is_found() {
     run(&sandbox, "a", &[], &["./program"]);
     sandbox.write("program", "#!/bin/sh\nexit 1\n");
     run(&sandbox, "b", &[], &["./program"]);
-    let said = sandbox.provoke(&["diff", "a", "b", "--json"]);
-    let compared = json(&said);
+    let output = sandbox.provoke(&["diff", "a", "b", "--json"]);
+    let compared = json(&output);
     assert_eq!(differing(&compared), ["program.hash"]);
     assert_eq!(compared["right"]["failures"], 2);
 }
 
 #[test]
-fn what_may_be_a_secret_is_shown_only_if_asked_for() {
+fn diff_shows_possible_secrets_only_with_the_flag_all() {
     let sandbox = Sandbox::new();
     run(&sandbox, "a", &["-e", "API_TOKEN=hunter2"], &["true"]);
     run(&sandbox, "b", &[], &["true"]);
-    let said = sandbox.provoke(&["diff", "a", "b"]);
+    let output = sandbox.provoke(&["diff", "a", "b"]);
     assert!(
-        said.stdout.contains("API_TOKEN") && !said.stdout.contains("hunter2"),
-        "{said}"
+        output.stdout.contains("API_TOKEN") && !output.stdout.contains("hunter2"),
+        "{output}"
     );
-    let said = sandbox.provoke(&["diff", "a", "b", "--all"]);
-    assert!(said.stdout.contains("hunter2"), "{said}");
+    let output = sandbox.provoke(&["diff", "a", "b", "--all"]);
+    assert!(output.stdout.contains("hunter2"), "{output}");
 }
 
 #[test]
-fn a_run_that_is_not_there_cannot_be_compared() {
+fn diff_with_a_missing_run_is_refused() {
     let sandbox = Sandbox::new();
     run(&sandbox, "a", &[], &["true"]);
     assert_eq!(sandbox.provoke(&["diff", "a", "none"]).code, Some(2));
@@ -142,39 +144,39 @@ fn a_run_that_is_not_there_cannot_be_compared() {
 }
 
 #[test]
-fn a_line_that_hides_exit_codes_is_warned_of_and_the_report_says_so_too() {
+fn a_shell_line_that_hides_exit_codes_causes_a_warning() {
     let sandbox = Sandbox::new();
-    let said = sandbox.provoke(&["run", "-n", "1", "--shell", "false | cat"]);
+    let output = sandbox.provoke(&["run", "-n", "1", "--shell", "false | cat"]);
     let about = "the exit code of `false | cat` is that of `cat`";
-    assert!(said.stderr.contains(about), "{said}");
+    assert!(output.stderr.contains(about), "{output}");
     // It is printed once.
-    assert!(!said.stdout.contains(about), "{said}");
+    assert!(!output.stdout.contains(about), "{output}");
     let report = sandbox.provoke(&["report"]);
     assert!(report.stdout.contains(about), "{report}");
     let events = sandbox.events();
     assert_eq!(events[1]["note"]["level"], "warning", "{}", events[1]);
-    let said = sandbox.provoke(&["run", "-n", "1", "--shell", "false || exit 1"]);
-    assert!(!said.stderr.contains("warning"), "{said}");
+    let output = sandbox.provoke(&["run", "-n", "1", "--shell", "false || exit 1"]);
+    assert!(!output.stderr.contains("warning"), "{output}");
 }
 
 #[test]
-fn a_variable_that_changes_runs_is_mentioned() {
+fn a_variable_that_changes_the_program_causes_a_note() {
     let sandbox = Sandbox::new();
     let set = ["run", "-n", "1", "-e", "MALLOC_PERTURB_=7", "--", "true"];
-    let said = sandbox.provoke(&set);
+    let output = sandbox.provoke(&set);
     assert!(
-        said.stderr.contains("note: MALLOC_PERTURB_ is set"),
-        "{said}"
+        output.stderr.contains("note: MALLOC_PERTURB_ is set"),
+        "{output}"
     );
-    assert!(!said.stdout.contains("MALLOC_PERTURB_"), "{said}");
+    assert!(!output.stdout.contains("MALLOC_PERTURB_"), "{output}");
     assert_eq!(sandbox.events()[1]["note"]["level"], "info");
 }
 
 #[test]
-fn the_doctor_has_every_check_and_its_exit_code_says_whether_cores_are_had() {
+fn doctor_runs_every_check_and_exits_with_0_if_cores_work() {
     let sandbox = Sandbox::new();
-    let said = sandbox.provoke(&["doctor", "--json"]);
-    let found = json(&said);
+    let output = sandbox.provoke(&["doctor", "--json"]);
+    let found = json(&output);
     let checks = found["checks"].as_array().unwrap();
     let names: Vec<&str> = checks
         .iter()
@@ -209,19 +211,23 @@ fn the_doctor_has_every_check_and_its_exit_code_says_whether_cores_are_had() {
         assert!(!check["seen"].as_str().unwrap().is_empty());
     }
     let cores = found["can"]["cores"].as_bool().unwrap();
-    assert_eq!(said.code, Some(i32::from(!cores)), "{said}");
+    assert_eq!(output.code, Some(i32::from(!cores)), "{output}");
     let shown = sandbox.provoke(&["doctor"]);
     assert!(shown.stdout.starts_with("This machine can\n"), "{shown}");
-    assert_eq!(shown.code, said.code);
+    assert_eq!(shown.code, output.code);
 }
 
 #[test]
-fn the_doctor_says_that_a_limit_of_nothing_leaves_no_core() {
+fn doctor_reports_that_a_core_limit_of_zero_prevents_cores() {
     let sandbox = Sandbox::new();
     let line = format!("ulimit -Hc 0; exec {PROVOKE} doctor --json");
-    let said: Said = sandbox.any("sh", &["-c", &line]).output().unwrap().into();
-    assert_eq!(said.code, Some(1), "{said}");
-    let found = json(&said);
+    let output: CommandOutput = sandbox
+        .program_command("sh", &["-c", &line])
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(output.code, Some(1), "{output}");
+    let found = json(&output);
     assert_eq!(found["can"]["cores"], false);
     let limit = &found["checks"][1];
     assert_eq!(
@@ -231,7 +237,7 @@ fn the_doctor_says_that_a_limit_of_nothing_leaves_no_core() {
 }
 
 #[test]
-fn of_many_runs_it_is_said_what_parts_those_that_failed() {
+fn diff_of_many_runs_names_the_facts_that_distinguish_failing_runs() {
     let sandbox = Sandbox::new();
     for (name, mode, other) in [
         ("a", "on", "1"),
@@ -243,17 +249,17 @@ fn of_many_runs_it_is_said_what_parts_those_that_failed() {
         let flags = ["-e", &variables[0], "-e", &variables[1]];
         run(&sandbox, name, &flags, &["sh", "-c", "[ $MODE != on ]"]);
     }
-    let said = sandbox.provoke(&["diff", "a", "b", "c", "d"]);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = sandbox.provoke(&["diff", "a", "b", "c", "d"]);
+    assert_eq!(output.code, Some(1), "{output}");
     for words in [
         "it failed only where\n    variables: MODE is on; elsewhere no or off\n",
         "2/2  100 %",
         "0/2    0 %",
         "in 17 % of cases",
     ] {
-        assert!(said.stdout.contains(words), "{words}: {said}");
+        assert!(output.stdout.contains(words), "{words}: {output}");
     }
-    assert!(!said.stdout.contains("OTHER"), "{said}");
+    assert!(!output.stdout.contains("OTHER"), "{output}");
     let parted = json(&sandbox.provoke(&["diff", "a", "b", "c", "d", "--json"]));
     assert_eq!(parted["by"][0]["failing"], serde_json::json!(["on"]));
 

@@ -4,7 +4,7 @@ use super::support::{PROVOKE, Sandbox};
 use crate::needs::{needs, root};
 use std::fs;
 
-fn output(sandbox: &Sandbox, flags: &[&str], line: &str) -> String {
+fn trial_output(sandbox: &Sandbox, flags: &[&str], line: &str) -> String {
     let all = [
         &["-n", "1", "--keep", "all"],
         flags,
@@ -16,25 +16,31 @@ fn output(sandbox: &Sandbox, flags: &[&str], line: &str) -> String {
 }
 
 #[test]
-fn a_trial_knows_its_numbers() {
+fn a_trial_receives_its_number_slot_and_seed() {
     let sandbox = Sandbox::new();
     let args = [
         "-n", "2", "-j", "1", "--seed", "7", "--keep", "all", "--", "sh", "-c",
     ];
     let line = "echo $0 $1 $2; echo $PROVOKE_TRIAL $PROVOKE_SLOT $PROVOKE_SEED";
     sandbox.report(&[&args[..], &[line, "{trial}", "a{slot}b", "{seed}"]].concat());
-    let said = sandbox.read("provoke-out/last/trials/2/stdout");
-    let lines: Vec<&str> = said.lines().collect();
+    let output = sandbox.read("provoke-out/last/trials/2/stdout");
+    let lines: Vec<&str> = output.lines().collect();
     assert_eq!(lines[0].replace(['a', 'b'], ""), lines[1]);
     assert!(lines[1].starts_with("2 0 "));
 }
 
 #[test]
-fn the_seed_of_a_trial_comes_again() {
+fn the_seeds_of_trials_are_determined_by_the_seed_of_the_run() {
     let line = "echo $PROVOKE_SEED";
-    let one = output(&Sandbox::new(), &["--seed", "5"], line);
-    assert_eq!(one, output(&Sandbox::new(), &["--seed", "5"], line));
-    assert_ne!(one, output(&Sandbox::new(), &["--seed", "6"], line));
+    let output = trial_output(&Sandbox::new(), &["--seed", "5"], line);
+    assert_eq!(
+        output,
+        trial_output(&Sandbox::new(), &["--seed", "5"], line)
+    );
+    assert_ne!(
+        output,
+        trial_output(&Sandbox::new(), &["--seed", "6"], line)
+    );
 }
 
 #[test]
@@ -42,11 +48,11 @@ fn variables_are_set_removed_and_cleared() {
     let sandbox = Sandbox::new();
     let line = "echo \"[$A][${HOME-unset}]\"";
     assert_eq!(
-        output(&sandbox, &["-e", "A=x y", "-e", "HOME"], line),
+        trial_output(&sandbox, &["-e", "A=x y", "-e", "HOME"], line),
         "[x y][unset]\n"
     );
     let line = "/usr/bin/env | sort | cut -d= -f1 | tr '\\n' ' '";
-    let names = output(
+    let names = trial_output(
         &sandbox,
         &["--env-clear", "-e", "ONE=1", "-e", "PATH=/bin:/usr/bin"],
         line,
@@ -68,18 +74,18 @@ fn variables_are_set_removed_and_cleared() {
 }
 
 #[test]
-fn input_comes_from_nowhere_or_from_a_file() {
+fn stdin_is_empty_or_a_file() {
     let sandbox = Sandbox::new();
-    assert_eq!(output(&sandbox, &[], "cat; echo end"), "end\n");
+    assert_eq!(trial_output(&sandbox, &[], "cat; echo end"), "end\n");
     let file = sandbox.write("in.txt", "hello\n");
     assert_eq!(
-        output(&sandbox, &["--stdin", file.to_str().unwrap()], "cat"),
+        trial_output(&sandbox, &["--stdin", file.to_str().unwrap()], "cat"),
         "hello\n"
     );
 }
 
 #[test]
-fn each_trial_gets_a_folder_that_goes_unless_it_failed() {
+fn a_directory_per_trial_is_kept_only_for_failures() {
     let sandbox = Sandbox::new();
     let line = "echo trace > $PROVOKE_DIR/trace; [ $TMPDIR = {dir} ] && [ $PROVOKE_TRIAL != 2 ]";
     sandbox.report(&["-n", "3", "--tmp-per-run", "--", "sh", "-c", line]);
@@ -96,25 +102,25 @@ fn each_trial_gets_a_folder_that_goes_unless_it_failed() {
 }
 
 #[test]
-fn limits_hold() {
+fn resource_limits_apply_to_the_trial() {
     let sandbox = Sandbox::new();
     let limits = ["--rlimit", "nofile=64,core=0", "--rlimit", "as=4G"];
-    let said = output(
+    let output = trial_output(
         &sandbox,
         &limits,
         "ulimit -n; ulimit -Hn; ulimit -c; ulimit -v",
     );
-    assert_eq!(said, "64\n64\n0\n4194304\n");
+    assert_eq!(output, "64\n64\n0\n4194304\n");
 }
 
 #[test]
-fn no_core_is_dumped_unless_asked_for() {
+fn the_core_limit_is_zero_by_default() {
     let sandbox = Sandbox::new();
-    assert_eq!(output(&sandbox, &[], "ulimit -Sc"), "0\n");
+    assert_eq!(trial_output(&sandbox, &[], "ulimit -Sc"), "0\n");
 }
 
 #[test]
-fn only_the_first_failures_of_each_kind_are_kept() {
+fn output_of_only_the_first_failures_of_each_kind_is_kept() {
     let sandbox = Sandbox::new();
     let line = "echo out; echo err >&2; exit $((PROVOKE_TRIAL % 2 + 1))";
     sandbox.report(&["-n", "10", "--keep-per-sig", "2", "--", "sh", "-c", line]);
@@ -128,25 +134,25 @@ fn only_the_first_failures_of_each_kind_are_kept() {
 }
 
 #[test]
-fn a_flood_of_hostile_output_is_bounded_and_never_reaches_the_terminal_raw() {
+fn large_hostile_output_is_truncated_and_escaped() {
     let sandbox = Sandbox::new();
     let args = [
         "run", "-n", "1", "--", PROVOKE, "victim", "noise", "--bytes", "64M", "--code", "3",
     ];
-    let said = sandbox.provoke(&args);
-    assert_eq!(said.code, Some(1), "{said}");
+    let output = sandbox.provoke(&args);
+    assert_eq!(output.code, Some(1), "{output}");
     for stream in ["stdout", "stderr"] {
         let kept =
             fs::metadata(sandbox.path(&format!("provoke-out/last/trials/1/{stream}"))).unwrap();
         assert!((300_000..400_000).contains(&kept.len()), "{}", kept.len());
     }
-    let text = said.stdout + &said.stderr;
+    let text = output.stdout + &output.stderr;
     let raw = |c: char| c.is_control() && c != '\n';
     assert!(!text.contains(raw), "{:?}", text.chars().find(|c| raw(*c)));
 }
 
 #[test]
-fn an_unprivileged_user_gets_the_same() {
+fn an_unprivileged_user_gets_the_same_leak_detection() {
     needs!(root());
     let sandbox = Sandbox::new();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -156,8 +162,8 @@ fn an_unprivileged_user_gets_the_same() {
     fs::copy(PROVOKE, &binary).unwrap();
     let binary = binary.to_str().unwrap();
     let linger = super::support::unique_linger();
-    let said: super::support::Said = sandbox
-        .any("setpriv", &[])
+    let output: super::support::CommandOutput = sandbox
+        .program_command("setpriv", &[])
         .args([
             "--reuid",
             "65534",
@@ -184,6 +190,6 @@ fn an_unprivileged_user_gets_the_same() {
         .output()
         .unwrap()
         .into();
-    assert!(said.stdout.contains("leak in 1 of 3 trials"), "{said}");
+    assert!(output.stdout.contains("leak in 1 of 3 trials"), "{output}");
     super::support::assert_gone(&linger);
 }

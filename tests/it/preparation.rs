@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 
 /// The true state: the command fails from a candidate on, or with two items.
 #[derive(Clone, Copy, Debug)]
-struct World {
+struct Simulation {
     seed: u64,
     first: u32,
     /// Number out of ten that cannot be prepared.
@@ -35,17 +35,17 @@ struct World {
 /// Items that the failure needs.
 const NEEDED: [u32; 2] = [1, 4];
 
-impl World {
+impl Simulation {
     fn fails(&self, choice: &VariantChoice) -> bool {
         match choice {
             VariantChoice::Place(place) => *place >= self.first,
             VariantChoice::Set(kept) => NEEDED.iter().all(|thing| kept.holds_item(*thing)),
-            VariantChoice::Cut(_) => unreachable!("loads are not made"),
+            VariantChoice::Cut(_) => unreachable!("loads are not prepared"),
         }
     }
 
     /// Both ends can be prepared, and so can all items and none.
-    fn can_be_made(&self, choice: &VariantChoice, all: usize) -> bool {
+    fn can_be_prepared(&self, choice: &VariantChoice, all: usize) -> bool {
         let (key, end) = match choice {
             VariantChoice::Place(place) => {
                 (u64::from(*place), *place == 0 || *place as usize + 1 == all)
@@ -54,7 +54,7 @@ impl World {
                 let key = kept.0.iter().fold(7, |key, one| hash(key, u64::from(*one)));
                 (key, kept.0.len() == all || kept.0.is_empty())
             }
-            VariantChoice::Cut(_) => unreachable!("loads are not made"),
+            VariantChoice::Cut(_) => unreachable!("loads are not prepared"),
         };
         end || hash(self.seed, key) % 10 >= self.broken
     }
@@ -65,48 +65,48 @@ impl World {
 }
 
 /// An executor that simulates the preparation of directories.
-struct Workshop(Arc<(World, Mutex<Inside>)>);
+struct SimulatedExecutor(Arc<(Simulation, Mutex<ExecutorState>)>);
 
-struct Inside {
+struct ExecutorState {
     choices: BTreeMap<VariantId, VariantChoice>,
     all: usize,
     /// The prepared variants, the most recently used last.
-    made: Vec<VariantId>,
+    prepared: Vec<VariantId>,
     used: Vec<VariantId>,
 }
 
-impl Inside {
+impl ExecutorState {
     /// Evicts directories beyond the budget, but not the last prepared one.
     fn make_room(&mut self, room: usize) -> Vec<VariantId> {
         let mut gone = Vec::new();
-        let last = self.made.last().copied();
-        while self.made.len() > room {
-            let goes = |id: &&VariantId| Some(**id) != last && !self.used.contains(id);
-            let Some(oldest) = self.made.iter().find(goes).copied() else {
+        let last = self.prepared.last().copied();
+        while self.prepared.len() > room {
+            let is_evictable = |id: &&VariantId| Some(**id) != last && !self.used.contains(id);
+            let Some(oldest) = self.prepared.iter().find(is_evictable).copied() else {
                 break;
             };
-            self.made.retain(|id| *id != oldest);
+            self.prepared.retain(|id| *id != oldest);
             gone.push(oldest);
         }
         gone
     }
 }
 
-impl Workshop {
-    fn new(world: World, plan: &Plan) -> Self {
+impl SimulatedExecutor {
+    fn new(simulation: Simulation, plan: &Plan) -> Self {
         let variants = (0..).map(VariantId).zip(&plan.variants);
         let choices = variants.filter_map(|(id, variant)| Some((id, variant.choice.clone()?)));
-        let inside = Inside {
+        let executor_state = ExecutorState {
             choices: choices.collect(),
             all: plan.space.as_ref().unwrap().len(),
-            made: Vec::new(),
+            prepared: Vec::new(),
             used: Vec::new(),
         };
-        Self(Arc::new((world, Mutex::new(inside))))
+        Self(Arc::new((simulation, Mutex::new(executor_state))))
     }
 }
 
-impl Executor for Workshop {
+impl Executor for SimulatedExecutor {
     fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
         let choice = variant.choice.clone().unwrap();
         self.0.1.lock().unwrap().choices.insert(id, choice);
@@ -119,25 +119,25 @@ impl Executor for Workshop {
     ) -> ExecutorFuture<PreparationResult> {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
-            let (world, inside) = &*shared;
-            let most = if world.slow { 60_000 } else { 200 };
+            let (simulation, executor_state) = &*shared;
+            let most = if simulation.slow { 60_000 } else { 200 };
             tokio::select! {
-                () = tokio::time::sleep(world.time(u64::from(id.0), most)) => {}
+                () = tokio::time::sleep(simulation.time(u64::from(id.0), most)) => {}
                 _ = halt.wait_for(|halt| *halt != StopUrgency::No) => return PreparationResult::Halted,
             }
-            let mut inside = inside.lock().unwrap();
-            if !world.can_be_made(&inside.choices[&id], inside.all) {
+            let mut executor_state = executor_state.lock().unwrap();
+            if !simulation.can_be_prepared(&executor_state.choices[&id], executor_state.all) {
                 return PreparationResult::Failed("no".to_owned());
             }
-            assert!(!inside.made.contains(&id), "made twice");
-            inside.made.push(id);
+            assert!(!executor_state.prepared.contains(&id), "prepared twice");
+            executor_state.prepared.push(id);
             PreparationResult::Ready { build: None }
         })
     }
 
     fn make_room(&self) -> Vec<VariantId> {
-        let (world, inside) = &*self.0;
-        inside.lock().unwrap().make_room(world.room)
+        let (simulation, executor_state) = &*self.0;
+        executor_state.lock().unwrap().make_room(simulation.room)
     }
 
     fn run_trial(
@@ -147,23 +147,23 @@ impl Executor for Workshop {
     ) -> ExecutorFuture<Observation> {
         let shared = Arc::clone(&self.0);
         let fails = {
-            let (world, inside) = &*shared;
-            let mut inside = inside.lock().unwrap();
-            let is_made = inside.made.contains(&trial.variant);
+            let (simulation, executor_state) = &*shared;
+            let mut executor_state = executor_state.lock().unwrap();
+            let is_made = executor_state.prepared.contains(&trial.variant);
             assert!(is_made, "{:?} was removed", trial.variant);
-            inside.made.retain(|id| *id != trial.variant);
-            inside.made.push(trial.variant);
-            inside.used.push(trial.variant);
-            world.fails(&inside.choices[&trial.variant])
+            executor_state.prepared.retain(|id| *id != trial.variant);
+            executor_state.prepared.push(trial.variant);
+            executor_state.used.push(trial.variant);
+            simulation.fails(&executor_state.choices[&trial.variant])
         };
         Box::pin(async move {
-            let (world, inside) = &*shared;
+            let (simulation, executor_state) = &*shared;
             let mut seen = exited(i32::from(fails));
             tokio::select! {
-                () = tokio::time::sleep(world.time(trial.id.0, 2_000)) => {}
+                () = tokio::time::sleep(simulation.time(trial.id.0, 2_000)) => {}
                 _ = halt.wait_for(|halt| *halt != StopUrgency::No) => seen.interrupted = true,
             }
-            let used = &mut inside.lock().unwrap().used;
+            let used = &mut executor_state.lock().unwrap().used;
             let at = used.iter().position(|id| *id == trial.variant).unwrap();
             used.remove(at);
             seen
@@ -176,23 +176,23 @@ impl Executor for Workshop {
 }
 
 #[derive(Default)]
-struct Tape(Vec<Event>);
+struct EventRecorder(Vec<Event>);
 
-impl EventSink for Tape {
+impl EventSink for EventRecorder {
     fn on_event(&mut self, event: &Event, _: &State) {
         self.0.push(event.clone());
     }
 }
 
 /// Runs a state to its end, or to an interruption; returns the events.
-fn run(state: &mut State, world: World, interrupt: Option<Duration>) -> Vec<Event> {
+fn run(state: &mut State, simulation: Simulation, interrupt: Option<Duration>) -> Vec<Event> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build();
     let question = questions::of_plan(&state.plan);
-    let executor = Arc::new(Workshop::new(world, &state.plan));
-    let mut tape = Tape::default();
+    let executor = Arc::new(SimulatedExecutor::new(simulation, &state.plan));
+    let mut recorder = EventRecorder::default();
     runtime.unwrap().block_on(async {
         let (sender, mut signals) = mpsc::unbounded_channel();
         let interrupt = async {
@@ -207,7 +207,7 @@ fn run(state: &mut State, world: World, interrupt: Option<Duration>) -> Vec<Even
             state,
             question,
             executor,
-            sinks: vec![&mut tape],
+            sinks: vec![&mut recorder],
             signals: &mut signals,
             evidence: PathBuf::new(),
         };
@@ -216,20 +216,20 @@ fn run(state: &mut State, world: World, interrupt: Option<Duration>) -> Vec<Even
             () = interrupt => {}
         }
     });
-    tape.0
+    recorder.0
 }
 
-const PLACES: u32 = 16;
-const THINGS: u32 = 6;
+const CANDIDATES: u32 = 16;
+const ITEMS: u32 = 6;
 
 fn bisect(jobs: u32, builds: u32) -> Plan {
     plan(&format!(
-        "ask = 'bisect'\nrange = '0..{PLACES}'\nsetup = 'make {{variant}}'\njobs = {jobs}\nbuilds = {builds}"
+        "ask = 'bisect'\nrange = '0..{CANDIDATES}'\nsetup = 'make {{variant}}'\njobs = {jobs}\nbuilds = {builds}"
     ))
 }
 
 fn reduce(jobs: u32, builds: u32) -> Plan {
-    let names: Vec<String> = (0..THINGS).map(|thing| format!("'{thing}'")).collect();
+    let names: Vec<String> = (0..ITEMS).map(|thing| format!("'{thing}'")).collect();
     plan(&format!(
         "ask = 'reduce'\nset = [{}]\nsetup = 'make {{set}}'\njobs = {jobs}\nbuilds = {builds}",
         names.join(", ")
@@ -251,17 +251,17 @@ fn culprits(state: &State) -> (String, Vec<u32>) {
 }
 
 /// Returns the expected result: the first failing candidate that can be prepared, with those before it that cannot.
-fn expected(world: &World) -> (String, Vec<u32>) {
-    let all = PLACES as usize + 1;
-    let known = |place: &u32| world.can_be_made(&VariantChoice::Place(*place), all);
-    let before = (0..world.first).rev().find(known).unwrap();
-    let culprit = (world.first..=PLACES).find(known).unwrap();
+fn expected(simulation: &Simulation) -> (String, Vec<u32>) {
+    let all = CANDIDATES as usize + 1;
+    let known = |place: &u32| simulation.can_be_prepared(&VariantChoice::Place(*place), all);
+    let before = (0..simulation.first).rev().find(known).unwrap();
+    let culprit = (simulation.first..=CANDIDATES).find(known).unwrap();
     ("found".to_owned(), (before + 1..=culprit).collect())
 }
 
 /// Asserts that a journal is consistent: tried variants were prepared, and none is prepared twice at once.
 fn assert_in_order(events: &[Event], builds: usize) {
-    let (mut making, mut made) = (BTreeSet::new(), BTreeSet::new());
+    let (mut making, mut prepared) = (BTreeSet::new(), BTreeSet::new());
     let (mut chosen, mut known) = (BTreeSet::new(), 1);
     for event in events {
         match event {
@@ -271,25 +271,25 @@ fn assert_in_order(events: &[Event], builds: usize) {
             }
             Event::MakingBegun(id) => {
                 assert!(
-                    id.0 < known && !made.contains(id),
-                    "made for nothing: {id:?}"
+                    id.0 < known && !prepared.contains(id),
+                    "prepared for nothing: {id:?}"
                 );
-                assert!(making.insert(*id), "made twice at once: {id:?}");
+                assert!(making.insert(*id), "prepared twice at once: {id:?}");
                 assert!(making.len() <= builds, "too many at once");
             }
             Event::VariantMade { variant, gone, .. } => {
-                assert!(making.remove(variant) && made.insert(*variant));
+                assert!(making.remove(variant) && prepared.insert(*variant));
                 for id in gone {
-                    assert!(made.remove(id), "it was not there: {id:?}");
+                    assert!(prepared.remove(id), "it was not there: {id:?}");
                 }
             }
             Event::VariantUntestable { variant, .. } => {
                 making.remove(variant);
             }
-            Event::TrialStarted(trial) => assert!(made.contains(&trial.variant)),
+            Event::TrialStarted(trial) => assert!(prepared.contains(&trial.variant)),
             Event::RunResumed { .. } => {
                 making.clear();
-                made.clear();
+                prepared.clear();
             }
             _ => {}
         }
@@ -309,15 +309,15 @@ fn replayed(first: &Event, events: &[Event]) -> State {
     state
 }
 
-fn worlds() -> impl Strategy<Value = World> {
+fn any_simulation() -> impl Strategy<Value = Simulation> {
     let each = (
         any::<u64>(),
-        1..=PLACES,
+        1..=CANDIDATES,
         0..5_u64,
         1..5_usize,
         any::<bool>(),
     );
-    each.prop_map(|(seed, first, broken, room, slow)| World {
+    each.prop_map(|(seed, first, broken, room, slow)| Simulation {
         seed,
         first,
         broken,
@@ -339,47 +339,47 @@ proptest! {
     #![proptest_config(cases(15))]
 
     #[test]
-    fn a_search_that_makes_its_variants_may_be_cut_anywhere(
-        world in worlds(),
+    fn a_search_with_prepared_variants_gives_the_same_answer_after_any_cut(
+        simulation in any_simulation(),
         jobs in 1..4_u32,
         builds in 1..4_u32,
         cut in any::<prop::sample::Index>(),
     ) {
         let (first, mut state) = begin(bisect(jobs, builds));
-        let mut events = run(&mut state, world, None);
+        let mut events = run(&mut state, simulation, None);
         assert_in_order(&events, builds as usize);
-        prop_assert_eq!(culprits(&state), expected(&world));
-        prop_assert_eq!(culprits(&replayed(&first, &events)), expected(&world));
+        prop_assert_eq!(culprits(&state), expected(&simulation));
+        prop_assert_eq!(culprits(&replayed(&first, &events)), expected(&simulation));
 
         events.truncate(cut.index(events.len()));
         events.push(Event::RunResumed { at: 0 });
         let mut resumed = replayed(&first, &events);
-        events.extend(run(&mut resumed, world, None));
+        events.extend(run(&mut resumed, simulation, None));
         assert_in_order(&events, builds as usize);
-        prop_assert_eq!(culprits(&resumed), expected(&world));
+        prop_assert_eq!(culprits(&resumed), expected(&simulation));
     }
 
     #[test]
-    fn a_search_that_makes_its_variants_may_be_interrupted_at_any_time(
-        world in worlds(),
+    fn a_search_with_prepared_variants_can_be_interrupted_at_any_time(
+        simulation in any_simulation(),
         jobs in 1..4_u32,
         builds in 1..4_u32,
         after in 0..60_000_u64,
     ) {
         let (first, mut state) = begin(bisect(jobs, builds));
-        let mut events = run(&mut state, world, Some(Duration::from_millis(after)));
+        let mut events = run(&mut state, simulation, Some(Duration::from_millis(after)));
         if !state.finished {
             // An interruption during its preparation does not make a variant untestable.
             let given_up = events.iter().filter(|event| matches!(event, Event::VariantUntestable { variant, .. }
-                if world.can_be_made(state.plan.variant_plan(*variant).choice.as_ref().unwrap(), PLACES as usize + 1)));
+                if simulation.can_be_prepared(state.plan.variant_plan(*variant).choice.as_ref().unwrap(), CANDIDATES as usize + 1)));
             prop_assert_eq!(given_up.count(), 0);
             events.push(Event::RunResumed { at: 0 });
             let mut resumed = replayed(&first, &events);
-            events.extend(run(&mut resumed, world, None));
+            events.extend(run(&mut resumed, simulation, None));
             state = resumed;
         }
         assert_in_order(&events, builds as usize);
-        prop_assert_eq!(culprits(&state), expected(&world));
+        prop_assert_eq!(culprits(&state), expected(&simulation));
     }
 
 }
@@ -388,8 +388,8 @@ proptest! {
     #![proptest_config(cases(8))]
 
     #[test]
-    fn a_reduction_that_makes_its_variants_may_be_cut_anywhere(
-        world in worlds(),
+    fn a_reduction_with_prepared_variants_finds_the_needed_items_after_any_cut(
+        simulation in any_simulation(),
         jobs in 1..4_u32,
         builds in 1..4_u32,
         cut in any::<prop::sample::Index>(),
@@ -400,7 +400,7 @@ proptest! {
             (questions::policy_of_plan(&state.plan).verdict_of(state), all)
         };
         let (first, mut state) = begin(reduce(jobs, builds));
-        let mut events = run(&mut state, world, None);
+        let mut events = run(&mut state, simulation, None);
         assert_in_order(&events, builds as usize);
         let (verdict, all) = needed(&state);
         prop_assert!(state.finished);
@@ -409,21 +409,21 @@ proptest! {
         events.truncate(cut.index(events.len()));
         events.push(Event::RunResumed { at: 0 });
         let mut resumed = replayed(&first, &events);
-        events.extend(run(&mut resumed, world, None));
+        events.extend(run(&mut resumed, simulation, None));
         assert_in_order(&events, builds as usize);
         prop_assert!(resumed.finished);
         for (verdict, all) in [(verdict, all), needed(&resumed)] {
             prop_assert_eq!(verdict, questions::Verdict::Found);
             prop_assert!(NEEDED.iter().all(|thing| all.contains(&(*thing as usize))), "{:?}", all);
             // Items that cannot be prepared may hide others that are not needed.
-            prop_assert!(world.broken > 0 || all.len() == NEEDED.len(), "{:?}", all);
+            prop_assert!(simulation.broken > 0 || all.len() == NEEDED.len(), "{:?}", all);
         }
     }
 }
 
 #[test]
-fn what_had_to_go_is_made_again_when_it_is_needed() {
-    let world = World {
+fn evicted_variants_are_prepared_again_when_needed() {
+    let simulation = Simulation {
         seed: 1,
         first: 9,
         broken: 0,
@@ -433,16 +433,16 @@ fn what_had_to_go_is_made_again_when_it_is_needed() {
     let mut again = 0;
     for seed in 0..4 {
         let (_, mut state) = begin(reduce(3, 1));
-        let events = run(&mut state, World { seed, ..world }, None);
+        let events = run(&mut state, Simulation { seed, ..simulation }, None);
         assert_in_order(&events, 1);
         assert_eq!(
             questions::policy_of_plan(&state.plan).verdict_of(&state),
             questions::Verdict::Found
         );
-        let mut made = BTreeSet::new();
+        let mut prepared = BTreeSet::new();
         again += events
             .iter()
-            .filter(|event| matches!(event, Event::MakingBegun(id) if !made.insert(*id)))
+            .filter(|event| matches!(event, Event::MakingBegun(id) if !prepared.insert(*id)))
             .count();
     }
     assert!(again > 0);
