@@ -148,6 +148,11 @@ impl ExperimentFlags {
         !counts && !limits && !expects
     }
 
+    /// Returns whether variants are defined by variables.
+    pub(super) fn has_matrix(&self) -> bool {
+        !self.program.alone().matrix.0.is_empty()
+    }
+
     /// Returns a flag that does not apply to a service under load, and the alternative.
     pub(super) fn not_for_service(&self) -> Option<(&'static str, &'static str)> {
         const ENDS: &str =

@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, is_program, without_stop_rules};
 use crate::scenario::{
-    BaselineSettings, ComparisonSettings, CountSettings, QuestionSettings, Scenario,
+    BaselineSettings, ComparisonSettings, CountSettings, MatrixVariable, QuestionSettings, Scenario,
 };
 use crate::store::{RunFolder, default_root};
 use crate::suggest::{runs_as_programs, variants_as_program};
@@ -41,6 +41,8 @@ pub(super) struct CompareArgs {
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   Compare two programs:
+    provoke compare ./old ./new
+  Compare them with an argument:
     provoke compare -L bin=./old,./new -- {bin} --arg
   Find the setting that fails, of four combinations:
     provoke compare -L CACHE=on,off -L WORKERS=1,4 -- ./program
@@ -48,9 +50,14 @@ Examples:
     provoke compare -L P=0,20% -- provoke victim segv --rate {P}";
 
 impl CompareArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(mut self) -> Result<Exit, CliError> {
         let command = self.rest.command.clone();
+        let programs = self.compared_programs();
+        if programs.is_some() {
+            self.rest.command = vec![format!("{{{PROGRAM}}}").into()];
+        }
         let overlay = |scenario: &mut Scenario| {
+            scenario.program.matrix.0.extend(programs.clone());
             scenario.outline.ask = Some(QuestionSettings::Compare);
             self.comparison.apply_to(&mut scenario.comparison);
             self.baseline.apply_to(&mut scenario.baseline);
@@ -65,6 +72,27 @@ impl CompareArgs {
             runs_as_programs(&command, is_run)
                 .or_else(|| variants_as_program(&command, is_program))
                 .map_or(error, Into::into)
+        })
+    }
+}
+
+/// The variable that stands for the program if several programs are compared.
+const PROGRAM: &str = "program";
+
+impl CompareArgs {
+    /// Returns a variable with the programs to compare, if the command is a list of programs: `./old ./new`.
+    fn compared_programs(&self) -> Option<MatrixVariable> {
+        let words = self.rest.command.iter().filter(|word| *word != "--");
+        let programs = words
+            .map(|word| word.to_str().map(str::to_owned))
+            .collect::<Option<Vec<String>>>()?;
+        let is_path = |word: &String| word.contains('/') && is_program(word.as_ref());
+        let is_list = programs.len() > 1 && programs.iter().all(is_path);
+        (is_list && self.rest.file.is_none() && !self.rest.flags.has_matrix()).then(|| {
+            MatrixVariable {
+                name: PROGRAM.to_owned(),
+                levels: programs,
+            }
         })
     }
 }

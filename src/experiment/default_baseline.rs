@@ -126,7 +126,7 @@ fn refuse_choice(
     let lines: Vec<String> = hunt.into_iter().chain(lines).chain(more).collect();
     PlanError::of_field(
         "baseline",
-        "no stored run of this command has failures; which run is the baseline?",
+        "no run of this command without holds has failures; which run is the baseline?",
         format!(
             "name the run before the fix:\n      {}",
             lines.join("\n      ")

@@ -81,6 +81,11 @@ impl Report {
 
     /// Returns the failing trial with the most detailed evidence, if any trial has more than an exit status.
     pub fn known_best(&self) -> Option<u64> {
+        if let Some(Answer::Hunt(hunt)) = &self.answer
+            && hunt.example.is_some()
+        {
+            return hunt.example;
+        }
         let variants = self.variants.iter();
         let signatures = variants.flat_map(|variant| {
             variant

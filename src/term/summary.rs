@@ -120,7 +120,10 @@ fn lowest_failing_level(screen: &mut Screen, report: &Report, answer: &Threshold
         return;
     };
     screen.push_gap();
-    screen.push_text(2, &format!("{}:", words::sanitize_line(&variant.name)));
+    screen.push_text(
+        2,
+        &format!("at level {}:", words::sanitize_line(&variant.name)),
+    );
     groups_of(screen, variant);
     for line in variant.load.iter().flat_map(LoadTotals::death_lines) {
         screen.push_text(2, &words::sanitize_line(&line));

@@ -271,7 +271,7 @@ fn describe_attempts(earlier: u64, alpha: f64) -> String {
     // Rounded up, so that all attempts together keep the level.
     let confidence = (1e4 - (1e4 * alpha / real(attempts)).floor()) / 100.0;
     format!(
-        "{attempts} checks against this baseline: each can be a wrong FIXED with {} %, one of them with up to {error_bound} %; --conf {confidence} keeps that below {} %",
+        "check number {attempts} against this baseline: a FIXED is wrong in at most {} % of cases, and one or more of {attempts} in up to {error_bound} %; --conf {confidence} keeps that below {} %",
         words::format_percent(alpha),
         words::format_percent(alpha),
     )

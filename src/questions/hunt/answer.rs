@@ -222,7 +222,7 @@ impl HuntReport {
                 );
             }
             return format!(
-                "It fails in {} trials (95 % interval {}) if {places_text}; without a hold in {natural}",
+                "It fails in {} new trials (95 % interval {}) if {places_text}; without a hold in {natural}",
                 held_counts.in_words(),
                 words::format_interval(interval),
             );
@@ -339,7 +339,7 @@ impl HuntReport {
                 .map(|position| if position < filled { '#' } else { '.' })
                 .collect();
             lines.push(format!(
-                "a thread held at {place_text}: {bar} {} of {} failed{text}",
+                "search: a thread held at {place_text}: {bar} {} of {} failed{text}",
                 line.failures, line.trials
             ));
         }
@@ -355,7 +355,7 @@ impl HuntReport {
         });
         if !lines.is_empty() && trials > 0 {
             lines.push(format!(
-                "a thread held at the other {}: {failures} of {trials} failed",
+                "search: a thread held at the other {}: {failures} of {trials} failed",
                 words::format_count(passing.len() as u64, "line")
             ));
         }

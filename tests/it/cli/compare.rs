@@ -5,6 +5,8 @@ use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 impl Sandbox {
     /// Compares variants; returns the report.
@@ -489,4 +491,22 @@ fn an_invalid_comparison_is_refused_with_a_hint() {
     hint: add the program and its arguments: -- ./program argument
     [exit status: Some(2)]
     ");
+}
+
+#[test]
+fn a_list_of_programs_is_compared() {
+    let sandbox = Sandbox::new();
+    for (name, code) in [("old", 1), ("new", 0)] {
+        let path = sandbox.write(name, &format!("#!/bin/sh\nexit {code}\n"));
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for separator in [&[][..], &["--"]] {
+        let args = [separator, &["./old"], separator, &["./new"]].concat();
+        let (report, output) = sandbox.run_with_report("compare", &args);
+        assert_eq!(output.code, Some(1), "{output}");
+        let variants = report["variants"].as_array().unwrap();
+        let failures = |index: usize| variants[index]["failures"].as_u64().unwrap();
+        assert!(failures(0) > 0 && failures(1) == 0, "{output}");
+        assert_eq!(variants[0]["name"], "program=./old", "{output}");
+    }
 }

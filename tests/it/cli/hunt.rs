@@ -182,9 +182,10 @@ fn a_race_of_python_threads_is_provoked_at_its_line() {
     let answer = &report["answer"]["hunt"];
     assert_eq!(output.code, Some(1), "{output}");
     assert_eq!(answer["natural"]["failures"], 0, "{output}");
-    // Between the test in line 7 and the removal in line 9.
-    let line = answer["places"][0]["line"].as_u64().unwrap();
-    assert!((8..=9).contains(&line), "{output}");
+    // Between the test in line 7 and the removal in line 9. A second hold may be that of the creation of a thread.
+    let mut places = answer["places"].as_array().unwrap().iter();
+    let is_in_window = |place: &Value| matches!(place["line"].as_u64(), Some(8 | 9));
+    assert!(places.any(is_in_window), "{output}");
 }
 
 #[test]
