@@ -29,7 +29,7 @@ static void serve(int port, int lives) {
     if (bind(listener, (struct sockaddr *)&at, sizeof at) || listen(listener, 64)) exit(3);
     const char *answer = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
     for (;;) {
-        char said[4096];
+        char output[4096];
         int one = accept(listener, 0, 0);
         if (read(one, output, sizeof output) > 0) {
             if (lives-- == 0) raise(SIGSEGV);
