@@ -270,7 +270,7 @@ fn in_words(failure: &Failure) -> String {
 
 /// Describes the failure rate of the variant of a trial.
 fn rate_sentence(report: &Report, trial: &Trial) -> Option<String> {
-    // The rate of plain trials says nothing about a trial whose threads were held.
+    // The rate of plain trials does not apply to a trial whose threads were held.
     let variant = report
         .variants
         .get(trial.variant.index())

@@ -81,7 +81,7 @@ impl ContainerGate {
                 .map(|()| program)
                 .map_err(|error| format!("cannot trace the process of its container: {error}"))
         });
-        // If nothing reads any more, the container has ended.
+        // If nothing reads the pipe, the container has ended.
         let _ = pipe.write_all(b"\n");
         traced
     }

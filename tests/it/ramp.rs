@@ -123,7 +123,7 @@ fn the_answer_names_the_failing_level_and_the_clean_level_below() {
            16       1     1   2.5 to 100 %    700 / 700 / 700  SIGSEGV, in parse
       at most: upper limit, because no trial failed; served before: responses before the death (min / median / max)
 
-      10:
+      at level 10:
       8x    SIGSEGV, in parse: the program reported failure
             trials 4, 17, 19, 22, 28, 34, 40, 46
 

@@ -256,7 +256,7 @@ impl AnswerText for Reduction {
         }
         if self.kept_items() < self.things {
             lines.push(format!(
-            "with only the needed items, {} trials failed; with all items, {} (each set ran until it was clear whether it fails, so these are no rates)",
+            "with only the needed items, {} trials failed; with all items, {} (each set ran until it was clear whether it fails, so these are not failure rates)",
             self.alone.in_words(),
             self.everything.in_words()
             ));
