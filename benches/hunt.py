@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures `provoke hunt` on racy programs, next to plain repetition for the same CPU time.
+"""Measures `provoke hunt` on racy programs, next to plain repetition and random stalls for the same CPU time.
 
     benches/hunt.py PROVOKE PROGRAM...
 
@@ -16,6 +16,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+from stalls import stall_for
+
+# A trial with random stalls that takes longer hangs, in seconds.
+HANG_LIMIT = 5
 
 
 def cpu_seconds():
@@ -80,11 +86,12 @@ def measure(provoke, source, folder):
     run([provoke, "run", "-d", f"{max(1, cpu):.0f}s", "-n", "1000000", "--keep-going", "-o", plain_out, "--", *command])
     subprocess.run([provoke, "report", plain_out, f"--json={plain_report}"], stdout=subprocess.DEVNULL, check=False)
     plain = json.loads(plain_report.read_text())["variants"][0]
+    stalls = stall_for(command, max(1, cpu), HANG_LIMIT)
     window = sorted({line["line"] for line in hunt["window"] if line["failures"] and line["line"]})
     first = first_failure(out / "events.jsonl")
     cost = cost_of_holds(out / "events.jsonl")
     print(
-        f"{source.stem:22} {share(plain):>12} {cpu:6.1f} {first if first is None else round(first, 2)!s:>6}"
+        f"{source.stem:22} {share(plain):>12} {share(stalls):>10} {cpu:6.1f} {first if first is None else round(first, 2)!s:>6}"
         f" {'-' if cost is None else f'{cost:.1f}':>5}"
         f" {share(hunt['held']):>8} {len(hunt['places'])} {'races' if hunt['races'] else '-':6} lines {window}",
         flush=True,
@@ -94,7 +101,7 @@ def measure(provoke, source, folder):
 def main():
     provoke, *sources = sys.argv[1:]
     provoke = os.path.abspath(provoke)
-    print(f"{'program':22} {'plain':>12} {'CPU s':>6} {'first':>6} {'cost':>5} {'held':>8} holds")
+    print(f"{'program':22} {'plain':>12} {'stalls':>10} {'CPU s':>6} {'first':>6} {'cost':>5} {'held':>8} holds")
     with tempfile.TemporaryDirectory() as folder:
         for source in sources:
             measure(provoke, Path(source).resolve(), Path(folder))

@@ -13,10 +13,10 @@ use crate::words;
 /// At most this many runs are listed if several could be the baseline.
 const MAX_LISTED: usize = 4;
 
-/// Finds the newest run with failures that measured a rate.
+/// Finds the newest run with failures that measured a rate, of the typed command if there is one.
 ///
-/// If the user typed a command, only runs of this command count; without one, the fix may have another name, so that the
-/// newest run counts if all runs with failures have the same command.
+/// A fix may have another name than the program that failed. So if no run of the typed command failed, the newest run of
+/// another command counts, unless runs of several commands or a hunt could be meant.
 pub(super) fn find_default(
     asked: &Scenario,
     looked_for: &BaselineFilter,
