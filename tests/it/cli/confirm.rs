@@ -967,7 +967,7 @@ fn confirm_counts_the_attempts_against_one_baseline() {
     FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
       check number 3 against this baseline: a FIXED is wrong in at most 5 % of cases, and one or more of 3 in up to 15 %; --conf 98.34 keeps that below 5 %
 
-      assumes: true is the fixed version of /work/wt/a/target/debug/provoke
+      assumes: true is the fixed version of provoke
       assumes: the 3 failures of the baseline were independent of each other (too few to test this). If one event, such as a full disk, caused all of them, FIXED needs 564 passing trials
 
     saved in   provoke-out/RUN

@@ -233,6 +233,7 @@ impl fmt::Display for CommandOutput {
             (r"pid \d+", "pid PID"),
             (r"\d+ KiB", "N KiB"),
             (r"/\S*/provoke victim", "provoke victim"),
+            (r"/\S*/debug/provoke\b", "provoke"),
             (r"/tmp/\.tmp\w+", "SANDBOX"),
             (r"truncate -s \d+", "truncate -s BYTES"),
         ];

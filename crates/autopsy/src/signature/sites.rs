@@ -18,6 +18,9 @@ const NOT_OURS: [&str; 6] = [
     "../",
 ];
 
+/// Folder of Rust's library in a toolchain. A compiler that has the sources of the library names them there.
+const RUST_LIBRARY: &str = "/lib/rustlib/src/rust/";
+
 /// Returns the source lines that a failure of this kind points at.
 pub fn failure_sites(
     kind: &FailureKind,
@@ -110,7 +113,7 @@ fn of_frames(frames: &[Frame]) -> Option<Site> {
 
 /// Returns whether a source file belongs to a system library or a compiler, not to the program.
 pub fn is_library_source(file: &str) -> bool {
-    NOT_OURS.iter().any(|start| file.starts_with(start))
+    NOT_OURS.iter().any(|start| file.starts_with(start)) || file.contains(RUST_LIBRARY)
 }
 
 fn own_call(frame: &Frame) -> Option<Site> {
@@ -126,4 +129,26 @@ fn own_call(frame: &Frame) -> Option<Site> {
             .map(bare_name),
         ..Site::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_library_source;
+
+    #[test]
+    fn sources_of_libraries_are_not_those_of_the_program() {
+        for (file, is_library) in [
+            ("/rustc/59807616e1fa/library/core/src/ptr/mod.rs", true),
+            (
+                "/home/me/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/ptr/mod.rs",
+                true,
+            ),
+            ("/usr/include/c++/12/bits/shared_ptr_base.h", true),
+            ("./nptl/pthread_kill.c", true),
+            ("/home/me/project/src/main.rs", false),
+            ("src/main.rs", false),
+        ] {
+            assert_eq!(is_library_source(file), is_library, "{file}");
+        }
+    }
 }
