@@ -119,7 +119,7 @@ impl ExplainArgs {
 
 fn parse_model(name: &str) -> Result<BTreeSet<String>, String> {
     flags_of_model(name).ok_or_else(|| {
-        format!("`{name}` is no processor that is known here; `qemu-x86_64 -cpu help` lists those that QEMU has")
+        format!("the processor `{name}` is not known; `qemu-x86_64 -cpu help` lists the processors of QEMU")
     })
 }
 

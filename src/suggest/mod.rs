@@ -20,7 +20,7 @@ pub use names::{intended_name, known_name, nearest_name, nearest_names};
 pub use refusal::explain_refusal;
 pub use stored_runs::{programs_as_runs, runs_as_programs};
 
-/// What is wrong with a command line, and how to correct it.
+/// An error in a command line, and its correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correction {
     /// The error.

@@ -81,7 +81,7 @@ impl SweepMemory {
         self.failing_trial
     }
 
-    /// Returns the next trial, or `None` if no more is needed.
+    /// Returns the next trial, or `None` if the trials are enough.
     pub(super) fn next_trial(&self, state: &State) -> Option<HeldTrial> {
         let open: Vec<&HoldPlan> = state.open_holds().collect();
         let learning = open

@@ -185,7 +185,7 @@ impl PointKind {
     }
 }
 
-/// What is tried first: by kind, then functions of the crash, the program's own code, accesses to shared memory.
+/// Order in which points are tried: by kind, then functions of the crash, the program's own code, accesses to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PointRank {
     kind: PointKind,
