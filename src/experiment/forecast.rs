@@ -18,7 +18,7 @@ pub struct TrialForecast {
     confidence: Alpha,
 }
 
-/// What the forecast is calculated for.
+/// Parameters of a forecast.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedForecast {
     /// Width of a confidence interval.

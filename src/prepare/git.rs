@@ -82,7 +82,7 @@ pub fn commit_line(
     };
     let bad = if bad.is_empty() { "HEAD" } else { bad };
     let root_text = run_git(folder, &["rev-parse", "--show-toplevel"]).map_err(|error| {
-        // Git gives this reason in a sentence of its own.
+        // The message of Git repeats this.
         let reason = if error.contains("not a git repository") {
             String::new()
         } else {

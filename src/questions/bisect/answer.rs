@@ -782,7 +782,7 @@ fn rate_rise(state: &State, search: &BisectProgress) -> Option<RateRise> {
     let name = |index: usize| candidates_of(state)[index].name.clone();
     let (culprit_failures, culprit_trials) = bisection.failures_and_runs(group.last);
     let (failures, trials) = bisection.failures_and_runs(bisection.newest_version());
-    // The bad end ran until it had failed often enough, so its last failure is no evidence of its rate.
+    // The bad end ran until it had failed often enough, so its last failure must not count as evidence of its rate.
     let (fair_failures, fair_trials) = (failures.saturating_sub(1), trials.saturating_sub(1));
     let p_value =
         stats::fisher(fair_failures, fair_trials, culprit_failures, culprit_trials).greater;
