@@ -58,7 +58,8 @@ impl DiffArgs {
             let printed = if self.json {
                 term::print_result(&compared.to_json())
             } else {
-                term::print_page(&term::format_differences(&compared, self.all))
+                let page = term::format_differences(&compared, self.all, term::stdout_width());
+                term::print_page(&page)
             };
             let mut differences = compared.differences.iter();
             let is_different = differences.any(|difference| difference.group != FactGroup::Trifle);

@@ -30,7 +30,7 @@ impl DoctorArgs {
         let printed = if self.json {
             term::print_result(&report.to_json())
         } else {
-            term::print_page(&term::format_checkup(&report))
+            term::print_page(&term::format_checkup(&report, term::stdout_width()))
         };
         printed?;
         Ok(Exit::hoped_if(report.can.cores))

@@ -26,7 +26,7 @@ impl ListArgs {
         if runs.is_empty() {
             term::print_message(&format!("there are no runs in `{}`", root.to_safe()));
         } else {
-            term::print_result(&term::format_runs(&runs))?;
+            term::print_result(&term::format_runs(&runs, term::stdout_width()))?;
             let count = words::format_count(runs.len() as u64, "run");
             let last = RunFolder::find_run("last", &root).map_or(String::new(), |last| {
                 format!("; `last` is {}", last.shortest_reference(&root).to_safe())

@@ -2,13 +2,11 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use crate::experiment::{AskedForecast, ForecastRow, ResolvedBaseline, TrialForecast};
+use crate::experiment::{AskedForecast, ResolvedBaseline, TrialForecast};
 use crate::scenario::{Confidence, DurationValue, RateValue};
-use crate::term::{self, Screen};
+use crate::term;
 use crate::untrusted::Untrusted as _;
-use crate::words;
 use clap::Args;
-use provoke_stats::real;
 use std::num::NonZeroU32;
 
 /// Calculate how many trials a question takes
@@ -68,12 +66,6 @@ Examples:
   Plan with an assumed failure rate, for 256 versions:
     provoke plan --rate 1% --versions 256";
 
-/// From this number of trials on, a setting that raises the rate is suggested for a search.
-const LONG_SEARCH: f64 = 150.0;
-
-/// Up to this number of failures, a baseline leaves the rate so uncertain that a known rate takes far fewer trials.
-const FEW_FAILURES: u64 = 2;
-
 impl PlanArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let baseline = self.baseline()?;
@@ -84,60 +76,23 @@ impl PlanArgs {
             .as_ref()
             .and_then(|baseline| baseline.chosen.as_ref());
         let newest = chosen_baseline.filter(|chosen| chosen.is_newest);
-        let chosen = newest.map(|chosen| {
+        let source = newest.map(|chosen| {
             let (run, command) = (chosen.run.to_safe(), chosen.command.to_safe());
             format!("measured by the newest `provoke run` with failures, {run}: {command}")
         });
         let measured = baseline.map(|baseline| baseline.measured);
-        let known_rate = measured
-            .as_ref()
-            .filter(|base| base.run.is_none() && (1..=FEW_FAILURES).contains(&base.failures))
-            .map(|base| words::format_percent(real(base.failures) / real(base.trials)));
         let forecast = TrialForecast::new(self.rate, measured, self.conf.0)?;
-        let mut screen = Screen::on_stdout();
-        screen.push_text(0, &forecast.describe_basis());
-        if let Some(line) = chosen {
-            screen.push_text(2, &line);
-        }
-        screen.push_gap();
-        let versions = u64::from(self.versions.get());
-        let rows = forecast.rows(&AskedForecast {
+        let asked = AskedForecast {
             width: self.width,
             max_rate: self.max_rate,
             variants: u64::from(self.variants.get()),
-            versions,
-        });
-        for line in format_rows(&rows, seconds, u64::from(self.jobs.get())) {
-            screen.push_row(&line);
-        }
-        screen.push_gap();
-        if let Some(rate) = known_rate {
-            let hint = format!(
-                "note: if you know that the rate is {rate} %, fewer are enough: --rate {rate}%"
-            );
-            screen.push_text(2, &hint);
-        }
-        if forecast.bisection_trials(versions) >= LONG_SEARCH {
-            let hint = "note: `bisect --raise-rate` first looks for a setting with more failures";
-            screen.push_text(2, hint);
-        }
-        let time = match (seconds, self.jobs.get()) {
-            (None, _) => "add --time to see how long that takes".to_owned(),
-            (Some(seconds), 1) => format!("a trial takes {}", words::format_seconds(seconds)),
-            (Some(seconds), jobs) => {
-                let seconds = words::format_seconds(seconds);
-                format!("a trial takes {seconds}, also with {jobs} parallel trials")
-            }
+            versions: u64::from(self.versions.get()),
+            trial_seconds: seconds,
+            jobs: u64::from(self.jobs.get()),
         };
-        let confidence = self.conf.0.confidence_percent();
-        screen.push_text(
-            2,
-            &format!(
-                "assumes: independent trials and a constant failure rate; {confidence} % confidence"
-            ),
-        );
-        screen.push_text(2, &time);
-        term::print_result(&screen.into_text()).map_err(CliError::could_not)?;
+        let text =
+            term::format_forecast(&forecast, &asked, source.as_deref(), term::stdout_width());
+        term::print_result(&text).map_err(CliError::could_not)?;
         Ok(Exit::Hoped)
     }
 
@@ -162,33 +117,4 @@ impl PlanArgs {
         })?;
         Ok(Some(newest))
     }
-}
-
-/// Returns a table of the questions with a header; with times, if the duration of a trial is known.
-fn format_rows(rows: &[ForecastRow], seconds: Option<f64>, jobs: u64) -> Vec<String> {
-    let time_of = |trials: u64| {
-        let seconds = real(trials.div_ceil(jobs)) * seconds?;
-        Some(words::format_seconds(seconds))
-    };
-    let header = [
-        String::new(),
-        "trials".to_owned(),
-        seconds.map_or(String::new(), |_| "time".to_owned()),
-    ];
-    let cells = rows.iter().map(|row| {
-        let trials = match (row.trials, row.is_mean) {
-            (None, _) => "impossible".to_owned(),
-            (Some(trials), true) => format!("about {trials}"),
-            (Some(trials), false) => trials.to_string(),
-        };
-        let time = row.trials.and_then(time_of).unwrap_or_default();
-        [row.question.clone(), trials, time]
-    });
-    let table: Vec<[String; 3]> = std::iter::once(header).chain(cells).collect();
-    let width = |column: usize| table.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let (question_width, trials_width, time_width) = (width(0), width(1), width(2));
-    let line = |[question, trials, time]: &[String; 3]| {
-        format!("  {question:question_width$}   {trials:>trials_width$}   {time:>time_width$}")
-    };
-    table.iter().map(line).collect()
 }

@@ -119,9 +119,10 @@ pub fn pooled_baseline(state: &State, folder: &RunFolder) -> Option<PooledBaseli
     let effect = base.design_effect();
     let least = stats::clean_runs_needed_effective(failures, trials, effect, alpha)?;
     let half = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha)?;
-    let needed = questions::needed_by_default(least, half, state.plan.jobs, base.pass_seconds());
+    let required =
+        questions::required_by_default(least, half, state.plan.jobs, base.pass_seconds());
     (base.runs.len() > 1).then_some(PooledBaseline {
-        needed,
+        required,
         runs: base.runs.len() as u64,
     })
 }

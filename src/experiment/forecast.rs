@@ -29,6 +29,10 @@ pub struct AskedForecast {
     pub variants: u64,
     /// Number of versions of a bisection.
     pub versions: u64,
+    /// Duration of a trial in seconds, if it is known.
+    pub trial_seconds: Option<f64>,
+    /// Number of parallel trials.
+    pub jobs: u64,
 }
 
 /// A question, and its number of trials.
@@ -69,6 +73,9 @@ impl ForecastRows {
 /// Failures and trials under a hold that a hunt finds, assumed for the forecast: half of the trials fail.
 const HELD_BASELINE: (u64, u64) = (30, 60);
 
+/// Up to this number of failures, a baseline leaves the rate so uncertain that a known rate takes far fewer trials.
+const FEW_FAILURES: u64 = 2;
+
 impl TrialForecast {
     /// Begins a forecast for an assumed rate or a measured baseline.
     pub fn new(
@@ -96,6 +103,18 @@ impl TrialForecast {
             baseline,
             confidence,
         })
+    }
+
+    /// Returns the confidence in percent.
+    pub fn confidence_percent(&self) -> f64 {
+        self.confidence.confidence_percent()
+    }
+
+    /// Returns the measured rate, if it comes from counts with so few failures that a known rate takes far fewer trials.
+    pub fn uncertain_rate(&self) -> Option<f64> {
+        let base = self.baseline.as_ref()?;
+        let is_uncertain = base.run.is_none() && (1..=FEW_FAILURES).contains(&base.failures);
+        is_uncertain.then_some(self.rate)
     }
 
     /// Describes the source of the rate.

@@ -41,10 +41,19 @@ pub struct BaselineReport {
 /// A baseline of several runs of the same program.
 #[derive(Clone, Copy, Debug)]
 pub struct PooledBaseline {
-    /// Passing trials that a fix needs.
-    pub needed: u64,
+    /// The trials that must pass for a fix.
+    pub required: RequiredPasses,
     /// Number of its runs.
     pub runs: u64,
+}
+
+/// The number of trials that must pass for a fix.
+#[derive(Clone, Copy, Debug)]
+pub struct RequiredPasses {
+    /// The number.
+    pub trials: u64,
+    /// Whether they exclude a fix that only halves the rate as well.
+    pub excludes_half: bool,
 }
 
 /// A change of the failure rate while a baseline was measured.

@@ -34,7 +34,9 @@ mod search;
 mod shrink;
 
 pub use answer::{Answer, AnswerText, FailureCounts};
-pub use baseline::{BaselineReport, PooledBaseline, RateDriftReport, RateMismatchReport};
+pub use baseline::{
+    BaselineReport, PooledBaseline, RateDriftReport, RateMismatchReport, RequiredPasses,
+};
 pub use bisect::{
     BisectPolicy, BisectProgress, Bisection, CandidateBuilds, CandidateReport,
     EarlierFailingVersion, EarlierFailureMeaning, LocalCheck, search_trials,
@@ -47,7 +49,7 @@ pub use compare::{
 };
 pub use confirm::{
     ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, clean_needed, doubtful_failures,
-    needed_by_default, seconds_of_a_pass,
+    required_by_default, seconds_of_a_pass,
 };
 pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_holds};
 pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, rate_interval, untold_trials};

@@ -1,6 +1,6 @@
 //! Shows the differences between two runs, in two columns.
 
-use super::screen::{Screen, stdout_width};
+use super::screen::Screen;
 use crate::survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
 use crate::words;
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
@@ -27,13 +27,12 @@ const NO_DIFFERENCE: &str =
 /// A difference of failure rates is significant if its probability by chance is below this.
 const SMALL: f64 = 0.05;
 
-/// Shows a comparison of two runs.
-pub fn format_differences(compared: &RunComparison, show_all: bool) -> String {
-    laid_out(compared, show_all, stdout_width())
-}
-
-/// Formats the comparison for this width; without one, lines may have any length.
-fn laid_out(compared: &RunComparison, show_all: bool, width: Option<usize>) -> String {
+/// Shows a comparison of two runs. Without a width, lines may have any length.
+pub fn format_differences(
+    compared: &RunComparison,
+    show_all: bool,
+    width: Option<usize>,
+) -> String {
     let mut screen = Screen::new(width);
     let RunComparison { left, right, .. } = compared;
     let [first, second] = [left, right].map(|run| words::sanitize_line(&run.run));
@@ -275,7 +274,7 @@ mod tests {
             flags,
             difference(FactGroup::Trifle, "OLDPWD", Some("/x"), None),
         ]);
-        let text = laid_out(&all, false, Some(80));
+        let text = format_differences(&all, false, Some(80));
         insta::assert_snapshot!(console::strip_ansi_codes(&text), @r"
         A  a  3 of 30 failed (10 %), on tower
         B  b  0 of 30 failed (0 %), on tower
@@ -311,14 +310,14 @@ mod tests {
             )
         });
         let many = comparison(many.collect());
-        let shown = |all| laid_out(&many, all, None).lines().count();
+        let shown = |all| format_differences(&many, all, None).lines().count();
         assert_eq!(shown(true) - shown(false), 29);
-        assert!(laid_out(&many, false, None).contains("and 30 more: --all"));
+        assert!(format_differences(&many, false, None).contains("and 30 more: --all"));
     }
 
     #[test]
     fn equal_runs_are_reported_in_a_sentence() {
-        let text = laid_out(&comparison(Vec::new()), false, None);
+        let text = format_differences(&comparison(Vec::new()), false, None);
         assert!(text.contains("do not differ significantly (Fisher's exact test: p = 0.24)"));
         assert!(text.contains("No relevant difference was found"));
     }

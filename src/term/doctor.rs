@@ -1,6 +1,6 @@
 //! Shows what a machine can capture, and what to change.
 
-use super::screen::{Screen, stdout_width};
+use super::screen::Screen;
 use crate::doctor::{CheckResult, CheckState, DoctorReport};
 use crate::words;
 use console::style;
@@ -9,11 +9,7 @@ use console::style;
 const NAMES: usize = 17;
 
 /// Shows what the machine can capture, then the suggested changes, then all checks.
-pub fn format_checkup(checkup: &DoctorReport) -> String {
-    laid_out(checkup, stdout_width())
-}
-
-fn laid_out(checkup: &DoctorReport, width: Option<usize>) -> String {
+pub fn format_checkup(checkup: &DoctorReport, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
     screen.push_text(0, &style("This machine can").bold().to_string());
     let can = checkup.can;
@@ -147,7 +143,7 @@ mod tests {
                 ),
             ],
         };
-        insta::assert_snapshot!(console::strip_ansi_codes(&laid_out(&found, Some(60))), @"
+        insta::assert_snapshot!(console::strip_ansi_codes(&format_checkup(&found, Some(60))), @"
         This machine can
           no   capture cores of crashes, with stacks
           yes  capture stacks of hung processes

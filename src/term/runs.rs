@@ -1,7 +1,6 @@
 //! Shows the stored runs as a table, one line each.
 
 use super::columns::Columns;
-use super::screen::stdout_width;
 use crate::experiment::StoredRun;
 use crate::questions::Verdict;
 use crate::untrusted::{Untrusted as _, shell_word};
@@ -36,8 +35,8 @@ const LINES_BELOW: usize = 3;
 const MAX_NEARBY: usize = 5;
 
 /// Returns the table of stored runs. If it is longer than the terminal, the heads of the columns are repeated at the end.
-pub fn format_runs(runs: &[StoredRun]) -> String {
-    let mut table = format_run_table(runs, stdout_width().unwrap_or(DEFAULT_WIDTH));
+pub fn format_runs(runs: &[StoredRun], width: Option<usize>) -> String {
+    let mut table = format_run_table(runs, width.unwrap_or(DEFAULT_WIDTH));
     let rows = Term::stdout()
         .size_checked()
         .map(|(rows, _)| usize::from(rows));

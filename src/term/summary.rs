@@ -3,7 +3,7 @@
 use super::screen::{Screen, SuggestedCommand};
 use super::table;
 use crate::model::{EvidenceDepth, Site};
-use crate::questions::{Answer, PooledBaseline, Threshold, Verdict, needed_by_default};
+use crate::questions::{Answer, PooledBaseline, Threshold, Verdict, required_by_default};
 use crate::report::{
     LateTrial, LoadTotals, Report, SignatureReport, VariantReport, bars, group_failures, headlines,
     source_line,
@@ -604,9 +604,9 @@ fn confirm_command(
         .zip(variant.clean_runs_to_exclude_half)?;
     let pass = variant.durations.get("pass").map(|pass| pass.p50);
     let seconds = pass.map(|pass| pass + report.overhead_seconds);
-    let needed = pooled.map_or_else(
-        || needed_by_default(needed, half, report.jobs, seconds),
-        |pooled| pooled.needed,
+    let required = pooled.map_or_else(
+        || required_by_default(needed, half, report.jobs, seconds),
+        |pooled| pooled.required,
     );
     let mut line = format!("provoke confirm --baseline {run}");
     if !variant.name.is_empty() {
@@ -619,14 +619,20 @@ fn confirm_command(
         let _ = write!(line, " --of{separator}{name}");
     }
     let time = pass.map_or(String::new(), |pass| {
-        format!(", about {}", time_of_passes(report, pass, needed))
+        format!(", about {}", time_of_passes(report, pass, required.trials))
     });
-    let trials = words::format_count(needed, "passing trial");
+    let trials = words::format_count(required.trials, "passing trial");
+    let verdict = if required.excludes_half {
+        ""
+    } else {
+        " for PROBABLY FIXED"
+    };
     let counted = pooled.map_or(String::new(), |pooled| {
         let other_runs = words::format_count(pooled.runs.saturating_sub(1), "earlier run");
         format!("; baseline: this run and {other_runs}")
     });
     Some(
-        SuggestedCommand::new("is it fixed?", line).with_remark(format!("{trials}{time}{counted}")),
+        SuggestedCommand::new("is it fixed?", line)
+            .with_remark(format!("{trials}{verdict}{time}{counted}")),
     )
 }

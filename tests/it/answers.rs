@@ -4,9 +4,9 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use provoke::model::{
-    Baseline, ConfirmQuestion, Event, EvidenceDepth, Failure, FailureKind, InconclusiveReason,
-    LoadPart, MeasuredBaseline, Observation, Outcome, Plan, Question, Signature, SignatureId,
-    SlotId, StopLimits, Trial, TrialId, VariantChoice, VariantId,
+    Baseline, ConfirmQuestion, Event, EvidenceDepth, Failure, FailureKind, HoldObservation,
+    HoldPlan, InconclusiveReason, LoadPart, MeasuredBaseline, Observation, Outcome, Plan, Question,
+    Signature, SignatureId, SlotId, StopLimits, Trial, TrialId, VariantChoice, VariantId,
 };
 use provoke::questions::{
     self, Answer, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy,
@@ -61,7 +61,12 @@ pub(crate) struct Simulation {
     /// The kind of failures, which determines the duration of each trial.
     pub(crate) failure: Failure,
     pub(crate) time: Duration,
+    /// The observation of holds in a trial, and whether it fails.
+    pub(crate) hold: fn(&HoldPlan) -> (HoldObservation, bool),
 }
+
+/// The outcome of a trial, and the observation of its holds.
+type TrialResult = (Outcome, Option<Box<HoldObservation>>);
 
 impl Simulation {
     pub(crate) fn new(seed: u64, rates: &[f64], (parallel_trials, order): (usize, Order)) -> Self {
@@ -74,6 +79,7 @@ impl Simulation {
             order,
             failure: failure(1),
             time: Duration::ZERO,
+            hold: |_| (HoldObservation::default(), false),
         }
     }
 
@@ -100,14 +106,30 @@ impl Simulation {
         }
     }
 
+    /// Returns the outcome of a trial, and the observation of its holds.
+    fn result(&self, state: &State, trial: &Trial) -> TrialResult {
+        match &trial.hold {
+            None => (self.outcome(state, trial), None),
+            Some(plan) => {
+                let (observation, fails) = (self.hold)(plan);
+                let outcome = if fails {
+                    Outcome::Fail(Box::new(self.failure.clone()))
+                } else {
+                    Outcome::Pass
+                };
+                (outcome, Some(Box::new(observation)))
+            }
+        }
+    }
+
     /// Returns the running trial that ends next; it depends only on the running trials.
-    fn next_to_end(&self, running: &BTreeMap<TrialId, Outcome>) -> Option<TrialId> {
-        let failed = |outcome: &Outcome| matches!(outcome, Outcome::Fail(_));
-        let ends = |(id, outcome): &(&TrialId, &Outcome)| {
+    fn next_to_end(&self, running: &BTreeMap<TrialId, TrialResult>) -> Option<TrialId> {
+        let ends = |(id, (outcome, _)): &(&TrialId, &TrialResult)| {
+            let failed = matches!(outcome, Outcome::Fail(_));
             let late = match self.order {
                 Order::Random => false,
-                Order::FailuresFirst => !failed(outcome),
-                Order::FailuresLast => failed(outcome),
+                Order::FailuresFirst => !failed,
+                Order::FailuresLast => failed,
             };
             // A little later than trials started before it, or not: no trial waits forever.
             (late, id.0 + hash(!self.seed, id.0) % 16)
@@ -118,7 +140,7 @@ impl Simulation {
     /// Runs trials until the question of a state is answered; passes each event to the tape, too.
     fn answer(&self, state: &mut State, mut tape: impl FnMut(&Event)) {
         let policy = questions::policy_of_plan(&state.plan);
-        let mut running: BTreeMap<TrialId, Outcome> = BTreeMap::new();
+        let mut running: BTreeMap<TrialId, TrialResult> = BTreeMap::new();
         let mut happens = |state: &mut State, event: Event| {
             state.apply_event(&event, questions::is_done);
             tape(&event);
@@ -128,19 +150,20 @@ impl Simulation {
                 && let Some(next) = next(state, policy)
             {
                 if let Event::TrialStarted(trial) = &next {
-                    running.insert(trial.id, self.outcome(state, trial));
+                    running.insert(trial.id, self.result(state, trial));
                 }
                 happens(state, next);
             }
             let ended = self
                 .next_to_end(&running)
                 .expect("where nothing runs, the question is answered");
-            let outcome = running.remove(&ended).unwrap();
+            let (outcome, holds) = running.remove(&ended).unwrap();
             let event = Event::TrialFinished {
                 trial: ended,
                 at: Duration::ZERO,
                 seen: Box::new(Observation {
                     elapsed: self.time,
+                    holds,
                     ..Observation::default()
                 }),
                 outcome,
@@ -170,6 +193,7 @@ fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
         Step::Choose(choice) => return Some(Event::VariantChosen(choice)),
         _ => return None,
     };
+    let held = policy.next_held_trial(state);
     Some(Event::TrialStarted(Trial {
         id: state.next_id(),
         variant,
@@ -177,8 +201,8 @@ fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
         seed: 0,
         timeout: Duration::from_secs(1),
         capture: false,
-        hold: None,
-        explores: false,
+        explores: held.is_some(),
+        hold: held.map(|held| Box::new(held.plan)),
     }))
 }
 

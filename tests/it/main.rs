@@ -9,6 +9,7 @@ mod coverage;
 mod damage;
 mod design;
 mod docs;
+mod held_program;
 mod layers;
 mod limited;
 mod loop_and_fold;

@@ -1,13 +1,18 @@
 //! Tests the first screens of the answers at several widths.
 
 use console::{measure_text_width, strip_ansi_codes};
+use provoke::doctor::{CaptureAbilities, CheckResult, CheckState, DoctorReport};
+use provoke::experiment::{AskedForecast, StoredRun, TrialForecast};
 use provoke::model::{
-    Event, EvidenceDepth, Failure, FailureKind, Plan, Question, Signal, SignalEvidence, Signature,
-    Site,
+    Alpha, Autopsy, Crash, Event, EvidenceDepth, Failure, FailureKind, Fault, Frame, HuntQuestion,
+    MeasuredBaseline, Module, Plan, Question, Signal, SignalEvidence, Signature, Site, Thread,
 };
 use provoke::questions;
-use provoke::report::Report;
+use provoke::report::story::crash_story;
+use provoke::report::{Report, RunListing};
+use provoke::scenario::RateValue;
 use provoke::state::State;
+use provoke::survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
 use provoke::term;
 use std::time::Duration;
 
@@ -15,6 +20,7 @@ use crate::answers::{
     SETTINGS, Simulation, compare_plan, confirm_plan, failure, ramp_plan, reduction_plan,
     search_plan, shrink_plan_with_rate,
 };
+use crate::held_program::{SOURCE, hold_threads};
 use crate::loop_and_fold::plan;
 
 const WIDTHS: [usize; 3] = [60, 80, 120];
@@ -48,21 +54,30 @@ fn answered(plan: &Plan, rates: &[f64]) -> State {
     let mut simulation = Simulation::new(7, rates, SETTINGS[0]);
     simulation.failure = crash();
     simulation.time = Duration::from_millis(6);
-    let mut state = simulation.answer_question(plan);
+    finish(simulation.answer_question(plan))
+}
+
+fn finish(mut state: State) -> State {
     let at = Duration::from_secs(2);
     state.apply_event(&Event::RunFinished { at }, questions::is_done);
     state
 }
 
-/// Compares a screen with its snapshots. Without colours, it must be the same text, and only commands may be longer
-/// than a line.
-fn assert_screens(name: &str, state: &State) {
+/// Compares the summary of a run with its snapshots.
+fn assert_summary(name: &str, state: &State) {
     let report = Report::new(state, true);
     let folder = "provoke-out/20261122-035210-ecbc".as_ref();
+    assert_screens(name, |width| {
+        term::format_summary(&report, folder, "last", None, Vec::new(), Some(width))
+    });
+}
+
+/// Compares a screen with its snapshots. Without colours, it must be the same text.
+fn assert_screens(name: &str, format: impl Fn(usize) -> String) {
     for width in WIDTHS {
         let shown = |colours: bool| {
             console::set_colors_enabled(colours);
-            term::format_summary(&report, folder, "last", None, Vec::new(), Some(width))
+            format(width)
         };
         let (plain, coloured) = (shown(false), shown(true));
         let stripped = strip_ansi_codes(&coloured);
@@ -70,11 +85,20 @@ fn assert_screens(name: &str, state: &State) {
         assert_eq!(stripped, plain.lines().collect::<Vec<_>>(), "{name}");
         assert!(coloured.contains('\u{1b}'), "{name}");
         assert!(!plain.contains('\u{1b}'), "{name}");
-        let is_command = |line: &str| line.starts_with("  provoke");
-        for line in plain.lines().filter(|line| !is_command(line)) {
+    }
+    console::set_colors_enabled(false);
+    assert_plain_screens(name, format);
+}
+
+/// Compares a screen without colours with its snapshots. Only commands may be longer than a line.
+fn assert_plain_screens(name: &str, format: impl Fn(usize) -> String) {
+    let is_command = |line: &str| line.starts_with("  provoke");
+    for width in WIDTHS {
+        let text = format(width);
+        for line in text.lines().filter(|line| !is_command(line)) {
             assert!(measure_text_width(line) <= width, "{name}: {line}");
         }
-        insta::assert_snapshot!(format!("{name}_{width}"), plain);
+        insta::assert_snapshot!(format!("{name}_{width}"), text);
     }
 }
 
@@ -86,9 +110,177 @@ fn confirmation(exclude_half: Option<bool>) -> Plan {
     plan
 }
 
+fn answered_hunt() -> State {
+    let plan = Plan {
+        question: Question::Hunt(HuntQuestion::default()),
+        ..plan("runs = 5000")
+    };
+    let mut simulation = Simulation::new(7, &[0.0], SETTINGS[0]);
+    simulation.failure = crash();
+    simulation.time = Duration::from_millis(6);
+    simulation.hold = hold_threads;
+    finish(simulation.answer_question(&plan))
+}
+
+/// Returns one stored run of each kind.
+fn stored_runs() -> Vec<StoredRun> {
+    let states = [
+        answered(&plan("runs = 100"), &[0.03]),
+        answered(&confirmation(None), &[0.0]),
+        answered(&search_plan(29, 18, 0.2).0, &search_plan(29, 18, 0.2).1),
+        answered_hunt(),
+    ];
+    let stored = ["ecbc", "2c31", "9f04", "last"].into_iter().zip(&states);
+    let stored = stored.map(|(reference, state)| StoredRun {
+        reference: reference.to_owned(),
+        when: "today 03:52".to_owned(),
+        listing: Some(RunListing::new(state)),
+    });
+    stored.collect()
+}
+
+/// Returns a comparison of two runs on different machines.
+fn two_runs() -> RunComparison {
+    let run = |name: &str, failures, host: &str| ComparedRun {
+        run: name.to_owned(),
+        failures,
+        trials: 100,
+        answer: None,
+        host: host.to_owned(),
+        cpu: "Example CPU".to_owned(),
+        kernel: "6.1.0".to_owned(),
+        surveyed: true,
+    };
+    let difference = |group, name: &str, left: Option<&str>, right: Option<&str>| FactDifference {
+        group,
+        name: name.to_owned(),
+        left: left.map(str::to_owned),
+        right: right.map(str::to_owned),
+        note: None,
+    };
+    RunComparison {
+        format: RunComparison::FORMAT,
+        left: run("20261122-035210-ecbc", 31, "tower"),
+        right: run("20261122-041133-2c31", 0, "laptop"),
+        p_value: Some(1.4e-11),
+        not_comparable: None,
+        differences: vec![
+            difference(
+                FactGroup::Library,
+                "library.libparse.so.2",
+                Some("/usr/lib/libparse.so.2.1 (build 9a2f1c77d0e4)"),
+                Some("/usr/lib/libparse.so.2.0 (build 41c0be55a913)"),
+            ),
+            difference(FactGroup::Variable, "MALLOC_ARENA_MAX", None, Some("1")),
+            difference(FactGroup::Trifle, "OLDPWD", Some("/src"), None),
+        ],
+    }
+}
+
+/// Returns the forecast of a failure that was seen 3 times in 30 trials.
+fn forecast() -> (TrialForecast, AskedForecast) {
+    let baseline = MeasuredBaseline {
+        failures: 3,
+        trials: 30,
+        ..MeasuredBaseline::default()
+    };
+    let asked = AskedForecast {
+        width: Some(RateValue(20_000)),
+        max_rate: Some(RateValue(200_000)),
+        variants: 4,
+        versions: 64,
+        trial_seconds: Some(4.0),
+        jobs: 2,
+    };
+    let forecast = TrialForecast::new(None, Some(baseline), Alpha::default());
+    (forecast.ok().unwrap(), asked)
+}
+
+/// Returns the results of a machine that loses evidence.
+fn checkup() -> DoctorReport {
+    let check = |name, state, seen: &str, fix: Option<&str>| CheckResult {
+        name,
+        state,
+        seen: seen.to_owned(),
+        fix: fix.map(str::to_owned),
+    };
+    let core_fix = "write cores next to the program: `sysctl -w kernel.core_pattern=core.%p`";
+    DoctorReport {
+        format: DoctorReport::FORMAT,
+        can: CaptureAbilities {
+            cores: false,
+            stacks_of_hangs: true,
+            kernel_lines: true,
+            oom_for_certain: false,
+            holds: true,
+        },
+        checks: vec![
+            check(
+                "core_pattern",
+                CheckState::Bad,
+                "|/usr/share/apport/apport %p %s: the kernel gives cores to a program that discards those of unpackaged programs",
+                Some(core_fix),
+            ),
+            check(
+                "py_spy",
+                CheckState::Better,
+                "not installed: Python calls of native crashes are not shown",
+                Some("pip install py-spy"),
+            ),
+            check("holds", CheckState::Ok, "a thread was held", None),
+        ],
+    }
+}
+
+/// Returns the analysis of a crash with two threads.
+fn autopsy() -> Autopsy {
+    let frame = |offset, function: &str, line| Frame {
+        offset,
+        module: Some("refcount".to_owned()),
+        function: Some(function.to_owned()),
+        line: Some((SOURCE.to_owned(), line)),
+        ..Frame::default()
+    };
+    let frames = vec![frame(0x1145, "drop", 7), frame(0x1200, "main", 16)];
+    let thread = |tid, frames| Thread {
+        tid,
+        frames,
+        ..Thread::default()
+    };
+    Autopsy {
+        crash: Crash {
+            pid: 100,
+            program: "refcount".to_owned(),
+            signal: Some(Signal::SEGV),
+            fault: Fault {
+                class: "null pointer".to_owned(),
+                detail: "offset 0x18: a field of an object whose pointer is null".to_owned(),
+                address: Some(0x18),
+                instruction: Some("mov eax, [rax+18h]".to_owned()),
+                ..Fault::default()
+            },
+            frames: frames.clone(),
+            thread: 1,
+            ..Crash::default()
+        },
+        threads: vec![
+            thread(100, frames),
+            thread(101, vec![frame(0x1139, "drop", 5)]),
+        ],
+        registers: vec![("rax".to_owned(), 0), ("rip".to_owned(), 0x1145)],
+        modules: vec![Module {
+            path: "/src/refcount".to_owned(),
+            base: 0x40_0000,
+            build_id: Some("9a2f1c77d0e4".to_owned()),
+            symbols: "lines".to_owned(),
+        }],
+        ..Autopsy::default()
+    }
+}
+
 // A single test, because colours are switched for the whole process.
 #[test]
-fn every_summary_fits_the_width_of_the_terminal() {
+fn every_first_screen_fits_the_width_of_the_terminal() {
     let screens = vec![
         ("run", plan("runs = 100"), vec![0.03]),
         ("run_clean", plan("runs = 100"), vec![0.0]),
@@ -133,7 +325,7 @@ fn every_summary_fits_the_width_of_the_terminal() {
         ),
     ];
     for (name, plan, rates) in &screens {
-        assert_screens(name, &answered(plan, rates));
+        assert_summary(name, &answered(plan, rates));
     }
     for (name, (plan, rates)) in [
         ("bisect", search_plan(29, 18, 0.2)),
@@ -142,6 +334,23 @@ fn every_summary_fits_the_width_of_the_terminal() {
         ("load_clean", ramp_plan(&[1, 2, 4], 3, 0.0)),
         ("shrink", shrink_plan_with_rate(0.9)),
     ] {
-        assert_screens(name, &answered(&plan, &rates));
+        assert_summary(name, &answered(&plan, &rates));
     }
+    assert_summary("hunt", &answered_hunt());
+    assert_screens("list", |width| {
+        term::format_runs(&stored_runs(), Some(width))
+    });
+    assert_screens("diff", |width| {
+        term::format_differences(&two_runs(), false, Some(width))
+    });
+    assert_plain_screens("plan", |width| {
+        let (forecast, asked) = forecast();
+        let source = "measured by the newest `provoke run` with failures, last: ./parse input.json";
+        term::format_forecast(&forecast, &asked, Some(source), Some(width))
+    });
+    assert_screens("doctor", |width| {
+        term::format_checkup(&checkup(), Some(width))
+    });
+    let autopsy = autopsy();
+    assert_plain_screens("explain", |width| crash_story(&autopsy, false, width));
 }

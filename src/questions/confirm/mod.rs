@@ -6,7 +6,7 @@ mod sweep;
 
 pub use answer::{Confirmation, MoreFailures};
 pub use policy::{
-    ConfirmPolicy, ConfirmProgress, clean_needed, doubtful_failures, needed_by_default,
+    ConfirmPolicy, ConfirmProgress, clean_needed, doubtful_failures, required_by_default,
     seconds_of_a_pass,
 };
 

@@ -2,7 +2,7 @@
 
 use super::sweep::{SweepMemory, is_never_reached};
 use crate::model::{Baseline, ConfirmQuestion as Asked, SignatureId, VariantId};
-use crate::questions::{HeldTrial, Policy, Step, StopRule, Verdict, untold_trials};
+use crate::questions::{HeldTrial, Policy, RequiredPasses, Step, StopRule, Verdict, untold_trials};
 use crate::state::{SignatureFailures, State};
 use provoke_stats::{
     chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
@@ -104,14 +104,19 @@ fn excludes_half(state: &State, question: &Asked) -> bool {
         .unwrap_or_else(|| decide().unwrap_or(false))
 }
 
-/// Returns the default number of required clean trials: `least` for a fix, or `half` to exclude a fix that only halves
-/// the rate as well.
-pub fn needed_by_default(min: u64, half: u64, jobs: u32, seconds_of_a_pass: Option<f64>) -> u64 {
+/// Returns the default number of trials that must pass: `min` for a fix, or `half` to exclude a fix that only halves the
+/// rate as well.
+pub fn required_by_default(
+    min: u64,
+    half: u64,
+    jobs: u32,
+    seconds_of_a_pass: Option<f64>,
+) -> RequiredPasses {
     let is_quick = |seconds| takes_little_time(half - min, jobs, seconds);
-    if seconds_of_a_pass.is_some_and(is_quick) {
-        half
-    } else {
-        min
+    let excludes_half = seconds_of_a_pass.is_some_and(is_quick);
+    RequiredPasses {
+        trials: if excludes_half { half } else { min },
+        excludes_half,
     }
 }
 

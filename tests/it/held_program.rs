@@ -1,0 +1,84 @@
+//! Simulates a program whose threads are held: both threads drop a reference to an object, and it crashes if one of them
+//! is held after it has read the count of references, and before it writes the count.
+
+use provoke::model::{
+    AccessingThread, CodePoint, Frame, Hold, HoldObservation, HoldPlan, HoldPoint, LearnedPoint,
+    RacingAccess,
+};
+use std::ops::RangeInclusive;
+
+/// Its source.
+pub(crate) const SOURCE: &str = "crates/holds/tests/racy/refcount.c";
+/// Addresses and lines of its instructions.
+const INSTRUCTIONS: [(u64, u32); 7] = [
+    (0x1139, 5),
+    (0x1141, 6),
+    (0x1145, 7),
+    (0x1148, 8),
+    (WRITE, 8),
+    (0x1153, 9),
+    (0x1159, 9),
+];
+/// The instructions between the read and the write.
+const WINDOW: RangeInclusive<u64> = 0x1148..=WRITE;
+const WRITE: u64 = 0x1150;
+
+/// Returns the observation of a trial, and whether the program crashes.
+pub(crate) fn hold_threads(plan: &HoldPlan) -> (HoldObservation, bool) {
+    let mut observation = HoldObservation::default();
+    if plan.holds().is_empty() {
+        observation.learned = INSTRUCTIONS.map(learned_point).to_vec();
+        return (observation, false);
+    }
+    observation.times = vec![1; plan.holds().len()];
+    if plan.watches() {
+        observation.races.push(RacingAccess {
+            hold: 0,
+            held: writing_thread(1),
+            other: writing_thread(2),
+            memory: 0x0040_52a0,
+            size: 4,
+            core: None,
+        });
+    }
+    let is_in_window = |hold: &Hold| {
+        let point = hold.point.as_code();
+        point.is_some_and(|point| WINDOW.contains(&point.address))
+    };
+    let crashes = plan.holds().iter().any(is_in_window);
+    (observation, crashes)
+}
+
+fn code_point(address: u64) -> CodePoint {
+    CodePoint {
+        object: "/src/refcount".into(),
+        address,
+    }
+}
+
+fn learned_point((address, line): (u64, u32)) -> LearnedPoint {
+    LearnedPoint {
+        point: HoldPoint::Code(code_point(address)),
+        thread: 1,
+        function: INSTRUCTIONS[0].0,
+        accesses_memory: true,
+        name: Some("drop".to_owned()),
+        line: Some((SOURCE.to_owned(), line)),
+        is_library: false,
+    }
+}
+
+fn writing_thread(number: u32) -> AccessingThread {
+    AccessingThread {
+        thread: number,
+        tid: 100,
+        point: Some(code_point(WRITE)),
+        writes: true,
+        stack: vec![Frame {
+            offset: WRITE,
+            function: Some("drop".to_owned()),
+            line: Some((SOURCE.to_owned(), 8)),
+            ..Frame::default()
+        }],
+    }
+}
