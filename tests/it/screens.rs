@@ -218,7 +218,7 @@ fn checkup() -> DoctorReport {
             check(
                 "core_pattern",
                 CheckState::Bad,
-                "|/usr/share/apport/apport %p %s: the kernel gives cores to a program that discards those of unpackaged programs",
+                "|/usr/share/apport/apport %p %s: the kernel gives cores to a program that discards cores of unpackaged programs",
                 Some(core_fix),
             ),
             check(
