@@ -101,16 +101,13 @@ struct RequestFlags {
 
 impl LoadArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        let (url, file) = match &self.target {
-            Some(target) if target.contains("://") => (Some(target), None),
-            Some(target) => (None, Some(PathBuf::from(target))),
+        let (url, file) = match self.target.as_deref() {
+            Some(target) if target.contains("://") => (Some(target.to_owned()), None),
+            Some(target) if Path::new(target).is_file() => (None, Some(PathBuf::from(target))),
+            Some(address) if is_address(address) => (Some(format!("http://{address}")), None),
+            Some(target) => return Err(neither_url_nor_file(target)),
             None => (None, None),
         };
-        if let Some(file) = &file
-            && !file.is_file()
-        {
-            return Err(neither_url_nor_file(file));
-        }
         let mut rest = self.rest;
         if let Some((flag, hint)) = rest.flags.not_for_service() {
             let error = anyhow::anyhow!("`{flag}` does not apply to a service under load");
@@ -135,7 +132,7 @@ impl LoadArgs {
                 scenario.outline.requests = vec![request];
             }
             let load = scenario.load.get_or_insert_default();
-            load.traffic.url = url.cloned().or(load.traffic.url.take());
+            load.traffic.url = url.clone().or(load.traffic.url.take());
             let given = self.traffic.alone();
             // These replace each other.
             if given.clients.is_some() || given.rate.is_some() {
@@ -188,17 +185,16 @@ impl RequestFlags {
     }
 }
 
-fn neither_url_nor_file(file: &Path) -> CliError {
-    let error = anyhow::anyhow!("`{}` is neither a URL nor a file", file.to_safe());
-    let name = file.to_string_lossy();
-    let is_address = name
-        .split_once(':')
-        .is_some_and(|(_, rest)| rest.starts_with(|first: char| first.is_ascii_digit()));
-    CliError::usage(error).with_hint(if is_address {
-        format!("did you mean `http://{}`?", file.to_safe())
-    } else {
-        "a URL begins with http:// or https://".to_owned()
-    })
+/// Returns whether a text is a host and a port, with a path or not: a URL without its scheme.
+fn is_address(text: &str) -> bool {
+    let authority = text.split('/').next().unwrap_or_default();
+    let port = authority.rsplit_once(':').map(|(_, port)| port);
+    port.is_some_and(|port| port.parse::<u16>().is_ok())
+}
+
+fn neither_url_nor_file(target: &str) -> CliError {
+    let error = anyhow::anyhow!("`{}` is neither a URL nor a file", target.to_safe());
+    CliError::usage(error).with_hint("a URL is `http://HOST:PORT/PATH` or `HOST:PORT/PATH`")
 }
 
 fn split_words(command: &str) -> Result<Vec<String>, CliError> {

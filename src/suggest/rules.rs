@@ -50,6 +50,7 @@ pub(super) const SETTINGS: Equivalents = Equivalents(&[
     ("argv cmd exec program run", "command"),
     ("after-each", "conclude"),
     ("confidence", "conf"),
+    ("levels ramp users", "clients"),
     ("c clients", "copies"),
     ("dir directory workdir", "cwd"),
     ("interval pause wait", "delay"),

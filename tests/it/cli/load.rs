@@ -325,7 +325,7 @@ fn load_on_another_machine_is_refused() {
 fn an_invalid_target_is_refused() {
     let sandbox = Sandbox::new();
     for args in [
-        &["load", "127.0.0.1:8080", "--", "true"][..],
+        &["load", "localhost", "--", "true"][..],
         &["load", "--", "true"],
         &["load", "ftp://127.0.0.1/", "--", "true"],
         &["load", "http://127.0.0.1:1/"],
@@ -335,14 +335,34 @@ fn an_invalid_target_is_refused() {
         let output = sandbox.provoke(args);
         assert_eq!(output.code, Some(2), "{output}");
     }
-    let output = sandbox.provoke(&["load", "127.0.0.1:8080", "--", "true"]);
+    let output = sandbox.provoke(&["load", "localhost", "--", "true"]);
     insta::assert_snapshot!(output, @"
     ------- stderr -------
-    error: `127.0.0.1:8080` is neither a URL nor a file
+    error: `localhost` is neither a URL nor a file
 
-    hint: did you mean `http://127.0.0.1:8080`?
+    hint: a URL is `http://HOST:PORT/PATH` or `HOST:PORT/PATH`
     [exit status: Some(2)]
     ");
+}
+
+#[test]
+fn a_url_needs_no_scheme() {
+    let sandbox = Sandbox::new();
+    let (server, port) = (example("dieat"), port().to_string());
+    let address = format!("127.0.0.1:{port}/classify");
+    let args = [
+        &address,
+        "-n",
+        "1",
+        "--requests",
+        "20",
+        "--",
+        &server,
+        "--port",
+        &port,
+    ];
+    let output = sandbox.provoke(&[&["load"], &args[..]].concat());
+    assert!(output.stdout.contains("20 answered"), "{output}");
 }
 
 #[test]

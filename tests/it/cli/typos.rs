@@ -476,10 +476,16 @@ fn mistyped_command_lines_are_refused_with_a_hint() {
             "did you mean `provoke bisect --range 1..9 -- ./prog`?",
         ),
         (
-            "load localhost:8087 -- ./prog",
+            "load localhost -- ./prog",
             2,
-            "`localhost:8087` is neither a URL nor a file",
-            "did you mean `http://localhost:8087`?",
+            "`localhost` is neither a URL nor a file",
+            "a URL is `http://HOST:PORT/PATH` or `HOST:PORT/PATH`",
+        ),
+        (
+            "load localhost:8087 --ramp 1..8 -- ./prog",
+            2,
+            "`provoke load` has no flag `--ramp`",
+            "did you mean `--clients 1..8`?",
         ),
         (
             "load http://localhost:8087/ ./prog -c 1..8",
