@@ -60,9 +60,8 @@ fn measured_command(folder: &RunFolder, asked: &Scenario) -> Option<Vec<Text>> {
     let one = plan.question.is_rate() && plan.variants.len() == 1;
     let several = plan.question.is_rate() || plan.question.as_compare().is_some();
     let counts = one || several && asked.baseline.of.is_some();
-    let main = plan.variants.first()?.main_actor()?;
-    let command = main.command.get(plan.wrapped as usize..)?;
-    counts.then(|| command.to_vec())
+    let command = plan.unwrapped_command(VariantId(0));
+    (counts && !command.is_empty()).then(|| command.to_vec())
 }
 
 /// Reads a run as a baseline, if it has failures.

@@ -85,12 +85,7 @@ fn measure_tally(
         pass_us: pass
             .and_then(|time| u64::try_from((time + state.mean_overhead()).as_micros()).ok()),
         run: Some(state.run.clone()),
-        program: state
-            .plan
-            .variant_plan(variant)
-            .main_actor()
-            .and_then(|main| main.command.get(state.plan.wrapped as usize))
-            .cloned(),
+        program: state.plan.unwrapped_command(variant).first().cloned(),
         unfinished: !state.finished && !state.always_deadlocks(),
         conditions: Some(survey::variant_conditions(
             &state.plan,

@@ -2,7 +2,7 @@
 
 use super::{
     BugFilter, Container, Factor, Hold, LoadPlan, ParallelSetting, Preparation, Question,
-    ResumeLimits, Rules, SearchSpace, Text, VariantChoice, is_default, micros,
+    ResumeLimits, Rules, SearchSpace, Text, VariantChoice, VariantId, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -551,7 +551,78 @@ impl Plan {
     }
 
     /// Returns the variant with this ID.
-    pub fn variant_plan(&self, id: super::VariantId) -> &VariantPlan {
+    pub fn variant_plan(&self, id: VariantId) -> &VariantPlan {
         &self.variants[id.index()]
+    }
+
+    /// Returns the main command of a variant without the arguments that wrap the program; empty if there is none.
+    ///
+    /// The plan of a damaged journal may lack the variant.
+    pub fn unwrapped_command(&self, variant: VariantId) -> &[Text] {
+        let main = self
+            .variants
+            .get(variant.index())
+            .and_then(VariantPlan::main_actor);
+        main.and_then(|actor| actor.command.get(self.wrapped as usize..))
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn plan(wrapped: u32, commands: &[&[&str]]) -> Plan {
+        let variants = commands.iter().map(|command| VariantPlan {
+            actors: [ActorRole::Helper, ActorRole::Main]
+                .map(|role| ActorPlan {
+                    name: String::new(),
+                    role,
+                    command: match role {
+                        ActorRole::Main => command.iter().map(Text::from).collect(),
+                        _ => vec!["helper".into()],
+                    },
+                    copies: 1,
+                    env: Vec::new(),
+                    cwd: "/".into(),
+                    stdin: None,
+                    container: None,
+                })
+                .into(),
+            ..VariantPlan::default()
+        });
+        let variants: Vec<VariantPlan> = variants.collect();
+        let fields = json!({
+            "variants": variants,
+            "wrapped": wrapped,
+            "environment": [],
+            "timeout": Timeout::Auto,
+            "grace": 0,
+            "settle": 0,
+            "rules": Rules::default(),
+            "stop": {},
+            "jobs": 1,
+            "alpha": Alpha::default(),
+            "seed": 0,
+            "keep_per_sig": 0,
+        });
+        serde_json::from_value(fields).unwrap()
+    }
+
+    #[test]
+    fn an_unwrapped_command_begins_with_the_program() {
+        let plan = plan(2, &[&["nice", "-n5", "./old", "-x"], &["nice", "-n5"]]);
+        let words = |variant| plan.unwrapped_command(VariantId(variant));
+        assert_eq!(words(0), [Text::from("./old"), Text::from("-x")]);
+        for without_program in [1, 2] {
+            assert_eq!(words(without_program), []);
+        }
+    }
+
+    #[test]
+    fn a_command_without_a_wrapper_is_complete() {
+        let plan = plan(0, &[&["./old"]]);
+        assert_eq!(plan.unwrapped_command(VariantId(0)), [Text::from("./old")]);
     }
 }

@@ -3,7 +3,7 @@
 use super::sweep::{SweepMemory, SweepReport, is_never_reached};
 use crate::model::{
     Baseline, BugFilter, ConditionDifference, ConfirmQuestion, KnownBug, MeasuredBaseline,
-    RateDrift, Text, VariantId,
+    RateDrift, VariantId,
 };
 use crate::questions::answer::{
     AnswerText, format_confidence, independence_assumptions, one_of, unrecorded_assumption,
@@ -522,12 +522,6 @@ fn describe_clumps(base: &MeasuredBaseline, clumps: u64) -> String {
     )
 }
 
-/// Returns the first word of the tested command.
-fn tested_program(state: &State) -> Option<&Text> {
-    let main = state.plan.variant_plan(VariantId(0)).main_actor()?;
-    main.command.get(state.plan.wrapped as usize)
-}
-
 /// Up to this number of failures, a baseline seldom shows that they clump.
 const TOO_FEW_FOR_CLUMPS: u64 = 5;
 
@@ -547,7 +541,7 @@ fn list_assumptions(
             assumptions.push("the failure rate before the fix, which was not measured".to_owned());
         }
         Some(base) => {
-            let program = tested_program(state);
+            let program = state.plan.unwrapped_command(VariantId(0)).first();
             if let (Some(before), Some(now)) = (&base.program, program)
                 && before != now
             {
