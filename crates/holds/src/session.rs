@@ -15,6 +15,7 @@ use provoke_sys::call_filter::CLONE3;
 use provoke_sys::call_filter::{PTRACE, TRACED_CALLS, is_creation};
 use provoke_sys::memory::read_mappings;
 use provoke_sys::ptrace::ThreadStop;
+use provoke_sys::threads::process_of;
 use provoke_sys::timed_wait::longest_wait;
 use provoke_sys::tracee::{self, Creation, GeneralRegisters, StopReason, WatchedAccess};
 use std::collections::{BTreeMap, BTreeSet};
@@ -924,11 +925,4 @@ fn thread_state(tid: i32) -> Option<char> {
     let stat = fs::read(format!("/proc/{tid}/stat")).ok()?;
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(name_end + 2).map(|byte| char::from(*byte))
-}
-
-/// Returns the process of a thread.
-fn process_of(tid: i32) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    line.trim().parse().ok()
 }
