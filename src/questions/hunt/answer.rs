@@ -1,6 +1,7 @@
 //! Answer of `hunt`: the hold that makes a program fail, the window in the source, and both sides of the race.
 
-use super::memory::{Examination, HeldCounts, HuntMemory};
+use super::held_trials::{Examination, HeldCounts};
+use super::memory::HuntMemory;
 use super::policy::neighbour_holds;
 use crate::model::{
     AccessingThread, CreationSide, Frame, Hold, HoldPoint, KnownBug, Occurrence, VariantId,
@@ -158,9 +159,9 @@ impl HuntReport {
             trials: plain.counted_trials(),
         };
         let held_tally = state.held_tally(VariantId(0));
-        let examined = memory.best_examination();
+        let examined = memory.held_trials.best_examination();
         // The best of several examined holds is reported, so each interval shares the error rate.
-        let held_alpha = alpha / real(memory.examination_count().max(1));
+        let held_alpha = alpha / real(memory.held_trials.examination_count().max(1));
         let fresh = examined.map_or_else(HeldCounts::default, |examination| examination.fresh);
         let most_frequent = held_tally
             .groups
@@ -198,7 +199,7 @@ impl HuntReport {
                 .map(|trial| trial.0),
             window: examined.map_or_else(Vec::new, |examination| window_lines(memory, examination)),
             races: seen_races(memory),
-            points: memory.points.in_order().len() as u64,
+            points: memory.held_trials.points.in_order().len() as u64,
             tried: FailureCounts {
                 failures: held_tally.failures,
                 trials: held_tally.counted_trials(),
@@ -441,7 +442,11 @@ fn ratio_of_rates(held_counts: HeldCounts, natural: FailureCounts, alpha: f64) -
 }
 
 fn describe_place(memory: &HuntMemory, hold: &Hold) -> HeldPlace {
-    let learned = memory.points.get(&hold.point).map(|point| &point.learned);
+    let learned = memory
+        .held_trials
+        .points
+        .get(&hold.point)
+        .map(|point| &point.learned);
     let function = learned.and_then(|point| point.name.clone());
     let (file, line) = match (&hold.point, learned.and_then(|point| point.line.clone())) {
         (HoldPoint::Line { file, line }, _) => (Some(file.to_string()), Some(*line)),
@@ -539,8 +544,13 @@ fn window_lines(memory: &HuntMemory, examined: &Examination) -> Vec<WindowLine> 
     type LineKey = (bool, Option<String>, Option<u32>, Option<String>);
     let mut lines: BTreeMap<LineKey, WindowLine> = BTreeMap::new();
     for (point, holds) in neighbour_holds(examined) {
-        let counts = memory.counts_of(holds);
-        let Some(learned) = memory.points.get(point).map(|point| &point.learned) else {
+        let counts = memory.held_trials.counts_of(holds);
+        let Some(learned) = memory
+            .held_trials
+            .points
+            .get(point)
+            .map(|point| &point.learned)
+        else {
             continue;
         };
         if counts.trials == 0 {

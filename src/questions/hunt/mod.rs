@@ -6,6 +6,8 @@
 
 mod answer;
 mod attempts;
+mod held_trials;
+mod hold_choice;
 mod memory;
 mod points;
 mod policy;
@@ -61,7 +63,7 @@ impl QuestionKind for HuntKind {
 /// Returns the best hold of a hunt, for trials of other runs and builds, with the failures of its fresh trials.
 pub fn found_holds(state: &State) -> Option<(Vec<Hold>, FailureCounts)> {
     let memory: &HuntMemory = state.learned()?;
-    let best_examination = memory.best_examination()?;
+    let best_examination = memory.held_trials.best_examination()?;
     let anchors = best_examination
         .anchors
         .iter()

@@ -4,7 +4,8 @@
 //! learn the points, then repeat holds that failed, then examine the best hold, then try new holds.
 
 use super::attempts::{hold_at, without_watches};
-use super::memory::{Examination, HeldCounts, HuntMemory, LEARNING_TRIALS};
+use super::held_trials::{Examination, HeldCounts};
+use super::memory::{HuntMemory, LEARNING_TRIALS};
 use crate::model::{Hold, HoldPlan, HoldPoint, Timeout, TrialId, VariantId, trial_seed};
 use crate::questions::{HeldTrial, Policy, Step, StopRule, Verdict, nothing_counts};
 use crate::state::State;
@@ -91,6 +92,7 @@ impl Policy for HuntPolicy {
         let holds = next_holds(state, memory)?;
         let timeout = exploring_timeout(state);
         let examined = memory
+            .held_trials
             .examined
             .as_ref()
             .filter(|examination| examination.holds == holds);
@@ -107,7 +109,7 @@ impl Policy for HuntPolicy {
     fn verdict_of(&self, state: &State) -> Verdict {
         let plain = state.tally_of(VariantId(0));
         let held: Option<&HuntMemory> = state.learned();
-        let has_recipe = held.is_some_and(|memory| memory.best_examination().is_some());
+        let has_recipe = held.is_some_and(|memory| memory.held_trials.best_examination().is_some());
         if has_recipe || plain.failures > 0 {
             Verdict::Failing
         } else if nothing_counts(state) {
@@ -163,12 +165,16 @@ fn is_examined(state: &State) -> bool {
 }
 
 fn is_hold_examined(state: &State, memory: &HuntMemory) -> bool {
-    memory.examined.as_ref().is_some_and(|examined| {
-        has_fresh_trials(examined.fresh)
-            && better_holds(state, memory, |_| 0).is_none()
-            && untried_neighbour(memory, examined, &[]).is_none()
-            && unwatched_hold(memory, examined, &[]).is_none()
-    })
+    memory
+        .held_trials
+        .examined
+        .as_ref()
+        .is_some_and(|examined| {
+            has_fresh_trials(examined.fresh)
+                && better_holds(state, memory, |_| 0).is_none()
+                && untried_neighbour(memory, examined, &[]).is_none()
+                && unwatched_hold(memory, examined, &[]).is_none()
+        })
 }
 
 fn has_fresh_trials(fresh: HeldCounts) -> bool {
@@ -179,7 +185,7 @@ fn has_fresh_trials(fresh: HeldCounts) -> bool {
 
 /// Returns whether the stacks of a failing trial are wanted: they cost more time than the trial.
 fn needs_evidence(memory: &HuntMemory, holds: &[Hold]) -> bool {
-    let examined = memory.examined.as_ref();
+    let examined = memory.held_trials.examined.as_ref();
     examined.is_some_and(|examination| {
         examination.holds == holds && examination.fresh.failures < TRIALS_WITH_EVIDENCE
     })
@@ -196,35 +202,37 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
     if let Some(holds) = better_holds(state, memory, under_way) {
         return Some(holds);
     }
-    if let Some(examined) = &memory.examined {
+    if let Some(examined) = &memory.held_trials.examined {
         return examination_holds(memory, examined, &open);
     }
     let number = state.next_id().0;
     let repeated = || {
         memory
+            .held_trials
             .failing
             .iter()
-            .filter(|holds| memory.counts_of(holds).launched() < REPEATS)
+            .filter(|holds| memory.held_trials.counts_of(holds).launched() < REPEATS)
     };
     if number.is_multiple_of(REPEATING)
         && let Some(holds) = most_promising(memory, repeated())
     {
         return Some(holds.clone());
     }
-    let singles = memory.points.in_order();
+    let singles = memory.held_trials.points.in_order();
     for attempt in 0..ATTEMPTS {
         // Pairs find what no single hold finds, so they get half of the trials after the first round.
         if attempt > 0 && number.is_multiple_of(2) {
             break;
         }
         let untried = singles.iter().map(|point| vec![hold_at(point, attempt)]);
-        let mut untried = untried.filter(|holds| !memory.tried_holds.contains_key(holds));
+        let mut untried =
+            untried.filter(|holds| !memory.held_trials.tried_holds.contains_key(holds));
         if let Some(holds) = untried.find(|holds| under_way(holds) == 0) {
             return Some(holds);
         }
     }
     next_pair(state, memory)
-        .or_else(|| Some(most_promising(memory, memory.failing.iter())?.clone()))
+        .or_else(|| Some(most_promising(memory, memory.held_trials.failing.iter())?.clone()))
 }
 
 /// Returns holds that may make more trials fail than the best ones so far.
@@ -233,16 +241,16 @@ fn better_holds(
     memory: &HuntMemory,
     under_way: impl Fn(&[Hold]) -> u64 + Copy,
 ) -> Option<Vec<Hold>> {
-    let unverified = memory.unverified_hold(under_way).cloned();
-    unverified.or_else(|| memory.untried_pair(state, under_way))
+    let unverified = memory.held_trials.unverified_hold(under_way).cloned();
+    unverified.or_else(|| memory.held_trials.untried_pair(state, under_way))
 }
 
 /// Returns the number of points that were not tried alone.
 pub(super) fn singles_left(memory: &HuntMemory) -> u64 {
-    let singles = memory.points.in_order().iter();
+    let singles = memory.held_trials.points.in_order().iter();
     let untried = singles.filter(|point| {
         let holds = [hold_at(point, 0)];
-        !memory.tried_holds.contains_key(&holds[..])
+        !memory.held_trials.tried_holds.contains_key(&holds[..])
     });
     untried.count() as u64
 }
@@ -253,7 +261,7 @@ fn most_promising<'a>(
     failing: impl Iterator<Item = &'a Vec<Hold>>,
 ) -> Option<&'a Vec<Hold>> {
     let upper = |holds: &Vec<Hold>| {
-        let counts = memory.counts_of(holds);
+        let counts = memory.held_trials.counts_of(holds);
         upper_one_sided(counts.failures, counts.launched(), 0.25)
     };
     failing.max_by(|a, b| upper(a).total_cmp(&upper(b)))
@@ -285,7 +293,7 @@ fn untried_neighbour(
             .iter()
             .filter(|open_holds| **open_holds == &holds[..])
             .count() as u64;
-        memory.counts_of(holds).launched() + under_way
+        memory.held_trials.counts_of(holds).launched() + under_way
     };
     let neighbours = neighbour_holds(examined).map(|(_, holds)| holds);
     let untried = neighbours.filter(|holds| launched(holds) < NEIGHBOUR_TRIALS);
@@ -306,11 +314,11 @@ fn unwatched_hold(
     open: &[&[Hold]],
 ) -> Option<Vec<Hold>> {
     let accesses = |point: &HoldPoint| {
-        let reached = memory.points.get(point);
+        let reached = memory.held_trials.points.get(point);
         reached.is_some_and(|point| point.learned.accesses_memory)
     };
     let neighbours: Vec<&(HoldPoint, Vec<Hold>)> = neighbour_holds(examined).collect();
-    let fails = |index: usize| memory.counts_of(&neighbours[index].1).failures > 0;
+    let fails = |index: usize| memory.held_trials.counts_of(&neighbours[index].1).failures > 0;
     // The last instruction after the window may be the access that closes it.
     let is_near = |index: usize| fails(index) || index.checked_sub(1).is_some_and(fails);
     let near =
@@ -339,9 +347,10 @@ fn next_pair(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         usize::try_from(drawn).unwrap_or(0)
     };
     // A pair has two points of one kind, and each kind is drawn as often.
-    let kinds = memory.points.by_kind();
+    let kinds = memory.held_trials.points.by_kind();
     let points = kinds.get(draw(0, kinds.len()))?;
     let failing: Vec<&HoldPoint> = memory
+        .held_trials
         .failing
         .iter()
         .flatten()
@@ -387,7 +396,11 @@ fn are_of_different_threads(memory: &HuntMemory, first: &HoldPoint, second: &Hol
         return first != second;
     }
     let has_other_thread = |point| {
-        let threads = memory.points.get(point).map(|point| &point.threads);
+        let threads = memory
+            .held_trials
+            .points
+            .get(point)
+            .map(|point| &point.threads);
         threads.is_some_and(|threads| threads.iter().any(|thread| *thread > 0))
     };
     has_other_thread(first) || has_other_thread(second)

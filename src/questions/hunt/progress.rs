@@ -9,7 +9,7 @@ use crate::words;
 /// Returns what was tried so far, and the best hold.
 pub(super) fn describe_search(state: &State) -> Option<String> {
     let memory: &HuntMemory = state.learned()?;
-    if let Some(examined) = &memory.examined {
+    if let Some(examined) = &memory.held_trials.examined {
         let fresh = examined.fresh;
         return Some(format!(
             "examines a hold: {} of {} failed",
@@ -23,7 +23,7 @@ pub(super) fn describe_search(state: &State) -> Option<String> {
     {
         return Some("learns the points that the program reaches".to_owned());
     }
-    let points = memory.points.in_order().len() as u64;
+    let points = memory.held_trials.points.in_order().len() as u64;
     let held_tally = state.held_tally(VariantId(0));
     let (failures, trials) = (held_tally.failures, held_tally.finished_trials());
     let description = match singles_left(memory) {

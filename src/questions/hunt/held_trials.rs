@@ -1,0 +1,183 @@
+//! Counts the trials under each set of holds, and keeps the examinations of promising ones.
+
+use super::points::HuntPoints;
+use crate::model::{
+    CodeAnchor, FailureKind, Hold, HoldObservation, HoldPoint, Outcome, Trial, TrialId,
+};
+use crate::state::TrialFacts;
+use provoke_stats::{lower_one_sided, real};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Number of trials after which holds that failed once are judged.
+const VERIFYING_TRIALS: u64 = 4;
+/// Number of failures among these trials from which a hold is examined.
+pub(super) const PROMISING_FAILURES: u64 = 3;
+/// Number of fresh trials after which the examination of a hold may be given up.
+pub(super) const FIRST_FRESH_TRIALS: u64 = 8;
+
+/// Trials under one set of holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HeldCounts {
+    /// Trials in which all holds held a thread.
+    pub(super) trials: u64,
+    /// Those that failed.
+    pub(super) failures: u64,
+    /// Trials in which a hold was not reached.
+    pub(super) unreached: u64,
+}
+
+impl HeldCounts {
+    pub(super) fn launched(self) -> u64 {
+        self.trials + self.unreached
+    }
+
+    /// Returns whether at least 90 % of the trials failed.
+    pub(super) fn fails_nearly_always(self) -> bool {
+        10 * self.failures >= 9 * self.launched()
+    }
+
+    /// Returns whether fewer than half of the trials failed, after enough trials.
+    pub(super) fn is_rare(self) -> bool {
+        self.launched() >= FIRST_FRESH_TRIALS && 2 * self.failures < self.launched()
+    }
+
+    /// Returns the part of the trials that failed.
+    pub(super) fn observed_rate(self) -> f64 {
+        real(self.failures) / real(self.launched().max(1))
+    }
+
+    /// Returns a lower bound for the failure rate, so that few trials count less.
+    pub(super) fn plausible_rate(self) -> f64 {
+        lower_one_sided(self.failures, self.launched(), 0.25)
+    }
+
+    /// Returns whether nearly all trials failed.
+    pub(super) fn is_promising(self) -> bool {
+        self.failures >= PROMISING_FAILURES && self.launched() - self.failures <= 1
+    }
+
+    /// Returns whether more trials than the open ones must show if a hold that failed once is promising.
+    pub(super) fn needs_verification(self, open: u64) -> bool {
+        let passes = self.launched() - self.failures;
+        self.launched() + open < VERIFYING_TRIALS
+            && self.failures < PROMISING_FAILURES
+            && passes <= VERIFYING_TRIALS - PROMISING_FAILURES
+    }
+}
+
+/// The hold whose rate and neighbouring points are measured.
+#[derive(Clone, Debug)]
+pub(super) struct Examination {
+    pub(super) holds: Vec<Hold>,
+    /// Trials since the examination began: the hold was chosen because it had failed, so earlier trials do not count.
+    pub(super) fresh: HeldCounts,
+    /// Whether a trial under the hold was stopped although its threads could continue, so that the program may be slow.
+    pub(super) may_hang: bool,
+    /// Fresh trials that did not end in the time of a plain trial.
+    pub(super) hung_trials: u64,
+    /// A failing trial, to repeat it.
+    pub(super) example: Option<TrialId>,
+    /// For every hold, what identifies its instruction in another build.
+    pub(super) anchors: Vec<Option<CodeAnchor>>,
+    /// The points around the holds, each with the holds of which one is moved there.
+    pub(super) neighbours: Vec<(HoldPoint, Vec<Hold>)>,
+}
+
+/// The points that the program reaches, and the trials under holds at these points.
+#[derive(Debug, Default)]
+pub(super) struct HeldTrials {
+    pub(super) points: HuntPoints,
+    /// The trials under each set of holds; the holds do not watch memory.
+    pub(super) tried_holds: BTreeMap<Vec<Hold>, HeldCounts>,
+    /// The points that were tried alone.
+    pub(super) tried_alone: BTreeSet<HoldPoint>,
+    /// The sets of holds under which a trial failed.
+    pub(super) failing: BTreeSet<Vec<Hold>>,
+    /// The sets of holds under which a trial was stopped early, so that it may hang.
+    pub(super) stopped_early: BTreeSet<Vec<Hold>>,
+    /// The hold whose rate and neighbouring points are measured.
+    pub(super) examined: Option<Examination>,
+    /// Earlier examinations, which found a low rate.
+    pub(super) earlier: Vec<Examination>,
+}
+
+impl HeldTrials {
+    /// Returns the counts of a set of holds.
+    pub(super) fn counts_of(&self, holds: &[Hold]) -> HeldCounts {
+        self.tried_holds.get(holds).copied().unwrap_or_default()
+    }
+
+    /// Returns a lower bound for the failure rate under a set of holds, so that few trials count less.
+    pub(super) fn plausible_rate(&self, holds: &[Hold]) -> f64 {
+        self.counts_of(holds).plausible_rate()
+    }
+
+    /// Counts a trial under these holds, also for their examination.
+    pub(super) fn add_trial(
+        &mut self,
+        trial: &Trial,
+        holds: &[Hold],
+        facts: &TrialFacts,
+        observation: &HoldObservation,
+        failed: bool,
+    ) {
+        let is_reached = observation.times.iter().all(|times| *times > 0);
+        if let [hold] = holds {
+            self.tried_alone.insert(hold.point.clone());
+        }
+        let counts = self.tried_holds.entry(holds.to_vec()).or_default();
+        count_trial(counts, is_reached, failed);
+        if failed && is_reached {
+            self.failing.insert(holds.to_vec());
+        }
+        if let Some(examined) = self
+            .examined
+            .as_mut()
+            .filter(|examination| examination.holds == holds)
+        {
+            let is_hang = matches!(
+                &facts.outcome,
+                Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. })
+            );
+            examined.hung_trials += u64::from(is_hang);
+            let is_stopped_early = failed && !matches!(facts.outcome, Outcome::Fail(_));
+            examined.may_hang |= is_stopped_early;
+            if is_stopped_early && examined.hung_trials == 0 {
+                // Until a trial with more time hangs, the program may only be slow.
+                return;
+            }
+            count_trial(&mut examined.fresh, is_reached, failed);
+            if examined.anchors.is_empty() {
+                examined.anchors.clone_from(&observation.anchors);
+            }
+            if failed && is_reached {
+                examined.example.get_or_insert(trial.id);
+            }
+        }
+    }
+
+    /// Returns whether a set of holds is or was examined.
+    pub(super) fn was_examined(&self, holds: &[Hold]) -> bool {
+        let mut examinations = self.examined.iter().chain(&self.earlier);
+        examinations.any(|examination| examination.holds == holds)
+    }
+
+    /// Returns the number of holds that were examined, of which the answer reports the best.
+    pub(super) fn examination_count(&self) -> u64 {
+        self.earlier.len() as u64 + u64::from(self.examined.is_some())
+    }
+
+    /// Returns the examined hold with the highest failure rate.
+    pub(super) fn best_examination(&self) -> Option<&Examination> {
+        let rate = |examination: &&Examination| examination.fresh.plausible_rate();
+        let examined = self.examined.iter().chain(&self.earlier);
+        let failing = examined.filter(|examination| examination.fresh.failures > 0);
+        failing.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+    }
+}
+
+fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
+    counts.trials += u64::from(is_reached);
+    counts.failures += u64::from(is_reached && failed);
+    counts.unreached += u64::from(!is_reached);
+}

@@ -1,0 +1,251 @@
+//! Chooses the holds that need more trials, and the hold that is examined.
+//!
+//! A hold that failed once is repeated, then compared with others. The best one is examined, and is tried together with
+//! another hold if it seldom makes the program fail.
+
+use super::attempts::hold_at;
+use super::held_trials::{
+    Examination, FIRST_FRESH_TRIALS, HeldCounts, HeldTrials, PROMISING_FAILURES,
+};
+use crate::model::{Hold, HoldPoint, Occurrence, VariantId};
+use crate::state::State;
+use provoke_stats::real;
+
+/// Number of trials of promising holds, before the best is examined; and the limit of these holds.
+const COMPARING_TRIALS: u64 = 8;
+const MAX_COMPARED: usize = 8;
+/// Number of failures under a hold, after which pairs with a hold of a new thread are tried.
+const PAIRED_FAILURES: u64 = 2;
+/// New threads, in the order of creation, which are held together with the best single hold; and points near it.
+const MAX_PAIRED_STARTS: u32 = 4;
+const MAX_PAIRED_POINTS: usize = 64;
+/// Part of the time limit after which no further pairs are tried with the best single hold: one of this many parts.
+const PAIRING_TIME_PART: u32 = 2;
+/// Number of examinations that are given up for a more promising hold.
+const MAX_EXAMINED: usize = 4;
+/// Number of holds after which a promising one is examined, although the program reaches more points.
+const MAX_TRIED_FIRST: usize = 1000;
+/// Part of the time limit after which a promising hold is examined in any case: one of this many parts.
+const TIME_PART: u32 = 3;
+
+impl HeldTrials {
+    /// Begins the examination of the most promising hold, when enough others were tried. Gives an examination up if
+    /// another hold is more promising.
+    pub(super) fn choose_examined(&mut self, state: &State) {
+        if self.unverified_hold(|_| 0).is_some()
+            || self.untried_pair(state, |_| 0).is_some()
+            || !self.has_tried_enough(state)
+        {
+            return;
+        }
+        let Some(holds) = self.most_promising_hold(natural_rate(state)) else {
+            // Holds that were not tried may be better.
+            if self
+                .examined
+                .as_ref()
+                .is_some_and(|examined| examined.fresh.is_rare())
+                && !has_spent_search_time(state)
+            {
+                self.earlier.extend(self.examined.take());
+            }
+            return;
+        };
+        if let Some(examined) = &self.examined {
+            let fresh = examined.fresh;
+            let is_better = self.plausible_rate(&holds) > fresh.plausible_rate();
+            if fresh.launched() < FIRST_FRESH_TRIALS
+                || fresh.fails_nearly_always()
+                || self.earlier.len() >= MAX_EXAMINED
+                || !(fresh.is_rare() || is_better)
+            {
+                return;
+            }
+            self.earlier.extend(self.examined.take());
+        }
+        self.examined = Some(self.begin_examination(holds));
+    }
+
+    /// Returns a hold that failed and needs more trials, besides the open ones, to be compared with others.
+    pub(super) fn unverified_hold(&self, open: impl Fn(&[Hold]) -> u64) -> Option<&Vec<Hold>> {
+        let needs_first =
+            |holds: &&Vec<Hold>| self.counts_of(holds).needs_verification(open(holds));
+        let needs_more = |holds: &&Vec<Hold>| {
+            let counts = self.counts_of(holds);
+            counts.launched() + open(holds) < COMPARING_TRIALS
+        };
+        let promising = self
+            .failing
+            .iter()
+            .filter(|holds| self.counts_of(holds).is_promising());
+        self.failing
+            .iter()
+            .find(needs_first)
+            .or_else(|| promising.take(MAX_COMPARED).find(needs_more))
+    }
+
+    /// Returns the most promising single hold together with another one, if no set of holds fails nearly always. Often
+    /// the other thread is too early or too late: it is held when it is created, or at a point near the first one.
+    pub(super) fn untried_pair(
+        &self,
+        state: &State,
+        open: impl Fn(&[Hold]) -> u64,
+    ) -> Option<Vec<Hold>> {
+        let is_good = |counts: HeldCounts| {
+            counts.failures >= PROMISING_FAILURES && counts.fails_nearly_always()
+        };
+        if let Some(examined) = &self.examined
+            && (examined.fresh.launched() < FIRST_FRESH_TRIALS
+                || examined.fresh.fails_nearly_always())
+        {
+            return None;
+        }
+        let budget = state.plan.stop.time_budget();
+        if budget.is_some_and(|budget| state.worked * PAIRING_TIME_PART > budget)
+            || self
+                .failing
+                .iter()
+                .any(|holds| !self.was_examined(holds) && is_good(self.counts_of(holds)))
+        {
+            return None;
+        }
+        let singles = self.failing.iter().filter(|holds| holds.len() == 1);
+        let best_hold = singles
+            .max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)))?
+            .first()?;
+        if self.counts_of(std::slice::from_ref(best_hold)).failures < PAIRED_FAILURES {
+            return None;
+        }
+        let (starts, nearest) = (
+            self.points.start_points(),
+            self.points.nearest(&best_hold.point),
+        );
+        let arrivals = (1..=MAX_PAIRED_STARTS).flat_map(|arrival| {
+            starts.clone().map(move |point| Hold {
+                occurrence: Occurrence::Nth(arrival),
+                ..hold_at(point, 0)
+            })
+        });
+        let pairs_with_start = arrivals.map(|start| vec![start, best_hold.clone()]);
+        // The thread of the first hold continues first.
+        let pairs_with_nearest =
+            nearest
+                .iter()
+                .take(MAX_PAIRED_POINTS)
+                .enumerate()
+                .map(|(index, point)| {
+                    let other_hold = hold_at(point, 0);
+                    if index % 2 == 0 {
+                        vec![best_hold.clone(), other_hold]
+                    } else {
+                        vec![other_hold, best_hold.clone()]
+                    }
+                });
+        pairs_with_start
+            .chain(pairs_with_nearest)
+            .filter(|pair| pair[0].point != pair[1].point)
+            .find(|pair| self.counts_of(pair).launched() + open(pair) == 0)
+    }
+
+    /// Returns whether each point was tried, or so many that a promising one is examined first.
+    fn has_tried_enough(&self, state: &State) -> bool {
+        let budget = state.plan.stop.time_budget();
+        let points = self.points.in_order().iter();
+        let mut own_points = points.filter(|point| !self.points.is_of_library(point));
+        own_points.all(|point| self.tried_alone.contains(point))
+            || self.tried_alone.len() >= MAX_TRIED_FIRST
+            || budget.is_some_and(|budget| state.worked * TIME_PART > budget)
+    }
+
+    /// Returns the hold that was not examined and has the highest failure rate, if most of its trials failed, and more
+    /// than without a hold.
+    fn most_promising_hold(&self, natural_rate: f64) -> Option<Vec<Hold>> {
+        let promising = self.failing.iter().filter(|holds| {
+            let counts = self.counts_of(holds);
+            counts.failures >= PROMISING_FAILURES
+                && 2 * counts.failures > counts.launched()
+                && counts.plausible_rate() > natural_rate
+                && !self.was_examined(holds)
+        });
+        // Of equally good ones, the one with fewer holds is easier to understand, and the program's own code shows the
+        // cause.
+        let is_own_code = |holds: &[Hold]| {
+            holds.iter().all(|hold| {
+                hold.point.as_code().is_some() && !self.points.is_of_library(&hold.point)
+            })
+        };
+        promising
+            .max_by(|a, b| {
+                let by_rate = self.plausible_rate(a).total_cmp(&self.plausible_rate(b));
+                by_rate
+                    .then(b.len().cmp(&a.len()))
+                    .then(is_own_code(a).cmp(&is_own_code(b)))
+            })
+            .cloned()
+    }
+
+    fn begin_examination(&self, holds: Vec<Hold>) -> Examination {
+        let mut neighbours: Vec<(HoldPoint, Vec<Hold>)> = (0..holds.len())
+            .filter(|index| self.matters_in(&holds, *index))
+            .flat_map(|index| self.moved_holds(&holds, index))
+            .collect();
+        if neighbours.is_empty() {
+            // Each hold alone makes it fail, too: one of them shows its window better.
+            let alone = holds.iter().map(std::slice::from_ref);
+            let best_holds =
+                alone.max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)));
+            neighbours = best_holds.map_or_else(Vec::new, |alone| self.moved_holds(alone, 0));
+        }
+        Examination {
+            neighbours,
+            may_hang: self.stopped_early.contains(&holds),
+            holds,
+            hung_trials: 0,
+            fresh: HeldCounts::default(),
+            example: None,
+            anchors: Vec::new(),
+        }
+    }
+
+    /// Returns the points around one of several holds, each with the holds that are moved there.
+    fn moved_holds(&self, holds: &[Hold], index: usize) -> Vec<(HoldPoint, Vec<Hold>)> {
+        let is_free = |point: &HoldPoint| {
+            let mut other_holds = holds
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != index);
+            !other_holds.any(|(_, other_hold)| other_hold.point == *point)
+        };
+        let neighbours = self.points.neighbours(&holds[index].point).into_iter();
+        let points = neighbours
+            .map(|learned| &learned.point)
+            .filter(|point| is_free(point));
+        points
+            .map(|point| {
+                let mut moved = holds.to_vec();
+                moved[index].point.clone_from(point);
+                (point.clone(), moved)
+            })
+            .collect()
+    }
+
+    /// Returns whether a hold of several makes a difference: without it, the others make clearly fewer trials fail. Only
+    /// then do the points around it show a window.
+    fn matters_in(&self, holds: &[Hold], index: usize) -> bool {
+        let mut other_holds = holds.to_vec();
+        other_holds.remove(index);
+        let (with, without_hold) = (self.counts_of(holds), self.counts_of(&other_holds));
+        2.0 * without_hold.observed_rate() < with.observed_rate()
+    }
+}
+
+/// Returns whether the time for holds that were not tried is over.
+fn has_spent_search_time(state: &State) -> bool {
+    let budget = state.plan.stop.time_budget();
+    budget.is_some_and(|budget| state.worked * 4 > budget * 3)
+}
+
+/// Returns the failure rate of the trials without holds.
+fn natural_rate(state: &State) -> f64 {
+    let plain = state.tally_of(VariantId(0));
+    real(plain.failures) / real(plain.counted_trials().max(1))
+}
