@@ -9,13 +9,19 @@ mod attempts;
 mod held_trials;
 mod hold_choice;
 mod memory;
+mod places;
 mod points;
 mod policy;
 mod progress;
+mod races;
+mod window;
 
-pub use answer::{HeldPlace, HuntReport, RaceReport, RaceSide, WindowLine};
+pub use answer::HuntReport;
+pub use places::HeldPlace;
 pub(super) use points::HuntPoints;
 pub use policy::HuntPolicy;
+pub use races::{RaceReport, RaceSide};
+pub use window::WindowLine;
 
 use super::{Answer, FailureCounts, Policy, QuestionKind};
 use crate::model::{Hold, Plan, VariantId};

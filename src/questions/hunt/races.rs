@@ -1,0 +1,140 @@
+//! Reports the data races that were seen while threads were held.
+
+use super::places::base_name;
+use crate::model::{AccessingThread, Frame, RacingAccess, TrialId};
+use crate::words;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Functions of a stack that are shown.
+const SHOWN_FRAMES: usize = 3;
+/// Beginning of the names of Go's runtime, which accesses memory of its threads without locks on purpose.
+const GO_RUNTIME: &str = "runtime.";
+/// Functions of the C library that start a thread or a program.
+const THREAD_STARTS: [&str; 6] = [
+    "start_thread",
+    "clone",
+    "clone3",
+    "__clone3",
+    "__libc_start_call_main",
+    "__libc_start_main",
+];
+
+/// A data race that was seen: two threads access the same memory, and at least one of them writes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RaceReport {
+    /// Number of bytes.
+    pub size: u8,
+    /// Number of times it was seen.
+    pub times: u64,
+    /// A trial in which it was seen.
+    pub trial: u64,
+    /// The thread that was held before its access.
+    pub held: RaceSide,
+    /// The thread that accessed the memory meanwhile.
+    pub other: RaceSide,
+}
+
+/// One side of a data race.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RaceSide {
+    /// Number of the thread, from 1 in the order of creation.
+    pub thread: u32,
+    /// Whether it writes.
+    pub writes: bool,
+    /// The functions that it runs, the innermost first.
+    pub stack: Vec<String>,
+    /// Source file and line.
+    pub file: Option<String>,
+    /// Line in the source file.
+    pub line: Option<u32>,
+}
+
+impl RaceReport {
+    /// Describes both sides.
+    pub(super) fn describe(&self) -> String {
+        let verb = |side: &RaceSide| if side.writes { "writes" } else { "reads" };
+        format!(
+            "data race: thread {} {} {} at {}; meanwhile thread {} {} them at {} (seen in #{})",
+            self.held.thread,
+            verb(&self.held),
+            words::format_count(u64::from(self.size), "byte"),
+            self.held.place(),
+            self.other.thread,
+            verb(&self.other),
+            self.other.place(),
+            self.trial,
+        )
+    }
+}
+
+impl RaceSide {
+    fn new(side: &AccessingThread) -> Self {
+        let innermost = side.stack.first().and_then(|frame| frame.line.clone());
+        Self {
+            thread: side.thread + 1,
+            writes: side.writes,
+            stack: side.stack.iter().map(frame_name).collect(),
+            file: innermost.as_ref().map(|(file, _)| file.clone()),
+            line: innermost.map(|(_, line)| line),
+        }
+    }
+
+    fn place(&self) -> String {
+        let is_own = |name: &&str| !THREAD_STARTS.contains(name);
+        let own_functions = self.stack.iter().map(|name| &**name).take_while(is_own);
+        let stack: Vec<&str> = own_functions.take(SHOWN_FRAMES).collect();
+        let stack_text = stack.join(" < ");
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{}:{line} in {stack_text}", base_name(file)),
+            _ => stack_text,
+        }
+    }
+}
+
+fn frame_name(frame: &Frame) -> String {
+    let module = || {
+        format!(
+            "{}+0x{:x}",
+            frame.module.as_deref().unwrap_or("?"),
+            frame.offset
+        )
+    };
+    frame.function.clone().unwrap_or_else(module)
+}
+
+/// Returns each race once, the most frequent first.
+pub(super) fn seen_races(seen: &[(TrialId, RacingAccess)]) -> Vec<RaceReport> {
+    let mut races: Vec<RaceReport> = Vec::new();
+    for (trial, race) in seen {
+        let is_of_runtime = |side: &AccessingThread| {
+            let innermost = side.stack.first().and_then(|frame| frame.function.as_ref());
+            innermost.is_some_and(|name| name.starts_with(GO_RUNTIME))
+        };
+        if !(race.held.writes || race.other.writes)
+            || is_of_runtime(&race.held)
+            || is_of_runtime(&race.other)
+        {
+            continue;
+        }
+        let (held_side, other_side) = (RaceSide::new(&race.held), RaceSide::new(&race.other));
+        let is_same_race = |race: &&mut RaceReport| {
+            race.held.line == held_side.line
+                && race.other.line == other_side.line
+                && race.held.stack.first() == held_side.stack.first()
+                && race.other.stack.first() == other_side.stack.first()
+        };
+        match races.iter_mut().find(is_same_race) {
+            Some(race) => race.times += 1,
+            None => races.push(RaceReport {
+                size: race.size,
+                times: 1,
+                trial: trial.0,
+                held: held_side,
+                other: other_side,
+            }),
+        }
+    }
+    races.sort_by_key(|race| std::cmp::Reverse(race.times));
+    races
+}
