@@ -12,6 +12,7 @@ mod experiment;
 mod forecast;
 mod live;
 mod load_progress;
+mod next_commands;
 mod replay;
 mod runs;
 mod screen;
