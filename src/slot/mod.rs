@@ -15,6 +15,7 @@
 mod capture;
 mod command;
 mod container;
+mod container_end;
 mod container_gate;
 mod control;
 mod crash_monitor;

@@ -9,7 +9,7 @@
     reason = "a filter is installed between clone and exec, with plain system calls"
 )]
 
-use super::tracee::IS_SUPPORTED;
+use super::ptrace::CAN_CONTROL_THREADS;
 use std::io;
 
 /// Numbers and names of the calls of x86-64 by which processes meet: files, pipes and sockets.
@@ -105,7 +105,7 @@ impl CallFilter {
     /// Prepares a filter that selects these calls; `None` if there are none.
     pub(crate) fn new(calls: &[u64]) -> Option<io::Result<Self>> {
         (!calls.is_empty()).then(|| {
-            if IS_SUPPORTED {
+            if CAN_CONTROL_THREADS {
                 Self::select_calls(calls)
             } else {
                 Err(io::ErrorKind::Unsupported.into())

@@ -54,6 +54,9 @@ pub const MACHINE: Option<Architecture> = if cfg!(target_arch = "x86_64") {
     None
 };
 
+/// Whether threads can be controlled on this machine: held, stepped and watched.
+pub(crate) const CAN_CONTROL_THREADS: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+
 /// A stopped process. Dropping this value releases the process.
 pub struct StoppedProcess {
     /// Stopped threads; the first thread of the process comes first.

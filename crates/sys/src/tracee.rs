@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
 use super::call_filter;
-use super::ptrace::ThreadStop;
+use super::ptrace::{CAN_CONTROL_THREADS, ThreadStop};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -25,9 +25,6 @@ pub const BREAKPOINT: u8 = 0xcc;
 const STATUS: usize = 6;
 /// Debug register with the conditions.
 const CONTROL: usize = 7;
-
-/// Whether threads can be controlled on this machine.
-pub const IS_SUPPORTED: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
 
 /// Reason of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,7 +286,7 @@ fn read_user(tid: i32, offset: usize) -> io::Result<u64> {
 }
 
 fn read_word(request_code: libc::c_uint, tid: i32, address: usize) -> io::Result<u64> {
-    if !IS_SUPPORTED {
+    if !CAN_CONTROL_THREADS {
         return Err(io::ErrorKind::Unsupported.into());
     }
     // SAFETY: the request reads a word of the tracee and writes nothing here. Any word may be the result, so errno
@@ -305,7 +302,7 @@ fn read_word(request_code: libc::c_uint, tid: i32, address: usize) -> io::Result
 }
 
 fn write_user(tid: i32, offset: usize, word: u64) -> io::Result<()> {
-    if !IS_SUPPORTED {
+    if !CAN_CONTROL_THREADS {
         return Err(io::ErrorKind::Unsupported.into());
     }
     let word = usize::try_from(word).map_err(io::Error::other)?;
