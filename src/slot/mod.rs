@@ -6,11 +6,11 @@
 //! closes, because provoke ended or was killed, the slot kills everything below it and ends.
 //! `docs/design/slots.md` has the reasons.
 //!
-//! [`wire`] has the messages to and from provoke, `supervise` runs the processes of a trial, `process_tree`
-//! finds processes that remain, `engine_objects` finds what remains in a container engine, `capture` reads
-//! output. `deadlock` finds a deadlock before the timeout, `hang` and `snapshots` examine a hung trial,
-//! `crash_monitor` asks the kernel which process
-//! crashed, and `trace` follows a trial from fault to fault.
+//! [`wire`] has the messages to and from provoke. `trial` runs a trial, and `hooks` the commands around it. `supervise`
+//! waits for the processes of a trial, `process_tree` finds processes that remain, `engine_objects` finds what remains in
+//! a container engine, `capture` reads output. `deadlock` finds a deadlock before the timeout, `hang` and `snapshots`
+//! examine a hung trial, `crash_monitor` asks the kernel which process crashed, and `trace` follows a trial from fault to
+//! fault.
 
 mod capture;
 mod command;
@@ -23,50 +23,41 @@ mod deadlock;
 mod engine_objects;
 mod hang;
 mod hold;
+mod hooks;
 mod process;
 mod process_tree;
 mod snapshots;
 mod supervise;
 mod trace;
+mod trial;
 pub mod wire;
 
 pub use command::{CommandLine, PlaceholderValues};
 pub use container::words_by_hand;
+pub use hooks::HOOK_TIMEOUT;
 
-use crate::model::{
-    ActorPlan, ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule,
-    Observation, Text, Trial, VariantId,
-};
+use crate::model::VariantId;
 use crate::sys::cgroup::MemoryGroup;
 use crate::sys::files::create_private;
 use crate::sys::process::ProcessIdentity;
 use crate::sys::spawn::Spawner;
-use crate::sys::{child, host, limits, signals};
-use crate::untrusted::Untrusted as _;
+use crate::sys::{child, limits, signals};
 use control::{ControlConnection, ControlInput};
 use crash_monitor::CrashMonitor;
-use process::{TracedRoles, TrialContext, TrialProcess};
+use process::TrialProcess;
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
-use snapshots::SnapshotFolder;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::chown;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use supervise::{SettleResult, SupervisionLimits};
+use std::time::Instant;
 use trace::Tracer;
 use wire::{SlotOrder, SlotReply, VariantRecipe};
 
 /// Hidden subcommand that runs the binary as a slot.
 pub const COMMAND: &str = "slot";
-
-/// Time limit of a hook, after which it is killed and has failed.
-pub const HOOK_TIMEOUT: Duration = Duration::from_secs(600);
-/// Bytes of a failed hook's output that are reported.
-const HOOK_OUTPUT: usize = 4 * 1024;
 
 /// State of a slot.
 struct Slot {
@@ -95,14 +86,6 @@ struct Slot {
     last: Vec<TrialProcess>,
     /// Folder of the last trial, which is removed unless it is kept.
     scratch: Option<PathBuf>,
-}
-
-/// Result of a hook.
-enum HookResult {
-    Done,
-    Failed(FailedHook),
-    /// provoke asked to end the trial.
-    Interrupted,
 }
 
 /// Runs a slot in this memory cgroup, if there is one, until the connection to provoke closes.
@@ -201,444 +184,6 @@ impl Slot {
         }
     }
 
-    /// Runs a trial from its preparation until no process of it is left.
-    fn run_trial(&mut self, trial: &Trial) -> Observation {
-        let Some(known_recipe) = self.recipes.remove(&trial.variant) else {
-            let error_text = format!("the slot knows no variant {}", trial.variant.0);
-            return Observation {
-                lost: Some(error_text),
-                ..Observation::default()
-            };
-        };
-        let scratch = known_recipe.0.scratch.as_ref().map(|root| {
-            Path::new(root.as_os_str())
-                .join(trial.id.0.to_string())
-                .join("dir")
-        });
-        self.scratch.clone_from(&scratch);
-        let numbers =
-            PlaceholderValues::new(trial, &known_recipe.0.variant.name, scratch.as_deref())
-                .with_engine_socket(engine_objects::engine_socket(&known_recipe.0, trial));
-        let mut observation = Observation::default();
-        if let Err(error) = self.limit_memory(&known_recipe.0) {
-            observation.lost = Some(format!("cannot limit its memory: {error}"));
-            self.recipes.insert(trial.variant, known_recipe);
-            return observation;
-        }
-        // Processes that were asked to end may not have had the time to clean up.
-        let mut forced = true;
-        match self.prepare_trial(&known_recipe.0, &numbers, scratch.as_deref()) {
-            HookResult::Done => {
-                forced = self.execute_trial(
-                    trial,
-                    &known_recipe.0,
-                    &known_recipe.1,
-                    &numbers,
-                    &mut observation,
-                );
-            }
-            HookResult::Failed(hook) => observation.prepare = Some(hook),
-            HookResult::Interrupted => observation.interrupted = true,
-        }
-        // In any case, the next trial must start without old processes.
-        if process_tree::is_anything_alive(&self.given_up, process_tree::ignore_news) {
-            observation
-                .residue
-                .unkillable
-                .extend(process_tree::kill_all(&mut self.given_up));
-        }
-        self.background.clear();
-        let wait = !forced && known_recipe.0.leaks != LeakRule::Off;
-        self.tidy_engine(
-            trial,
-            &known_recipe.0,
-            wait.then_some(known_recipe.0.settle),
-            &mut observation,
-        );
-        observation.oom_kills = self.new_oom_kills();
-        self.recipes.insert(trial.variant, known_recipe);
-        observation
-    }
-
-    /// Limits the memory of the slot's cgroup to the limit of a trial. A container has its own
-    /// limit.
-    fn limit_memory(&mut self, recipe: &VariantRecipe) -> io::Result<()> {
-        let mut actors = recipe.variant.actors.iter();
-        let bytes = if actors.any(|actor| actor.container.is_some()) {
-            None
-        } else {
-            recipe.memory
-        };
-        // The slot is in the cgroup, too, and may be larger than each process of the trial.
-        self.spawner.oom_first = bytes.is_some();
-        match &mut self.group {
-            Some(group) => group.set_limit(bytes),
-            None if bytes.is_some() => Err(io::ErrorKind::Unsupported.into()),
-            None => Ok(()),
-        }
-    }
-
-    /// Creates the trial's folder, and runs the hook before the trial.
-    fn prepare_trial(
-        &mut self,
-        recipe: &VariantRecipe,
-        numbers: &PlaceholderValues,
-        scratch: Option<&Path>,
-    ) -> HookResult {
-        if let Some(folder) = scratch {
-            // An earlier attempt whose slot was lost may have left files there.
-            let _ = fs::remove_dir_all(folder);
-            let created = fs::create_dir_all(folder).and_then(|()| match &recipe.identity {
-                Some(identity) => chown(folder, Some(identity.uid), Some(identity.gid)),
-                None => Ok(()),
-            });
-            if let Err(error) = created {
-                let reason = format!("cannot create `{}`: {error}", folder.to_safe());
-                return HookResult::Failed(FailedHook {
-                    ending: Ending::NotStarted(reason),
-                    output: String::new(),
-                });
-            }
-        }
-        match &recipe.prepare {
-            Some(hook) => {
-                let has_own_hook = recipe.variant.hooks.prepare.is_some();
-                self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers)
-            }
-            None => HookResult::Done,
-        }
-    }
-
-    /// Runs the processes of a trial, and the hook after it. Returns whether the trial was asked to
-    /// end.
-    fn execute_trial(
-        &mut self,
-        trial: &Trial,
-        recipe: &VariantRecipe,
-        patterns: &RegexSet,
-        numbers: &PlaceholderValues,
-        observation: &mut Observation,
-    ) -> bool {
-        let host_kills_before = host_kills_if(self.group.is_none());
-        let snapshots = SnapshotFolder {
-            folder: recipe
-                .evidence
-                .as_ref()
-                .map(|root| Path::new(root.as_os_str()).join(trial.id.0.to_string())),
-        };
-        let ready = recipe.ready.is_some().then(|| patterns.len() - 1);
-        let is_explored_only = |plan: &HoldPlan| trial.explores && !plan.records_evidence();
-        let stacks = !trial.hold.as_deref().is_some_and(is_explored_only);
-        let terms = SupervisionLimits {
-            timeout: trial.timeout,
-            grace: recipe.grace,
-            inquest: Some(&snapshots),
-            stacks,
-            ready,
-        };
-        let actors = &recipe.variant.actors;
-        let contained = actors.iter().any(|actor| actor.container.is_some());
-        // The engine reports the end of a service in a container, even if the container is a child
-        // of the slot.
-        let mut services = actors
-            .iter()
-            .filter(|actor| actor.role == ActorRole::Service);
-        let alert = services.any(|actor| actor.container.is_none());
-        self.witness.begin_trial(recipe.children, alert, contained);
-        let traced = recipe.trace || (trial.hold.is_some() && stacks);
-        self.tracer.begin_trial(traced.then(|| snapshots.clone()));
-        self.tracer
-            .holds
-            .begin_trial(trial.hold.as_deref(), &snapshots);
-        let dumps = trial.capture || recipe.capture;
-        let mut processes = self.start_processes(trial, recipe, numbers, dumps);
-        let services: Option<Vec<i32>> = processes
-            .iter()
-            .filter(|process| process.role == ActorRole::Service)
-            .map(|process| process.pid)
-            .collect();
-        if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
-            self.control.send_reply(&SlotReply::Started(pids));
-        }
-        let supervision = self.supervise_processes(&mut processes, patterns, &terms);
-        let pids = supervise::process_ids(&processes);
-        observation.interrupted = supervision.interrupted;
-        observation.hang = supervision.hang;
-        let decisive = processes
-            .iter()
-            .filter(|process| process.role.decides_outcome());
-        observation.elapsed = decisive
-            .map(|process| process.observation.elapsed)
-            .max()
-            .unwrap_or_default();
-        self.end_traced_containers(&processes);
-        self.conclude_containers(trial, recipe, &mut processes, dumps);
-        if let Some(hook) = &recipe.conclude {
-            // This hook may kill processes that the hook before the trial started.
-            self.witness.stop_listening(&pids);
-            let has_own_hook = recipe.variant.hooks.conclude.is_some();
-            match self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers) {
-                HookResult::Done => {}
-                HookResult::Failed(hook) => observation.conclude = Some(hook),
-                HookResult::Interrupted => observation.interrupted = true,
-            }
-        }
-        let wait = !supervision.forced && recipe.leaks != LeakRule::Off;
-        self.end_residue(
-            &mut processes,
-            patterns,
-            wait.then_some(recipe.settle),
-            &snapshots,
-            observation,
-        );
-        let insides = processes.iter_mut().filter_map(|process| {
-            let container = process.observation.container.as_mut()?;
-            Some((&mut process.observation.pid, container))
-        });
-        for (pid, container) in insides {
-            self.witness.of_container(container, pid);
-        }
-        let pids: Vec<i32> = pids
-            .into_iter()
-            .chain(supervise::process_ids(&processes))
-            .collect();
-        (observation.casualties, observation.kernel) = self.witness.take_testimony(&pids);
-        for process in &mut processes {
-            if let Some(container) = &mut process.observation.container {
-                // Not every engine reports an OOM kill. The kernel log names the cgroup, or at
-                // least the process.
-                let full = |line: &KernelLine| {
-                    line.text.starts_with("oom-kill:") && line.text.contains(&container.id)
-                        || line.text.starts_with("Memory cgroup out of memory:")
-                            && line.pid == process.observation.pid
-                };
-                container.oom |= observation.kernel.iter().any(full);
-            }
-        }
-        observation.cores = self.tracer.take_cores();
-        observation.holds = self.tracer.holds.take_observation();
-        for process in &mut processes {
-            for stream in [&mut process.stdout, &mut process.err] {
-                stream.drain_available(&mut self.buffer, patterns);
-                stream.close_ends();
-                if !patterns.is_empty() {
-                    stream.scanner.finish_line(patterns);
-                    observation
-                        .matched
-                        .extend(std::mem::take(&mut stream.scanner).found_patterns());
-                }
-            }
-            observation.actors.push(process.final_report());
-        }
-        observation.matched.retain(|(rule, _)| Some(*rule) != ready);
-        if observation
-            .actors
-            .iter()
-            .any(|actor| supervise::was_killed(&actor.ending))
-        {
-            let kills = host_kills_before.zip(host_kills_if(self.group.is_none()));
-            observation.oom_kills_on_host =
-                kills.map(|(kills_before, after)| after.saturating_sub(kills_before));
-        }
-        self.last = processes;
-        supervision.forced
-    }
-
-    fn start_processes(
-        &mut self,
-        trial: &Trial,
-        recipe: &VariantRecipe,
-        numbers: &PlaceholderValues,
-        dumps: bool,
-    ) -> Vec<TrialProcess> {
-        let mut processes = Vec::new();
-        let mut limits = process_limits(recipe);
-        if recipe.trace {
-            limits.retain(|(resource, _)| Some(*resource) != limits::limit_number("core"));
-        } else if dumps {
-            limits.push(limits::core_dumps(recipe.cores.limit));
-            if recipe.cores.size == CoreSize::Light {
-                // On an error, the cores are complete instead of light.
-                let _ = limits::light_core_dumps();
-            }
-        }
-        let null_device = self.nothing.as_fd();
-        let plan = trial.hold.as_deref();
-        let traced_calls = hold::calls_of(plan);
-        let holding = self.tracer.holds.prepare_python(plan, recipe);
-        let numbers = &numbers.with_holding(holding);
-        let mut context = TrialContext {
-            recipe,
-            numbers,
-            limits: &limits,
-            identity: recipe.identity.as_ref(),
-            nothing: null_device,
-            traced_calls: &traced_calls,
-            trace: if self.tracer.holds.is_active() {
-                TracedRoles::All
-            } else if recipe.trace {
-                TracedRoles::Deciding
-            } else {
-                TracedRoles::None
-            },
-            start: None,
-        };
-        // Start helpers and services before the main processes.
-        for role in [ActorRole::Helper, ActorRole::Service, ActorRole::Main] {
-            for (index, actor) in (0..).zip(&recipe.variant.actors) {
-                for copy in (0..actor.copies).take_while(|_| actor.role == role) {
-                    context.start =
-                        actor
-                            .container
-                            .is_some()
-                            .then_some(container::ContainerStart {
-                                trial: trial.id.0,
-                                copy,
-                                at: index,
-                                limits: &recipe.limits,
-                                cores: dumps.then_some(recipe.cores.limit),
-                                gate: self.tracer.holds.container_gate(index, copy),
-                            });
-                    let mut process = TrialProcess::start_actor(&mut self.spawner, actor, &context);
-                    process.observation.actor = index;
-                    process.copy = copy;
-                    if let Some(pid) = process.pid {
-                        let gate = context.start.as_ref().and_then(|start| start.gate.as_ref());
-                        match gate.zip(process.container.as_mut()) {
-                            Some((gate, container)) => {
-                                let find_program = || {
-                                    container.find_processes();
-                                    container.program
-                                };
-                                let traced = gate.trace_program(pid, find_program);
-                                self.tracer.holds.add_contained(traced);
-                            }
-                            None => {
-                                let untraced = process.unfollowed.as_deref();
-                                self.tracer.holds.add_program(pid, untraced);
-                            }
-                        }
-                    }
-                    if let Some(reason) = process.unfollowed.take()
-                        && self.tracer.may_complain()
-                    {
-                        let text = format!("`{}` is not traced: {reason}", actor.command[0]);
-                        self.control.send_reply(&SlotReply::Complaint(text));
-                    }
-                    processes.push(process);
-                }
-            }
-        }
-        processes
-    }
-
-    /// Waits until the tree is empty or the settle time is over, and ends the remaining processes.
-    fn end_residue(
-        &mut self,
-        processes: &mut [TrialProcess],
-        patterns: &RegexSet,
-        settle: Option<Duration>,
-        snapshots: &SnapshotFolder,
-        observation: &mut Observation,
-    ) {
-        if !self.anything_lives() {
-            return;
-        }
-        if let Some(settle) = settle {
-            let begun = Instant::now();
-            match self.settles_within(processes, patterns, settle) {
-                SettleResult::Yes => observation.residue.settled = begun.elapsed(),
-                SettleResult::No => {
-                    let (mut leaked, unlisted) = process_tree::describe_living(&self.given_up);
-                    for process in &mut leaked {
-                        process.state = self.tracer.own_state(process.pid, process.state);
-                    }
-                    snapshots.of_leaks(&mut leaked);
-                    (observation.residue.leaked, observation.residue.unlisted) = (leaked, unlisted);
-                }
-                // The interruption came before it was known whether the processes would end.
-                SettleResult::Interrupted => observation.interrupted = true,
-            }
-        }
-        self.witness
-            .stop_listening(&supervise::process_ids(processes));
-        observation.residue.unkillable = process_tree::kill_all(&mut self.given_up);
-    }
-
-    /// Runs a hook with `sh -c`. The processes that it leaves running continue, and their output is
-    /// read.
-    fn run_hook(
-        &mut self,
-        recipe: &VariantRecipe,
-        actor: &ActorPlan,
-        numbers: &PlaceholderValues,
-    ) -> HookResult {
-        let limits = process_limits(recipe);
-        let null_device = self.nothing.as_fd();
-        let context = TrialContext {
-            recipe,
-            numbers,
-            limits: &limits,
-            identity: None,
-            nothing: null_device,
-            trace: TracedRoles::None,
-            traced_calls: &[],
-            start: None,
-        };
-        let process = TrialProcess::start_actor(&mut self.spawner, actor, &context);
-        let mut processes = [process];
-        let terms = SupervisionLimits {
-            timeout: HOOK_TIMEOUT,
-            grace: recipe.grace,
-            inquest: None,
-            stacks: false,
-            ready: None,
-        };
-        let supervision = self.supervise_processes(&mut processes, &RegexSet::empty(), &terms);
-        let [mut process] = processes;
-        for stream in [&mut process.stdout, &mut process.err] {
-            stream.drain_available(&mut self.buffer, &RegexSet::empty());
-        }
-        let ending = process.final_report().ending;
-        if supervision.interrupted {
-            return HookResult::Interrupted;
-        }
-        if ending != Ending::Exited(0) {
-            let ends = [&process.stdout, &process.err]
-                .map(|stream| stream.capture.end_of_stream(HOOK_OUTPUT));
-            return HookResult::Failed(FailedHook {
-                ending,
-                output: ends.concat(),
-            });
-        }
-        self.background.push(process);
-        HookResult::Done
-    }
-
-    /// Runs a hook of the whole run.
-    fn run_setup(&mut self, hook: &wire::RunHook) -> Option<FailedHook> {
-        let known_recipe = self.recipes.remove(&hook.variant)?;
-        let mut actor = shell_actor(&known_recipe.0, &hook.command, hook.own);
-        if let Some(cwd) = &hook.cwd {
-            actor.cwd.clone_from(cwd);
-        }
-        let numbers = if hook.own {
-            PlaceholderValues::of_variant(&known_recipe.0.variant.name)
-        } else {
-            PlaceholderValues::default()
-        };
-        let hooked = self.run_hook(&known_recipe.0, &actor, &numbers);
-        self.recipes.insert(hook.variant, known_recipe);
-        match hooked {
-            HookResult::Done => None,
-            HookResult::Failed(hook) => Some(hook),
-            HookResult::Interrupted => Some(FailedHook {
-                ending: Ending::Stopped,
-                output: String::new(),
-            }),
-        }
-    }
-
     /// Writes the output of the last trial, and keeps its folder.
     fn keep_output(&mut self, folder: &Path) -> io::Result<()> {
         self.scratch = None;
@@ -671,57 +216,10 @@ impl Slot {
             let _ = scratch.parent().map(fs::remove_dir);
         }
     }
-
-    /// Returns the number of OOM-killed processes of this slot since the last query.
-    fn new_oom_kills(&mut self) -> Option<u64> {
-        let kills = self.group.as_ref().and_then(MemoryGroup::oom_kills)?;
-        Some(kills - std::mem::replace(&mut self.oom_kills, kills).min(kills))
-    }
-}
-
-/// Returns the machine's count of OOM kills, which is only needed if the slot has no count of its
-/// own cgroup.
-fn host_kills_if(is_wanted: bool) -> Option<u64> {
-    is_wanted.then(host::oom_kills).flatten()
-}
-
-/// Returns a command for `sh -c` as an actor. A hook of a variant runs in the working directory of
-/// its main process, with the same variables.
-fn shell_actor(recipe: &VariantRecipe, command: &Text, has_own_hook: bool) -> ActorPlan {
-    let mut actors = recipe.variant.actors.iter();
-    let actor_template = if has_own_hook {
-        actors.find(|actor| actor.role.decides_outcome())
-    } else {
-        actors.next()
-    };
-    ActorPlan {
-        name: String::new(),
-        role: ActorRole::Main,
-        command: vec!["sh".into(), "-c".into(), command.clone()],
-        copies: 1,
-        env: match actor_template {
-            Some(actor) if has_own_hook => actor.env.clone(),
-            _ => Vec::new(),
-        },
-        cwd: actor_template.map_or_else(|| ".".into(), |actor| actor.cwd.clone()),
-        stdin: None,
-        container: None,
-    }
 }
 
 /// Returns the patterns to search in the output: the rules, and the pattern that marks a service as
 /// ready.
 fn compile_patterns(recipe: &VariantRecipe) -> Result<RegexSet, regex::Error> {
     RegexSet::new(recipe.patterns.iter().chain(&recipe.ready))
-}
-
-/// Returns the limits of every process in the form of `setrlimit`.
-fn process_limits(recipe: &VariantRecipe) -> Vec<(u32, u64)> {
-    let limits = recipe.limits.iter().map(|limit| {
-        (
-            limits::limit_number(&limit.resource.to_string()).unwrap_or(u32::MAX),
-            limit.value.unwrap_or(limits::UNLIMITED),
-        )
-    });
-    limits.collect()
 }

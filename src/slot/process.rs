@@ -7,6 +7,7 @@ use super::wire::VariantRecipe;
 use crate::messages;
 use crate::model::{ActorObservation, ActorPlan, ActorRole, Ending, Signal};
 use crate::sys::child::{ChildEnd, WaitStatus};
+use crate::sys::limits;
 use crate::sys::spawn::{CStringArray, Program, SpawnStep, Spawner, path_candidates};
 use crate::sys::user::Credentials;
 use crate::untrusted::Untrusted as _;
@@ -298,4 +299,15 @@ fn plain_error(error: &io::Error) -> String {
         .next()
         .unwrap_or_default()
         .to_owned()
+}
+
+/// Returns the limits of every process in the form of `setrlimit`.
+pub(super) fn process_limits(recipe: &VariantRecipe) -> Vec<(u32, u64)> {
+    let limits = recipe.limits.iter().map(|limit| {
+        (
+            limits::limit_number(&limit.resource.to_string()).unwrap_or(u32::MAX),
+            limit.value.unwrap_or(limits::UNLIMITED),
+        )
+    });
+    limits.collect()
 }

@@ -1,0 +1,397 @@
+//! Runs one trial: its folder, its hooks and its processes, until nothing of it is left.
+
+use super::command::PlaceholderValues;
+use super::container::ContainerStart;
+use super::hooks::{HookResult, shell_actor};
+use super::process::{TracedRoles, TrialContext, TrialProcess, process_limits};
+use super::snapshots::SnapshotFolder;
+use super::supervise::{self, SettleResult, SupervisionLimits};
+use super::wire::{SlotReply, VariantRecipe};
+use super::{Slot, engine_objects, hold, process_tree};
+use crate::model::{
+    ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule, Observation, Trial,
+};
+use crate::sys::cgroup::MemoryGroup;
+use crate::sys::{host, limits};
+use crate::untrusted::Untrusted as _;
+use regex::bytes::RegexSet;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+impl Slot {
+    /// Runs a trial from its preparation until no process of it is left.
+    pub(super) fn run_trial(&mut self, trial: &Trial) -> Observation {
+        let Some(known_recipe) = self.recipes.remove(&trial.variant) else {
+            let error_text = format!("the slot knows no variant {}", trial.variant.0);
+            return Observation {
+                lost: Some(error_text),
+                ..Observation::default()
+            };
+        };
+        let scratch = known_recipe.0.scratch.as_ref().map(|root| {
+            Path::new(root.as_os_str())
+                .join(trial.id.0.to_string())
+                .join("dir")
+        });
+        self.scratch.clone_from(&scratch);
+        let numbers =
+            PlaceholderValues::new(trial, &known_recipe.0.variant.name, scratch.as_deref())
+                .with_engine_socket(engine_objects::engine_socket(&known_recipe.0, trial));
+        let mut observation = Observation::default();
+        if let Err(error) = self.limit_memory(&known_recipe.0) {
+            observation.lost = Some(format!("cannot limit its memory: {error}"));
+            self.recipes.insert(trial.variant, known_recipe);
+            return observation;
+        }
+        // Processes that were asked to end may not have had the time to clean up.
+        let mut forced = true;
+        match self.prepare_trial(&known_recipe.0, &numbers, scratch.as_deref()) {
+            HookResult::Done => {
+                forced = self.execute_trial(
+                    trial,
+                    &known_recipe.0,
+                    &known_recipe.1,
+                    &numbers,
+                    &mut observation,
+                );
+            }
+            HookResult::Failed(hook) => observation.prepare = Some(hook),
+            HookResult::Interrupted => observation.interrupted = true,
+        }
+        // In any case, the next trial must start without old processes.
+        if process_tree::is_anything_alive(&self.given_up, process_tree::ignore_news) {
+            observation
+                .residue
+                .unkillable
+                .extend(process_tree::kill_all(&mut self.given_up));
+        }
+        self.background.clear();
+        let wait = !forced && known_recipe.0.leaks != LeakRule::Off;
+        self.tidy_engine(
+            trial,
+            &known_recipe.0,
+            wait.then_some(known_recipe.0.settle),
+            &mut observation,
+        );
+        observation.oom_kills = self.new_oom_kills();
+        self.recipes.insert(trial.variant, known_recipe);
+        observation
+    }
+
+    /// Limits the memory of the slot's cgroup to the limit of a trial. A container has its own
+    /// limit.
+    fn limit_memory(&mut self, recipe: &VariantRecipe) -> io::Result<()> {
+        let mut actors = recipe.variant.actors.iter();
+        let bytes = if actors.any(|actor| actor.container.is_some()) {
+            None
+        } else {
+            recipe.memory
+        };
+        // The slot is in the cgroup, too, and may be larger than each process of the trial.
+        self.spawner.oom_first = bytes.is_some();
+        match &mut self.group {
+            Some(group) => group.set_limit(bytes),
+            None if bytes.is_some() => Err(io::ErrorKind::Unsupported.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Creates the trial's folder, and runs the hook before the trial.
+    fn prepare_trial(
+        &mut self,
+        recipe: &VariantRecipe,
+        numbers: &PlaceholderValues,
+        scratch: Option<&Path>,
+    ) -> HookResult {
+        if let Some(folder) = scratch {
+            // An earlier attempt whose slot was lost may have left files there.
+            let _ = fs::remove_dir_all(folder);
+            let created = fs::create_dir_all(folder).and_then(|()| match &recipe.identity {
+                Some(identity) => chown(folder, Some(identity.uid), Some(identity.gid)),
+                None => Ok(()),
+            });
+            if let Err(error) = created {
+                let reason = format!("cannot create `{}`: {error}", folder.to_safe());
+                return HookResult::Failed(FailedHook {
+                    ending: Ending::NotStarted(reason),
+                    output: String::new(),
+                });
+            }
+        }
+        match &recipe.prepare {
+            Some(hook) => {
+                let has_own_hook = recipe.variant.hooks.prepare.is_some();
+                self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers)
+            }
+            None => HookResult::Done,
+        }
+    }
+
+    /// Runs the processes of a trial, and the hook after it. Returns whether the trial was asked to
+    /// end.
+    fn execute_trial(
+        &mut self,
+        trial: &Trial,
+        recipe: &VariantRecipe,
+        patterns: &RegexSet,
+        numbers: &PlaceholderValues,
+        observation: &mut Observation,
+    ) -> bool {
+        let host_kills_before = host_kills_if(self.group.is_none());
+        let snapshots = SnapshotFolder {
+            folder: recipe
+                .evidence
+                .as_ref()
+                .map(|root| Path::new(root.as_os_str()).join(trial.id.0.to_string())),
+        };
+        let ready = recipe.ready.is_some().then(|| patterns.len() - 1);
+        let is_explored_only = |plan: &HoldPlan| trial.explores && !plan.records_evidence();
+        let stacks = !trial.hold.as_deref().is_some_and(is_explored_only);
+        let terms = SupervisionLimits {
+            timeout: trial.timeout,
+            grace: recipe.grace,
+            inquest: Some(&snapshots),
+            stacks,
+            ready,
+        };
+        let actors = &recipe.variant.actors;
+        let contained = actors.iter().any(|actor| actor.container.is_some());
+        // The engine reports the end of a service in a container, even if the container is a child
+        // of the slot.
+        let mut services = actors
+            .iter()
+            .filter(|actor| actor.role == ActorRole::Service);
+        let alert = services.any(|actor| actor.container.is_none());
+        self.witness.begin_trial(recipe.children, alert, contained);
+        let traced = recipe.trace || (trial.hold.is_some() && stacks);
+        self.tracer.begin_trial(traced.then(|| snapshots.clone()));
+        self.tracer
+            .holds
+            .begin_trial(trial.hold.as_deref(), &snapshots);
+        let dumps = trial.capture || recipe.capture;
+        let mut processes = self.start_processes(trial, recipe, numbers, dumps);
+        let services: Option<Vec<i32>> = processes
+            .iter()
+            .filter(|process| process.role == ActorRole::Service)
+            .map(|process| process.pid)
+            .collect();
+        if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
+            self.control.send_reply(&SlotReply::Started(pids));
+        }
+        let supervision = self.supervise_processes(&mut processes, patterns, &terms);
+        let pids = supervise::process_ids(&processes);
+        observation.interrupted = supervision.interrupted;
+        observation.hang = supervision.hang;
+        let decisive = processes
+            .iter()
+            .filter(|process| process.role.decides_outcome());
+        observation.elapsed = decisive
+            .map(|process| process.observation.elapsed)
+            .max()
+            .unwrap_or_default();
+        self.end_traced_containers(&processes);
+        self.conclude_containers(trial, recipe, &mut processes, dumps);
+        if let Some(hook) = &recipe.conclude {
+            // This hook may kill processes that the hook before the trial started.
+            self.witness.stop_listening(&pids);
+            let has_own_hook = recipe.variant.hooks.conclude.is_some();
+            match self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers) {
+                HookResult::Done => {}
+                HookResult::Failed(hook) => observation.conclude = Some(hook),
+                HookResult::Interrupted => observation.interrupted = true,
+            }
+        }
+        let wait = !supervision.forced && recipe.leaks != LeakRule::Off;
+        self.end_residue(
+            &mut processes,
+            patterns,
+            wait.then_some(recipe.settle),
+            &snapshots,
+            observation,
+        );
+        let insides = processes.iter_mut().filter_map(|process| {
+            let container = process.observation.container.as_mut()?;
+            Some((&mut process.observation.pid, container))
+        });
+        for (pid, container) in insides {
+            self.witness.of_container(container, pid);
+        }
+        let pids: Vec<i32> = pids
+            .into_iter()
+            .chain(supervise::process_ids(&processes))
+            .collect();
+        (observation.casualties, observation.kernel) = self.witness.take_testimony(&pids);
+        for process in &mut processes {
+            if let Some(container) = &mut process.observation.container {
+                // Not every engine reports an OOM kill. The kernel log names the cgroup, or at
+                // least the process.
+                let full = |line: &KernelLine| {
+                    line.text.starts_with("oom-kill:") && line.text.contains(&container.id)
+                        || line.text.starts_with("Memory cgroup out of memory:")
+                            && line.pid == process.observation.pid
+                };
+                container.oom |= observation.kernel.iter().any(full);
+            }
+        }
+        observation.cores = self.tracer.take_cores();
+        observation.holds = self.tracer.holds.take_observation();
+        for process in &mut processes {
+            for stream in [&mut process.stdout, &mut process.err] {
+                stream.drain_available(&mut self.buffer, patterns);
+                stream.close_ends();
+                if !patterns.is_empty() {
+                    stream.scanner.finish_line(patterns);
+                    observation
+                        .matched
+                        .extend(std::mem::take(&mut stream.scanner).found_patterns());
+                }
+            }
+            observation.actors.push(process.final_report());
+        }
+        observation.matched.retain(|(rule, _)| Some(*rule) != ready);
+        if observation
+            .actors
+            .iter()
+            .any(|actor| supervise::was_killed(&actor.ending))
+        {
+            let kills = host_kills_before.zip(host_kills_if(self.group.is_none()));
+            observation.oom_kills_on_host =
+                kills.map(|(kills_before, after)| after.saturating_sub(kills_before));
+        }
+        self.last = processes;
+        supervision.forced
+    }
+
+    fn start_processes(
+        &mut self,
+        trial: &Trial,
+        recipe: &VariantRecipe,
+        numbers: &PlaceholderValues,
+        dumps: bool,
+    ) -> Vec<TrialProcess> {
+        let mut processes = Vec::new();
+        let mut limits = process_limits(recipe);
+        if recipe.trace {
+            limits.retain(|(resource, _)| Some(*resource) != limits::limit_number("core"));
+        } else if dumps {
+            limits.push(limits::core_dumps(recipe.cores.limit));
+            if recipe.cores.size == CoreSize::Light {
+                // On an error, the cores are complete instead of light.
+                let _ = limits::light_core_dumps();
+            }
+        }
+        let null_device = self.nothing.as_fd();
+        let plan = trial.hold.as_deref();
+        let traced_calls = hold::calls_of(plan);
+        let holding = self.tracer.holds.prepare_python(plan, recipe);
+        let numbers = &numbers.with_holding(holding);
+        let mut context = TrialContext {
+            recipe,
+            numbers,
+            limits: &limits,
+            identity: recipe.identity.as_ref(),
+            nothing: null_device,
+            traced_calls: &traced_calls,
+            trace: if self.tracer.holds.is_active() {
+                TracedRoles::All
+            } else if recipe.trace {
+                TracedRoles::Deciding
+            } else {
+                TracedRoles::None
+            },
+            start: None,
+        };
+        // Start helpers and services before the main processes.
+        for role in [ActorRole::Helper, ActorRole::Service, ActorRole::Main] {
+            for (index, actor) in (0..).zip(&recipe.variant.actors) {
+                for copy in (0..actor.copies).take_while(|_| actor.role == role) {
+                    context.start = actor.container.is_some().then_some(ContainerStart {
+                        trial: trial.id.0,
+                        copy,
+                        at: index,
+                        limits: &recipe.limits,
+                        cores: dumps.then_some(recipe.cores.limit),
+                        gate: self.tracer.holds.container_gate(index, copy),
+                    });
+                    let mut process = TrialProcess::start_actor(&mut self.spawner, actor, &context);
+                    process.observation.actor = index;
+                    process.copy = copy;
+                    if let Some(pid) = process.pid {
+                        let gate = context.start.as_ref().and_then(|start| start.gate.as_ref());
+                        match gate.zip(process.container.as_mut()) {
+                            Some((gate, container)) => {
+                                let find_program = || {
+                                    container.find_processes();
+                                    container.program
+                                };
+                                let traced = gate.trace_program(pid, find_program);
+                                self.tracer.holds.add_contained(traced);
+                            }
+                            None => {
+                                let untraced = process.unfollowed.as_deref();
+                                self.tracer.holds.add_program(pid, untraced);
+                            }
+                        }
+                    }
+                    if let Some(reason) = process.unfollowed.take()
+                        && self.tracer.may_complain()
+                    {
+                        let text = format!("`{}` is not traced: {reason}", actor.command[0]);
+                        self.control.send_reply(&SlotReply::Complaint(text));
+                    }
+                    processes.push(process);
+                }
+            }
+        }
+        processes
+    }
+
+    /// Waits until the tree is empty or the settle time is over, and ends the remaining processes.
+    fn end_residue(
+        &mut self,
+        processes: &mut [TrialProcess],
+        patterns: &RegexSet,
+        settle: Option<Duration>,
+        snapshots: &SnapshotFolder,
+        observation: &mut Observation,
+    ) {
+        if !self.anything_lives() {
+            return;
+        }
+        if let Some(settle) = settle {
+            let begun = Instant::now();
+            match self.settles_within(processes, patterns, settle) {
+                SettleResult::Yes => observation.residue.settled = begun.elapsed(),
+                SettleResult::No => {
+                    let (mut leaked, unlisted) = process_tree::describe_living(&self.given_up);
+                    for process in &mut leaked {
+                        process.state = self.tracer.own_state(process.pid, process.state);
+                    }
+                    snapshots.of_leaks(&mut leaked);
+                    (observation.residue.leaked, observation.residue.unlisted) = (leaked, unlisted);
+                }
+                // The interruption came before it was known whether the processes would end.
+                SettleResult::Interrupted => observation.interrupted = true,
+            }
+        }
+        self.witness
+            .stop_listening(&supervise::process_ids(processes));
+        observation.residue.unkillable = process_tree::kill_all(&mut self.given_up);
+    }
+
+    /// Returns the number of OOM-killed processes of this slot since the last query.
+    fn new_oom_kills(&mut self) -> Option<u64> {
+        let kills = self.group.as_ref().and_then(MemoryGroup::oom_kills)?;
+        Some(kills - std::mem::replace(&mut self.oom_kills, kills).min(kills))
+    }
+}
+
+/// Returns the machine's count of OOM kills, which is only needed if the slot has no count of its
+/// own cgroup.
+fn host_kills_if(is_wanted: bool) -> Option<u64> {
+    is_wanted.then(host::oom_kills).flatten()
+}
