@@ -1,31 +1,29 @@
 //! Answer of `compare`: which variants fail, and whether they differ.
 
-use super::{Contrast, RacePolicy, RatesPolicy, VariantVerdict, contrasts};
-use crate::model::{CompareGoal, CompareQuestion, ConditionDifference, Plan, VariantId};
+use super::contrast_report::ContrastReport;
+use super::detectable::{DetectableRates, describe_detectable};
+use super::factors::{FactorReport, factor_effects, fails_where};
+use super::{RacePolicy, RatesPolicy, VariantVerdict, contrasts};
+use crate::model::{CompareGoal, CompareQuestion, ConditionDifference, VariantId};
 use crate::questions::answer::{
     AnswerText, format_confidence, independence_assumptions, unrecorded_assumption,
 };
-use crate::questions::{self, BaselineReport, Policy as _, Verdict};
+use crate::questions::{BaselineReport, Policy as _, Verdict};
 use crate::state::State;
 use crate::survey::{
     DifferingFact, DistinguishingFact, chance_of_coincidence, describe_odds, differing_conditions,
     differing_facts, fact_lines, partings_of_variants,
 };
 use crate::words;
-use provoke_stats::{self as stats, EProcess, real};
+use provoke_stats as stats;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeSet;
 
-/// Power of the detectable differences that are reported.
-const POWER: f64 = 0.8;
 /// Maximum number of lines about distinguishing facts, and of names or values in each.
 const PARTINGS: usize = 2;
 const NAMED: usize = 8;
 /// From this number on, variants that passed are not named individually.
 const MANY: usize = 4;
-/// Rates for which the detectable differences are announced.
-const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
 /// The floor that is suggested, and its form on the command line.
 const SUGGESTED_FLOOR: (f64, &str) = (0.05, "5%");
 
@@ -86,69 +84,6 @@ pub struct VariantResult {
     pub why: Option<String>,
 }
 
-/// A comparison of two variants.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ContrastReport {
-    /// The setting that differs, if variants are combinations.
-    pub factor: Option<String>,
-    /// The reference.
-    pub reference: String,
-    /// The variant that is compared with it.
-    pub other: String,
-    /// Compared pairs of trials.
-    pub pairs: u64,
-    /// Evidence that they differ, as a likelihood ratio, at its largest.
-    pub evidence: f64,
-    /// The evidence that decides.
-    pub enough: f64,
-    /// Whether the evidence shows a difference.
-    pub differs: bool,
-    /// How much more often the variant fails than the reference, at least and at most.
-    pub difference: [f64; 2],
-    /// Fisher's two-sided p-value. It does not hold for a test that is repeated while trials run; use it only to
-    /// compare with other work.
-    pub fisher: f64,
-}
-
-/// The nearest rates that are distinguished from another one with 80 % power.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct DetectableRates {
-    /// From this rate.
-    pub rate: f64,
-    /// The number of pairs of trials.
-    pub pairs: u64,
-    /// The power: how often the difference is detected.
-    pub power: f64,
-    /// The nearest lower rate; null if there is none.
-    pub below: Option<f64>,
-    /// The nearest higher rate; null if there is none.
-    pub above: Option<f64>,
-}
-
-/// The variants by one setting.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct FactorReport {
-    /// The name of the setting.
-    pub name: String,
-    /// Its value.
-    pub levels: Vec<FactorLevelReport>,
-}
-
-/// All variants that share one setting.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct FactorLevelReport {
-    /// The setting.
-    pub level: String,
-    /// Testable variants that have it.
-    pub variants: u64,
-    /// How many of them failed.
-    pub failing: u64,
-    /// Their counted trials.
-    pub trials: u64,
-    /// Their trials that showed the bug.
-    pub failures: u64,
-}
-
 impl Comparison {
     pub(super) fn new(state: &State) -> Option<Self> {
         let question = state.plan.question.as_compare()?;
@@ -177,7 +112,7 @@ impl Comparison {
                 .iter()
                 .map(|contrast| ContrastReport::new(state, contrast))
                 .collect(),
-            could_see: could_see(state),
+            could_see: DetectableRates::of_weakest_contrast(state),
             factors: factor_effects(state),
             fails_where: None,
             facts: facts_of_tried_variants(state),
@@ -187,7 +122,12 @@ impl Comparison {
             assumptions: list_assumptions(state, question),
             differences: differing_from_baseline(state, question),
         };
-        answer.fails_where = fails_where(plan, &answer.variants);
+        let verdicts: Vec<VariantVerdict> = answer
+            .variants
+            .iter()
+            .map(|result| result.standing)
+            .collect();
+        answer.fails_where = fails_where(plan, &verdicts);
         answer.find_distinguishing_facts(state);
         answer.sentence = match question.find {
             CompareGoal::Failing => answer.of_race(state),
@@ -365,43 +305,20 @@ impl Comparison {
         }
     }
 
-    /// Describes which differences would have been detected.
-    fn describe_power(&self) -> String {
-        let Some(seeable) = &self.could_see else {
-            return String::new();
-        };
-        let rate = words::format_percent(seeable.rate);
-        let end = |word: &str, end: Option<f64>| {
-            end.map(|end| format!("{word} {} %", words::format_percent(end)))
-        };
-        let ends: Vec<String> = [end("below", seeable.below), end("above", seeable.above)]
-            .into_iter()
-            .flatten()
-            .collect();
-        let trials = words::format_count(seeable.pairs, "trial");
-        if ends.is_empty() {
-            return format!("; {trials} of each are too few to tell {rate} % from any other rate");
-        }
-        format!(
-            "; {trials} of each tell {rate} %, the rate of both together, only from a rate {} (80 % power)",
-            ends.join(" or ")
-        )
-    }
-
     /// Returns how many trials would show that a variant fails half as often.
     fn suggest_trials(&self) -> Option<String> {
-        let seeable = self.could_see?;
-        let is_known = self.contrasts.iter().any(|contrast| contrast.differs);
-        let enough = self.contrasts.first()?.enough;
-        let half = seeable.rate / 2.0;
-        let pairs = stats::pairs_to_tell(seeable.rate, half, 1.0 / enough, POWER)?;
-        (!is_known && pairs > seeable.pairs).then(|| {
-            format!(
-                "to detect {} % against {} %: -n {pairs}",
-                words::format_percent(seeable.rate),
-                words::format_percent(half),
-            )
-        })
+        if self.contrasts.iter().any(|contrast| contrast.differs) {
+            return None;
+        }
+        self.could_see?
+            .suggest_trials(self.contrasts.first()?.enough)
+    }
+
+    /// Describes which differences would have been detected.
+    fn describe_power(&self) -> String {
+        self.could_see
+            .as_ref()
+            .map_or_else(String::new, DetectableRates::describe_power)
     }
 
     /// Suggests a floor, which shows more about variants that fail less often, if at all.
@@ -477,53 +394,6 @@ impl AnswerText for Comparison {
     }
 }
 
-impl ContrastReport {
-    fn new(state: &State, contrast: &Contrast) -> Self {
-        let enough = questions::evidence_threshold(state);
-        let evidence = contrast.evidence.ln_e_max();
-        // Only pairs count: trials without a partner would give one condition more weight than another.
-        let pairs = contrast.evidence.pair_count();
-        let (reference, other) = contrast.evidence.failure_counts();
-        let alpha = state.plan.alpha.to_probability();
-        let difference = stats::difference((reference, pairs), (other, pairs), alpha);
-        Self {
-            factor: contrast
-                .factor
-                .map(|index| state.plan.factors[index].name.clone()),
-            reference: contrast.reference.clone(),
-            other: contrast.other_name.clone(),
-            pairs,
-            evidence: evidence.exp(),
-            enough: enough.exp(),
-            differs: evidence >= enough,
-            difference: [difference.lo, difference.hi],
-            fisher: stats::fisher(reference, pairs, other, pairs).two_sided,
-        }
-    }
-
-    fn to_sentence(&self) -> String {
-        let [lo, hi] = self.difference;
-        let is_higher = lo + hi > 0.0;
-        // The direction is known; if the interval contains 0, that end is shown as it is.
-        let (min, max) = if is_higher { (lo, hi) } else { (-hi, -lo) };
-        let bounds_text = if min > 0.0 {
-            format!("{} to {}", format_points(min), format_points(max))
-        } else {
-            format!("up to {}", format_points(max))
-        };
-        let name = |level: &str| match &self.factor {
-            Some(factor) => format!("{factor}={level}"),
-            None => level.to_owned(),
-        };
-        format!(
-            "{} fails {} often than {}, by {bounds_text} points",
-            name(&self.other),
-            if is_higher { "more" } else { "less" },
-            name(&self.reference),
-        )
-    }
-}
-
 /// Describes why nothing could be compared.
 fn not_tested(state: &State) -> String {
     let Some(question) = state.plan.question.as_compare() else {
@@ -578,11 +448,6 @@ fn list_assumptions(state: &State, question: &CompareQuestion) -> Vec<String> {
     assumptions
 }
 
-/// Formats a difference of two shares in percentage points, with few digits, because it is known only roughly.
-fn format_points(difference: f64) -> String {
-    words::format_number(difference * 100.0)
-}
-
 /// Returns the result of each variant; in a comparison of rates, whether it ever failed.
 fn variant_standings(state: &State, question: &CompareQuestion) -> Vec<VariantResult> {
     let alpha = state.plan.alpha.to_probability();
@@ -602,40 +467,6 @@ fn variant_standings(state: &State, question: &CompareQuestion) -> Vec<VariantRe
     };
     let standings = (0..).map(VariantId).zip(RacePolicy::all_standings(state));
     standings.map(standing).collect()
-}
-
-/// Returns the rates that would have been distinguished from the observed rate, by the weakest contrast. For a contrast
-/// with several conditions, only the one with the most pairs is used.
-fn could_see(state: &State) -> Option<DetectableRates> {
-    let trials_needed = |contrast: &Contrast| {
-        let strata = contrast.evidence.strata().iter();
-        strata.map(EProcess::pair_count).max().unwrap_or(0)
-    };
-    let tested = contrasts(state)
-        .iter()
-        .filter(|contrast| contrast.is_testable(state));
-    let (pairs, contrast) = tested
-        .map(|contrast| (trials_needed(contrast), contrast))
-        .min_by_key(|(pairs, _)| *pairs)?;
-    let (reference, other) = contrast.evidence.failure_counts();
-    let trials = 2 * contrast.evidence.pair_count();
-    if trials == 0 {
-        return None;
-    }
-    let level = (-questions::evidence_threshold(state)).exp();
-    let rate = real(reference + other) / real(trials);
-    Some(detectable_rates(rate, pairs, level))
-}
-
-fn detectable_rates(rate: f64, pairs: u64, level: f64) -> DetectableRates {
-    let rates = stats::detectable_rates(rate, pairs, level, POWER);
-    DetectableRates {
-        rate,
-        pairs,
-        power: POWER,
-        below: rates.below,
-        above: rates.above,
-    }
 }
 
 /// Describes the comparison before it starts; for a comparison of rates also the detectable differences.
@@ -663,24 +494,6 @@ pub(super) fn lines_before_start(state: &State, question: &CompareQuestion) -> V
     }
 }
 
-fn describe_detectable(state: &State) -> String {
-    let Some(pairs) = state.plan.stop.trials else {
-        return "the smallest detectable difference depends on the number of trials (-n)"
-            .to_owned();
-    };
-    let level = (-questions::evidence_threshold(state)).exp();
-    let example = EXAMPLES.iter().find_map(|rate| {
-        let below = detectable_rates(*rate, pairs, level).below?;
-        let (rate, below) = (words::format_percent(*rate), words::format_percent(below));
-        Some(format!("{rate} % from {below} %"))
-    });
-    let trials = words::format_count(pairs, "trial");
-    match example {
-        None => format!("{trials} of each variant are too few to detect even large differences"),
-        Some(rates) => format!("{trials} of each variant can tell {rates}, with 80 % power"),
-    }
-}
-
 fn facts_of_tried_variants(state: &State) -> Vec<DifferingFact> {
     let tested: Vec<VariantId> = state
         .all_tallies()
@@ -688,87 +501,6 @@ fn facts_of_tried_variants(state: &State) -> Vec<DifferingFact> {
         .filter(|id| state.is_testable(*id))
         .collect();
     differing_facts(&state.plan, &state.survey, &tested)
-}
-
-fn factor_effects(state: &State) -> Vec<FactorReport> {
-    let plan = &state.plan;
-    let level = |factor: usize, number: u32| {
-        let of_level = state
-            .all_tallies()
-            .filter(|(id, _)| plan.variant_plan(*id).levels.get(factor) == Some(&number));
-        let tested = of_level.filter(|(id, _)| state.is_testable(*id));
-        tested.fold(FactorLevelReport::default(), |report, (_, tally)| {
-            FactorLevelReport {
-                variants: report.variants + 1,
-                failing: report.failing + u64::from(tally.failures > 0),
-                trials: report.trials + tally.counted_trials(),
-                failures: report.failures + tally.failures,
-                ..report
-            }
-        })
-    };
-    let factors = plan
-        .factors
-        .iter()
-        .enumerate()
-        .map(|(index, factor)| FactorReport {
-            name: factor.name.clone(),
-            levels: (0..)
-                .zip(&factor.levels)
-                .map(|(number, name)| FactorLevelReport {
-                    level: name.clone(),
-                    ..level(index, number)
-                })
-                .collect(),
-        });
-    factors.collect()
-}
-
-/// Finds the settings that all failing combinations share and no other combination has.
-///
-/// For every factor, it collects the levels that occur among the failing combinations. If all combinations of these
-/// levels fail, they are the rule.
-fn fails_where(plan: &Plan, variants: &[VariantResult]) -> Option<String> {
-    let standing = |verdict: VariantVerdict| {
-        let results = plan.variants.iter().zip(variants);
-        results
-            .filter(move |(_, result)| result.standing == verdict)
-            .map(|(variant, _)| &variant.levels)
-    };
-    if plan.factors.is_empty() || standing(VariantVerdict::Open).next().is_some() {
-        return None;
-    }
-    let passing = || standing(VariantVerdict::FailsLess).chain(standing(VariantVerdict::Clean));
-    standing(VariantVerdict::Fails)
-        .next()
-        .and(passing().next())?;
-    let levels = |factor: usize| -> BTreeSet<u32> {
-        standing(VariantVerdict::Fails)
-            .map(|levels| levels[factor])
-            .collect()
-    };
-    let failing: Vec<BTreeSet<u32>> = (0..plan.factors.len()).map(levels).collect();
-    let fits = |levels: &&Vec<u32>| {
-        let mut factor_levels = levels.iter().zip(&failing);
-        factor_levels.all(|(level, failing)| failing.contains(level))
-    };
-    if passing().any(|levels| fits(&levels)) {
-        return None;
-    }
-    let conditions: Vec<String> = plan
-        .factors
-        .iter()
-        .zip(&failing)
-        .filter(|(factor, failing)| failing.len() < factor.levels.len())
-        .map(|(factor, failing)| {
-            let levels: Vec<&str> = failing
-                .iter()
-                .map(|level| factor.levels[*level as usize].as_str())
-                .collect();
-            format!("{}={}", factor.name, levels.join(" or "))
-        })
-        .collect();
-    (!conditions.is_empty()).then(|| conditions.join(" and "))
 }
 
 fn names_with_verb(names: &[&str], singular: &str, many: &str) -> String {

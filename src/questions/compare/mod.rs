@@ -2,14 +2,18 @@
 
 mod answer;
 mod contrast;
+mod contrast_report;
+mod detectable;
+mod factors;
 mod progress;
 mod race;
 mod rates;
 
-pub use answer::{
-    Comparison, ContrastReport, DetectableRates, FactorLevelReport, FactorReport, VariantResult,
-};
+pub use answer::{Comparison, VariantResult};
 pub use contrast::{Contrast, contrasts};
+pub use contrast_report::ContrastReport;
+pub use detectable::DetectableRates;
+pub use factors::{FactorLevelReport, FactorReport};
 pub use race::{RacePolicy, VariantVerdict};
 pub use rates::{RatesPolicy, evidence_threshold};
 
