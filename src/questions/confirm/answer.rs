@@ -1,13 +1,11 @@
 //! Answer of `confirm`: whether the bug is fixed.
 
+use super::assumptions::list_assumptions;
+use super::baseline_text::{describe_baseline, describe_bug, describe_clumps, describe_drift};
+use super::more_failures::MoreFailures;
 use super::sweep::{SweepMemory, SweepReport, is_never_reached};
-use crate::model::{
-    Baseline, BugFilter, ConditionDifference, ConfirmQuestion, KnownBug, MeasuredBaseline,
-    RateDrift, VariantId,
-};
-use crate::questions::answer::{
-    AnswerText, format_confidence, independence_assumptions, one_of, unrecorded_assumption,
-};
+use crate::model::{Baseline, ConditionDifference, ConfirmQuestion, MeasuredBaseline, VariantId};
+use crate::questions::answer::{AnswerText, format_confidence, one_of};
 use crate::questions::{self, BaselineReport, ConfirmProgress, Policy as _, Verdict};
 use crate::state::State;
 use crate::survey;
@@ -64,38 +62,6 @@ pub struct Confirmation {
     pub assumptions: Vec<String>,
 }
 
-/// A longer baseline that saves trials in all.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct MoreFailures {
-    /// The number of failures that the baseline should have.
-    pub failures: u64,
-    /// About how many more trials of the unfixed program that takes.
-    pub trials: u64,
-    /// How many trials that saves in all.
-    pub saves: u64,
-}
-
-impl MoreFailures {
-    fn to_advice(self) -> String {
-        format!(
-            "cheaper: first run about {} of the unfixed program, until it has {}; this check then needs about {} less",
-            words::format_count(self.trials, "more trial"),
-            words::format_count(self.failures, "failure"),
-            words::format_count(self.trials + self.saves, "trial"),
-        )
-    }
-}
-
-impl From<stats::MoreFailures> for MoreFailures {
-    fn from(more_failures: stats::MoreFailures) -> Self {
-        Self {
-            failures: more_failures.failures,
-            trials: more_failures.trials,
-            saves: more_failures.saves,
-        }
-    }
-}
-
 impl Confirmation {
     pub(super) fn new(state: &State) -> Option<Self> {
         let question = state.plan.question.as_confirm()?;
@@ -127,7 +93,9 @@ impl Confirmation {
             half_fix_passes: progress.needed.map(|needed| half_passes(question, needed)),
             clean_to_exclude_half: half,
             more_failures: match baseline {
-                Some(baseline) if !progress.excludes_half => more_failures_worth(baseline, alpha),
+                Some(baseline) if !progress.excludes_half => {
+                    MoreFailures::of_baseline(baseline, alpha)
+                }
                 _ => None,
             },
             other_failures: tally.other,
@@ -240,15 +208,6 @@ fn describe_sweep(sweep: SweepReport) -> String {
     }
 }
 
-/// Returns how many more baseline failures would have reduced the total number of trials.
-fn more_failures_worth(base: &MeasuredBaseline, alpha: f64) -> Option<MoreFailures> {
-    if base.design_effect() > 1.0 || base.drift.is_some() {
-        // More failures may clump as well, or occur at another rate.
-        return None;
-    }
-    stats::worth_more_failures(base.failures, base.trials, alpha).map(Into::into)
-}
-
 /// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
 /// it is known.
 fn describe_time(state: &State, question: &ConfirmQuestion, trials: u64) -> String {
@@ -340,41 +299,8 @@ pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> V
         lines.extend(BaselineReport::new(base, None).runs_beforehand());
         lines.extend(base.drift.map(describe_drift));
         lines.extend(base.clumps.map(|clumps| describe_clumps(base, clumps)));
-    }
-    if let Baseline::Measured(base) = &question.baseline {
-        let all_titles = base.bugs.iter().map(|bug| bug.title.as_str());
-        // A title with less evidence begins like the one with more.
-        let is_part_of_another = |title: &str| {
-            let named_after = |prefix: &str| {
-                let rest = title.split_once(": ").map(|(_, rest)| rest);
-                rest.is_some_and(|rest| prefix.starts_with(rest))
-            };
-            all_titles
-                .clone()
-                .any(|prefix| prefix != title && (prefix.starts_with(title) || named_after(prefix)))
-        };
-        let titles = all_titles
-            .clone()
-            .filter(|title| !is_part_of_another(title));
-        let bugs: Vec<String> = titles.map(words::sanitize_line).collect();
-        if !bugs.is_empty() && !state.plan.rules.only.is_empty() {
-            let bugs = bugs.join(", or ");
-            let by_name = state.plan.rules.only.iter().any(|filter| {
-                matches!(filter, BugFilter::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))
-            });
-            let is_hang = |bug: &KnownBug| bug.title.starts_with("hang");
-            lines.push(if by_name || base.bugs.iter().all(is_hang) {
-                format!("the bug: {bugs}")
-            } else {
-                format!("the bug: {bugs}, or another failure with the same exit status")
-            });
-        }
-    }
-    if let Baseline::Measured(base) = &question.baseline {
-        lines.extend(
-            more_failures_worth(base, state.plan.alpha.to_probability())
-                .map(MoreFailures::to_advice),
-        );
+        lines.extend(describe_bug(base, &state.plan.rules.only));
+        lines.extend(MoreFailures::of_baseline(base, alpha).map(MoreFailures::to_advice));
     }
     if let Some(trial_limit) = state.plan.stop.trials.filter(|limit| *limit < needed) {
         let trials = words::format_count(trial_limit, "trial");
@@ -402,25 +328,6 @@ fn half_passes(question: &ConfirmQuestion, needed: u64) -> f64 {
 fn rate_bound(clean: u64, baseline: Option<&MeasuredBaseline>, alpha: f64) -> f64 {
     let effect = baseline.map_or(1.0, MeasuredBaseline::design_effect);
     1.0 - alpha.powf(effect / real(clean))
-}
-
-/// Returns the reference of the fix: `3/30`, `an assumed 1 %`.
-pub(super) fn describe_baseline(baseline: &Baseline) -> String {
-    match baseline {
-        Baseline::Measured(base) => {
-            let (failures, trials) = base.reference_counts();
-            match base.runs.len() {
-                0 => format!("{failures} of {trials}"),
-                runs => format!("{failures} of {trials} in {runs} runs"),
-            }
-        }
-        Baseline::Assumed(millionths) => {
-            format!(
-                "an assumed {} %",
-                words::format_percent(f64::from(*millionths) / 1e6)
-            )
-        }
-    }
 }
 
 /// Says that the user must decide whether a failure under another name is another bug.
@@ -494,126 +401,4 @@ fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmP
             )
         }
     }
-}
-
-/// Says that the rate changed while the baseline ran, and how that is taken into account.
-fn describe_drift(drift: RateDrift) -> String {
-    format!(
-        "the failure rate {} during the baseline ({}): the fix is compared with its {} half, {} of {}",
-        if drift.late { "rose" } else { "fell" },
-        words::p_value(f64::from(drift.p_value) / 1e6),
-        quieter_half_name(drift),
-        drift.failures,
-        drift.trials,
-    )
-}
-
-/// Returns which half of a baseline has fewer failures.
-fn quieter_half_name(drift: RateDrift) -> &'static str {
-    if drift.late { "first" } else { "second" }
-}
-
-/// Says that the failures of the baseline clumped, and how that is taken into account.
-fn describe_clumps(base: &MeasuredBaseline, clumps: u64) -> String {
-    format!(
-        "{} of the baseline came in {}: each clump counts as one failure",
-        words::format_count(base.failures, "failure"),
-        words::format_count(clumps, "clump"),
-    )
-}
-
-/// Up to this number of failures, a baseline seldom shows that they clump.
-const TOO_FEW_FOR_CLUMPS: u64 = 5;
-
-fn list_assumptions(
-    state: &State,
-    question: &ConfirmQuestion,
-    baseline: Option<&MeasuredBaseline>,
-    differences: &[ConditionDifference],
-) -> Vec<String> {
-    let mut assumptions = if question.independent {
-        independence_assumptions(state)
-    } else {
-        Vec::new()
-    };
-    match baseline {
-        None => {
-            assumptions.push("the failure rate before the fix, which was not measured".to_owned());
-        }
-        Some(base) => {
-            let program = state.plan.unwrapped_command(VariantId(0)).first();
-            if let (Some(before), Some(now)) = (&base.program, program)
-                && before != now
-            {
-                assumptions.push(format!(
-                    "{} is the fixed version of {}",
-                    shell_word(now.as_os_str()),
-                    shell_word(before.as_os_str())
-                ));
-            }
-            if base.unfinished {
-                assumptions.push(
-                    "the baseline was interrupted for a reason unrelated to its results".to_owned(),
-                );
-            }
-            if !base.runs.is_empty() {
-                assumptions.extend(unrecorded_assumption(
-                    "the runs of the baseline",
-                    &base.runs,
-                ));
-            }
-            if base.run.is_none() {
-                assumptions.push(
-                    "the trials of the baseline were independent (requests to one server are not) and ran under the same conditions".to_owned(),
-                );
-            }
-            assumptions.extend(
-                differences
-                    .iter()
-                    .map(|difference| format!("the failure rate does not depend on {difference}")),
-            );
-            if let Some(drift) = base.drift {
-                assumptions.push(format!(
-                    "the failure rate is still at least that of the {} half of the baseline, {} of {}",
-                    quieter_half_name(drift),
-                    drift.failures,
-                    drift.trials
-                ));
-            }
-            let has_measured_effect = base.run.is_some() && base.design_effect() <= 1.0;
-            if has_measured_effect && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
-                let (failures, trials) = base.reference_counts();
-                let effect = real(base.failures);
-                let alpha = state.plan.alpha.to_probability();
-                let is_refuted = questions::ConfirmPolicy.verdict_of(state) == Verdict::NotFixed;
-                let needed_if_clean = (!is_refuted)
-                    .then(|| stats::clean_runs_to_exclude_half(failures, trials, effect, alpha))
-                    .flatten();
-                let needed = needed_if_clean.map_or(String::new(), |needed| {
-                    format!(
-                        ". If one event, such as a full disk, caused all of them, FIXED needs {}",
-                        words::format_count(needed, "passing trial")
-                    )
-                });
-                assumptions.push(format!(
-                    "the {} of the baseline were independent of each other (too few to test this){needed}",
-                    words::format_count(base.failures, "failure"),
-                ));
-            }
-            if let Some(clumps) = base.clumps {
-                assumptions.push(format!(
-                    "clumps of failures are as large and as frequent as in the baseline, with {} in {}",
-                    words::format_count(base.failures, "failure"),
-                    words::format_count(clumps, "clump")
-                ));
-            }
-            if base.design_effect() > 1.0 && base.clumps.is_none() {
-                assumptions.push(format!(
-                    "failures depend on each other as they did in the baseline, where {} trials counted as one",
-                    words::format_number(base.design_effect()),
-                ));
-            }
-        }
-    }
-    assumptions
 }

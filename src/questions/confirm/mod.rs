@@ -1,10 +1,14 @@
 //! Answers whether a bug is fixed.
 
 mod answer;
+mod assumptions;
+mod baseline_text;
+mod more_failures;
 mod policy;
 mod sweep;
 
-pub use answer::{Confirmation, MoreFailures};
+pub use answer::Confirmation;
+pub use more_failures::MoreFailures;
 pub use policy::{
     ConfirmPolicy, ConfirmProgress, clean_needed, doubtful_failures, required_by_default,
     seconds_of_a_pass,
