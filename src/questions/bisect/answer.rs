@@ -1,23 +1,23 @@
 //! Answer of `bisect`: the first bad candidate.
 
+use super::candidates::{
+    CandidateReport, candidate_noun, candidates_of, candidates_seen, end_names, is_fixed,
+};
+use super::culprit_checks::{
+    EarlierFailingVersion, EarlierFailureMeaning, LocalCheck, RateRise, describe_contradiction,
+    earlier_failing, local_check, rate_rise,
+};
 use super::{BisectPolicy, BisectProgress, CandidateBuilds};
 use crate::model::{Boundary, Candidate, VariantId};
 use crate::questions::answer::{AnswerText, format_confidence, independence_assumptions, one_of};
 use crate::questions::search::{not_tested, reproduction_needed, search_assumptions};
-use crate::questions::{
-    self, EarlierTrialsReport, Policy as _, RaiseReport, Reproduction, Verdict,
-};
+use crate::questions::{self, EarlierTrialsReport, Policy as _, RaiseReport, Verdict};
 use crate::state::State;
 use crate::words;
 use provoke_stats as stats;
 use provoke_stats::search::SearchVerdict as Found;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// Untested candidates below this probability are left out.
-const UNLIKELY: f64 = 0.005;
-/// Missing trials above this number are not mentioned.
-const MAX_MISSING: u64 = 1000;
 
 /// Which candidate is the first bad one, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -69,87 +69,6 @@ pub struct Bisection {
     pub assumptions: Vec<String>,
 }
 
-/// One candidate of a search.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct CandidateReport {
-    /// Its position in the list, from 0.
-    #[serde(rename = "position")]
-    pub place: u64,
-    /// Its name.
-    pub name: String,
-    /// A description, if the name is not one: the subject of a commit.
-    pub about: Option<String>,
-    /// Counted trials.
-    pub trials: u64,
-    /// Trials that showed the bug.
-    pub failures: u64,
-    /// Trials that failed in another way; not counted.
-    pub other: u64,
-    /// The probability that it is the first bad one.
-    pub probability: f64,
-    /// Why it is not testable.
-    pub untestable: Option<String>,
-}
-
-/// The first bad candidate and the one before it.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct LocalCheck {
-    /// The first bad candidate.
-    pub culprit: String,
-    /// The candidate before it.
-    pub before: String,
-    /// The probability of such a difference by chance (Fisher, one-sided).
-    pub p_value: f64,
-    /// Whether that is significant.
-    pub confirmed: bool,
-    /// How many more passing trials of the candidate before would make it significant; 0 if it is.
-    pub missing: u64,
-}
-
-/// A version before the first bad one that also fails, less often.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct EarlierFailingVersion {
-    /// Its name.
-    pub name: String,
-    /// Trials that showed the bug.
-    pub failures: u64,
-    /// Counted trials.
-    pub trials: u64,
-    /// Whether it failed in a smaller share of its trials than the first bad one and those after it.
-    pub less_often: bool,
-    /// What that means.
-    pub meaning: EarlierFailureMeaning,
-}
-
-/// What failures of an earlier version mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EarlierFailureMeaning {
-    /// The good end fails less often, or not at all: the failures began at this version or before it.
-    BeganEarlier,
-    /// The good end also fails: good versions fail now and then.
-    Background,
-    /// The good end passed too few trials to decide between the two.
-    NotKnown,
-}
-
-/// A bad end that fails more often than the culprit.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RateRise {
-    /// The culprit.
-    pub culprit: String,
-    /// Its trials that showed the bug.
-    pub culprit_failures: u64,
-    /// Its counted trials.
-    pub culprit_trials: u64,
-    /// The bad end.
-    pub bad_end: String,
-    /// Trials of the bad end that showed the bug.
-    pub failures: u64,
-    /// Counted trials of the bad end.
-    pub trials: u64,
-}
-
 /// Trials that were missing when a limit ended the check of the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct UncheckedTrials {
@@ -157,18 +76,6 @@ pub struct UncheckedTrials {
     pub name: String,
     /// How many more trials of it.
     pub trials: u64,
-}
-
-impl EarlierFailingVersion {
-    /// Describes the earlier failing version.
-    fn to_sentence(&self, state: &State) -> String {
-        let side = if is_fixed(state) { "after" } else { "before" };
-        let rarer = if self.less_often { ", less often" } else { "" };
-        format!(
-            "{} {side} it also fails{rarer} ({} of {})",
-            self.name, self.failures, self.trials
-        )
-    }
 }
 
 impl Bisection {
@@ -541,32 +448,9 @@ impl AnswerText for Bisection {
     }
 }
 
-fn is_fixed(state: &State) -> bool {
-    state
-        .plan
-        .question
-        .as_search()
-        .is_some_and(|question| question.fixed)
-}
-
 /// Returns whether the first or the last bad candidate is searched, in the order of the user's list.
 fn searched_end(state: &State) -> &'static str {
     if is_fixed(state) { "last" } else { "first" }
-}
-
-/// Returns the noun for the candidates: commits have a subject.
-fn candidate_noun(state: &State) -> &'static str {
-    let is_commit = |candidate: &Candidate| candidate.about.is_some();
-    if candidates_of(state).iter().any(is_commit) {
-        "commit"
-    } else {
-        "version"
-    }
-}
-
-fn candidates_of(state: &State) -> &[Candidate] {
-    let space = state.plan.space.as_ref();
-    space.map_or(&[], |space| space.choices.as_candidates())
 }
 
 /// Returns the merge that an earlier search found.
@@ -630,95 +514,6 @@ fn describe_merge_itself(merge: &Candidate, did: &str) -> String {
     )
 }
 
-/// Returns the names of the good end and of the bad one.
-fn end_names(state: &State) -> (&str, &str) {
-    match candidates_of(state) {
-        [first, .., last] => (&first.name, &last.name),
-        _ => ("", ""),
-    }
-}
-
-/// Returns the failures and the trials of a candidate without the counts of earlier runs.
-fn own_counts(state: &State, search: &BisectProgress, index: usize) -> (u64, u64) {
-    let (failures, trials) = search.bisection.failures_and_runs(index);
-    if state.variant_at_place(index) != Some(State::FAILING) {
-        return (failures, trials);
-    }
-    let reproduction = Reproduction::of_state(state);
-    let (earlier_failures, earlier_trials) = reproduction.map_or((0, 0), |reproduction| {
-        reproduction.counted_earlier(&state.plan)
-    });
-    (
-        failures.saturating_sub(earlier_failures),
-        trials.saturating_sub(earlier_trials),
-    )
-}
-
-fn candidates_seen(state: &State, search: &BisectProgress, masses: &[f64]) -> Vec<CandidateReport> {
-    let candidates = candidates_of(state);
-    let last = candidates.len() - 1;
-    // Without a culprit, its probability is not shown.
-    let searched = BisectPolicy.verdict_of(state) != Verdict::NotThere;
-    let candidate_of = |(index, Candidate { name, about }): (usize, &Candidate)| {
-        let variant = state.variant_at_place(index);
-        let (failures, trials) = own_counts(state, search, index);
-        let reason = variant.and_then(|id| state.untestable.get(&id));
-        let point = CandidateReport {
-            place: index as u64,
-            name: name.clone(),
-            about: about.clone(),
-            trials,
-            failures,
-            other: variant.map_or(0, |id| state.tally_of(id).other),
-            probability: match masses.get(index) {
-                Some(mass) if searched => *mass,
-                _ => 0.0,
-            },
-            untestable: reason.cloned(),
-        };
-        let tells = point.trials > 0
-            || point.probability >= UNLIKELY && searched
-            || point.untestable.is_some()
-            || point.other > 0
-            || index == 0
-            || index == last;
-        tells.then_some(point)
-    };
-    candidates
-        .iter()
-        .enumerate()
-        .filter_map(candidate_of)
-        .collect()
-}
-
-/// Returns why no single boundary explains the results. A candidate that failed at all does not count as good.
-fn describe_contradiction(state: &State, search: &BisectProgress) -> Option<String> {
-    let candidates = candidates_of(state);
-    // The bad end failed often enough, so its rate does not matter.
-    let contradiction = search.bisection.find_contradiction()?;
-    let first_contradiction =
-        Some(contradiction).filter(|found| found.passes + 1 != candidates.len())?;
-    let counted = |index: usize| {
-        let (failures, trials) = search.bisection.failures_and_runs(index);
-        format!("{} ({failures} of {trials})", candidates[index].name)
-    };
-    let (fails, passes) = (
-        counted(first_contradiction.fails),
-        counted(first_contradiction.passes),
-    );
-    let when = if is_fixed(state) { "earlier" } else { "later" };
-    let (failures, _) = search
-        .bisection
-        .failures_and_runs(first_contradiction.passes);
-    Some(if failures == 0 {
-        format!("{fails} looks bad, and {passes}, which is {when}, good: the bug may come and go")
-    } else {
-        format!(
-            "{passes}, which is {when}, fails more rarely than {fails}: bad versions may fail at different rates"
-        )
-    })
-}
-
 /// Returns the variants of the first bad candidate and of the one before it, among those tested.
 pub(super) fn kept_variants(state: &State) -> Vec<VariantId> {
     let Some(search) = BisectProgress::of_state(state) else {
@@ -744,83 +539,6 @@ fn reached_limit(state: &State, search: &BisectProgress) -> Option<u64> {
         verdict => verdict == Verdict::Undecided,
     };
     questions::trial_limit(state).filter(|limit| open && ran >= *limit)
-}
-
-/// Returns the version before the culprit that failed most often.
-fn earlier_failing(state: &State, search: &BisectProgress) -> Option<EarlierFailingVersion> {
-    let Found::Known(group) = search.current_verdict() else {
-        return None;
-    };
-    let version = search.bisection.earlier_failing(&group)?;
-    let (failures, trials) = (version.failures, version.runs);
-    let alpha = state.plan.alpha.to_probability();
-    let good = search.bisection.failures_and_runs(0);
-    let differ = stats::fisher(failures, trials, good.0, good.1).greater <= alpha;
-    let meaning = match good.0 {
-        _ if differ => EarlierFailureMeaning::BeganEarlier,
-        0 => EarlierFailureMeaning::NotKnown,
-        _ => EarlierFailureMeaning::Background,
-    };
-    let (bad_failures, bad_trials) = search.failing_counts();
-    Some(EarlierFailingVersion {
-        name: candidates_of(state)[version.version].name.clone(),
-        failures,
-        trials,
-        less_often: failures * bad_trials < bad_failures * trials,
-        meaning,
-    })
-}
-
-fn rate_rise(state: &State, search: &BisectProgress) -> Option<RateRise> {
-    let Found::Known(group) = search.current_verdict() else {
-        return None;
-    };
-    let bisection = search.bisection;
-    if !bisection.newest_fails_more_often(&search.stop, &group) {
-        return None;
-    }
-    let name = |index: usize| candidates_of(state)[index].name.clone();
-    let (culprit_failures, culprit_trials) = bisection.failures_and_runs(group.last);
-    let (failures, trials) = bisection.failures_and_runs(bisection.newest_version());
-    // The bad end ran until it had failed often enough, so its last failure must not count as evidence of its rate.
-    let (fair_failures, fair_trials) = (failures.saturating_sub(1), trials.saturating_sub(1));
-    let p_value =
-        stats::fisher(fair_failures, fair_trials, culprit_failures, culprit_trials).greater;
-    if p_value > state.plan.alpha.to_probability() / 2.0 {
-        return None;
-    }
-    Some(RateRise {
-        culprit: name(group.last),
-        culprit_failures,
-        culprit_trials,
-        bad_end: name(bisection.newest_version()),
-        failures,
-        trials,
-    })
-}
-
-/// Compares the culprit with the candidate before it, by their own trials.
-fn local_check(state: &State, search: &BisectProgress) -> Option<LocalCheck> {
-    let Found::Known(group) = search.current_verdict() else {
-        return None;
-    };
-    let place_before = group.first.checked_sub(1)?;
-    let (k, n) = own_counts(state, search, group.last);
-    let (bad_before, clean) = search.bisection.failures_and_runs(place_before);
-    let p_value = stats::fisher(k, n, bad_before, clean).greater;
-    let alpha = state.plan.alpha.to_probability();
-    let is_significant =
-        |more: u64| n > 0 && stats::fisher(k, n, bad_before, clean + more).greater <= alpha;
-    let name = |index: usize| candidates_of(state)[index].name.clone();
-    Some(LocalCheck {
-        culprit: name(group.last),
-        before: name(place_before),
-        p_value,
-        confirmed: is_significant(0),
-        missing: (0..MAX_MISSING)
-            .find(|more| is_significant(*more))
-            .unwrap_or(MAX_MISSING),
-    })
 }
 
 /// Describes the search before it starts.

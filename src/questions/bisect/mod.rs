@@ -1,14 +1,16 @@
 //! Answers which candidate of an ordered list is the first that fails.
 
 mod answer;
+mod candidates;
+mod culprit_checks;
 mod features;
 mod memory;
 mod policy;
 mod progress;
 
-pub use answer::{
-    Bisection, CandidateReport, EarlierFailingVersion, EarlierFailureMeaning, LocalCheck,
-};
+pub use answer::Bisection;
+pub use candidates::CandidateReport;
+pub use culprit_checks::{EarlierFailingVersion, EarlierFailureMeaning, LocalCheck};
 pub use memory::CandidateBuilds;
 pub use policy::{BisectPolicy, BisectProgress, search_trials};
 
