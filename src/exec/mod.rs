@@ -1,6 +1,7 @@
 //! Executor of trials, which cannot fail: every error is part of the observation.
 
 mod attached;
+mod core_search;
 mod engine_proxy;
 mod evidence;
 mod fake;
