@@ -2,8 +2,8 @@
 
 use super::plan_error::{PlanError, refuse_at};
 use super::{
-    Concurrency, ConnectionSettings, DurationValue, ReadyWhen, Request, Scenario, ServiceSettings,
-    TrafficSettings,
+    AttachedProcess, Concurrency, ConnectionSettings, DurationValue, ReadyWhen, Request, Scenario,
+    ServiceSettings, TrafficSettings,
 };
 use crate::model::{
     self, ConnectionReuse, ReadyCondition, RequestPace, RequestPlan, ServiceOwner, TargetPlan,
@@ -52,10 +52,6 @@ pub struct Load {
     #[serde(flatten)]
     pub connection: ConnectionSettings,
 }
-
-/// The process under load, if provoke does not start the service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AttachedProcess(pub Option<i32>);
 
 impl Scenario {
     /// Returns the load of a plan.

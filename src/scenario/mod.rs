@@ -13,6 +13,7 @@ mod expected_value;
 mod file;
 mod hooks;
 mod load;
+mod load_value;
 mod matrix;
 mod plan;
 mod plan_error;
@@ -30,7 +31,8 @@ mod write;
 pub use context::{PlanContext, SearchSources};
 pub use error::ScenarioError;
 pub use file::{complain_about, load_scenario, plan_file};
-pub use load::{AttachedProcess, Load};
+pub use load::Load;
+pub use load_value::{AttachedProcess, Concurrency, Frequency, ReadyWhen};
 pub use matrix::{Matrix, MatrixValue, MatrixVariable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS};
 pub use plan_error::PlanError;
@@ -46,8 +48,8 @@ pub use settings::{
 };
 pub use shrink::shrink_plan;
 pub use value::{
-    Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation, Frequency, IntegerRange,
-    LimitValue, OnlyRule, Pattern, RateValue, ReadyWhen, ResourceName, TimeoutValue,
+    Codes, Confidence, DurationValue, EnvValue, Expectation, IntegerRange, LimitValue, OnlyRule,
+    Pattern, RateValue, ResourceName, TimeoutValue,
 };
 pub use write::under_load;
 
