@@ -4,8 +4,8 @@
 //! number; earlier attempts were interrupted or lost. A trial that was not retried yet, because the run was
 //! interrupted, has no row. A row counts if the [`Report`] counts its trial, even if the journal has grown since.
 
-use super::load::end_lines;
 use super::row::{classify_outcome, decisive_actor};
+use super::service_trial::end_lines;
 use super::{ExportError, Report, TrialClass, TrialRow};
 use crate::model::{
     ActorObservation, ActorRole, Ending, Event, FailureKind, LoadObservation, Observation, Outcome,

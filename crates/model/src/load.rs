@@ -688,4 +688,14 @@ mod tests {
             seen
         );
     }
+
+    #[test]
+    fn a_request_that_dies_with_the_service_is_not_an_error() {
+        assert!(!RequestResult::Died.is_error());
+        assert!(RequestResult::Reset(104, RequestPhase::Head).is_error());
+        assert_eq!(
+            RequestResult::Reset(104, RequestPhase::Head).to_string(),
+            "ECONNRESET (head)"
+        );
+    }
 }

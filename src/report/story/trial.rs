@@ -1,6 +1,6 @@
 //! Describes one trial with all evidence of its failure.
 
-use super::super::load;
+use super::super::service_trial::service_run_lines;
 use super::super::source_line;
 use super::lines::WrappedText;
 use super::{
@@ -294,7 +294,7 @@ fn push_load_lines(details: &TrialDetails<'_>, lines: &mut WrappedText) {
     let Some((observation, load)) = details.observation.load.as_deref().zip(details.load) else {
         return;
     };
-    for line in load::service_run_lines(observation, load) {
+    for line in service_run_lines(observation, load) {
         lines.push_detail(&sanitize_line(&line));
     }
 }
