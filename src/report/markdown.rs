@@ -4,21 +4,16 @@
 //! child process or the user chose is either code or escaped, so that it cannot become a table, a link, a mention or
 //! HTML.
 
-use super::issue::Issue;
-use super::{
-    FailureKindReport, LoadTotals, Report, SignatureReport, VariantReport, bars, headlines,
-};
-use crate::model::{EvidenceDepth, Site};
-use crate::questions::{Answer, VariantResult};
-use crate::words;
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io;
+mod escape;
+mod tables;
 
-/// Maximum length of a list of trials.
-const LISTED: usize = 10;
-/// Maximum number of facts in which variants differ.
-const FACTS: usize = 20;
+use super::issue::Issue;
+use super::{Report, VariantReport, headlines};
+use crate::model::Site;
+use crate::questions::Answer;
+use crate::words;
+use escape::{escape_markdown, fence_code, inline_code};
+use std::io;
 
 /// Writes the report.
 pub(super) fn write_markdown(
@@ -38,7 +33,10 @@ pub(super) fn write_markdown(
         )?,
         variants => {
             writeln!(out, "{verdict}\n")?;
-            for variant in variants.iter().filter(|variant| is_shown(report, variant)) {
+            for variant in variants
+                .iter()
+                .filter(|variant| tables::is_shown(report, variant))
+            {
                 let headline = headlines::rate_headline(variant, report.confidence);
                 writeln!(out, "- {}: {headline}", inline_code(&variant.name))?;
             }
@@ -58,16 +56,16 @@ pub(super) fn write_markdown(
     write_builds(report, issue, out)?;
     after_a_fix(report, issue, out)?;
     writeln!(out, "<details><summary>All counts</summary>\n")?;
-    write_tally(report, several, out)?;
-    write_kinds(report, several, out)?;
-    write_signatures(report, several, out)?;
-    write_load_lines(report, several, out)?;
-    write_differing_facts(report, out)?;
+    tables::write_tally(report, several, out)?;
+    tables::write_kinds(report, several, out)?;
+    tables::write_signatures(report, several, out)?;
+    tables::write_load_lines(report, several, out)?;
+    tables::write_differing_facts(report, out)?;
     let mut lines = Vec::new();
     for variant in report
         .variants
         .iter()
-        .filter(|variant| is_shown(report, variant))
+        .filter(|variant| tables::is_shown(report, variant))
     {
         let of_variant = if several {
             format!("{}: ", inline_code(&variant.name))
@@ -232,274 +230,6 @@ fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::R
     writeln!(out, "{}", fence_code("sh", &command))
 }
 
-/// Returns the result of each variant, if the question was a comparison.
-fn variant_standings(report: &Report) -> Option<&[VariantResult]> {
-    match &report.answer {
-        Some(Answer::Compare(answer)) => Some(&answer.variants),
-        _ => None,
-    }
-}
-
-fn write_tally(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    let mut head = vec!["trials", "passed", "failed"];
-    let has_other_failures = report.variants.iter().any(|variant| variant.other > 0);
-    if has_other_failures {
-        head.push("failed in another way");
-    }
-    head.push("inconclusive");
-    let standings = variant_standings(report);
-    let confidence = format!("{} % interval", report.confidence);
-    head.extend(["rate", &confidence]);
-    if several {
-        head.insert(0, "variant");
-    }
-    if standings.is_some() {
-        head.push("known");
-    }
-    writeln!(out, "| {} |", head.join(" | "))?;
-    let first = if several { "---" } else { "---:" };
-    writeln!(out, "| {first} |{}", " ---: |".repeat(head.len() - 1))?;
-    for variant in report
-        .variants
-        .iter()
-        .filter(|variant| is_shown(report, variant))
-    {
-        let mut cells = Vec::new();
-        if several {
-            cells.push(inline_code(&variant.name));
-        }
-        let passed = variant.trials - variant.failures;
-        cells.extend([variant.trials, passed, variant.failures].map(|n| n.to_string()));
-        if has_other_failures {
-            cells.push(variant.other.to_string());
-        }
-        cells.push(variant.void.to_string());
-        let point = variant.rate.point;
-        cells.push(point.map_or("–".to_owned(), |point| {
-            format!(
-                "{} %",
-                words::percent_within(point, variant.rate.interval())
-            )
-        }));
-        cells.push(words::format_interval(variant.rate.interval()));
-        if let Some(standings) = standings {
-            let variant_result = standings.iter().find(|result| result.name == variant.name);
-            cells.push(
-                variant_result
-                    .map_or("", |result| {
-                        headlines::standing_word(result.standing, variant.failures)
-                    })
-                    .to_owned(),
-            );
-        }
-        writeln!(out, "| {} |", cells.join(" | "))?;
-    }
-    writeln!(out)
-}
-
-/// Returns false for a variant of a search without a trial, such as a setting that was not tried.
-fn is_shown(report: &Report, variant: &VariantReport) -> bool {
-    let searches = matches!(
-        report.answer,
-        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_))
-    );
-    !searches || report.variants.len() == 1 || variant.trials + variant.other + variant.void > 0
-}
-
-fn write_kinds(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    if report
-        .variants
-        .iter()
-        .all(|variant| variant.kinds.is_empty())
-    {
-        return Ok(());
-    }
-    let (head, line) = if several {
-        ("| variant ", "| --- ")
-    } else {
-        ("", "")
-    };
-    let mut kinds = report.variants.iter().flat_map(|variant| &variant.kinds);
-    let has_labels = kinds.any(|kind| kind.label.as_deref().is_some_and(|label| !label.is_empty()));
-    let (label_head, label_line) = if has_labels {
-        (" evidence |", " --- |")
-    } else {
-        ("", "")
-    };
-    writeln!(out, "{head}| outcome |{label_head} count | trials |")?;
-    writeln!(out, "{line}| --- |{label_line} ---: | --- |")?;
-    for variant in &report.variants {
-        for kind in &variant.kinds {
-            let of_variant = if several {
-                format!("| {} ", inline_code(&variant.name))
-            } else {
-                String::new()
-            };
-            let FailureKindReport {
-                outcome,
-                label,
-                words: meaning,
-                is_the_bug,
-                count,
-                trials,
-            } = kind;
-            let aside = if *is_the_bug {
-                ""
-            } else {
-                " (not the bug looked for)"
-            };
-            let label_cell = if has_labels {
-                format!(" {} |", label.as_deref().unwrap_or_default())
-            } else {
-                String::new()
-            };
-            let list = words::trial_list(trials, LISTED);
-            writeln!(
-                out,
-                "{of_variant}| **{outcome}**: {meaning}{aside} |{label_cell} {count} | {list} |"
-            )?;
-        }
-    }
-    writeln!(out)
-}
-
-/// Writes the number of responses before each crash of services.
-fn write_load_lines(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    for variant in &report.variants {
-        for line in variant.load.iter().flat_map(LoadTotals::traffic_lines) {
-            writeln!(out, "* {}", words::sanitize_line(&line))?;
-        }
-        if variant.load.is_some() {
-            writeln!(out)?;
-        }
-        let served = variant.load.iter().map(|load| &load.served_before_death);
-        let bars: Vec<String> = served.flat_map(|served| bars::draw_bars(served)).collect();
-        if bars.is_empty() {
-            continue;
-        }
-        let of_variant = if several {
-            format!(" of {}", inline_code(&variant.name))
-        } else {
-            String::new()
-        };
-        writeln!(out, "Responses before each death{of_variant}:\n")?;
-        writeln!(out, "```text\n{}\n```\n", bars.join("\n"))?;
-    }
-    Ok(())
-}
-
-/// Writes the signatures, if the evidence shows more than the exit status.
-fn write_signatures(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    let mut rows = Vec::new();
-    for variant in &report.variants {
-        let captured = variant.captured.iter();
-        let captured = captured.flat_map(|captured| &captured.signatures);
-        let measured = variant
-            .signatures
-            .iter()
-            .map(|signature| (signature, "counted"));
-        // A crash that the kernel's log names and the stack of an extra trial shows has two signatures.
-        let with_stack = |signature: &SignatureReport| match signature.same_as.as_slice() {
-            [id] => variant
-                .captured_signatures()
-                .iter()
-                .find(|captured_signature| captured_signature.id == *id),
-            _ => None,
-        };
-        let shown: Vec<&str> = variant
-            .signatures
-            .iter()
-            .filter_map(|signature| Some(with_stack(signature)?.id.as_str()))
-            .collect();
-        let captured = captured.filter(|signature| !shown.contains(&signature.id.as_str()));
-        for (signature, origin) in
-            measured.chain(captured.map(|signature| (signature, "extra, not counted")))
-        {
-            if signature.depth == EvidenceDepth::Status && signature.same_as.is_empty() {
-                continue;
-            }
-            let better = with_stack(signature);
-            let of_variant = if several {
-                format!("| {} ", inline_code(&variant.name))
-            } else {
-                String::new()
-            };
-            let mut list = words::trial_list(&signature.trials, LISTED);
-            if let Some(better) = better {
-                let stacks = words::trial_list(&better.trials, LISTED);
-                let _ = write!(list, "; stack in extra trials {stacks}");
-            }
-            let ids = match (better, signature.same_as.as_slice()) {
-                (Some(better), _) => {
-                    format!("`{}`; in the kernel log: `{}`", better.id, signature.id)
-                }
-                (None, []) => format!("`{}`", signature.id),
-                (None, other_ids) => {
-                    format!("`{}`, also `{}`", signature.id, other_ids.join("`, `"))
-                }
-            };
-            let title = escape_markdown(&better.unwrap_or(signature).title);
-            rows.push(format!(
-                "{of_variant}| {title} | {ids} | {origin} | {} | {list} |",
-                signature.count
-            ));
-        }
-    }
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let (head, line) = if several {
-        ("| variant ", "| --- ")
-    } else {
-        ("", "")
-    };
-    writeln!(
-        out,
-        "{head}| failure | signature | trials | count | which |"
-    )?;
-    writeln!(out, "{line}| --- | --- | --- | ---: | --- |")?;
-    for row in rows {
-        writeln!(out, "{row}")?;
-    }
-    writeln!(out)
-}
-
-/// Writes the facts in which the variants of a comparison differ, besides those varied on purpose.
-fn write_differing_facts(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let Some(Answer::Compare(answer)) = &report.answer else {
-        return Ok(());
-    };
-    if answer.facts.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "| fact | value | variants |\n| --- | --- | --- |")?;
-    for fact in answer.facts.iter().take(FACTS) {
-        let mut alike: BTreeMap<&Option<String>, Vec<String>> = BTreeMap::new();
-        for (variant, value) in &fact.values {
-            alike.entry(value).or_default().push(inline_code(variant));
-        }
-        for (value, variants) in alike {
-            let value = value
-                .as_deref()
-                .filter(|value| !value.is_empty())
-                .map_or("–".to_owned(), inline_code);
-            let variants = variants.join(", ");
-            writeln!(
-                out,
-                "| {} | {value} | {variants} |",
-                inline_code(&fact.name)
-            )?;
-        }
-    }
-    writeln!(out)?;
-    let facts_left = answer.facts.len().saturating_sub(FACTS);
-    if facts_left > 0 {
-        let more_text = words::format_count(facts_left as u64, "more fact");
-        writeln!(out, "{more_text} in the JSON report.\n")?;
-    }
-    Ok(())
-}
-
 /// Returns further facts about a variant.
 fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<String> {
     let mut facts = Vec::new();
@@ -603,64 +333,4 @@ fn capitalize_first(text: &str) -> String {
     rest.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(rest).collect()
     })
-}
-
-/// Returns text as a code block, fenced by more backticks than it contains in a row.
-fn fence_code(language: &str, text: &str) -> String {
-    let mut fence = "```".to_owned();
-    while text.contains(&fence) {
-        fence.push('`');
-    }
-    format!(
-        "{fence}{language}\n{}\n{fence}\n",
-        words::sanitize_lines(text)
-    )
-}
-
-/// Returns text as code that is valid in a cell of a table.
-fn inline_code(text: &str) -> String {
-    let text = words::sanitize_line(text);
-    if !text.contains(['`', '|', '\\']) && text == text.trim() && !text.is_empty() {
-        return format!("`{text}`");
-    }
-    // Some text cannot be quoted with backticks in every dialect; character references always work.
-    let mut code = "<code>".to_owned();
-    for c in text.chars() {
-        if c.is_ascii_punctuation() {
-            let _ = write!(code, "&#{};", u32::from(c));
-        } else {
-            code.push(c);
-        }
-    }
-    code + "</code>"
-}
-
-/// Escapes text so that nothing in it has a meaning in Markdown, in HTML or on a forge.
-fn escape_markdown(text: &str) -> String {
-    let text = words::sanitize_line(text.trim());
-    let mut safe = String::with_capacity(text.len());
-    let mut previous = ' ';
-    for (position, c) in text.char_indices() {
-        let next = text[position..].chars().nth(1).unwrap_or(' ');
-        match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '~' | '&' | '!' | '$' => {
-                safe.extend(['\\', c]);
-            }
-            '-' | '+' | '=' if position == 0 => safe.extend(['\\', c]),
-            // `1.` begins a list.
-            '.' | ')' if text[..position].bytes().all(|byte| byte.is_ascii_digit()) => {
-                safe.extend(['\\', c]);
-            }
-            // A mention, an issue, a link: forges recognize these in the text after Markdown is rendered.
-            '@' | '#' => {
-                safe.push(c);
-                safe.push_str("&#8203;");
-            }
-            ':' if next == '/' => safe.push_str(":&#8203;"),
-            '.' if previous.eq_ignore_ascii_case(&'w') => safe.push_str("&#8203;."),
-            _ => safe.push(c),
-        }
-        previous = c;
-    }
-    safe
 }
