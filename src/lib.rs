@@ -38,11 +38,12 @@
 //! | `state` | the state of a run: the fold of its events | model | hdrhistogram |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | model, state, survey, untrusted, words | provoke_stats, schemars, serde |
 //! | `load` | puts HTTP load on a service, and records the results | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
-//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde_json, rustix |
+//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde, serde_json, rustix |
+//! | `workers` | runs trials on other machines, with one worker on each | model, sys, exec, untrusted | ring, rustix, serde, serde_json, shlex, thiserror, tokio |
 //! | `driver` | the loop that runs all trials | model, state, questions, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
 //! | `report` | reports of a run, in every format | model, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, provoke_stats, quick_junit, schemars, serde, serde_json, thiserror |
-//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, slot, state, questions, load, exec, driver, store, report | flate2, jiff, provoke_stats, serde_json, shlex, tar, thiserror, tokio |
+//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, slot, state, questions, load, exec, workers, driver, store, report | flate2, jiff, provoke_stats, rustix, serde, serde_json, shlex, tar, thiserror, tokio |
 //! | `term` | output on the terminal | model, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | console, indicatif, provoke_stats |
 //! | `cli` | the command line | all | clap, clap_complete, clap_mangen, anyhow, console, provoke_victim, serde, serde_json, tokio, shlex |
 //!
@@ -74,6 +75,7 @@ pub mod suggest;
 pub mod survey;
 pub mod term;
 pub mod words;
+pub mod workers;
 
 pub use provoke_autopsy as autopsy;
 pub use provoke_autopsy::messages;

@@ -5,7 +5,8 @@ use super::export_flags::{ExportFlags, RESULT};
 use super::given::Given;
 use super::signals::signal_came;
 use crate::scenario::{
-    EvidenceSettings, JudgeSettings, ProgramSettings, Scenario, StopSettings, TrialSettings,
+    EvidenceSettings, HostSettings, JudgeSettings, ProgramSettings, Scenario, StopSettings,
+    TrialSettings,
 };
 use crate::suggest::refuse_misplaced_flags;
 use crate::term::{ObserverSettings, ProgressDisplay, TerminalObserver};
@@ -21,6 +22,8 @@ use std::path::PathBuf;
 pub(super) struct ExperimentFlags {
     #[command(flatten)]
     trials: Given<TrialSettings>,
+    #[command(flatten)]
+    hosts: Given<HostSettings>,
     #[command(flatten)]
     stop: Given<StopSettings>,
     #[command(flatten)]
@@ -176,6 +179,7 @@ impl ExperimentFlags {
             scenario.program.shell = None;
         }
         self.trials.apply_to(&mut scenario.trials);
+        self.hosts.apply_to(&mut scenario.hosts);
         self.stop.apply_to(&mut scenario.stop);
         self.judge.apply_to(&mut scenario.judge);
         self.program.apply_to(&mut scenario.program);

@@ -60,7 +60,9 @@ impl LoopState<'_, '_> {
         } else {
             drop_evidence(&folder, &mut observation);
         }
-        self.free.push(trial.lane);
+        if self.is_lane_up(trial.lane) {
+            self.free.push(trial.lane);
+        }
         if let Some(hook) = &observation.conclude {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
             self.emit_warning(text);

@@ -74,8 +74,6 @@ impl LoopState<'_, '_> {
     }
 
     fn next_trial(&mut self) -> Option<Trial> {
-        // The lowest free slot, because `{slot}` is below the number of parallel trials.
-        let lane = *self.free.iter().min()?;
         loop {
             let state = &*self.driver.state;
             let timeout = self.pace.hang_timeout(state);
@@ -83,7 +81,7 @@ impl LoopState<'_, '_> {
                 && !self.stops_service_runs()
             {
                 let trial = Trial {
-                    lane,
+                    lane: self.best_lane(trial.variant)?,
                     timeout,
                     ..trial.clone()
                 };
@@ -114,7 +112,7 @@ impl LoopState<'_, '_> {
                 let trial = Trial {
                     id,
                     variant,
-                    lane,
+                    lane: self.best_lane(variant)?,
                     seed: trial_seed(state.plan.seed, id),
                     timeout,
                     capture: capturing,

@@ -4,18 +4,20 @@
 //! the screen comes from an event.
 
 mod finish;
+mod hosts;
 mod identical_failures;
 mod inconclusive;
 mod launch;
 mod slow_trials;
 mod timeout;
 
-use crate::exec::{Executor, KeptCores, PreparationResult, StopUrgency};
+use crate::exec::{Executor, HostChange, KeptCores, PreparationResult, StopUrgency};
 use crate::model::{
     Event, NoteLevel, Observation, Signal, SlotId, StopCause, Trial, TrialId, VariantId,
 };
 use crate::questions::{CapturePolicy, Policy, QuestionKind};
 use crate::state::{EventSink, State};
+use hosts::next_change;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,6 +52,8 @@ struct LoopState<'a, 'b> {
     begun: Instant,
     worked_before: Duration,
     free: Vec<SlotId>,
+    /// Hosts that join and that are lost, if trials run on hosts.
+    host_changes: Option<mpsc::UnboundedReceiver<HostChange>>,
     under_way: BTreeMap<TrialId, RunningTrial>,
     tasks: JoinSet<TaskResult>,
     /// Variants in preparation, with their starting times.
@@ -109,11 +113,14 @@ impl RunningTrial {
 /// Runs trials until the question is answered or the run is interrupted.
 pub async fn drive_run(driver: &mut Driver<'_>) {
     let plan = &driver.state.plan;
-    let lanes = (0..plan.most_jobs()).rev().map(SlotId).collect();
+    // The slots of hosts are free when the hosts have joined.
+    let own_lanes = plan.hosts.as_ref().map_or(plan.most_jobs(), |_| 0);
+    let lanes = (0..own_lanes).rev().map(SlotId).collect();
     let mut run = LoopState {
         begun: Instant::now(),
         worked_before: driver.state.worked,
         free: lanes,
+        host_changes: driver.executor.host_changes(),
         under_way: BTreeMap::new(),
         tasks: JoinSet::new(),
         making: BTreeMap::new(),
@@ -200,9 +207,11 @@ impl LoopState<'_, '_> {
         let mut is_over = false;
         let mut tick = tokio::time::interval(TICK);
         loop {
+            self.note_host_changes();
             if broken_off.is_none() {
                 let cannot_make = self.cannot_make.then_some(StopCause::CannotMake);
                 broken_off = cannot_make
+                    .or_else(|| self.all_hosts_lost())
                     .or_else(|| self.in_vain())
                     .or_else(|| self.all_alike());
                 if broken_off.is_none() {
@@ -249,6 +258,7 @@ impl LoopState<'_, '_> {
                         (None, TaskResult::Making(_)) => {}
                     }
                 }
+                Some(change) = next_change(&mut self.host_changes) => self.note_host_change(change),
                 () = sleep_until(ends), if !is_over => {
                     is_over = true;
                     if self.driver.state.capturing {

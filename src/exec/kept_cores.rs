@@ -80,7 +80,8 @@ impl KeptCores {
 }
 
 /// Returns every core of a trial: of crashes, of hangs, and of leaked processes.
-fn all_cores(observation: &mut Observation) -> impl Iterator<Item = &mut CoreObservation> {
+/// Returns every core of a trial.
+pub fn all_cores(observation: &mut Observation) -> impl Iterator<Item = &mut CoreObservation> {
     let hung = observation.hang.iter_mut().flat_map(|hang| &mut hang.cores);
     let leaked_cores = observation
         .residue

@@ -154,67 +154,6 @@ impl LocalExecutor {
             cwd: plan.hooks.cwd.clone(),
         })
     }
-
-    /// Runs a hook of the run, for one variant or for all, until it ends or is halted. Processes
-    /// that it leaves running continue until the end of the run.
-    pub async fn run_hook(
-        &self,
-        variant: Option<VariantId>,
-        command: &Text,
-        mut halt: watch::Receiver<StopUrgency>,
-    ) -> io::Result<Option<FailedHook>> {
-        let hook = RunHook {
-            variant: variant.unwrap_or_default(),
-            own: variant.is_some(),
-            command: command.clone(),
-            cwd: if variant.is_none() {
-                self.cwd.clone()
-            } else {
-                None
-            },
-        };
-        self.shared
-            .run_steward_hook(&self.steward, &hook, &mut halt)
-            .await
-    }
-
-    /// Returns the live state of the load, if there is a load.
-    pub fn live_load(&self) -> Option<Arc<LoadProgress>> {
-        let lives = self.shared.lives.as_ref();
-        lives.map(|lives| Arc::clone(&lives.live))
-    }
-
-    /// Returns the variants of a search whose `setup` has run.
-    pub fn set_up(&self) -> Vec<VariantId> {
-        let set_up = self.shared.set_up.lock().expect("no panic");
-        set_up.iter().copied().collect()
-    }
-
-    /// Removes the folders that were created for variants below this one, except those in `kept`.
-    pub fn clean_up(&self, folder: &Path, kept: &[VariantId]) {
-        self.shared.maker.clean_up(folder, kept);
-    }
-
-    /// Ends every slot and all processes below the slots. Returns the errors.
-    pub async fn close_slots(&self) -> Vec<String> {
-        let mut slots = vec![self.steward.lock().await.take()];
-        for lane in &self.lanes {
-            slots.push(lane.lock().await.take());
-        }
-        for maker in &self.shared.makers {
-            slots.push(maker.lock().await.take());
-        }
-        let mut complaints = std::mem::take(&mut *self.shared.complaints.lock().expect("no panic"));
-        for slot in slots.into_iter().flatten() {
-            complaints.extend(slot.shut_down().await);
-        }
-        let complaints = fold_complaints(complaints);
-        drop(self.shared.service.lock().expect("no panic").take());
-        // A slot that crashed may have left orphans, which are now children of provoke.
-        self.shared.pids.lock().expect("no panic").clear();
-        self.shared.kill_orphans();
-        complaints
-    }
 }
 
 impl Executor for LocalExecutor {
@@ -300,6 +239,64 @@ impl Executor for LocalExecutor {
             {
                 shared.reap_lost_slot(&mut lane, &error);
             }
+        })
+    }
+
+    fn run_hook(
+        &self,
+        variant: Option<VariantId>,
+        command: &Text,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<io::Result<Option<FailedHook>>> {
+        let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
+        let hook = RunHook {
+            variant: variant.unwrap_or_default(),
+            own: variant.is_some(),
+            command: command.clone(),
+            cwd: if variant.is_none() {
+                self.cwd.clone()
+            } else {
+                None
+            },
+        };
+        Box::pin(async move { shared.run_steward_hook(&steward, &hook, &mut halt).await })
+    }
+
+    fn set_up(&self) -> Vec<VariantId> {
+        let set_up = self.shared.set_up.lock().expect("no panic");
+        set_up.iter().copied().collect()
+    }
+
+    fn clean_up(&self, folder: &Path, kept: &[VariantId]) {
+        self.shared.maker.clean_up(folder, kept);
+    }
+
+    fn live_load(&self) -> Option<Arc<LoadProgress>> {
+        let lives = self.shared.lives.as_ref();
+        lives.map(|lives| Arc::clone(&lives.live))
+    }
+
+    fn close(&self) -> ExecutorFuture<Vec<String>> {
+        let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
+        let lanes = self.lanes.clone();
+        Box::pin(async move {
+            let mut slots = vec![steward.lock().await.take()];
+            for lane in &lanes {
+                slots.push(lane.lock().await.take());
+            }
+            for maker in &shared.makers {
+                slots.push(maker.lock().await.take());
+            }
+            let mut complaints = std::mem::take(&mut *shared.complaints.lock().expect("no panic"));
+            for slot in slots.into_iter().flatten() {
+                complaints.extend(slot.shut_down().await);
+            }
+            let complaints = fold_complaints(complaints);
+            drop(shared.service.lock().expect("no panic").take());
+            // A slot that crashed may have left orphans, which are now children of provoke.
+            shared.pids.lock().expect("no panic").clear();
+            shared.kill_orphans();
+            complaints
         })
     }
 }

@@ -15,15 +15,22 @@ mod usage;
 
 pub use evidence::STORY;
 pub use fake::FakeExecutor;
-pub use kept_cores::{KeptCores, remove_cores};
+pub use kept_cores::{KeptCores, all_cores, remove_cores};
 pub use local::LocalExecutor;
+pub use slot_handle::wait_for_raise;
 
-use crate::model::{Observation, SlotId, Trial, VariantId, VariantPlan};
-use std::path::PathBuf;
+use crate::load::LoadProgress;
+use crate::model::{
+    FailedHook, HostId, JoinedHost, Observation, SlotId, Text, Trial, VariantId, VariantPlan,
+};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use tokio::sync::watch;
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
 
-/// Runs trials.
+/// Runs trials, and the hooks around them.
 pub trait Executor: Send + Sync + 'static {
     /// Adds a variant that is not in the initial plan.
     fn learn_variant(&self, _: VariantId, _: &VariantPlan) {}
@@ -54,10 +61,59 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Keeps the output of the trial that ran last in a slot.
     fn keep_output(&self, lane: SlotId, folder: PathBuf) -> ExecutorFuture<()>;
+
+    /// Runs a hook of the run, for one variant or for all, until it ends or is halted. Processes
+    /// that it leaves running continue until the end of the run.
+    fn run_hook(
+        &self,
+        _: Option<VariantId>,
+        _: &Text,
+        _: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<io::Result<Option<FailedHook>>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Returns the variants of a search whose `setup` has run.
+    fn set_up(&self) -> Vec<VariantId> {
+        Vec::new()
+    }
+
+    /// Removes the folders that were created for variants below this one, except those in `kept`.
+    fn clean_up(&self, _folder: &Path, _kept: &[VariantId]) {}
+
+    /// Returns the live state of the load, if there is a load on this machine.
+    fn live_load(&self) -> Option<Arc<LoadProgress>> {
+        None
+    }
+
+    /// Returns the hosts that join and that are lost; `None` if all slots are on this machine. Can be called once.
+    fn host_changes(&self) -> Option<mpsc::UnboundedReceiver<HostChange>> {
+        None
+    }
+
+    /// Ends every slot and all processes below the slots. Returns the errors.
+    fn close(&self) -> ExecutorFuture<Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+}
+
+/// A change of the hosts on which trials run.
+#[derive(Debug)]
+pub enum HostChange {
+    /// A host is ready for trials.
+    Joined(Box<JoinedHost>),
+    /// A host does not respond any longer.
+    Lost {
+        /// Its number.
+        host: HostId,
+        /// The reason.
+        reason: String,
+    },
 }
 
 /// Result of preparing a variant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PreparationResult {
     /// The variant is ready for trials.
     Ready {
@@ -76,7 +132,8 @@ pub enum PreparationResult {
 pub type ExecutorFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// How urgently running trials must end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StopUrgency {
     /// Trials may continue.
     #[default]

@@ -21,6 +21,8 @@ use tokio::sync::watch;
 const LOOK: Duration = Duration::from_millis(200);
 /// Time in which a slot kills its processes and removes its files.
 const CLOSE_WITHIN: Duration = Duration::from_secs(60);
+/// Time in which a slot writes the output of a trial.
+const KEEP_WITHIN: Duration = Duration::from_secs(60);
 /// Time in which a slot ends after it has closed the connection.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
@@ -136,7 +138,10 @@ impl SlotHandle {
 
     pub(super) async fn keep_folder(&mut self, folder: PathBuf) -> io::Result<()> {
         self.send_order(&SlotOrder::Keep(folder.into_os_string().into()))
-            .await
+            .await?;
+        self.answer_within(KEEP_WITHIN);
+        while !matches!(self.next_reply().await?, SlotReply::Kept) {}
+        Ok(())
     }
 
     /// Closes the connection, and waits for the slot to kill its processes and end.
@@ -237,7 +242,7 @@ pub(super) fn stop_order(level: StopUrgency) -> SlotOrder {
 }
 
 /// Waits until the halt level is higher than `urgency`.
-pub(super) async fn wait_for_raise(
+pub async fn wait_for_raise(
     halt: &mut watch::Receiver<StopUrgency>,
     urgency: StopUrgency,
 ) -> StopUrgency {

@@ -7,13 +7,13 @@ use super::observer::ExperimentObserver;
 use super::preflight::{check_commands, check_plan};
 use super::run::{Experiment, ExperimentSettings};
 use super::{baseline_check, earlier_runs, engine, exports, user};
-use crate::model::{Event, FORMAT, Host, NoteLevel, Plan, Survey, VariantId};
+use crate::model::{Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, VariantId};
 use crate::prepare::{self, PreparationError};
 use crate::questions;
 use crate::scenario::{self, PlanError};
 use crate::state::State;
 use crate::store::{self, Journal, RunFolder, default_root};
-use crate::sys::{host, signals};
+use crate::sys::signals;
 use crate::{survey, words};
 use std::path::{Path, PathBuf};
 
@@ -35,11 +35,12 @@ impl Experiment {
         }
         signals::survive_file_size_limit();
         check_plan(&plan)?;
+        check_hosts(&plan)?;
         engine::choose_engine(&mut plan)?;
         let root = default_root();
         prepare::check_plan(&plan, &[&root]).map_err(|unready| locate_refusal(&plan, unready))?;
         check_program(&plan)?;
-        let host = this_host();
+        let host = survey::this_host();
         baseline_check::complete_question(&mut plan, &host)?;
         exports::create_files(&settings.report_files)?;
         user::become_user(&mut plan)?;
@@ -108,23 +109,12 @@ impl Experiment {
     }
 }
 
-fn this_host() -> Host {
-    let facts = host::host_facts();
-    Host {
-        name: facts.name,
-        kernel: facts.kernel,
-        arch: facts.arch,
-        cpu: facts.cpu,
-        cpus: facts.cpus,
-        memory: facts.memory,
-    }
-}
-
 /// Checks the program of a plain run before anything is stored. Other commands may be created first.
 fn check_program(plan: &Plan) -> Result<(), ExperimentError> {
     match plan.variants.as_slice() {
         [variant]
-            if plan.space.is_none()
+            if plan.hosts.is_none()
+                && plan.space.is_none()
                 && plan.hooks.setup.is_none()
                 && variant.hooks.setup.is_none()
                 && variant.edits.is_empty() =>
@@ -133,6 +123,24 @@ fn check_program(plan: &Plan) -> Result<(), ExperimentError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses what is not possible on other hosts.
+fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
+    if plan.hosts.is_none() {
+        return Ok(());
+    }
+    let template = plan.space.as_ref().map(|space| &space.template);
+    let mut variants = plan.variants.iter().chain(template);
+    let attaches = |load: &LoadPlan| load.owner != ServiceOwner::Provoke;
+    let problem = if variants.any(|variant| !variant.edits.is_empty() || variant.is_made()) {
+        "variants with changed files, and variants that are built, cannot run on other hosts"
+    } else if plan.load.as_ref().is_some_and(attaches) {
+        "a service that provoke does not start cannot be on another host"
+    } else {
+        return Ok(());
+    };
+    Err(ExperimentError::usage(problem).with_hint("leave out --on"))
 }
 
 /// Adds the position in the scenario file to the reason why a variant cannot be prepared, if there is a file.

@@ -7,6 +7,7 @@ use crate::prepare::PreparationError;
 use crate::scenario::{PlanError, ScenarioError};
 use crate::store::StoreError;
 use crate::untrusted::Untrusted as _;
+use crate::workers::HostError;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -34,6 +35,9 @@ pub enum ExperimentError {
     /// A core cannot be analysed.
     #[error(transparent)]
     Core(#[from] CoreError),
+    /// Trials cannot run on a host.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The operating system returned an error.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -160,6 +164,7 @@ impl ExperimentError {
             Self::Store(_)
             | Self::Preparation(PreparationError::Io { .. })
             | Self::Core(CoreError::Broken { .. } | CoreError::Foreign { .. })
+            | Self::Host(_)
             | Self::Io(_) => ErrorCategory::CouldNotTest,
             Self::Check(check) => check.category,
         }
@@ -171,6 +176,7 @@ impl ExperimentError {
             Self::Plan(error) => Some(error.hint.clone().into()),
             Self::Store(error) => error.hint().map(Into::into),
             Self::Preparation(error) => error.hint().map(Into::into),
+            Self::Host(error) => error.hint.clone().map(Into::into),
             Self::Load(LoadError::Elsewhere { host, .. }) => Some(format!(
                 "load on a machine that you do not own is an attack; if you own it, add --i-own-this-target {host}"
             ).into()),

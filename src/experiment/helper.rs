@@ -1,13 +1,14 @@
 //! Runs the helpers of an experiment, which are processes of the running program.
 
-use crate::slot;
+use super::worker;
 use crate::survey::processor;
+use crate::{slot, workers};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-/// Runs a helper, and ends the process, if an experiment started this process as a helper: with `slot` or `processor` as
-/// its first argument. Otherwise does nothing.
+/// Runs a helper, and ends the process, if an experiment started this process as a helper: with `slot`, `worker` or
+/// `processor` as its first argument. Otherwise does nothing.
 ///
 /// Every program that runs an experiment calls this at the beginning of `main`.
 #[expect(clippy::exit, reason = "a helper does nothing else")]
@@ -18,6 +19,8 @@ pub fn serve_if_helper() {
     };
     let result = if command == slot::COMMAND {
         slot::main(arguments.next().map(PathBuf::from).as_deref())
+    } else if command == workers::COMMAND {
+        worker::serve()
     } else {
         let description = processor::describe_processor().unwrap_or_default();
         io::stdout().write_all(description.as_bytes())
@@ -32,5 +35,7 @@ pub(super) fn is_helper() -> bool {
 }
 
 fn is_command(word: &OsStr) -> bool {
-    word == slot::COMMAND || word == processor::COMMAND
+    [slot::COMMAND, workers::COMMAND, processor::COMMAND]
+        .iter()
+        .any(|command| word == *command)
 }

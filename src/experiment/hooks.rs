@@ -4,7 +4,7 @@ use super::error::ExperimentError;
 use super::observer::ExperimentObserver;
 use super::preflight::check_commands;
 use super::run::Experiment;
-use crate::exec::{LocalExecutor, StopUrgency};
+use crate::exec::{Executor, StopUrgency};
 use crate::model::{Event, FailedHook, Plan, Signal, StopCause, Text, VariantId, VariantPlan};
 use crate::{questions, words};
 use std::pin::pin;
@@ -24,7 +24,7 @@ impl Experiment {
     /// Runs `setup`, the trials, and always `cleanup`.
     pub(super) async fn between_hooks(
         &mut self,
-        executor: &Arc<LocalExecutor>,
+        executor: &Arc<dyn Executor>,
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<(), ExperimentError> {
@@ -70,7 +70,7 @@ impl Experiment {
     /// the variants that were set up.
     async fn set_up(
         &mut self,
-        executor: &Arc<LocalExecutor>,
+        executor: &Arc<dyn Executor>,
         signals: &mut UnboundedReceiver<Signal>,
         set_up_variants: &mut Vec<VariantId>,
         observer: &mut dyn ExperimentObserver,
@@ -130,7 +130,7 @@ impl Experiment {
 
     async fn clean_up(
         &mut self,
-        executor: &Arc<LocalExecutor>,
+        executor: &Arc<dyn Executor>,
         signals: &mut UnboundedReceiver<Signal>,
         variant: Option<VariantId>,
         command: &Text,
@@ -166,7 +166,7 @@ impl Experiment {
 
 /// Runs a hook of the whole run to its end: others may follow it.
 async fn run_hook(
-    executor: &Arc<LocalExecutor>,
+    executor: &Arc<dyn Executor>,
     variant: Option<VariantId>,
     command: &Text,
     signals: &mut UnboundedReceiver<Signal>,

@@ -47,6 +47,8 @@ mod stored_trial;
 mod trial_evidence;
 mod trial_reference;
 mod user;
+mod worker;
+mod worker_folder;
 
 pub use baseline::pooled_baseline;
 pub use baseline_run::{BaselineRun, ResolvedBaseline};

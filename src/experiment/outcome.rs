@@ -38,9 +38,7 @@ impl FinishedRun {
     pub(super) fn stopping_signal(&self) -> Option<Signal> {
         match self.state.stopped {
             Some(StopCause::Signal(signal)) => Some(signal),
-            Some(StopCause::NothingCounts | StopCause::CannotMake | StopCause::AllAlike) | None => {
-                None
-            }
+            _ => None,
         }
     }
 }

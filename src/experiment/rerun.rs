@@ -111,7 +111,7 @@ async fn with_executor(
         Err(error) => Err(error),
     };
     executor.keep_output(trial.lane, scratch.join(KEPT)).await;
-    executor.close_slots().await;
+    executor.close().await;
     result
 }
 
@@ -141,7 +141,7 @@ pub(super) async fn prepare_trial(
 ) -> Result<(), ExperimentError> {
     let executor = LocalExecutor::new(plan, scratch)?;
     let preparation = make_variant(&executor, plan, trial).await;
-    executor.close_slots().await;
+    executor.close().await;
     preparation
 }
 

@@ -8,13 +8,14 @@ use super::outcome::{ExperimentOutcome, FinishedRun};
 use super::request_scenarios::RequestScenarios;
 use super::{engine, results};
 use crate::driver::{Driver, drive_run};
-use crate::exec::LocalExecutor;
+use crate::exec::{Executor, LocalExecutor};
 use crate::model::{Event, NoteLevel, Plan, Signal};
 use crate::questions::{self, Verdict};
 use crate::report::Report;
 use crate::state::{EventSink as _, State};
 use crate::store::{Journal, RunFolder, default_root};
 use crate::sys::cgroup;
+use crate::workers::HostsExecutor;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -141,10 +142,9 @@ impl Experiment {
                 "killed {killed} processes that earlier runs left behind"
             ))),
         }
-        let executor = LocalExecutor::new(&self.state.plan, &self.folder.trials_path())?;
-        let executor = Arc::new(executor);
+        let executor = self.start_executor().await?;
         let result = self.between_hooks(&executor, signals, observer).await;
-        for complaint in executor.close_slots().await {
+        for complaint in executor.close().await {
             self.warn_user(complaint, observer);
         }
         result?;
@@ -156,9 +156,20 @@ impl Experiment {
         Ok(self.journal.sync_to_disk())
     }
 
+    /// Starts the executor of the trials: on this machine, or on hosts.
+    async fn start_executor(&self) -> Result<Arc<dyn Executor>, ExperimentError> {
+        let (plan, trials) = (&self.state.plan, self.folder.trials_path());
+        Ok(match &plan.hosts {
+            None => Arc::new(LocalExecutor::new(plan, &trials)?),
+            Some(hosts) => Arc::new(
+                HostsExecutor::connect(plan, hosts, self.state.hosts.count(), &trials).await?,
+            ),
+        })
+    }
+
     pub(super) async fn repeat_trials(
         &mut self,
-        executor: Arc<LocalExecutor>,
+        executor: Arc<dyn Executor>,
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
     ) {

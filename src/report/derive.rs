@@ -3,7 +3,8 @@
 use super::{
     CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport, FailureRate,
     FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf, ProcessGrowth, Report,
-    SignatureReport, Trend, VariantReport, group_failures, growth::find_growth, source_line,
+    SignatureReport, Trend, VariantReport, group_failures, growth::find_growth,
+    hosts::host_reports, source_line,
 };
 use crate::model::{
     CaptureMode, EvidenceDepth, FailureKind, Family, Plan, Signature, Site, StopCause, TrialId,
@@ -61,6 +62,7 @@ impl Report {
             seed: state.plan.seed,
             capture: state.plan.capture,
             host: state.host.clone(),
+            hosts: host_reports(state),
             notes: collect_notes(state, &variants, &growth, journal_complete),
             variants,
             growth,
@@ -490,6 +492,9 @@ fn collect_notes(
         notes.push(format!(
             "stopped: too many trials in a row were inconclusive{reason}"
         ));
+    }
+    if let Some(StopCause::HostsLost) = state.stopped {
+        notes.push("stopped: no host is left".to_owned());
     }
     if let Some(StopCause::CannotMake) = state.stopped {
         notes.push("stopped: a variant could not be prepared on this machine".to_owned());

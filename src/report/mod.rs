@@ -12,6 +12,7 @@ mod export;
 mod group;
 mod growth;
 pub mod headlines;
+mod hosts;
 mod issue;
 mod json;
 mod jsonl;
@@ -39,6 +40,7 @@ pub use before_start::lines_before_start;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export_report};
 pub use group::{FailureGroup, group_failures};
+pub use hosts::HostReport;
 pub use limit::MaxRateCheck;
 pub use listing::RunListing;
 pub use load::LoadTotals;
@@ -111,6 +113,8 @@ pub struct Report {
     pub capture: CaptureMode,
     /// The machine.
     pub host: Host,
+    /// The hosts on which trials ran; empty if all ran on this machine.
+    pub hosts: Vec<HostReport>,
     /// The variants.
     pub variants: Vec<VariantReport>,
     /// How the processes that `setup` left running grew in the course of the run, since `setup` last ran; empty if

@@ -123,6 +123,8 @@ impl RowReader {
             | Event::CaptureBegun { at: time }
             | Event::VariantMade { at: time, .. }
             | Event::VariantUntestable { at: time, .. }
+            | Event::HostJoined { at: time, .. }
+            | Event::HostLost { at: time, .. }
             | Event::RunStopped { at: time, .. }
             | Event::RunFinished { at: time } => self.worked = time,
             // A choice of a search is part of its plan from then on.

@@ -4,7 +4,7 @@ use super::expected_value::allowed_types;
 use super::matrix::MatrixValue;
 use super::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
-    Frequency, IntegerRange, LimitValue, Load, OnlyRule, Pattern, RateValue, ReadyWhen,
+    Frequency, HostsValue, IntegerRange, LimitValue, Load, OnlyRule, Pattern, RateValue, ReadyWhen,
     ResourceName, Scenario, TimeoutValue,
 };
 use crate::model::Resource;
@@ -35,6 +35,7 @@ impl Scenario {
             search: read_group(table)?,
             program: read_group(table)?,
             trials: read_group(table)?,
+            hosts: read_group(table)?,
             stop: read_group(table)?,
             judge: read_group(table)?,
             evidence: read_group(table)?,
@@ -186,6 +187,11 @@ from_text! {
         "type": ["string", "integer"],
         "minimum": 1,
         "examples": [10, "1..64"],
+    }
+    HostsValue {
+        "description": "A list of hosts such as `ssh:alice,bob`.",
+        "type": "string",
+        "examples": ["ssh:alice,bob"],
     }
     Frequency {
         "description": "A rate such as `50/s` or `90/min`.",

@@ -42,14 +42,14 @@ pub use restore::NonUtf8Argument;
 pub use schema::scenario_schema;
 pub use settings::{
     BaselineSettings, BisectSettings, CandidateSettings, ComparisonSettings, ConfirmSettings,
-    ConnectionSettings, CountSettings, EvidenceSettings, HuntSettings, ItemSettings, JudgeSettings,
-    Limits, ProgramSettings, ReduceSettings, SearchSettings, ServiceSettings, StopSettings,
-    TrafficSettings, TrialSettings, Variables,
+    ConnectionSettings, CountSettings, EvidenceSettings, HostSettings, HuntSettings, ItemSettings,
+    JudgeSettings, Limits, ProgramSettings, ReduceSettings, SearchSettings, ServiceSettings,
+    StopSettings, TrafficSettings, TrialSettings, Variables,
 };
 pub use shrink::shrink_plan;
 pub use value::{
-    Codes, Confidence, DurationValue, EnvValue, Expectation, IntegerRange, LimitValue, OnlyRule,
-    Pattern, RateValue, ResourceName, TimeoutValue,
+    Codes, Confidence, DurationValue, EnvValue, Expectation, HostsValue, IntegerRange, LimitValue,
+    OnlyRule, Pattern, RateValue, ResourceName, TimeoutValue,
 };
 pub use write::under_load;
 
@@ -92,6 +92,8 @@ pub struct Scenario {
     pub program: ProgramSettings,
     #[serde(flatten)]
     pub trials: TrialSettings,
+    #[serde(flatten)]
+    pub hosts: HostSettings,
     #[serde(flatten)]
     pub stop: StopSettings,
     #[serde(flatten)]

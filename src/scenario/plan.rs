@@ -5,10 +5,10 @@ use super::edits::variant_edits;
 use super::matrix::{Combination, MatrixSubstitution, set_variables};
 use super::plan_error::{PlanError, refuse_at};
 use super::search::MAKE_LIMIT;
-use super::{DurationValue, OnlyRule, QuestionSettings, Scenario, Variant};
+use super::{DurationValue, HostsValue, OnlyRule, QuestionSettings, Scenario, Variant};
 use crate::model::{
-    Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Hooks, Plan, Question, Resource,
-    ResourceLimit, Rules, StopLimits, Text, Timeout, VariantPlan,
+    Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Hooks, HostPlan, Plan, Question,
+    Resource, ResourceLimit, Rules, StopLimits, Text, Timeout, VariantPlan,
 };
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -48,7 +48,7 @@ impl Scenario {
 
     /// Makes a plan, and adds the defaults.
     pub fn to_plan(&self, context: PlanContext) -> Result<Plan, PlanError> {
-        let (jobs, waves) = self.plan_jobs()?;
+        let (jobs, waves, hosts) = self.plan_jobs()?;
         self.check_patterns()?;
         let space = self.search_space(&context)?;
         let variants = match &space {
@@ -148,6 +148,7 @@ impl Scenario {
             },
             stop: self.plan_stop(&question)?,
             jobs,
+            hosts,
             waves,
             warmup: self.trials.warmup.unwrap_or(0),
             held: context.held.map(Box::new),
@@ -213,7 +214,31 @@ impl Scenario {
         (self.evidence.capture.unwrap_or(implied), cores)
     }
 
-    fn plan_jobs(&self) -> Result<(u32, bool), PlanError> {
+    /// Returns the number of parallel trials, whether they start in waves, and the hosts on which they run.
+    fn plan_jobs(&self) -> Result<(u32, bool, Option<HostPlan>), PlanError> {
+        let (slots, waves) = self.plan_slots()?;
+        let Some(HostsValue(engine)) = self.hosts.on.clone() else {
+            return Ok((slots, waves, None));
+        };
+        let hosts = HostPlan { engine, slots };
+        let jobs = hosts.count().saturating_mul(slots);
+        if waves {
+            let message = "trials on several hosts cannot start in waves";
+            return Err(refuse_at(message, &["wave"], "leave out `wave` or `on`"));
+        }
+        if jobs > MAX_LANES {
+            let message = format!("at most {MAX_LANES} trials can run in parallel");
+            return Err(refuse_at(
+                message,
+                &["jobs"],
+                "`jobs` is the number on each host",
+            ));
+        }
+        Ok((jobs, waves, Some(hosts)))
+    }
+
+    /// Returns the number of parallel trials on one host, and whether they start in waves.
+    fn plan_slots(&self) -> Result<(u32, bool), PlanError> {
         match (self.trials.jobs, self.trials.wave) {
             (Some(jobs), Some(wave)) if jobs != wave => Err(refuse_at(
                 format!("`wave` starts {wave} trials together, and `jobs` allows {jobs}"),

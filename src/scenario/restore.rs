@@ -1,9 +1,9 @@
 //! Restores the scenario of an earlier run from its plan, so that settings can be changed.
 
 use super::{
-    Actor, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, JudgeSettings, LimitValue,
-    Limits, OnlyRule, Pattern, ProgramSettings, ResourceName, Scenario, StopSettings, TimeoutValue,
-    TrialSettings, Variables,
+    Actor, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, HostSettings, HostsValue,
+    JudgeSettings, LimitValue, Limits, OnlyRule, Pattern, ProgramSettings, ResourceName, Scenario,
+    StopSettings, TimeoutValue, TrialSettings, Variables,
 };
 use crate::model::{ActorPlan, BugFilter, CaptureMode, Plan, ResourceLimit, Text, VariantPlan};
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl Scenario {
                 ..ProgramSettings::default()
             },
             trials: TrialSettings {
-                jobs: NonZeroU32::new(plan.jobs),
+                jobs: NonZeroU32::new(plan.hosts.as_ref().map_or(plan.jobs, |hosts| hosts.slots)),
                 wave: if plan.waves {
                     NonZeroU32::new(plan.jobs)
                 } else {
@@ -61,6 +61,12 @@ impl Scenario {
                 warmup: Some(plan.warmup).filter(|warmup| *warmup > 0),
                 delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
                 ..TrialSettings::default()
+            },
+            hosts: HostSettings {
+                on: plan
+                    .hosts
+                    .as_ref()
+                    .map(|hosts| HostsValue(hosts.engine.clone())),
             },
             stop: StopSettings {
                 timeout: Some(TimeoutValue(plan.timeout)),

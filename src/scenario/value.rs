@@ -1,6 +1,6 @@
 //! Values of flags and fields. Each has one parser from text, whose error says what was expected.
 
-use crate::model::{Alpha, BugFilter, ExpectedResult, Resource, Signal, Timeout};
+use crate::model::{Alpha, BugFilter, ExpectedResult, HostEngine, Resource, Signal, Timeout};
 use crate::suggest::nearest_name;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -49,6 +49,10 @@ pub struct ResourceName(pub &'static str);
 /// A range of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerRange(pub u64, pub u64);
+
+/// The hosts on which trials run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostsValue(pub HostEngine);
 
 /// A limit such as `0`, `4G`, `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,6 +283,30 @@ impl FromStr for IntegerRange {
     }
 }
 
+impl FromStr for HostsValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(list) = text.strip_prefix("ssh:") else {
+            return Err(format!(
+                "`{text}` is not a list of hosts such as `ssh:alice,bob`"
+            ));
+        };
+        let mut names: Vec<String> = Vec::new();
+        for name in list.split(',').map(str::trim) {
+            let is_destination = |letter: char| !letter.is_whitespace() && !letter.is_control();
+            if name.is_empty() || name.starts_with('-') || !name.chars().all(is_destination) {
+                return Err(format!("`{name}` in `{text}` is not a destination of ssh"));
+            }
+            if names.iter().any(|known| known == name) {
+                return Err(format!("`{name}` is in `{text}` twice"));
+            }
+            names.push(name.to_owned());
+        }
+        Ok(Self(HostEngine::Ssh(names)))
+    }
+}
+
 impl FromStr for LimitValue {
     type Err = String;
 
@@ -339,6 +367,9 @@ shown_as! {
     });
     ResourceName: |name, f| f.write_str(name.0);
     IntegerRange: |range, f| write!(f, "{}..{}", range.0, range.1);
+    HostsValue: |hosts, f| match &hosts.0 {
+        HostEngine::Ssh(names) => write!(f, "ssh:{}", names.join(",")),
+    };
     LimitValue: |limit, f| match limit.0 {
         Some(amount) => amount.fmt(f),
         None => f.write_str("unlimited"),

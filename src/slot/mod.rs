@@ -161,6 +161,7 @@ impl Slot {
                         let text = format!("cannot keep the output of a trial: {error}");
                         self.control.send_reply(&SlotReply::Complaint(text));
                     }
+                    self.control.send_reply(&SlotReply::Kept);
                 }
                 // The trial of this order is over.
                 SlotOrder::Stop { .. } | SlotOrder::Over { .. } => {}

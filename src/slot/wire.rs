@@ -18,7 +18,8 @@ pub enum SlotOrder {
     Run(Trial),
     /// Run a hook, whose processes may continue; answered by [`SlotReply::Hooked`].
     Hook(RunHook),
-    /// Write the output of the last trial into this folder, and keep its scratch folder.
+    /// Write the output of the last trial into this folder, and keep its scratch folder; answered by
+    /// [`SlotReply::Kept`].
     Keep(Text),
     /// The load on the service is over: stop the service.
     Over {
@@ -62,6 +63,8 @@ pub enum SlotReply {
     Died(Duration),
     /// A trial is over, and no process of it is left.
     Finished(TrialId, Box<Observation>),
+    /// The output of the last trial was written, or [`SlotReply::Complaint`] says why not.
+    Kept,
     /// A hook has ended; `None` if it succeeded.
     Hooked(Option<FailedHook>),
     /// An operation failed that does not affect the trial.

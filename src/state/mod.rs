@@ -10,6 +10,7 @@
 
 mod choices;
 mod counts;
+mod hosts;
 mod load;
 mod memory;
 mod open_trials;
@@ -20,6 +21,7 @@ mod series;
 mod tally;
 mod trial_facts;
 
+pub use hosts::{HostCounts, HostState, Hosts};
 pub use load::RequestTotals;
 pub use memory::Memory;
 pub use raise::{TriedOutcome, TriedSetting, TriedSettings};
@@ -120,6 +122,8 @@ pub struct State {
     overhead: overhead::Overhead,
     /// The open trials of the measurement, while it is paused.
     paused: Option<pause::PausedTrials>,
+    /// The hosts on which trials run.
+    pub hosts: Hosts,
     /// What the question has learned.
     memory: Box<dyn Memory>,
     /// The settings that are tried before a search, with their trials.
@@ -171,6 +175,7 @@ impl State {
             last_launched: None,
             overhead: overhead::Overhead::default(),
             paused: None,
+            hosts: Hosts::default(),
             plan: *plan,
             version,
             run,
@@ -266,6 +271,18 @@ impl State {
                 self.give_up(*variant, reason.clone());
                 self.decided = self.decided || self.any_testable() && decided(self);
                 self.advance_tally(decided);
+            }
+            Event::HostJoined { joined, at: time } => {
+                self.worked = *time;
+                self.hosts.join(joined);
+            }
+            Event::HostLost {
+                host,
+                why: reason,
+                at: time,
+            } => {
+                self.worked = *time;
+                self.hosts.lose(*host, reason);
             }
             Event::BudgetSpent { at: time } => {
                 self.worked = *time;

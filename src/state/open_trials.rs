@@ -58,6 +58,7 @@ impl State {
             }
         };
         self.retries.remove(&trial.id);
+        self.hosts.add_launched(&trial);
         self.open
             .insert(trial.id, OpenTrial::Running(trial, attempts + 1));
     }
@@ -73,6 +74,9 @@ impl State {
         if outcome == Outcome::Void(InconclusiveReason::Interrupted) && observation.hang.is_some() {
             self.late
                 .push((trial.clone(), Box::new(observation.clone())));
+        }
+        if let Outcome::Void(InconclusiveReason::Lost) = outcome {
+            self.hosts.add_lost(&trial);
         }
         if self.decided {
             self.after_decision += 1;
@@ -100,7 +104,11 @@ impl State {
             }
             Outcome::Pass => {}
         }
-        let facts = TrialFacts::new(&self.plan, &trial, observation, outcome);
+        let host = self.hosts.of_lane(trial.lane);
+        let facts = TrialFacts {
+            host,
+            ..TrialFacts::new(&self.plan, &trial, observation, outcome)
+        };
         self.open.insert(id, OpenTrial::Finished(trial, facts));
     }
 
@@ -150,6 +158,9 @@ impl State {
                 }
             }
             counted.tally.add_trial(trial.id, &facts);
+            if trial.is_measured() {
+                self.hosts.add_counted(facts.host, &trial, &facts.outcome);
+            }
             if trial.is_measured()
                 && let Some(raise) = &mut self.raise
             {

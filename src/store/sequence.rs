@@ -66,6 +66,8 @@ impl EventSequence {
             | Event::VariantUntestable { .. }
             | Event::CaptureBegun { .. }
             | Event::BudgetSpent { .. }
+            | Event::HostJoined { .. }
+            | Event::HostLost { .. }
             | Event::Note { .. } => {}
         }
         Ok(())

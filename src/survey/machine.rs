@@ -1,6 +1,6 @@
 //! Collects facts about the machine: CPU, kernel, memory, limits, container, graphics.
 
-use crate::model::Survey;
+use crate::model::{Host, Survey};
 
 use crate::sys::host::field_of;
 use crate::sys::{cgroup, host, limits};
@@ -79,6 +79,19 @@ fn huge_pages() -> Option<String> {
     let modes = read_trimmed("/sys/kernel/mm/transparent_hugepage/enabled")?;
     let (chosen, _) = modes.split_once('[')?.1.split_once(']')?;
     Some(chosen.to_owned())
+}
+
+/// Describes the machine on which provoke runs.
+pub fn this_host() -> Host {
+    let facts = host::host_facts();
+    Host {
+        name: facts.name,
+        kernel: facts.kernel,
+        arch: facts.arch,
+        cpu: facts.cpu,
+        cpus: facts.cpus,
+        memory: facts.memory,
+    }
 }
 
 /// Returns the type of the container that this machine is, if it can be detected.

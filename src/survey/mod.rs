@@ -44,7 +44,7 @@ pub use elf::{ElfHeaders, dynamic_loader};
 pub use files::add_files;
 pub use influential_variables::variable_effect;
 pub use loader::{Library, find_libraries};
-pub use machine::detect_container;
+pub use machine::{detect_container, this_host};
 pub use ranking::FactGroup;
 pub use variants::{DifferingFact, differing_facts, partings_of_variants};
 pub use warnings::plan_cautions;

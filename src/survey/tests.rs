@@ -35,6 +35,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
             ..VariantPlan::default()
         });
     Plan {
+        hosts: None,
         user: None,
         scenario: None,
         question: Question::default(),

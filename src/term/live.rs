@@ -175,6 +175,8 @@ impl LiveDisplay {
                 format!("{} {label} (not the bug looked for)", style(name).yellow())
             }
             Outcome::Void(InconclusiveReason::Interrupted) => return,
+            // The loss of the host is shown instead.
+            Outcome::Void(InconclusiveReason::Lost) if state.plan.hosts.is_some() => return,
             Outcome::Void(void) => {
                 format!("{}{}", style(void).dim(), inconclusive_reason(observation))
             }
@@ -462,6 +464,26 @@ impl EventSink for LiveDisplay {
                 if let Some(text) = questions::describe_raised(state) {
                     self.print_text(2, &text);
                 }
+            }
+            Event::HostJoined { joined, .. } => {
+                let machine = &joined.machine;
+                let slots = words::format_count(u64::from(joined.slots), "trial");
+                let text = words::sanitize_line(&format!(
+                    "host {}: {slots} at once, {}, {}",
+                    joined.destination, machine.kernel, machine.cpu
+                ));
+                self.print_text(2, &text);
+            }
+            Event::HostLost { host, why, .. } => {
+                let hosts = state.hosts.all();
+                let name = hosts
+                    .get(host.0 as usize)
+                    .map(|host| host.joined.destination.as_str());
+                let text = words::sanitize_line(&format!(
+                    "the host `{}` was lost: {why}; its trials run again on another host",
+                    name.unwrap_or_default()
+                ));
+                self.print_text(0, &format!("{} {text}", style("warning:").yellow()));
             }
             // The summary shows how often each warning occurred.
             Event::Note {

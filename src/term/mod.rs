@@ -10,6 +10,7 @@ mod distinguishing;
 mod doctor;
 mod experiment;
 mod forecast;
+mod hosts;
 mod live;
 mod load_progress;
 mod next_commands;

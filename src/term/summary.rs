@@ -2,7 +2,7 @@
 
 use super::next_commands::next_commands;
 use super::screen::{Screen, SuggestedCommand};
-use super::table;
+use super::{hosts, table};
 use crate::model::{EvidenceDepth, Site};
 use crate::questions::{Answer, PooledBaseline, Threshold, Verdict};
 use crate::report::{
@@ -80,6 +80,8 @@ pub fn format_summary(
         screen.push_gap();
         write_variant_details(&mut screen, report, variant);
     }
+    screen.push_gap();
+    write_table(&mut screen, &hosts::host_table(report, width));
     late_trials(&mut screen, report);
     screen.push_gap();
     for assumption in report

@@ -1,8 +1,8 @@
 //! Events of a run, which are the lines of its journal.
 
 use super::{
-    Host, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId, VariantChoice, VariantId,
-    is_default, micros,
+    Host, HostId, JoinedHost, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId,
+    VariantChoice, VariantId, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -92,6 +92,24 @@ pub enum Event {
         #[serde(with = "micros")]
         at: Duration,
     },
+    /// A host is ready for trials. The number of the host is the number of such events before.
+    HostJoined {
+        /// The host.
+        joined: Box<JoinedHost>,
+        /// Working time of the run.
+        #[serde(with = "micros")]
+        at: Duration,
+    },
+    /// A host does not respond any longer. Its running trials are lost.
+    HostLost {
+        /// The host.
+        host: HostId,
+        /// The reason.
+        why: String,
+        /// Working time of the run.
+        #[serde(with = "micros")]
+        at: Duration,
+    },
     /// A message for the user.
     Note {
         /// Severity.
@@ -162,4 +180,6 @@ pub enum StopCause {
     CannotMake,
     /// The first trials all failed with the same exit code and message, or in the same deadlock.
     AllAlike,
+    /// No host is left.
+    HostsLost,
 }

@@ -1,7 +1,7 @@
 //! Plan of a run: everything that is needed to resume it or to replay a trial.
 
 use super::{
-    BugFilter, Container, Factor, Hold, LoadPlan, ParallelSetting, Preparation, Question,
+    BugFilter, Container, Factor, Hold, HostPlan, LoadPlan, ParallelSetting, Preparation, Question,
     ResumeLimits, Rules, SearchSpace, Text, VariantChoice, VariantId, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,9 @@ pub struct Plan {
     pub stop: StopLimits,
     /// Number of parallel trials.
     pub jobs: u32,
+    /// The hosts on which trials run; `None` for this machine.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hosts: Option<HostPlan>,
     /// Whether trials start in groups of `jobs`, each after the one before has ended.
     #[serde(default, skip_serializing_if = "is_default")]
     pub waves: bool,

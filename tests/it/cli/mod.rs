@@ -12,6 +12,7 @@ mod evidence;
 mod growth;
 mod hangs;
 mod hooks;
+mod hosts;
 mod hunt;
 mod left_behind;
 mod load;

@@ -1,0 +1,90 @@
+//! The temporary directory of a worker, which is removed at its end, or by the next worker after a crash.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// Beginning of the names of these directories.
+const PREFIX: &str = "provoke-worker-";
+/// File that a worker locks while it runs.
+const LOCK: &str = "lock";
+
+/// The temporary directory of a worker.
+pub(super) struct WorkerFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl WorkerFolder {
+    /// Creates a directory that only this user can read, and removes those of workers that were killed.
+    pub(super) fn create() -> io::Result<Self> {
+        let root = std::env::temp_dir();
+        remove_abandoned(&root);
+        // It gets its name when it is locked, so that no other worker removes it.
+        let new_path = root.join(format!(".{PREFIX}{}", std::process::id()));
+        fs::DirBuilder::new().mode(0o700).create(&new_path)?;
+        let lock = File::create_new(new_path.join(LOCK))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let path = root.join(format!("{PREFIX}{}", std::process::id()));
+        fs::rename(&new_path, &path)?;
+        let folder = Self { path, _lock: lock };
+        fs::create_dir(folder.trials_path())?;
+        Ok(folder)
+    }
+
+    /// Returns the directory of the trials.
+    pub(super) fn trials_path(&self) -> PathBuf {
+        self.path.join("trials")
+    }
+}
+
+impl Drop for WorkerFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes the directories of this user whose workers no longer run.
+fn remove_abandoned(root: &Path) {
+    let own_user = rustix::process::getuid().as_raw();
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && fs::symlink_metadata(&path)
+                .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == own_user);
+        let is_abandoned = || {
+            let lock = File::open(path.join(LOCK));
+            lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
+        };
+        if is_ours && is_abandoned() {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_of_killed_workers_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = root.path().join(name);
+            fs::create_dir(&path).unwrap();
+            let lock = File::create(path.join(LOCK)).unwrap();
+            (path, lock)
+        };
+        let (abandoned, _) = folder("provoke-worker-1");
+        let (used, lock) = folder("provoke-worker-2");
+        let (foreign, _) = folder("other");
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+        remove_abandoned(root.path());
+        assert_eq!(
+            [abandoned, used, foreign].map(|path| path.exists()),
+            [false, true, true]
+        );
+    }
+}

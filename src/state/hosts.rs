@@ -1,0 +1,137 @@
+//! The hosts on which trials run, and the trials on each.
+
+use crate::model::{HostId, JoinedHost, Outcome, SlotId, Trial, VariantId};
+use std::collections::BTreeMap;
+
+/// The hosts of a run; none if all slots are on this machine.
+#[derive(Debug, Default)]
+pub struct Hosts {
+    hosts: Vec<HostState>,
+    /// The host of each slot: the one that joined last.
+    of_lane: BTreeMap<SlotId, HostId>,
+}
+
+/// A host, and its trials.
+#[derive(Debug)]
+pub struct HostState {
+    /// The host.
+    pub joined: JoinedHost,
+    /// Why it was lost.
+    pub lost: Option<String>,
+    /// Trials that were launched here, by variant.
+    launched: BTreeMap<VariantId, u64>,
+    /// Counted trials, by variant.
+    pub counts: BTreeMap<VariantId, HostCounts>,
+    /// Attempts that were lost with the host.
+    pub lost_trials: u64,
+}
+
+/// Counted trials of one variant on one host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounts {
+    /// Trials that showed the bug.
+    pub failures: u64,
+    /// Trials that passed, or failed otherwise.
+    pub other: u64,
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a run has fewer than 2^53 trials"
+)]
+fn to_f64(count: u64) -> f64 {
+    count as f64
+}
+
+impl HostCounts {
+    /// Returns the number of trials.
+    pub fn trials(self) -> u64 {
+        self.failures + self.other
+    }
+}
+
+impl Hosts {
+    /// Returns the number of hosts that joined.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.hosts.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the hosts in the order in which they joined.
+    pub fn all(&self) -> &[HostState] {
+        &self.hosts
+    }
+
+    /// Returns the hosts that were not lost.
+    pub fn up(&self) -> impl Iterator<Item = &HostState> {
+        self.hosts.iter().filter(|host| host.lost.is_none())
+    }
+
+    /// Returns the host of a slot, unless the slot is on this machine.
+    pub fn of_lane(&self, lane: SlotId) -> Option<HostId> {
+        self.of_lane.get(&lane).copied()
+    }
+
+    /// Returns a host.
+    pub fn get(&self, id: HostId) -> Option<&HostState> {
+        self.hosts.get(id.0 as usize)
+    }
+
+    /// Returns how many more trials of a variant a host runs than its part of all trials. If every host runs every variant
+    /// equally often, it is 0.
+    pub fn excess_of(&self, host: &HostState, variant: VariantId) -> f64 {
+        let all = |host: &HostState| host.launched.values().sum::<u64>();
+        let of_variant = |host: &HostState| host.launched.get(&variant).copied().unwrap_or(0);
+        let total: u64 = self.hosts.iter().map(all).sum();
+        let total_of_variant: u64 = self.hosts.iter().map(of_variant).sum();
+        let part = to_f64(all(host)) / to_f64(total.max(1));
+        to_f64(of_variant(host)) - to_f64(total_of_variant) * part
+    }
+
+    pub(super) fn join(&mut self, joined: &JoinedHost) {
+        let id = HostId(self.count());
+        self.of_lane.extend(joined.lanes().map(|lane| (lane, id)));
+        self.hosts.push(HostState {
+            joined: joined.clone(),
+            lost: None,
+            launched: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            lost_trials: 0,
+        });
+    }
+
+    pub(super) fn lose(&mut self, id: HostId, reason: &str) {
+        if let Some(host) = self.hosts.get_mut(id.0 as usize) {
+            host.lost = Some(reason.to_owned());
+        }
+    }
+
+    pub(super) fn add_launched(&mut self, trial: &Trial) {
+        if let Some(host) = self.host_mut(self.of_lane(trial.lane)) {
+            *host.launched.entry(trial.variant).or_default() += 1;
+        }
+    }
+
+    /// Counts an attempt that was lost.
+    pub(super) fn add_lost(&mut self, trial: &Trial) {
+        if let Some(host) = self.host_mut(self.of_lane(trial.lane)) {
+            host.lost_trials += 1;
+        }
+    }
+
+    /// Counts a trial that ran on a host.
+    pub(super) fn add_counted(&mut self, host: Option<HostId>, trial: &Trial, outcome: &Outcome) {
+        let Some(host) = self.host_mut(host) else {
+            return;
+        };
+        let counts = host.counts.entry(trial.variant).or_default();
+        match outcome {
+            Outcome::Fail(_) => counts.failures += 1,
+            Outcome::Pass | Outcome::Other(_) => counts.other += 1,
+            Outcome::Void(_) => {}
+        }
+    }
+
+    fn host_mut(&mut self, id: Option<HostId>) -> Option<&mut HostState> {
+        self.hosts.get_mut(id?.0 as usize)
+    }
+}

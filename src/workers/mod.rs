@@ -1,0 +1,54 @@
+//! Runs trials on other machines: provoke starts one worker on each, and the worker runs trials in its own slots.
+//!
+//! A worker is the same program. It gets the plan and the trials through the connection that started it, and its own
+//! wait status gives the outcomes: the exit code of a connection is never the outcome of a trial. A connection that is
+//! closed or silent is not used again, so no result counts twice.
+
+mod binary;
+mod connection;
+mod executor;
+mod files;
+mod remote_host;
+mod ssh;
+pub mod wire;
+
+pub use binary::OwnBinary;
+pub use executor::HostsExecutor;
+
+use crate::untrusted::Untrusted as _;
+use std::time::Duration;
+
+/// First argument of a worker process.
+pub const COMMAND: &str = "worker";
+
+/// A connection without a message for this long is lost. Both sides send a message in each second.
+pub const SILENCE: Duration = Duration::from_secs(10);
+
+/// Why trials cannot run on a host.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run trials on `{}`: {}", host.to_safe(), reason.to_safe())]
+pub struct HostError {
+    /// The host.
+    pub host: String,
+    /// The reason.
+    pub reason: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl HostError {
+    fn new(host: &str, reason: impl Into<String>) -> Self {
+        Self {
+            host: host.to_owned(),
+            reason: reason.into(),
+            hint: None,
+        }
+    }
+
+    fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+}

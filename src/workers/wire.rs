@@ -1,0 +1,92 @@
+//! Messages between provoke and a worker: JSON, one message per line.
+
+use crate::exec::{PreparationResult, StopUrgency};
+use crate::model::{
+    FailedHook, Host, Observation, Plan, SlotId, Text, Trial, TrialId, VariantId, VariantPlan,
+};
+use serde::{Deserialize, Serialize};
+
+/// Version of these messages.
+pub const PROTOCOL: u32 = 1;
+
+/// Longest line of a message in bytes: an observation contains the last output of every process.
+pub const MAX_LINE: usize = 64 << 20;
+
+/// The first message from provoke to a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WorkerTask {
+    /// See [`PROTOCOL`].
+    pub protocol: u32,
+    /// The plan, whose parallel trials are those of the worker.
+    pub plan: Box<Plan>,
+}
+
+/// Message from provoke to a worker. At the end of the stream the worker ends all processes, removes its files, and ends.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerOrder {
+    /// Add a variant to the plan.
+    Learn(VariantId, Box<VariantPlan>),
+    /// Prepare a variant; answered by [`WorkerReply::Made`].
+    Make(VariantId),
+    /// Stop the preparation of variants.
+    StopMaking,
+    /// Run a trial; answered by [`WorkerReply::Finished`].
+    Run(Box<Trial>),
+    /// End a trial.
+    Halt(TrialId, StopUrgency),
+    /// Send the files of the last trial of this slot; answered by [`WorkerReply::Kept`].
+    Keep(SlotId),
+    /// Run a hook for a variant, or for all; answered by [`WorkerReply::Hooked`].
+    Hook(Option<VariantId>, Text),
+    /// End the running hook.
+    HaltHook(StopUrgency),
+    /// The connection works.
+    Alive,
+}
+
+/// Message from a worker to provoke.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerReply {
+    /// The worker is ready.
+    Ready(Box<WorkerGreeting>),
+    /// Trials cannot run on this host, for this reason; the second text is a hint.
+    Refused(String, Option<String>),
+    /// The preparation of a variant ended. Other variants were removed to make room.
+    Made(VariantId, PreparationResult, Vec<VariantId>),
+    /// A trial is over, and no process of it is left.
+    Finished(TrialId, Box<Observation>),
+    /// A file of the last trial of a slot; its bytes follow.
+    File {
+        /// The slot.
+        lane: SlotId,
+        /// Its path below the directory of the trial.
+        path: Text,
+        /// Its length.
+        size: u64,
+    },
+    /// All files of the last trial of this slot were sent.
+    Kept(SlotId),
+    /// A hook has ended: it succeeded, it failed, or it could not run.
+    Hooked(Result<Option<FailedHook>, String>),
+    /// An operation failed that does not affect the trials.
+    Complaint(String),
+    /// The connection works.
+    Alive,
+    /// The worker has ended all processes and removed its files.
+    Closed,
+}
+
+/// Facts about a worker that is ready.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WorkerGreeting {
+    /// See [`PROTOCOL`].
+    pub protocol: u32,
+    /// Digest of its executable.
+    pub build: String,
+    /// The machine.
+    pub machine: Host,
+    /// Directory of its trials.
+    pub trials: Text,
+}
