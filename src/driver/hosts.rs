@@ -53,10 +53,10 @@ impl LoopState<'_, '_> {
     /// so that a difference between hosts is not one between variants; `None` if the trial must wait for this host.
     pub(super) fn best_lane(&self, variant: VariantId) -> Option<SlotId> {
         let state = &*self.driver.state;
-        // The lowest free slot, because `{slot}` is below the number of parallel trials.
-        if state.hosts.count() == 0 {
+        let Some(plan) = &state.plan.hosts else {
+            // The lowest free slot, because `{slot}` is below the number of parallel trials.
             return self.free.iter().copied().min();
-        }
+        };
         let excess = |host: &HostState| state.hosts.excess_of(host, variant);
         let free_lanes = self.free.iter().filter_map(|lane| {
             let host = state.hosts.get(state.hosts.of_lane(*lane)?)?;
@@ -69,11 +69,7 @@ impl LoopState<'_, '_> {
             })?;
         // A busier host may have run the variant less often. Only then is it worth waiting for.
         let several = state.plan.variants.len() > 1;
-        let tolerance = state
-            .plan
-            .hosts
-            .as_ref()
-            .map_or(0.0, |hosts| hosts.slots.into());
+        let tolerance = f64::from(plan.slots);
         let waits =
             |host: &HostState| self.running_at(host) > 0 && excess(host) + tolerance < least_excess;
         (!several || !state.hosts.up().any(waits)).then_some(lane)

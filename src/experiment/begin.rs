@@ -126,7 +126,7 @@ fn check_program(plan: &Plan) -> Result<(), ExperimentError> {
 }
 
 /// Refuses what is not possible on other hosts.
-fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
+pub(super) fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
     if plan.hosts.is_none() {
         return Ok(());
     }

@@ -1,9 +1,11 @@
 //! Opens a stored run, to continue it.
 
+use super::begin::check_hosts;
 use super::error::ExperimentError;
 use super::run::{Experiment, ExperimentSettings};
-use crate::model::{Event, ResumeLimits};
+use crate::model::{Event, HostPlan, ResumeLimits};
 use crate::questions::{self, Step};
+use crate::scenario::HostsValue;
 use crate::state::State;
 use crate::store::{self, Journal, RunFolder, default_root};
 use crate::words;
@@ -26,6 +28,7 @@ impl Experiment {
         name: &str,
         trust: bool,
         limits: NewLimits,
+        on: Option<HostsValue>,
         settings: ExperimentSettings,
     ) -> Result<Self, ExperimentError> {
         let folder = RunFolder::find_run(name, &default_root())?.check_trust(trust)?;
@@ -35,6 +38,15 @@ impl Experiment {
             let changed = Event::LimitsChanged(limits);
             state.apply_event(&changed, |_| false);
             check_open(&state, name)?;
+            journal.add_event(&changed)?;
+        }
+        if let Some(HostsValue(engine)) = on {
+            let slots = state.plan.slots_per_host();
+            let hosts = engine.map(|engine| HostPlan { engine, slots });
+            let jobs = hosts.as_ref().map_or(slots, HostPlan::jobs);
+            let changed = Event::HostsChanged { hosts, jobs };
+            state.apply_event(&changed, |_| false);
+            check_hosts(&state.plan)?;
             journal.add_event(&changed)?;
         }
         if !state.finished {

@@ -201,6 +201,7 @@ impl Worker {
             protocol: PROTOCOL,
             build: OwnBinary::open()?.digest,
             machine: survey::this_host(),
+            survey: survey::survey_plan(&plan),
             trials: folder.trials_path().as_path().into(),
         };
         send(output, WorkerReply::Ready(Box::new(greeting)));

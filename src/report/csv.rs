@@ -12,7 +12,7 @@ use ::csv::{ErrorKind, WriterBuilder};
 use std::io;
 
 /// The names of the columns, which are the names of the fields of [`TrialRow`] in their order.
-pub(super) const COLUMNS: [&str; 34] = [
+pub(super) const COLUMNS: [&str; 35] = [
     "trial",
     "variant",
     "slot",
@@ -45,6 +45,7 @@ pub(super) const COLUMNS: [&str; 34] = [
     "in_flight_at_death",
     "last_words",
     "kept",
+    "host",
     "verdict",
     "lane",
 ];
@@ -58,7 +59,12 @@ pub(super) fn write_csv(
     let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
     table.write_record(COLUMNS).map_err(into_io_error)?;
     rows::for_each_row(folder, report, |mut row: TrialRow| {
-        let texts = [&mut row.variant, &mut row.detail, &mut row.last_words];
+        let texts = [
+            &mut row.variant,
+            &mut row.detail,
+            &mut row.last_words,
+            &mut row.host,
+        ];
         texts
             .into_iter()
             .chain(&mut row.title)

@@ -4,7 +4,7 @@ use super::{
     CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport, FailureRate,
     FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf, ProcessGrowth, Report,
     SignatureReport, Trend, VariantReport, group_failures, growth::find_growth,
-    hosts::host_reports, source_line,
+    hosts::host_difference, hosts::host_reports, source_line,
 };
 use crate::model::{
     CaptureMode, EvidenceDepth, FailureKind, Family, Plan, Signature, Site, StopCause, TrialId,
@@ -32,6 +32,7 @@ impl Report {
             .filter(|((id, _), _)| state.is_testable(*id));
         let verdict = questions::policy_of_plan(&state.plan).verdict_of(state);
         let weakest = testable.map(|(_, variant)| variant.stop_rule).max();
+        let hosts = host_reports(state);
         Self {
             format: FORMAT,
             version: state.version.clone(),
@@ -62,7 +63,8 @@ impl Report {
             seed: state.plan.seed,
             capture: state.plan.capture,
             host: state.host.clone(),
-            hosts: host_reports(state),
+            host_difference: host_difference(state, &hosts),
+            hosts,
             notes: collect_notes(state, &variants, &growth, journal_complete),
             variants,
             growth,

@@ -1,10 +1,18 @@
-//! The trials on each host.
+//! The trials on each host, and what distinguishes the hosts on which it fails more often.
 
 use crate::model::Host;
 use crate::state::State;
-use provoke_stats::clopper_pearson;
+use crate::survey::{DistinguishingFact, HostFacts, RunFacts, fact_lines};
+use crate::words;
+use provoke_stats::{
+    HostTrials, clopper_pearson, holm, hosts_needed, property_p_value, real,
+    smallest_property_p_value,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// Facts of one kind that are named.
+const FACTS: usize = 4;
 
 /// A host on which trials ran, if they did not run on this machine.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -23,6 +31,173 @@ pub struct HostReport {
     pub lost_attempts: u64,
     /// Why the host was lost; null if it was not.
     pub lost: Option<String>,
+}
+
+/// The hosts on which it fails more often than on the others, and the facts that distinguish them.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct HostDifference {
+    /// The facts that these hosts have and the others have not.
+    pub facts: Vec<DistinguishingFact>,
+    /// The trials on these hosts.
+    pub failing: HostTotals,
+    /// The trials on the others.
+    pub others: HostTotals,
+    /// The probability of such a difference if the facts have no effect: a permutation test of the hosts, corrected for
+    /// all divisions of the hosts by facts (Holm).
+    pub p_value: f64,
+    /// The difference is significant up to this probability.
+    #[serde(skip)]
+    pub alpha: f64,
+    /// The smallest probability that so many hosts can show.
+    pub smallest_p_value: f64,
+    /// The number of hosts that can show a significant difference with so many divisions, if half of them have the facts.
+    pub hosts_needed: u64,
+}
+
+impl HostDifference {
+    /// Describes the facts, the trials on both sides, and what they prove.
+    pub fn text_lines(&self) -> Vec<String> {
+        let Self {
+            failing, others, ..
+        } = self;
+        let verb = if others.failures == 0 {
+            "It failed only"
+        } else {
+            "It failed more often"
+        };
+        let mut lines = vec![format!("{verb} on hosts where:")];
+        for line in fact_lines(&self.facts, FACTS) {
+            let note = line
+                .note
+                .map_or_else(String::new, |note| format!(" ({note})"));
+            lines.push(format!("  {}{note}", line.text));
+        }
+        let p_value = words::p_value(self.p_value);
+        let counts = format!(
+            "{}, {} without these facts",
+            failing.in_words(),
+            others.in_words()
+        );
+        lines.push(if self.p_value <= self.alpha {
+            format!("{counts}: {p_value}, significant")
+        } else {
+            format!(
+                "{counts}: {p_value}, not significant; {} hosts cannot show less than {}. Use at least {} hosts, half of them with these facts, or change the facts on one host",
+                failing.hosts + others.hosts,
+                words::p_value(self.smallest_p_value),
+                self.hosts_needed
+            )
+        });
+        lines
+    }
+}
+
+/// The trials on several hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HostTotals {
+    /// Number of hosts.
+    pub hosts: u64,
+    /// Failing trials.
+    pub failures: u64,
+    /// Counted trials.
+    pub trials: u64,
+}
+
+impl HostTotals {
+    fn of_hosts<'a>(hosts: impl Iterator<Item = &'a HostReport>) -> Self {
+        let empty = Self {
+            hosts: 0,
+            failures: 0,
+            trials: 0,
+        };
+        hosts.fold(empty, |totals, host| Self {
+            hosts: totals.hosts + 1,
+            failures: totals.failures + host.failures,
+            trials: totals.trials + host.trials,
+        })
+    }
+
+    fn in_words(self) -> String {
+        let hosts = words::format_count(self.hosts, "host");
+        format!("{} of {} failed on {hosts}", self.failures, self.trials)
+    }
+
+    fn rate(self) -> f64 {
+        real(self.failures) / real(self.trials.max(1))
+    }
+}
+
+/// Returns the division of the hosts with the clearest difference, if trials failed and any fact divides the hosts. A
+/// difference that may be chance is only returned if one side never failed.
+pub(super) fn host_difference(state: &State, reports: &[HostReport]) -> Option<HostDifference> {
+    // A host without trials shows nothing.
+    let reports: Vec<&HostReport> = reports.iter().filter(|host| host.trials > 0).collect();
+    let joined = state.hosts.all().iter().map(|host| &host.joined);
+    let latest = |name: &str| joined.clone().rfind(|joined| joined.destination == name);
+    let facts: Option<Vec<RunFacts<'_>>> = reports
+        .iter()
+        .map(|report| {
+            let joined = latest(&report.name)?;
+            Some(RunFacts {
+                plan: &state.plan,
+                host: &joined.machine,
+                survey: &joined.survey,
+            })
+        })
+        .collect();
+    let facts = HostFacts::of_hosts(&facts?);
+    let divisions = facts.divisions();
+    let p_values: Vec<f64> = divisions
+        .iter()
+        .map(|division| {
+            let hosts = reports.iter().zip(division).map(|(host, has)| HostTrials {
+                failures: host.failures,
+                trials: host.trials,
+                has_property: *has,
+            });
+            property_p_value(&hosts.collect::<Vec<_>>())
+        })
+        .collect();
+    let corrected = holm(&p_values);
+    let compared = divisions.into_iter().zip(corrected).map(|(division, p)| {
+        let side = |with: bool| {
+            let hosts = reports.iter().zip(&division);
+            HostTotals::of_hosts(
+                hosts
+                    .filter(|(_, has)| **has == with)
+                    .map(|(host, _)| *host),
+            )
+        };
+        let (with, without) = (side(true), side(false));
+        (division, p, with, without)
+    });
+    let division_count = compared.len() as u64;
+    let clearest = compared.min_by(|(_, p, a, b), (_, other_p, c, d)| {
+        let difference = |a: &HostTotals, b: &HostTotals| (a.rate() - b.rate()).abs();
+        p.total_cmp(other_p)
+            .then(difference(c, d).total_cmp(&difference(a, b)))
+    });
+    let (division, p_value, with, without) = clearest?;
+    let is_failing: Vec<bool> = division
+        .iter()
+        .map(|has| *has == (with.rate() > without.rate()))
+        .collect();
+    let (failing, others) = if with.rate() > without.rate() {
+        (with, without)
+    } else {
+        (without, with)
+    };
+    let alpha = state.plan.alpha.to_probability();
+    let is_clear = p_value <= alpha || others.failures == 0;
+    (failing.failures > 0 && is_clear).then(|| HostDifference {
+        facts: facts.facts_of_division(&is_failing),
+        failing,
+        others,
+        p_value,
+        alpha,
+        smallest_p_value: smallest_property_p_value(failing.hosts + others.hosts, failing.hosts),
+        hosts_needed: hosts_needed(alpha / real(division_count)),
+    })
 }
 
 /// Returns the hosts in the order of the settings. A host that joined again after an interruption is one host.

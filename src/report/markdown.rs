@@ -89,6 +89,10 @@ pub(super) fn write_markdown(
         let granted = answer.text().assumptions().iter();
         lines.extend(granted.map(|line| format!("Assumes: {}", escape_markdown(line))));
     }
+    if let Some(difference) = &report.host_difference {
+        let text = difference.text_lines();
+        lines.extend(text.iter().map(|line| escape_markdown(line.trim())));
+    }
     lines.extend(attempt_lines(report));
     for line in &lines {
         writeln!(out, "- {line}")?;

@@ -40,7 +40,7 @@ pub use before_start::lines_before_start;
 pub use derive::command_line;
 pub use export::{ExportError, Format, export_report};
 pub use group::{FailureGroup, group_failures};
-pub use hosts::HostReport;
+pub use hosts::{HostDifference, HostReport, HostTotals};
 pub use limit::MaxRateCheck;
 pub use listing::RunListing;
 pub use load::LoadTotals;
@@ -115,6 +115,8 @@ pub struct Report {
     pub host: Host,
     /// The hosts on which trials ran; empty if all ran on this machine.
     pub hosts: Vec<HostReport>,
+    /// The hosts on which it fails more often, and the facts that distinguish them; null if there is no clear difference.
+    pub host_difference: Option<HostDifference>,
     /// The variants.
     pub variants: Vec<VariantReport>,
     /// How the processes that `setup` left running grew in the course of the run, since `setup` last ran; empty if

@@ -77,6 +77,8 @@ pub struct TrialRow {
     pub last_words: String,
     /// Path of its kept output, relative to the run's directory.
     pub kept: Option<String>,
+    /// Name of the host on which it ran; empty for this machine.
+    pub host: String,
     /// Verdict of the whole run, the same in every row.
     pub verdict: Verdict,
     /// Old name of `slot`, until version 0.3.

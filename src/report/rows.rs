@@ -9,7 +9,7 @@ use super::service_trial::end_lines;
 use super::{ExportError, Report, TrialClass, TrialRow};
 use crate::model::{
     ActorObservation, ActorRole, Ending, Event, FailureKind, LoadObservation, Observation, Outcome,
-    Plan, Signal, Trial, TrialId,
+    Plan, Signal, SlotId, Trial, TrialId,
 };
 use crate::oracle;
 use crate::questions::Verdict;
@@ -74,12 +74,16 @@ struct RowReader {
     /// Time at which the run was started or last resumed, and the working time until then.
     started: (i64, Duration),
     worked: Duration,
+    /// Name of the host of each slot.
+    hosts: BTreeMap<SlotId, String>,
     /// All trials from the first one without a row.
     open: BTreeMap<u64, UnfinishedRow>,
 }
 
 struct UnfinishedRow {
     trial: Trial,
+    /// Name of the host of its slot.
+    host: String,
     attempt: u32,
     row: Option<TrialRow>,
     /// Whether the outcome is not known yet, because the trial will be retried.
@@ -96,8 +100,10 @@ impl RowReader {
             Event::TrialStarted(trial) => {
                 let number = trial.id.0;
                 let attempt = self.open.get(&number).map_or(1, |open| open.attempt + 1);
+                let host = self.hosts.get(&trial.lane).cloned();
                 let open = UnfinishedRow {
                     trial,
+                    host: host.unwrap_or_default(),
                     attempt,
                     row: None,
                     is_retry: false,
@@ -117,13 +123,19 @@ impl RowReader {
                     self.open.insert(trial.0, open);
                 }
             }
+            Event::HostJoined { joined, at: time } => {
+                self.worked = time;
+                let lanes = joined.lanes();
+                self.hosts
+                    .extend(lanes.map(|lane| (lane, joined.destination.clone())));
+            }
+            Event::HostsChanged { .. } => self.hosts.clear(),
             Event::LimitsChanged(limits) => self.close_after_decision(limits.answered_by),
             Event::RunResumed { at } => self.started = (at, self.worked),
             Event::BudgetSpent { at: time }
             | Event::CaptureBegun { at: time }
             | Event::VariantMade { at: time, .. }
             | Event::VariantUntestable { at: time, .. }
-            | Event::HostJoined { at: time, .. }
             | Event::HostLost { at: time, .. }
             | Event::RunStopped { at: time, .. }
             | Event::RunFinished { at: time } => self.worked = time,
@@ -279,6 +291,7 @@ impl RowReader {
                 .binary_search(&number)
                 .is_ok()
                 .then(|| format!("trials/{number}")),
+            host: open.host.clone(),
             verdict: self.verdict?,
             words: failure.map_or_else(String::new, |failure| failure.kind.meaning_words()),
             index: trial.variant.index(),

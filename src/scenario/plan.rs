@@ -217,11 +217,11 @@ impl Scenario {
     /// Returns the number of parallel trials, whether they start in waves, and the hosts on which they run.
     fn plan_jobs(&self) -> Result<(u32, bool, Option<HostPlan>), PlanError> {
         let (slots, waves) = self.plan_slots()?;
-        let Some(HostsValue(engine)) = self.hosts.on.clone() else {
+        let Some(HostsValue(Some(engine))) = self.hosts.on.clone() else {
             return Ok((slots, waves, None));
         };
         let hosts = HostPlan { engine, slots };
-        let jobs = hosts.count().saturating_mul(slots);
+        let jobs = hosts.jobs();
         if waves {
             let message = "trials on several hosts cannot start in waves";
             return Err(refuse_at(message, &["wave"], "leave out `wave` or `on`"));

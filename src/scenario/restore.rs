@@ -51,7 +51,7 @@ impl Scenario {
                 ..ProgramSettings::default()
             },
             trials: TrialSettings {
-                jobs: NonZeroU32::new(plan.hosts.as_ref().map_or(plan.jobs, |hosts| hosts.slots)),
+                jobs: NonZeroU32::new(plan.slots_per_host()),
                 wave: if plan.waves {
                     NonZeroU32::new(plan.jobs)
                 } else {
@@ -66,7 +66,7 @@ impl Scenario {
                 on: plan
                     .hosts
                     .as_ref()
-                    .map(|hosts| HostsValue(hosts.engine.clone())),
+                    .map(|hosts| HostsValue(Some(hosts.engine.clone()))),
             },
             stop: StopSettings {
                 timeout: Some(TimeoutValue(plan.timeout)),

@@ -2,6 +2,7 @@
 
 use crate::model::{Alpha, BugFilter, ExpectedResult, HostEngine, Resource, Signal, Timeout};
 use crate::suggest::nearest_name;
+use crate::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -50,9 +51,9 @@ pub struct ResourceName(pub &'static str);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerRange(pub u64, pub u64);
 
-/// The hosts on which trials run.
+/// The hosts on which trials run; `None` for this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostsValue(pub HostEngine);
+pub struct HostsValue(pub Option<HostEngine>);
 
 /// A limit such as `0`, `4G`, `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,23 +288,30 @@ impl FromStr for HostsValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let shown = text.to_safe();
+        if text == "local" {
+            return Ok(Self(None));
+        }
         let Some(list) = text.strip_prefix("ssh:") else {
             return Err(format!(
-                "`{text}` is not a list of hosts such as `ssh:alice,bob`"
+                "`{shown}` is neither a list of hosts such as `ssh:alice,bob` nor `local`"
             ));
         };
         let mut names: Vec<String> = Vec::new();
         for name in list.split(',').map(str::trim) {
             let is_destination = |letter: char| !letter.is_whitespace() && !letter.is_control();
             if name.is_empty() || name.starts_with('-') || !name.chars().all(is_destination) {
-                return Err(format!("`{name}` in `{text}` is not a destination of ssh"));
+                return Err(format!(
+                    "`{}` in `{shown}` is not a destination of ssh",
+                    name.to_safe()
+                ));
             }
             if names.iter().any(|known| known == name) {
-                return Err(format!("`{name}` is in `{text}` twice"));
+                return Err(format!("`{name}` is in `{shown}` twice"));
             }
             names.push(name.to_owned());
         }
-        Ok(Self(HostEngine::Ssh(names)))
+        Ok(Self(Some(HostEngine::Ssh(names))))
     }
 }
 
@@ -368,7 +376,8 @@ shown_as! {
     ResourceName: |name, f| f.write_str(name.0);
     IntegerRange: |range, f| write!(f, "{}..{}", range.0, range.1);
     HostsValue: |hosts, f| match &hosts.0 {
-        HostEngine::Ssh(names) => write!(f, "ssh:{}", names.join(",")),
+        None => f.write_str("local"),
+        Some(HostEngine::Ssh(names)) => write!(f, "ssh:{}", names.join(",")),
     };
     LimitValue: |limit, f| match limit.0 {
         Some(amount) => amount.fmt(f),
@@ -552,5 +561,24 @@ mod tests {
             assert_eq!(parse_valid::<ResourceName>(name).to_resource(), resource);
         }
         assert_all_invalid::<ResourceName>(&["AS", "mem", ""]);
+    }
+
+    #[test]
+    fn hosts_are_destinations_of_ssh_or_this_machine() {
+        let of = |text: &str| parse_valid::<HostsValue>(text).0;
+        let names = ["a".to_owned(), "root@b.example".to_owned()].to_vec();
+        assert_eq!(of("ssh:a, root@b.example"), Some(HostEngine::Ssh(names)));
+        assert_eq!(of("local"), None);
+        assert_eq!(parse_valid::<HostsValue>("ssh:a,b").to_string(), "ssh:a,b");
+        assert_all_invalid::<HostsValue>(&[
+            "",
+            "a,b",
+            "ssh:",
+            "ssh:a,",
+            "ssh:a,a",
+            "ssh:-oProxyCommand=x",
+            "ssh:a b",
+            "ssh:a\nb",
+        ]);
     }
 }

@@ -99,6 +99,11 @@ impl Hosts {
         });
     }
 
+    /// Gives the slots back to this machine, until hosts join again.
+    pub(super) fn leave(&mut self) {
+        self.of_lane.clear();
+    }
+
     pub(super) fn lose(&mut self, id: HostId, reason: &str) {
         if let Some(host) = self.hosts.get_mut(id.0 as usize) {
             host.lost = Some(reason.to_owned());

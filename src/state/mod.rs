@@ -272,6 +272,11 @@ impl State {
                 self.decided = self.decided || self.any_testable() && decided(self);
                 self.advance_tally(decided);
             }
+            Event::HostsChanged { hosts, jobs } => {
+                self.plan.hosts.clone_from(hosts);
+                self.plan.jobs = *jobs;
+                self.hosts.leave();
+            }
             Event::HostJoined { joined, at: time } => {
                 self.worked = *time;
                 self.hosts.join(joined);

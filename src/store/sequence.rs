@@ -66,6 +66,7 @@ impl EventSequence {
             | Event::VariantUntestable { .. }
             | Event::CaptureBegun { .. }
             | Event::BudgetSpent { .. }
+            | Event::HostsChanged { .. }
             | Event::HostJoined { .. }
             | Event::HostLost { .. }
             | Event::Note { .. } => {}

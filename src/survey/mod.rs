@@ -19,6 +19,7 @@ mod distinguishing_lines;
 mod elf;
 mod file_names;
 mod files;
+mod host_facts;
 mod influential_variables;
 mod loader;
 mod machine;
@@ -42,6 +43,7 @@ pub use distinguishing::{
 pub use distinguishing_lines::{chance_of_coincidence, describe_odds, fact_lines};
 pub use elf::{ElfHeaders, dynamic_loader};
 pub use files::add_files;
+pub use host_facts::HostFacts;
 pub use influential_variables::variable_effect;
 pub use loader::{Library, find_libraries};
 pub use machine::{detect_container, this_host};

@@ -1,7 +1,7 @@
 //! Tests with temporary folders.
 
 use super::{
-    FactGroup, RunFacts, TrialSimilarity, add_files, compare_variants, find_differences,
+    FactGroup, HostFacts, RunFacts, TrialSimilarity, add_files, compare_variants, find_differences,
     survey_plan,
 };
 use crate::model::{
@@ -917,4 +917,35 @@ fn too_many_files_have_no_digest() {
         panic!("not known");
     };
     assert!(why.starts_with("its files are not recorded: there are more than"));
+}
+
+#[test]
+fn facts_of_the_same_hosts_are_one_division() {
+    let plan = plan(Path::new("/"), &[&["x"]]);
+    let machine = Host::default();
+    let survey = |flags: &str, kernel: &str| {
+        let mut survey = Survey::default();
+        survey.set_fact("cpu.flags", flags);
+        survey.set_fact("kernel.release", kernel);
+        survey
+    };
+    let surveys = [
+        survey("sse2 avx2 bmi2", "6.1"),
+        survey("sse2", "6.1"),
+        survey("sse2", "5.10"),
+    ];
+    let hosts = surveys.each_ref().map(|survey| RunFacts {
+        plan: &plan,
+        host: &machine,
+        survey,
+    });
+    let facts = HostFacts::of_hosts(&hosts);
+    let divisions = facts.divisions();
+    assert_eq!(divisions, [[false, false, true], [false, true, true]]);
+    let names = |division: &[bool]| -> Vec<String> {
+        let facts = facts.facts_of_division(division);
+        facts.into_iter().map(|fact| fact.name).collect()
+    };
+    assert_eq!(names(&divisions[0]), ["kernel.release"]);
+    assert_eq!(names(&divisions[1]), ["avx2", "bmi2"]);
 }

@@ -37,8 +37,11 @@ pub(super) fn host_table(report: &Report, width: Option<usize>) -> String {
         let line = columns.line(cells);
         let lost = host.lost.as_ref();
         let lost = lost.map_or_else(String::new, |reason| {
-            let attempts = words::format_count(host.lost_attempts, "attempt");
-            words::sanitize_line(&format!("lost with {attempts}: {reason}"))
+            let attempts = match host.lost_attempts {
+                0 => String::new(),
+                count => format!(" with {}", words::format_count(count, "attempt")),
+            };
+            words::sanitize_line(&format!("lost{attempts}: {reason}"))
         });
         let room = width.map_or(usize::MAX, |width| {
             width.saturating_sub(columns.line_width() + 4)

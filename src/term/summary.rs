@@ -82,6 +82,11 @@ pub fn format_summary(
     }
     screen.push_gap();
     write_table(&mut screen, &hosts::host_table(report, width));
+    if let Some(difference) = &report.host_difference {
+        for line in difference.text_lines() {
+            screen.push_text(2, &line);
+        }
+    }
     late_trials(&mut screen, report);
     screen.push_gap();
     for assumption in report

@@ -61,6 +61,7 @@ impl HostsExecutor {
             let joined = JoinedHost {
                 destination: receiver.host.clone(),
                 machine: greeting.machine,
+                survey: greeting.survey,
                 first_lane: SlotId(index * hosts.slots),
                 slots: hosts.slots,
             };

@@ -2,7 +2,8 @@
 
 use crate::exec::{PreparationResult, StopUrgency};
 use crate::model::{
-    FailedHook, Host, Observation, Plan, SlotId, Text, Trial, TrialId, VariantId, VariantPlan,
+    FailedHook, Host, Observation, Plan, SlotId, Survey, Text, Trial, TrialId, VariantId,
+    VariantPlan,
 };
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +88,8 @@ pub struct WorkerGreeting {
     pub build: String,
     /// The machine.
     pub machine: Host,
+    /// Further facts of its environment.
+    pub survey: Survey,
     /// Directory of its trials.
     pub trials: Text,
 }

@@ -10,6 +10,7 @@ mod damage;
 mod design;
 mod docs;
 mod held_program;
+mod host_trials;
 mod layers;
 mod limited;
 mod loop_and_fold;

@@ -21,6 +21,7 @@ use crate::answers::{
     search_plan, shrink_plan_with_rate,
 };
 use crate::held_program::{SOURCE, hold_threads};
+use crate::host_trials::run_on_hosts;
 use crate::loop_and_fold::plan;
 
 const WIDTHS: [usize; 3] = [60, 80, 120];
@@ -337,6 +338,7 @@ fn every_first_screen_fits_the_width_of_the_terminal() {
         assert_summary(name, &answered(&plan, &rates));
     }
     assert_summary("hunt", &answered_hunt());
+    assert_summary("hosts", &run_on_hosts(4, 80));
     assert_screens("list", |width| {
         term::format_runs(&stored_runs(), Some(width))
     });

@@ -1,7 +1,7 @@
 //! Events of a run, which are the lines of its journal.
 
 use super::{
-    Host, HostId, JoinedHost, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId,
+    Host, HostId, HostPlan, JoinedHost, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId,
     VariantChoice, VariantId, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,13 @@ pub enum Event {
         /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,
+    },
+    /// The run continues on other hosts, or on this machine.
+    HostsChanged {
+        /// The hosts; `None` for this machine.
+        hosts: Option<HostPlan>,
+        /// Number of parallel trials in all.
+        jobs: u32,
     },
     /// A host is ready for trials. The number of the host is the number of such events before.
     HostJoined {

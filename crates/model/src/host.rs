@@ -1,6 +1,6 @@
 //! Machines on which trials run.
 
-use super::SlotId;
+use super::{SlotId, Survey, is_default};
 use serde::{Deserialize, Serialize};
 
 /// The machine on which trials ran.
@@ -30,6 +30,11 @@ pub struct HostPlan {
 }
 
 impl HostPlan {
+    /// Returns the number of parallel trials on all hosts.
+    pub fn jobs(&self) -> u32 {
+        self.count().saturating_mul(self.slots)
+    }
+
     /// Returns the number of hosts.
     pub fn count(&self) -> u32 {
         let HostEngine::Ssh(destinations) = &self.engine;
@@ -63,6 +68,9 @@ pub struct JoinedHost {
     pub destination: String,
     /// The machine.
     pub machine: Host,
+    /// Further facts of its environment.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub survey: Survey,
     /// Its first slot.
     pub first_lane: SlotId,
     /// Number of its slots.

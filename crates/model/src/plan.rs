@@ -489,6 +489,11 @@ impl fmt::Display for Resource {
 }
 
 impl Plan {
+    /// Returns the number of parallel trials on one machine.
+    pub fn slots_per_host(&self) -> u32 {
+        self.hosts.as_ref().map_or(self.jobs, |hosts| hosts.slots)
+    }
+
     /// Returns whether the numbers of the plan are consistent; only a damaged file contains a plan whose numbers are
     /// not.
     pub fn is_sound(&self) -> bool {

@@ -18,6 +18,7 @@
 //! | [`ramp`] | from which load level on does it fail? |
 //! | [`dependence`] | do failures clump in batches or in time, so that the interval is too narrow? |
 //! | [`trend`] | does the rate change during the run? |
+//! | [`hosts`] | do trials fail more often on hosts with a certain property? |
 //! | [`mod@growth`] | does a quantity grow from trial to trial, and by how much? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
 //! | [`search`] | which version, or which set of items, causes the failure? |
@@ -38,6 +39,7 @@ pub mod eprocess;
 pub mod exposure;
 pub mod fisher;
 pub mod growth;
+pub mod hosts;
 pub mod interval;
 pub mod plan;
 pub mod pool;
@@ -61,6 +63,7 @@ pub use eprocess::{Contrast, EProcess};
 pub use exposure::{Mtbf, mtbf};
 pub use fisher::{Fisher, fisher};
 pub use growth::{Growth, Kendall, Slope, mann_kendall, measure_growth, theil_sen_slope};
+pub use hosts::{HostTrials, holm, hosts_needed, property_p_value, smallest_property_p_value};
 pub use interval::{
     Interval, clopper_pearson, clopper_pearson_effective, confidence_sequence,
     confidence_sequence_effective, lower_one_sided, upper_one_sided,

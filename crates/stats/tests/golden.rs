@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use provoke_stats as stats;
+use provoke_stats::HostTrials;
 use provoke_stats::ramp::Ramp;
 use provoke_stats::search::{
     Bisection, Cell, Channel, Costs, Features, Grid, SearchPrior, StopConditions, stage_prior,
@@ -19,7 +20,7 @@ const GOLDEN: &str = include_str!("data/golden.json");
 type Check = fn(&Case);
 
 /// Kinds that are run below.
-const IMPLEMENTED: [(&str, Check); 19] = [
+const IMPLEMENTED: [(&str, Check); 20] = [
     ("interval", interval),
     ("clean_runs_flat", clean_runs_flat),
     ("confirm_fixed", confirm_fixed),
@@ -33,6 +34,7 @@ const IMPLEMENTED: [(&str, Check); 19] = [
     ("sprt_exact", sprt_exact),
     ("eprocess_2x2", eprocess),
     ("fisher_2x2", fisher),
+    ("host_permutation", host_permutation),
     ("default_grid", default_grid),
     ("bisect_posterior", bisect_posterior),
     ("failure_features", failure_features),
@@ -369,6 +371,18 @@ fn fisher(case: &Case) {
     let test = stats::fisher(cell(0, 0), runs(0), cell(1, 0), runs(1));
     case.close("p_two_sided", test.two_sided, case.real("p_two_sided"));
     case.close("p_greater", test.greater, case.real("p_greater"));
+}
+
+fn host_permutation(case: &Case) {
+    let hosts = case.field("hosts").as_array().expect("hosts").iter();
+    let hosts: Vec<HostTrials> = hosts
+        .map(|host| HostTrials {
+            failures: host[0].as_u64().expect("a count"),
+            trials: host[1].as_u64().expect("a count"),
+            has_property: host[2] == 1,
+        })
+        .collect();
+    case.close("p", stats::property_p_value(&hosts), case.real("p"));
 }
 
 /// Returns a model without the hypotheses "bad at the good end" and "none is bad", which the cases do not have.

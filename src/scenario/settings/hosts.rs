@@ -14,6 +14,7 @@ pub struct HostSettings {
     ///
     /// `ssh` connects without a password. It gets each name as a destination, so its configuration applies. provoke copies
     /// itself to the cache directory of each host. -j is the number of parallel trials on each host.
+    /// `local` is this machine.
     #[arg(long, value_name = "ssh:HOST,...", hide_short_help = true)]
     pub on: Option<HostsValue>,
 }

@@ -282,18 +282,31 @@ fn nothing_is_left_on_hosts_when_provoke_is_killed_and_the_run_continues() {
     running.kill().unwrap();
     running.wait().unwrap();
     server.assert_nothing_left();
-    let output = server.output(
-        &sandbox,
-        &["resume", "last", "--export-json", "report.json"],
-    );
+    // It continues on another host, and then on this machine.
+    let resumed = ["resume", "last", "--on"];
+    let on_host = [&resumed[..], &["ssh:c", "--progress=none"]].concat();
+    let mut running = server
+        .provoke(&sandbox, &on_host)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let before = ended_trials(&sandbox);
+    wait_until("trials have ended on c", || {
+        ended_trials(&sandbox) >= before + 5
+    });
+    running.kill().unwrap();
+    running.wait().unwrap();
+    server.assert_nothing_left();
+    let last = ["local", "--export-json", "report.json"];
+    let output = server.output(&sandbox, &[&resumed[..], &last].concat());
     assert_eq!(output.code, Some(1), "{output}");
     let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
     assert_eq!(report["variants"][0]["failures"], 10, "{output}");
-    assert_eq!(
-        trials_of_hosts(&report).iter().sum::<u64>(),
-        100,
-        "{output}"
-    );
+    assert_eq!(report["variants"][0]["trials"], 100, "{output}");
+    let trials = trials_of_hosts(&report);
+    assert_eq!(trials.len(), 3, "{output}");
+    assert!(trials.iter().sum::<u64>() < 100, "{trials:?} {output}");
 }
 
 #[test]

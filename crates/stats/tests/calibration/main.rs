@@ -7,6 +7,7 @@ mod compare;
 mod confirm;
 mod dependence;
 mod growth;
+mod hosts;
 mod interval;
 mod pool;
 mod properties;

@@ -1,0 +1,112 @@
+//! Trials on simulated hosts, half of which have a processor without AVX2.
+
+use provoke::model::{
+    Event, Host, HostId, JoinedHost, Observation, Outcome, SlotId, Survey, Trial, TrialId,
+    VariantId,
+};
+use provoke::questions;
+use provoke::report::Report;
+use provoke::state::State;
+use std::time::Duration;
+
+use crate::answers::failure;
+use crate::loop_and_fold::{begin, plan};
+
+/// Runs trials on this number of hosts in turn; those on the hosts without AVX2 fail.
+pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> State {
+    let names: Vec<String> = (1..=hosts).map(|host| format!("node{host}")).collect();
+    let settings = format!("on = 'ssh:{}'\nruns = {trials}", names.join(","));
+    let (_, mut state) = begin(plan(&settings));
+    let mut apply = |event: &Event| state.apply_event(event, questions::is_done);
+    let at = Duration::ZERO;
+    for (lane, name) in (0..).map(SlotId).zip(names) {
+        let has_avx2 = lane.0.is_multiple_of(2);
+        let mut survey = Survey::default();
+        let flags = if has_avx2 { "sse2 avx2 bmi2" } else { "sse2" };
+        survey.set_fact("cpu.flags", flags);
+        let joined = JoinedHost {
+            destination: name,
+            machine: Host::default(),
+            survey,
+            first_lane: lane,
+            slots: 1,
+        };
+        let joined = Box::new(joined);
+        apply(&Event::HostJoined { joined, at });
+    }
+    for trial in 1..=trials {
+        let id = TrialId(trial);
+        let lane = SlotId(u32::try_from(trial).unwrap() % hosts);
+        apply(&Event::TrialStarted(Trial {
+            id,
+            variant: VariantId(0),
+            lane,
+            seed: 0,
+            timeout: Duration::from_secs(1),
+            capture: false,
+            explores: false,
+            hold: None,
+        }));
+        let outcome = if lane.0.is_multiple_of(2) {
+            Outcome::Pass
+        } else {
+            Outcome::Fail(Box::new(failure(132)))
+        };
+        apply(&Event::TrialFinished {
+            trial: id,
+            at,
+            seen: Box::new(Observation {
+                elapsed: Duration::from_millis(6),
+                ..Observation::default()
+            }),
+            outcome,
+        });
+    }
+    let why = "the connection was closed".to_owned();
+    let host = HostId(0);
+    apply(&Event::HostLost { host, why, at });
+    apply(&Event::RunFinished { at });
+    state
+}
+
+#[test]
+fn the_facts_of_failing_hosts_are_named_with_an_honest_p_value() {
+    for (hosts, p_value) in [(4, 1.0 / 3.0), (8, 2.0 / 70.0)] {
+        let report = Report::new(&run_on_hosts(hosts, 80), true);
+        let difference = report.host_difference.unwrap();
+        let names: Vec<&str> = difference.facts.iter().map(|fact| &*fact.name).collect();
+        assert_eq!(names, ["avx2", "bmi2"], "{hosts} hosts");
+        assert!(
+            (difference.p_value - p_value).abs() < 1e-12,
+            "{difference:?}"
+        );
+        assert!((difference.smallest_p_value - p_value).abs() < 1e-12);
+        assert_eq!(difference.hosts_needed, 8);
+        let half = u64::from(hosts) / 2;
+        assert_eq!(
+            (difference.failing.hosts, difference.failing.failures),
+            (half, 40)
+        );
+        assert_eq!(
+            (difference.others.hosts, difference.others.failures),
+            (half, 0)
+        );
+    }
+}
+
+#[test]
+fn the_trials_of_a_host_that_joins_again_are_added() {
+    let mut state = run_on_hosts(2, 10);
+    let joined = state.hosts.all()[0].joined.clone();
+    let at = Duration::ZERO;
+    let joined = Box::new(joined);
+    state.apply_event(&Event::HostJoined { joined, at }, questions::is_done);
+    let report = Report::new(&state, true);
+    let hosts: Vec<_> = report
+        .hosts
+        .iter()
+        .map(|host| (&*host.name, host.trials))
+        .collect();
+    assert_eq!(hosts, [("node1", 5), ("node2", 5)]);
+    assert_eq!(report.hosts[0].lost, None);
+}
