@@ -69,7 +69,7 @@ impl Executor for Threads {
         })
     }
 
-    fn keep_output(&self, _: SlotId, _: PathBuf) -> ExecutorFuture<()> {
+    fn keep_output(&self, _: SlotId, _: PathBuf, _: bool) -> ExecutorFuture<()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn run_experiment(
 ) -> Result<Exit, CliError> {
     let outcome = build_runtime()?.block_on(async {
         let mut signals = listen_for_signals()?;
-        let outcome = experiment.run_to_end(&mut signals, &mut observer).await?;
+        let outcome = Box::pin(experiment.run_to_end(&mut signals, &mut observer)).await?;
         Ok::<_, CliError>(outcome)
     })?;
     let run = &outcome.run;

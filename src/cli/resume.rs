@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::execution::{run_experiment, settings_of_flags};
 use super::exit::Exit;
 use crate::experiment::{Experiment, NewLimits};
-use crate::scenario::{DurationValue, HostsValue};
+use crate::scenario::{DurationValue, HostSettings};
 use clap::Args;
 
 /// Resume an interrupted run
@@ -23,9 +23,8 @@ pub(super) struct ResumeArgs {
     /// Go on until a fix that merely halves the failure rate is ruled out
     #[arg(long, help_heading = LIMITS)]
     exclude_half: bool,
-    /// Go on with trials on these hosts, such as ssh:alice,bob, or on this machine: local
-    #[arg(long, value_name = "ssh:HOST,...")]
-    on: Option<HostsValue>,
+    #[command(flatten)]
+    hosts: HostSettings,
     /// Resume a run that belongs to another user or was copied
     #[arg(long)]
     trust: bool,
@@ -52,7 +51,7 @@ impl ResumeArgs {
             exclude_half: self.exclude_half,
         };
         let settings = settings_of_flags(&self.output);
-        let experiment = Experiment::resume(&self.run, self.trust, limits, self.on, settings)?;
+        let experiment = Experiment::resume(&self.run, self.trust, limits, &self.hosts, settings)?;
         if experiment.is_finished() {
             let run = experiment.run_name();
             crate::term::print_message(&format!("the run {run} is finished; its result:"));

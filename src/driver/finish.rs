@@ -55,8 +55,9 @@ impl LoopState<'_, '_> {
         }
         let folder = self.driver.evidence.join(trial.id.0.to_string());
         if self.worth_keeping(&trial, &observation, &outcome) {
-            self.limit_cores(&outcome, &mut observation);
-            self.driver.executor.keep_output(trial.lane, folder).await;
+            let with_cores = self.limit_cores(&outcome, &mut observation);
+            let executor = &self.driver.executor;
+            executor.keep_output(trial.lane, folder, with_cores).await;
         } else {
             drop_evidence(&folder, &mut observation);
         }
@@ -95,17 +96,18 @@ impl LoopState<'_, '_> {
         });
     }
 
-    /// Removes the cores of a failure if the run keeps enough of them.
-    fn limit_cores(&mut self, outcome: &Outcome, observation: &mut Observation) {
+    /// Removes the cores of a failure if the run keeps enough of them; returns whether they are kept.
+    fn limit_cores(&mut self, outcome: &Outcome, observation: &mut Observation) -> bool {
         let signature = outcome.any_failure().map(|failure| failure.signature.id);
         let Some(reason) = signature.and_then(|id| self.kept_cores.add_failure(id, observation))
         else {
-            return;
+            return true;
         };
         remove_cores(observation);
         if !std::mem::replace(&mut self.told_of_cores, true) {
             self.emit_warning(format!("further cores are read and removed: {reason}"));
         }
+        false
     }
 
     fn worth_keeping(&self, trial: &Trial, observation: &Observation, outcome: &Outcome) -> bool {

@@ -56,7 +56,7 @@ impl Executor for FakeExecutor {
         })
     }
 
-    fn keep_output(&self, _: SlotId, _: PathBuf) -> ExecutorFuture<()> {
+    fn keep_output(&self, _: SlotId, _: PathBuf, _: bool) -> ExecutorFuture<()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -104,8 +104,13 @@ pub fn remove_cores(observation: &mut Observation) -> bool {
     removed_any
 }
 
+/// Returns the disk space of a core. One on another host, which is copied later, is as large as the host reports.
 fn core_size(core: &CoreObservation) -> u64 {
-    fs::metadata(core.file.as_os_str()).map_or(0, |metadata| metadata.blocks() * 512)
+    if core.file.as_os_str().is_empty() {
+        return 0;
+    }
+    let metadata = fs::metadata(core.file.as_os_str());
+    metadata.map_or(core.size, |metadata| metadata.blocks() * 512)
 }
 
 #[cfg(test)]

@@ -227,7 +227,7 @@ impl Executor for LocalExecutor {
         })
     }
 
-    fn keep_output(&self, lane: SlotId, folder: PathBuf) -> ExecutorFuture<()> {
+    fn keep_output(&self, lane: SlotId, folder: PathBuf, _: bool) -> ExecutorFuture<()> {
         let (shared, lane) = (
             Arc::clone(&self.shared),
             Arc::clone(&self.lanes[lane.index()]),

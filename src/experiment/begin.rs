@@ -49,7 +49,8 @@ impl Experiment {
             folder.let_through(&root)?;
         }
         prepare::make_variants(&mut plan, &folder.variants_path(), &[&root, folder.path()])?;
-        plan.no_cores = no_cores(&plan);
+        // Each host finds out for itself.
+        plan.no_cores = plan.hosts.is_none().then(|| no_cores(&plan)).flatten();
         let coarse = do_not_queue_for_cores(&mut plan);
         plan.widen_bug_rules();
         let survey = survey_trials(&plan, &[&root, folder.path()], &settings.report_files);

@@ -153,7 +153,7 @@ impl Experiment {
     }
 
     /// Records that the run was interrupted before its first trial.
-    fn stopped_by(&mut self, signal: Signal) -> Result<(), ExperimentError> {
+    pub(super) fn stopped_by(&mut self, signal: Signal) -> Result<(), ExperimentError> {
         let stopped = Event::RunStopped {
             why: StopCause::Signal(signal),
             at: self.state.worked,

@@ -110,7 +110,9 @@ async fn with_executor(
         Ok(()) => run(&executor).await,
         Err(error) => Err(error),
     };
-    executor.keep_output(trial.lane, scratch.join(KEPT)).await;
+    executor
+        .keep_output(trial.lane, scratch.join(KEPT), true)
+        .await;
     executor.close().await;
     result
 }

@@ -5,7 +5,7 @@ use super::error::ExperimentError;
 use super::run::{Experiment, ExperimentSettings};
 use crate::model::{Event, HostPlan, ResumeLimits};
 use crate::questions::{self, Step};
-use crate::scenario::HostsValue;
+use crate::scenario::HostSettings;
 use crate::state::State;
 use crate::store::{self, Journal, RunFolder, default_root};
 use crate::words;
@@ -28,7 +28,7 @@ impl Experiment {
         name: &str,
         trust: bool,
         limits: NewLimits,
-        on: Option<HostsValue>,
+        on: &HostSettings,
         settings: ExperimentSettings,
     ) -> Result<Self, ExperimentError> {
         let folder = RunFolder::find_run(name, &default_root())?.check_trust(trust)?;
@@ -40,7 +40,8 @@ impl Experiment {
             check_open(&state, name)?;
             journal.add_event(&changed)?;
         }
-        if let Some(HostsValue(engine)) = on {
+        if *on != HostSettings::default() {
+            let engine = on.to_engine()?;
             let slots = state.plan.slots_per_host();
             let hosts = engine.map(|engine| HostPlan { engine, slots });
             let jobs = hosts.as_ref().map_or(slots, HostPlan::jobs);

@@ -142,7 +142,13 @@ impl Experiment {
                 "killed {killed} processes that earlier runs left behind"
             ))),
         }
-        let executor = self.start_executor().await?;
+        let executor = tokio::select! {
+            executor = self.start_executor() => executor?,
+            Some(signal) = signals.recv() => {
+                self.stopped_by(signal)?;
+                return Ok(self.journal.sync_to_disk());
+            }
+        };
         let result = self.between_hooks(&executor, signals, observer).await;
         for complaint in executor.close().await {
             self.warn_user(complaint, observer);

@@ -35,7 +35,11 @@ const PULSE: Duration = Duration::from_secs(1);
 enum Output {
     Reply(Box<WorkerReply>),
     /// The files of the last trial of a slot; they are removed afterwards.
-    Files(SlotId, PathBuf),
+    Files {
+        lane: SlotId,
+        folder: PathBuf,
+        with_cores: bool,
+    },
 }
 
 /// Runs trials until the connection is closed.
@@ -79,7 +83,11 @@ fn start_writer() -> (std_mpsc::Sender<Output>, thread::JoinHandle<()>) {
         loop {
             let written = match receiver.recv_timeout(PULSE) {
                 Ok(Output::Reply(reply)) => write_reply(&mut stdout, &reply),
-                Ok(Output::Files(lane, folder)) => write_files(&mut stdout, lane, &folder),
+                Ok(Output::Files {
+                    lane,
+                    folder,
+                    with_cores,
+                }) => write_files(&mut stdout, lane, &folder, with_cores),
                 Err(std_mpsc::RecvTimeoutError::Timeout) => {
                     write_reply(&mut stdout, &WorkerReply::Alive)
                 }
@@ -101,8 +109,16 @@ fn write_reply(out: &mut impl io::Write, reply: &WorkerReply) -> io::Result<()> 
 }
 
 /// Sends the files of a trial, and removes them.
-fn write_files(out: &mut impl io::Write, lane: SlotId, folder: &Path) -> io::Result<()> {
+fn write_files(
+    out: &mut impl io::Write,
+    lane: SlotId,
+    folder: &Path,
+    with_cores: bool,
+) -> io::Result<()> {
     for path in files_below(folder) {
+        if !with_cores && is_core(&path) {
+            continue;
+        }
         let Ok(file) = File::open(&path) else {
             continue;
         };
@@ -119,6 +135,11 @@ fn write_files(out: &mut impl io::Write, lane: SlotId, folder: &Path) -> io::Res
     write_reply(out, &WorkerReply::Kept(lane))?;
     let _ = fs::remove_dir_all(folder);
     Ok(())
+}
+
+fn is_core(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with("core."))
 }
 
 /// Returns the regular files below a directory.
@@ -244,13 +265,17 @@ impl Worker {
                     halt.send_replace(level);
                 }
             }
-            WorkerOrder::Keep(lane) => {
+            WorkerOrder::Keep { lane, with_cores } => {
                 let folder = self
                     .last_trials
                     .remove(&lane)
                     .map(|trial| self.trial_path(trial));
                 let folder = folder.unwrap_or_else(|| self.folder.trials_path().join("none"));
-                let _ = self.output.send(Output::Files(lane, folder));
+                let _ = self.output.send(Output::Files {
+                    lane,
+                    folder,
+                    with_cores,
+                });
             }
             WorkerOrder::Hook(variant, command) => self.run_hook(variant, &command),
             WorkerOrder::HaltHook(level) => {
@@ -316,7 +341,7 @@ impl Worker {
             let observation: Observation = running.await;
             let outcome = oracle::judge_trial(&rules, &variant, &observation);
             if outcome != Outcome::Pass || keep == KeepRule::All {
-                executor.keep_output(lane, folder).await;
+                executor.keep_output(lane, folder, true).await;
             }
             send(&output, WorkerReply::Finished(id, Box::new(observation)));
         });

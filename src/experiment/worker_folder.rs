@@ -5,9 +5,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Beginning of the names of these directories.
-const PREFIX: &str = "provoke-worker-";
 /// File that a worker locks while it runs.
 const LOCK: &str = "lock";
 
@@ -21,13 +20,18 @@ impl WorkerFolder {
     /// Creates a directory that only this user can read, and removes those of workers that were killed.
     pub(super) fn create() -> io::Result<Self> {
         let root = std::env::temp_dir();
-        remove_abandoned(&root);
+        let prefix = own_prefix();
+        remove_abandoned(&root, &prefix);
+        // Containers on one machine may have equal process IDs.
+        let started = SystemTime::now().duration_since(UNIX_EPOCH);
+        let started = started.map_or(0, |time| time.as_nanos());
+        let name = format!("{prefix}{}-{started:x}", std::process::id());
         // It gets its name when it is locked, so that no other worker removes it.
-        let new_path = root.join(format!(".{PREFIX}{}", std::process::id()));
+        let new_path = root.join(format!(".{name}"));
         fs::DirBuilder::new().mode(0o700).create(&new_path)?;
         let lock = File::create_new(new_path.join(LOCK))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        let path = root.join(format!("{PREFIX}{}", std::process::id()));
+        let path = root.join(name);
         fs::rename(&new_path, &path)?;
         let folder = Self { path, _lock: lock };
         fs::create_dir(folder.trials_path())?;
@@ -46,12 +50,18 @@ impl Drop for WorkerFolder {
     }
 }
 
-/// Removes the directories of this user whose workers no longer run.
-fn remove_abandoned(root: &Path) {
+/// Returns the beginning of the names of these directories on this host: several hosts may share the root.
+fn own_prefix() -> String {
+    let system = rustix::system::uname();
+    format!("provoke-worker-{}-", system.nodename().to_string_lossy())
+}
+
+/// Removes the directories of this user and this host whose workers no longer run.
+fn remove_abandoned(root: &Path, prefix: &str) {
     let own_user = rustix::process::getuid().as_raw();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let path = entry.path();
-        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+        let is_ours = entry.file_name().to_string_lossy().starts_with(prefix)
             && fs::symlink_metadata(&path)
                 .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == own_user);
         let is_abandoned = || {
@@ -77,11 +87,11 @@ mod tests {
             let lock = File::create(path.join(LOCK)).unwrap();
             (path, lock)
         };
-        let (abandoned, _) = folder("provoke-worker-1");
-        let (used, lock) = folder("provoke-worker-2");
-        let (foreign, _) = folder("other");
+        let (abandoned, _) = folder("provoke-worker-here-1");
+        let (used, lock) = folder("provoke-worker-here-2");
+        let (foreign, _) = folder("provoke-worker-there-1");
         flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
-        remove_abandoned(root.path());
+        remove_abandoned(root.path(), "provoke-worker-here-");
         assert_eq!(
             [abandoned, used, foreign].map(|path| path.exists()),
             [false, true, true]

@@ -189,9 +189,9 @@ from_text! {
         "examples": [10, "1..64"],
     }
     HostsValue {
-        "description": "A list of hosts such as `ssh:alice,bob`, or `local`.",
+        "description": "A list of hosts such as `ssh:alice,bob`, `slurm` or `local`.",
         "type": "string",
-        "examples": ["ssh:alice,bob", "local"],
+        "examples": ["ssh:alice,bob", "slurm", "local"],
     }
     Frequency {
         "description": "A rate such as `50/s` or `90/min`.",

@@ -5,7 +5,7 @@ use super::edits::variant_edits;
 use super::matrix::{Combination, MatrixSubstitution, set_variables};
 use super::plan_error::{PlanError, refuse_at};
 use super::search::MAKE_LIMIT;
-use super::{DurationValue, HostsValue, OnlyRule, QuestionSettings, Scenario, Variant};
+use super::{DurationValue, OnlyRule, QuestionSettings, Scenario, Variant};
 use crate::model::{
     Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Hooks, HostPlan, Plan, Question,
     Resource, ResourceLimit, Rules, StopLimits, Text, Timeout, VariantPlan,
@@ -217,7 +217,7 @@ impl Scenario {
     /// Returns the number of parallel trials, whether they start in waves, and the hosts on which they run.
     fn plan_jobs(&self) -> Result<(u32, bool, Option<HostPlan>), PlanError> {
         let (slots, waves) = self.plan_slots()?;
-        let Some(HostsValue(Some(engine))) = self.hosts.on.clone() else {
+        let Some(engine) = self.hosts.to_engine()? else {
             return Ok((slots, waves, None));
         };
         let hosts = HostPlan { engine, slots };

@@ -1,7 +1,7 @@
 //! Restores the scenario of an earlier run from its plan, so that settings can be changed.
 
 use super::{
-    Actor, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, HostSettings, HostsValue,
+    Actor, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, HostSettings,
     JudgeSettings, LimitValue, Limits, OnlyRule, Pattern, ProgramSettings, ResourceName, Scenario,
     StopSettings, TimeoutValue, TrialSettings, Variables,
 };
@@ -62,12 +62,7 @@ impl Scenario {
                 delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
                 ..TrialSettings::default()
             },
-            hosts: HostSettings {
-                on: plan
-                    .hosts
-                    .as_ref()
-                    .map(|hosts| HostsValue(Some(hosts.engine.clone()))),
-            },
+            hosts: HostSettings::of_engine(plan.hosts.as_ref().map(|hosts| &hosts.engine)),
             stop: StopSettings {
                 timeout: Some(TimeoutValue(plan.timeout)),
                 grace: Some(DurationValue(plan.grace)),

@@ -1,6 +1,6 @@
 //! Values of flags and fields. Each has one parser from text, whose error says what was expected.
 
-use crate::model::{Alpha, BugFilter, ExpectedResult, HostEngine, Resource, Signal, Timeout};
+use crate::model::{Alpha, BugFilter, ExpectedResult, Resource, Signal, Timeout};
 use crate::suggest::nearest_name;
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
@@ -51,9 +51,16 @@ pub struct ResourceName(pub &'static str);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerRange(pub u64, pub u64);
 
-/// The hosts on which trials run; `None` for this machine.
+/// The hosts on which trials run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostsValue(pub Option<HostEngine>);
+pub enum HostsValue {
+    /// This machine.
+    Local,
+    /// These destinations of ssh.
+    Ssh(Vec<String>),
+    /// Nodes of Slurm.
+    Slurm,
+}
 
 /// A limit such as `0`, `4G`, `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,12 +296,14 @@ impl FromStr for HostsValue {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let shown = text.to_safe();
-        if text == "local" {
-            return Ok(Self(None));
+        match text {
+            "local" => return Ok(Self::Local),
+            "slurm" => return Ok(Self::Slurm),
+            _ => {}
         }
         let Some(list) = text.strip_prefix("ssh:") else {
             return Err(format!(
-                "`{shown}` is neither a list of hosts such as `ssh:alice,bob` nor `local`"
+                "`{shown}` is not a list of hosts such as `ssh:alice,bob`, `slurm` or `local`"
             ));
         };
         let mut names: Vec<String> = Vec::new();
@@ -311,7 +320,7 @@ impl FromStr for HostsValue {
             }
             names.push(name.to_owned());
         }
-        Ok(Self(Some(HostEngine::Ssh(names))))
+        Ok(Self::Ssh(names))
     }
 }
 
@@ -375,9 +384,10 @@ shown_as! {
     });
     ResourceName: |name, f| f.write_str(name.0);
     IntegerRange: |range, f| write!(f, "{}..{}", range.0, range.1);
-    HostsValue: |hosts, f| match &hosts.0 {
-        None => f.write_str("local"),
-        Some(HostEngine::Ssh(names)) => write!(f, "ssh:{}", names.join(",")),
+    HostsValue: |hosts, f| match hosts {
+        Self::Local => f.write_str("local"),
+        Self::Ssh(names) => write!(f, "ssh:{}", names.join(",")),
+        Self::Slurm => f.write_str("slurm"),
     };
     LimitValue: |limit, f| match limit.0 {
         Some(amount) => amount.fmt(f),
@@ -564,12 +574,16 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_destinations_of_ssh_or_this_machine() {
-        let of = |text: &str| parse_valid::<HostsValue>(text).0;
+    fn hosts_are_destinations_of_ssh_or_nodes_or_this_machine() {
         let names = ["a".to_owned(), "root@b.example".to_owned()].to_vec();
-        assert_eq!(of("ssh:a, root@b.example"), Some(HostEngine::Ssh(names)));
-        assert_eq!(of("local"), None);
-        assert_eq!(parse_valid::<HostsValue>("ssh:a,b").to_string(), "ssh:a,b");
+        for (text, hosts) in [
+            ("ssh:a,root@b.example", HostsValue::Ssh(names)),
+            ("local", HostsValue::Local),
+            ("slurm", HostsValue::Slurm),
+        ] {
+            assert_eq!(parse_valid::<HostsValue>(text), hosts);
+            assert_eq!(hosts.to_string(), text);
+        }
         assert_all_invalid::<HostsValue>(&[
             "",
             "a,b",

@@ -9,7 +9,9 @@ use crate::model::{
 /// change its failure rate.
 pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
     let mut conditions = Conditions::default();
-    conditions.set_fact("jobs", plan.jobs.to_string());
+    conditions.set_fact("jobs", plan.slots_per_host().to_string());
+    let hosts = plan.hosts.as_ref().map(|hosts| hosts.engine.to_string());
+    conditions.set_fact("hosts", or_none(hosts));
     conditions.set_fact("waves", if plan.waves { "yes" } else { "no" });
     conditions.set_fact("load", describe_load(plan));
     let held_plan = plan.held.as_ref();

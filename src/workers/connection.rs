@@ -3,17 +3,21 @@
 use super::HostError;
 use super::binary::OwnBinary;
 use super::wire::{MAX_LINE, PROTOCOL, WorkerGreeting, WorkerReply, WorkerTask};
+use crate::sys::signals;
+use rustix::process::Signal;
 use serde::Serialize;
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 /// Time in which a worker checks the plan.
 const GREET_WITHIN: Duration = Duration::from_secs(60);
+/// Time in which the process ends after SIGTERM.
+const END_WITHIN: Duration = Duration::from_secs(2);
 /// Kept bytes of the messages of the process, and the longest line of text before the worker starts.
 const MESSAGES: usize = 4096;
 
@@ -39,7 +43,13 @@ pub(super) struct WorkerReceiver {
 struct CarrierProcess(Child);
 
 impl Drop for CarrierProcess {
+    /// Ends the process with SIGTERM, because srun ends its job then.
     fn drop(&mut self) {
+        let _ = signals::send_signal(self.0.id().cast_signed(), Signal::TERM);
+        let deadline = Instant::now() + END_WITHIN;
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -3,7 +3,7 @@
 use super::binary::OwnBinary;
 use super::remote_host::RemoteHost;
 use super::wire::{PROTOCOL, WorkerOrder, WorkerTask};
-use super::{HostError, ssh};
+use super::{HostError, launch, slurm, ssh};
 use crate::exec::{Executor, ExecutorFuture, HostChange, PreparationResult, StopUrgency};
 use crate::model::{
     FailedHook, HostEngine, HostId, HostPlan, JoinedHost, Observation, Plan, SlotId, Text, Trial,
@@ -31,18 +31,22 @@ impl HostsExecutor {
         joined: u32,
         trials: &Path,
     ) -> Result<Self, HostError> {
-        let HostEngine::Ssh(destinations) = &hosts.engine;
         let no_host = |error: io::Error| HostError::new("localhost", error.to_string());
         let binary = Arc::new(OwnBinary::open().map_err(no_host)?);
         let task = Arc::new(WorkerTask {
             protocol: PROTOCOL,
             plan: Box::new(plan_of_worker(plan, hosts)),
         });
+        let script = launch::start_script(&binary);
+        let launches = match &hosts.engine {
+            HostEngine::Ssh(destinations) => ssh::launches(destinations, &script)?,
+            HostEngine::Slurm(request) => slurm::launches(request, hosts.slots, &script)?,
+        };
         let mut starts = JoinSet::new();
-        for (index, destination) in (0..).zip(destinations.iter().cloned()) {
+        for (index, launch) in (0..).zip(launches) {
             let (binary, task) = (Arc::clone(&binary), Arc::clone(&task));
             starts.spawn(async move {
-                let connection = ssh::start_worker(&destination, &binary).await?;
+                let connection = launch::start_worker(&launch, &binary).await?;
                 let started = connection.begin(&task, &binary).await?;
                 Ok::<_, HostError>((index, started))
             });
@@ -59,7 +63,10 @@ impl HostsExecutor {
             let host = HostId(joined + index);
             let there = PathBuf::from(greeting.trials.as_os_str());
             let joined = JoinedHost {
-                destination: receiver.host.clone(),
+                destination: match &hosts.engine {
+                    HostEngine::Ssh(_) => receiver.host.clone(),
+                    HostEngine::Slurm(_) => greeting.machine.name.clone(),
+                },
                 machine: greeting.machine,
                 survey: greeting.survey,
                 first_lane: SlotId(index * hosts.slots),
@@ -157,9 +164,9 @@ impl Executor for HostsExecutor {
         Box::pin(async move { host.run_trial(trial, halt).await })
     }
 
-    fn keep_output(&self, lane: SlotId, folder: PathBuf) -> ExecutorFuture<()> {
+    fn keep_output(&self, lane: SlotId, folder: PathBuf, with_cores: bool) -> ExecutorFuture<()> {
         let (host, lane) = self.host_of(lane);
-        host.keep_files(lane, folder);
+        host.keep_files(lane, folder, with_cores);
         Box::pin(std::future::ready(()))
     }
 

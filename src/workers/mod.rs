@@ -8,7 +8,9 @@ mod binary;
 mod connection;
 mod executor;
 mod files;
+mod launch;
 mod remote_host;
+mod slurm;
 mod ssh;
 pub mod wire;
 

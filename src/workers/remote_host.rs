@@ -193,11 +193,11 @@ impl RemoteHost {
     }
 
     /// Copies the files of the last trial of a slot to a directory, without waiting for them.
-    pub(super) fn keep_files(&self, lane: SlotId, folder: PathBuf) {
+    pub(super) fn keep_files(&self, lane: SlotId, folder: PathBuf, with_cores: bool) {
         let mut waiting = self.waiting.lock().expect("no panic");
         if waiting.lost.is_none() {
             waiting.kept.insert(lane, (folder, MAX_FILES));
-            self.send_order(WorkerOrder::Keep(lane));
+            self.send_order(WorkerOrder::Keep { lane, with_cores });
         }
     }
 

@@ -36,8 +36,13 @@ pub enum WorkerOrder {
     Run(Box<Trial>),
     /// End a trial.
     Halt(TrialId, StopUrgency),
-    /// Send the files of the last trial of this slot; answered by [`WorkerReply::Kept`].
-    Keep(SlotId),
+    /// Send the files of the last trial of a slot; answered by [`WorkerReply::Kept`].
+    Keep {
+        /// The slot.
+        lane: SlotId,
+        /// Whether to send its cores, too.
+        with_cores: bool,
+    },
     /// Run a hook for a variant, or for all; answered by [`WorkerReply::Hooked`].
     Hook(Option<VariantId>, Text),
     /// End the running hook.

@@ -170,7 +170,7 @@ impl Executor for SimulatedExecutor {
         })
     }
 
-    fn keep_output(&self, _: SlotId, _: PathBuf) -> ExecutorFuture<()> {
+    fn keep_output(&self, _: SlotId, _: PathBuf, _: bool) -> ExecutorFuture<()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{SlotId, Survey, is_default};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The machine on which trials ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -37,8 +38,10 @@ impl HostPlan {
 
     /// Returns the number of hosts.
     pub fn count(&self) -> u32 {
-        let HostEngine::Ssh(destinations) = &self.engine;
-        u32::try_from(destinations.len()).unwrap_or(u32::MAX)
+        match &self.engine {
+            HostEngine::Ssh(destinations) => u32::try_from(destinations.len()).unwrap_or(u32::MAX),
+            HostEngine::Slurm(request) => request.nodes,
+        }
     }
 }
 
@@ -48,12 +51,37 @@ impl HostPlan {
 pub enum HostEngine {
     /// Over ssh, by these destinations.
     Ssh(Vec<String>),
+    /// As nodes of Slurm.
+    Slurm(SlurmRequest),
 }
 
 impl Default for HostEngine {
     fn default() -> Self {
         Self::Ssh(Vec::new())
     }
+}
+
+impl fmt::Display for HostEngine {
+    /// Writes the engine and the hosts that were named.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ssh(names) => write!(f, "ssh:{}", names.join(",")),
+            Self::Slurm(request) => match &request.constraint {
+                None => f.write_str("slurm"),
+                Some(constraint) => write!(f, "slurm ({constraint})"),
+            },
+        }
+    }
+}
+
+/// The requested nodes of Slurm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlurmRequest {
+    /// Their number.
+    pub nodes: u32,
+    /// Features that they must have, as an expression of Slurm.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub constraint: Option<String>,
 }
 
 /// The number of a host, from 0 in the order in which they joined the run.

@@ -874,7 +874,7 @@ fn hunt_holds_threads_in_a_container() {
     run(sandbox.program_command("cc", &flags));
     let image = format!("{}:shell", images.name);
     import_with_shell(sandbox, "racy", &image);
-    let held = ["--seed", "1", "-d", "15s", "--image", &image];
+    let held = ["--seed", "1", "-d", "60s", "--image", &image];
     let (report, output) = sandbox.run_with_report("hunt", &[&held[..], &["--", "/racy"]].concat());
     let answer = &report["answer"]["hunt"];
     assert_eq!(output.code, Some(1), "{output}");

@@ -177,7 +177,7 @@ fn a_race_of_python_threads_is_provoked_at_its_line() {
     sandbox.write("cache.py", RACY_CACHE);
     let (report, output) = sandbox.run_with_report(
         "hunt",
-        &["-d", "20s", "--seed", "1", "--", "python3", "cache.py"],
+        &["-d", "60s", "--seed", "1", "--", "python3", "cache.py"],
     );
     let answer = &report["answer"]["hunt"];
     assert_eq!(output.code, Some(1), "{output}");

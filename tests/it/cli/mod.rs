@@ -21,6 +21,7 @@ mod outcomes;
 mod reduce;
 mod run_environment;
 mod sharing;
+mod slurm;
 mod stopping;
 mod storage;
 mod support;

@@ -1,0 +1,132 @@
+//! Starts a worker on a host through the command of an engine, and copies this program to the host if it is not there.
+
+use super::binary::OwnBinary;
+use super::connection::WorkerConnection;
+use super::{COMMAND, HostError};
+use crate::sys::tool;
+use rustix::process::Signal;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Time until a started host must respond, or take a part of this program.
+const RESPOND_WITHIN: Duration = Duration::from_secs(30);
+/// Begins the first line of the script: anything before it comes from the start files of the shell.
+const MARK: &str = "provoke-host";
+/// Days after which a copy that was not used is removed.
+const KEPT_DAYS: u32 = 7;
+/// Maximum number of lines before it.
+const MAX_LINES: usize = 1000;
+/// Bytes of this program that are sent at once.
+const CHUNK: usize = 64 << 10;
+
+/// How a worker is started.
+pub(super) struct Launch {
+    /// The host, as it is called in messages.
+    pub(super) host: String,
+    /// The command and its arguments, which runs a script on the host.
+    pub(super) command: Vec<String>,
+    /// How long the host may take to start the script; `None` if it may wait in a queue.
+    pub(super) start_within: Option<Duration>,
+    /// What to do if the host cannot be reached.
+    pub(super) hint: String,
+}
+
+/// Starts a worker on a host; returns the connection to it before its first message.
+pub(super) async fn start_worker(
+    launch: &Launch,
+    binary: &OwnBinary,
+) -> Result<WorkerConnection, HostError> {
+    let error = |reason: String| HostError::new(&launch.host, reason).with_hint(&launch.hint);
+    let mut connection = start_process(launch).map_err(|e| error(e.to_string()))?;
+    let exchange = exchange_binary(&mut connection, launch, binary);
+    let reason = match exchange.await {
+        Ok(()) => return Ok(connection),
+        Err(failure) if is_closed(&failure) => connection.last_message().await,
+        Err(failure) if failure.kind() == io::ErrorKind::TimedOut => {
+            Some("it does not respond".to_owned())
+        }
+        Err(failure) => return Err(HostError::new(&launch.host, failure.to_string())),
+    };
+    Err(error(
+        reason.unwrap_or_else(|| "the connection was closed".to_owned()),
+    ))
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+}
+
+/// Starts the process that carries the connection.
+fn start_process(launch: &Launch) -> io::Result<WorkerConnection> {
+    let (own_end, ssh_end) = StdStream::pair()?;
+    let (own_messages, ssh_messages) = StdStream::pair()?;
+    let mut command = Command::new(&launch.command[0]);
+    command
+        .args(&launch.command[1..])
+        .stdin(Stdio::from(OwnedFd::from(ssh_end.try_clone()?)))
+        .stdout(Stdio::from(OwnedFd::from(ssh_end)))
+        .stderr(Stdio::from(OwnedFd::from(ssh_messages)));
+    // Ctrl-C in the terminal is for provoke alone, which then ends the trials.
+    command.process_group(0);
+    tool::signal_when_parent_ends(&mut command, Signal::TERM);
+    let child = tool::spawn_and_continue(&mut command).map_err(|error| {
+        io::Error::other(format!("cannot start {}: {error}", launch.command[0]))
+    })?;
+    WorkerConnection::new(&launch.host, child, own_end, own_messages)
+}
+
+/// Returns the script that starts the worker. If this program is not in the cache of the host, the script reads it from
+/// its input.
+pub(super) fn start_script(binary: &OwnBinary) -> String {
+    let OwnBinary { size, digest, .. } = binary;
+    format!(
+        "umask 077; echo \"{MARK} $(uname -s) $(uname -m)\"; \
+         d=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/provoke\"; f=\"$d/worker-{digest}\"; \
+         if test -x \"$f\"; then echo have; touch \"$f\"; else echo need; \
+         mkdir -p \"$d\" && find \"$d\" -name \"worker-*\" -mtime +{KEPT_DAYS} -exec rm -f {{}} + && \
+         n=$(mktemp \"$d/new-XXXXXX\") && head -c {size} > \"$n\" && test \"$(wc -c < \"$n\")\" -eq {size} && \
+         chmod 700 \"$n\" && mv -f \"$n\" \"$f\" || exit 1; fi; \
+         exec \"$f\" {COMMAND}"
+    )
+}
+
+/// Checks the architecture of the host, and sends this program if the host needs it.
+async fn exchange_binary(
+    connection: &mut WorkerConnection,
+    launch: &Launch,
+    binary: &OwnBinary,
+) -> io::Result<()> {
+    let system = match launch.start_within {
+        Some(time) => timeout(time, read_system(connection)).await??,
+        None => read_system(connection).await?,
+    };
+    let own_system = format!("Linux {}", std::env::consts::ARCH);
+    if system != own_system {
+        return Err(io::Error::other(format!(
+            "it is a {system} machine, and this provoke is for {own_system}"
+        )));
+    }
+    if timeout(RESPOND_WITHIN, connection.read_text()).await?? == "need" {
+        for chunk in binary.contents()?.chunks(CHUNK) {
+            timeout(RESPOND_WITHIN, connection.send_bytes(chunk)).await??;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the system and the architecture of the host.
+async fn read_system(connection: &mut WorkerConnection) -> io::Result<String> {
+    for _ in 0..MAX_LINES {
+        let text = connection.read_text().await?;
+        if let Some(system) = text.strip_prefix(MARK) {
+            return Ok(system.trim().to_owned());
+        }
+    }
+    Err(io::Error::other("its login shell prints too much"))
+}
