@@ -46,7 +46,8 @@ impl KeptCores {
         signature: SignatureId,
         observation: &mut Observation,
     ) -> Option<String> {
-        let bytes: u64 = all_cores(observation).map(|core| core_size(core)).sum();
+        let sizes = all_cores(observation).map(|core| core_size(core));
+        let bytes = sizes.fold(0, u64::saturating_add);
         if bytes == 0 {
             return None;
         }
@@ -56,7 +57,7 @@ impl KeptCores {
         });
         let free = folder.and_then(|folder| host::free_space(&folder));
         let is_known = self.signatures.contains(&signature);
-        let kept_bytes = self.bytes + bytes;
+        let kept_bytes = self.bytes.saturating_add(bytes);
         let why_not = if !is_known && self.signatures.len() >= SIGNATURES {
             Some(format!("{SIGNATURES} different failures have cores"))
         } else if kept_bytes > BYTES {
@@ -64,7 +65,7 @@ impl KeptCores {
                 "the cores of a run take up at most {} GiB",
                 BYTES >> 30
             ))
-        } else if free.is_some_and(|free| kept_bytes > (free + kept_bytes) / SHARE) {
+        } else if free.is_some_and(|free| kept_bytes > free.saturating_add(kept_bytes) / SHARE) {
             Some(format!(
                 "the cores of a run take up at most 1/{SHARE} of the free disk space"
             ))

@@ -133,6 +133,10 @@ pub(super) fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
     }
     let template = plan.space.as_ref().map(|space| &space.template);
     let mut variants = plan.variants.iter().chain(template);
+    if plan.waves {
+        let error = "trials on several hosts cannot start in waves";
+        return Err(ExperimentError::usage(error).with_hint("leave out --wave or --on"));
+    }
     let attaches = |load: &LoadPlan| load.owner != ServiceOwner::Provoke;
     let problem = if variants.any(|variant| !variant.edits.is_empty() || variant.is_made()) {
         "variants with changed files, and variants that are built, cannot run on other hosts"

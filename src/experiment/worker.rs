@@ -24,12 +24,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Pause after which a message shows that the connection works.
 const PULSE: Duration = Duration::from_secs(1);
+
+/// Time in which the last files are sent.
+const SEND_WITHIN: Duration = Duration::from_secs(120);
+/// Interval between checks whether they are sent.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Something that is written to stdout.
 enum Output {
@@ -51,21 +56,27 @@ pub(super) fn serve() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
+    let folder = runtime.block_on(async {
         let mut worker = match Worker::begin(task, &output) {
             Ok(worker) => worker,
             Err(error) => {
                 let hint = error.hint().map(|hint| hint.text);
                 send(&output, WorkerReply::Refused(error.in_a_line(), hint));
-                return;
+                return None;
             }
         };
         worker.follow_orders(read_orders()).await;
-        worker.close().await;
+        let folder = worker.close().await;
         send(&output, WorkerReply::Closed);
+        Some(folder)
     });
     drop(output);
-    let _ = writer.join();
+    // Files of trials may still be sent, unless the connection is blocked.
+    let deadline = Instant::now() + SEND_WITHIN;
+    while !writer.is_finished() && Instant::now() < deadline {
+        thread::sleep(PAUSE);
+    }
+    drop(folder);
     Ok(())
 }
 
@@ -74,7 +85,7 @@ fn send(output: &std_mpsc::Sender<Output>, reply: WorkerReply) {
     let _ = output.send(Output::Reply(Box::new(reply)));
 }
 
-/// Starts the thread that writes to stdout. Even if all trials and their analysis keep the worker busy, it shows in each
+/// Starts the thread that writes to stdout. Even if all trials and their analysis keep the worker busy, it shows every
 /// second that the connection works.
 fn start_writer() -> (std_mpsc::Sender<Output>, thread::JoinHandle<()>) {
     let (sender, receiver) = std_mpsc::channel();
@@ -183,7 +194,8 @@ struct Worker {
     folder: WorkerFolder,
     executor: Arc<LocalExecutor>,
     output: std_mpsc::Sender<Output>,
-    tasks: JoinSet<()>,
+    /// Each returns its trial, if it runs one.
+    tasks: JoinSet<Option<TrialId>>,
     halts: BTreeMap<TrialId, watch::Sender<StopUrgency>>,
     halt_making: watch::Sender<StopUrgency>,
     halt_hook: watch::Sender<StopUrgency>,
@@ -247,7 +259,11 @@ impl Worker {
                     Ok(Some(order)) => self.follow_order(order),
                     Ok(None) | Err(_) => return,
                 },
-                Some(_) = self.tasks.join_next() => {}
+                Some(ended) = self.tasks.join_next() => {
+                    if let Ok(Some(trial)) = ended {
+                        self.halts.remove(&trial);
+                    }
+                }
             }
         }
     }
@@ -305,6 +321,7 @@ impl Worker {
             let made = making.await;
             let removed = executor.make_room();
             send(&output, WorkerReply::Made(id, made, removed));
+            None
         });
     }
 
@@ -318,14 +335,16 @@ impl Worker {
             let result: io::Result<Option<FailedHook>> = running.await;
             let result = result.map_err(|error| error.to_string());
             send(&output, WorkerReply::Hooked(result));
+            None
         });
     }
 
     fn run_trial(&mut self, trial: &Trial) {
+        // A trial may be repeated in another slot.
+        self.last_trials.retain(|_, last| *last != trial.id);
         // provoke did not want the files of the previous trial.
         if let Some(previous) = self.last_trials.insert(trial.lane, trial.id) {
             let _ = fs::remove_dir_all(self.trial_path(previous));
-            self.halts.remove(&previous);
         }
         let halt = watch::Sender::new(StopUrgency::No);
         let (executor, output) = (Arc::clone(&self.executor), self.output.clone());
@@ -344,11 +363,12 @@ impl Worker {
                 executor.keep_output(lane, folder, true).await;
             }
             send(&output, WorkerReply::Finished(id, Box::new(observation)));
+            Some(id)
         });
     }
 
-    /// Ends all processes.
-    async fn close(mut self) {
+    /// Ends all processes. Returns the directory, whose files may still be sent.
+    async fn close(mut self) -> WorkerFolder {
         self.halt_making.send_replace(StopUrgency::Now);
         self.halt_hook.send_replace(StopUrgency::Now);
         for halt in self.halts.values() {
@@ -358,5 +378,6 @@ impl Worker {
         for complaint in self.executor.close().await {
             send(&self.output, WorkerReply::Complaint(complaint));
         }
+        self.folder
     }
 }

@@ -17,7 +17,7 @@ const FACTS: usize = 4;
 /// A host on which trials ran, if they did not run on this machine.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HostReport {
-    /// Its name in the settings.
+    /// Its name in the settings, or that of the node.
     pub name: String,
     /// The machine.
     pub machine: Host,
@@ -36,7 +36,7 @@ pub struct HostReport {
 /// The hosts on which it fails more often than on the others, and the facts that distinguish them.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HostDifference {
-    /// The facts that these hosts have and the others have not.
+    /// The facts that these hosts have and the others do not have.
     pub facts: Vec<DistinguishingFact>,
     /// The trials on these hosts.
     pub failing: HostTotals,
@@ -48,10 +48,10 @@ pub struct HostDifference {
     /// The difference is significant up to this probability.
     #[serde(skip)]
     pub alpha: f64,
-    /// The smallest probability that so many hosts can show.
+    /// The smallest probability that so many hosts can show, with the same correction.
     pub smallest_p_value: f64,
-    /// The number of hosts that can show a significant difference with so many divisions, if half of them have the facts.
-    pub hosts_needed: u64,
+    /// The number of hosts that can show a significant difference, if half of them have the facts; null if no number can.
+    pub hosts_needed: Option<u64>,
 }
 
 impl HostDifference {
@@ -78,15 +78,20 @@ impl HostDifference {
             failing.in_words(),
             others.in_words()
         );
+        let hosts = failing.hosts + others.hosts;
         lines.push(if self.p_value <= self.alpha {
             format!("{counts}: {p_value}, significant")
-        } else {
+        } else if self.smallest_p_value > self.alpha {
+            let needed = self.hosts_needed.map_or_else(String::new, |needed| {
+                format!("Use at least {needed} hosts, half of them with these facts, or change")
+            });
+            let needed = if needed.is_empty() { "Change" } else { &needed };
             format!(
-                "{counts}: {p_value}, not significant; {} hosts cannot show less than {}. Use at least {} hosts, half of them with these facts, or change the facts on one host",
-                failing.hosts + others.hosts,
+                "{counts}: {p_value}, not significant; {hosts} hosts cannot show less than {}. {needed} the facts on one host",
                 words::p_value(self.smallest_p_value),
-                self.hosts_needed
             )
+        } else {
+            format!("{counts}: {p_value}, not significant: it may be chance")
         });
         lines
     }
@@ -127,9 +132,16 @@ impl HostTotals {
     }
 }
 
-/// Returns the division of the hosts with the clearest difference, if trials failed and any fact divides the hosts. A
-/// difference that may be chance is only returned if one side never failed.
+/// Returns the division of the hosts with the clearest difference, if all trials are of one variant, some failed, and any fact
+/// divides the hosts. A difference that may be chance is only returned if one side never failed.
 pub(super) fn host_difference(state: &State, reports: &[HostReport]) -> Option<HostDifference> {
+    // Hosts that ran different variants differ for that reason.
+    let tested = state
+        .all_tallies()
+        .filter(|(_, tally)| tally.counted_trials() > 0);
+    if tested.count() != 1 {
+        return None;
+    }
     // A host without trials shows nothing.
     let reports: Vec<&HostReport> = reports.iter().filter(|host| host.trials > 0).collect();
     let joined = state.hosts.all().iter().map(|host| &host.joined);
@@ -171,7 +183,7 @@ pub(super) fn host_difference(state: &State, reports: &[HostReport]) -> Option<H
         let (with, without) = (side(true), side(false));
         (division, p, with, without)
     });
-    let division_count = compared.len() as u64;
+    let divisions_tested = real(compared.len() as u64);
     let clearest = compared.min_by(|(_, p, a, b), (_, other_p, c, d)| {
         let difference = |a: &HostTotals, b: &HostTotals| (a.rate() - b.rate()).abs();
         p.total_cmp(other_p)
@@ -189,18 +201,19 @@ pub(super) fn host_difference(state: &State, reports: &[HostReport]) -> Option<H
     };
     let alpha = state.plan.alpha.to_probability();
     let is_clear = p_value <= alpha || others.failures == 0;
+    let smallest = smallest_property_p_value(failing.hosts + others.hosts, failing.hosts);
     (failing.failures > 0 && is_clear).then(|| HostDifference {
         facts: facts.facts_of_division(&is_failing),
         failing,
         others,
         p_value,
         alpha,
-        smallest_p_value: smallest_property_p_value(failing.hosts + others.hosts, failing.hosts),
-        hosts_needed: hosts_needed(alpha / real(division_count)),
+        smallest_p_value: (smallest * divisions_tested).min(1.0),
+        hosts_needed: hosts_needed(alpha / divisions_tested),
     })
 }
 
-/// Returns the hosts in the order of the settings. A host that joined again after an interruption is one host.
+/// Returns the hosts in the order in which they joined. A host that joined again after an interruption is one host.
 pub(super) fn host_reports(state: &State) -> Vec<HostReport> {
     let mut reports: Vec<HostReport> = Vec::new();
     for host in state.hosts.all() {

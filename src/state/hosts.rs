@@ -18,6 +18,8 @@ pub struct HostState {
     pub joined: JoinedHost,
     /// Why it was lost.
     pub lost: Option<String>,
+    /// Whether it belongs to the time before an interruption.
+    left: bool,
     /// Trials that were launched here, by variant.
     launched: BTreeMap<VariantId, u64>,
     /// Counted trials, by variant.
@@ -61,9 +63,10 @@ impl Hosts {
         &self.hosts
     }
 
-    /// Returns the hosts that were not lost.
+    /// Returns the hosts that run trials now.
     pub fn up(&self) -> impl Iterator<Item = &HostState> {
-        self.hosts.iter().filter(|host| host.lost.is_none())
+        let hosts = self.hosts.iter();
+        hosts.filter(|host| host.lost.is_none() && !host.left)
     }
 
     /// Returns the host of a slot, unless the slot is on this machine.
@@ -76,13 +79,13 @@ impl Hosts {
         self.hosts.get(id.0 as usize)
     }
 
-    /// Returns how many more trials of a variant a host runs than its part of all trials. If every host runs every variant
-    /// equally often, it is 0.
+    /// Returns how many more trials of a variant a host runs than its part of all trials on the hosts that run trials now. If
+    /// every host runs every variant equally often, it is 0.
     pub fn excess_of(&self, host: &HostState, variant: VariantId) -> f64 {
         let all = |host: &HostState| host.launched.values().sum::<u64>();
         let of_variant = |host: &HostState| host.launched.get(&variant).copied().unwrap_or(0);
-        let total: u64 = self.hosts.iter().map(all).sum();
-        let total_of_variant: u64 = self.hosts.iter().map(of_variant).sum();
+        let total: u64 = self.up().map(all).sum();
+        let total_of_variant: u64 = self.up().map(of_variant).sum();
         let part = to_f64(all(host)) / to_f64(total.max(1));
         to_f64(of_variant(host)) - to_f64(total_of_variant) * part
     }
@@ -93,15 +96,19 @@ impl Hosts {
         self.hosts.push(HostState {
             joined: joined.clone(),
             lost: None,
+            left: false,
             launched: BTreeMap::new(),
             counts: BTreeMap::new(),
             lost_trials: 0,
         });
     }
 
-    /// Gives the slots back to this machine, until hosts join again.
+    /// Ends the time of all hosts: after an interruption, hosts join again.
     pub(super) fn leave(&mut self) {
         self.of_lane.clear();
+        for host in &mut self.hosts {
+            host.left = true;
+        }
     }
 
     pub(super) fn lose(&mut self, id: HostId, reason: &str) {

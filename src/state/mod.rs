@@ -313,6 +313,7 @@ impl State {
             }
             Event::LimitsChanged(limits) => self.change_limits(limits),
             Event::RunResumed { .. } => {
+                self.hosts.leave();
                 self.end_pause();
                 self.stopped = None;
                 self.late.clear();

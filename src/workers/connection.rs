@@ -9,9 +9,11 @@ use serde::Serialize;
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
 use std::process::Child;
+use std::sync::{Arc, Mutex as Register};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// Time in which a worker checks the plan.
@@ -26,7 +28,7 @@ pub(super) struct WorkerConnection {
     pub(super) host: String,
     reader: BufReader<UnixStream>,
     writer: UnixStream,
-    messages: UnixStream,
+    messages: MessageTail,
     unread: Vec<u8>,
     carrier: CarrierProcess,
 }
@@ -35,7 +37,7 @@ pub(super) struct WorkerConnection {
 pub(super) struct WorkerReceiver {
     pub(super) host: String,
     reader: BufReader<UnixStream>,
-    messages: UnixStream,
+    messages: MessageTail,
     unread: Vec<u8>,
     _carrier: CarrierProcess,
 }
@@ -71,7 +73,7 @@ impl WorkerConnection {
             host: host.to_owned(),
             writer: to_async(stream.try_clone()?)?,
             reader: BufReader::new(to_async(stream)?),
-            messages: to_async(messages)?,
+            messages: MessageTail::read(to_async(messages)?),
             unread: Vec::new(),
             carrier,
         })
@@ -93,7 +95,7 @@ impl WorkerConnection {
 
     /// Returns the last line that the process wrote to stderr.
     pub(super) async fn last_message(&mut self) -> Option<String> {
-        last_line(&mut self.messages).await
+        self.messages.last_line().await
     }
 
     /// Gives the plan to the worker, and waits until it is ready.
@@ -116,7 +118,7 @@ impl WorkerConnection {
         let greeting = match greeting.await {
             Err(_) => return Err(fail("its worker does not respond")),
             Ok(Err(error)) => {
-                let message = last_line(&mut self.messages).await;
+                let message = self.messages.last_line().await;
                 let reason = message.unwrap_or_else(|| format!("its worker ended: {error}"));
                 return Err(fail(&reason));
             }
@@ -172,7 +174,7 @@ impl WorkerReceiver {
 
     /// Returns the last line that the process wrote to stderr.
     pub(super) async fn last_message(&mut self) -> Option<String> {
-        last_line(&mut self.messages).await
+        self.messages.last_line().await
     }
 }
 
@@ -200,19 +202,40 @@ pub(super) async fn send_line(
     writer.write_all(&line).await
 }
 
-/// Returns the last line of what a process wrote.
-async fn last_line(messages: &mut UnixStream) -> Option<String> {
-    let mut bytes = vec![0; MESSAGES];
-    let mut text = Vec::new();
-    let second = Duration::from_secs(1);
-    while let Ok(Ok(length)) = timeout(second, messages.read(&mut bytes)).await
-        && length > 0
-    {
-        text.extend_from_slice(&bytes[..length]);
-        let excess = text.len().saturating_sub(MESSAGES);
-        text.drain(..excess);
+/// The end of what a process writes to stderr.
+struct MessageTail {
+    tail: Arc<Register<Vec<u8>>>,
+    task: JoinHandle<()>,
+}
+
+impl MessageTail {
+    /// Reads until the process ends.
+    fn read(mut messages: UnixStream) -> Self {
+        let tail = Arc::new(Register::new(Vec::new()));
+        let filled = Arc::clone(&tail);
+        let task = tokio::spawn(async move {
+            let mut bytes = vec![0; MESSAGES];
+            while let Ok(length @ 1..) = messages.read(&mut bytes).await {
+                let mut text = filled.lock().expect("no panic");
+                text.extend_from_slice(&bytes[..length]);
+                let excess = text.len().saturating_sub(MESSAGES);
+                text.drain(..excess);
+            }
+        });
+        Self { tail, task }
     }
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let line = text.lines().rfind(|line| !line.trim().is_empty())?;
-    Some(line.trim().to_owned())
+
+    /// Returns the last line, after a short wait for the end.
+    async fn last_line(&mut self) -> Option<String> {
+        let _ = timeout(Duration::from_secs(1), &mut self.task).await;
+        let text = String::from_utf8_lossy(&self.tail.lock().expect("no panic")).into_owned();
+        let line = text.lines().rfind(|line| !line.trim().is_empty())?;
+        Some(line.trim().to_owned())
+    }
+}
+
+impl Drop for MessageTail {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }

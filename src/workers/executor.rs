@@ -22,6 +22,27 @@ pub struct HostsExecutor {
     changes: Register<Option<mpsc::UnboundedReceiver<HostChange>>>,
 }
 
+/// Numbers the hosts in the order in which they are ready.
+struct Arrivals {
+    next: HostId,
+    sender: mpsc::UnboundedSender<HostChange>,
+}
+
+impl Arrivals {
+    /// Reports a host before anything else about it.
+    fn add(
+        &mut self,
+        joined: JoinedHost,
+        start: impl FnOnce(HostId, mpsc::UnboundedSender<HostChange>) -> Arc<RemoteHost>,
+    ) -> Arc<RemoteHost> {
+        let id = self.next;
+        self.next = HostId(id.0 + 1);
+        // The receiver is part of the executor.
+        let _ = self.sender.send(HostChange::Joined(Box::new(joined)));
+        start(id, self.sender.clone())
+    }
+}
+
 impl HostsExecutor {
     /// Starts a worker on each host. `joined` is the number of hosts that joined the run before, and `trials` the directory
     /// of the trials here.
@@ -42,47 +63,50 @@ impl HostsExecutor {
             HostEngine::Ssh(destinations) => ssh::launches(destinations, &script)?,
             HostEngine::Slurm(request) => slurm::launches(request, hosts.slots, &script)?,
         };
+        let (sender, changes) = mpsc::unbounded_channel();
+        let arrivals = Arc::new(Register::new(Arrivals {
+            next: HostId(joined),
+            sender,
+        }));
         let mut starts = JoinSet::new();
         for (index, launch) in (0..).zip(launches) {
             let (binary, task) = (Arc::clone(&binary), Arc::clone(&task));
+            let (arrivals, trials) = (Arc::clone(&arrivals), trials.to_owned());
+            let (first_lane, slots) = (SlotId(index * hosts.slots), hosts.slots);
+            let named_by_host = matches!(hosts.engine, HostEngine::Slurm(_));
             starts.spawn(async move {
                 let connection = launch::start_worker(&launch, &binary).await?;
-                let started = connection.begin(&task, &binary).await?;
-                Ok::<_, HostError>((index, started))
+                let (receiver, writer, greeting) = connection.begin(&task, &binary).await?;
+                let there = PathBuf::from(greeting.trials.as_os_str());
+                let destination = if named_by_host {
+                    greeting.machine.name.clone()
+                } else {
+                    receiver.host.clone()
+                };
+                let joined = JoinedHost {
+                    destination,
+                    machine: greeting.machine,
+                    survey: greeting.survey,
+                    first_lane,
+                    slots,
+                };
+                // From now on, both sides send messages, while other hosts may still start.
+                let host = arrivals
+                    .lock()
+                    .expect("no panic")
+                    .add(joined, |id, changes| {
+                        RemoteHost::start(id, receiver, writer, (there, trials), changes)
+                    });
+                Ok::<_, HostError>((index, host))
             });
         }
-        let mut started = Vec::new();
+        let mut remote_hosts = Vec::new();
         while let Some(start) = starts.join_next().await {
             let start = start.map_err(|error| no_host(io::Error::other(error)))?;
-            started.push(start?);
+            remote_hosts.push(start?);
         }
-        started.sort_by_key(|(index, _)| *index);
-        let (sender, changes) = mpsc::unbounded_channel();
-        let mut remote_hosts = Vec::new();
-        for (index, (receiver, writer, greeting)) in started {
-            let host = HostId(joined + index);
-            let there = PathBuf::from(greeting.trials.as_os_str());
-            let joined = JoinedHost {
-                destination: match &hosts.engine {
-                    HostEngine::Ssh(_) => receiver.host.clone(),
-                    HostEngine::Slurm(_) => greeting.machine.name.clone(),
-                },
-                machine: greeting.machine,
-                survey: greeting.survey,
-                first_lane: SlotId(index * hosts.slots),
-                slots: hosts.slots,
-            };
-            // The receiver is part of the executor.
-            let _ = sender.send(HostChange::Joined(Box::new(joined)));
-            let folders = (there, trials.to_owned());
-            remote_hosts.push(RemoteHost::start(
-                host,
-                receiver,
-                writer,
-                folders,
-                sender.clone(),
-            ));
-        }
+        remote_hosts.sort_by_key(|(index, _)| *index);
+        let remote_hosts = remote_hosts.into_iter().map(|(_, host)| host).collect();
         Ok(Self {
             hosts: remote_hosts,
             slots: hosts.slots,
@@ -128,19 +152,24 @@ impl Executor for HostsExecutor {
         });
         let mut making: JoinSet<Option<PreparationResult>> = making.collect();
         Box::pin(async move {
-            let mut first = None;
+            let (mut ready, mut failed) = (None, None);
             while let Some(made) = making.join_next().await {
                 match made {
-                    Ok(Some(ready @ PreparationResult::Ready { .. })) => {
-                        first.get_or_insert(ready);
+                    Ok(Some(made @ PreparationResult::Ready { .. })) => {
+                        ready.get_or_insert(made);
                     }
-                    Ok(Some(other)) => return other,
+                    Ok(Some(other)) => {
+                        failed.get_or_insert(other);
+                    }
                     // Its trials run on other hosts.
                     Ok(None) => {}
-                    Err(error) => return PreparationResult::Broken(error.to_string()),
+                    Err(error) => {
+                        failed.get_or_insert(PreparationResult::Broken(error.to_string()));
+                    }
                 }
             }
-            first.unwrap_or_else(|| PreparationResult::Broken("no host is left".to_owned()))
+            let no_host = || PreparationResult::Broken("no host is left".to_owned());
+            failed.or(ready).unwrap_or_else(no_host)
         })
     }
 
@@ -182,13 +211,15 @@ impl Executor for HostsExecutor {
         });
         let mut running: JoinSet<io::Result<Option<FailedHook>>> = running.collect();
         Box::pin(async move {
-            let mut failed = None;
+            // Each host runs its hook to the end.
+            let mut failed = Ok(None);
             while let Some(result) = running.join_next().await {
-                if let Some(hook) = result.map_err(io::Error::other)?? {
-                    failed.get_or_insert(hook);
+                let result = result.unwrap_or_else(|error| Err(io::Error::other(error)));
+                if !matches!(result, Ok(None)) && matches!(failed, Ok(None)) {
+                    failed = result;
                 }
             }
-            Ok(failed)
+            failed
         })
     }
 

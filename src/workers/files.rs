@@ -1,7 +1,7 @@
 //! Files of trials that ran on another host: their names, and the paths in observations.
 
 use crate::exec::all_cores;
-use crate::model::Observation;
+use crate::model::{Observation, TrialId};
 use std::path::{Component, Path, PathBuf};
 
 /// Longest path of a file below the directory of a trial.
@@ -15,12 +15,23 @@ pub(super) fn path_below(folder: &Path, name: &Path) -> Option<PathBuf> {
     stays_below.then(|| folder.join(name))
 }
 
-/// Replaces the directory of trials on another host by the one on this machine, so that no path of an observation is that
-/// of an unrelated file here.
-pub(super) fn relocate_cores(observation: &mut Observation, there: &Path, here: &Path) {
+/// Replaces the directory of trials on another host by the one on this machine. A path that is not that of a core of this
+/// trial is removed, because cores may be deleted.
+pub(super) fn relocate_cores(
+    observation: &mut Observation,
+    trial: TrialId,
+    there: &Path,
+    here: &Path,
+) {
+    let number = trial.0.to_string();
+    let (there, here) = (there.join(&number), here.join(&number));
+    let is_core = |name: &&Path| {
+        let name = name.to_str();
+        name.is_some_and(|name| name.starts_with("core.") && !name.contains('/'))
+    };
     for core in all_cores(observation) {
-        let below = Path::new(core.file.as_os_str()).strip_prefix(there);
-        let path = below.ok().and_then(|name| path_below(here, name));
+        let below = Path::new(core.file.as_os_str()).strip_prefix(&there).ok();
+        let path = below.filter(is_core).map(|name| here.join(name));
         core.file = path.map_or_else(Default::default, |path| path.as_path().into());
     }
 }
@@ -59,11 +70,18 @@ mod tests {
                 core("/tmp/w/3/core.7"),
                 core("/etc/passwd"),
                 core("/tmp/w/../x"),
+                core("/tmp/w/4/core.7"),
+                core("/tmp/w/3/stdout"),
+                core("/tmp/w/3/core.1/../../4/core.7"),
             ],
             ..Observation::default()
         };
-        relocate_cores(&mut observation, Path::new("/tmp/w"), Path::new("/run"));
+        let (there, here) = (Path::new("/tmp/w"), Path::new("/run"));
+        relocate_cores(&mut observation, TrialId(3), there, here);
         let files = observation.cores.iter().map(|core| core.file.to_string());
-        assert_eq!(files.collect::<Vec<_>>(), ["/run/3/core.7", "", ""]);
+        assert_eq!(
+            files.collect::<Vec<_>>(),
+            ["/run/3/core.7", "", "", "", "", ""]
+        );
     }
 }

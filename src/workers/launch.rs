@@ -17,10 +17,10 @@ use tokio::time::timeout;
 const RESPOND_WITHIN: Duration = Duration::from_secs(30);
 /// Begins the first line of the script: anything before it comes from the start files of the shell.
 const MARK: &str = "provoke-host";
-/// Days after which a copy that was not used is removed.
-const KEPT_DAYS: u32 = 7;
-/// Maximum number of lines before it.
+/// Maximum number of lines before the first line of the script.
 const MAX_LINES: usize = 1000;
+/// Days after which a copy that was not used is removed when another one is made.
+const KEPT_DAYS: u32 = 7;
 /// Bytes of this program that are sent at once.
 const CHUNK: usize = 64 << 10;
 
@@ -64,14 +64,14 @@ fn is_closed(error: &io::Error) -> bool {
 
 /// Starts the process that carries the connection.
 fn start_process(launch: &Launch) -> io::Result<WorkerConnection> {
-    let (own_end, ssh_end) = StdStream::pair()?;
-    let (own_messages, ssh_messages) = StdStream::pair()?;
+    let (own_end, carrier_end) = StdStream::pair()?;
+    let (own_messages, carrier_messages) = StdStream::pair()?;
     let mut command = Command::new(&launch.command[0]);
     command
         .args(&launch.command[1..])
-        .stdin(Stdio::from(OwnedFd::from(ssh_end.try_clone()?)))
-        .stdout(Stdio::from(OwnedFd::from(ssh_end)))
-        .stderr(Stdio::from(OwnedFd::from(ssh_messages)));
+        .stdin(Stdio::from(OwnedFd::from(carrier_end.try_clone()?)))
+        .stdout(Stdio::from(OwnedFd::from(carrier_end)))
+        .stderr(Stdio::from(OwnedFd::from(carrier_messages)));
     // Ctrl-C in the terminal is for provoke alone, which then ends the trials.
     command.process_group(0);
     tool::signal_when_parent_ends(&mut command, Signal::TERM);
@@ -89,7 +89,7 @@ pub(super) fn start_script(binary: &OwnBinary) -> String {
         "umask 077; echo \"{MARK} $(uname -s) $(uname -m)\"; \
          d=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/provoke\"; f=\"$d/worker-{digest}\"; \
          if test -x \"$f\"; then echo have; touch \"$f\"; else echo need; \
-         mkdir -p \"$d\" && find \"$d\" -name \"worker-*\" -mtime +{KEPT_DAYS} -exec rm -f {{}} + && \
+         mkdir -p \"$d\"; find \"$d\" -type f -mtime +{KEPT_DAYS} -exec rm -f {{}} + 2>/dev/null; \
          n=$(mktemp \"$d/new-XXXXXX\") && head -c {size} > \"$n\" && test \"$(wc -c < \"$n\")\" -eq {size} && \
          chmod 700 \"$n\" && mv -f \"$n\" \"$f\" || exit 1; fi; \
          exec \"$f\" {COMMAND}"

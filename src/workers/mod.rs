@@ -23,7 +23,7 @@ use std::time::Duration;
 /// First argument of a worker process.
 pub const COMMAND: &str = "worker";
 
-/// A connection without a message for this long is lost. Both sides send a message in each second.
+/// A connection without a message for this long is lost. Both sides send a message every second.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
 /// Why trials cannot run on a host.

@@ -39,6 +39,8 @@ pub(super) struct RemoteHost {
 struct Waiting {
     /// Why the host was lost.
     lost: Option<String>,
+    /// Whether the worker was told to end.
+    is_closing: bool,
     trials: BTreeMap<TrialId, oneshot::Sender<Observation>>,
     makings: BTreeMap<VariantId, oneshot::Sender<PreparationResult>>,
     hook: Option<oneshot::Sender<io::Result<Option<FailedHook>>>>,
@@ -177,6 +179,7 @@ impl RemoteHost {
             .await
     }
 
+    /// Runs a hook. A lost host runs no trials, so it needs none.
     pub(super) async fn run_hook(
         &self,
         variant: Option<VariantId>,
@@ -186,10 +189,8 @@ impl RemoteHost {
         let reply = self.ask(WorkerOrder::Hook(variant, command), |waiting, sender| {
             waiting.hook = Some(sender);
         });
-        match self.wait_for(reply, halt, WorkerOrder::HaltHook).await {
-            Some(result) => result,
-            None => Err(io::Error::other(self.describe_loss())),
-        }
+        let result = self.wait_for(reply, halt, WorkerOrder::HaltHook).await;
+        result.unwrap_or(Ok(None))
     }
 
     /// Copies the files of the last trial of a slot to a directory, without waiting for them.
@@ -208,6 +209,7 @@ impl RemoteHost {
 
     /// Ends the worker, and waits for its last files. Returns what failed there.
     pub(super) async fn close(&self) -> Vec<String> {
+        self.waiting.lock().expect("no panic").is_closing = true;
         drop(self.orders.lock().expect("no panic").take());
         let reader = self.reader.lock().expect("no panic").take();
         if let Some(mut reader) = reader
@@ -223,7 +225,7 @@ impl RemoteHost {
     }
 }
 
-/// Sends orders, and a message in each second without one. At the end, closes this direction of the connection.
+/// Sends orders, and a message every second without one. At the end, closes this direction of the connection.
 async fn send_orders(mut orders: mpsc::UnboundedReceiver<WorkerOrder>, mut writer: UnixStream) {
     loop {
         let order = match timeout(PULSE, orders.recv()).await {
@@ -261,6 +263,9 @@ impl ReplyReader {
                     });
                 }
                 Ok(Ok(WorkerReply::Closed)) => {
+                    if !self.lock().is_closing {
+                        break "its worker ended".to_owned();
+                    }
                     self.lock().lose("the run is over".to_owned());
                     return;
                 }
@@ -275,6 +280,8 @@ impl ReplyReader {
         };
         report_loss(reason.clone());
         self.lock().lose(reason);
+        // The end of the process can take a moment, in which the other hosts get their messages.
+        tokio::task::spawn_blocking(move || drop(self.receiver));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
@@ -288,7 +295,7 @@ impl ReplyReader {
             WorkerReply::Finished(trial, mut observation) => {
                 if let Some(sender) = waiting.trials.remove(&trial) {
                     let (there, here) = &self.folders;
-                    relocate_cores(&mut observation, there, here);
+                    relocate_cores(&mut observation, trial, there, here);
                     let _ = sender.send(*observation);
                 }
             }
@@ -318,7 +325,8 @@ impl ReplyReader {
         let path = self.reserve_file(lane, name, size);
         let mut file = path.and_then(|path| {
             fs::create_dir_all(path.parent()?).ok()?;
-            File::create_new(path).ok()
+            // An earlier attempt may have left a file.
+            File::create(path).ok()
         });
         let mut left = size;
         while left > 0 {
@@ -339,8 +347,15 @@ impl ReplyReader {
     /// Returns the path of a file that is wanted and small enough.
     fn reserve_file(&self, lane: SlotId, name: &Path, size: u64) -> Option<PathBuf> {
         let mut waiting = self.lock();
-        let (folder, room) = waiting.kept.get_mut(&lane)?;
-        *room = room.checked_sub(size)?;
+        let Waiting {
+            kept, complaints, ..
+        } = &mut *waiting;
+        let (folder, room) = kept.get_mut(&lane)?;
+        let Some(rest) = room.checked_sub(size) else {
+            complaints.push("the files of a trial are too large to be copied".to_owned());
+            return None;
+        };
+        *room = rest;
         path_below(folder, name)
     }
 }

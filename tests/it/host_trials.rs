@@ -81,7 +81,7 @@ fn the_facts_of_failing_hosts_are_named_with_an_honest_p_value() {
             "{difference:?}"
         );
         assert!((difference.smallest_p_value - p_value).abs() < 1e-12);
-        assert_eq!(difference.hosts_needed, 8);
+        assert_eq!(difference.hosts_needed, Some(8));
         let half = u64::from(hosts) / 2;
         assert_eq!(
             (difference.failing.hosts, difference.failing.failures),
@@ -109,4 +109,13 @@ fn the_trials_of_a_host_that_joins_again_are_added() {
         .collect();
     assert_eq!(hosts, [("node1", 5), ("node2", 5)]);
     assert_eq!(report.hosts[0].lost, None);
+}
+
+#[test]
+fn no_host_is_up_after_an_interruption_until_hosts_join_again() {
+    let mut state = run_on_hosts(2, 10);
+    assert_eq!(state.hosts.up().count(), 1);
+    state.apply_event(&Event::RunResumed { at: 0 }, questions::is_done);
+    assert_eq!(state.hosts.up().count(), 0);
+    assert_eq!(state.hosts.of_lane(SlotId(1)), None);
 }

@@ -86,13 +86,10 @@ pub fn smallest_property_p_value(hosts: u64, with_property: u64) -> f64 {
 }
 
 /// Returns the smallest even number of hosts, half of which have the property, that can give a p-value of at most
-/// `alpha`.
-pub fn hosts_needed(alpha: f64) -> u64 {
-    let even = (1..=32).map(|half| 2 * half);
-    let enough = even
-        .clone()
-        .find(|hosts| smallest_property_p_value(*hosts, hosts / 2) <= alpha);
-    enough.unwrap_or(64)
+/// `alpha`; `None` if no number can.
+pub fn hosts_needed(alpha: f64) -> Option<u64> {
+    let mut even = (1..=32).map(|half| 2 * half);
+    even.find(|hosts| smallest_property_p_value(*hosts, hosts / 2) <= alpha)
 }
 
 /// Corrects p-values of several tests by Holm's method, in the same order: the chance that any true hypothesis is rejected
@@ -186,8 +183,9 @@ mod tests {
             let p = smallest_property_p_value(count, count / 2);
             assert!((p / expected - 1.0).abs() < 0.01, "{count}: {p}");
         }
-        assert_eq!(hosts_needed(0.05), 8);
-        assert_eq!(hosts_needed(0.01), 10);
+        assert_eq!(hosts_needed(0.05), Some(8));
+        assert_eq!(hosts_needed(0.01), Some(10));
+        assert_eq!(hosts_needed(0.000_01), None);
     }
 
     #[test]
