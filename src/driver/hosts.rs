@@ -1,4 +1,4 @@
-//! Follows the hosts on which trials run: those that join, and those that are lost.
+//! Records which hosts join the run and which are lost.
 
 use super::LoopState;
 use crate::exec::HostChange;

@@ -1,4 +1,4 @@
-//! Runs hooks: those before and after a trial, and those of the whole run.
+//! Runs the hooks of a trial and of the whole run.
 
 use super::Slot;
 use super::command::PlaceholderValues;

@@ -1,4 +1,4 @@
-//! A host with a worker: sends orders, and passes the replies to those who wait for them.
+//! Sends orders to the worker of a host, and passes its replies on.
 
 use super::SILENCE;
 use super::connection::{WorkerReceiver, send_line};
