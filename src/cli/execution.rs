@@ -4,8 +4,9 @@ use super::args::OutputFlags;
 use super::error::CliError;
 use super::exit::Exit;
 use super::signals::listen_for_signals;
-use crate::experiment::{Experiment, ExperimentSettings, find_ourselves};
+use crate::experiment::{Experiment, ExperimentSettings, find_ourselves, pooled_baseline};
 use crate::model::Plan;
+use crate::report::{ExportOptions, Format, PageOptions};
 use crate::term::TerminalObserver;
 use tokio::runtime::{Builder, Runtime};
 
@@ -32,9 +33,21 @@ pub(super) fn run_experiment(
         Ok::<_, CliError>(outcome)
     })?;
     let run = &outcome.run;
+    let pooled = if output.exports.has_format(Format::Html) {
+        pooled_baseline(&run.state, &run.folder)
+    } else {
+        None
+    };
+    let options = ExportOptions {
+        environment: true,
+        page: PageOptions {
+            pooled,
+            ..PageOptions::default()
+        },
+    };
     output
         .exports
-        .write_reports(&run.folder, &run.report, output.talk.quiet)?;
+        .write_reports(&run.folder, &run.report, &options, output.talk.quiet)?;
     match (outcome.error, outcome.stopped) {
         (Some(error), _) => Err(error.into()),
         (None, Some(signal)) => Ok(Exit::Stopped(signal)),

@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use crate::experiment::{self, ExperimentError};
-use crate::report::{Format, Report};
+use crate::report::{ExportOptions, Format, PageOptions, Report, RunOfTrend};
 use crate::store::RunFolder;
 use crate::term;
 use crate::untrusted::{Untrusted as _, shell_word};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(super) const RESULT: &str = "Results";
 
 /// The formats with the help of their flags, and whether `-h` shows the flag.
-const FORMATS: [(Format, &str, bool); 5] = [
+const FORMATS: [(Format, &str, bool); 6] = [
     (
         Format::Json,
         "Write the report as JSON to FILE [default: stdout]",
@@ -24,11 +24,40 @@ const FORMATS: [(Format, &str, bool); 5] = [
     (Format::Csv, "Write CSV, one row per trial", false),
     (Format::Junit, "Write JUnit XML for CI servers", true),
     (Format::Md, "Write Markdown for a bug report", false),
+    (
+        Format::Html,
+        "Write a page with pictures to FILE [default: report.html in the directory of the run]",
+        false,
+    ),
 ];
 
-/// The requested formats, each with its file, or `-` for stdout.
+/// Value of `--html` without a file.
+const IN_RUN: &str = "provoke-out/RUN/report.html";
+/// Name of this file in the directory of a run.
+const PAGE: &str = "report.html";
+
+/// Where a report is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ReportTarget {
+    Stdout,
+    File(PathBuf),
+    /// To the directory of the run.
+    RunFolder,
+}
+
+impl ReportTarget {
+    fn of_value(value: &Path) -> Self {
+        match value.to_str() {
+            Some("-") => Self::Stdout,
+            Some(IN_RUN) => Self::RunFolder,
+            _ => Self::File(value.to_owned()),
+        }
+    }
+}
+
+/// The requested formats, each with its target.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ExportFlags(Vec<(Format, PathBuf)>);
+pub(super) struct ExportFlags(Vec<(Format, ReportTarget)>);
 
 impl ExportFlags {
     /// Returns whether no report is requested.
@@ -41,20 +70,60 @@ impl ExportFlags {
         self.0.iter().any(|(format, _)| *format == wanted_format)
     }
 
+    /// Returns whether one report is requested, in this format.
+    pub(super) fn has_only(&self, wanted_format: Format) -> bool {
+        matches!(self.0.as_slice(), [(format, _)] if *format == wanted_format)
+    }
+
+    /// Writes a page about several runs.
+    pub(super) fn write_trend(
+        &self,
+        runs: &[RunOfTrend<'_>],
+        options: &PageOptions,
+        quiet: bool,
+    ) -> Result<(), CliError> {
+        match self.0.first().map(|(_, target)| target) {
+            Some(ReportTarget::File(path)) => {
+                experiment::write_trend(runs, options, path)?;
+                if !quiet {
+                    term::print_message(&format!("wrote {}", path.to_safe()));
+                }
+                Ok(())
+            }
+            Some(ReportTarget::Stdout) => {
+                let mut stdout = io::stdout().lock();
+                Ok(experiment::write_trend_to(
+                    runs,
+                    options,
+                    Path::new("-"),
+                    &mut stdout,
+                )?)
+            }
+            _ => {
+                let error = anyhow::anyhow!("a page about several runs needs a file");
+                Err(CliError::usage(error).with_hint("name it: --html=trend.html"))
+            }
+        }
+    }
+
     /// Returns whether a report is written to stdout.
     pub(super) fn takes_stdout(&self) -> bool {
-        self.0.iter().any(|(_, path)| !is_file(path))
+        self.0
+            .iter()
+            .any(|(_, target)| *target == ReportTarget::Stdout)
     }
 
     /// Returns the files of the requested reports.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        let paths = self.0.iter().map(|(_, path)| path);
-        paths.filter(|path| is_file(path))
+        self.0.iter().filter_map(|(_, target)| match target {
+            ReportTarget::File(path) => Some(path),
+            ReportTarget::Stdout | ReportTarget::RunFolder => None,
+        })
     }
 
     /// Refuses several reports on stdout.
     pub(super) fn check_stdout(&self, run: &str) -> Result<(), CliError> {
-        let to_stdout = self.0.iter().filter(|(_, path)| !is_file(path));
+        let to_stdout = (self.0.iter()).filter(|(_, target)| *target == ReportTarget::Stdout);
         let flags: Vec<String> = to_stdout
             .map(|(format, _)| format!("--{0}=report.{0}", format.name()))
             .collect();
@@ -72,26 +141,34 @@ impl ExportFlags {
         &self,
         folder: &RunFolder,
         report: &Report,
+        options: &ExportOptions,
         quiet: bool,
     ) -> Result<(), ExperimentError> {
-        for (format, path) in &self.0 {
-            if !is_file(path) {
-                let mut stdout = io::stdout().lock();
-                experiment::write_report_to(*format, folder, report, path, &mut stdout)?;
-                continue;
-            }
-            experiment::write_report(*format, folder, report, path)?;
+        for (format, target) in &self.0 {
+            let path = match target {
+                ReportTarget::Stdout => {
+                    let mut stdout = io::stdout().lock();
+                    let name = Path::new("-");
+                    experiment::write_report_to(
+                        *format,
+                        folder,
+                        report,
+                        options,
+                        name,
+                        &mut stdout,
+                    )?;
+                    continue;
+                }
+                ReportTarget::File(path) => path.clone(),
+                ReportTarget::RunFolder => folder.path().join(PAGE),
+            };
+            experiment::write_report(*format, folder, report, options, &path)?;
             if !quiet {
                 term::print_message(&format!("wrote {}", path.to_safe()));
             }
         }
         Ok(())
     }
-}
-
-/// Returns whether a path is not stdout.
-fn is_file(path: &Path) -> bool {
-    path != Path::new("-")
 }
 
 /// Returns the earlier name of the flag of a format.
@@ -113,7 +190,7 @@ impl Args for ExportFlags {
                 [
                     flag(format.name().to_owned())
                         .num_args(0..=1)
-                        .default_missing_value("-")
+                        .default_missing_value(if format == Format::Html { IN_RUN } else { "-" })
                         .require_equals(true)
                         .help(help)
                         .help_heading(RESULT)
@@ -136,7 +213,7 @@ impl FromArgMatches for ExportFlags {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         let requested = FORMATS.iter().filter_map(|(format, ..)| {
             let path = path(format.name()).or_else(|| path(&earlier_name(*format)))?;
-            Some((*format, path))
+            Some((*format, ReportTarget::of_value(&path)))
         });
         Ok(Self(requested.collect()))
     }

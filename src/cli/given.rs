@@ -72,12 +72,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Flags that belong to one invocation, and flags that stand for several fields or for one of another name.
-    const ONLY_FLAGS: [&str; 20] = [
+    const ONLY_FLAGS: [&str; 21] = [
         "args",
         "body",
         "csv",
         "file",
         "header",
+        "html",
         "i-own-this-target",
         "json",
         "jsonl",

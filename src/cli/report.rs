@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::export_flags::{ExportFlags, RESULT};
 use crate::experiment::{self, StoredReport};
-use crate::report::{Format, Report};
+use crate::report::{ExportOptions, Format, PageOptions, Report, RunOfTrend};
 use crate::store::{SharedData, default_root};
 use crate::suggest::file_of_flag;
 use crate::term;
@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Report a run as a summary, JSON, CSV, JUnit or Markdown
+/// Report a run as a summary, JSON, CSV, JUnit, Markdown or a page
 #[derive(Args)]
 #[command(after_help = EXAMPLES, mut_args(in_short_help))]
 pub(super) struct ReportArgs {
@@ -30,6 +30,15 @@ pub(super) struct ReportArgs {
     /// Add these to the bundle
     #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', hide_possible_values = true, requires = "bundle", help_heading = RESULT)]
     with: Vec<BundleExtra>,
+    /// Begin the title of the page with TEXT
+    #[arg(long, value_name = "TEXT", help_heading = RESULT)]
+    title: Option<String>,
+    /// Leave the output of trials out of the page
+    #[arg(long, help_heading = RESULT)]
+    no_output: bool,
+    /// Show the name of the machine on the page
+    #[arg(long, help_heading = RESULT)]
+    with_host: bool,
     /// Print only the result
     #[arg(short, long, help_heading = RESULT)]
     quiet: bool,
@@ -43,6 +52,10 @@ Examples:
     provoke report last
   Write a bug report:
     provoke report last --md=issue.md
+  Show it in a browser:
+    provoke report last --html=report.html
+  Compare the failure rates of several runs:
+    provoke report monday tuesday --html=trend.html
   Share a run:
     provoke report last --bundle run.tar.gz";
 
@@ -61,6 +74,10 @@ enum BundleExtra {
 
 impl ReportArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+        self.check_page_flags()?;
+        if self.runs.len() > 1 && self.bundle.is_none() && self.exports.has_only(Format::Html) {
+            return self.report_trend();
+        }
         let to_files = self.bundle.is_some() || self.exports.files().next().is_some();
         if self.runs.len() > 1 && to_files {
             let error = anyhow::anyhow!("cannot write several runs to one file");
@@ -70,15 +87,48 @@ impl ReportArgs {
         }
         self.exports.check_stdout(&self.runs[0])?;
         for run in &self.runs {
-            let stored = StoredReport::read(run).map_err(|error| {
-                let error = CliError::from(error);
-                match file_of_flag(run.as_ref()) {
-                    Some(flag) => error.with_hint(format!("did you mean `{flag}`?")),
-                    None => error,
-                }
-            })?;
-            self.report_run(&stored)?;
+            self.report_run(&read_run(run)?)?;
         }
+        Ok(Exit::Hoped)
+    }
+
+    /// Refuses flags of a page without a page.
+    fn check_page_flags(&self) -> Result<(), CliError> {
+        let flags = [
+            ("--title", self.title.is_some()),
+            ("--no-output", self.no_output),
+            ("--with-host", self.with_host),
+        ];
+        let given = flags.into_iter().find(|(_, is_given)| *is_given);
+        match given {
+            Some((flag, _)) if !self.exports.has_format(Format::Html) => {
+                let error = anyhow::anyhow!("{flag} is for a page");
+                Err(CliError::usage(error).with_hint("write one with `--html=report.html`"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a page about several runs.
+    fn report_trend(&self) -> Result<Exit, CliError> {
+        let stored = (self.runs.iter())
+            .map(|run| read_run(run))
+            .collect::<Result<Vec<StoredReport>, CliError>>()?;
+        let runs: Vec<RunOfTrend<'_>> = stored
+            .iter()
+            .map(|stored| RunOfTrend {
+                folder: &stored.folder,
+                state: &stored.state,
+                report: &stored.report,
+            })
+            .collect();
+        let options = PageOptions {
+            title: self.title.clone(),
+            without_output: self.no_output,
+            with_host: self.with_host,
+            pooled: None,
+        };
+        self.exports.write_trend(&runs, &options, self.quiet)?;
         Ok(Exit::Hoped)
     }
 
@@ -96,7 +146,12 @@ impl ReportArgs {
         if self.exports.has_format(Format::Md) {
             name_failing_run(report);
         }
-        self.exports.write_reports(folder, report, self.quiet)?;
+        let options = ExportOptions {
+            environment: true,
+            page: self.page_options(stored),
+        };
+        self.exports
+            .write_reports(folder, report, &options, self.quiet)?;
         if self.bundle.is_some() || !self.exports.is_empty() {
             return Ok(());
         }
@@ -114,6 +169,34 @@ impl ReportArgs {
         };
         Ok(term::print_page(&summary)?)
     }
+}
+
+impl ReportArgs {
+    /// Returns the choices for a page about a run.
+    fn page_options(&self, stored: &StoredReport) -> PageOptions {
+        let pooled = if self.exports.has_format(Format::Html) {
+            experiment::pooled_baseline(&stored.state, &stored.folder)
+        } else {
+            None
+        };
+        PageOptions {
+            title: self.title.clone(),
+            without_output: self.no_output,
+            with_host: self.with_host,
+            pooled,
+        }
+    }
+}
+
+/// Reads a run by its name.
+fn read_run(run: &str) -> Result<StoredReport, CliError> {
+    StoredReport::read(run).map_err(|error| {
+        let error = CliError::from(error);
+        match file_of_flag(run.as_ref()) {
+            Some(flag) => error.with_hint(format!("did you mean `{flag}`?")),
+            None => error,
+        }
+    })
 }
 
 /// Names the run with the failures, if this one only tests a fix.

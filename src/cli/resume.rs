@@ -51,7 +51,7 @@ impl ResumeArgs {
             exclude_half: self.exclude_half,
         };
         let settings = settings_of_flags(&self.output);
-        let experiment = Experiment::resume(&self.run, self.trust, limits, &self.hosts, settings)?;
+        let experiment = Experiment::resume(&self.run, self.trust, limits, self.hosts, settings)?;
         if experiment.is_finished() {
             let run = experiment.run_name();
             crate::term::print_message(&format!("the run {run} is finished; its result:"));

@@ -1,9 +1,10 @@
 //! Judges a finished trial, and keeps or removes its evidence.
 
-use super::{LoopState, RunningTrial, identical_failures};
+use super::{LoopState, identical_failures};
 use crate::exec::{STORY, remove_cores};
 use crate::model::{
-    Ending, Event, FailureKind, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome, Trial,
+    Ending, Event, FailureKind, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome,
+    SlotId, Trial, TrialId,
 };
 use crate::oracle;
 use std::fs;
@@ -13,18 +14,17 @@ use std::time::Duration;
 impl LoopState<'_, '_> {
     pub(super) async fn finish_trial(
         &mut self,
-        task: tokio::task::Id,
+        lane: SlotId,
+        id: TrialId,
         mut observation: Observation,
     ) {
-        let trial_id = self
-            .under_way
-            .values()
-            .find(|trial| trial.task == task)
-            .map(|trial| trial.trial.id);
-        let Some(RunningTrial { trial, .. }) = trial_id.and_then(|id| self.under_way.remove(&id))
-        else {
+        let lease = self.under_way.get_mut(&lane);
+        let Some(trial) = lease.and_then(|lease| lease.take_first(id)) else {
             return;
         };
+        if observation.lost.is_some() {
+            self.suspect_host_killer(&trial, &mut observation);
+        }
         let state = &*self.driver.state;
         let mut outcome = oracle::judge_trial(
             &state.plan.rules,
@@ -61,9 +61,6 @@ impl LoopState<'_, '_> {
         } else {
             drop_evidence(&folder, &mut observation);
         }
-        if self.is_lane_up(trial.lane) {
-            self.free.push(trial.lane);
-        }
         if let Some(hook) = &observation.conclude {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
             self.emit_warning(text);
@@ -82,6 +79,12 @@ impl LoopState<'_, '_> {
         self.cannot_start |= cannot_start(&observation);
         if outcome == Outcome::Pass {
             self.pace.add_pass(trial.variant, observation.elapsed);
+            self.plain_passes.add_pass(trial.variant, &observation);
+        }
+        if outcome == Outcome::Void(InconclusiveReason::Lost)
+            && let Some(lease) = self.under_way.get_mut(&lane)
+        {
+            lease.is_lost = true;
         }
         if let Outcome::Void(void) = outcome {
             self.last_void

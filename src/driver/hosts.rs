@@ -1,8 +1,8 @@
 //! Records which hosts join the run and which are lost.
 
 use super::LoopState;
-use crate::exec::HostChange;
-use crate::model::{Event, SlotId, StopCause, VariantId};
+use crate::exec::{HostChange, StopUrgency};
+use crate::model::{Event, Observation, SlotId, StopCause, Trial, VariantId};
 use crate::state::HostState;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -24,6 +24,12 @@ impl LoopState<'_, '_> {
                 self.free.extend(joined.lanes());
                 self.emit_event(&Event::HostJoined { joined, at: time });
             }
+            HostChange::Missing { name, reason } => self.emit_event(&Event::HostMissing {
+                name,
+                why: reason,
+                at: time,
+            }),
+            HostChange::Warning(text) => self.emit_warning(text),
             HostChange::Lost { host, reason } => {
                 self.emit_event(&Event::HostLost {
                     host,
@@ -37,6 +43,31 @@ impl LoopState<'_, '_> {
                 self.free.retain(|lane| !lost_lanes.contains(lane));
             }
         }
+    }
+
+    /// Adds to the reason why an attempt was lost that an earlier one also lost its host.
+    pub(super) fn suspect_host_killer(&mut self, trial: &Trial, observation: &mut Observation) {
+        // The loss of the host is known before that of its trials.
+        self.note_host_changes();
+        let hosts = &self.driver.state.hosts;
+        let host = hosts.of_lane(trial.lane).and_then(|id| hosts.get(id));
+        let Some(host) = host.filter(|host| host.lost.is_some()) else {
+            return;
+        };
+        let mut names = hosts.lost_during(trial.id);
+        if names.is_empty() {
+            return;
+        }
+        names.push(&host.joined.destination);
+        let text = format!(
+            "suspected host killer: during {}, the hosts {} were lost",
+            trial.id,
+            names.join(" and ")
+        );
+        if let Some(reason) = &mut observation.lost {
+            *reason = format!("{text}; {reason}");
+        }
+        self.emit_warning(text);
     }
 
     /// Returns whether a slot can run further trials.
@@ -57,7 +88,9 @@ impl LoopState<'_, '_> {
             // The lowest free slot, because `{slot}` is below the number of parallel trials.
             return self.free.iter().copied().min();
         };
-        let excess = |host: &HostState| state.hosts.excess_of(host, variant);
+        let several = state.plan.variants.len() > 1;
+        let excess_of = several.then(|| state.hosts.excess_of(variant));
+        let excess = |host: &HostState| excess_of.as_ref().map_or(0.0, |excess_of| excess_of(host));
         let free_lanes = self.free.iter().filter_map(|lane| {
             let host = state.hosts.get(state.hosts.of_lane(*lane)?)?;
             Some((excess(host), self.running_at(host), *lane))
@@ -68,27 +101,33 @@ impl LoopState<'_, '_> {
                     .then((a_running, a_lane).cmp(&(b_running, b_lane)))
             })?;
         // A busier host may have run the variant less often. Only then is it worth waiting for.
-        let several = state.plan.variants.len() > 1;
-        let tolerance = f64::from(plan.slots);
+        let at_once = u32::try_from(self.at_once).unwrap_or(u32::MAX);
+        let tolerance = f64::from(plan.slots) * f64::from(at_once);
         let waits =
             |host: &HostState| self.running_at(host) > 0 && excess(host) + tolerance < least_excess;
         (!several || !state.hosts.up().any(waits)).then_some(lane)
     }
 
-    /// Returns the number of trials that run on a host.
+    /// Returns the number of busy slots of a host.
     fn running_at(&self, host: &HostState) -> usize {
-        let lanes = host.joined.first_lane.0..host.joined.first_lane.0 + host.joined.slots;
-        let running = self.under_way.values();
-        running
-            .filter(|running| lanes.contains(&running.trial.lane.0))
-            .count()
+        let first = host.joined.first_lane;
+        let end = SlotId(first.0.saturating_add(host.joined.slots));
+        self.under_way.range(first..end).count()
     }
 
-    /// Returns the cause of a stop if every host was lost.
+    /// Returns the cause of a stop if every host was lost, and no other can join.
     pub(super) fn all_hosts_lost(&self) -> Option<StopCause> {
-        let hosts = &self.driver.state.hosts;
-        let is_needed = self.driver.state.plan.hosts.is_some() && !self.driver.state.decided;
-        (is_needed && hosts.up().next().is_none()).then_some(StopCause::HostsLost)
+        let state = &*self.driver.state;
+        let is_needed = state.plan.hosts.is_some() && !state.decided;
+        let is_any = state.hosts.up().next().is_some() || state.awaited_hosts() > 0;
+        (is_needed && !is_any).then_some(StopCause::HostsLost)
+    }
+
+    /// Returns whether no host is left for further trials, but some may still join.
+    pub(super) fn waits_for_hosts(&self) -> bool {
+        let state = &*self.driver.state;
+        let is_over = state.decided || state.budget_spent || self.halt != StopUrgency::No;
+        !is_over && state.hosts.up().next().is_none() && state.awaited_hosts() > 0
     }
 }
 

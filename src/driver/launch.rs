@@ -1,12 +1,11 @@
 //! Launches trials, and prepares their variants.
 
-use super::{Driver, LoopState, RunningTrial, TaskResult};
-use crate::exec::{ExecutorFuture, PreparationResult, StopUrgency};
-use crate::model::{Event, HoldPlan, Observation, Plan, Trial, VariantId, trial_seed};
+use super::lease::Lease;
+use super::{Driver, LoopState, TaskResult};
+use crate::exec::PreparationResult;
+use crate::model::{Event, HoldPlan, Plan, Trial, VariantId, trial_seed};
 use crate::questions::{CapturePolicy, Step};
 use crate::state::State;
-use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 impl LoopState<'_, '_> {
@@ -17,33 +16,16 @@ impl LoopState<'_, '_> {
         if self.under_way.is_empty() {
             self.wave = jobs;
         }
+        self.at_once = self.max_trials_at_once();
         while !self.driver.state.decided && (!waves || self.wave > 0) && self.has_free_lane() {
             let Some(trial) = self.next_trial() else {
                 break;
             };
             self.wave -= u32::from(waves);
-            self.free.retain(|lane| *lane != trial.lane);
             self.emit_event(&Event::TrialStarted(trial.clone()));
-            let delay = self.driver.state.plan.delay;
-            let halt = watch::Sender::new(self.halt);
-            let running = self
-                .driver
-                .executor
-                .run_trial(trial.clone(), halt.subscribe());
-            let attempt = run_after_delay(delay, halt.subscribe(), running);
-            let task = self
-                .tasks
-                .spawn(async { TaskResult::Trial(Box::new(attempt.await)) });
-            let start_time = Instant::now() + delay;
-            let under_way = RunningTrial {
-                task: task.id(),
-                since: start_time,
-                called_slow: false,
-                halt,
-                trial,
-            };
-            self.under_way.insert(under_way.trial.id, under_way);
+            self.add_to_lease(trial);
         }
+        self.start_leases();
         while !self.driver.state.decided
             && !self.driver.state.capturing
             && let Some(step) = self.policy().step_ahead(self.driver.state)
@@ -67,10 +49,12 @@ impl LoopState<'_, '_> {
     fn has_free_lane(&self) -> bool {
         let state = &*self.driver.state;
         let lanes = match state.undecided_raise() {
+            // The slot of the last trial is not free yet, and another may be beyond the jobs of the setting.
+            Some(_) if self.under_way.values().any(Lease::has_ended) => return false,
             Some(_) => state.plan.most_jobs(),
             None => state.plan.jobs,
         };
-        !self.free.is_empty() && self.under_way.len() < lanes as usize
+        !self.free.is_empty() && self.busy_slots() < lanes as usize
     }
 
     fn next_trial(&mut self) -> Option<Trial> {
@@ -199,21 +183,4 @@ impl LoopState<'_, '_> {
             PreparationResult::Halted => {}
         }
     }
-}
-
-/// Runs a trial after a delay, unless its end is requested before.
-async fn run_after_delay(
-    delay: Duration,
-    mut halt: watch::Receiver<StopUrgency>,
-    running: ExecutorFuture<Observation>,
-) -> Observation {
-    if !delay.is_zero() {
-        tokio::select! {
-            () = tokio::time::sleep(delay) => {}
-            _ = halt.wait_for(|halt| *halt != StopUrgency::No) => {
-                return Observation { interrupted: true, ..Observation::default() };
-            }
-        }
-    }
-    running.await
 }

@@ -8,23 +8,23 @@ mod hosts;
 mod identical_failures;
 mod inconclusive;
 mod launch;
+mod lease;
 mod slow_trials;
 mod timeout;
 
 use crate::exec::{Executor, HostChange, KeptCores, PreparationResult, StopUrgency};
-use crate::model::{
-    Event, NoteLevel, Observation, Signal, SlotId, StopCause, Trial, TrialId, VariantId,
-};
+use crate::model::{Event, NoteLevel, Observation, Signal, SlotId, StopCause, TrialId, VariantId};
 use crate::questions::{CapturePolicy, Policy, QuestionKind};
 use crate::state::{EventSink, State};
 use hosts::next_change;
+use lease::{Lease, PlainPasses};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use timeout::PassDurations;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::Instant;
 
 /// Interval at which the loop checks the time and redraws the screen.
@@ -54,13 +54,22 @@ struct LoopState<'a, 'b> {
     free: Vec<SlotId>,
     /// Hosts that join and that are lost, if trials run on hosts.
     host_changes: Option<mpsc::UnboundedReceiver<HostChange>>,
-    under_way: BTreeMap<TrialId, RunningTrial>,
+    /// The trials of each busy slot.
+    under_way: BTreeMap<SlotId, Lease>,
+    /// Number of trials that a slot gets at once now.
+    at_once: u64,
+    /// Busy slots whose trials have not been started yet.
+    filling: Vec<SlotId>,
     tasks: JoinSet<TaskResult>,
+    /// Finished trials, with their slots; a task sends them before it ends.
+    finished: mpsc::UnboundedReceiver<FinishedTrial>,
+    results: mpsc::UnboundedSender<FinishedTrial>,
     /// Variants in preparation, with their starting times.
     making: BTreeMap<tokio::task::Id, (VariantId, Instant)>,
     /// How urgently trials were requested to end.
     halt: StopUrgency,
     pace: PassDurations,
+    plain_passes: PlainPasses,
     /// The same for the preparation of variants, which is not waited for when no further trial is launched.
     halt_making: watch::Sender<StopUrgency>,
     /// Whether the machine could not prepare a variant.
@@ -82,32 +91,14 @@ struct LoopState<'a, 'b> {
     slow_notes: u32,
 }
 
+/// A trial that was run, and its slot.
+type FinishedTrial = (SlotId, TrialId, Box<Observation>);
+
 /// Result of a task.
 enum TaskResult {
-    Trial(Box<Observation>),
+    /// The slot has run its trials, or the first of them.
+    Lease(SlotId),
     Making(PreparationResult),
-}
-
-/// A running trial.
-struct RunningTrial {
-    trial: Trial,
-    task: tokio::task::Id,
-    since: Instant,
-    /// Whether it was reported as slow.
-    called_slow: bool,
-    /// Requests its end.
-    halt: watch::Sender<StopUrgency>,
-}
-
-impl RunningTrial {
-    /// Requests the end of the trial, unless it was requested as urgently before.
-    fn raise_halt(&self, level: StopUrgency) {
-        self.halt.send_if_modified(|halt| {
-            let is_raised = *halt < level;
-            *halt = level.max(*halt);
-            is_raised
-        });
-    }
 }
 
 /// Runs trials until the question is answered or the run is interrupted.
@@ -116,16 +107,22 @@ pub async fn drive_run(driver: &mut Driver<'_>) {
     // The slots of hosts are free when the hosts have joined.
     let own_lanes = plan.hosts.as_ref().map_or(plan.most_jobs(), |_| 0);
     let lanes = (0..own_lanes).rev().map(SlotId).collect();
+    let (results, finished) = mpsc::unbounded_channel();
     let mut run = LoopState {
         begun: Instant::now(),
         worked_before: driver.state.worked,
         free: lanes,
         host_changes: driver.executor.host_changes(),
         under_way: BTreeMap::new(),
+        filling: Vec::new(),
+        at_once: 1,
         tasks: JoinSet::new(),
+        finished,
+        results,
         making: BTreeMap::new(),
         halt: StopUrgency::No,
         pace: PassDurations::default(),
+        plain_passes: PlainPasses::default(),
         halt_making: watch::Sender::new(StopUrgency::No),
         cannot_make: false,
         wave: 0,
@@ -228,7 +225,7 @@ impl LoopState<'_, '_> {
                 self.halt_making.send_replace(StopUrgency::Now);
             }
             self.notify_before_wait();
-            if self.tasks.is_empty() {
+            if self.tasks.is_empty() && (broken_off.is_some() || !self.waits_for_hosts()) {
                 self.name_stopped_service_run();
                 return broken_off;
             }
@@ -240,24 +237,13 @@ impl LoopState<'_, '_> {
                     }
                     broken_off.get_or_insert(StopCause::Signal(signal));
                 }
-                Some(done) = self.tasks.join_next_with_id() => {
-                    let (task, ended) = match done {
-                        Ok(done) => done,
-                        // Only a bug of provoke causes this; only this trial is lost.
-                        Err(error) => (error.id(), TaskResult::Trial(Box::new(Observation {
-                            lost: Some(error.to_string()),
-                            ..Observation::default()
-                        }))),
-                    };
-                    match (self.making.remove(&task), ended) {
-                        (Some((id, since)), TaskResult::Making(made)) => self.variant_made(id, since, made),
-                        (Some((id, _)), TaskResult::Trial(lost)) => {
-                            self.give_up(id, lost.lost.unwrap_or_default());
-                        }
-                        (None, TaskResult::Trial(seen)) => self.finish_trial(task, *seen).await,
-                        (None, TaskResult::Making(_)) => {}
+                Some((lane, trial, observation)) = self.finished.recv() => {
+                    self.finish_trial(lane, trial, *observation).await;
+                    while let Ok((lane, trial, observation)) = self.finished.try_recv() {
+                        self.finish_trial(lane, trial, *observation).await;
                     }
                 }
+                Some(done) = self.tasks.join_next_with_id() => self.task_ended(done).await,
                 Some(change) = next_change(&mut self.host_changes) => self.note_host_change(change),
                 () = sleep_until(ends), if !is_over => {
                     is_over = true;
@@ -270,6 +256,22 @@ impl LoopState<'_, '_> {
                 }
                 _ = tick.tick() => self.check_slow_trials(),
             }
+        }
+    }
+
+    async fn task_ended(&mut self, done: Result<(task::Id, TaskResult), JoinError>) {
+        match done {
+            Ok((_, TaskResult::Lease(lane))) => self.lease_ended(lane).await,
+            Ok((task, TaskResult::Making(made))) => {
+                if let Some((id, since)) = self.making.remove(&task) {
+                    self.variant_made(id, since, made);
+                }
+            }
+            // Only a bug of provoke causes this.
+            Err(error) => match self.making.remove(&error.id()) {
+                Some((id, _)) => self.give_up(id, error.to_string()),
+                None => self.lease_broke(error.id(), &error.to_string()).await,
+            },
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reports trials that run unusually long, and ends hung ones.
 
-use super::{Driver, LoopState, RunningTrial};
+use super::{Driver, LoopState};
 use crate::exec::StopUrgency;
 use crate::model::{Event, NoteLevel, RequestPace, Timeout};
 
@@ -20,15 +20,12 @@ impl LoopState<'_, '_> {
             };
             let timeout = self.pace.hang_timeout(state);
             let mut slow = Vec::new();
-            for RunningTrial {
-                trial,
-                since,
-                called_slow,
-                ..
-            } in self.under_way.values_mut()
-            {
-                if !*called_slow && since.elapsed() > long {
-                    *called_slow = true;
+            for lease in self.under_way.values_mut() {
+                if let Some(trial) = lease.trials.front()
+                    && !lease.called_slow
+                    && lease.since.elapsed() > long
+                {
+                    lease.called_slow = true;
                     let hung_after = trial.timeout.min(timeout).as_secs_f64();
                     let load = state.plan.load_of(state.plan.variant_plan(trial.variant));
                     slow.push(if let Some(load) = load {
@@ -68,9 +65,9 @@ impl LoopState<'_, '_> {
             return;
         }
         let timeout = self.pace.hang_timeout(state);
-        for trial in self.under_way.values() {
-            if trial.since.elapsed() > timeout {
-                trial.raise_halt(StopUrgency::TimedOut);
+        for lease in self.under_way.values() {
+            if lease.is_single() && lease.since.elapsed() > timeout {
+                lease.raise_halt(StopUrgency::TimedOut);
             }
         }
     }
@@ -81,9 +78,9 @@ impl LoopState<'_, '_> {
             return;
         }
         let late = self.pace.late_after(self.driver.state);
-        for trial in self.under_way.values() {
-            if trial.since.elapsed() > late {
-                trial.raise_halt(StopUrgency::Inspect);
+        for lease in self.under_way.values() {
+            if lease.since.elapsed() > late {
+                lease.raise_halt(StopUrgency::Inspect);
             }
         }
     }

@@ -1,21 +1,23 @@
 //! Runs trials on this machine, with one slot process per parallel job.
 
 mod preparation;
+mod trials;
 
 use super::engine_proxy::EngineProxies;
 use super::evidence::CoreCollector;
 use super::service::ServiceContext;
 use super::slot_handle::SlotHandle;
 use super::usage::UsageMonitor;
-use super::{Executor, ExecutorFuture, PreparationResult, StopUrgency};
+use super::{
+    Executor, ExecutorFuture, PreparationResult, StopUrgency, TrialReporter, run_one_trial,
+};
 use crate::load::LoadProgress;
 use crate::model::{
-    CaptureMode, FailedHook, Observation, Plan, ReadyCondition, ServiceOwner, SlotId, Text, Trial,
-    VariantId, VariantPlan,
+    CaptureMode, FailedHook, Observation, Plan, ReadyCondition, SlotId, Text, Trial, VariantId,
+    VariantPlan,
 };
 use crate::oracle;
-use crate::prepare::VariantPreparer;
-use crate::slot;
+use crate::prepare::{FolderGuard, VariantPreparer};
 use crate::slot::wire::{RunHook, VariantRecipe};
 use crate::sys::engine::Engine;
 use crate::sys::engine::service::PodmanService;
@@ -27,15 +29,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as Register};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
 
 /// Time limit for killing the processes of a lost slot.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Time for operations without another limit: examining a hang, killing processes, querying a
-/// container engine.
-const TO_LOOK_AND_KILL: Duration = Duration::from_secs(120);
 
 /// Runs trials in slot processes, which are started on demand.
 pub struct LocalExecutor {
@@ -53,6 +51,8 @@ struct ExecutorContext {
     common: VariantRecipe,
     recipes: Register<BTreeMap<VariantId, Arc<VariantRecipe>>>,
     maker: Arc<VariantPreparer>,
+    /// Whether the directories of variants are built here; otherwise another provoke builds them in the same place.
+    builds: bool,
     /// Slots that prepare variants in parallel.
     makers: Vec<Mutex<Option<SlotHandle>>>,
     /// Time limit for preparing a variant.
@@ -76,9 +76,21 @@ struct ExecutorContext {
     complaints: Register<Vec<String>>,
 }
 
+/// Leads to the program of the process that opens it, even if its file was removed.
+const RUNNING_PROGRAM: &str = "/proc/self/exe";
+
 impl LocalExecutor {
     /// Creates an executor for a plan; each trial has a folder below `trials`.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
+        Self::with_builds(plan, trials, true)
+    }
+
+    /// Creates an executor for trials in directories that another provoke builds.
+    pub fn without_builds(plan: &Plan, trials: &Path) -> io::Result<Self> {
+        Self::with_builds(plan, trials, false)
+    }
+
+    fn with_builds(plan: &Plan, trials: &Path, builds: bool) -> io::Result<Self> {
         child::become_subreaper()?;
         let service = start_service(plan, trials);
         let doors = plan
@@ -128,6 +140,7 @@ impl LocalExecutor {
             common,
             recipes: Register::default(),
             maker: Arc::new(VariantPreparer::new(plan.space.as_ref())),
+            builds,
             makers: (0..makers).map(|_| Mutex::default()).collect(),
             patience: plan.make_limit,
             set_up: Register::default(),
@@ -153,6 +166,23 @@ impl LocalExecutor {
             steward: Arc::default(),
             cwd: plan.hooks.cwd.clone(),
         })
+    }
+}
+
+impl LocalExecutor {
+    /// Builds the directory of a variant for trials elsewhere, without its `setup`.
+    pub fn build_variant(
+        &self,
+        id: VariantId,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<PreparationResult> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { shared.make_folder(id, &mut halt).await })
+    }
+
+    /// Prevents the removal of a variant's directory until the returned value is dropped.
+    pub fn reserve_variant(&self, id: VariantId) -> Option<FolderGuard> {
+        self.shared.maker.use_of(id)
     }
 }
 
@@ -186,44 +216,32 @@ impl Executor for LocalExecutor {
     fn run_trial(
         &self,
         trial: Trial,
-        mut halt: watch::Receiver<StopUrgency>,
+        halt: watch::Receiver<StopUrgency>,
     ) -> ExecutorFuture<Observation> {
-        // Reserve the folder first, so that it is not evicted.
-        let folder_guard = self.shared.maker.use_of(trial.variant);
-        let (shared, lane) = (
-            Arc::clone(&self.shared),
-            Arc::clone(&self.lanes[trial.lane.index()]),
-        );
+        run_one_trial(self, trial, halt)
+    }
+
+    fn run_trials(
+        &self,
+        trials: Vec<Trial>,
+        mut halt: watch::Receiver<StopUrgency>,
+        mut report: TrialReporter,
+    ) -> ExecutorFuture<()> {
+        // Reserve the folders first, so that they are not evicted.
+        let variants: BTreeSet<VariantId> = trials.iter().map(|trial| trial.variant).collect();
+        let folder_guards: Vec<_> = variants
+            .iter()
+            .filter_map(|variant| self.shared.maker.use_of(*variant))
+            .collect();
+        let shared = Arc::clone(&self.shared);
+        let lane = trials.first().map(|trial| trial.lane);
+        let lane = Arc::clone(&self.lanes[lane.unwrap_or_default().index()]);
         Box::pin(async move {
-            let _used = folder_guard;
             let mut lane = lane.lock().await;
-            let _dump_guard = match &shared.one_dump {
-                Some(one_dump) if shared.dumps_cores(&trial) => Some(one_dump.lock().await),
-                _ => None,
-            };
-            let began = SystemTime::now();
-            let mut result = shared.run_trial(&mut lane, &trial, &mut halt).await;
-            if let Ok(observation) = &mut result {
-                observation.around = shared.usage.sample_size();
-            }
-            match result {
-                Ok(observation) if leaves_more(&observation) || shared.dumps_cores(&trial) => {
-                    Arc::clone(&shared)
-                        .look_closer(&trial, began, observation)
-                        .await
-                }
-                Ok(observation) => observation,
-                Err(error) => {
-                    let reason = shared.reap_lost_slot(&mut lane, &error);
-                    if let Some(doors) = &shared.doors {
-                        doors.remove_objects_of_lane(trial.lane);
-                    }
-                    Observation {
-                        lost: Some(reason),
-                        ..Observation::default()
-                    }
-                }
-            }
+            shared
+                .run_trials(&mut lane, &trials, &mut halt, &mut report)
+                .await;
+            drop(folder_guards);
         })
     }
 
@@ -330,34 +348,6 @@ fn fold_complaints(complaints: Vec<String>) -> Vec<String> {
     lines.collect()
 }
 
-/// Returns the longest time that a slot may take for a trial: the sum of all time limits.
-fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
-    let hook_count = [&recipe.prepare, &recipe.conclude]
-        .into_iter()
-        .flatten()
-        .count();
-    let hooks = (slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hook_count).unwrap_or(0);
-    let durations = [recipe.grace, recipe.settle, hooks, TO_LOOK_AND_KILL];
-    durations
-        .into_iter()
-        .fold(trial.timeout, Duration::saturating_add)
-}
-
-/// Returns whether evidence remains to be read after the trial: cores that provoke wrote, lines of the
-/// kernel log, or points that have no names yet.
-fn leaves_more(observation: &Observation) -> bool {
-    let leaked = &observation.residue.leaked;
-    let traced = !observation.cores.is_empty();
-    traced
-        || observation.hang.is_some()
-        || !observation.kernel.is_empty()
-        || leaked.iter().any(|process| process.core.is_some())
-        || observation
-            .holds
-            .as_ref()
-            .is_some_and(|holds| !holds.learned.is_empty() || !holds.races.is_empty())
-}
-
 impl ExecutorContext {
     /// Runs a hook in the slot of `setup` and `cleanup`.
     async fn run_steward_hook(
@@ -404,47 +394,16 @@ impl ExecutorContext {
         Arc::clone(&self.recipes.lock().expect("no panic")[&id])
     }
 
-    /// Returns whether the kernel may dump cores of this trial.
-    fn dumps_cores(&self, trial: &Trial) -> bool {
-        trial.capture || self.common.capture
-    }
-
-    /// Collects the evidence of a trial, before the next trial of the slot starts.
-    async fn look_closer(
-        self: Arc<Self>,
-        trial: &Trial,
-        began: SystemTime,
-        mut observation: Observation,
-    ) -> Observation {
-        let dumped = self.dumps_cores(trial);
-        let (trial, recipe) = (trial.clone(), self.recipe_of(trial.variant));
-        let looked = self.spawn_blocking(move |shared| {
-            let variant = &recipe.variant;
-            if dumped {
-                shared
-                    .collector
-                    .collect_cores(&trial, variant, began, &mut observation);
-            }
-            shared
-                .collector
-                .examine_cores(trial.id.0, variant, &mut observation);
-            shared
-                .collector
-                .name_places(variant, began, &mut observation);
-            shared.collector.name_hold_points(variant, &mut observation);
-            observation
-        });
-        // Only a bug in provoke can cause an error here; only this trial is lost.
-        looked.await.unwrap_or_else(|error| Observation {
-            lost: Some(error),
-            ..Observation::default()
-        })
-    }
-
     /// Returns the slot of a job, and starts it if necessary.
     fn started_slot<'a>(&self, lane: &'a mut Option<SlotHandle>) -> io::Result<&'a mut SlotHandle> {
         if lane.is_none() {
-            let slot = SlotHandle::start_from(&self.binary)?;
+            // The file may be gone since the start, but not the running program.
+            let binary = if self.binary.exists() {
+                &self.binary
+            } else {
+                Path::new(RUNNING_PROGRAM)
+            };
+            let slot = SlotHandle::start_from(binary)?;
             self.pids.lock().expect("no panic").push(slot.pid());
             *lane = Some(slot);
         }
@@ -458,53 +417,9 @@ impl ExecutorContext {
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Option<FailedHook>> {
         let slot = self.started_slot(steward)?;
-        slot.learn_variant(hook.variant, &self.recipe_of(hook.variant))
+        slot.learn_variant(hook.variant, || self.recipe_of(hook.variant))
             .await?;
         slot.run_hook(hook, halt).await
-    }
-
-    async fn run_trial(
-        &self,
-        lane: &mut Option<SlotHandle>,
-        trial: &Trial,
-        halt: &mut watch::Receiver<StopUrgency>,
-    ) -> io::Result<Observation> {
-        let recipe = self.recipe_of(trial.variant);
-        if let Some(lives) = self
-            .lives
-            .as_ref()
-            .filter(|lives| lives.load.owner != ServiceOwner::Provoke)
-        {
-            return Ok(lives.attach_to_service(trial, &recipe.variant, halt).await);
-        }
-        if let Some(lives) = &self.lives
-            && let Some(observation) = lives.in_the_way(trial, &recipe.variant).await
-        {
-            return Ok(observation);
-        }
-        let slot = self.started_slot(lane)?;
-        slot.learn_variant(trial.variant, &recipe).await?;
-        slot.answer_within(longest_duration(trial, &recipe));
-        slot.take_was_stopped();
-        if let Some(doors) = &self.doors {
-            doors.enter_trial(trial);
-        }
-        let mut observation = match &self.lives {
-            Some(lives) => {
-                lives
-                    .run_under_load(slot, trial, &recipe.variant, halt)
-                    .await?
-            }
-            None => slot.run_trial(trial, halt).await?,
-        };
-        if slot.take_was_stopped() {
-            observation.lost = Some("its slot was stopped by a signal and continued".to_owned());
-        }
-        self.complaints
-            .lock()
-            .expect("no panic")
-            .append(&mut slot.complaints);
-        Ok(observation)
     }
 
     /// Reaps an unresponsive slot, and kills its remaining processes. Returns a description.

@@ -21,14 +21,15 @@ pub use slot_handle::wait_for_raise;
 
 use crate::load::LoadProgress;
 use crate::model::{
-    FailedHook, HostId, JoinedHost, Observation, SlotId, Text, Trial, VariantId, VariantPlan,
+    FailedHook, HostId, JoinedHost, Observation, SlotId, Text, Trial, TrialId, VariantId,
+    VariantPlan,
 };
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Runs trials, and the hooks around them.
 pub trait Executor: Send + Sync + 'static {
@@ -58,6 +59,30 @@ pub trait Executor: Send + Sync + 'static {
         trial: Trial,
         halt: watch::Receiver<StopUrgency>,
     ) -> ExecutorFuture<Observation>;
+
+    /// Runs trials in turn in one slot, like [`Executor::run_trial`], and reports each. Ends after the first whose
+    /// observation is not plain, so that its output can be kept. The others are not reported.
+    fn run_trials(
+        &self,
+        trials: Vec<Trial>,
+        halt: watch::Receiver<StopUrgency>,
+        mut report: TrialReporter,
+    ) -> ExecutorFuture<()> {
+        let trials = trials.into_iter();
+        let trials: Vec<_> = trials
+            .map(|trial| (trial.id, self.run_trial(trial, halt.clone())))
+            .collect();
+        Box::pin(async move {
+            for (id, running) in trials {
+                let observation = running.await;
+                let is_plain = observation.is_plain();
+                report(id, observation);
+                if !is_plain {
+                    break;
+                }
+            }
+        })
+    }
 
     /// Keeps the output of the trial that ran last in a slot. Cores on this machine are kept unless they are removed; those
     /// on another host are copied if `with_cores`.
@@ -92,10 +117,39 @@ pub trait Executor: Send + Sync + 'static {
         None
     }
 
+    /// Stops the start of hosts that have not joined yet: no further trial will run.
+    fn stop_starting(&self) -> ExecutorFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Ends every slot and all processes below the slots. Returns the errors.
     fn close(&self) -> ExecutorFuture<Vec<String>> {
         Box::pin(std::future::ready(Vec::new()))
     }
+}
+
+/// Runs one trial by [`Executor::run_trials`].
+pub(crate) fn run_one_trial(
+    executor: &impl Executor,
+    trial: Trial,
+    halt: watch::Receiver<StopUrgency>,
+) -> ExecutorFuture<Observation> {
+    let (sender, receiver) = oneshot::channel();
+    let mut sender = Some(sender);
+    let report = move |_, observation| {
+        if let Some(sender) = sender.take() {
+            // The caller may have dropped the future.
+            let _ = sender.send(observation);
+        }
+    };
+    let running = executor.run_trials(vec![trial], halt, Box::new(report));
+    Box::pin(async move {
+        running.await;
+        receiver.await.unwrap_or_else(|_| Observation {
+            lost: Some("it was not run".to_owned()),
+            ..Observation::default()
+        })
+    })
 }
 
 /// A change of the hosts on which trials run.
@@ -110,6 +164,15 @@ pub enum HostChange {
         /// The reason.
         reason: String,
     },
+    /// A host cannot start.
+    Missing {
+        /// Its name.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The user should know this about the hosts.
+    Warning(String),
 }
 
 /// Result of preparing a variant.
@@ -128,6 +191,9 @@ pub enum PreparationResult {
     /// The preparation was halted.
     Halted,
 }
+
+/// Called with the observation of each trial, in turn.
+pub type TrialReporter = Box<dyn FnMut(TrialId, Observation) + Send>;
 
 /// Future that an executor returns.
 pub type ExecutorFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -61,7 +61,8 @@ impl ServiceContext {
         variant: &VariantPlan,
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Observation> {
-        slot.send_order(&SlotOrder::Run(trial.clone())).await?;
+        slot.send_order(&SlotOrder::Run(vec![trial.clone()]))
+            .await?;
         let mut urgency_told = StopUrgency::No;
         let mut clients: Option<RunningClients> = None;
         let mut load: Option<LoadObservation> = None;

@@ -1,7 +1,7 @@
 //! Starts a slot process, and exchanges messages with it.
 
 use super::StopUrgency;
-use crate::model::{FailedHook, Observation, Trial, VariantId};
+use crate::model::{FailedHook, Observation, TrialId, VariantId};
 use crate::slot;
 use crate::slot::wire::{RunHook, SlotOrder, SlotReply, VariantRecipe};
 use crate::sys::cgroup::SlotGroup;
@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -36,7 +37,7 @@ pub(super) struct SlotHandle {
     answer_until: Option<Instant>,
     /// Time of the next check, if the slot sends nothing until then.
     look_at: tokio::time::Instant,
-    /// The slot was stopped by a signal and continued since the last query.
+    /// Whether the slot was stopped by a signal and continued.
     was_stopped: bool,
     /// Memory cgroup of the slot and its trials.
     _group: Option<SlotGroup>,
@@ -85,31 +86,32 @@ impl SlotHandle {
     pub(super) async fn learn_variant(
         &mut self,
         id: VariantId,
-        recipe: &VariantRecipe,
+        recipe: impl FnOnce() -> Arc<VariantRecipe>,
     ) -> io::Result<()> {
         if self.knows.insert(id) {
-            self.send_order(&SlotOrder::Learn(id, Box::new(recipe.clone())))
+            let recipe = VariantRecipe::clone(&recipe());
+            self.send_order(&SlotOrder::Learn(id, Box::new(recipe)))
                 .await?;
         }
         Ok(())
     }
 
-    /// Runs a trial; an error means that the slot is lost.
-    pub(super) async fn run_trial(
+    /// Waits for the end of a trial that the slot was ordered to run; an error means that the slot is lost. `urgency` is
+    /// how urgently the slot was already asked to stop.
+    pub(super) async fn finish_trial(
         &mut self,
-        trial: &Trial,
+        trial: TrialId,
         halt: &mut watch::Receiver<StopUrgency>,
+        urgency: &mut StopUrgency,
     ) -> io::Result<Observation> {
-        self.send_order(&SlotOrder::Run(trial.clone())).await?;
-        let mut urgency = StopUrgency::No;
         loop {
             tokio::select! {
                 reply = self.next_reply() => match reply? {
-                    SlotReply::Finished(id, seen) if id == trial.id => return Ok(*seen),
+                    SlotReply::Finished(id, seen) if id == trial => return Ok(*seen),
                     _ => {}
                 },
-                level = wait_for_raise(halt, urgency) => {
-                    urgency = level;
+                level = wait_for_raise(halt, *urgency) => {
+                    *urgency = level;
                     self.send_order(&stop_order(level)).await?;
                 }
             }
@@ -180,10 +182,14 @@ impl SlotHandle {
         }
     }
 
-    /// Returns whether the slot was stopped since the last query; its measurements are then
+    /// Returns whether the slot was stopped since the last call of [`SlotHandle::forget_stop`]; its measurements are then
     /// unreliable.
-    pub(super) fn take_was_stopped(&mut self) -> bool {
-        std::mem::take(&mut self.was_stopped)
+    pub(super) fn was_stopped(&self) -> bool {
+        self.was_stopped
+    }
+
+    pub(super) fn forget_stop(&mut self) {
+        self.was_stopped = false;
     }
 
     pub(super) async fn send_order(&mut self, order: &SlotOrder) -> io::Result<()> {

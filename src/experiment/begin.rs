@@ -131,21 +131,16 @@ pub(super) fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
     if plan.hosts.is_none() {
         return Ok(());
     }
-    let template = plan.space.as_ref().map(|space| &space.template);
-    let mut variants = plan.variants.iter().chain(template);
     if plan.waves {
         let error = "trials on several hosts cannot start in waves";
         return Err(ExperimentError::usage(error).with_hint("leave out --wave or --on"));
     }
     let attaches = |load: &LoadPlan| load.owner != ServiceOwner::Provoke;
-    let problem = if variants.any(|variant| !variant.edits.is_empty() || variant.is_made()) {
-        "variants with changed files, and variants that are built, cannot run on other hosts"
-    } else if plan.load.as_ref().is_some_and(attaches) {
-        "a service that provoke does not start cannot be on another host"
-    } else {
-        return Ok(());
-    };
-    Err(ExperimentError::usage(problem).with_hint("leave out --on"))
+    if plan.load.as_ref().is_some_and(attaches) {
+        let error = "a service that provoke does not start cannot be on another host";
+        return Err(ExperimentError::usage(error).with_hint("leave out --on"));
+    }
+    Ok(())
 }
 
 /// Adds the position in the scenario file to the reason why a variant cannot be prepared, if there is a file.

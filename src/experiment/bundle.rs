@@ -2,7 +2,7 @@
 
 use super::error::ExperimentError;
 use crate::exec::STORY;
-use crate::report::{Format, Report, export_report};
+use crate::report::{ExportOptions, Format, Report, export_report};
 use crate::store::{RunFolder, Secrets, SharedData, copy_to_share};
 use crate::sys::files;
 use crate::untrusted::Untrusted as _;
@@ -67,7 +67,11 @@ fn fill_archive(
     append_file(archive, &top.join("events.jsonl"), &journal)?;
     for (name, format) in REPORTS {
         let mut text = Vec::new();
-        export_report(format, folder, report, shared.environment, &mut text)?;
+        let options = ExportOptions {
+            environment: shared.environment,
+            ..ExportOptions::default()
+        };
+        export_report(format, folder, report, &options, &mut text)?;
         append_file(archive, &top.join(name), &text)?;
     }
     for trial in folder_entries(&folder.trials_path())? {

@@ -1,6 +1,7 @@
 //! Compares stored runs: their failure rates and their environments.
 
 use super::error::ExperimentError;
+use crate::model::{Host, Survey};
 use crate::report::{self, RunListing};
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
@@ -15,8 +16,8 @@ pub fn compare_two_runs(
     right: &str,
     show_secrets: bool,
 ) -> Result<RunComparison, ExperimentError> {
-    let (left_run, right) = (read_state(left)?, read_state(right)?);
-    let differences = find_differences(facts_of_run(&left_run), facts_of_run(&right)).into_iter();
+    let (left, right) = (RunEnvironment::read(left)?, RunEnvironment::read(right)?);
+    let differences = find_differences(left.facts(), right.facts()).into_iter();
     let differences: Vec<FactDifference> = differences
         .map(|difference| {
             if show_secrets {
@@ -26,11 +27,11 @@ pub fn compare_two_runs(
             }
         })
         .collect();
-    let chance = report::chance_of_difference(&left_run, &right);
+    let chance = report::chance_of_difference(&left.state, &right.state);
     Ok(RunComparison {
         format: RunComparison::FORMAT,
-        left: summarize_run(&left_run),
-        right: summarize_run(&right),
+        left: left.summarize(),
+        right: right.summarize(),
         p_value: chance.as_ref().ok().copied(),
         not_comparable: chance.err(),
         differences,
@@ -39,19 +40,19 @@ pub fn compare_two_runs(
 
 /// Finds the facts that distinguish failing runs from passing ones.
 pub fn compare_many_runs(names: &[String]) -> Result<RunsWithDistinguishingFacts, ExperimentError> {
-    let states = names
+    let environments = names
         .iter()
-        .map(|name| read_state(name))
-        .collect::<Result<Vec<State>, _>>()?;
-    let runs: Vec<ComparedRun> = states.iter().map(summarize_run).collect();
+        .map(|name| RunEnvironment::read(name))
+        .collect::<Result<Vec<RunEnvironment>, _>>()?;
+    let runs: Vec<ComparedRun> = environments.iter().map(RunEnvironment::summarize).collect();
     if let Some(empty) = runs.iter().find(|run| run.trials == 0) {
         let message = format!("all trials of the run {} were inconclusive", empty.run);
         return Err(ExperimentError::usage(message).with_hint("leave it out"));
     }
     let failed = |run: &ComparedRun| run.failures > 0;
-    let sides: Vec<_> = states
+    let sides: Vec<_> = environments
         .iter()
-        .map(facts_of_run)
+        .map(RunEnvironment::facts)
         .zip(runs.iter().map(failed))
         .collect();
     let failing = runs.iter().filter(|run| failed(run)).count() as u64;
@@ -68,31 +69,51 @@ pub fn compare_many_runs(names: &[String]) -> Result<RunsWithDistinguishingFacts
     })
 }
 
-fn read_state(name: &str) -> Result<State, ExperimentError> {
-    let folder = RunFolder::find_run(name, &default_root())?;
-    Ok(store::read_run(&folder.journal_path(), |_, _| {})?)
+/// A stored run, and the environment of its trials.
+struct RunEnvironment {
+    state: State,
+    host: Host,
+    survey: Survey,
 }
 
-fn facts_of_run(state: &State) -> RunFacts<'_> {
-    RunFacts {
-        plan: &state.plan,
-        host: &state.host,
-        survey: &state.survey,
+impl RunEnvironment {
+    fn read(name: &str) -> Result<Self, ExperimentError> {
+        let folder = RunFolder::find_run(name, &default_root())?;
+        let state = store::read_run(&folder.journal_path(), |_, _| {})?;
+        let (host, survey) = state.trial_environment();
+        Ok(Self {
+            state,
+            host,
+            survey,
+        })
     }
-}
 
-fn summarize_run(state: &State) -> ComparedRun {
-    let (failures, trials) = state.all_tallies().fold((0, 0), |(k, n), (_, tally)| {
-        (k + tally.failures, n + tally.counted_trials())
-    });
-    ComparedRun {
-        run: state.run.clone(),
-        failures,
-        trials,
-        answer: (!state.plan.question.is_rate()).then(|| RunListing::new(state).result),
-        host: state.host.name.clone(),
-        cpu: state.host.cpu.clone(),
-        kernel: state.host.kernel.clone(),
-        surveyed: !state.survey.0.is_empty(),
+    fn facts(&self) -> RunFacts<'_> {
+        RunFacts {
+            plan: &self.state.plan,
+            host: &self.host,
+            survey: &self.survey,
+        }
+    }
+
+    fn summarize(&self) -> ComparedRun {
+        let Self {
+            state,
+            host,
+            survey,
+        } = self;
+        let (failures, trials) = state.all_tallies().fold((0, 0), |(k, n), (_, tally)| {
+            (k + tally.failures, n + tally.counted_trials())
+        });
+        ComparedRun {
+            run: state.run.clone(),
+            failures,
+            trials,
+            answer: (!state.plan.question.is_rate()).then(|| RunListing::new(state).result),
+            host: host.name.clone(),
+            cpu: host.cpu.clone(),
+            kernel: host.kernel.clone(),
+            surveyed: !survey.0.is_empty(),
+        }
     }
 }

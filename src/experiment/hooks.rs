@@ -42,6 +42,7 @@ impl Experiment {
             self.repeat_trials(Arc::clone(executor), signals, observer)
                 .await;
         }
+        executor.stop_starting().await;
         set_up.extend(executor.set_up());
         for id in set_up {
             let VariantPlan { name, hooks, .. } = self.state.plan.variant_plan(id);

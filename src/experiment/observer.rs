@@ -18,6 +18,8 @@ pub enum ExperimentMessage {
     Note(String),
     /// What the experiment does, or does next.
     Step(String),
+    /// The hosts that are not ready yet, and the reason if it is known.
+    Waiting(String),
     /// The run that is the baseline.
     Baseline(String),
 }

@@ -9,6 +9,7 @@ use crate::scenario::HostSettings;
 use crate::state::State;
 use crate::store::{self, Journal, RunFolder, default_root};
 use crate::words;
+use std::path::Path;
 use std::time::Duration;
 
 /// Limits of a resumed run, instead of those that it had.
@@ -28,7 +29,7 @@ impl Experiment {
         name: &str,
         trust: bool,
         limits: NewLimits,
-        on: &HostSettings,
+        mut on: HostSettings,
         settings: ExperimentSettings,
     ) -> Result<Self, ExperimentError> {
         let folder = RunFolder::find_run(name, &default_root())?.check_trust(trust)?;
@@ -40,10 +41,10 @@ impl Experiment {
             check_open(&state, name)?;
             journal.add_event(&changed)?;
         }
-        if *on != HostSettings::default() {
-            let engine = on.to_engine()?;
+        if on != HostSettings::default() {
+            on.read_list(Path::new(""))?;
             let slots = state.plan.slots_per_host();
-            let hosts = engine.map(|engine| HostPlan { engine, slots });
+            let hosts = on.to_plan(slots)?;
             let jobs = hosts.as_ref().map_or(slots, HostPlan::jobs);
             let changed = Event::HostsChanged { hosts, jobs };
             state.apply_event(&changed, |_| false);

@@ -143,7 +143,7 @@ impl Experiment {
             ))),
         }
         let executor = tokio::select! {
-            executor = self.start_executor() => executor?,
+            executor = self.start_executor(observer) => executor?,
             Some(signal) = signals.recv() => {
                 self.stopped_by(signal)?;
                 return Ok(self.journal.sync_to_disk());
@@ -163,14 +163,18 @@ impl Experiment {
     }
 
     /// Starts the executor of the trials: on this machine, or on hosts.
-    async fn start_executor(&self) -> Result<Arc<dyn Executor>, ExperimentError> {
+    async fn start_executor(
+        &self,
+        observer: &mut dyn ExperimentObserver,
+    ) -> Result<Arc<dyn Executor>, ExperimentError> {
         let (plan, trials) = (&self.state.plan, self.folder.trials_path());
-        Ok(match &plan.hosts {
-            None => Arc::new(LocalExecutor::new(plan, &trials)?),
-            Some(hosts) => Arc::new(
-                HostsExecutor::connect(plan, hosts, self.state.hosts.count(), &trials).await?,
-            ),
-        })
+        let Some(hosts) = &plan.hosts else {
+            return Ok(Arc::new(LocalExecutor::new(plan, &trials)?));
+        };
+        let describe_wait = |text| observer.on_message(ExperimentMessage::Waiting(text));
+        let joined = self.state.hosts.count();
+        let executor = HostsExecutor::connect(plan, hosts, joined, &trials, describe_wait);
+        Ok(Arc::new(executor.await?))
     }
 
     pub(super) async fn repeat_trials(

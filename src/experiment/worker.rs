@@ -12,17 +12,18 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::survey;
-use crate::sys::{cgroup, signals};
+use crate::sys::{cgroup, host, signals};
+use crate::untrusted::Untrusted as _;
+use crate::workers::SILENCE;
 use crate::workers::wire::{
-    MAX_LINE, PROTOCOL, WorkerGreeting, WorkerOrder, WorkerReply, WorkerTask,
+    MAX_LINE, PROTOCOL, SharedFile, WorkerGreeting, WorkerOrder, WorkerReply, WorkerTask,
 };
-use crate::workers::{OwnBinary, SILENCE};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -33,7 +34,9 @@ const PULSE: Duration = Duration::from_secs(1);
 
 /// Time in which the last files are sent.
 const SEND_WITHIN: Duration = Duration::from_secs(120);
-/// Interval between checks whether they are sent.
+/// Time in which the last message is sent.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+/// Interval between checks whether it is sent.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Something that is written to stdout.
@@ -45,6 +48,8 @@ enum Output {
         folder: PathBuf,
         with_cores: bool,
     },
+    /// Replies when everything before it is written.
+    Written(std_mpsc::Sender<()>),
 }
 
 /// Runs trials until the connection is closed.
@@ -66,17 +71,22 @@ pub(super) fn serve() -> io::Result<()> {
             }
         };
         worker.follow_orders(read_orders()).await;
-        let folder = worker.close().await;
-        send(&output, WorkerReply::Closed);
-        Some(folder)
+        Some(worker.close().await)
     });
-    drop(output);
     // Files of trials may still be sent, unless the connection is blocked.
-    let deadline = Instant::now() + SEND_WITHIN;
+    let (sender, written) = std_mpsc::channel();
+    let _ = output.send(Output::Written(sender));
+    let _ = written.recv_timeout(SEND_WITHIN);
+    // provoke may end the job of this process as soon as it receives the next message.
+    if folder.is_some() {
+        drop(folder);
+        send(&output, WorkerReply::Closed);
+    }
+    drop(output);
+    let deadline = Instant::now() + CLOSE_WITHIN;
     while !writer.is_finished() && Instant::now() < deadline {
         thread::sleep(PAUSE);
     }
-    drop(folder);
     Ok(())
 }
 
@@ -99,6 +109,11 @@ fn start_writer() -> (std_mpsc::Sender<Output>, thread::JoinHandle<()>) {
                     folder,
                     with_cores,
                 }) => write_files(&mut stdout, lane, &folder, with_cores),
+                Ok(Output::Written(sender)) => {
+                    // The receiver may wait no longer.
+                    let _ = sender.send(());
+                    Ok(())
+                }
                 Err(std_mpsc::RecvTimeoutError::Timeout) => {
                     write_reply(&mut stdout, &WorkerReply::Alive)
                 }
@@ -190,18 +205,20 @@ fn read_line<T: serde::de::DeserializeOwned>(
 }
 
 struct Worker {
-    plan: Plan,
+    plan: Arc<Plan>,
     folder: WorkerFolder,
     executor: Arc<LocalExecutor>,
     output: std_mpsc::Sender<Output>,
-    /// Each returns its trial, if it runs one.
-    tasks: JoinSet<Option<TrialId>>,
-    halts: BTreeMap<TrialId, watch::Sender<StopUrgency>>,
+    tasks: JoinSet<()>,
+    /// Ends the trials of each slot.
+    halts: BTreeMap<SlotId, watch::Sender<StopUrgency>>,
     halt_making: watch::Sender<StopUrgency>,
     halt_hook: watch::Sender<StopUrgency>,
     /// The last trial of each slot, while its files are here.
-    last_trials: BTreeMap<SlotId, TrialId>,
+    last_trials: LastTrials,
 }
+
+type LastTrials = Arc<Mutex<BTreeMap<SlotId, TrialId>>>;
 
 impl Worker {
     /// Checks the plan, and starts the executor.
@@ -210,6 +227,11 @@ impl Worker {
             return Err(ExperimentError::could_not(
                 "another version of provoke started this worker",
             ));
+        }
+        if let Some(file) = &task.shared_file
+            && !file.is_seen()
+        {
+            return Err(refuse_unseen(file));
         }
         signals::survive_file_size_limit();
         let mut plan = *task.plan;
@@ -229,17 +251,17 @@ impl Worker {
         }
         plan.no_cores = no_cores(&plan);
         let folder = WorkerFolder::create()?;
-        let executor = LocalExecutor::new(&plan, &folder.trials_path())?;
+        let executor = LocalExecutor::without_builds(&plan, &folder.trials_path())?;
         let greeting = WorkerGreeting {
             protocol: PROTOCOL,
-            build: OwnBinary::open()?.digest,
+            boot_id: host::boot_id(),
             machine: survey::this_host(),
             survey: survey::survey_plan(&plan),
             trials: folder.trials_path().as_path().into(),
         };
         send(output, WorkerReply::Ready(Box::new(greeting)));
         Ok(Self {
-            plan,
+            plan: Arc::new(plan),
             folder,
             executor: Arc::new(executor),
             output: output.clone(),
@@ -247,7 +269,7 @@ impl Worker {
             halts: BTreeMap::new(),
             halt_making: watch::Sender::new(StopUrgency::No),
             halt_hook: watch::Sender::new(StopUrgency::No),
-            last_trials: BTreeMap::new(),
+            last_trials: LastTrials::default(),
         })
     }
 
@@ -259,11 +281,7 @@ impl Worker {
                     Ok(Some(order)) => self.follow_order(order),
                     Ok(None) | Err(_) => return,
                 },
-                Some(ended) = self.tasks.join_next() => {
-                    if let Ok(Some(trial)) = ended {
-                        self.halts.remove(&trial);
-                    }
-                }
+                Some(_) = self.tasks.join_next() => {}
             }
         }
     }
@@ -275,18 +293,17 @@ impl Worker {
             WorkerOrder::StopMaking => {
                 self.halt_making.send_replace(StopUrgency::Now);
             }
-            WorkerOrder::Run(trial) => self.run_trial(&trial),
-            WorkerOrder::Halt(trial, level) => {
-                if let Some(halt) = self.halts.get(&trial) {
+            WorkerOrder::Run(lane, trials) => self.run_trials(lane, trials),
+            WorkerOrder::Halt(lane, level) => {
+                if let Some(halt) = self.halts.get(&lane) {
                     halt.send_replace(level);
                 }
             }
             WorkerOrder::Keep { lane, with_cores } => {
-                let folder = self
-                    .last_trials
-                    .remove(&lane)
-                    .map(|trial| self.trial_path(trial));
-                let folder = folder.unwrap_or_else(|| self.folder.trials_path().join("none"));
+                let mut last_trials = self.last_trials.lock().expect("no panic");
+                let trial = last_trials.remove(&lane);
+                let name = trial.map_or_else(|| "none".to_owned(), |trial| trial.0.to_string());
+                let folder = self.folder.trials_path().join(name);
                 let _ = self.output.send(Output::Files {
                     lane,
                     folder,
@@ -301,15 +318,12 @@ impl Worker {
         }
     }
 
-    fn trial_path(&self, trial: TrialId) -> PathBuf {
-        self.folder.trials_path().join(trial.0.to_string())
-    }
-
     fn learn_variant(&mut self, id: VariantId, variant: VariantPlan) {
         self.executor.learn_variant(id, &variant);
-        match self.plan.variants.get_mut(id.index()) {
+        let variants = &mut Arc::make_mut(&mut self.plan).variants;
+        match variants.get_mut(id.index()) {
             Some(known) => *known = variant,
-            None => self.plan.variants.push(variant),
+            None => variants.push(variant),
         }
     }
 
@@ -319,9 +333,7 @@ impl Worker {
         let making = executor.make_variant(id, self.halt_making.subscribe());
         self.tasks.spawn(async move {
             let made = making.await;
-            let removed = executor.make_room();
-            send(&output, WorkerReply::Made(id, made, removed));
-            None
+            send(&output, WorkerReply::Made(id, made));
         });
     }
 
@@ -335,35 +347,40 @@ impl Worker {
             let result: io::Result<Option<FailedHook>> = running.await;
             let result = result.map_err(|error| error.to_string());
             send(&output, WorkerReply::Hooked(result));
-            None
         });
     }
 
-    fn run_trial(&mut self, trial: &Trial) {
-        // A trial may be repeated in another slot.
-        self.last_trials.retain(|_, last| *last != trial.id);
-        // provoke did not want the files of the previous trial.
-        if let Some(previous) = self.last_trials.insert(trial.lane, trial.id) {
-            let _ = fs::remove_dir_all(self.trial_path(previous));
-        }
+    fn run_trials(&mut self, lane: SlotId, trials: Vec<Trial>) {
         let halt = watch::Sender::new(StopUrgency::No);
-        let (executor, output) = (Arc::clone(&self.executor), self.output.clone());
-        let running = executor.run_trial(trial.clone(), halt.subscribe());
-        let (id, lane) = (trial.id, trial.lane);
-        self.halts.insert(id, halt);
-        let (rules, folder) = (self.plan.rules.clone(), self.trial_path(id));
-        let (variant, keep) = (
-            self.plan.variant_plan(trial.variant).clone(),
-            self.plan.keep,
-        );
+        let (sender, mut finished) = mpsc::unbounded_channel();
+        let variants = trials.iter().map(|trial| (trial.id, trial.variant));
+        let slot = WorkerSlot {
+            lane,
+            plan: Arc::clone(&self.plan),
+            variants: variants.collect(),
+            executor: Arc::clone(&self.executor),
+            trials_path: self.folder.trials_path(),
+            last_trials: Arc::clone(&self.last_trials),
+        };
+        let report = move |id, observation| {
+            // The receiver exists as long as the trials.
+            let _ = sender.send((id, observation));
+        };
+        let running = self
+            .executor
+            .run_trials(trials, halt.subscribe(), Box::new(report));
+        self.halts.insert(lane, halt);
+        let output = self.output.clone();
         self.tasks.spawn(async move {
-            let observation: Observation = running.await;
-            let outcome = oracle::judge_trial(&rules, &variant, &observation);
-            if outcome != Outcome::Pass || keep == KeepRule::All {
-                executor.keep_output(lane, folder, true).await;
-            }
-            send(&output, WorkerReply::Finished(id, Box::new(observation)));
-            Some(id)
+            let sending = async {
+                while let Some((id, observation)) = finished.recv().await {
+                    slot.keep_files(id, &observation).await;
+                    let reply = WorkerReply::Finished(lane, id, Box::new(observation));
+                    send(&output, reply);
+                }
+            };
+            tokio::join!(running, sending);
+            send(&output, WorkerReply::Idle(lane));
         });
     }
 
@@ -379,5 +396,52 @@ impl Worker {
             send(&self.output, WorkerReply::Complaint(complaint));
         }
         self.folder
+    }
+}
+
+/// Refuses trials in directories that this host does not see.
+fn refuse_unseen(file: &SharedFile) -> ExperimentError {
+    let path = Path::new(file.path.as_os_str());
+    let run = path.ancestors().nth(2).unwrap_or(path);
+    let error = format!(
+        "it does not see `{}`, where provoke builds or changes the variants",
+        run.to_safe()
+    );
+    let hint = "choose a directory that all hosts share with -o, or leave out --on";
+    ExperimentError::could_not(error).with_hint(hint)
+}
+
+/// The trials of a slot while they run.
+struct WorkerSlot {
+    lane: SlotId,
+    plan: Arc<Plan>,
+    variants: BTreeMap<TrialId, VariantId>,
+    executor: Arc<LocalExecutor>,
+    trials_path: PathBuf,
+    last_trials: LastTrials,
+}
+
+impl WorkerSlot {
+    /// Writes the files of a finished trial if provoke may want them, and removes those of the previous one, which it did
+    /// not want.
+    async fn keep_files(&self, id: TrialId, observation: &Observation) {
+        let folder_of = |id: TrialId| self.trials_path.join(id.0.to_string());
+        let previous = {
+            let mut last_trials = self.last_trials.lock().expect("no panic");
+            // A trial may be repeated in another slot.
+            last_trials.retain(|_, last| *last != id);
+            last_trials.insert(self.lane, id)
+        };
+        if let Some(previous) = previous {
+            let _ = fs::remove_dir_all(folder_of(previous));
+        }
+        let variant = self.variants.get(&id).copied().unwrap_or_default();
+        let variant = self.plan.variant_plan(variant);
+        let outcome = oracle::judge_trial(&self.plan.rules, variant, observation);
+        if outcome != Outcome::Pass || self.plan.keep == KeepRule::All {
+            self.executor
+                .keep_output(self.lane, folder_of(id), true)
+                .await;
+        }
     }
 }

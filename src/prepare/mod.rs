@@ -14,7 +14,7 @@ mod variant_folders;
 pub use artifact::fingerprint_artifacts;
 pub use git::{Commit, CommitHistory, commit_line, has_file, merged_ranges, work_tree};
 pub use reduced::{ReducedFile, reduced_files};
-pub use variant_folders::{FolderStage, ReservedFolder, VariantPreparer};
+pub use variant_folders::{FolderGuard, FolderStage, ReservedFolder, VariantPreparer, is_complete};
 
 use crate::model::{EditPlan, FileChange, Plan, ReducedSource, SearchSpace, Text, VariantPlan};
 use crate::untrusted::Untrusted as _;

@@ -97,7 +97,7 @@ impl VariantPreparer {
             in_use: None,
         };
         let path = &reserved.path;
-        let is_made = || path_beside(path, "made").exists() && path.is_dir();
+        let is_made = || is_complete(path);
         while make.shared && reserved.making.is_none() {
             // Many trials may use a complete directory at once.
             let in_use = lock_file(path, "used").map_err(io_error_at(path))?;
@@ -299,6 +299,11 @@ pub(super) fn cache_folder() -> PathBuf {
     let home = named("HOME").map_or_else(std::env::temp_dir, PathBuf::from);
     let caches = named("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
     caches.join("provoke")
+}
+
+/// Returns whether a directory was prepared completely.
+pub fn is_complete(folder: &Path) -> bool {
+    path_beside(folder, "made").exists() && folder.is_dir()
 }
 
 /// Returns the path of a file beside a directory.

@@ -9,9 +9,20 @@ const MIN_VALUES: usize = 4;
 /// Length of the longest bar in characters.
 const LONGEST: f64 = 30.0;
 
-/// Draws a histogram with a few ranges of equal, round width, one line each. Returns nothing if there are so few values
-/// that a list of them is clearer.
-pub fn draw_bars(counts: &[u64]) -> Vec<String> {
+/// The number of values in a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountRange {
+    /// Lowest value.
+    pub start: u64,
+    /// Highest value.
+    pub end: u64,
+    /// Number of values.
+    pub count: u64,
+}
+
+/// Counts values in a few ranges of equal, round width. Returns nothing if there are so few values that a list of them
+/// is clearer.
+pub fn count_ranges(counts: &[u64]) -> Vec<CountRange> {
     let (Some([min, _, max]), MIN_VALUES..) = (spread_of_counts(counts), counts.len()) else {
         return Vec::new();
     };
@@ -21,26 +32,44 @@ pub fn draw_bars(counts: &[u64]) -> Vec<String> {
     let width = round_width(min, max);
     let first = min / width;
     let ranges = first..=max / width;
-    let heights: Vec<u64> = ranges
-        .clone()
+    ranges
         .map(|range| {
             let in_range = counts.iter().filter(|count| **count / width == range);
-            in_range.count() as u64
+            CountRange {
+                start: range * width,
+                end: (range + 1) * width - 1,
+                count: in_range.count() as u64,
+            }
         })
-        .collect();
-    let highest = heights.iter().copied().max().unwrap_or(0).max(1);
-    let digits = ((max / width + 1) * width - 1).to_string().len();
+        .collect()
+}
+
+/// Draws the ranges of values with a bar each, one line each.
+pub fn draw_bars(counts: &[u64]) -> Vec<String> {
+    let ranges = count_ranges(counts);
+    let highest = ranges
+        .iter()
+        .map(|range| range.count)
+        .max()
+        .unwrap_or(0)
+        .max(1);
+    let digits = ranges.last().map_or(0, |range| range.end.to_string().len());
     ranges
-        .zip(heights)
-        .map(|(range, height)| {
-            let (start, end) = (range * width, (range + 1) * width - 1);
-            let scaled = real(height) * (LONGEST / real(highest)).min(1.0);
-            // A bar for at least one value has at least one character.
-            let length = whole(scaled).max(u64::from(height > 0));
-            let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
-            let line = format!("{start:>digits$} .. {end:>digits$}  {bar} {height}");
-            line.trim_end().to_owned()
-        })
+        .into_iter()
+        .map(
+            |CountRange {
+                 start,
+                 end,
+                 count: height,
+             }| {
+                let scaled = real(height) * (LONGEST / real(highest)).min(1.0);
+                // A bar for at least one value has at least one character.
+                let length = whole(scaled).max(u64::from(height > 0));
+                let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
+                let line = format!("{start:>digits$} .. {end:>digits$}  {bar} {height}");
+                line.trim_end().to_owned()
+            },
+        )
         .collect()
 }
 

@@ -6,7 +6,7 @@ use crate::state::State;
 
 /// Describes the expected effort and result before the start.
 pub fn lines_before_start(state: &State) -> Vec<String> {
-    let mut lines = load_summary(state);
+    let mut lines = load_summary(&state.plan);
     lines.extend(questions::of_plan(&state.plan).lines_before_start(state));
     lines.extend(questions::describe_settings(state));
     lines.extend(forecast_duration(state, None));

@@ -3,8 +3,12 @@
 use super::{
     CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport, FailureRate,
     FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf, ProcessGrowth, Report,
-    SignatureReport, Trend, VariantReport, group_failures, growth::find_growth,
-    hosts::host_difference, hosts::host_reports, source_line,
+    SignatureReport, Trend, VariantReport, group_failures,
+    growth::find_growth,
+    host_losses::{host_losses, suspected_host_killers},
+    hosts::host_difference,
+    hosts::host_reports,
+    source_line,
 };
 use crate::model::{
     CaptureMode, EvidenceDepth, FailureKind, Family, Plan, Signature, Site, StopCause, TrialId,
@@ -62,8 +66,10 @@ impl Report {
             jobs: state.plan.jobs,
             seed: state.plan.seed,
             capture: state.plan.capture,
-            host: state.host.clone(),
+            host: state.trial_environment().0,
             host_difference: host_difference(state, &hosts),
+            host_losses: host_losses(state),
+            suspected_host_killers: suspected_host_killers(state),
             hosts,
             notes: collect_notes(state, &variants, &growth, journal_complete),
             variants,

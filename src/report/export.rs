@@ -1,7 +1,8 @@
 //! Writes a report in any format.
 
 use super::issue::Issue;
-use super::{Report, csv, json, jsonl, junit, markdown};
+use super::{PageOptions, Report, chance_of_difference, csv, html, json, jsonl, junit, markdown};
+use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use std::io::{self, BufWriter, Write as _};
 use std::str::FromStr;
@@ -19,16 +20,19 @@ pub enum Format {
     Junit,
     /// Markdown, for an issue.
     Md,
+    /// A page with pictures.
+    Html,
 }
 
 impl Format {
     /// All formats with their names.
-    pub const ALL: [(Self, &str); 5] = [
+    pub const ALL: [(Self, &str); 6] = [
         (Self::Json, "json"),
         (Self::Jsonl, "jsonl"),
         (Self::Csv, "csv"),
         (Self::Junit, "junit"),
         (Self::Md, "md"),
+        (Self::Html, "html"),
     ];
 
     /// Returns its name.
@@ -68,13 +72,22 @@ impl ExportError {
     }
 }
 
+/// Choices for a report that others read.
+#[derive(Clone, Debug, Default)]
+pub struct ExportOptions {
+    /// Whether the values of environment variables that the experiment sets are shown.
+    pub environment: bool,
+    /// Choices for a page.
+    pub page: PageOptions,
+}
+
 /// Writes a report in which the secrets of the run are masked. The trials and the kept output are read from the run's
-/// directory. The values of environment variables that the experiment sets are shown only with `environment`.
+/// directory.
 pub fn export_report(
     format: Format,
     folder: &RunFolder,
     report: &Report,
-    environment: bool,
+    options: &ExportOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
@@ -87,10 +100,67 @@ pub fn export_report(
         Format::Csv => csv::write_csv(folder, report, &mut out)?,
         Format::Junit => junit::write_junit(folder, report, &secrets, &mut out)?,
         Format::Md => {
-            let issue = Issue::read_from(report, folder, &secrets, environment)?;
+            let issue = Issue::read_from(report, folder, &secrets, options.environment)?;
             markdown::write_markdown(report, &issue, &mut out)?;
         }
+        Format::Html => {
+            let shows_values = options.environment;
+            html::write_html(
+                folder,
+                report,
+                &secrets,
+                shows_values,
+                &options.page,
+                &mut out,
+            )?;
+        }
     }
+    Ok(out.flush()?)
+}
+
+/// A run of a page about several runs.
+pub struct RunOfTrend<'a> {
+    /// Its directory.
+    pub folder: &'a RunFolder,
+    /// Its state.
+    pub state: &'a State,
+    /// Its report.
+    pub report: &'a Report,
+}
+
+/// Writes a page about several runs, in which the secrets of each run are masked.
+pub fn export_trend(
+    runs: &[RunOfTrend<'_>],
+    options: &PageOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    let masked: Vec<Option<Report>> = runs
+        .iter()
+        .map(|run| {
+            let secrets = Secrets::of_run(&run.folder.journal_path())?;
+            masked_report(run.report, run.folder, &secrets)
+        })
+        .collect::<Result<_, StoreError>>()?;
+    let of_first = |run: &RunOfTrend<'_>| {
+        let first = runs.first()?;
+        if run.report.command != first.report.command {
+            return Some("another command".to_owned());
+        }
+        chance_of_difference(run.state, first.state).err()
+    };
+    let shown: Vec<(&RunFolder, &Report, Option<String>)> = runs
+        .iter()
+        .zip(&masked)
+        .map(|(run, masked)| {
+            (
+                run.folder,
+                masked.as_ref().unwrap_or(run.report),
+                of_first(run),
+            )
+        })
+        .collect();
+    html::write_trend(&shown, options, &mut out)?;
     Ok(out.flush()?)
 }
 

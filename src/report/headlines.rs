@@ -1,11 +1,30 @@
 //! Describes rates, verdicts and stop rules in words.
 
-use super::{Mtbf, VariantReport};
+use super::{Mtbf, Report, VariantReport};
 use crate::model::InconclusiveReason;
 use crate::questions::{StopRule, VariantVerdict, Verdict};
 use crate::words::{
     format_count, format_interval, format_seconds, percent_bound, percent_within, plural_of,
 };
+
+/// Returns the answer, or a sentence for the rate of each variant if the question was only the rate.
+pub fn answer_sentences(report: &Report) -> Vec<String> {
+    match (&report.max_rate, &report.answer) {
+        (Some(limit), _) => vec![limit.sentence.clone()],
+        (None, Some(answer)) => vec![answer.text().sentence().to_owned()],
+        (None, None) => report
+            .variants
+            .iter()
+            .map(|variant| {
+                let headline = rate_headline(variant, report.confidence);
+                match variant.name.as_str() {
+                    "" => headline,
+                    name => format!("{name}: {headline}"),
+                }
+            })
+            .collect(),
+    }
+}
 
 /// Describes the failure rate of a variant in one sentence, with its interval.
 pub fn rate_headline(variant: &VariantReport, confidence: f64) -> String {

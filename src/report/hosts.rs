@@ -19,8 +19,8 @@ const FACTS: usize = 4;
 pub struct HostReport {
     /// Its name in the settings, or that of the node.
     pub name: String,
-    /// The machine.
-    pub machine: Host,
+    /// The machine; null if the host could not start.
+    pub machine: Option<Host>,
     /// Counted trials of all variants.
     pub trials: u64,
     /// Those that showed the bug.
@@ -29,7 +29,7 @@ pub struct HostReport {
     pub interval: Option<[f64; 2]>,
     /// Attempts that were lost with the host; they ran again on another one.
     pub lost_attempts: u64,
-    /// Why the host was lost; null if it was not.
+    /// Why the host was lost, or could not start; null otherwise.
     pub lost: Option<String>,
 }
 
@@ -222,7 +222,7 @@ pub(super) fn host_reports(state: &State) -> Vec<HostReport> {
         let index = index.unwrap_or_else(|| {
             reports.push(HostReport {
                 name: name.clone(),
-                machine: host.joined.machine.clone(),
+                machine: Some(host.joined.machine.clone()),
                 trials: 0,
                 failures: 0,
                 interval: None,
@@ -244,6 +244,17 @@ pub(super) fn host_reports(state: &State) -> Vec<HostReport> {
             .sum::<u64>();
         report.lost_attempts += host.lost_trials;
         report.lost.clone_from(&host.lost);
+    }
+    for (name, reason) in state.hosts.missing() {
+        reports.push(HostReport {
+            name: name.clone(),
+            machine: None,
+            trials: 0,
+            failures: 0,
+            interval: None,
+            lost_attempts: 0,
+            lost: Some(reason.clone()),
+        });
     }
     let alpha = state.plan.alpha.to_probability();
     for report in &mut reports {

@@ -1,23 +1,13 @@
 //! Collects the details that a bug report needs: stack, output, builds, and the commands to reproduce it.
 
-use super::output::read_stream_end;
-use super::{Report, derive, group_failures, load_assumptions, source_line, story};
-use crate::model::{Autopsy, Site, TrialId, VariantId};
-use crate::state::State;
+use super::failure_evidence::FailureEvidence;
+use super::{Report, derive, group_failures, load_assumptions, story};
+use crate::model::{Autopsy, Plan, Site, Survey, TrialId, VariantId};
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use crate::untrusted::shell_word;
 use crate::words;
 use provoke_stats as stats;
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
 
-/// File with the analysis of cores, in the directory of a trial.
-const ANALYSIS: &str = "crash.json";
-/// Maximum size of an analysis.
-const LONGEST: u64 = 64 << 20;
-/// Number of output lines that are shown.
-const LINES: usize = 15;
 /// Facts of the environment that identify a build or a version.
 const VERSIONS: [(&str, &str); 9] = [
     ("program.version", "program version"),
@@ -65,9 +55,28 @@ impl Issue {
         secrets: &Secrets,
         environment: bool,
     ) -> Result<Self, StoreError> {
-        let mut state = store::read_masked(&folder.journal_path())?;
+        let state = store::read_masked(&folder.journal_path())?;
+        let (_, survey) = state.trial_environment();
+        let recorded = (state.plan, &survey);
+        Ok(Self::of_plan(
+            report,
+            folder,
+            secrets,
+            environment,
+            recorded,
+        ))
+    }
+
+    /// Does the same with a masked plan and environment.
+    pub(super) fn of_plan(
+        report: &Report,
+        folder: &RunFolder,
+        secrets: &Secrets,
+        environment: bool,
+        (mut plan, survey): (Plan, &Survey),
+    ) -> Self {
         if !environment {
-            store::strip_environment(&mut state.plan);
+            store::strip_environment(&mut plan);
         }
         let most_frequent = (0..)
             .zip(&report.variants)
@@ -90,63 +99,24 @@ impl Issue {
             ));
             issue.outcome = Some((group.signature.outcome.clone(), variant.trials));
             issue.sites.clone_from(&group.signature.sites);
-            issue.source = (group.signature.sites.iter())
-                .filter_map(|site| {
-                    let text = source_line(site)?;
-                    // The beginning of a secret in a line that was cut is not recognized.
-                    if text.ends_with('…') && !secrets.is_empty() {
-                        return None;
-                    }
-                    let text = secrets.mask_text(text.as_bytes());
-                    let text = String::from_utf8_lossy(&text);
-                    Some(format!("{:>4} | {text}", site.line))
-                })
-                .collect();
-            let trials = || {
-                group
-                    .signature
-                    .trials
-                    .iter()
-                    .copied()
-                    .chain(group.measured_trials())
-            };
-            let folder_of = |trial: u64| folder.trials_path().join(trial.to_string());
-            let analysis = trials().find_map(|trial| read_autopsy(&folder_of(trial), secrets));
-            if let Some(analysis) = analysis {
-                issue.stack = story::stack_lines(&analysis);
-                modules = builds_on_stack(&analysis);
+            let evidence = FailureEvidence::read_from(&group, folder, secrets);
+            if let Some(analysis) = &evidence.analysis {
+                issue.stack = story::stack_lines(analysis);
+                modules = builds_on_stack(analysis);
             }
-            issue.output = trials().find_map(|trial| {
-                let text = last_output(&folder_of(trial), secrets)?;
-                Some((TrialId(trial), text))
-            });
+            issue.source = evidence.source;
+            issue.output = evidence.output;
         }
-        issue.command = shell_command(&state, failing);
-        issue.load = load_assumptions(&state);
-        issue.repeat = repeat_command(report, &state, failing);
+        issue.command = shell_command(&plan, failing);
+        issue.load = load_assumptions(&plan);
+        issue.repeat = repeat_command(report, &plan, failing);
         let facts = VERSIONS.iter().filter_map(|(fact, name)| {
-            let value = state.survey.get_fact(fact)?;
+            let value = survey.get_fact(fact)?;
             Some(((*name).to_owned(), value.to_owned()))
         });
         issue.builds = facts.chain(modules).collect();
-        Ok(issue)
+        issue
     }
-}
-
-/// Returns the analysis of the core of a trial that crashed.
-fn read_autopsy(trial: &Path, secrets: &Secrets) -> Option<Autopsy> {
-    let path = trial.join(ANALYSIS);
-    // The program under test may have created a link or a pipe of this name.
-    if !path.symlink_metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut json = Vec::new();
-    let file = File::open(path).ok()?;
-    file.take(LONGEST).read_to_end(&mut json).ok()?;
-    let autopsies: Vec<Autopsy> = secrets.parse_masked(&json).ok()?;
-    autopsies
-        .into_iter()
-        .find(|autopsy| autopsy.crash.signal.is_some() && !autopsy.crash.frames.is_empty())
 }
 
 /// Returns the builds of the libraries on the stack.
@@ -164,20 +134,9 @@ fn builds_on_stack(analysis: &Autopsy) -> Vec<(String, String)> {
     libraries.collect()
 }
 
-/// Returns the last lines that a trial wrote to stderr, or else to stdout.
-fn last_output(trial: &Path, secrets: &Secrets) -> Option<String> {
-    let text = ["stderr", "stdout"].iter().find_map(|name| {
-        let text = read_stream_end(trial, name, secrets)?;
-        (!text.trim().is_empty()).then_some(text)
-    })?;
-    let lines: Vec<&str> = text.trim_end().lines().collect();
-    let first = lines.len().saturating_sub(LINES);
-    Some(lines[first..].join("\n"))
-}
-
 /// Returns the variables that the experiment sets or removes for a command, as `env` takes them.
-fn variable_arguments(state: &State, variant: VariantId, set: &str, remove: &str) -> Vec<String> {
-    let Some(main) = state.plan.variant_plan(variant).main_actor() else {
+fn variable_arguments(plan: &Plan, variant: VariantId, set: &str, remove: &str) -> Vec<String> {
+    let Some(main) = plan.variant_plan(variant).main_actor() else {
         return Vec::new();
     };
     let word = |name: &crate::model::Text, value: Option<&crate::model::Text>| {
@@ -193,20 +152,19 @@ fn variable_arguments(state: &State, variant: VariantId, set: &str, remove: &str
 }
 
 /// Returns the command of a variant as a shell line.
-fn shell_command(state: &State, variant: VariantId) -> String {
-    let mut words = variable_arguments(state, variant, "", "-u ");
+fn shell_command(plan: &Plan, variant: VariantId) -> String {
+    let mut words = variable_arguments(plan, variant, "", "-u ");
     // `env` takes the names to remove before the values to set.
     words.sort_by_key(|word| !word.starts_with("-u "));
     if words.first().is_some_and(|word| word.starts_with("-u ")) {
         words.insert(0, "env".to_owned());
     }
-    words.push(derive::command_line(&state.plan, variant));
+    words.push(derive::command_line(plan, variant));
     words.join(" ")
 }
 
 /// Returns the number of trials that show the failure again, and the arguments of `provoke run`.
-fn repeat_command(report: &Report, state: &State, variant: VariantId) -> Option<(u64, String)> {
-    let plan = &state.plan;
+fn repeat_command(report: &Report, plan: &Plan, variant: VariantId) -> Option<(u64, String)> {
     let [only] = report.variants.as_slice() else {
         return None;
     };
@@ -228,7 +186,7 @@ fn repeat_command(report: &Report, state: &State, variant: VariantId) -> Option<
     if plan.jobs > 1 {
         words.push(format!("-j {}", plan.jobs));
     }
-    words.extend(variable_arguments(state, variant, "-e ", "-e "));
+    words.extend(variable_arguments(plan, variant, "-e ", "-e "));
     words.push(format!("-- {}", derive::command_line(plan, variant)));
     Some((trials, words.join(" ")))
 }

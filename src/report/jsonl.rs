@@ -16,5 +16,6 @@ pub(super) fn write_jsonl(
         let json = serde_json::to_string(&row)?;
         out.write_all(safe_json(&json).as_bytes())?;
         out.write_all(b"\n")
-    })
+    })?;
+    Ok(())
 }

@@ -1,23 +1,22 @@
 //! Describes the load that a plan puts on a service.
 
-use crate::model::{LoadLimit, ReadyCondition, RequestPace, ServiceOwner};
-use crate::state::State;
+use crate::model::{LoadLimit, Plan, ReadyCondition, RequestPace, ServiceOwner};
 use crate::words;
 use provoke_stats::real;
 use std::time::Duration;
 
 /// Describes a trial of a service, including defaults that the user did not set.
-pub fn load_assumptions(state: &State) -> Vec<String> {
-    load_lines(state, false)
+pub fn load_assumptions(plan: &Plan) -> Vec<String> {
+    load_lines(plan, false)
 }
 
 /// Describes the load of a trial of a service.
-pub fn load_summary(state: &State) -> Vec<String> {
-    load_lines(state, true)
+pub fn load_summary(plan: &Plan) -> Vec<String> {
+    load_lines(plan, true)
 }
 
-fn load_lines(state: &State, is_short: bool) -> Vec<String> {
-    let Some(load) = &state.plan.load else {
+fn load_lines(plan: &Plan, is_short: bool) -> Vec<String> {
+    let Some(load) = &plan.load else {
         return Vec::new();
     };
     let time = |time: Duration| words::format_seconds(time.as_secs_f64());
@@ -27,11 +26,7 @@ fn load_lines(state: &State, is_short: bool) -> Vec<String> {
         }
         LoadLimit::Time(length) => format!("{} of requests (--time)", time(length)),
     };
-    let levels = state
-        .plan
-        .variants
-        .iter()
-        .filter_map(|variant| variant.clients);
+    let levels = plan.variants.iter().filter_map(|variant| variant.clients);
     let pace = match (load.pace, levels.clone().min().zip(levels.max())) {
         (_, Some((min, max))) => format!("by {min} to {max} clients at once"),
         (RequestPace::Closed { clients }, None) => {

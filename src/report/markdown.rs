@@ -7,10 +7,12 @@
 mod escape;
 mod tables;
 
+use super::facts::{
+    attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
+};
 use super::issue::Issue;
-use super::{Report, VariantReport, headlines};
+use super::{Report, headlines};
 use crate::model::Site;
-use crate::questions::Answer;
 use crate::words;
 use escape::{escape_markdown, fence_code, inline_code};
 use std::io;
@@ -93,6 +95,8 @@ pub(super) fn write_markdown(
         let text = difference.text_lines();
         lines.extend(text.iter().map(|line| escape_markdown(line.trim())));
     }
+    let losses = report.host_losses.iter();
+    lines.extend(losses.map(|losses| escape_markdown(&losses.text())));
     lines.extend(attempt_lines(report));
     for line in &lines {
         writeln!(out, "- {line}")?;
@@ -107,7 +111,7 @@ pub(super) fn write_markdown(
     if !report.notes.is_empty() {
         writeln!(out)?;
     }
-    writeln!(out, "{}", describe_origin(report))
+    writeln!(out, "{}", escape_markdown(&describe_origin(report)))
 }
 
 /// Maximum length of the command in the title.
@@ -209,7 +213,8 @@ fn write_builds(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::
     for line in issue.describe_builds() {
         writeln!(out, "- {}", escape_markdown(&line))?;
     }
-    writeln!(out, "- {}\n", describe_machine(report))
+    let machine = escape_markdown(&describe_machine(report));
+    writeln!(out, "- {machine}\n")
 }
 
 /// Writes how to confirm a fix without access to this run.
@@ -232,109 +237,4 @@ fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::R
         variant.failures, variant.trials
     );
     writeln!(out, "{}", fence_code("sh", &command))
-}
-
-/// Returns further facts about a variant.
-fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<String> {
-    let mut facts = Vec::new();
-    if !variant.void_reasons.is_empty() {
-        let reasons = variant
-            .void_reasons
-            .iter()
-            .map(|(reason, count)| format!("{count} {reason}"));
-        facts.push(format!(
-            "Not counted: {}",
-            reasons.collect::<Vec<_>>().join(", ")
-        ));
-    }
-    for (name, took) in &variant.durations {
-        facts.push(format!(
-            "Time of a {}: median {}, 90 % within {}, longest {}",
-            match *name {
-                "fail" => "failure",
-                name => name,
-            },
-            words::format_seconds(took.p50),
-            words::format_seconds(took.p90),
-            words::format_seconds(took.max),
-        ));
-    }
-    let pace = headlines::describe_pace(&variant.time_between_failures, 0.0, report.confidence);
-    facts.extend(pace.map(|pace| capitalize_first(&pace)));
-    if let Some(leftovers) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
-        facts.push(format!(
-            "Left behind and killed: {leftovers} of {}",
-            words::format_count(variant.leaking_trials, "trial"),
-        ));
-    }
-    // The few trials of a tried fix are not a baseline.
-    let is_tried_fix = matches!(report.answer, Some(Answer::Confirm(_)));
-    if !is_tried_fix && let Some(clean) = variant.clean_runs_to_exclude_half {
-        facts.push(format!(
-            "To confirm a fix: {} in a row, at {} % confidence",
-            words::format_count(clean, "passing trial"),
-            report.confidence,
-        ));
-    }
-    facts.push(format!(
-        "Why the trials ended: {}",
-        headlines::stop_rule_text(variant.stop_rule)
-    ));
-    facts
-}
-
-fn attempt_lines(report: &Report) -> Vec<String> {
-    let mut lines = Vec::new();
-    if report.after_decision > 0 {
-        let trials = words::format_count(report.after_decision, "trial");
-        lines.push(format!(
-            "Finished after the decision, not counted: {trials}"
-        ));
-    }
-    if report.repeated_attempts > 0 {
-        let attempts = words::format_count(report.repeated_attempts, "attempt");
-        lines.push(format!("Interrupted or lost, and retried: {attempts}"));
-    }
-    lines
-}
-
-/// Returns the origin of the numbers.
-fn describe_origin(report: &Report) -> String {
-    let facts = [
-        format!("provoke {}", report.version),
-        format!("run {}", report.run),
-        format!("started {}", report.begun),
-        format!("{} of working time", words::format_seconds(report.seconds)),
-        format!(
-            "{} in parallel",
-            words::format_count(u64::from(report.jobs), "trial")
-        ),
-        format!("seed {}", report.seed),
-    ];
-    escape_markdown(&facts.join("; "))
-}
-
-/// Describes the machine, without its name.
-fn describe_machine(report: &Report) -> String {
-    let host = &report.host;
-    let host_facts = [&host.kernel, &host.arch, &host.cpu].into_iter();
-    let mut facts: Vec<String> = host_facts
-        .filter(|fact| !fact.is_empty())
-        .cloned()
-        .collect();
-    if host.cpus > 0 {
-        let cpus = words::plural_of(u64::from(host.cpus), "processor", "processors");
-        facts.push(format!(
-            "{cpus}, {} of memory",
-            words::format_bytes(host.memory)
-        ));
-    }
-    escape_markdown(&facts.join("; "))
-}
-
-fn capitalize_first(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(rest).collect()
-    })
 }

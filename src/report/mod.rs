@@ -9,10 +9,14 @@ mod before_start;
 mod csv;
 mod derive;
 mod export;
+mod facts;
+mod failure_evidence;
 mod group;
 mod growth;
 pub mod headlines;
+mod host_losses;
 mod hosts;
+mod html;
 mod issue;
 mod json;
 mod jsonl;
@@ -24,13 +28,16 @@ mod load_forecast;
 mod load_plan;
 mod log;
 mod markdown;
+mod next_commands;
 mod output;
+mod page_text;
 mod rates;
 mod row;
 mod rows;
 mod service_trial;
 mod source;
 pub mod story;
+mod svg;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -38,15 +45,18 @@ mod wrap;
 
 pub use before_start::lines_before_start;
 pub use derive::command_line;
-pub use export::{ExportError, Format, export_report};
+pub use export::{ExportError, ExportOptions, Format, RunOfTrend, export_report, export_trend};
 pub use group::{FailureGroup, group_failures};
+pub use host_losses::{HostLosses, SuspectedHostKiller};
 pub use hosts::{HostDifference, HostReport, HostTotals};
+pub use html::PageOptions;
 pub use limit::MaxRateCheck;
 pub use listing::RunListing;
 pub use load::LoadTotals;
 pub use load_forecast::{LoadMeasurements, forecast_duration};
 pub use load_plan::{load_assumptions, load_summary};
 pub use log::bisect_log;
+pub use next_commands::{SuggestedCommand, next_commands};
 pub use rates::chance_of_difference;
 pub use row::{TrialClass, TrialRow};
 pub use source::source_line;
@@ -111,12 +121,16 @@ pub struct Report {
     pub seed: u64,
     /// When cores were dumped. Dumping changes the run, so rates with different settings are not comparable.
     pub capture: CaptureMode,
-    /// The machine.
+    /// The machine. Of trials on several hosts, each field has all values that differ, or the smallest number.
     pub host: Host,
     /// The hosts on which trials ran; empty if all ran on this machine.
     pub hosts: Vec<HostReport>,
     /// The hosts on which it fails more often, and the facts that distinguish them; null if there is no clear difference.
     pub host_difference: Option<HostDifference>,
+    /// The variants during whose trials hosts were lost significantly more often.
+    pub host_losses: Vec<HostLosses>,
+    /// The trials during which several hosts were lost. They are inconclusive.
+    pub suspected_host_killers: Vec<SuspectedHostKiller>,
     /// The variants.
     pub variants: Vec<VariantReport>,
     /// How the processes that `setup` left running grew in the course of the run, since `setup` last ran; empty if

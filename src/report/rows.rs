@@ -9,7 +9,7 @@ use super::service_trial::end_lines;
 use super::{ExportError, Report, TrialClass, TrialRow};
 use crate::model::{
     ActorObservation, ActorRole, Ending, Event, FailureKind, LoadObservation, Observation, Outcome,
-    Plan, Signal, SlotId, Trial, TrialId,
+    Plan, Signal, SlotId, Survey, Trial, TrialId,
 };
 use crate::oracle;
 use crate::questions::Verdict;
@@ -21,12 +21,19 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// Passes every trial of a run to `take`.
+/// What a run recorded before its trials, with the variants that a search chose.
+#[derive(Default)]
+pub(super) struct RecordedPlan {
+    pub(super) plan: Option<Box<Plan>>,
+    pub(super) survey: Survey,
+}
+
+/// Passes every trial of a run to `take`. Returns the plan and the environment of the run.
 pub(super) fn for_each_row(
     folder: &RunFolder,
     report: &Report,
     mut take: impl FnMut(TrialRow) -> io::Result<()>,
-) -> Result<(), ExportError> {
+) -> Result<RecordedPlan, ExportError> {
     let mut reader = RowReader {
         kept_trials: kept_trials(folder),
         verdict: Some(report.verdict),
@@ -48,11 +55,14 @@ pub(super) fn for_each_row(
     while let Some(row) = reader.next_late() {
         take(row)?;
     }
-    Ok(())
+    Ok(RecordedPlan {
+        plan: reader.plan,
+        survey: reader.survey,
+    })
 }
 
 /// Returns the numbers of the trials with kept evidence.
-fn kept_trials(folder: &RunFolder) -> Vec<u64> {
+pub(super) fn kept_trials(folder: &RunFolder) -> Vec<u64> {
     let entries = fs::read_dir(folder.trials_path())
         .into_iter()
         .flatten()
@@ -67,6 +77,7 @@ fn kept_trials(folder: &RunFolder) -> Vec<u64> {
 #[derive(Default)]
 struct RowReader {
     plan: Option<Box<Plan>>,
+    survey: Survey,
     verdict: Option<Verdict>,
     kept_trials: Vec<u64>,
     last_counted: u64,
@@ -85,6 +96,8 @@ struct UnfinishedRow {
     /// Name of the host of its slot.
     host: String,
     attempt: u32,
+    /// How often the trial was lost.
+    losses: u32,
     row: Option<TrialRow>,
     /// Whether the outcome is not known yet, because the trial will be retried.
     is_retry: bool,
@@ -93,18 +106,24 @@ struct UnfinishedRow {
 impl RowReader {
     fn add_event(&mut self, event: Event) {
         match event {
-            Event::RunStarted { plan, at, .. } => {
+            Event::RunStarted {
+                plan, survey, at, ..
+            } => {
                 self.plan = Some(plan);
+                self.survey = survey;
                 self.started = (at, Duration::ZERO);
             }
             Event::TrialStarted(trial) => {
                 let number = trial.id.0;
-                let attempt = self.open.get(&number).map_or(1, |open| open.attempt + 1);
+                let earlier = self.open.get(&number);
+                let (attempt, losses) =
+                    earlier.map_or((1, 0), |open| (open.attempt + 1, open.losses));
                 let host = self.hosts.get(&trial.lane).cloned();
                 let open = UnfinishedRow {
                     trial,
                     host: host.unwrap_or_default(),
                     attempt,
+                    losses,
                     row: None,
                     is_retry: false,
                 };
@@ -118,10 +137,13 @@ impl RowReader {
             } => {
                 self.worked = time;
                 if let Some(mut open) = self.open.remove(&trial.0) {
-                    open.is_retry = state::is_repeated(&outcome, open.attempt);
+                    open.is_retry = state::is_repeated(&outcome, &mut open.losses);
                     open.row = self.build_row(&open, time, *observation, &outcome);
                     self.open.insert(trial.0, open);
                 }
+            }
+            Event::TrialWithdrawn(trial) => {
+                self.open.remove(&trial.0);
             }
             Event::HostJoined { joined, at: time } => {
                 self.worked = time;
@@ -136,6 +158,7 @@ impl RowReader {
             | Event::CaptureBegun { at: time }
             | Event::VariantMade { at: time, .. }
             | Event::VariantUntestable { at: time, .. }
+            | Event::HostMissing { at: time, .. }
             | Event::HostLost { at: time, .. }
             | Event::RunStopped { at: time, .. }
             | Event::RunFinished { at: time } => self.worked = time,

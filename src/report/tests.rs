@@ -1,6 +1,6 @@
 //! Compares the reports of complete journals.
 
-use super::{Format, Report, export_report};
+use super::{ExportOptions, Format, Report, export_report};
 use crate::model::{
     ActorObservation, Ending, Event, EvidenceDepth, FORMAT, FailedHook, Failure, FailureKind, Host,
     InconclusiveReason, NoteLevel, Observation, Outcome, Plan, ProcessObservation,
@@ -18,20 +18,20 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
-const SEGV: FailureKind = FailureKind::Signal {
+pub(super) const SEGV: FailureKind = FailureKind::Signal {
     signal: Signal::SEGV,
     witness: SignalEvidence::Seen { core: true },
 };
 
 /// A run with artificial events, one second per trial.
-struct SimulatedRun {
+pub(super) struct SimulatedRun {
     _place: tempfile::TempDir,
-    folder: RunFolder,
+    pub(super) folder: RunFolder,
     journal: Journal,
     at: Duration,
 }
 
-fn plan(runs: u64) -> Plan {
+pub(super) fn plan(runs: u64) -> Plan {
     let scenario = Scenario {
         program: ProgramSettings {
             command: Some(vec!["./neighbors.py".to_owned(), "--all of it".to_owned()]),
@@ -55,7 +55,7 @@ fn plan(runs: u64) -> Plan {
     scenario.to_plan(plan_context).unwrap()
 }
 
-fn died(ending: Ending, words: &str) -> Observation {
+pub(super) fn died(ending: Ending, words: &str) -> Observation {
     let actor = ActorObservation {
         ending,
         elapsed: Duration::from_millis(250),
@@ -72,8 +72,16 @@ fn died(ending: Ending, words: &str) -> Observation {
     }
 }
 
+/// Returns options with which the values of variables are shown.
+pub(super) fn shown() -> ExportOptions {
+    ExportOptions {
+        environment: true,
+        ..ExportOptions::default()
+    }
+}
+
 /// A failure known by its exit status alone.
-fn failure(kind: FailureKind) -> Failure {
+pub(super) fn failure(kind: FailureKind) -> Failure {
     let title = kind.name();
     let id = SignatureId(
         title
@@ -97,15 +105,15 @@ fn failure(kind: FailureKind) -> Failure {
     }
 }
 
-fn fail(kind: FailureKind) -> Outcome {
+pub(super) fn fail(kind: FailureKind) -> Outcome {
     Outcome::Fail(Box::new(failure(kind)))
 }
 
-fn passed() -> (Observation, Outcome) {
+pub(super) fn passed() -> (Observation, Outcome) {
     (died(Ending::Exited(0), ""), Outcome::Pass)
 }
 
-fn crashed(words: &str) -> (Observation, Outcome) {
+pub(super) fn crashed(words: &str) -> (Observation, Outcome) {
     (
         died(Ending::Signaled(Signal::SEGV, true), words),
         fail(SEGV),
@@ -113,7 +121,7 @@ fn crashed(words: &str) -> (Observation, Outcome) {
 }
 
 impl SimulatedRun {
-    fn new(plan: Plan) -> Self {
+    pub(super) fn new(plan: Plan) -> Self {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("20251121-060000-a1b2");
         let folder = RunFolder::create_run(Some(&path), place.path()).unwrap();
@@ -144,11 +152,11 @@ impl SimulatedRun {
         simulated_run
     }
 
-    fn event(&mut self, event: &Event) {
+    pub(super) fn event(&mut self, event: &Event) {
         self.journal.add_event(event).unwrap();
     }
 
-    fn start(&mut self, id: u64, variant: u32) {
+    pub(super) fn start(&mut self, id: u64, variant: u32) {
         let lane = SlotId(u32::try_from((id + 1) % 2).unwrap());
         let seed = trial_seed(17, TrialId(id));
         let (id, variant) = (TrialId(id), VariantId(variant));
@@ -164,7 +172,7 @@ impl SimulatedRun {
         }));
     }
 
-    fn end(&mut self, id: u64, (seen, outcome): (Observation, Outcome)) {
+    pub(super) fn end(&mut self, id: u64, (seen, outcome): (Observation, Outcome)) {
         self.at += Duration::from_secs(1);
         let (trial, at) = (TrialId(id), self.at);
         self.event(&Event::TrialFinished {
@@ -175,42 +183,42 @@ impl SimulatedRun {
         });
     }
 
-    fn trial(&mut self, id: u64, what: (Observation, Outcome)) {
+    pub(super) fn trial(&mut self, id: u64, what: (Observation, Outcome)) {
         self.start(id, 0);
         self.end(id, what);
     }
 
-    fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         self.event(&Event::RunFinished { at: self.at });
     }
 
-    fn note(&mut self, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         self.event(&Event::Note {
             level: NoteLevel::Warning,
             text: text.to_owned(),
         });
     }
 
-    fn keep(&self, id: u64, name: &str, bytes: &[u8]) {
+    pub(super) fn keep(&self, id: u64, name: &str, bytes: &[u8]) {
         let folder = self.folder.trials_path().join(id.to_string());
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(name), bytes).unwrap();
     }
 
-    fn report(&self) -> Report {
+    pub(super) fn report(&self) -> Report {
         let state = store::read_run(&self.folder.journal_path(), |_, _| {}).unwrap();
         Report::new(&state, true)
     }
 
-    fn export(&self, format: Format) -> String {
+    pub(super) fn export(&self, format: Format) -> String {
         let mut out = Vec::new();
-        export_report(format, &self.folder, &self.report(), true, &mut out).unwrap();
+        export_report(format, &self.folder, &self.report(), &shown(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 }
 
 /// Returns a run with every kind of ending that has its own row.
-fn run_with_every_ending() -> SimulatedRun {
+pub(super) fn run_with_every_ending() -> SimulatedRun {
     let mut run = SimulatedRun::new(plan(9));
     run.trial(1, passed());
     run.keep(2, "stdout", b"");
@@ -846,7 +854,7 @@ fn hostile() -> (String, Vec<u8>) {
     (String::from_utf8_lossy(&bytes).into_owned(), bytes)
 }
 
-fn hostile_run() -> SimulatedRun {
+pub(super) fn hostile_run() -> SimulatedRun {
     let (text, bytes) = hostile();
     let mut run = SimulatedRun::new({
         let mut plan = plan(3);
@@ -991,14 +999,20 @@ fn a_broken_pipe_is_distinguished_from_other_write_errors() {
     }
     let run = run_with_every_ending();
     for (format, name) in Format::ALL {
-        let error =
-            export_report(format, &run.folder, &run.report(), true, &mut BrokenPipe).unwrap_err();
+        let error = export_report(
+            format,
+            &run.folder,
+            &run.report(),
+            &shown(),
+            &mut BrokenPipe,
+        )
+        .unwrap_err();
         assert!(error.is_broken_pipe(), "{name}: {error}");
         assert_eq!(name.parse(), Ok(format));
     }
     assert_eq!(
         "xml".parse::<Format>().unwrap_err(),
-        "`xml` is not one of `json`, `jsonl`, `csv`, `junit`, `md`"
+        "`xml` is not one of `json`, `jsonl`, `csv`, `junit`, `md`, `html`"
     );
 }
 

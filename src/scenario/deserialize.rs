@@ -189,9 +189,9 @@ from_text! {
         "examples": [10, "1..64"],
     }
     HostsValue {
-        "description": "A list of hosts such as `ssh:alice,bob`, `slurm` or `local`.",
+        "description": "A list of hosts such as `ssh:alice,bob`, a file with them such as `ssh:@hosts`, `slurm` or `local`.",
         "type": "string",
-        "examples": ["ssh:alice,bob", "slurm", "local"],
+        "examples": ["ssh:alice,bob", "ssh:@hosts", "slurm", "local"],
     }
     Frequency {
         "description": "A rate such as `50/s` or `90/min`.",

@@ -18,6 +18,8 @@ use toml::de::{DeTable, DeValue};
 
 /// Maximum size of a scenario file; a larger file was named by mistake.
 const LARGEST: u64 = 1 << 20;
+/// Name of the kind of file in messages.
+const SCENARIO: &str = "scenario file";
 /// Some editors write it at the start of a file; it would shift the columns of the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -39,7 +41,9 @@ pub fn plan_file(
     let file_scenario = parse_scenario(&source).map_err(complain)?;
     let mut scenario = file_scenario.clone();
     overlay(&mut scenario);
-    let absolute = std::path::absolute(file).map_err(|error| cannot_read(file, &error))?;
+    scenario.hosts.read_list(file.parent().unwrap_or(file))?;
+    let absolute =
+        std::path::absolute(file).map_err(|error| cannot_read(file, SCENARIO, &error))?;
     let context = context_of(&scenario, absolute.parent().unwrap_or(&absolute))
         .map_err(|refusal| complain(locate_refusal(&source, refusal, true)))?;
     scenario.to_plan(context.clone()).map_err(|refusal| {
@@ -127,40 +131,44 @@ fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
 }
 
 fn read_file(file: &Path) -> Result<String, ScenarioError> {
-    let at_file = |message: String, help: String| {
-        let finding = Finding {
-            message,
-            helps: vec![help],
-            ..Finding::default()
-        };
-        ScenarioError::new(file, None, finding)
-    };
-    let opened = File::open(file).map_err(|error| cannot_read(file, &error))?;
-    if opened.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+    if file.is_dir() {
         let inside = file.join("scenario.toml");
         let help = if inside.is_file() {
             inside
         } else {
             file.join("NAME.toml")
         };
-        return Err(at_file(
-            "this is a directory, not a scenario file".to_owned(),
+        return Err(refuse_file(
+            file,
+            "this is a directory, not a scenario file",
             format!("did you mean the file in it: `{}`?", help.to_safe()),
         ));
     }
+    read_text(file, SCENARIO)
+}
+
+/// Reads the text of a file; `purpose` is what it should contain.
+pub(super) fn read_text(file: &Path, purpose: &str) -> Result<String, ScenarioError> {
     let mut bytes = Vec::new();
-    opened
-        .take(LARGEST + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| cannot_read(file, &error))?;
+    File::open(file)
+        .and_then(|opened| opened.take(LARGEST + 1).read_to_end(&mut bytes))
+        .map_err(|error| cannot_read(file, purpose, &error))?;
     if bytes.len() as u64 > LARGEST {
         let help = "is it the right file? Put long input in a file that `stdin` or `command` names";
-        return Err(at_file(
-            "the file is too large for a scenario: more than 1 MiB".to_owned(),
-            help.to_owned(),
-        ));
+        let message = format!("the file is too large for a {purpose}: more than 1 MiB");
+        return Err(refuse_file(file, message, help));
     }
     decode_file(file, bytes)
+}
+
+/// Refuses a whole file.
+fn refuse_file(file: &Path, message: impl Into<String>, help: impl Into<String>) -> ScenarioError {
+    let finding = Finding {
+        message: message.into(),
+        helps: vec![help.into()],
+        ..Finding::default()
+    };
+    ScenarioError::new(file, None, finding)
 }
 
 fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, ScenarioError> {
@@ -180,12 +188,13 @@ fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, ScenarioError>
     })
 }
 
-fn cannot_read(file: &Path, error: &io::Error) -> ScenarioError {
+fn cannot_read(file: &Path, purpose: &str, error: &io::Error) -> ScenarioError {
+    let give_path = || format!("give the path of a {purpose}");
     let (message, help) = match error.kind() {
         io::ErrorKind::NotFound => {
             let help = match similar_file(file) {
                 Some(similar) => format!("did you mean `{}`?", similar.to_safe()),
-                None => "give the path of a scenario file".to_owned(),
+                None => give_path(),
             };
             ("there is no such file".to_owned(), help)
         }
@@ -193,20 +202,9 @@ fn cannot_read(file: &Path, error: &io::Error) -> ScenarioError {
             "permission to read the file was denied".to_owned(),
             "check its owner and mode with `ls -l`".to_owned(),
         ),
-        _ => (
-            format!("cannot read the file: {error}"),
-            "give the path of a scenario file".to_owned(),
-        ),
+        _ => (format!("cannot read the file: {error}"), give_path()),
     };
-    ScenarioError::new(
-        file,
-        None,
-        Finding {
-            message,
-            helps: vec![help],
-            ..Finding::default()
-        },
-    )
+    refuse_file(file, message, help)
 }
 
 /// Returns a scenario file with a similar name in the directory of the missing one.

@@ -20,7 +20,7 @@ pub const DEFAULT_RUNS: u64 = 100;
 /// Default time limit if no number of trials is given.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
 /// Maximum number of parallel trials; more of them are probably a mistake.
-const MAX_LANES: u32 = 4096;
+pub(super) const MAX_LANES: u32 = 4096;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const DEFAULT_LEAK_GRACE: Duration = Duration::from_secs(2);
 /// Minimum memory limit: the slot, which is in the same cgroup, needs some of it.
@@ -217,24 +217,14 @@ impl Scenario {
     /// Returns the number of parallel trials, whether they start in waves, and the hosts on which they run.
     fn plan_jobs(&self) -> Result<(u32, bool, Option<HostPlan>), PlanError> {
         let (slots, waves) = self.plan_slots()?;
-        let Some(engine) = self.hosts.to_engine()? else {
+        let Some(hosts) = self.hosts.to_plan(slots)? else {
             return Ok((slots, waves, None));
         };
-        let hosts = HostPlan { engine, slots };
-        let jobs = hosts.jobs();
         if waves {
             let message = "trials on several hosts cannot start in waves";
             return Err(refuse_at(message, &["wave"], "leave out `wave` or `on`"));
         }
-        if jobs > MAX_LANES {
-            let message = format!("at most {MAX_LANES} trials can run in parallel");
-            return Err(refuse_at(
-                message,
-                &["jobs"],
-                "`jobs` is the number on each host",
-            ));
-        }
-        Ok((jobs, waves, Some(hosts)))
+        Ok((hosts.jobs(), waves, Some(hosts)))
     }
 
     /// Returns the number of parallel trials on one host, and whether they start in waves.

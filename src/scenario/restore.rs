@@ -62,7 +62,7 @@ impl Scenario {
                 delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
                 ..TrialSettings::default()
             },
-            hosts: HostSettings::of_engine(plan.hosts.as_ref().map(|hosts| &hosts.engine)),
+            hosts: HostSettings::of_plan(plan.hosts.as_ref()),
             stop: StopSettings {
                 timeout: Some(TimeoutValue(plan.timeout)),
                 grace: Some(DurationValue(plan.grace)),

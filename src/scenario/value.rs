@@ -1,10 +1,12 @@
 //! Values of flags and fields. Each has one parser from text, whose error says what was expected.
 
+use super::host_list::{ListedHost, parse_list};
 use crate::model::{Alpha, BugFilter, ExpectedResult, Resource, Signal, Timeout};
 use crate::suggest::nearest_name;
 use crate::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -57,7 +59,9 @@ pub enum HostsValue {
     /// This machine.
     Local,
     /// These destinations of ssh.
-    Ssh(Vec<String>),
+    Ssh(Vec<ListedHost>),
+    /// The destinations of ssh in this file.
+    SshFile(PathBuf),
     /// Nodes of Slurm.
     Slurm,
 }
@@ -306,21 +310,11 @@ impl FromStr for HostsValue {
                 "`{shown}` is not a list of hosts such as `ssh:alice,bob`, `slurm` or `local`"
             ));
         };
-        let mut names: Vec<String> = Vec::new();
-        for name in list.split(',').map(str::trim) {
-            let is_destination = |letter: char| !letter.is_whitespace() && !letter.is_control();
-            if name.is_empty() || name.starts_with('-') || !name.chars().all(is_destination) {
-                return Err(format!(
-                    "`{}` in `{shown}` is not a destination of ssh",
-                    name.to_safe()
-                ));
-            }
-            if names.iter().any(|known| known == name) {
-                return Err(format!("`{name}` is in `{shown}` twice"));
-            }
-            names.push(name.to_owned());
+        match list.strip_prefix('@') {
+            Some("") => Err(format!("the name of the file is missing in `{shown}`")),
+            Some(file) => Ok(Self::SshFile(PathBuf::from(file))),
+            None => parse_list(list).map(Self::Ssh),
         }
-        Ok(Self::Ssh(names))
     }
 }
 
@@ -386,7 +380,11 @@ shown_as! {
     IntegerRange: |range, f| write!(f, "{}..{}", range.0, range.1);
     HostsValue: |hosts, f| match hosts {
         Self::Local => f.write_str("local"),
-        Self::Ssh(names) => write!(f, "ssh:{}", names.join(",")),
+        Self::Ssh(hosts) => {
+            let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+            write!(f, "ssh:{}", hosts.join(","))
+        }
+        Self::SshFile(file) => write!(f, "ssh:@{}", file.to_string_lossy()),
         Self::Slurm => f.write_str("slurm"),
     };
     LimitValue: |limit, f| match limit.0 {
@@ -575,9 +573,10 @@ mod tests {
 
     #[test]
     fn hosts_are_destinations_of_ssh_or_nodes_or_this_machine() {
-        let names = ["a".to_owned(), "root@b.example".to_owned()].to_vec();
+        let names = parse_list("a,root@b.example gpu=a100").unwrap();
         for (text, hosts) in [
-            ("ssh:a,root@b.example", HostsValue::Ssh(names)),
+            ("ssh:a,root@b.example gpu=a100", HostsValue::Ssh(names)),
+            ("ssh:@hosts", HostsValue::SshFile("hosts".into())),
             ("local", HostsValue::Local),
             ("slurm", HostsValue::Slurm),
         ] {
@@ -592,6 +591,7 @@ mod tests {
             "ssh:a,a",
             "ssh:-oProxyCommand=x",
             "ssh:a b",
+            "ssh:@",
             "ssh:a\nb",
         ]);
     }

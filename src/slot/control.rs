@@ -5,6 +5,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Time that a reply may wait for further ones.
+const SEND_AFTER: Duration = Duration::from_millis(10);
 
 /// Orders arrive on stdin and replies go to stdout, so that a slot can be driven through any pipe.
 pub(super) struct ControlConnection {
@@ -12,6 +16,9 @@ pub(super) struct ControlConnection {
     output: io::Stdout,
     unread: Vec<u8>,
     buffer: Vec<u8>,
+    /// Replies that are sent together, and the time of the first.
+    unsent: Vec<u8>,
+    unsent_since: Instant,
     closed: bool,
 }
 
@@ -31,6 +38,8 @@ impl ControlConnection {
             output: io::stdout(),
             unread: Vec::new(),
             buffer: vec![0; 16 * 1024],
+            unsent: Vec::new(),
+            unsent_since: Instant::now(),
             closed: false,
         }
     }
@@ -83,12 +92,42 @@ impl ControlConnection {
         order.map_or(ControlInput::Closed, ControlInput::Order)
     }
 
-    /// Sends a reply. The next read detects a closed connection.
+    /// Sends a reply, after those that were added before. The next read detects a closed connection.
     pub(super) fn send_reply(&mut self, reply: &SlotReply) {
-        if let Ok(mut line) = serde_json::to_vec(reply) {
-            line.push(b'\n');
-            let _ = self.output.write_all(&line);
-            let _ = self.output.flush();
+        self.add_reply(reply);
+        self.send_replies();
+    }
+
+    /// Adds a reply to those that are sent together, and sends them if the first waits too long: each message wakes
+    /// provoke, which costs more than a short trial should.
+    pub(super) fn add_reply(&mut self, reply: &SlotReply) {
+        if self.unsent.is_empty() {
+            self.unsent_since = Instant::now();
         }
+        let written = self.unsent.len();
+        match serde_json::to_writer(&mut self.unsent, reply) {
+            Ok(()) => self.unsent.push(b'\n'),
+            Err(_) => self.unsent.truncate(written),
+        }
+        self.send_late_replies();
+    }
+
+    /// Returns the time after which the added replies must be sent, if there are any.
+    pub(super) fn time_to_send(&self) -> Option<Duration> {
+        (!self.unsent.is_empty()).then(|| SEND_AFTER.saturating_sub(self.unsent_since.elapsed()))
+    }
+
+    /// Sends the added replies if the first waits too long.
+    pub(super) fn send_late_replies(&mut self) {
+        if self.time_to_send().is_some_and(|time| time.is_zero()) {
+            self.send_replies();
+        }
+    }
+
+    /// Sends the added replies.
+    pub(super) fn send_replies(&mut self) {
+        let _ = self.output.write_all(&self.unsent);
+        let _ = self.output.flush();
+        self.unsent.clear();
     }
 }

@@ -36,7 +36,7 @@ pub use command::{CommandLine, PlaceholderValues};
 pub use container::words_by_hand;
 pub use hooks::HOOK_TIMEOUT;
 
-use crate::model::VariantId;
+use crate::model::{Trial, VariantId};
 use crate::sys::cgroup::MemoryGroup;
 use crate::sys::files::create_private;
 use crate::sys::process::ProcessIdentity;
@@ -146,12 +146,7 @@ impl Slot {
                         return;
                     }
                 },
-                SlotOrder::Run(trial) => {
-                    self.forget_last_trial();
-                    let observation = self.run_trial(&trial);
-                    self.control
-                        .send_reply(&SlotReply::Finished(trial.id, Box::new(observation)));
-                }
+                SlotOrder::Run(trials) => self.run_trials(&trials),
                 SlotOrder::Hook(hook) => {
                     let hook_result = self.run_setup(&hook);
                     self.control.send_reply(&SlotReply::Hooked(hook_result));
@@ -167,6 +162,21 @@ impl Slot {
                 SlotOrder::Stop { .. } | SlotOrder::Over { .. } => {}
             }
         }
+    }
+
+    /// Runs trials in turn until one is not plain: its output is kept until the next order.
+    fn run_trials(&mut self, trials: &[Trial]) {
+        for trial in trials {
+            self.forget_last_trial();
+            let observation = self.run_trial(trial);
+            let is_plain = observation.is_plain();
+            let reply = SlotReply::Finished(trial.id, Box::new(observation));
+            self.control.add_reply(&reply);
+            if !is_plain {
+                break;
+            }
+        }
+        self.control.send_replies();
     }
 
     /// Waits for the next order, and reads the output of `setup`'s processes meanwhile.

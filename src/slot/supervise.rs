@@ -360,6 +360,7 @@ impl Slot {
             ));
         }
         let next_look = self.tracer.holds.look().unwrap_or(A_DAY);
+        let next_look = next_look.min(self.control.time_to_send().unwrap_or(A_DAY));
         let remaining = if self.more_news || self.control.holds_order() {
             Duration::ZERO
         } else {
@@ -376,6 +377,7 @@ impl Slot {
             .collect::<Vec<_>>()
             .into_iter();
         drop(fds);
+        self.control.send_late_replies();
 
         let has_ended = ready.next().unwrap_or(false);
         let followed = processes.iter_mut().chain(&mut self.background);

@@ -14,8 +14,9 @@ use std::time::Duration;
 pub enum SlotOrder {
     /// Add the recipe of a variant.
     Learn(VariantId, Box<VariantRecipe>),
-    /// Run a trial; answered by [`SlotReply::Finished`].
-    Run(Trial),
+    /// Run these trials in turn; each is answered by [`SlotReply::Finished`]. The last is the first that is not plain by
+    /// [`Observation::is_plain`].
+    Run(Vec<Trial>),
     /// Run a hook, whose processes may continue; answered by [`SlotReply::Hooked`].
     Hook(RunHook),
     /// Write the output of the last trial into this folder, and keep its scratch folder; answered by

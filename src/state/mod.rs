@@ -10,6 +10,7 @@
 
 mod choices;
 mod counts;
+mod environment;
 mod hosts;
 mod load;
 mod memory;
@@ -21,7 +22,7 @@ mod series;
 mod tally;
 mod trial_facts;
 
-pub use hosts::{HostCounts, HostState, Hosts};
+pub use hosts::{HostCounts, HostLoss, HostState, Hosts};
 pub use load::RequestTotals;
 pub use memory::Memory;
 pub use raise::{TriedOutcome, TriedSetting, TriedSettings};
@@ -225,6 +226,7 @@ impl State {
                 self.trial_ended(*trial, observation, outcome.clone());
                 self.advance_tally(decided);
             }
+            Event::TrialWithdrawn(trial) => self.trial_withdrawn(*trial),
             Event::CaptureBegun { at: time } => {
                 self.worked = *time;
                 if self.decided || self.budget_spent {
@@ -280,6 +282,14 @@ impl State {
             Event::HostJoined { joined, at: time } => {
                 self.worked = *time;
                 self.hosts.join(joined);
+            }
+            Event::HostMissing {
+                name,
+                why: reason,
+                at: time,
+            } => {
+                self.worked = *time;
+                self.hosts.miss(name, reason);
             }
             Event::HostLost {
                 host,

@@ -5,22 +5,27 @@ use super::trial_facts::TrialFacts;
 use super::{FirstFailure, State};
 use crate::model::{HoldPlan, InconclusiveReason, Observation, Outcome, Trial, TrialId};
 
-/// Number of attempts of a trial whose slot is lost, under the same number.
-const ATTEMPTS: u32 = 2;
+/// Number of times that a trial may be lost with its slot before it is inconclusive.
+const MAX_LOSSES: u32 = 2;
 
-/// Returns whether a trial is retried under its number after this outcome of this attempt.
-pub(crate) fn is_repeated(outcome: &Outcome, attempts: u32) -> bool {
+/// Returns whether a trial is retried under its number after this outcome. `losses` is the number of times that it was
+/// lost, which this outcome increases.
+pub(crate) fn is_repeated(outcome: &Outcome, losses: &mut u32) -> bool {
     match outcome {
         Outcome::Void(InconclusiveReason::Interrupted) => true,
-        Outcome::Void(InconclusiveReason::Lost) => attempts < ATTEMPTS,
+        Outcome::Void(InconclusiveReason::Lost) => {
+            *losses += 1;
+            *losses < MAX_LOSSES
+        }
         _ => false,
     }
 }
 
 #[derive(Debug)]
 pub(super) enum OpenTrial {
+    /// The trial, and how often it was lost.
     Running(Trial, u32),
-    /// To be retried under the same number, with the number of attempts so far.
+    /// To be retried under the same number.
     Again(Trial, u32),
     Finished(Trial, TrialFacts),
 }
@@ -47,8 +52,8 @@ impl State {
             self.launched = trial.id.0;
             self.last_launched = Some(trial.variant);
         }
-        let attempts = match self.open.get(&trial.id) {
-            Some(OpenTrial::Again(_, attempts) | OpenTrial::Running(_, attempts)) => *attempts,
+        let losses = match self.open.get(&trial.id) {
+            Some(OpenTrial::Again(_, losses) | OpenTrial::Running(_, losses)) => *losses,
             Some(OpenTrial::Finished(..)) => return,
             None => {
                 let counted = self.variants[trial.variant.index()].counted_for(&trial);
@@ -60,17 +65,17 @@ impl State {
         self.retries.remove(&trial.id);
         self.hosts.add_launched(&trial);
         self.open
-            .insert(trial.id, OpenTrial::Running(trial, attempts + 1));
+            .insert(trial.id, OpenTrial::Running(trial, losses));
     }
 
     pub(super) fn trial_ended(&mut self, id: TrialId, observation: &Observation, outcome: Outcome) {
         if let Outcome::Void(InconclusiveReason::NotReady) = outcome {
             self.last_void = observation.not_ready();
         }
-        let Some(OpenTrial::Running(trial, attempts)) = self.open.get(&id) else {
+        let Some(OpenTrial::Running(trial, losses)) = self.open.get(&id) else {
             return;
         };
-        let (trial, attempts) = (trial.clone(), *attempts);
+        let (trial, mut losses) = (trial.clone(), *losses);
         if outcome == Outcome::Void(InconclusiveReason::Interrupted) && observation.hang.is_some() {
             self.late
                 .push((trial.clone(), Box::new(observation.clone())));
@@ -83,10 +88,10 @@ impl State {
             self.open.remove(&id);
             return;
         }
-        if is_repeated(&outcome, attempts) && self.is_testable(trial.variant) {
+        if is_repeated(&outcome, &mut losses) && self.is_testable(trial.variant) {
             self.repeated += 1;
             self.retries.insert(id);
-            self.open.insert(id, OpenTrial::Again(trial, attempts));
+            self.open.insert(id, OpenTrial::Again(trial, losses));
             return;
         }
         match &outcome {
@@ -110,6 +115,14 @@ impl State {
             ..TrialFacts::new(&self.plan, &trial, observation, outcome)
         };
         self.open.insert(id, OpenTrial::Finished(trial, facts));
+    }
+
+    /// Forgets a trial that never ran. The question is answered, so nothing is launched in its place.
+    pub(super) fn trial_withdrawn(&mut self, id: TrialId) {
+        if self.decided {
+            self.open.remove(&id);
+            self.retries.remove(&id);
+        }
     }
 
     /// Drops retries of variants that are no longer launched: later trials would wait for them forever.

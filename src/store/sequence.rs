@@ -36,6 +36,11 @@ impl EventSequence {
                     self.to_repeat.insert(*trial);
                 }
             }
+            Event::TrialWithdrawn(trial) => {
+                if !self.running.remove(trial) {
+                    return Err(JournalDamage::NeverStarted(*trial));
+                }
+            }
             Event::LimitsChanged(_) => {
                 if !self.over {
                     return Err(JournalDamage::AfterTheEnd);
@@ -68,6 +73,7 @@ impl EventSequence {
             | Event::BudgetSpent { .. }
             | Event::HostsChanged { .. }
             | Event::HostJoined { .. }
+            | Event::HostMissing { .. }
             | Event::HostLost { .. }
             | Event::Note { .. } => {}
         }

@@ -117,7 +117,8 @@ pub(super) fn collect_facts(side: RunFacts<'_>, surveyed: bool) -> FactTexts {
         // A digest does not show which file differs.
         let recorded = survey.0.iter().filter(|(name, _)| !is_digest(name));
         for (name, value) in recorded {
-            add(group_of(name), name, value.clone());
+            let shown = Survey::given_name(name).unwrap_or(name);
+            add(group_of(name), shown, value.clone());
         }
     } else {
         add(FactGroup::Processor, "cpu.model", host.cpu.clone());

@@ -17,6 +17,8 @@ pub enum FactGroup {
     Variable,
     /// How trials were run.
     Run,
+    /// A fact about a host that the user or Slurm gave.
+    Given,
     /// A limit, or a setting of the kernel.
     Setting,
     /// The processor.
@@ -36,6 +38,7 @@ impl FactGroup {
             Self::Package => "packages",
             Self::Variable => "variables",
             Self::Run => "how it was run",
+            Self::Given => "given facts",
             Self::Setting => "limits and settings",
             Self::Processor => "processor",
             Self::Machine => "machine",
@@ -48,6 +51,7 @@ impl FactGroup {
 pub(super) fn group_of(name: &str) -> FactGroup {
     let section = name.split(['.', '[']).next().unwrap_or_default();
     match section {
+        "fact" => FactGroup::Given,
         "program" | "files" => FactGroup::Program,
         "library" => FactGroup::Library,
         "python" | "node" | "cargo" => FactGroup::Package,

@@ -2,15 +2,15 @@
 
 use super::load_progress::{watch_progress, watch_rate};
 use super::{
-    LiveDisplay, SuggestedCommand, TrialTicks, format_summary, format_verdict, print_message,
-    print_page, relative_to_cwd, say_as_it_is, stdout_width,
+    LiveDisplay, TrialTicks, format_summary, format_verdict, print_message, print_page,
+    relative_to_cwd, say_as_it_is, stdout_width,
 };
 use crate::experiment::{
     ExperimentMessage, ExperimentObserver, FinishedRun, ResultFile, pooled_baseline,
 };
 use crate::load::LoadProgress;
 use crate::model::{Event, NoteLevel};
-use crate::report;
+use crate::report::{self, SuggestedCommand};
 use crate::scenario::DEFAULT_DURATION;
 use crate::state::{EventSink, State};
 use crate::store::default_root;
@@ -115,13 +115,18 @@ impl ExperimentObserver for TerminalObserver {
     fn on_message(&mut self, message: ExperimentMessage) {
         match message {
             ExperimentMessage::Warning(text) => print_message(&format!("warning: {text}")),
-            ExperimentMessage::RecordedNote(_) | ExperimentMessage::Baseline(_)
+            ExperimentMessage::RecordedNote(_)
+            | ExperimentMessage::Baseline(_)
+            | ExperimentMessage::Waiting(_)
                 if self.settings.quiet => {}
             ExperimentMessage::RecordedNote(text) | ExperimentMessage::Note(text) => {
                 print_message(&format!("note: {text}"));
             }
             ExperimentMessage::Step(text) | ExperimentMessage::Baseline(text) => {
                 print_message(&format!("  {text}"));
+            }
+            ExperimentMessage::Waiting(text) => {
+                print_message(&format!("  {}", words::sanitize_line(&text)));
             }
         }
     }

@@ -41,7 +41,11 @@ pub(super) fn host_table(report: &Report, width: Option<usize>) -> String {
                 0 => String::new(),
                 count => format!(" with {}", words::format_count(count, "attempt")),
             };
-            words::sanitize_line(&format!("lost{attempts}: {reason}"))
+            let verb = match host.machine {
+                Some(_) => "lost",
+                None => "did not start",
+            };
+            words::sanitize_line(&format!("{verb}{attempts}: {reason}"))
         });
         let room = width.map_or(usize::MAX, |width| {
             width.saturating_sub(columns.line_width() + 4)

@@ -1,5 +1,7 @@
 //! Shows the live line, and a line for each failure when it happens.
 
+use super::live_fit::{GAP, fit_status, fit_trial_line};
+use super::live_hosts::HostProgress;
 use super::{print_message, safe_for_stderr, screen};
 use crate::model::{
     Event, EvidenceDepth, Failure, InconclusiveReason, NoteLevel, Observation, Outcome, TrialId,
@@ -10,18 +12,18 @@ use crate::questions::{self, CapturePolicy, ReproductionProgress};
 use crate::report::{LoadMeasurements, forecast_duration as load_forecast};
 use crate::state::{EventSink, State};
 use crate::words;
-use console::{Term, measure_text_width, style, truncate_str};
+use console::{Term, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use provoke_stats::real;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Interval of progress lines without a terminal.
 const NOW_AND_THEN: Duration = Duration::from_secs(10);
+/// Time over which the trials per second are counted.
+const RATE_WINDOW: Duration = Duration::from_secs(10);
 /// Number of failures of one kind that are shown individually; the rest are counted.
 const SHOWN_PER_KIND: u64 = 3;
-/// Minimum width of the description of a trial, and of the words of its program.
-const SHORTEST: usize = 16;
 
 /// Shows the progress of a run.
 pub(super) struct LiveDisplay {
@@ -42,6 +44,8 @@ pub(super) struct LiveDisplay {
     running: BTreeMap<TrialId, (Instant, Option<VariantId>)>,
     /// The running trials that hold threads.
     held_trials: BTreeSet<TrialId>,
+    /// When the last trials ended, if they run on hosts.
+    recent_ends: VecDeque<Instant>,
     /// Working time before this process, for a resumed run.
     worked_before: Duration,
     /// Describes the progress within the running trials.
@@ -86,6 +90,7 @@ impl LiveDisplay {
             is_early_end_told: false,
             hinted: false,
             held_trials: BTreeSet::new(),
+            recent_ends: VecDeque::new(),
             running: BTreeMap::new(),
             worked_before: Duration::ZERO,
             trial_status: None,
@@ -314,11 +319,14 @@ impl LiveDisplay {
         if !making.is_empty() {
             parts.push(format!("building {}", making.join(", ")));
         }
+        let hosts = HostProgress::of_state(state, self.trials_per_second());
+        parts.extend(hosts.as_ref().map(HostProgress::describe_counts));
         let late = self.slow_trial(completed);
         parts.extend(late.map(|(trial, time)| format!("{trial} takes {}", in_seconds(time))));
         let time_left = if late.is_none() { remaining } else { None };
         parts.push(self.describe_time(state, completed, time_left));
         // Last, because a narrow terminal cuts it off.
+        parts.extend(hosts.and_then(|hosts| hosts.describe_failures()));
         parts.extend(self.trial_status.as_ref().map(|say| {
             let variant_name = self
                 .running
@@ -330,6 +338,14 @@ impl LiveDisplay {
             })
         }));
         parts.join(GAP)
+    }
+
+    /// Returns how many trials on hosts ended per second in the last seconds.
+    fn trials_per_second(&self) -> f64 {
+        let recent = self.recent_ends.iter();
+        let ended = recent.filter(|end| end.elapsed() < RATE_WINDOW).count();
+        let window = self.began.elapsed().min(RATE_WINDOW).as_secs_f64();
+        real(ended as u64) / window.max(0.1)
     }
 
     /// Returns the trial that runs unusually long, and its time so far.
@@ -374,42 +390,6 @@ impl LiveDisplay {
     }
 }
 
-/// Leaves out the last details of a status that does not fit.
-fn fit_status(mut status: String, columns: usize) -> String {
-    while measure_text_width(&status) > columns {
-        let Some(end) = status.rfind(", ").max(status.rfind(GAP)) else {
-            break;
-        };
-        status.truncate(end);
-    }
-    status
-}
-
-/// Blanks between the parts of a status.
-const GAP: &str = "   ";
-
-/// Returns the line of a trial. On a terminal, its description is shortened so that its duration stays visible, and the
-/// words of the program are left out if little room remains.
-fn fit_trial_line(
-    head: &str,
-    text: &str,
-    time: &str,
-    words: &str,
-    columns: Option<usize>,
-) -> String {
-    let Some(columns) = columns else {
-        return format!("{head}{text}  {time}{words}");
-    };
-    let used_width = measure_text_width(head) + 2 + measure_text_width(time);
-    let text = truncate_str(text, columns.saturating_sub(used_width).max(SHORTEST), "…");
-    let line = format!("{head}{text}  {time}");
-    if measure_text_width(&line) + SHORTEST > columns {
-        line
-    } else {
-        line + words
-    }
-}
-
 fn in_seconds(time: Duration) -> String {
     words::format_seconds(time.as_secs_f64())
 }
@@ -442,6 +422,10 @@ impl EventSink for LiveDisplay {
                 ..
             } => {
                 self.last_end = Instant::now();
+                if state.plan.hosts.is_some() {
+                    self.recent_ends.push_back(self.last_end);
+                    self.recent_ends.retain(|end| end.elapsed() < RATE_WINDOW);
+                }
                 let variant = self.running.remove(trial).and_then(|(_, variant)| variant);
                 let held_text = if self.held_trials.remove(trial) {
                     "held  "
@@ -460,6 +444,9 @@ impl EventSink for LiveDisplay {
                     self.print_forecast(state, LoadMeasurements::ServiceRun(observation.elapsed));
                 }
             }
+            Event::TrialWithdrawn(trial) => {
+                self.running.remove(trial);
+            }
             Event::SettingChosen(_) => {
                 if let Some(text) = questions::describe_raised(state) {
                     self.print_text(2, &text);
@@ -473,6 +460,12 @@ impl EventSink for LiveDisplay {
                     joined.destination, machine.kernel, machine.cpu
                 ));
                 self.print_text(2, &text);
+            }
+            Event::HostMissing { name, why, .. } => {
+                let text =
+                    format!("the host `{name}` cannot start: {why}; the trials run without it");
+                let text = words::sanitize_line(&text);
+                self.print_text(0, &format!("{} {text}", style("warning:").yellow()));
             }
             Event::HostLost { host, why, .. } => {
                 let hosts = state.hosts.all();
@@ -573,24 +566,5 @@ fn inconclusive_reason(observation: &Observation) -> String {
         String::new()
     } else {
         format!(": {}", words::sanitize_line(last))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_duration_in_a_trial_line_is_never_truncated() {
-        let lines = [None, Some(60), Some(40), Some(20)].map(|columns| {
-            let text = "SIGSEGV, null pointer, in sum < main";
-            fit_trial_line("  #3  ", text, "23 ms", "  it said so", columns)
-        });
-        insta::assert_snapshot!(lines.join("\n"), @"
-        #3  SIGSEGV, null pointer, in sum < main  23 ms  it said so
-        #3  SIGSEGV, null pointer, in sum < main  23 ms
-        #3  SIGSEGV, null pointer, in …  23 ms
-        #3  SIGSEGV, null p…  23 ms
-        ");
     }
 }

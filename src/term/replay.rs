@@ -1,7 +1,8 @@
 //! Shows the result of a replayed trial, and suggests what to do next.
 
-use super::screen::{Screen, SuggestedCommand};
+use super::screen::Screen;
 use crate::experiment::{ReplayEnding, ReplayResult, RerunLimits};
+use crate::report::SuggestedCommand;
 
 /// Returns the result of a replay of the trial with this reference; `limits` are those of its repetitions, if it was
 /// repeated.

@@ -1,6 +1,6 @@
 //! Formats text for a terminal: lines fit its width, and commands are never broken.
 
-use crate::report::wrap_text;
+use crate::report::{SuggestedCommand, wrap_text};
 use console::{Term, measure_text_width, style};
 use std::borrow::Cow;
 
@@ -77,33 +77,6 @@ fn break_lines(text: &str, width: usize) -> String {
         ));
     }
     lines.join("\n")
-}
-
-/// A suggested command.
-pub struct SuggestedCommand {
-    /// Purpose.
-    purpose: String,
-    line: String,
-    /// Its cost, or what to replace in it.
-    remark: String,
-}
-
-impl SuggestedCommand {
-    /// Creates a command for a purpose.
-    pub fn new(purpose: &str, line: impl Into<String>) -> Self {
-        Self {
-            purpose: purpose.to_owned(),
-            line: line.into(),
-            remark: String::new(),
-        }
-    }
-
-    /// Adds a remark in parentheses.
-    #[must_use]
-    pub fn with_remark(mut self, remark: impl Into<String>) -> Self {
-        self.remark = remark.into();
-        self
-    }
 }
 
 /// Lines of a screen.

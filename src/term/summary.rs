@@ -1,13 +1,12 @@
 //! Shows the first screen of a result: the answer, its evidence, and the next commands.
 
-use super::next_commands::next_commands;
-use super::screen::{Screen, SuggestedCommand};
+use super::screen::Screen;
 use super::{hosts, table};
 use crate::model::{EvidenceDepth, Site};
 use crate::questions::{Answer, PooledBaseline, Threshold, Verdict};
 use crate::report::{
-    LateTrial, LoadTotals, Report, SignatureReport, VariantReport, bars, group_failures, headlines,
-    source_line,
+    LateTrial, LoadTotals, Report, SignatureReport, SuggestedCommand, VariantReport, bars,
+    group_failures, headlines, next_commands, source_line,
 };
 use crate::untrusted::Untrusted as _;
 use crate::words;
@@ -87,6 +86,9 @@ pub fn format_summary(
             screen.push_text(2, &line);
         }
     }
+    for losses in &report.host_losses {
+        screen.push_text(2, &words::sanitize_line(&losses.text()));
+    }
     late_trials(&mut screen, report);
     screen.push_gap();
     for assumption in report
@@ -140,38 +142,26 @@ fn lowest_failing_level(screen: &mut Screen, report: &Report, answer: &Threshold
 
 /// Writes the answer, or the rate of each variant if the question was only the rate.
 fn write_headlines(screen: &mut Screen, report: &Report) {
-    if let Some(limit) = &report.max_rate {
-        let sentence = style(words::sanitize_line(&limit.sentence)).bold();
-        let sentence = match report.verdict {
-            Verdict::BelowMaxRate => sentence.green(),
-            Verdict::AboveMaxRate => sentence.red(),
-            _ => sentence.yellow(),
+    let is_rate_alone = report.max_rate.is_none() && report.answer.is_none();
+    for sentence in headlines::answer_sentences(report) {
+        let text = style(words::sanitize_line(&sentence)).bold();
+        let text = match report.verdict {
+            _ if is_rate_alone => text,
+            Verdict::Fixed if (report.answer.iter()).any(Answer::may_be_a_half_fix) => {
+                text.yellow()
+            }
+            Verdict::BelowMaxRate
+            | Verdict::Fixed
+            | Verdict::Clean
+            | Verdict::NoDifference
+            | Verdict::Found => text.green(),
+            Verdict::AboveMaxRate | Verdict::NotFixed | Verdict::Different | Verdict::Failing => {
+                text.red()
+            }
+            _ => text.yellow(),
         };
-        screen.push_text(0, &sentence.to_string());
-        return;
+        screen.push_text(0, &text.to_string());
     }
-    let Some(answer) = &report.answer else {
-        for variant in &report.variants {
-            let name = match variant.name.as_str() {
-                "" => String::new(),
-                name => format!("{}: ", words::sanitize_line(name)),
-            };
-            let headline = headlines::rate_headline(variant, report.confidence);
-            let text = style(format!("{name}{headline}")).bold();
-            screen.push_text(0, &text.to_string());
-        }
-        return;
-    };
-    let sentence = style(words::sanitize_line(answer.text().sentence())).bold();
-    let sentence = match report.verdict {
-        Verdict::Fixed if answer.may_be_a_half_fix() => sentence.yellow(),
-        Verdict::Fixed | Verdict::Clean | Verdict::NoDifference | Verdict::Found => {
-            sentence.green()
-        }
-        Verdict::NotFixed | Verdict::Different | Verdict::Failing => sentence.red(),
-        _ => sentence.yellow(),
-    };
-    screen.push_text(0, &sentence.to_string());
 }
 
 /// Writes the nonzero counts of a variant.

@@ -9,17 +9,17 @@ use std::io::{self, Read as _, Seek as _};
 const CHUNK: usize = 256 << 10;
 
 /// The executable of this process.
-pub struct OwnBinary {
+pub(super) struct OwnBinary {
     file: File,
     /// Its length in bytes.
-    pub size: u64,
+    pub(super) size: u64,
     /// Digest of its contents.
-    pub digest: String,
+    pub(super) digest: String,
 }
 
 impl OwnBinary {
     /// Opens the executable, and reads it.
-    pub fn open() -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Self> {
         let file = File::open("/proc/self/exe")?;
         let mut context = Context::new(&SHA256);
         let mut size = 0;

@@ -1,7 +1,6 @@
 //! Connection to a worker, and the process that carries it.
 
 use super::HostError;
-use super::binary::OwnBinary;
 use super::wire::{MAX_LINE, PROTOCOL, WorkerGreeting, WorkerReply, WorkerTask};
 use crate::sys::signals;
 use rustix::process::Signal;
@@ -102,7 +101,6 @@ impl WorkerConnection {
     pub(super) async fn begin(
         mut self,
         task: &WorkerTask,
-        binary: &OwnBinary,
     ) -> Result<(WorkerReceiver, UnixStream, WorkerGreeting), HostError> {
         let host = self.host.clone();
         let fail = |reason: &str| HostError::new(&host, reason);
@@ -132,7 +130,7 @@ impl WorkerConnection {
             }
             Ok(Ok(_)) => return Err(fail("its worker sent an unexpected message")),
         };
-        if (greeting.protocol, greeting.build.as_str()) != (PROTOCOL, binary.digest.as_str()) {
+        if greeting.protocol != PROTOCOL {
             return Err(fail("its worker is another build of provoke"));
         }
         let receiver = WorkerReceiver {

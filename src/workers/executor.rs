@@ -1,129 +1,156 @@
 //! Executor whose slots are on other hosts.
 
 use super::binary::OwnBinary;
+use super::builds::HostBuilds;
+use super::host_pool::{HostPool, HostStep};
+use super::host_start::HostStarter;
 use super::remote_host::RemoteHost;
+use super::waiting::AwaitedHosts;
 use super::wire::{PROTOCOL, WorkerOrder, WorkerTask};
 use super::{HostError, launch, slurm, ssh};
-use crate::exec::{Executor, ExecutorFuture, HostChange, PreparationResult, StopUrgency};
-use crate::model::{
-    FailedHook, HostEngine, HostId, HostPlan, JoinedHost, Observation, Plan, SlotId, Text, Trial,
-    VariantId, VariantPlan,
+use crate::exec::{
+    Executor, ExecutorFuture, HostChange, PreparationResult, StopUrgency, TrialReporter,
+    run_one_trial,
 };
+use crate::model::{
+    FailedHook, HostEngine, HostId, HostPlan, Observation, Plan, SlotId, Text, Trial, VariantId,
+    VariantPlan,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, Mutex as Register};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+/// Time for which the first host that is ready waits for others.
+const GATHER_FOR: Duration = Duration::from_secs(1);
 
 /// Runs trials on other hosts, with one worker on each.
 pub struct HostsExecutor {
-    hosts: Vec<Arc<RemoteHost>>,
+    pool: Arc<Register<HostPool>>,
     slots: u32,
     changes: Register<Option<mpsc::UnboundedReceiver<HostChange>>>,
-}
-
-/// Numbers the hosts in the order in which they are ready.
-struct Arrivals {
-    next: HostId,
-    sender: mpsc::UnboundedSender<HostChange>,
-}
-
-impl Arrivals {
-    /// Reports a host before anything else about it.
-    fn add(
-        &mut self,
-        joined: JoinedHost,
-        start: impl FnOnce(HostId, mpsc::UnboundedSender<HostChange>) -> Arc<RemoteHost>,
-    ) -> Arc<RemoteHost> {
-        let id = self.next;
-        self.next = HostId(id.0 + 1);
-        // The receiver is part of the executor.
-        let _ = self.sender.send(HostChange::Joined(Box::new(joined)));
-        start(id, self.sender.clone())
-    }
+    /// The hosts that are not ready yet.
+    starts: Register<JoinSet<()>>,
+    halt_starts: watch::Sender<StopUrgency>,
+    /// Builds variants, if they have directories of their own.
+    builds: Option<HostBuilds>,
+    /// Variants with a `setup`, and whether it has run.
+    setups: Arc<Register<BTreeMap<VariantId, bool>>>,
 }
 
 impl HostsExecutor {
-    /// Starts a worker on each host. `joined` is the number of hosts that joined the run before, and `trials` the directory
-    /// of the trials here.
+    /// Starts a worker on each host, and waits until a host is ready; others join the run later. `joined` is the number of
+    /// hosts that joined the run before, and `trials` the directory of the trials here. If the wait takes long,
+    /// `describe_wait` receives what it waits for.
     pub async fn connect(
         plan: &Plan,
         hosts: &HostPlan,
         joined: u32,
         trials: &Path,
+        mut describe_wait: impl FnMut(String),
     ) -> Result<Self, HostError> {
         let no_host = |error: io::Error| HostError::new("localhost", error.to_string());
-        let binary = Arc::new(OwnBinary::open().map_err(no_host)?);
-        let task = Arc::new(WorkerTask {
-            protocol: PROTOCOL,
-            plan: Box::new(plan_of_worker(plan, hosts)),
-        });
+        let binary = OwnBinary::open().map_err(no_host)?;
+        let variants = (0..).map(VariantId).zip(&plan.variants);
+        let setups = variants
+            .filter(|(_, variant)| variant.hooks.setup.is_some())
+            .map(|(id, _)| (id, false));
+        let builds = HostBuilds::start(plan, trials).map_err(no_host)?;
+        let (builds, shared_file) = builds.unzip();
         let script = launch::start_script(&binary);
-        let launches = match &hosts.engine {
-            HostEngine::Ssh(destinations) => ssh::launches(destinations, &script)?,
+        let (launches, jobs) = match &hosts.engine {
+            HostEngine::Ssh(destinations) => (ssh::launches(destinations, &script)?, None),
             HostEngine::Slurm(request) => slurm::launches(request, hosts.slots, &script)?,
         };
+        let facts = match &hosts.engine {
+            HostEngine::Ssh(_) => hosts.facts.clone(),
+            HostEngine::Slurm(_) => slurm::facts_of_nodes(),
+        };
         let (sender, changes) = mpsc::unbounded_channel();
-        let arrivals = Arc::new(Register::new(Arrivals {
-            next: HostId(joined),
-            sender,
-        }));
+        let pool = HostPool::new(HostId(joined), sender);
+        let pool = Arc::new(Register::new(pool));
+        let names = (0..).zip(launches.iter().map(|launch| launch.host.clone()));
+        let starter = Arc::new(HostStarter {
+            binary,
+            task: WorkerTask {
+                protocol: PROTOCOL,
+                plan: Box::new(plan_of_worker(plan, hosts)),
+                shared_file,
+            },
+            facts,
+            slots: hosts.slots,
+            trials: trials.to_owned(),
+            pool: Arc::clone(&pool),
+            awaited: AwaitedHosts::new(names.collect(), jobs),
+        });
+        let halt_starts = watch::Sender::new(StopUrgency::No);
+        let (results, mut first_results) = mpsc::unbounded_channel();
         let mut starts = JoinSet::new();
         for (index, launch) in (0..).zip(launches) {
-            let (binary, task) = (Arc::clone(&binary), Arc::clone(&task));
-            let (arrivals, trials) = (Arc::clone(&arrivals), trials.to_owned());
-            let (first_lane, slots) = (SlotId(index * hosts.slots), hosts.slots);
-            let named_by_host = matches!(hosts.engine, HostEngine::Slurm(_));
+            let (starter, halt) = (Arc::clone(&starter), halt_starts.subscribe());
+            let (results, pool) = (results.clone(), Arc::clone(&pool));
             starts.spawn(async move {
-                let connection = launch::start_worker(&launch, &binary).await?;
-                let (receiver, writer, greeting) = connection.begin(&task, &binary).await?;
-                let there = PathBuf::from(greeting.trials.as_os_str());
-                let destination = if named_by_host {
-                    greeting.machine.name.clone()
-                } else {
-                    receiver.host.clone()
-                };
-                let joined = JoinedHost {
-                    destination,
-                    machine: greeting.machine,
-                    survey: greeting.survey,
-                    first_lane,
-                    slots,
-                };
-                // From now on, both sides send messages, while other hosts may still start.
-                let host = arrivals
-                    .lock()
-                    .expect("no panic")
-                    .add(joined, |id, changes| {
-                        RemoteHost::start(id, receiver, writer, (there, trials), changes)
-                    });
-                Ok::<_, HostError>((index, host))
+                let result = starter.start_host(index, &launch, halt).await;
+                // When the run has begun, a host that cannot start is not an error.
+                if let Err(mpsc::error::SendError(Err(error))) = results.send(result) {
+                    let pool = pool.lock().expect("no panic");
+                    pool.report_missing(error.host, error.reason);
+                }
             });
         }
-        let mut remote_hosts = Vec::new();
-        while let Some(start) = starts.join_next().await {
-            let start = start.map_err(|error| no_host(io::Error::other(error)))?;
-            remote_hosts.push(start?);
+        drop(results);
+        {
+            let mut described = pin!(starter.awaited.describe_changes(&mut describe_wait));
+            let mut begins_at = None;
+            loop {
+                tokio::select! {
+                    biased;
+                    result = first_results.recv() => match result {
+                        Some(result) => {
+                            result?;
+                            begins_at.get_or_insert_with(|| Instant::now() + GATHER_FOR);
+                        }
+                        None => break,
+                    },
+                    () = sleep_until(begins_at.unwrap_or_else(Instant::now)), if begins_at.is_some() => break,
+                    () = &mut described => {}
+                }
+            }
+            first_results.close();
+            while let Ok(result) = first_results.try_recv() {
+                result?;
+            }
         }
-        remote_hosts.sort_by_key(|(index, _)| *index);
-        let remote_hosts = remote_hosts.into_iter().map(|(_, host)| host).collect();
+        if let Some(text) = starter.awaited.describe().await {
+            describe_wait(format!("{text}; the trials begin without them"));
+        }
         Ok(Self {
-            hosts: remote_hosts,
+            pool,
             slots: hosts.slots,
             changes: Register::new(Some(changes)),
+            starts: Register::new(starts),
+            halt_starts,
+            builds,
+            setups: Arc::new(Register::new(setups.collect())),
         })
     }
 
     /// Returns the host of a slot, and the number of the slot there.
     fn host_of(&self, lane: SlotId) -> (Arc<RemoteHost>, SlotId) {
-        let (host, slot) = (lane.0 / self.slots, lane.0 % self.slots);
-        (Arc::clone(&self.hosts[host as usize]), SlotId(slot))
+        let (index, slot) = (lane.0 / self.slots, lane.0 % self.slots);
+        let pool = self.pool.lock().expect("no panic");
+        let host = pool.get(index).expect("only hosts that joined get trials");
+        (Arc::clone(host), SlotId(slot))
     }
 
-    fn send_to_all(&self, order: impl Fn() -> WorkerOrder) {
-        for host in &self.hosts {
-            host.send_order(order());
-        }
+    /// Returns the hosts that do a step now. Others do it before they join.
+    fn add_step(&self, step: HostStep) -> Vec<Arc<RemoteHost>> {
+        self.pool.lock().expect("no panic").add_step(step)
     }
 }
 
@@ -138,7 +165,16 @@ fn plan_of_worker(plan: &Plan, hosts: &HostPlan) -> Plan {
 
 impl Executor for HostsExecutor {
     fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
-        self.send_to_all(|| WorkerOrder::Learn(id, Box::new(variant.clone())));
+        if variant.hooks.setup.is_some() {
+            let mut setups = self.setups.lock().expect("no panic");
+            setups.entry(id).or_insert(false);
+        }
+        if let Some(builds) = &self.builds {
+            builds.executor.learn_variant(id, variant);
+        }
+        for host in self.add_step(HostStep::Learn(id, Box::new(variant.clone()))) {
+            host.send_order(WorkerOrder::Learn(id, Box::new(variant.clone())));
+        }
     }
 
     fn make_variant(
@@ -146,18 +182,27 @@ impl Executor for HostsExecutor {
         id: VariantId,
         halt: watch::Receiver<StopUrgency>,
     ) -> ExecutorFuture<PreparationResult> {
-        let making = self.hosts.iter().map(|host| {
-            let (host, halt) = (Arc::clone(host), halt.clone());
-            async move { host.make_variant(id, halt).await }
-        });
-        let mut making: JoinSet<Option<PreparationResult>> = making.collect();
+        let building = self.builds.as_ref();
+        let building = building.map(|builds| builds.executor.build_variant(id, halt.clone()));
+        let (pool, setups) = (Arc::clone(&self.pool), Arc::clone(&self.setups));
         Box::pin(async move {
-            let (mut ready, mut failed) = (None, None);
+            let build = match building {
+                Some(building) => match building.await {
+                    PreparationResult::Ready { build } => build,
+                    failed => return failed,
+                },
+                None => None,
+            };
+            let hosts = pool.lock().expect("no panic").add_step(HostStep::Make(id));
+            let making = hosts.into_iter().map(|host| {
+                let halt = halt.clone();
+                async move { host.make_variant(id, halt).await }
+            });
+            let mut making: JoinSet<Option<PreparationResult>> = making.collect();
+            let (mut is_ready, mut failed) = (false, None);
             while let Some(made) = making.join_next().await {
                 match made {
-                    Ok(Some(made @ PreparationResult::Ready { .. })) => {
-                        ready.get_or_insert(made);
-                    }
+                    Ok(Some(PreparationResult::Ready { .. })) => is_ready = true,
                     Ok(Some(other)) => {
                         failed.get_or_insert(other);
                     }
@@ -168,19 +213,31 @@ impl Executor for HostsExecutor {
                     }
                 }
             }
-            let no_host = || PreparationResult::Broken("no host is left".to_owned());
-            failed.or(ready).unwrap_or_else(no_host)
+            if !is_ready {
+                failed.get_or_insert(PreparationResult::Broken("no host is left".to_owned()));
+            }
+            if let Some(failed) = failed {
+                let mut pool = pool.lock().expect("no panic");
+                pool.remove_step(&HostStep::Make(id));
+                return failed;
+            }
+            if let Some(has_run) = setups.lock().expect("no panic").get_mut(&id) {
+                *has_run = true;
+            }
+            PreparationResult::Ready { build }
         })
     }
 
     fn make_room(&self) -> Vec<VariantId> {
-        let mut gone: Vec<VariantId> = Vec::new();
-        for host in &self.hosts {
-            gone.extend(host.take_removed_variants());
+        let removed = match &self.builds {
+            Some(builds) => builds.executor.make_room(),
+            None => Vec::new(),
+        };
+        let mut pool = self.pool.lock().expect("no panic");
+        for id in &removed {
+            pool.remove_step(&HostStep::Make(*id));
         }
-        gone.sort_unstable();
-        gone.dedup();
-        gone
+        removed
     }
 
     fn run_trial(
@@ -188,9 +245,32 @@ impl Executor for HostsExecutor {
         trial: Trial,
         halt: watch::Receiver<StopUrgency>,
     ) -> ExecutorFuture<Observation> {
-        let (host, lane) = self.host_of(trial.lane);
-        let trial = Trial { lane, ..trial };
-        Box::pin(async move { host.run_trial(trial, halt).await })
+        run_one_trial(self, trial, halt)
+    }
+
+    fn run_trials(
+        &self,
+        mut trials: Vec<Trial>,
+        halt: watch::Receiver<StopUrgency>,
+        report: TrialReporter,
+    ) -> ExecutorFuture<()> {
+        let lane = trials.first().map(|trial| trial.lane);
+        let (host, lane) = self.host_of(lane.unwrap_or_default());
+        for trial in &mut trials {
+            trial.lane = lane;
+        }
+        let variants: BTreeSet<VariantId> = trials.iter().map(|trial| trial.variant).collect();
+        let reserve = |builds: &HostBuilds| {
+            let reserved = variants
+                .iter()
+                .map(|id| builds.executor.reserve_variant(*id));
+            reserved.collect::<Vec<_>>()
+        };
+        let reserved = self.builds.as_ref().map(reserve);
+        Box::pin(async move {
+            host.run_trials(lane, trials, halt, report).await;
+            drop(reserved);
+        })
     }
 
     fn keep_output(&self, lane: SlotId, folder: PathBuf, with_cores: bool) -> ExecutorFuture<()> {
@@ -205,11 +285,13 @@ impl Executor for HostsExecutor {
         command: &Text,
         halt: watch::Receiver<StopUrgency>,
     ) -> ExecutorFuture<io::Result<Option<FailedHook>>> {
-        let running = self.hosts.iter().map(|host| {
-            let (host, command, halt) = (Arc::clone(host), command.clone(), halt.clone());
+        let step = HostStep::Hook(variant, command.clone());
+        let running = self.add_step(step.clone()).into_iter().map(|host| {
+            let (command, halt) = (command.clone(), halt.clone());
             async move { host.run_hook(variant, command, halt).await }
         });
         let mut running: JoinSet<io::Result<Option<FailedHook>>> = running.collect();
+        let pool = Arc::clone(&self.pool);
         Box::pin(async move {
             // Each host runs its hook to the end.
             let mut failed = Ok(None);
@@ -219,22 +301,49 @@ impl Executor for HostsExecutor {
                     failed = result;
                 }
             }
+            if !matches!(failed, Ok(None)) {
+                pool.lock().expect("no panic").remove_step(&step);
+            }
             failed
         })
+    }
+
+    fn set_up(&self) -> Vec<VariantId> {
+        let setups = self.setups.lock().expect("no panic");
+        let run = setups.iter().filter(|(_, has_run)| **has_run);
+        run.map(|(id, _)| *id).collect()
+    }
+
+    fn clean_up(&self, folder: &Path, kept: &[VariantId]) {
+        if let Some(builds) = &self.builds {
+            builds.executor.clean_up(folder, kept);
+        }
     }
 
     fn host_changes(&self) -> Option<mpsc::UnboundedReceiver<HostChange>> {
         self.changes.lock().expect("no panic").take()
     }
 
+    fn stop_starting(&self) -> ExecutorFuture<()> {
+        self.halt_starts.send_replace(StopUrgency::Gently);
+        let mut starts = std::mem::take(&mut *self.starts.lock().expect("no panic"));
+        Box::pin(async move { while starts.join_next().await.is_some() {} })
+    }
+
     fn close(&self) -> ExecutorFuture<Vec<String>> {
-        let closing = self.hosts.iter().map(|host| {
-            let host = Arc::clone(host);
-            async move { host.close().await }
-        });
-        let mut closing: JoinSet<Vec<String>> = closing.collect();
+        let (stopped, pool) = (self.stop_starting(), Arc::clone(&self.pool));
+        let builds = self.builds.as_ref().map(HostBuilds::close);
         Box::pin(async move {
-            let mut complaints = Vec::new();
+            stopped.await;
+            let hosts = pool.lock().expect("no panic").all();
+            let closing = hosts
+                .into_iter()
+                .map(|host| async move { host.close().await });
+            let mut closing: JoinSet<Vec<String>> = closing.collect();
+            let mut complaints = match builds {
+                Some(closed) => closed.await,
+                None => Vec::new(),
+            };
             while let Some(result) = closing.join_next().await {
                 complaints.extend(result.unwrap_or_else(|error| vec![error.to_string()]));
             }

@@ -28,6 +28,8 @@ const CHUNK: usize = 64 << 10;
 pub(super) struct Launch {
     /// The host, as it is called in messages.
     pub(super) host: String,
+    /// Whether the host gives its own name, because it was not known before.
+    pub(super) names_itself: bool,
     /// The command and its arguments, which runs a script on the host.
     pub(super) command: Vec<String>,
     /// How long the host may take to start the script; `None` if it may wait in a queue.
@@ -41,8 +43,8 @@ pub(super) async fn start_worker(
     launch: &Launch,
     binary: &OwnBinary,
 ) -> Result<WorkerConnection, HostError> {
-    let error = |reason: String| HostError::new(&launch.host, reason).with_hint(&launch.hint);
-    let mut connection = start_process(launch).map_err(|e| error(e.to_string()))?;
+    let error = |host: &str, reason: String| HostError::new(host, reason).with_hint(&launch.hint);
+    let mut connection = start_process(launch).map_err(|e| error(&launch.host, e.to_string()))?;
     let exchange = exchange_binary(&mut connection, launch, binary);
     let reason = match exchange.await {
         Ok(()) => return Ok(connection),
@@ -50,9 +52,10 @@ pub(super) async fn start_worker(
         Err(failure) if failure.kind() == io::ErrorKind::TimedOut => {
             Some("it does not respond".to_owned())
         }
-        Err(failure) => return Err(HostError::new(&launch.host, failure.to_string())),
+        Err(failure) => return Err(HostError::new(&connection.host, failure.to_string())),
     };
     Err(error(
+        &connection.host,
         reason.unwrap_or_else(|| "the connection was closed".to_owned()),
     ))
 }
@@ -81,17 +84,20 @@ fn start_process(launch: &Launch) -> io::Result<WorkerConnection> {
     WorkerConnection::new(&launch.host, child, own_end, own_messages)
 }
 
-/// Returns the script that starts the worker. If this program is not in the cache of the host, the script reads it from
-/// its input.
+/// Returns the script that starts the worker. If this program is not in the cache of the host, or its contents are wrong
+/// there, the script reads it from its input.
 pub(super) fn start_script(binary: &OwnBinary) -> String {
     let OwnBinary { size, digest, .. } = binary;
+    // Several nodes may share the cache: a copy that another node made meanwhile is used.
     format!(
-        "umask 077; echo \"{MARK} $(uname -s) $(uname -m)\"; \
+        "umask 077; echo \"{MARK} $(uname -s) $(uname -m) ${{SLURMD_NODENAME:-$(uname -n)}}\"; \
          d=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/provoke\"; f=\"$d/worker-{digest}\"; \
-         if test -x \"$f\"; then echo have; touch \"$f\"; else echo need; \
+         ok() {{ test \"$(sha256sum \"$f\" 2>/dev/null | cut -c 1-64)\" = {digest}; }}; \
+         if ok; then echo have; chmod 700 \"$f\"; touch \"$f\"; else echo need; \
          mkdir -p \"$d\"; find \"$d\" -type f -mtime +{KEPT_DAYS} -exec rm -f {{}} + 2>/dev/null; \
          n=$(mktemp \"$d/new-XXXXXX\") && head -c {size} > \"$n\" && test \"$(wc -c < \"$n\")\" -eq {size} && \
-         chmod 700 \"$n\" && mv -f \"$n\" \"$f\" || exit 1; fi; \
+         chmod 700 \"$n\" && {{ ln \"$n\" \"$f\" 2>/dev/null || ok || mv -f \"$n\" \"$f\"; }} || exit 1; \
+         rm -f \"$n\"; fi; \
          exec \"$f\" {COMMAND}"
     )
 }
@@ -102,10 +108,13 @@ async fn exchange_binary(
     launch: &Launch,
     binary: &OwnBinary,
 ) -> io::Result<()> {
-    let system = match launch.start_within {
+    let (system, name) = match launch.start_within {
         Some(time) => timeout(time, read_system(connection)).await??,
         None => read_system(connection).await?,
     };
+    if launch.names_itself && !name.is_empty() {
+        connection.host = name;
+    }
     let own_system = format!("Linux {}", std::env::consts::ARCH);
     if system != own_system {
         return Err(io::Error::other(format!(
@@ -120,12 +129,13 @@ async fn exchange_binary(
     Ok(())
 }
 
-/// Returns the system and the architecture of the host.
-async fn read_system(connection: &mut WorkerConnection) -> io::Result<String> {
+/// Returns the system with the architecture of the host, and its name.
+async fn read_system(connection: &mut WorkerConnection) -> io::Result<(String, String)> {
     for _ in 0..MAX_LINES {
         let text = connection.read_text().await?;
-        if let Some(system) = text.strip_prefix(MARK) {
-            return Ok(system.trim().to_owned());
+        if let Some(line) = text.strip_prefix(MARK) {
+            let (system, name) = line.trim().rsplit_once(' ').unwrap_or((line.trim(), ""));
+            return Ok((system.to_owned(), name.to_owned()));
         }
     }
     Err(io::Error::other("its login shell prints too much"))

@@ -5,16 +5,19 @@
 //! closed or silent is not used again, so no result counts twice.
 
 mod binary;
+mod builds;
 mod connection;
 mod executor;
 mod files;
+mod host_pool;
+mod host_start;
 mod launch;
 mod remote_host;
 mod slurm;
 mod ssh;
+mod waiting;
 pub mod wire;
 
-pub use binary::OwnBinary;
 pub use executor::HostsExecutor;
 
 use crate::untrusted::Untrusted as _;

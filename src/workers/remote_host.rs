@@ -4,9 +4,9 @@ use super::SILENCE;
 use super::connection::{WorkerReceiver, send_line};
 use super::files::{path_below, relocate_cores};
 use super::wire::{WorkerOrder, WorkerReply};
-use crate::exec::{HostChange, PreparationResult, StopUrgency, wait_for_raise};
-use crate::model::{FailedHook, HostId, Observation, SlotId, Text, Trial, TrialId, VariantId};
-use std::collections::BTreeMap;
+use crate::exec::{PreparationResult, StopUrgency, TrialReporter, wait_for_raise};
+use crate::model::{FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId};
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,12 @@ pub(super) struct RemoteHost {
     reader: Register<Option<JoinHandle<()>>>,
 }
 
+/// A reply about the trials of a slot.
+enum LeaseReply {
+    Finished(TrialId, Box<Observation>),
+    Idle,
+}
+
 /// Those who wait for replies.
 #[derive(Default)]
 struct Waiting {
@@ -41,19 +47,18 @@ struct Waiting {
     lost: Option<String>,
     /// Whether the worker was told to end.
     is_closing: bool,
-    trials: BTreeMap<TrialId, oneshot::Sender<Observation>>,
+    slots: BTreeMap<SlotId, mpsc::UnboundedSender<LeaseReply>>,
     makings: BTreeMap<VariantId, oneshot::Sender<PreparationResult>>,
     hook: Option<oneshot::Sender<io::Result<Option<FailedHook>>>>,
     /// Where the files of the last trial of a slot go, and how many bytes they may still have.
     kept: BTreeMap<SlotId, (PathBuf, u64)>,
-    removed_variants: Vec<VariantId>,
     complaints: Vec<String>,
 }
 
 impl Waiting {
     /// Ends all waiting.
     fn lose(&mut self, reason: String) {
-        self.trials.clear();
+        self.slots.clear();
         self.makings.clear();
         self.hook = None;
         self.kept.clear();
@@ -69,11 +74,10 @@ impl Waiting {
 impl RemoteHost {
     /// Starts the tasks that send and receive. `folders` are the directories of trials there and here.
     pub(super) fn start(
-        id: HostId,
         receiver: WorkerReceiver,
         writer: UnixStream,
         folders: (PathBuf, PathBuf),
-        changes: mpsc::UnboundedSender<HostChange>,
+        report_loss: impl FnOnce(String) + Send + 'static,
     ) -> Arc<Self> {
         let (orders, queue) = mpsc::unbounded_channel();
         let waiting = Arc::new(Register::new(Waiting::default()));
@@ -84,14 +88,7 @@ impl RemoteHost {
             waiting: Arc::clone(&waiting),
             folders,
         };
-        let reader = tokio::spawn(async move {
-            replies
-                .read_to_end(|reason| {
-                    // Nobody listens after the end of the run.
-                    let _ = changes.send(HostChange::Lost { host: id, reason });
-                })
-                .await;
-        });
+        let reader = tokio::spawn(replies.read_to_end(report_loss));
         Arc::new(Self {
             name,
             orders: Register::new(Some(orders)),
@@ -147,22 +144,51 @@ impl RemoteHost {
         format!("the host `{}` was lost: {reason}", self.name)
     }
 
-    pub(super) async fn run_trial(
+    pub(super) async fn run_trials(
         &self,
-        trial: Trial,
-        halt: watch::Receiver<StopUrgency>,
-    ) -> Observation {
-        let id = trial.id;
-        let reply = self.ask(WorkerOrder::Run(Box::new(trial)), |waiting, sender| {
-            waiting.trials.insert(id, sender);
-        });
-        let observation = self.wait_for(reply, halt, |level| WorkerOrder::Halt(id, level));
-        match observation.await {
-            Some(observation) => observation,
-            None => Observation {
-                lost: Some(self.describe_loss()),
-                ..Observation::default()
-            },
+        lane: SlotId,
+        trials: Vec<Trial>,
+        mut halt: watch::Receiver<StopUrgency>,
+        mut report: TrialReporter,
+    ) {
+        let mut ids: VecDeque<TrialId> = trials.iter().map(|trial| trial.id).collect();
+        let (sender, mut replies) = mpsc::unbounded_channel();
+        {
+            let mut waiting = self.waiting.lock().expect("no panic");
+            if waiting.lost.is_none() {
+                waiting.slots.insert(lane, sender);
+                self.send_order(WorkerOrder::Run(lane, trials));
+            }
+        }
+        let mut urgency = StopUrgency::No;
+        loop {
+            tokio::select! {
+                reply = replies.recv() => match reply {
+                    Some(LeaseReply::Finished(id, observation)) => {
+                        // Another trial than the expected is not ours.
+                        if ids.front() == Some(&id) {
+                            ids.pop_front();
+                            report(id, *observation);
+                        }
+                    }
+                    Some(LeaseReply::Idle) => return,
+                    None => break,
+                },
+                level = wait_for_raise(&mut halt, urgency) => {
+                    urgency = level;
+                    self.send_order(WorkerOrder::Halt(lane, level));
+                }
+            }
+        }
+        if let Some(id) = ids.pop_front() {
+            let lost = Some(self.describe_loss());
+            report(
+                id,
+                Observation {
+                    lost,
+                    ..Observation::default()
+                },
+            );
         }
     }
 
@@ -200,11 +226,6 @@ impl RemoteHost {
             waiting.kept.insert(lane, (folder, MAX_FILES));
             self.send_order(WorkerOrder::Keep { lane, with_cores });
         }
-    }
-
-    /// Returns the variants that the worker removed to make room.
-    pub(super) fn take_removed_variants(&self) -> Vec<VariantId> {
-        std::mem::take(&mut self.waiting.lock().expect("no panic").removed_variants)
     }
 
     /// Ends the worker, and waits for its last files. Returns what failed there.
@@ -292,15 +313,19 @@ impl ReplyReader {
         let mut waiting = self.lock();
         // Someone who no longer waits needs no reply.
         match reply {
-            WorkerReply::Finished(trial, mut observation) => {
-                if let Some(sender) = waiting.trials.remove(&trial) {
+            WorkerReply::Finished(lane, trial, mut observation) => {
+                if let Some(sender) = waiting.slots.get(&lane) {
                     let (there, here) = &self.folders;
                     relocate_cores(&mut observation, trial, there, here);
-                    let _ = sender.send(*observation);
+                    let _ = sender.send(LeaseReply::Finished(trial, observation));
                 }
             }
-            WorkerReply::Made(variant, result, removed) => {
-                waiting.removed_variants.extend(removed);
+            WorkerReply::Idle(lane) => {
+                if let Some(sender) = waiting.slots.remove(&lane) {
+                    let _ = sender.send(LeaseReply::Idle);
+                }
+            }
+            WorkerReply::Made(variant, result) => {
                 if let Some(sender) = waiting.makings.remove(&variant) {
                     let _ = sender.send(result);
                 }

@@ -6,13 +6,17 @@ use super::HostError;
 use super::launch::Launch;
 use crate::model::SlurmRequest;
 use crate::sys::tool;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Name of the engine in messages.
 const NAME: &str = "slurm";
+/// The text of Slurm for a missing feature or resource.
+const NO_VALUE: &str = "(null)";
+/// Name of the jobs.
+const JOB_NAME: &str = "provoke";
 /// Time in which a step of an allocation begins.
 const START_WITHIN: Duration = Duration::from_secs(60);
 /// Time in which the controller answers.
@@ -22,15 +26,35 @@ const MAX_ANSWER: usize = 16 << 20;
 
 /// Returns how a worker is started on each node: on the first nodes of the allocation in which provoke runs, or else in a job
 /// for each node.
+///
+/// Also returns the comment of these jobs.
 pub(super) fn launches(
     request: &SlurmRequest,
     slots: u32,
     script: &str,
-) -> Result<Vec<Launch>, HostError> {
-    match std::env::var("SLURM_JOB_NODELIST") {
-        Ok(nodes) => in_allocation(request, &nodes, script),
-        Err(_) => in_jobs(request, slots, script),
+) -> Result<(Vec<Launch>, Option<String>), HostError> {
+    if let Ok(nodes) = std::env::var("SLURM_JOB_NODELIST") {
+        return Ok((in_allocation(request, &nodes, script)?, None));
     }
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let comment = format!("{JOB_NAME}-{}-{host}", std::process::id());
+    let launches = in_jobs(request, slots, &comment, script)?;
+    Ok((launches, Some(comment)))
+}
+
+/// Returns why jobs with this comment wait in the queue, as Slurm calls it.
+pub(super) fn pending_reasons(comment: &str) -> Vec<String> {
+    let filters = ["--noheader", "--name", JOB_NAME, "--states", "PENDING"];
+    let format = ["--format", "%k %r"];
+    let queue = ask("squeue", &[&filters[..], &format].concat()).unwrap_or_default();
+    let reasons = queue.lines().filter_map(|job| {
+        let (job_comment, reason) = job.trim().split_once(' ')?;
+        (job_comment == comment).then(|| reason.trim().to_owned())
+    });
+    // `None` is the reason of a job that the scheduler has not seen yet.
+    let reasons = reasons.filter(|reason| reason != "None");
+    reasons.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn in_allocation(
@@ -51,6 +75,7 @@ fn in_allocation(
     }
     let launch = |node: &&str| Launch {
         host: (*node).to_owned(),
+        names_itself: false,
         // Other steps may use the node.
         command: srun(&["--overlap", "--nodelist", node], script),
         start_within: Some(START_WITHIN),
@@ -59,14 +84,21 @@ fn in_allocation(
     Ok(nodes.iter().take(wanted).map(launch).collect())
 }
 
-fn in_jobs(request: &SlurmRequest, slots: u32, script: &str) -> Result<Vec<Launch>, HostError> {
+fn in_jobs(
+    request: &SlurmRequest,
+    slots: u32,
+    comment: &str,
+    script: &str,
+) -> Result<Vec<Launch>, HostError> {
     check_nodes(request)?;
     let processors = slots.to_string();
     // Two workers on one node would be one host.
     let mut options = vec![
         "--exclusive",
         "--job-name",
-        "provoke",
+        JOB_NAME,
+        "--comment",
+        comment,
         "--cpus-per-task",
         &processors,
     ];
@@ -75,6 +107,7 @@ fn in_jobs(request: &SlurmRequest, slots: u32, script: &str) -> Result<Vec<Launc
     }
     let launch = |number: u32| Launch {
         host: format!("{NAME} node {number}"),
+        names_itself: true,
         command: srun(&options, script),
         start_within: None,
         hint: "`sinfo` shows the nodes, and `squeue` the jobs".to_owned(),
@@ -124,6 +157,26 @@ fn check_nodes(request: &SlurmRequest) -> Result<(), HostError> {
     );
     Err(HostError::new(NAME, reason)
         .with_hint("use fewer --nodes; `sinfo -N -o '%N %f'` shows all"))
+}
+
+/// Returns the features and the resources of each node, as facts. Without them, the trials run all the same.
+pub(super) fn facts_of_nodes() -> BTreeMap<String, BTreeMap<String, String>> {
+    let answer = ask("sinfo", &["--noheader", "--Node", "--format", "%N|%b|%G"]);
+    let nodes = answer.unwrap_or_default();
+    let facts_of = |line: &str| {
+        let (node, rest) = line.split_once('|')?;
+        let (features, resources) = rest.split_once('|')?;
+        let is_known = |word: &&str| !word.is_empty() && *word != NO_VALUE;
+        let features = features.split(',').map(str::trim).filter(is_known);
+        let mut facts: BTreeMap<String, String> = features
+            .map(|feature| (feature.to_owned(), "there".to_owned()))
+            .collect();
+        if is_known(&resources.trim()) {
+            facts.insert("gres".to_owned(), resources.trim().to_owned());
+        }
+        Some((node.trim().to_owned(), facts))
+    };
+    nodes.lines().filter_map(facts_of).collect()
 }
 
 /// Returns whether a constraint is a single feature.

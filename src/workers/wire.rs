@@ -20,6 +20,25 @@ pub struct WorkerTask {
     pub protocol: u32,
     /// The plan, whose parallel trials are those of the worker.
     pub plan: Box<Plan>,
+    /// A file below the directory of the run, if the host must see this directory.
+    pub shared_file: Option<SharedFile>,
+}
+
+/// A file that shows whether a host sees a directory.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SharedFile {
+    /// Its path.
+    pub path: Text,
+    /// Its contents, which no other file has.
+    pub contents: String,
+}
+
+impl SharedFile {
+    /// Returns whether this machine sees the file.
+    pub fn is_seen(&self) -> bool {
+        std::fs::read_to_string(self.path.as_os_str())
+            .is_ok_and(|contents| contents == self.contents)
+    }
 }
 
 /// Message from provoke to a worker. At the end of the stream the worker ends all processes, removes its files, and ends.
@@ -32,10 +51,11 @@ pub enum WorkerOrder {
     Make(VariantId),
     /// Stop the preparation of variants.
     StopMaking,
-    /// Run a trial; answered by [`WorkerReply::Finished`].
-    Run(Box<Trial>),
-    /// End a trial.
-    Halt(TrialId, StopUrgency),
+    /// Run trials in turn in their slot; answered by [`WorkerReply::Finished`] for each that was run, then by
+    /// [`WorkerReply::Idle`].
+    Run(SlotId, Vec<Trial>),
+    /// End the trials of a slot.
+    Halt(SlotId, StopUrgency),
     /// Send the files of the last trial of a slot; answered by [`WorkerReply::Kept`].
     Keep {
         /// The slot.
@@ -59,10 +79,12 @@ pub enum WorkerReply {
     Ready(Box<WorkerGreeting>),
     /// Trials cannot run on this host, for this reason; the second text is a hint.
     Refused(String, Option<String>),
-    /// The preparation of a variant ended. Other variants were removed to make room.
-    Made(VariantId, PreparationResult, Vec<VariantId>),
-    /// A trial is over, and no process of it is left.
-    Finished(TrialId, Box<Observation>),
+    /// The preparation of a variant ended.
+    Made(VariantId, PreparationResult),
+    /// A trial of a slot is over, and no process of it is left.
+    Finished(SlotId, TrialId, Box<Observation>),
+    /// A slot runs no further trials of the order.
+    Idle(SlotId),
     /// A file of the last trial of a slot; its bytes follow.
     File {
         /// The slot.
@@ -89,8 +111,8 @@ pub enum WorkerReply {
 pub struct WorkerGreeting {
     /// See [`PROTOCOL`].
     pub protocol: u32,
-    /// Digest of its executable.
-    pub build: String,
+    /// What distinguishes the running kernel of its machine from all others.
+    pub boot_id: String,
     /// The machine.
     pub machine: Host,
     /// Further facts of its environment.

@@ -1,8 +1,8 @@
 //! Trials on simulated hosts, half of which have a processor without AVX2.
 
 use provoke::model::{
-    Event, Host, HostId, JoinedHost, Observation, Outcome, SlotId, Survey, Trial, TrialId,
-    VariantId,
+    Event, Host, HostId, InconclusiveReason, JoinedHost, Observation, Outcome, SlotId, Survey,
+    Trial, TrialId, VariantId,
 };
 use provoke::questions;
 use provoke::report::Report;
@@ -118,4 +118,75 @@ fn no_host_is_up_after_an_interruption_until_hosts_join_again() {
     state.apply_event(&Event::RunResumed { at: 0 }, questions::is_done);
     assert_eq!(state.hosts.up().count(), 0);
     assert_eq!(state.hosts.of_lane(SlotId(1)), None);
+}
+
+#[test]
+fn a_variant_that_loses_its_hosts_more_often_is_reported() {
+    let names: Vec<String> = (0..8).map(|host| format!("node{host}")).collect();
+    let settings = format!(
+        "on = 'ssh:{}'\nruns = 30\nask = 'compare'\n[matrix]\nmode = ['x', 'y']\n",
+        names.join(",")
+    );
+    let (_, mut state) = begin(plan(&settings));
+    let mut apply = |event: &Event| state.apply_event(event, |_| false);
+    let at = Duration::ZERO;
+    for (lane, name) in (0..).map(SlotId).zip(&names) {
+        let joined = Box::new(JoinedHost {
+            destination: name.clone(),
+            machine: Host::default(),
+            survey: Survey::default(),
+            first_lane: lane,
+            slots: 1,
+        });
+        apply(&Event::HostJoined { joined, at });
+    }
+    let start = |id: u64, lane: u32, apply: &mut dyn FnMut(&Event)| {
+        apply(&Event::TrialStarted(Trial {
+            id: TrialId(id),
+            variant: VariantId(u32::try_from(id % 2).unwrap()),
+            lane: SlotId(lane),
+            seed: 0,
+            timeout: Duration::from_secs(1),
+            capture: false,
+            explores: false,
+            hold: None,
+        }));
+    };
+    let finish = |id: u64, lost: bool, apply: &mut dyn FnMut(&Event)| {
+        let outcome = if lost {
+            Outcome::Void(InconclusiveReason::Lost)
+        } else {
+            Outcome::Pass
+        };
+        apply(&Event::TrialFinished {
+            trial: TrialId(id),
+            at,
+            seen: Box::new(Observation::default()),
+            outcome,
+        });
+    };
+    for id in 1..=20 {
+        start(id, 0, &mut apply);
+        finish(id, false, &mut apply);
+    }
+    // Seven hosts are lost during trials of the second variant; one trial loses two of them.
+    let losing_trials = [21, 21, 23, 25, 27, 29, 31];
+    for (id, lane) in losing_trials.into_iter().zip(1..) {
+        start(id, lane, &mut apply);
+        let why = "the connection was closed".to_owned();
+        let host = HostId(lane);
+        apply(&Event::HostLost { host, why, at });
+        finish(id, true, &mut apply);
+    }
+    let report = Report::new(&state, true);
+    let [losses] = &report.host_losses[..] else {
+        panic!("{:?}", report.host_losses);
+    };
+    assert_eq!((losses.lost, losses.attempts), (7, 17));
+    assert_eq!((losses.others_lost, losses.others_attempts), (0, 10));
+    insta::assert_snapshot!(losses.text(), @"Hosts were lost more often during trials of `mode=y`: in 7 of 17 attempts, and in 0 of 10 of the others: p = 0.026");
+    let [killer] = &report.suspected_host_killers[..] else {
+        panic!("{:?}", report.suspected_host_killers);
+    };
+    assert_eq!((killer.trial, &killer.hosts[..]), (21, &names[1..3]));
 }

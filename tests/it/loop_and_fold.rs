@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use provoke::driver::{Driver, drive_run};
-use provoke::exec::FakeExecutor;
+use provoke::exec::{Executor, FakeExecutor};
 use provoke::model::{
     ActorObservation, CoreObservation, Crash, Ending, Event, FORMAT, Host, Observation, Outcome,
     Plan, Signal, TotalUsage, Trial, TrialId, VariantId,
@@ -66,6 +66,15 @@ pub(crate) fn run(
     script: impl Fn(&Trial) -> (Duration, Observation) + Send + Sync + 'static,
     interrupt_after: Option<Duration>,
 ) -> Vec<Event> {
+    run_with(state, Arc::new(FakeExecutor::new(script)), interrupt_after)
+}
+
+/// Runs a state to its end with this executor.
+pub(crate) fn run_with(
+    state: &mut State,
+    executor: Arc<dyn Executor>,
+    interrupt_after: Option<Duration>,
+) -> Vec<Event> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -85,7 +94,7 @@ pub(crate) fn run(
         let mut driver = Driver {
             state,
             question,
-            executor: Arc::new(FakeExecutor::new(script)),
+            executor,
             sinks: vec![&mut recorder],
             signals: &mut signals,
             evidence: PathBuf::new(),

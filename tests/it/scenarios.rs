@@ -2,6 +2,7 @@
 //!
 //! Some take long, or install libraries from a package registry: `cargo test -- --ignored scenarios`.
 
+use crate::cli::slurm_cluster::Cluster;
 use crate::limited;
 use crate::needs::{needs, program};
 use regex::Regex;
@@ -143,6 +144,29 @@ const LEAKED_DAEMONS: &[ScenarioRun] = &[scenario_run(
     &[r"It fails with data=stream and run=driver and schema=wrong \(2 of 16 variants\)"],
 )];
 
+/// These run in a cluster of Slurm.
+const ILLEGAL_INSTRUCTION_NODES: &[ScenarioRun] = &[scenario_run(
+    "illegal-instruction/nodes.toml",
+    &[],
+    1,
+    &[
+        r"SIGILL in \d+ of 80 trials",
+        r"given facts: avx2 fast are absent",
+        r"0 of \d+ failed on 4 hosts without these facts: p = 0\.029, significant",
+    ],
+)];
+
+const ILLEGAL_INSTRUCTION_FAISS_NODES: &[ScenarioRun] = &[scenario_run(
+    "illegal-instruction-faiss/nodes.toml",
+    &[],
+    1,
+    &[
+        r"SIGILL in \d+ of 40 trials",
+        r"given facts: avx2 fast are absent",
+        r"0 of \d+ failed on 4 hosts without these facts: p = 0\.029, significant",
+    ],
+)];
+
 const ILLEGAL_INSTRUCTION_FAISS: &[ScenarioRun] = &[
     scenario_run(
         "illegal-instruction-faiss/scenario.toml",
@@ -235,6 +259,11 @@ fn folder() -> PathBuf {
 /// Runs all runs of a story in sequence, because they share a directory and a port.
 fn run_story(runs_of_story: &[ScenarioRun]) {
     let runs = tempfile::tempdir().unwrap();
+    let in_cluster = |scenario_run: &ScenarioRun| scenario_run.file.ends_with("/nodes.toml");
+    let cluster = runs_of_story
+        .iter()
+        .any(in_cluster)
+        .then(|| Cluster::start_in(runs.path().join("cluster"), 8));
     for (number, scenario_run) in runs_of_story.iter().enumerate() {
         let mut provoke = Command::new(env!("CARGO_BIN_EXE_provoke"));
         provoke
@@ -245,6 +274,9 @@ fn run_story(runs_of_story: &[ScenarioRun]) {
             .arg("--out")
             .arg(runs.path().join(number.to_string()))
             .stdin(Stdio::null());
+        if let Some(cluster) = &cluster {
+            provoke.env("SLURM_CONF", cluster.config());
+        }
         for (name, _) in std::env::vars_os() {
             // These tests may run as trials of provoke themselves.
             if name.to_string_lossy().starts_with("PROVOKE_") {
@@ -282,6 +314,8 @@ macro_rules! stories {
 stories! {
     victim = VICTIM needs program("python3");
     illegal_instruction = ILLEGAL_INSTRUCTION needs program("qemu-x86_64");
+    #[ignore = "needs root, slurm-wlm and munge"]
+    illegal_instruction_nodes = ILLEGAL_INSTRUCTION_NODES needs program("qemu-x86_64");
     #[ignore = "takes a minute"]
     unused_import = UNUSED_IMPORT;
     #[ignore = "a race: takes as long as it takes"]
@@ -304,6 +338,8 @@ stories! {
     model_api_magic = MODEL_API_MAGIC;
     #[ignore = "installs packages, for CPython 3.7; takes two minutes"]
     illegal_instruction_faiss = ILLEGAL_INSTRUCTION_FAISS;
+    #[ignore = "needs root, slurm-wlm and munge; installs packages, for CPython 3.7; takes minutes"]
+    illegal_instruction_faiss_nodes = ILLEGAL_INSTRUCTION_FAISS_NODES;
     #[ignore = "installs 1.2 GB of packages, for CPython 3.7"]
     unused_import_torch = UNUSED_IMPORT_TORCH;
     #[ignore = "installs 2.4 GB of packages, for CPython 3.7; takes many minutes"]

@@ -280,9 +280,9 @@ fn autopsy() -> Autopsy {
 }
 
 // A single test, because colours are switched for the whole process.
-#[test]
-fn every_first_screen_fits_the_width_of_the_terminal() {
-    let screens = vec![
+/// Returns a run for each verdict, with its name.
+pub(crate) fn answered_questions() -> Vec<(&'static str, State)> {
+    let repeated = vec![
         ("run", plan("runs = 100"), vec![0.03]),
         ("run_clean", plan("runs = 100"), vec![0.0]),
         ("run_always", plan("runs = 10"), vec![1.0]),
@@ -325,20 +325,28 @@ fn every_first_screen_fits_the_width_of_the_terminal() {
             vec![0.3, 0.2],
         ),
     ];
-    for (name, plan, rates) in &screens {
-        assert_summary(name, &answered(plan, rates));
-    }
-    for (name, (plan, rates)) in [
+    let searches = [
         ("bisect", search_plan(29, 18, 0.2)),
         ("reduce", reduction_plan(6, 0.6)),
         ("load", ramp_plan(&[1, 2, 4, 5, 6, 8], 4, 0.9)),
         ("load_clean", ramp_plan(&[1, 2, 4], 3, 0.0)),
         ("shrink", shrink_plan_with_rate(0.9)),
-    ] {
-        assert_summary(name, &answered(&plan, &rates));
+    ];
+    let repeated = repeated
+        .into_iter()
+        .map(|(name, plan, rates)| (name, answered(&plan, &rates)));
+    let searches = searches
+        .into_iter()
+        .map(|(name, (plan, rates))| (name, answered(&plan, &rates)));
+    let others = [("hunt", answered_hunt()), ("hosts", run_on_hosts(4, 80))];
+    repeated.chain(searches).chain(others).collect()
+}
+
+#[test]
+fn every_first_screen_fits_the_width_of_the_terminal() {
+    for (name, state) in answered_questions() {
+        assert_summary(name, &state);
     }
-    assert_summary("hunt", &answered_hunt());
-    assert_summary("hosts", &run_on_hosts(4, 80));
     assert_screens("list", |width| {
         term::format_runs(&stored_runs(), Some(width))
     });

@@ -5,7 +5,7 @@
 #   slurm-cluster.sh start-node DIR NAME   boot a killed node, and wait until Slurm uses it again
 #   slurm-cluster.sh freeze-node DIR NAME  stop all processes of the node; thaw-node DIR NAME continues them
 #   slurm-cluster.sh down DIR              end everything and remove DIR
-# Nodes are n1..nN in the partition "main"; odd ones have the feature "fast", even ones "slow". A node is a
+# Nodes are n1..nN in the partition "main"; odd ones have the features "fast" and "avx2", even ones "slow". A node is a
 # slurmd in process, mount and host name namespaces of its own: `hostname` there says n1, and its processes
 # see only each other. Files, network and processors are the machine's.
 set -euo pipefail
@@ -88,7 +88,7 @@ add_with_port() { # LINE; adds it to slurm.conf with a free port for @, below th
     echo "${1/@/$port}" >>"$SLURM_CONF"
 }
 write_config() {
-    local features=(slow fast) host && host=$(uname -n) && host=${host%%.*} # slurmctld insists on this name
+    local features=(slow fast,avx2) host && host=$(uname -n) && host=${host%%.*} # slurmctld insists on this name
     (umask 077 && head -c 1024 /dev/urandom >"$DIR/munge.key")
     # Without this line slurmd ends with "cgroup filesystem not mounted", although nothing here uses cgroups.
     echo 'CgroupPlugin=cgroup/v1' >"$DIR/cgroup.conf"

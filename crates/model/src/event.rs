@@ -80,6 +80,8 @@ pub enum Event {
         /// The judgement of these facts.
         outcome: Outcome,
     },
+    /// The question was answered before the slot began this trial: it never ran.
+    TrialWithdrawn(TrialId),
     /// The question is answered; further trials capture evidence of the failures and are counted separately.
     CaptureBegun {
         /// Working time of the run.
@@ -103,6 +105,16 @@ pub enum Event {
     HostJoined {
         /// The host.
         joined: Box<JoinedHost>,
+        /// Working time of the run.
+        #[serde(with = "micros")]
+        at: Duration,
+    },
+    /// A host cannot start. It gets no trials.
+    HostMissing {
+        /// Its name.
+        name: String,
+        /// The reason.
+        why: String,
         /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,

@@ -2,6 +2,7 @@
 
 use super::{SlotId, Survey, is_default};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The machine on which trials ran.
@@ -28,6 +29,9 @@ pub struct HostPlan {
     pub engine: HostEngine,
     /// Number of parallel trials on each.
     pub slots: u32,
+    /// Facts that the user gave, by destination.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub facts: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl HostPlan {

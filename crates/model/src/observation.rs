@@ -66,6 +66,48 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// Returns whether nothing happened but the end of its processes with exit code 0. A slot that runs several trials
+    /// in turn stops after any other, because it may have evidence.
+    pub fn is_plain(&self) -> bool {
+        let Self {
+            elapsed: _,
+            actors,
+            residue,
+            oom_kills,
+            oom_kills_on_host,
+            matched,
+            casualties,
+            kernel,
+            cores,
+            hang,
+            load,
+            around: _,
+            prepare,
+            conclude,
+            interrupted,
+            holds,
+            lost,
+        } = self;
+        let ended_plainly = |actor: &ActorObservation| {
+            matches!(actor.ending, Ending::Exited(0) | Ending::Stopped) && actor.container.is_none()
+        };
+        actors.iter().all(ended_plainly)
+            && is_default(residue)
+            && oom_kills.is_none_or(|kills| kills == 0)
+            && oom_kills_on_host.is_none()
+            && matched.is_empty()
+            && casualties.is_empty()
+            && kernel.is_empty()
+            && cores.is_empty()
+            && hang.is_none()
+            && load.is_none()
+            && prepare.is_none()
+            && conclude.is_none()
+            && !interrupted
+            && holds.is_none()
+            && lost.is_none()
+    }
+
     /// Returns why a trial of a service is inconclusive.
     pub fn not_ready(&self) -> Option<String> {
         let load = self.load.as_ref()?;

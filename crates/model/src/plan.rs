@@ -185,6 +185,15 @@ pub struct VariantPlan {
     pub setting: Option<ParallelSetting>,
 }
 
+impl Plan {
+    /// Returns whether trials run in directories that provoke builds or changes for a variant.
+    pub fn has_variant_directories(&self) -> bool {
+        let template = self.space.as_ref().map(|space| &space.template);
+        let mut variants = self.variants.iter().chain(template);
+        variants.any(|variant| !variant.edits.is_empty() || variant.make.is_some())
+    }
+}
+
 impl VariantPlan {
     /// Returns whether a search must prepare it before its first trial.
     pub fn is_made(&self) -> bool {

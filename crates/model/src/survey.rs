@@ -12,7 +12,20 @@ use std::collections::BTreeMap;
 #[serde(transparent)]
 pub struct Survey(pub BTreeMap<String, String>);
 
+/// Prefix of the names of facts that the user or Slurm gives.
+const GIVEN: &str = "fact.";
+
 impl Survey {
+    /// Adds a fact that the user or Slurm gives.
+    pub fn set_given(&mut self, name: &str, value: impl Into<String>) {
+        self.set_fact(format!("{GIVEN}{name}"), value);
+    }
+
+    /// Returns the name of a fact that the user or Slurm gave; `None` for any other fact.
+    pub fn given_name(name: &str) -> Option<&str> {
+        name.strip_prefix(GIVEN)
+    }
+
     /// Adds a fact, unless it is empty.
     pub fn set_fact(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let value = value.into();

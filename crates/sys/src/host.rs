@@ -46,6 +46,12 @@ pub fn host_facts() -> HostFacts {
     }
 }
 
+/// Returns the identifier of the running kernel, which is a new one after each start of the machine.
+pub fn boot_id() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    id.unwrap_or_default().trim().to_owned()
+}
+
 /// Returns the number of OOM-killed processes of this machine since boot.
 pub fn oom_kills() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;

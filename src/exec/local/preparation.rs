@@ -8,6 +8,7 @@ use crate::prepare::{self, FolderStage, ReservedFolder};
 use crate::slot::wire::RunHook;
 use crate::untrusted::Untrusted as _;
 use std::fs;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +39,8 @@ impl ExecutorContext {
         }
     }
 
-    async fn make_folder(
+    /// Creates the folder of a variant, or checks that another provoke has created it.
+    pub(super) async fn make_folder(
         self: &Arc<Self>,
         id: VariantId,
         halt: &mut watch::Receiver<StopUrgency>,
@@ -47,6 +49,15 @@ impl ExecutorContext {
         let Some(make) = variant.make.clone() else {
             return PreparationResult::Ready { build: None };
         };
+        if !self.builds {
+            let path = Path::new(make.folder.as_os_str());
+            return if prepare::is_complete(path) {
+                PreparationResult::Ready { build: None }
+            } else {
+                let reason = format!("this host does not see `{}`", path.to_safe());
+                PreparationResult::Broken(reason)
+            };
+        }
         let artifacts = make.clone();
         let flag = Arc::new(AtomicBool::new(*halt.borrow() != StopUrgency::No));
         let flag_copy = Arc::clone(&flag);

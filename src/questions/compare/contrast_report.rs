@@ -56,6 +56,12 @@ impl ContrastReport {
         }
     }
 
+    /// Returns how much more often the variant fails: `-4 to 12 points`.
+    pub fn describe_difference(&self) -> String {
+        let [low, high] = self.difference.map(format_points);
+        format!("{low} to {high} points")
+    }
+
     pub(super) fn to_sentence(&self) -> String {
         let [lo, hi] = self.difference;
         let is_higher = lo + hi > 0.0;

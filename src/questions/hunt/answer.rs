@@ -192,6 +192,25 @@ impl AnswerText for HuntReport {
     }
 
     fn detail_lines(&self) -> Vec<String> {
+        let mut lines = self.fact_lines();
+        lines.extend(draw_window(&self.window, self.held, self.places.len() > 1));
+        lines.extend(
+            self.races
+                .iter()
+                .take(SHOWN_RACES)
+                .map(RaceReport::describe),
+        );
+        lines
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &self.assumptions
+    }
+}
+
+impl HuntReport {
+    /// Describes the failure, without the window and the races.
+    pub fn fact_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.held.is_some()
             && let Some(crash) = &self.crash
@@ -213,18 +232,7 @@ impl AnswerText for HuntReport {
                 words::format_count(self.unreached, "more trial")
             ));
         }
-        lines.extend(draw_window(&self.window, self.held, self.places.len() > 1));
-        lines.extend(
-            self.races
-                .iter()
-                .take(SHOWN_RACES)
-                .map(RaceReport::describe),
-        );
         lines
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
     }
 }
 

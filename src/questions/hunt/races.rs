@@ -52,7 +52,7 @@ pub struct RaceSide {
 
 impl RaceReport {
     /// Describes both sides.
-    pub(super) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let verb = |side: &RaceSide| if side.writes { "writes" } else { "reads" };
         format!(
             "data race: thread {} {} {} at {}; meanwhile thread {} {} them at {} (seen in #{})",

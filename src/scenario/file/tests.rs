@@ -540,7 +540,7 @@ fn unreadable_files_are_refused_with_different_hints() {
     ");
     fs::write(folder.path().join("big.toml"), vec![b'#'; 10 << 20]).unwrap();
     assert_snapshot!(load("big.toml"), @"
-    error: the file is too large for a scenario: more than 1 MiB
+    error: the file is too large for a scenario file: more than 1 MiB
     --> big.toml
      = help: is it the right file? Put long input in a file that `stdin` or `command` names
     ");

@@ -1,131 +1,16 @@
-//! Tests trials on other hosts: a real sshd on this machine, which several names lead to.
+//! Tests trials on other hosts over ssh.
 
-use super::support::{CommandOutput, Sandbox, wait_until};
+use super::ssh_server::{SshServer, sshd};
+use super::support::{CommandOutput, LAST_RUN, Sandbox, after_joins, processes_with, wait_until};
 use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
-const SSHD: &str = "/usr/sbin/sshd";
 /// Fails in one of ten trials, by its number, and takes a little time.
 const ONE_OF_TEN: &str =
     "sleep 0.02; case $PROVOKE_TRIAL in *3) echo broken >&2; kill -SEGV $$;; esac";
-
-fn sshd() -> Option<String> {
-    let is_missing = !Path::new(SSHD).is_file();
-    is_missing.then(|| "`sshd` is not installed".to_owned())
-}
-
-/// An sshd, which is killed at the end of its test.
-struct SshServer {
-    child: Child,
-    command: String,
-    temporary: std::path::PathBuf,
-}
-
-impl SshServer {
-    /// Starts it. The names `a`, `b` and `c` lead to it; `nowhere` leads to a closed port.
-    fn start(sandbox: &Sandbox) -> Self {
-        let path = |name: &str| sandbox.path(name).display().to_string();
-        for key in ["host_key", "user_key", "wrong_key"] {
-            let made = Command::new("ssh-keygen")
-                .args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)])
-                .status();
-            assert!(made.unwrap().success());
-        }
-        let temporary = sandbox.path("tmp");
-        fs::create_dir(&temporary).unwrap();
-        // All tests share the copy of the program.
-        let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/hosts");
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let settings = format!(
-            "HostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
-             ListenAddress 127.0.0.1:{port}\nSetEnv XDG_CACHE_HOME={cache} TMPDIR={}\n",
-            path("host_key"),
-            path("user_key.pub"),
-            temporary.display(),
-        );
-        sandbox.write("sshd_config", &settings);
-        let client = format!(
-            "Host nowhere\n  Port 1\nHost *\n  HostName 127.0.0.1\n  Port {port}\n  StrictHostKeyChecking no\n  \
-             UserKnownHostsFile /dev/null\n  LogLevel ERROR\n  IdentitiesOnly yes\n"
-        );
-        sandbox.write("ssh_config", &client);
-        // sshd of root needs this directory.
-        let _ = fs::create_dir("/run/sshd");
-        let child = Command::new(SSHD)
-            .args(["-D", "-e", "-f", &path("sshd_config")])
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        wait_until("sshd listens", || {
-            TcpStream::connect(("127.0.0.1", port)).is_ok()
-        });
-        Self {
-            child: child.unwrap(),
-            command: format!("ssh -F {} -i {}", path("ssh_config"), path("user_key")),
-            temporary,
-        }
-    }
-
-    fn provoke(&self, sandbox: &Sandbox, args: &[&str]) -> Command {
-        let mut command = sandbox.command(args);
-        command.env("PROVOKE_SSH", &self.command);
-        command
-    }
-
-    /// Runs `provoke run` to its end; returns the report.
-    fn report(&self, sandbox: &Sandbox, args: &[&str]) -> (Value, CommandOutput) {
-        let fixed = ["run", "--progress=none", "--export-json", "report.json"];
-        let output = self.output(sandbox, &[&fixed, args].concat());
-        let report = serde_json::from_str(&sandbox.read("report.json"));
-        (
-            report.unwrap_or_else(|error| panic!("{error}: {output}")),
-            output,
-        )
-    }
-
-    fn output(&self, sandbox: &Sandbox, args: &[&str]) -> CommandOutput {
-        let mut command = self.provoke(sandbox, args);
-        crate::limited::output(&mut command).unwrap().into()
-    }
-
-    /// Returns the processes of workers, without those of ssh.
-    fn workers(&self) -> Vec<i32> {
-        let is_worker = |pid: &i32| {
-            let about = Path::new("/proc").join(pid.to_string());
-            let environment = fs::read(about.join("environ")).unwrap_or_default();
-            let line = fs::read(about.join("cmdline")).unwrap_or_default();
-            let folder = format!("TMPDIR={}\0", self.temporary.display());
-            String::from_utf8_lossy(&environment).contains(&folder) && line.ends_with(b"\0worker\0")
-        };
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.filter(is_worker).collect()
-    }
-
-    /// Waits until workers have ended and removed their files.
-    fn assert_nothing_left(&self) {
-        wait_until("the workers have ended", || self.workers().is_empty());
-        let left: Vec<_> = fs::read_dir(&self.temporary).unwrap().flatten().collect();
-        assert!(left.is_empty(), "{left:?}");
-    }
-}
-
-impl Drop for SshServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// Returns for every host its counted trials.
 fn trials_of_hosts(report: &Value) -> Vec<u64> {
@@ -134,12 +19,6 @@ fn trials_of_hosts(report: &Value) -> Vec<u64> {
         .iter()
         .map(|host| host["trials"].as_u64().unwrap())
         .collect()
-}
-
-/// Returns how many trials of the last run have ended.
-fn ended_trials(sandbox: &Sandbox) -> usize {
-    let journal = sandbox.read("provoke-out/last/events.jsonl");
-    journal.matches(r#"{"trial_finished":"#).count()
 }
 
 #[test]
@@ -157,7 +36,7 @@ fn trials_run_on_every_host_and_their_output_is_copied() {
         "--capture",
         "off",
         "--shell",
-        ONE_OF_TEN,
+        &after_joins(2, ONE_OF_TEN),
     ];
     let (report, output) = server.report(&sandbox, &args);
     assert_eq!(report["variants"][0]["failures"], 4, "{output}");
@@ -194,7 +73,7 @@ fn every_host_runs_every_variant() {
         "--",
         "sh",
         "-c",
-        "sleep 0.01; test {mode} = x",
+        &after_joins(2, "sleep 0.01; test {mode} = x"),
     ];
     let output = server.output(&sandbox, &args);
     assert_eq!(output.code, Some(1), "{output}");
@@ -229,17 +108,11 @@ fn trials_of_a_killed_worker_run_again_elsewhere() {
         "--export-json",
         "report.json",
         "--shell",
-        ONE_OF_TEN,
+        &after_joins(3, ONE_OF_TEN),
     ];
-    let mut running = server
-        .provoke(&sandbox, &args)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    wait_until("trials have ended", || ended_trials(&sandbox) >= 20);
+    let running = sandbox.started_trials(20, server.provoke(&sandbox, &args));
     super::support::send(server.workers()[0], Signal::KILL);
-    assert_eq!(crate::limited::wait(&mut running).code(), Some(1));
+    assert_eq!(running.end().code, Some(1));
     let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
     assert_eq!(report["variants"][0]["failures"], 20);
     assert_eq!(report["variants"][0]["trials"], 200);
@@ -250,7 +123,7 @@ fn trials_of_a_killed_worker_run_again_elsewhere() {
         .filter(|host| !host["lost"].is_null())
         .collect();
     assert_eq!(lost.len(), 1, "{hosts:?}");
-    wait_until("the workers have ended", || server.workers().is_empty());
+    server.assert_workers_ended();
 }
 
 #[test]
@@ -270,33 +143,16 @@ fn nothing_is_left_on_hosts_when_provoke_is_killed_and_the_run_continues() {
         "off",
         "--progress=none",
         "--shell",
-        ONE_OF_TEN,
+        &after_joins(2, ONE_OF_TEN),
     ];
-    let mut running = server
-        .provoke(&sandbox, &args)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    wait_until("trials have ended", || ended_trials(&sandbox) >= 20);
-    running.kill().unwrap();
-    running.wait().unwrap();
+    let running = sandbox.started_trials(20, server.provoke(&sandbox, &args));
+    running.kill();
     server.assert_nothing_left();
     // It continues on another host, and then on this machine.
     let resumed = ["resume", "last", "--on"];
     let on_host = [&resumed[..], &["ssh:c", "--progress=none"]].concat();
-    let mut running = server
-        .provoke(&sandbox, &on_host)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let before = ended_trials(&sandbox);
-    wait_until("trials have ended on c", || {
-        ended_trials(&sandbox) >= before + 5
-    });
-    running.kill().unwrap();
-    running.wait().unwrap();
+    let running = sandbox.started_trials(5, server.provoke(&sandbox, &on_host));
+    running.kill();
     server.assert_nothing_left();
     let last = ["local", "--export-json", "report.json"];
     let output = server.output(&sandbox, &[&resumed[..], &last].concat());
@@ -310,6 +166,276 @@ fn nothing_is_left_on_hosts_when_provoke_is_killed_and_the_run_continues() {
 }
 
 #[test]
+fn hosts_share_one_copy_of_provoke_and_replace_it_if_its_contents_are_wrong() {
+    needs![sshd(), program("ssh"), program("ssh-keygen")];
+    let sandbox = Sandbox::new();
+    let cache = sandbox.path("cache");
+    let server = SshServer::start_with_cache(&sandbox, &cache);
+    // All hosts copy it at the same time.
+    let command = after_joins(3, "true");
+    let args = ["--on", "ssh:a,b,c", "-n", "9", "--shell", &command];
+    let run = || {
+        let (report, output) = server.report(&sandbox, &args);
+        assert_eq!(output.code, Some(0), "{output}");
+        let hosts = report["hosts"].as_array().unwrap();
+        let is_up = |host: &Value| host["lost_attempts"] == 0 && host["lost"].is_null();
+        assert!(hosts.len() == 3 && hosts.iter().all(is_up), "{report}");
+    };
+    run();
+    let entries = fs::read_dir(cache.join("provoke")).unwrap().flatten();
+    let copies: Vec<_> = entries.map(|entry| entry.path()).collect();
+    let [copy] = &copies[..] else {
+        panic!("{copies:?}");
+    };
+    let contents = fs::read(copy).unwrap();
+    let mut wrong = contents.clone();
+    wrong[100] ^= 1;
+    fs::write(copy, wrong).unwrap();
+    run();
+    assert!(fs::read(copy).unwrap() == contents, "it is not replaced");
+}
+
+#[test]
+fn hosts_of_one_machine_are_mentioned_and_too_many_slots_are_refused() {
+    needs![sshd(), program("ssh"), program("ssh-keygen")];
+    let sandbox = Sandbox::new();
+    let server = SshServer::start(&sandbox);
+    let args = [
+        "run", "--on", "ssh:a,b", "-j", "2000", "-n", "4", "--", "true",
+    ];
+    let output = server.output(&sandbox, &args);
+    let shared = "warning: the hosts `";
+    let same = "` are the same machine, and their trials share its processors";
+    let warned = |line: &str| line.starts_with(shared) && line.ends_with(same);
+    assert!(output.stderr.lines().any(warned), "{output}");
+    let output = server.output(
+        &sandbox,
+        &["resume", "last", "--on", "ssh:a,b,c", "-n", "9"],
+    );
+    insta::assert_snapshot!(output, @"
+    ------- stderr -------
+    error: at most 4096 trials can run in parallel, and 2000 on each of 3 hosts are 6000
+
+    hint: use fewer hosts or fewer `jobs`, which is the number on each host
+    [exit status: Some(2)]
+    ");
+}
+
+#[test]
+fn hosts_and_their_facts_come_from_a_file() {
+    needs![sshd(), program("ssh"), program("ssh-keygen")];
+    let sandbox = Sandbox::new();
+    let server = SshServer::start(&sandbox);
+    fs::create_dir(sandbox.path("lab")).unwrap();
+    sandbox.write("lab/hosts", "# the lab\na gpu=a100 # fast\n\nb\n");
+    sandbox.write(
+        "lab/test.toml",
+        "command = ['true']\nruns = 4\non = 'ssh:@hosts'\n",
+    );
+    let facts_of_hosts = || -> Vec<_> {
+        let joined = sandbox.events().into_iter();
+        let joined = joined.filter_map(|event| event.get("host_joined").cloned());
+        let facts = |joined: Value| {
+            let joined = &joined["joined"];
+            let name = joined["destination"].as_str().unwrap().to_owned();
+            let gpu = joined["survey"]["fact.gpu"].as_str().map(str::to_owned);
+            (name, gpu)
+        };
+        let mut facts: Vec<_> = joined.map(facts).collect();
+        facts.sort();
+        facts
+    };
+    let expected = [
+        ("a".to_owned(), Some("a100".to_owned())),
+        ("b".to_owned(), None),
+    ];
+    let on_file = ["run", "--on", "ssh:@lab/hosts", "-n", "4", "--", "true"];
+    let scenario = ["scenario", "lab/test.toml"];
+    for args in [&on_file[..], &scenario] {
+        let output = server.output(&sandbox, args);
+        assert_eq!(output.code, Some(0), "{output}");
+        assert_eq!(facts_of_hosts(), expected, "{output}");
+    }
+    let resumed = ["resume", "last", "-n", "6", "--on", "ssh:c gpu=h100"];
+    let output = server.output(&sandbox, &resumed);
+    assert_eq!(output.code, Some(0), "{output}");
+    let third = ("c".to_owned(), Some("h100".to_owned()));
+    assert_eq!(facts_of_hosts()[2], third, "{output}");
+
+    sandbox.write("lab/hosts", "a gpu=a100\nb a100\n");
+    let errors = [&on_file[..], &scenario].map(|args| server.output(&sandbox, args).stderr);
+    assert_eq!(errors[0], errors[1]);
+    insta::assert_snapshot!(errors[0], @r"
+    error: `a100` is not a fact such as `gpu=a100`
+     --> lab/hosts:2:3
+      |
+    2 | b a100
+      |   ^^^^
+      |
+      = help: write one host on each line: a destination of ssh, and facts such as `gpu=a100`
+    ");
+}
+
+#[test]
+fn a_trial_that_loses_two_hosts_is_a_suspected_host_killer() {
+    needs![sshd(), program("ssh"), program("ssh-keygen")];
+    let sandbox = Sandbox::new();
+    let server = SshServer::start(&sandbox);
+    // The parent of a trial is its slot, and the parent of the slot is the worker.
+    let kills = "if test $PROVOKE_TRIAL = 5; then read -r _ _ _ worker _ < /proc/$PPID/stat; kill -9 $worker; sleep 100; fi";
+    let args = [
+        "--on",
+        "ssh:a,b,c",
+        "-n",
+        "20",
+        "--shell",
+        &after_joins(3, kills),
+    ];
+    let (report, output) = server.report(&sandbox, &args);
+    assert_eq!(output.code, Some(0), "{output}");
+    assert_eq!(report["variants"][0]["trials"], 20, "{output}");
+    let killers = report["suspected_host_killers"].as_array().unwrap();
+    assert_eq!(killers.len(), 1, "{killers:?}");
+    assert_eq!(killers[0]["trial"], 5);
+    let lost: Vec<_> = killers[0]["hosts"].as_array().unwrap().iter().collect();
+    let text = format!(
+        "suspected host killer: during #5, the hosts {} and {} were lost",
+        lost[0].as_str().unwrap(),
+        lost[1].as_str().unwrap()
+    );
+    assert!(output.stdout.contains(&format!("note: {text}")), "{output}");
+    let events = sandbox.events().into_iter();
+    let reasons = events.filter_map(|event| {
+        let finished = event.get("trial_finished")?;
+        Some(finished["seen"].get("lost")?.as_str()?.to_owned())
+    });
+    let reasons: Vec<String> = reasons.collect();
+    assert!(reasons.last().unwrap().starts_with(&text), "{reasons:?}");
+    server.assert_workers_ended();
+}
+
+/// Trials that wait for the file `end` from the 21st on.
+const UNTIL_END: &str =
+    "case $PROVOKE_TRIAL in ?|1?|20) ;; *) while test ! -e end; do sleep 0.01; done;; esac";
+
+#[test]
+fn a_host_joins_late_after_its_setup() {
+    needs![sshd(), program("ssh"), program("ssh-keygen")];
+    let sandbox = Sandbox::new();
+    let mut server = SshServer::start(&sandbox);
+    server.delay_host(&sandbox, "b");
+    let scenario = format!(
+        "shell = '{UNTIL_END}'\nruns = 60\njobs = 2\non = 'ssh:a,b'\nsetup = 'sleep 0.3; echo begun >> hooks'\n\
+         cleanup = 'echo over >> hooks'\n"
+    );
+    sandbox.write("late.toml", &scenario);
+    for quiet in [false, true] {
+        let mut args = vec!["scenario", "late.toml", "--export-json", "report.json"];
+        args.extend(quiet.then_some("-q"));
+        let running = sandbox.started_trials(20, server.provoke(&sandbox, &args));
+        assert_eq!(sandbox.joined_hosts(), ["a"]);
+        sandbox.write("go", "");
+        wait_until("b has joined", || sandbox.joined_hosts() == ["a", "b"]);
+        assert_eq!(sandbox.read("hooks"), "begun\n".repeat(2));
+        sandbox.write("end", "");
+        let output = running.end();
+        assert_eq!(output.code, Some(0), "{output}");
+        let told = "  waiting for 1 of 2 hosts: b; the trials begin without them\n";
+        assert_eq!(output.stderr.contains(told), !quiet, "{output}");
+        assert_eq!(sandbox.read("hooks").matches("over").count(), 2);
+        let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
+        let trials = trials_of_hosts(&report);
+        assert_eq!(trials.iter().sum::<u64>(), 60, "{output}");
+        assert!(trials.iter().all(|trials| *trials >= 2), "{trials:?}");
+        server.assert_nothing_left();
+        for file in ["go", "end", "hooks"] {
+            fs::remove_file(sandbox.path(file)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_run_continues_on_a_late_host_if_the_others_are_lost_and_without_one_that_cannot_start() {
+    needs![sshd(), program("ssh"), program("ssh-keygen")];
+    let sandbox = Sandbox::new();
+    let mut server = SshServer::start(&sandbox);
+    server.delay_host(&sandbox, "b");
+    let fixed = [
+        "run",
+        "--on",
+        "ssh:a,b",
+        "-n",
+        "40",
+        "--export-json",
+        "report.json",
+    ];
+    let args = [&fixed[..], &["--shell", UNTIL_END]].concat();
+    let hosts_of_run = |output: &CommandOutput| -> Vec<_> {
+        let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
+        assert_eq!(report["variants"][0]["trials"], 40, "{output}");
+        let hosts = report["hosts"].as_array().unwrap().iter();
+        let facts = hosts.map(|host| {
+            let lost = host["lost"].as_str().map(str::to_owned);
+            (host["name"].as_str().unwrap().to_owned(), lost)
+        });
+        facts.collect()
+    };
+    // The only host is lost while the other one starts.
+    let running = sandbox.started_trials(20, server.provoke(&sandbox, &args));
+    super::support::send(server.workers()[0], Signal::KILL);
+    running.wait_for_stderr("warning: the host `a` was lost");
+    sandbox.write("go", "");
+    sandbox.write("end", "");
+    let output = running.end();
+    assert_eq!(output.code, Some(0), "{output}");
+    let hosts = hosts_of_run(&output);
+    assert!(hosts[0].1.is_some() && hosts[1].1.is_none(), "{hosts:?}");
+    fs::remove_file(sandbox.path("end")).unwrap();
+    fs::remove_file(sandbox.path("go")).unwrap();
+
+    // The other one cannot start.
+    let running = sandbox.started_trials(20, server.provoke(&sandbox, &args));
+    sandbox.write("go", "no route to host\n");
+    running.wait_for_stderr("warning: the host `b` cannot start: no route to host");
+    sandbox.write("end", "");
+    let output = running.end();
+    assert_eq!(output.code, Some(0), "{output}");
+    let reason = "no route to host".to_owned();
+    let expected = [("a".to_owned(), None), ("b".to_owned(), Some(reason))];
+    assert_eq!(hosts_of_run(&output), expected);
+}
+
+#[test]
+fn nothing_is_left_if_the_user_stops_while_hosts_start() {
+    needs![sshd(), program("ssh"), program("ssh-keygen")];
+    let sandbox = Sandbox::new();
+    let mut server = SshServer::start(&sandbox);
+    let script = server.delay_host(&sandbox, "b");
+    for hosts in ["ssh:a,b", "ssh:b"] {
+        let args = ["run", "--on", hosts, "--shell", UNTIL_END];
+        let mut command = server.provoke(&sandbox, &args);
+        // Children of a background shell inherit that SIGINT is ignored.
+        let program = command.get_program().to_owned();
+        let mut with_signals = sandbox.program_command("env", &["--default-signal"]);
+        with_signals.arg(program).args(command.get_args());
+        with_signals.env("PROVOKE_SSH", &server.command);
+        command = with_signals;
+        let running = if hosts == "ssh:b" {
+            let running = sandbox.started(command);
+            running.wait_for_stderr("  waiting for 1 of 1 host: b\n");
+            running
+        } else {
+            sandbox.started_trials(20, command)
+        };
+        running.signal(Signal::INT);
+        let output = running.end();
+        assert_eq!(output.code, Some(130), "{output}");
+        assert_eq!(processes_with(&script), [0; 0], "{output}");
+        server.assert_nothing_left();
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_host_is_an_error_before_the_first_trial() {
     needs![sshd(), program("ssh"), program("ssh-keygen")];
     let sandbox = Sandbox::new();
@@ -317,8 +443,10 @@ fn what_is_wrong_with_a_host_is_an_error_before_the_first_trial() {
     let error_of = |server: &SshServer, args: &[&str]| {
         let output = server.output(&sandbox, args);
         assert_eq!(output.code, Some(125), "{output}");
-        assert_eq!(ended_trials(&sandbox), 0, "{output}");
-        output.stderr.lines().next().unwrap_or_default().to_owned()
+        assert_eq!(sandbox.ended_trials(LAST_RUN), 0, "{output}");
+        let mut lines = output.stderr.lines();
+        let error = lines.find(|line| line.starts_with("error: "));
+        error.unwrap_or(&output.stderr).to_owned()
     };
     let refused = error_of(&server, &["run", "--on", "ssh:nowhere", "--", "true"]);
     assert!(
@@ -337,6 +465,11 @@ fn what_is_wrong_with_a_host_is_an_error_before_the_first_trial() {
     assert!(
         folder.ends_with("the working directory `/nothing` does not exist"),
         "{folder}"
+    );
+    let same = error_of(&server, &["run", "--on", "ssh:a,root@a", "--", "true"]);
+    assert!(
+        same.starts_with("error: cannot run trials on `root@a`: it is the same machine as `a`: both are 127.0.0.1 port "),
+        "{same}"
     );
     server.command = server.command.replace("user_key", "wrong_key");
     let denied = error_of(&server, &["run", "--on", "ssh:a", "--", "true"]);

@@ -30,6 +30,8 @@ fn run_with_secret() -> Sandbox {
             "live.junit",
             "--export-md",
             "live.md",
+            "--export-html",
+            "live.html",
             "-e",
             "SET_VALUE=not-secret-but-private",
             "--",
@@ -81,6 +83,58 @@ fn report_flags_are_equal_in_all_commands_and_name_their_files() {
     );
 }
 
+#[test]
+fn a_page_goes_to_a_private_file_or_to_the_directory_of_its_run() {
+    let sandbox = Sandbox::new();
+    for out in ["one", "two"] {
+        sandbox.provoke(&["run", "-q", "-n", "2", "--out", out, "--", "true"]);
+    }
+    fs::write(sandbox.path("page.html"), "old").unwrap();
+    fs::set_permissions(sandbox.path("page.html"), fs::Permissions::from_mode(0o644)).unwrap();
+    let output = sandbox.provoke(&["report", "one", "--html=page.html", "--title", "Nightly"]);
+    assert_eq!(output.stderr, "wrote page.html\n");
+    assert!(
+        sandbox
+            .read("page.html")
+            .contains("<title>Nightly – 0 of 2 trials failed")
+    );
+    let mode = fs::metadata(sandbox.path("page.html"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    sandbox.provoke(&["report", "one", "--html"]);
+    assert!(
+        sandbox
+            .read("one/report.html")
+            .starts_with("<!DOCTYPE html>")
+    );
+    let output = sandbox.provoke(&["report", "one", "--html=-"]);
+    assert!(output.stdout.starts_with("<!DOCTYPE html>"), "{output}");
+    let output = sandbox.provoke(&["report", "one", "two", "--html=trend.html"]);
+    assert_eq!(output.stderr, "wrote trend.html\n");
+    assert!(
+        sandbox
+            .read("trend.html")
+            .contains("The failure rates of 2 runs do not clearly differ")
+    );
+    let leftovers = fs::read_dir(sandbox.path(".")).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().ends_with(".tmp")
+    });
+    assert_eq!(leftovers.count(), 0);
+    insta::assert_snapshot!(sandbox.provoke(&["report", "one", "two", "--html"]).stderr, @r"
+    error: a page about several runs needs a file
+
+    hint: name it: --html=trend.html
+    ");
+    insta::assert_snapshot!(sandbox.provoke(&["report", "one", "--no-output"]).stderr, @r"
+    error: --no-output is for a page
+
+    hint: write one with `--html=report.html`
+    ");
+}
+
 /// Asserts that no part of the secret that survives escaping is in a text.
 fn assert_clean(what: &str, text: &[u8]) {
     let text = String::from_utf8_lossy(text);
@@ -90,14 +144,14 @@ fn assert_clean(what: &str, text: &[u8]) {
 #[test]
 fn a_secret_is_masked_in_every_export() {
     let sandbox = run_with_secret();
-    for format in ["json", "jsonl", "csv", "junit", "md"] {
+    for format in ["json", "jsonl", "csv", "junit", "md", "html"] {
         let live = sandbox.read(&format!("live.{format}"));
         assert!(
             live.contains("***") || live.contains(r"\*\*\*"),
             "{format}: {live}"
         );
         assert_clean(format, live.as_bytes());
-        let output = sandbox.provoke(&["report", "last", &format!("--{format}")]);
+        let output = sandbox.provoke(&["report", "last", &format!("--{format}=-")]);
         assert_clean(format, output.stdout.as_bytes());
     }
     let page = sandbox.read("live.md");

@@ -1,86 +1,15 @@
-//! Tests trials on nodes of a real Slurm, whose nodes are namespaces of this machine.
+//! Tests trials on nodes of Slurm.
 
-use super::support::{Sandbox, wait_until};
-use crate::needs::{needs, program, root};
+use super::slurm_cluster::{Cluster, slurm};
+use super::support::{LAST_RUN, PROVOKE, Sandbox, after_joins, wait_until};
+use crate::needs::{needs, root};
+use rustix::process::Signal;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Child;
 
 /// Fails in one of ten trials, by its number, and takes a little time.
 const ONE_OF_TEN: &str =
     "sleep 0.02; case $PROVOKE_TRIAL in *3) echo broken >&2; kill -SEGV $$;; esac";
-
-/// A cluster, which is removed at the end of its test.
-struct Cluster {
-    folder: PathBuf,
-}
-
-impl Cluster {
-    fn start(sandbox: &Sandbox, nodes: u32) -> Self {
-        let cluster = Self {
-            folder: sandbox.path("cluster"),
-        };
-        std::fs::create_dir(sandbox.path("tmp")).unwrap();
-        cluster.control("up", &nodes.to_string());
-        cluster
-    }
-
-    fn control(&self, action: &str, argument: &str) {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/slurm-cluster.sh");
-        let output = Command::new("bash")
-            .args([script, action])
-            .arg(&self.folder)
-            .args(Some(argument).filter(|argument| !argument.is_empty()))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{action}: {output:?}");
-    }
-
-    /// Returns the command of a program that uses this cluster.
-    fn command(&self, sandbox: &Sandbox, program: &str, args: &[&str]) -> Command {
-        let mut command = sandbox.program_command(program, args);
-        command
-            .env("SLURM_CONF", self.folder.join("slurm.conf"))
-            .env("TMPDIR", sandbox.path("tmp"))
-            // All tests share the copy of the program.
-            .env(
-                "XDG_CACHE_HOME",
-                concat!(env!("CARGO_TARGET_TMPDIR"), "/hosts"),
-            );
-        command
-    }
-
-    /// Asserts that workers removed their files, and that no job is left.
-    fn assert_nothing_left(&self, sandbox: &Sandbox) {
-        let mut queue = self.command(sandbox, "squeue", &["--noheader"]);
-        wait_until("no job is left", || {
-            queue.output().unwrap().stdout.is_empty()
-        });
-        let left: Vec<_> = std::fs::read_dir(sandbox.path("tmp"))
-            .unwrap()
-            .flatten()
-            .collect();
-        assert!(left.is_empty(), "{left:?}");
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        if self.folder.exists() {
-            self.control("down", "");
-        }
-    }
-}
-
-fn slurm() -> Option<String> {
-    let missing = ["slurmctld", "slurmd", "munged"].iter().find(|name| {
-        let folders = ["/usr/sbin", "/usr/bin"].map(Path::new);
-        !folders.iter().any(|folder| folder.join(name).is_file())
-    });
-    missing
-        .map(|name| format!("`{name}` is not installed"))
-        .or_else(|| program("srun"))
-}
 
 fn report(sandbox: &Sandbox) -> Value {
     serde_json::from_str(&sandbox.read("report.json")).unwrap()
@@ -123,13 +52,11 @@ fn trials_run_on_nodes_of_slurm() {
         "--export-json",
         "report.json",
         "--shell",
-        ONE_OF_TEN,
+        &after_joins(2, ONE_OF_TEN),
     ];
     // Each node is a job.
     let jobs = [&args[..3], &["--where", "slow"], &args[3..]].concat();
-    let status = cluster
-        .command(&sandbox, super::support::PROVOKE, &jobs)
-        .status();
+    let status = cluster.provoke(&sandbox, &jobs).status();
     assert_eq!(status.unwrap().code(), Some(1));
     let by_jobs = report(&sandbox);
     let mut nodes = hosts_of(&by_jobs, 40);
@@ -139,10 +66,21 @@ fn trials_run_on_nodes_of_slurm() {
     assert_eq!(stderr, "broken\n");
     cluster.assert_nothing_left(&sandbox);
 
+    let by_jobs_run = std::fs::read_link(sandbox.path(LAST_RUN)).unwrap();
+    let by_jobs_run = by_jobs_run.display().to_string();
+
     // The nodes of an allocation.
-    let allocation = ["-N3", "--exclusive", super::support::PROVOKE];
+    let allocation = ["-N3", "--exclusive", PROVOKE];
     let mut salloc = cluster.command(&sandbox, "salloc", &[&allocation[..], &args].concat());
     salloc.status().unwrap();
+    // Their environments are compared, not that of this machine.
+    let diff = sandbox.provoke(&["diff", &by_jobs_run, "last", "--json"]);
+    let diff: Value = serde_json::from_str(&diff.stdout).unwrap();
+    let hosts = [&diff["left"]["host"], &diff["right"]["host"]];
+    assert_eq!(hosts, ["n2 or n4", "n1 or n2"], "{diff}");
+    let differs = |difference: &&Value| difference["name"] == "fast";
+    let fast = diff["differences"].as_array().unwrap().iter().find(differs);
+    assert_eq!(fast.unwrap()["right"], "absent or there", "{diff}");
     assert_eq!(hosts_of(&report(&sandbox), 40).len(), 2);
     cluster.assert_nothing_left(&sandbox);
 }
@@ -168,20 +106,11 @@ fn trials_of_a_node_without_power_run_again_elsewhere() {
         "--export-json",
         "report.json",
         "--shell",
-        ONE_OF_TEN,
+        &after_joins(3, ONE_OF_TEN),
     ];
-    let mut running = cluster
-        .command(&sandbox, super::support::PROVOKE, &args)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    wait_until("trials have ended", || {
-        let journal = sandbox.read("provoke-out/last/events.jsonl");
-        journal.matches(r#"{"trial_finished":"#).count() >= 20
-    });
+    let running = sandbox.started_trials(20, cluster.provoke(&sandbox, &args));
     cluster.control("kill-node", "n2");
-    assert_eq!(crate::limited::wait(&mut running).code(), Some(1));
+    assert_eq!(running.end().code, Some(1));
     let report = report(&sandbox);
     assert_eq!(hosts_of(&report, 300).len(), 3);
     let hosts = report["hosts"].as_array().unwrap();
@@ -194,6 +123,39 @@ fn trials_of_a_node_without_power_run_again_elsewhere() {
 }
 
 #[test]
+fn features_of_nodes_are_facts_that_distinguish_failing_hosts() {
+    needs![root(), slurm()];
+    let sandbox = Sandbox::new();
+    let cluster = Cluster::start(&sandbox, 4);
+    let args = [
+        "run",
+        "--on",
+        "slurm",
+        "--nodes",
+        "4",
+        "-n",
+        "40",
+        "--capture",
+        "off",
+        "--progress=none",
+        "--export-json",
+        "report.json",
+        "--shell",
+        &after_joins(4, "test $(uname -n) = n1 -o $(uname -n) = n3"),
+    ];
+    let status = cluster.provoke(&sandbox, &args).status();
+    assert_eq!(status.unwrap().code(), Some(1));
+    let report = report(&sandbox);
+    let facts = report["host_difference"]["facts"].as_array().unwrap();
+    let names: Vec<_> = facts.iter().map(|fact| &fact["name"]).collect();
+    assert_eq!(names, ["avx2", "fast", "slow"], "{report}");
+    assert_eq!(facts[0]["group"], "given", "{report}");
+    assert_eq!(facts[0]["failing"], Value::from(vec![Value::Null]));
+    assert_eq!(report["host"]["name"], "n1 or n2 or n3 or n4", "{report}");
+    cluster.assert_nothing_left(&sandbox);
+}
+
+#[test]
 fn what_slurm_cannot_do_is_an_error_before_the_first_trial() {
     needs![root(), slurm()];
     let sandbox = Sandbox::new();
@@ -203,21 +165,109 @@ fn what_slurm_cannot_do_is_an_error_before_the_first_trial() {
         &["--nodes", "3"][..],
         &["--nodes", "2", "--where", "fast"],
         &["--nodes", "1", "--where", "fast&slow"],
+        &["--nodes", "1", "--where", "fast", "--cwd", "/nothing"],
         &[],
     ] {
         let args = [&["run", "--on", "slurm"], flags, &["-n", "1", "--", "true"]].concat();
-        let output = cluster
-            .command(&sandbox, super::support::PROVOKE, &args)
-            .output();
+        let output = cluster.provoke(&sandbox, &args).output();
         let stderr = String::from_utf8(output.unwrap().stderr).unwrap();
-        errors.push_str(stderr.lines().next().unwrap_or_default());
+        let error = stderr.lines().find(|line| line.starts_with("error: "));
+        errors.push_str(error.unwrap_or(&stderr));
         errors.push('\n');
     }
     insta::assert_snapshot!(errors, @"
     error: cannot run trials on `slurm`: the cluster has only 2 of 3 nodes
     error: cannot run trials on `slurm`: the cluster has only 1 of 2 nodes with `fast`
     error: cannot run trials on `slurm node 1`: srun: error: Unable to allocate resources: Requested node configuration is not available
+    error: cannot run trials on `n1`: the working directory `/nothing` does not exist
     error: the number of nodes is missing
     ");
+    cluster.assert_nothing_left(&sandbox);
+}
+
+/// Occupies nodes until it is killed.
+fn occupy(sandbox: &Sandbox, cluster: &Cluster, nodes: &str) -> Child {
+    let args = ["--exclusive", "--nodelist", nodes, "sleep", "1000"];
+    let child = cluster.command(sandbox, "srun", &args).spawn().unwrap();
+    let mut queue = cluster.command(sandbox, "squeue", &["--noheader", "--states", "RUNNING"]);
+    wait_until("the nodes are busy", || {
+        !queue.output().unwrap().stdout.is_empty()
+    });
+    child
+}
+
+fn release(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn nodes_of_slurm_join_when_they_are_free_and_provoke_says_why_they_are_not() {
+    needs![root(), slurm()];
+    let sandbox = Sandbox::new();
+    let cluster = Cluster::start(&sandbox, 2);
+    let args = [
+        "run",
+        "--on",
+        "slurm",
+        "--nodes",
+        "2",
+        "-n",
+        "40",
+        "--capture",
+        "off",
+        "--export-json",
+        "report.json",
+        "--shell",
+        "case $PROVOKE_TRIAL in *3) exit 1;; ?|1?|20) ;; *) while test ! -e end; do sleep 0.01; done;; esac",
+    ];
+    let second = occupy(&sandbox, &cluster, "n2");
+    let first = occupy(&sandbox, &cluster, "n1");
+    let running = sandbox.started(cluster.provoke(&sandbox, &args));
+    running.wait_for_stderr("  waiting for 2 of 2 nodes of Slurm (Priority, Resources)\n");
+    release(first);
+    running.wait_for_stderr(
+        "  waiting for 1 of 2 nodes of Slurm (Resources); the trials begin without them\n",
+    );
+    wait_until("trials have ended", || sandbox.ended_trials(LAST_RUN) >= 20);
+    assert_eq!(sandbox.joined_hosts(), ["n1"]);
+    release(second);
+    wait_until("n2 has joined", || sandbox.joined_hosts() == ["n1", "n2"]);
+    sandbox.write("end", "");
+    assert_eq!(running.end().code, Some(1));
+    assert_eq!(hosts_of(&report(&sandbox), 40), ["n1", "n2"]);
+    cluster.assert_nothing_left(&sandbox);
+}
+
+#[test]
+fn no_job_is_left_if_the_user_stops_while_nodes_of_slurm_are_not_free() {
+    needs![root(), slurm()];
+    let sandbox = Sandbox::new();
+    let cluster = Cluster::start(&sandbox, 2);
+    let flags = [
+        "--default-signal",
+        PROVOKE,
+        "run",
+        "--on",
+        "slurm",
+        "--nodes",
+        "2",
+    ];
+    let args = [&flags[..], &["--", "sleep", "0.01"]].concat();
+    let busy = occupy(&sandbox, &cluster, "n1");
+    // The first run has no node, and the second one has one of two.
+    for busy in [Some(occupy(&sandbox, &cluster, "n2")), None] {
+        let running = sandbox.started(cluster.command(&sandbox, "env", &args));
+        running.wait_for_stderr("  waiting for ");
+        running.signal(Signal::INT);
+        assert_eq!(running.end().code, Some(130));
+        let pending = ["--noheader", "--name", "provoke"];
+        let mut queue = cluster.command(&sandbox, "squeue", &pending);
+        wait_until("no job of provoke is left", || {
+            queue.output().unwrap().stdout.is_empty()
+        });
+        busy.into_iter().for_each(release);
+    }
+    release(busy);
     cluster.assert_nothing_left(&sandbox);
 }

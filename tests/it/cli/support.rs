@@ -13,6 +13,15 @@ use std::time::{Duration, Instant};
 
 pub(super) const PROVOKE: &str = env!("CARGO_BIN_EXE_provoke");
 
+/// Directory of the last run.
+pub(super) const LAST_RUN: &str = "provoke-out/last";
+
+/// Returns a command of the shell that waits until this number of hosts has joined the run, and then runs another one.
+pub(super) fn after_joins(hosts: usize, command: &str) -> String {
+    let joined = format!("grep -c '\"host_joined\"' {LAST_RUN}/events.jsonl");
+    format!("until test $({joined}) -ge {hosts}; do sleep 0.01; done; {command}")
+}
+
 /// A directory and a clean environment.
 pub(super) struct Sandbox {
     folder: tempfile::TempDir,
@@ -46,6 +55,12 @@ impl Running {
             send(slot, Signal::KILL);
         }
         self.signal(Signal::KILL);
+    }
+
+    /// Kills it with SIGKILL.
+    pub(super) fn kill(self) {
+        self.signal(Signal::KILL);
+        assert_eq!(self.end().code, None);
     }
 
     /// Waits until it has written this text to stderr.
@@ -136,7 +151,8 @@ impl Sandbox {
         self.started(self.program_command("env", &[&default_signals, args].concat()))
     }
 
-    fn started(&self, mut command: Command) -> Running {
+    /// Starts a command; its output goes to files.
+    pub(super) fn started(&self, mut command: Command) -> Running {
         let file = |name| File::create(self.path(name)).unwrap();
         let child = command
             .stdout(file("started.out"))
@@ -152,20 +168,44 @@ impl Sandbox {
     /// remains. The next trial must wait for something.
     pub(super) fn kill_after(&self, trials: usize, run: &str, command: Command) {
         self.kill_soon_after(trials, run, command);
-        let journal = self.read(&format!("{run}/events.jsonl"));
-        assert_eq!(journal.matches(r#"{"trial_finished":"#).count(), trials);
+        assert_eq!(self.ended_trials(run), trials);
     }
 
     /// Starts the program, kills it when at least this many trials of the run have ended, and checks that none of its
     /// processes remains.
     pub(super) fn kill_soon_after(&self, trials: usize, run: &str, command: Command) {
         let running = self.started(command);
-        let journal = format!("{run}/events.jsonl");
-        let ended = || self.read(&journal).matches(r#"{"trial_finished":"#).count();
-        wait_until("the trials have ended", || ended() >= trials);
-        running.signal(Signal::KILL);
-        assert_eq!(running.end().code, None);
+        wait_until("the trials have ended", || self.ended_trials(run) >= trials);
+        running.kill();
         wait_until("its processes are gone", || self.processes().is_empty());
+    }
+
+    /// Starts a command that begins or continues a run, and waits until at least this many trials of it have ended.
+    pub(super) fn started_trials(&self, trials: usize, command: Command) -> Running {
+        let last_run = || fs::read_link(self.path(LAST_RUN)).ok();
+        let (run, ended) = (last_run(), self.ended_trials(LAST_RUN));
+        let running = self.started(command);
+        wait_until("trials have ended", || {
+            let before = if last_run() == run { ended } else { 0 };
+            self.ended_trials(LAST_RUN) >= before + trials
+        });
+        running
+    }
+
+    /// Returns the names of the hosts that have joined the last run.
+    pub(super) fn joined_hosts(&self) -> Vec<String> {
+        let events = self.events().into_iter();
+        let names = events.filter_map(|event| {
+            let name = &event.get("host_joined")?["joined"]["destination"];
+            Some(name.as_str()?.to_owned())
+        });
+        names.collect()
+    }
+
+    /// Returns how many trials of a run have ended.
+    pub(super) fn ended_trials(&self, run: &str) -> usize {
+        let journal = self.read(&format!("{run}/events.jsonl"));
+        journal.matches(r#"{"trial_finished":"#).count()
     }
 
     /// Returns the processes that run in this directory, or whose command line contains it.
@@ -199,8 +239,12 @@ impl Sandbox {
 
     /// Returns every event in the journal of the only run, or of the last one.
     pub(super) fn events(&self) -> Vec<Value> {
-        let text = self.read("provoke-out/last/events.jsonl");
-        text.lines()
+        let text = self.read(&format!("{LAST_RUN}/events.jsonl"));
+        // The last line may be incomplete while the run continues.
+        let lines = text
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'));
+        lines
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }

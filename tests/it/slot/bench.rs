@@ -106,6 +106,12 @@ impl Bench {
 
     /// Runs a command once and returns the observation.
     pub(super) fn run(&mut self, command: &[&str], timeout: Duration) -> Observation {
+        self.order_trials(command, timeout, 1);
+        self.next_observation().1
+    }
+
+    /// Orders this number of trials of a command, one after another.
+    pub(super) fn order_trials(&mut self, command: &[&str], timeout: Duration, count: u64) {
         let actor = ActorPlan {
             name: String::new(),
             role: ActorRole::Main,
@@ -142,8 +148,10 @@ impl Bench {
             door: None,
             patterns: Vec::new(),
         };
-        let trial = Trial {
-            id: TrialId(self.next),
+        let ids = self.next..self.next + count;
+        self.next = ids.end;
+        let trials = ids.map(|id| Trial {
+            id: TrialId(id),
             variant: VariantId(0),
             lane: SlotId(0),
             seed: 0,
@@ -151,13 +159,17 @@ impl Bench {
             capture: false,
             hold: None,
             explores: false,
-        };
-        self.next += 1;
+        });
+        let trials = trials.collect();
         self.order(&SlotOrder::Learn(VariantId(0), Box::new(recipe)));
-        self.order(&SlotOrder::Run(trial));
+        self.order(&SlotOrder::Run(trials));
+    }
+
+    /// Waits for the next trial that ends.
+    pub(super) fn next_observation(&mut self) -> (TrialId, Observation) {
         loop {
             match self.receive() {
-                SlotReply::Finished(_, seen) => return *seen,
+                SlotReply::Finished(id, seen) => return (id, *seen),
                 SlotReply::Complaint(text) => self.complaints.push(text),
                 reply => panic!("{reply:?}"),
             }

@@ -5,4 +5,5 @@ mod crashes;
 mod deadlocks;
 mod hangs;
 mod leaks;
+mod several;
 mod trace;

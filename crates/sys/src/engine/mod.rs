@@ -6,7 +6,7 @@
 pub mod daemon;
 pub mod service;
 
-use super::{process, spawn, tool};
+use super::{host, process, spawn, tool};
 use daemon::Daemon;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -219,14 +219,17 @@ pub fn process_mark(pid: i32) -> String {
 }
 
 fn machine_mark() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let numbering = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let digits = |text: &str| {
         text.chars()
             .filter(char::is_ascii_digit)
             .collect::<String>()
     };
-    format!("{}/{}", boot.trim(), digits(&numbering.to_string_lossy()))
+    format!(
+        "{}/{}",
+        host::boot_id(),
+        digits(&numbering.to_string_lossy())
+    )
 }
 
 /// Returns whether the process of a mark was in this pid namespace and has ended.

@@ -1,8 +1,7 @@
 //! Suggests the commands that may follow a run: to continue it, to explain a failure, to confirm a fix.
 
-use super::screen::SuggestedCommand;
+use super::{Report, VariantReport};
 use crate::questions::{Answer, PooledBaseline, Verdict, required_by_default};
-use crate::report::{Report, VariantReport};
 use crate::untrusted::{SafeText, shell_word};
 use crate::words;
 use std::fmt::Write as _;
@@ -10,8 +9,36 @@ use std::fmt::Write as _;
 /// Failure rates that a longer run can rule out.
 const RARE: [f64; 2] = [0.01, 0.001];
 
+/// A suggested command.
+pub struct SuggestedCommand {
+    /// Purpose.
+    pub purpose: String,
+    /// The command line.
+    pub line: String,
+    /// Its cost, or what to replace in it.
+    pub remark: String,
+}
+
+impl SuggestedCommand {
+    /// Creates a command for a purpose.
+    pub fn new(purpose: &str, line: impl Into<String>) -> Self {
+        Self {
+            purpose: purpose.to_owned(),
+            line: line.into(),
+            remark: String::new(),
+        }
+    }
+
+    /// Adds a remark in parentheses.
+    #[must_use]
+    pub fn with_remark(mut self, remark: impl Into<String>) -> Self {
+        self.remark = remark.into();
+        self
+    }
+}
+
 /// Returns the suggested commands.
-pub(super) fn next_commands(
+pub fn next_commands(
     report: &Report,
     reference: &str,
     pooled: Option<PooledBaseline>,
