@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod case;
 pub mod class;
 mod conditions;
 mod container;
@@ -27,6 +28,7 @@ mod survey;
 mod text;
 mod trial;
 
+pub use case::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
 pub use conditions::{ConditionDifference, Conditions};
 pub use container::{Container, ContainerObservation};
 pub use event::{Event, FORMAT, NoteLevel, ResumeLimits, StopCause};
