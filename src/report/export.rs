@@ -1,7 +1,9 @@
 //! Writes a report in any format.
 
 use super::issue::Issue;
-use super::{PageOptions, Report, chance_of_difference, csv, html, json, jsonl, junit, markdown};
+use super::{
+    PageOptions, PictureFile, Report, chance_of_difference, csv, html, json, jsonl, junit, markdown,
+};
 use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use std::io::{self, BufWriter, Write as _};
@@ -116,6 +118,17 @@ pub fn export_report(
         }
     }
     Ok(out.flush()?)
+}
+
+/// Makes the pictures of a page as separate files, in which the secrets of the run are masked.
+pub fn export_pictures(
+    folder: &RunFolder,
+    report: &Report,
+    options: &PageOptions,
+) -> Result<Vec<PictureFile>, ExportError> {
+    let secrets = Secrets::of_run(&folder.journal_path())?;
+    let masked = masked_report(report, folder, &secrets)?;
+    html::make_pictures(folder, masked.as_ref().unwrap_or(report), &secrets, options)
 }
 
 /// A run of a page about several runs.
