@@ -1,0 +1,5 @@
+//! Tests of the readers: with samples of real reports, and with the real runners.
+
+mod pytest;
+mod samples;
+mod stream;
