@@ -109,6 +109,9 @@ impl State {
             }
             Outcome::Pass => {}
         }
+        if let Some(record) = &observation.case_record {
+            self.case_names.add_failures(record);
+        }
         let host = self.hosts.of_lane(trial.lane);
         let facts = TrialFacts {
             host,
