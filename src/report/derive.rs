@@ -3,7 +3,7 @@
 use super::{
     CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport, FailureRate,
     FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf, ProcessGrowth, Report,
-    SignatureReport, Trend, VariantReport, group_failures,
+    SignatureReport, SuiteReport, Trend, VariantReport, group_failures,
     growth::find_growth,
     host_losses::{host_losses, suspected_host_killers},
     hosts::host_difference,
@@ -181,6 +181,7 @@ impl VariantReport {
                 .load
                 .as_ref()
                 .map(|load| LoadTotals::new(load, &tally.lives)),
+            suite: SuiteReport::new(state, id, tally, stop_rule),
             dependence: clumping.batches.map(|dependence| Dependence {
                 batches: dependence.batches,
                 p_value: dependence.p_value,

@@ -37,6 +37,7 @@ mod rows;
 mod service_trial;
 mod source;
 pub mod story;
+mod suite;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,7 @@ pub use next_commands::{SuggestedCommand, next_commands};
 pub use rates::chance_of_difference;
 pub use row::{TrialClass, TrialRow};
 pub use source::source_line;
+pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, SuiteReport};
 pub use time::relative_time;
 pub use wrap::wrap_text;
 
@@ -217,6 +219,8 @@ pub struct VariantReport {
     pub helpers_ended_early: u64,
     /// What the clients measured; null without `load`.
     pub load: Option<LoadTotals>,
+    /// The tests of the suite; null without `cases`.
+    pub suite: Option<SuiteReport>,
     /// Whether failures come in clumps among parallel trials; null if that is not known.
     pub dependence: Option<Dependence>,
     /// Whether failures come in clumps in the order of the trials; null if there are too few failures, or if the

@@ -18,6 +18,7 @@ mod load_progress;
 mod replay;
 mod runs;
 mod screen;
+mod suite;
 mod summary;
 mod table;
 mod ticks;
