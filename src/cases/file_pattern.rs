@@ -1,5 +1,6 @@
 //! Finds the files whose paths match a pattern.
 
+use crate::model::CasePattern;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -45,8 +46,7 @@ fn matching_entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
 }
 
 fn matches_name(pattern: &str, name: &str) -> bool {
-    crate::model::CasePattern::new(pattern)
-        .matches_case(&crate::model::CaseName::without_suite(name))
+    CasePattern::new(pattern).matches_text(name)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Writes a report in any format.
 
 use super::issue::Issue;
-use super::{PageOptions, Report, chance_of_difference, csv, html, json, jsonl, junit, markdown};
+use super::{PageOptions, Report, case_list, chance_of_difference, csv, html, json, jsonl, junit, markdown};
 use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use std::io::{self, BufWriter, Write as _};
@@ -16,6 +16,8 @@ pub enum Format {
     Jsonl,
     /// The same rows as a table.
     Csv,
+    /// A table with one row for each test of a suite.
+    CsvCases,
     /// `JUnit` XML, for CI servers.
     Junit,
     /// Markdown, for an issue.
@@ -26,10 +28,11 @@ pub enum Format {
 
 impl Format {
     /// All formats with their names.
-    pub const ALL: [(Self, &str); 6] = [
+    pub const ALL: [(Self, &str); 7] = [
         (Self::Json, "json"),
         (Self::Jsonl, "jsonl"),
         (Self::Csv, "csv"),
+        (Self::CsvCases, "csv-cases"),
         (Self::Junit, "junit"),
         (Self::Md, "md"),
         (Self::Html, "html"),
@@ -98,6 +101,7 @@ pub fn export_report(
         Format::Json => json::write_json(report, &mut out)?,
         Format::Jsonl => jsonl::write_jsonl(folder, report, &mut out)?,
         Format::Csv => csv::write_csv(folder, report, &mut out)?,
+        Format::CsvCases => case_list::write_case_csv(report, &mut out)?,
         Format::Junit => junit::write_junit(folder, report, &secrets, &mut out)?,
         Format::Md => {
             let issue = Issue::read_from(report, folder, &secrets, options.environment)?;

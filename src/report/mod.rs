@@ -6,6 +6,7 @@
 
 pub mod bars;
 mod before_start;
+mod case_list;
 mod csv;
 mod derive;
 mod export;
@@ -45,6 +46,7 @@ mod time;
 mod wrap;
 
 pub use before_start::lines_before_start;
+pub use case_list::{CaseListFormat, CaseSelection, format_exclusions};
 pub use derive::command_line;
 pub use export::{ExportError, ExportOptions, Format, RunOfTrend, export_report, export_trend};
 pub use group::{FailureGroup, group_failures};

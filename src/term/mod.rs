@@ -32,6 +32,7 @@ pub use forecast::format_forecast;
 pub use replay::format_replay;
 pub use runs::{format_runs, format_runs_nearby};
 pub use screen::{Screen, page_width, stdout_width};
+pub use suite::format_cases;
 pub use summary::{format_summary, format_verdict};
 
 use crate::untrusted::SafeText;

@@ -2,7 +2,7 @@
 
 use super::columns::Columns;
 use super::screen::Screen;
-use crate::report::{CaseReport, CaseVerdict, SuiteReport};
+use crate::report::{CaseReport, CaseSelection, CaseVerdict, Report, SuiteReport};
 use crate::words;
 use console::style;
 
@@ -42,6 +42,34 @@ pub(super) fn write_suite(
         );
         screen.push_text(2, &style(text).dim().to_string());
     }
+}
+
+/// Returns the selected tests of every variant.
+pub fn format_cases(report: &Report, selection: &CaseSelection, width: Option<usize>) -> String {
+    let mut screen = Screen::new(width);
+    for variant in &report.variants {
+        let Some(suite) = &variant.suite else { continue };
+        screen.push_gap();
+        let name = match variant.name.as_str() {
+            "" => String::new(),
+            name => format!("{name}: "),
+        };
+        screen.push_text(0, &words::sanitize_line(&format!("{name}{}", suite.headline())));
+        let cases: Vec<&CaseReport> = suite
+            .cases
+            .iter()
+            .filter(|case| selection.includes_case(case))
+            .collect();
+        if cases.is_empty() {
+            screen.push_text(2, "none of them matches");
+            continue;
+        }
+        write_cases(&mut screen, &cases, report.confidence, width);
+        for line in suite.remaining_lines() {
+            screen.push_text(2, &words::sanitize_line(&line));
+        }
+    }
+    screen.into_text()
 }
 
 /// Writes tests, as a table if the terminal is wide enough.

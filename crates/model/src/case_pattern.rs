@@ -25,6 +25,11 @@ impl CasePattern {
         (!self.0.contains('*')).then_some(&*self.0)
     }
 
+    /// Returns whether the pattern matches a text.
+    pub fn matches_text(&self, text: &str) -> bool {
+        matches_text(&self.0, text)
+    }
+
     /// Returns whether the pattern matches the full name of a case, or its name within its suite.
     pub fn matches_case(&self, case: &CaseName) -> bool {
         matches_text(&self.0, &case.to_string()) || matches_text(&self.0, &case.name)

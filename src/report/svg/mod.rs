@@ -5,6 +5,7 @@
 
 mod axis;
 mod bars;
+mod dots;
 mod ecdf;
 mod posterior;
 mod strip;
@@ -15,6 +16,7 @@ mod windows;
 
 pub(super) use axis::RateAxis;
 pub(super) use bars::{draw_column_bars, draw_count_bars};
+pub(super) use dots::draw_case_dots;
 pub(super) use ecdf::{EcdfCurve, TimeAxis, draw_ecdf};
 pub(super) use posterior::draw_probability;
 pub(super) use strip::{CELLS_PER_ROW, draw_cells, draw_swatch};
