@@ -1,7 +1,8 @@
 //! Counts the cases of the trials of one variant, in bounded memory.
 
 use crate::model::{
-    CaseEnd, CaseFailure, CaseName, CaseRecord, Signature, SignatureId, TrialId,
+    CaseEnd, CaseFailure, CaseName, CasePattern, CaseRecord, Failure, FailureKind,
+    InconclusiveReason, NumberList, Outcome, Signature, SignatureId, TrialId,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -73,6 +74,59 @@ impl CaseNames {
     /// Returns a failure of cases that the run has seen.
     pub fn signature_of(&self, id: SignatureId) -> Option<&Signature> {
         self.signatures.get(&id).map(|(signature, _)| signature)
+    }
+
+    /// Returns the outcome of a trial for a run that looks for certain cases, from the record of its cases. The trial
+    /// itself may have ended in any way.
+    pub fn judge_record(
+        &self,
+        record: &CaseRecord,
+        patterns: &[CasePattern],
+        outcome: &Outcome,
+    ) -> Outcome {
+        let is_searched = |number: u32| {
+            let name = self.name_of(number);
+            name.is_some_and(|name| patterns.iter().any(|pattern| pattern.matches_case(name)))
+        };
+        for group in &record.failures {
+            if !group.cases.decode().into_iter().any(is_searched) {
+                continue;
+            }
+            let own_failure = outcome.any_failure();
+            if let Some(failure) =
+                own_failure.filter(|failure| failure.signature.id == group.signature_id)
+            {
+                return Outcome::Fail(Box::new(failure.clone()));
+            }
+            let signature = group.signature.as_deref();
+            let words = group
+                .failure
+                .as_deref()
+                .or_else(|| self.words_of(group.signature_id));
+            if let Some(signature) = signature.or_else(|| self.signature_of(group.signature_id)) {
+                return Outcome::Fail(Box::new(Failure {
+                    kind: FailureKind::Test,
+                    signature: signature.clone(),
+                    sites: words
+                        .and_then(|failure| failure.site.clone())
+                        .into_iter()
+                        .collect(),
+                }));
+            }
+        }
+        let ends = record.decode_ends();
+        let numbered = (0..).zip(&ends);
+        let searched = numbered.filter_map(|(number, end)| end.filter(|_| is_searched(number)));
+        let searched_ends: Vec<CaseEnd> = searched.collect();
+        if searched_ends.iter().any(|end| end.is_pass()) {
+            return Outcome::Pass;
+        }
+        let has_report = ends.iter().any(Option::is_some);
+        Outcome::Void(if searched_ends.is_empty() && has_report {
+            InconclusiveReason::NoCase
+        } else {
+            InconclusiveReason::CaseNotRun
+        })
     }
 
     /// Returns the words of the runner about the first case with a failure.
@@ -264,7 +318,7 @@ impl SuiteCounts {
         }
         self.kept_positions += positions;
         let known = ends.len();
-        let decode_order = |list: &crate::model::NumberList| {
+        let decode_order = |list: &NumberList| {
             let mut order = list.decode();
             order.retain(|number| (*number as usize) < known);
             order

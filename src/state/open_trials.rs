@@ -72,6 +72,12 @@ impl State {
         if let Outcome::Void(InconclusiveReason::NotReady) = outcome {
             self.last_void = observation.not_ready();
         }
+        if let Outcome::Void(InconclusiveReason::NoCase) = outcome {
+            let patterns = self.plan.rules.searched_cases();
+            let names: Vec<String> = patterns.map(|pattern| format!("`{pattern}`")).collect();
+            let text = format!("the suite has no test {}: it no longer exists, or its name has changed", names.join(" or "));
+            self.last_void = Some(text);
+        }
         let Some(OpenTrial::Running(trial, losses)) = self.open.get(&id) else {
             return;
         };

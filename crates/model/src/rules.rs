@@ -119,7 +119,9 @@ impl BugFilter {
                 wanted_signal == signal
             }
             (Self::Code(wanted_code), kind) => kind.exit_code() == Some(*wanted_code),
-            (Self::Hang, FailureKind::Hang { .. })
+            // A run that looks for failures of cases has judged its trials by them.
+            (Self::Test(_), _)
+            | (Self::Hang, FailureKind::Hang { .. })
             | (Self::Leak, FailureKind::Leak)
             | (Self::Oom, FailureKind::Oom { .. })
             | (Self::Output, FailureKind::Output)
