@@ -215,6 +215,11 @@ impl CaseCounts {
         self.count_if(|_| true)
     }
 
+    /// Returns whether the runner skipped it in every trial that planned it.
+    pub fn is_always_skipped(&self) -> bool {
+        self.count_of(CaseEnd::Skipped) == self.planned_trials()
+    }
+
     /// Returns its mean duration.
     pub fn mean_time(&self) -> Option<Duration> {
         (self.timed > 0).then(|| self.total_time / self.timed)
