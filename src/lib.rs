@@ -44,7 +44,7 @@
 //! | `driver` | the loop that runs all trials | model, state, questions, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
 //! | `report` | reports of a run, in every format | model, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, maud, provoke_stats, quick_junit, ring, schemars, serde, serde_json, thiserror |
-//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, cases, slot, state, questions, load, exec, workers, driver, store, report | flate2, jiff, provoke_stats, rustix, serde, serde_json, shlex, tar, thiserror, tokio |
+//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, cases, slot, state, questions, load, exec, workers, driver, store, report | flate2, jiff, provoke_cases, provoke_stats, rustix, serde, serde_json, shlex, tar, thiserror, tokio |
 //! | `term` | output on the terminal | model, cases, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | console, indicatif, provoke_stats |
 //! | `cli` | the command line | all | clap, clap_complete, clap_mangen, anyhow, console, provoke_victim, serde, serde_json, tokio, shlex |
 //!

@@ -14,6 +14,8 @@ pub const PLUGIN: &str = include_str!("provoke_cases.py");
 pub const PLUGIN_MODULE: &str = "provoke_cases";
 /// Environment variable that names the file of the stream.
 pub const STREAM_VARIABLE: &str = "PROVOKE_CASES";
+/// Environment variable with the names of the only tests to run, one a line, in their order.
+pub const SELECTION_VARIABLE: &str = "PROVOKE_SELECT";
 /// Environment variable with the seed of a random order.
 ///
 /// Modules, the classes of a module and the tests of a class stay together. `SEED:all` mixes all tests.

@@ -2,7 +2,8 @@
 
 Load it with PYTEST_PLUGINS=provoke_cases; PROVOKE_CASES names the file that the lines are appended to. Each line is one
 write(2), so the lines of parallel workers do not mix, and the last line names the test that ended the process. If
-PROVOKE_SHUFFLE is set, the tests run in a random order that depends on its value.
+PROVOKE_SHUFFLE is set, the tests run in a random order that depends on its value. If PROVOKE_SELECT is set, only the
+tests that it names run, one name a line, in this order.
 """
 import json
 import os
@@ -73,6 +74,10 @@ class Recorder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
+        selection = os.environ.get("PROVOKE_SELECT")
+        if selection is not None:
+            items[:] = select_tests(items, selection.split("\n"))
+            return
         seed = os.environ.get("PROVOKE_SHUFFLE")
         if seed:
             items[:] = shuffle_tests(items, seed)
@@ -204,6 +209,14 @@ def repeat_of(item):
 
 def close_parameters(head):
     return head[:-1] if head.endswith("[") else head.rstrip("-") + "]"
+
+
+def select_tests(items, names):
+    """Returns the named tests in the order of the names."""
+    by_name = {}
+    for item in items:
+        by_name.setdefault(to_unicode(item.nodeid), []).append(item)
+    return [item for name in dict.fromkeys(names) for item in by_name.get(name, [])]
 
 
 def shuffle_tests(items, seed):
