@@ -1,5 +1,6 @@
 //! Reads the cases of a trial from the report of its runner, and finds out which case crashed.
 
+use super::attribution::attribute_running_cases;
 use super::file_pattern::find_files;
 use super::setup::{JUNIT, STREAM};
 use crate::model::{CaseRunner, CasesPlan, Ending, Observation, TrialCases};
@@ -33,6 +34,7 @@ pub fn read_cases(
     observation: &Observation,
 ) -> TrialCases {
     let mut cases = read_report(&plan.runner, report);
+    attribute_running_cases(&mut cases, observation);
     let has_ended = !observation.interrupted && observation.lost.is_none();
     if has_ended && cases.results.is_empty() && cases.complaints.is_empty() {
         cases.complaints.push(describe_missing_report(&plan.runner));

@@ -1,6 +1,6 @@
 //! Describes the tests of a suite: how often each failed, with which failures, and which tests depend on each other.
 
-use crate::model::{CaseEnd, CaseRunner, Site, VariantId};
+use crate::model::{CaseEnd, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
 use crate::questions::StopRule;
 use crate::state::{CaseCounts, State, SuiteCounts, Tally};
 use crate::words;
@@ -127,7 +127,7 @@ impl SuiteReport {
     ) -> Option<Self> {
         let plan = state.plan.cases.as_ref()?;
         let suite = &tally.suite;
-        let mut cases = describe_cases(state, tally, stop_rule);
+        let mut cases = describe_cases(state, tally, state.captured_tally(id), stop_rule);
         cases.sort_by(|case, other_case| compare_cases(case, other_case));
         let count = |fits: &dyn Fn(CaseVerdict) -> bool| {
             cases.iter().filter(|case| fits(case.verdict)).count() as u64
@@ -135,7 +135,6 @@ impl SuiteReport {
         let not_run = cases
             .iter()
             .filter_map(|case| case.ends.get(CaseEnd::NotRun.name()));
-        let _ = id;
         Some(Self {
             runner: plan.runner.to_string(),
             order: order_of(&plan.runner, plan.shuffle, suite),
@@ -295,7 +294,7 @@ impl CaseReport {
                     format!("it ended the process in {}", words::format_count(crashed, "trial"))
                 });
             }
-            CaseVerdict::AlwaysFails => remarks.push("it never passed".to_owned()),
+            CaseVerdict::AlwaysFails if self.trials > 1 => remarks.push("it never passed".to_owned()),
             _ => {}
         }
         let not_run = count_of(CaseEnd::NotRun);
@@ -326,7 +325,12 @@ fn order_of(runner: &CaseRunner, is_shuffled: bool, suite: &SuiteCounts) -> Case
 }
 
 /// Describes every case that the variant has planned or run.
-fn describe_cases(state: &State, tally: &Tally, stop_rule: StopRule) -> Vec<CaseReport> {
+fn describe_cases(
+    state: &State,
+    tally: &Tally,
+    captured: &Tally,
+    stop_rule: StopRule,
+) -> Vec<CaseReport> {
     let suite = &tally.suite;
     let alpha = state.plan.alpha.to_probability();
     let failing = suite.failing_cases().count() as u64;
@@ -366,7 +370,7 @@ fn describe_cases(state: &State, tally: &Tally, stop_rule: StopRule) -> Vec<Case
                     .collect(),
                 failures_alone: failures - suite.wholesale_failures_of(number).min(failures),
                 retried: u64::from(counts.retried),
-                signatures: describe_signatures(state, counts),
+                signatures: describe_signatures(state, captured, counts),
                 mean_seconds: counts.mean_time().map(|time| time.as_secs_f64()),
                 longest_seconds: counts.longest.as_secs_f64(),
             })
@@ -397,23 +401,33 @@ fn verdict_of(counts: &CaseCounts) -> CaseVerdict {
     }
 }
 
-fn describe_signatures(state: &State, counts: &CaseCounts) -> Vec<CaseSignature> {
-    let mut signatures: Vec<CaseSignature> = counts
-        .signatures
-        .iter()
-        .map(|(id, count)| CaseSignature {
-            id: id.to_string(),
-            title: state
-                .case_names
-                .signature_of(*id)
-                .map_or_else(String::new, |signature| signature.title.clone()),
+fn describe_signatures(state: &State, captured: &Tally, counts: &CaseCounts) -> Vec<CaseSignature> {
+    let describe = |(id, count): &(SignatureId, u32)| {
+        let measured = state.case_names.signature_of(*id);
+        // A captured trial of the same crash shows more.
+        let best = measured.map(|signature| {
+            let weaker = (signature.depth, signature.id);
+            let mut deeper = captured
+                .groups
+                .values()
+                .map(|group| &group.signature)
+                .filter(|other_signature| other_signature.also.contains(&weaker));
+            match (deeper.next(), deeper.next()) {
+                (Some(deeper), None) if signature.depth >= EvidenceDepth::Kernel => deeper,
+                _ => signature,
+            }
+        });
+        CaseSignature {
+            id: best.map_or(*id, |signature| signature.id).to_string(),
+            title: best.map_or_else(String::new, |signature| signature.title.clone()),
             count: u64::from(*count),
             site: state
                 .case_names
                 .words_of(*id)
                 .and_then(|failure| failure.site.clone()),
-        })
-        .collect();
+        }
+    };
+    let mut signatures: Vec<CaseSignature> = counts.signatures.iter().map(describe).collect();
     signatures.sort_by_key(|signature| std::cmp::Reverse(signature.count));
     signatures
 }

@@ -14,7 +14,10 @@ pub(super) fn of_case(end: CaseEnd, failure: Option<&CaseFailure>) -> EvidenceNa
     let message = lines.into_iter().find(|line| !line.is_empty());
     let kind = failure.kind.trim();
     let title = match (kind, message) {
-        ("", None) => return of_end(end),
+        ("", None) => match failure.signal {
+            Some(signal) => signal.to_string(),
+            None => return of_end(end),
+        },
         ("", Some(message)) => message.to_owned(),
         (kind, None) => kind.to_owned(),
         (kind, Some(message)) if message.starts_with(kind) => message.to_owned(),
