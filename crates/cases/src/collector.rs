@@ -20,7 +20,7 @@ impl CaseCollector {
     pub(crate) fn plan_cases(&mut self, cases: impl IntoIterator<Item = CaseName>) {
         let mut planned = self.cases.planned.take().unwrap_or_default();
         for case in cases {
-            let case = clip_case(case);
+            let case = clip_case(&case);
             if planned.len() >= MOST_CASES {
                 self.has_too_many = true;
             } else if self.planned.insert(case.clone()) {
@@ -33,7 +33,7 @@ impl CaseCollector {
     /// Returns the position of the result of a case, and whether it is new; `None` if there are too many cases.
     ///
     /// A new result has the end [`CaseEnd::Unknown`] and no attempt.
-    pub(crate) fn find_or_insert(&mut self, case: CaseName) -> Option<(usize, bool)> {
+    pub(crate) fn find_or_insert(&mut self, case: &CaseName) -> Option<(usize, bool)> {
         let case = clip_case(case);
         if let Some(position) = self.positions.get(&case) {
             return Some((*position, false));
@@ -62,7 +62,7 @@ impl CaseCollector {
 
     /// Adds a whole result; a result of the same case is joined with it. Returns whether the case is new.
     pub(crate) fn add_result(&mut self, result: CaseResult) -> bool {
-        let Some((position, is_new)) = self.find_or_insert(result.case.clone()) else {
+        let Some((position, is_new)) = self.find_or_insert(&result.case) else {
             return false;
         };
         let present = &mut self.cases.results[position];
@@ -101,7 +101,7 @@ impl CaseCollector {
     }
 }
 
-fn clip_case(case: CaseName) -> CaseName {
+fn clip_case(case: &CaseName) -> CaseName {
     CaseName {
         suite: clip_name(&case.suite),
         name: clip_name(&case.name),
@@ -153,6 +153,15 @@ fn severity_of(end: CaseEnd) -> u8 {
         CaseEnd::TimedOut => 8,
         CaseEnd::Crashed => 9,
     }
+}
+
+/// Returns the complaint about cases that the runner retried.
+pub(crate) fn describe_retries(cases: usize) -> String {
+    let word = if cases == 1 { "case" } else { "cases" };
+    format!(
+        "the runner retried {cases} {word}: only the first attempt counts; switch retries off, for example with \
+         `--reruns 0` (pytest) or `--retries 0` (nextest)"
+    )
 }
 
 /// Joins the reports of one trial, such as several XML files.

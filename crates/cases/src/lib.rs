@@ -2,9 +2,14 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod attribution;
 mod collector;
+pub mod ctest;
+pub mod gtest;
+pub mod junit;
 mod limits;
 mod lines;
+mod nextest;
 pub mod pytest;
 pub mod stream;
 mod text;

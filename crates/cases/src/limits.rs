@@ -15,5 +15,4 @@ pub(crate) const MOST_MESSAGE_LINES: usize = 12;
 /// Complaints about a report.
 pub(crate) const MOST_COMPLAINTS: usize = 20;
 /// Levels of nested elements or suites.
-#[expect(dead_code, reason = "used by the XML reader")]
 pub(crate) const DEEPEST_NESTING: usize = 64;

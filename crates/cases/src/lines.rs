@@ -72,7 +72,7 @@ mod tests {
     fn lines_of(input: &[u8]) -> Vec<(String, bool)> {
         let mut lines = Vec::new();
         let complaint = read_lines(input, |line| {
-            lines.push((line.text.to_owned(), line.is_whole))
+            lines.push((line.text.to_owned(), line.is_whole));
         });
         assert_eq!(complaint, None);
         lines

@@ -4,7 +4,7 @@
 //! when the process died.
 
 use super::INTERRUPTED;
-use super::collector::{CaseCollector, join_ends};
+use super::collector::{CaseCollector, describe_retries, join_ends};
 use super::lines::{Line, read_lines};
 use super::text::clip_message;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
@@ -167,7 +167,7 @@ impl StreamReader {
                 .complain("a line of the stream does not name its case");
             return None;
         }
-        let (position, is_new) = self.collector.find_or_insert(line.case_name())?;
+        let (position, is_new) = self.collector.find_or_insert(&line.case_name())?;
         if is_new {
             self.progress.push(Progress::default());
             let result = self.collector.result_mut(position);
@@ -286,16 +286,12 @@ impl StreamReader {
         let retried = count(|progress| progress.was_retried);
         let repeated = count(|progress| progress.was_repeated && !progress.was_retried);
         if retried > 0 {
-            self.collector.complain(format!(
-                "the runner retried {retried} {}: only the first attempt counts; switch retries off, for example with \
-                 `--reruns 0`",
-                cases_word(retried)
-            ));
+            self.collector.complain(describe_retries(retried));
         }
         if repeated > 0 {
+            let word = if repeated == 1 { "case" } else { "cases" };
             self.collector.complain(format!(
-                "{repeated} {} ran several times in this trial: a case fails if any of its runs fails",
-                cases_word(repeated)
+                "{repeated} {word} ran several times in this trial: a case fails if any of its runs fails"
             ));
         }
         if let Some((line, reason)) = self.first_bad_line {
@@ -306,8 +302,4 @@ impl StreamReader {
         }
         self.collector.finish()
     }
-}
-
-fn cases_word(count: usize) -> &'static str {
-    if count == 1 { "case" } else { "cases" }
 }

@@ -105,9 +105,10 @@ def test_outer(pytester):
 #[test]
 fn the_seed_decides_the_order_and_modules_stay_together() {
     needs!(python("pytest"));
-    let tests: String = (0..6)
+    let tests: Vec<String> = (0..6)
         .map(|index| format!("def test_{index}(): pass\n"))
         .collect();
+    let tests = tests.concat();
     let class = format!(
         "{tests}class TestGroup:\n    def test_x(self): pass\n    def test_y(self): pass\n"
     );

@@ -105,7 +105,7 @@ fn the_first_of_several_attempts_counts() {
         cases.complaints,
         [
             "the runner retried 3 cases: only the first attempt counts; switch retries off, for example with \
-             `--reruns 0`"
+             `--reruns 0` (pytest) or `--retries 0` (nextest)"
         ]
     );
 }
