@@ -3,7 +3,6 @@
 //! [`find_runner`] recognizes the test runner, [`CaseSetup`] prepares the trials, and [`read_cases`] reads what the runner
 //! reported. `provoke_cases` has the readers of the formats.
 
-mod attribution;
 mod command;
 mod file_pattern;
 mod reading;

@@ -61,7 +61,7 @@ impl CaseRunner {
 
     /// Returns whether the cases are read from the stdout of the trial.
     pub fn reads_stdout(&self) -> bool {
-        matches!(self, Self::Go | Self::Gtest | Self::Tap)
+        matches!(self, Self::Go | Self::Gtest | Self::Tap | Self::Ctest)
     }
 }
 
