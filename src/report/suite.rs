@@ -1,5 +1,6 @@
 //! Describes the tests of a suite: how often each failed, with which failures, and which tests depend on each other.
 
+use super::suite_order;
 use crate::model::{CaseEnd, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
 use crate::questions::StopRule;
 use crate::state::{CaseCounts, State, SuiteCounts, Tally};
@@ -36,6 +37,8 @@ pub struct SuiteReport {
     pub wholesale_failures: Vec<u64>,
     /// Trials in which the runner repeated tests that had failed; the first attempt counts.
     pub retrying_trials: u64,
+    /// Tests that fail together, in more trials than by chance.
+    pub clusters: Vec<CaseCluster>,
     /// What was wrong with the reports of the runner, and in how many trials.
     pub complaints: BTreeMap<String, u64>,
     /// The tests: those that failed first, the worst of them first.
@@ -82,6 +85,8 @@ pub struct CaseReport {
     pub retried: u64,
     /// Its failures by signature, the most frequent first.
     pub signatures: Vec<CaseSignature>,
+    /// How its failures depend on the order of the tests; empty if that is not known.
+    pub order_dependences: Vec<CaseDependence>,
     /// Mean duration in seconds; null if it never ran to an end.
     pub mean_seconds: Option<f64>,
     /// Longest duration in seconds.
@@ -102,6 +107,44 @@ pub enum CaseVerdict {
     Passes,
     /// It never ran to an end.
     NeverRan,
+}
+
+/// How the failures of a test depend on another test.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CaseDependence {
+    /// The other test.
+    pub other: String,
+    /// Whether it fails after the other test, or without it.
+    pub relation: DependenceKind,
+    /// Failures and trials in which the other test ran before it, in the same process.
+    pub after: [u64; 2],
+    /// Failures and trials in which the other test did not run before it.
+    pub not_after: [u64; 2],
+    /// The probability of such a difference by chance, corrected for all pairs of tests.
+    pub p_value: f64,
+    /// Tests that explain the failures as well as the other one.
+    pub rivals: Vec<String>,
+    /// Whether the failures also depend on how late the test runs, so that the other test may not be the cause.
+    pub depends_on_position: bool,
+}
+
+/// How the failures of a test depend on another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DependenceKind {
+    /// It fails if the other test ran before it.
+    FailsAfter,
+    /// It fails unless the other test ran before it.
+    FailsWithout,
+}
+
+/// Tests that fail together.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CaseCluster {
+    /// The tests.
+    pub cases: Vec<String>,
+    /// The trials in which at least two of them failed.
+    pub trials: Vec<u64>,
 }
 
 /// Failures of a test with one signature.
@@ -127,7 +170,8 @@ impl SuiteReport {
     ) -> Option<Self> {
         let plan = state.plan.cases.as_ref()?;
         let suite = &tally.suite;
-        let mut cases = describe_cases(state, tally, state.captured_tally(id), stop_rule);
+        let dependences = suite_order::find_dependences(state, &plan.runner, suite);
+        let mut cases = describe_cases(state, tally, state.captured_tally(id), stop_rule, &dependences);
         cases.sort_by(|case, other_case| compare_cases(case, other_case));
         let count = |fits: &dyn Fn(CaseVerdict) -> bool| {
             cases.iter().filter(|case| fits(case.verdict)).count() as u64
@@ -150,6 +194,7 @@ impl SuiteReport {
                 .map(|trial| trial.0)
                 .collect(),
             retrying_trials: suite.retrying_trials,
+            clusters: suite_order::find_clusters(state, suite),
             complaints: suite.complaints.clone(),
             cases,
         })
@@ -209,6 +254,19 @@ impl SuiteReport {
             let starts = words::format_count(self.starts_not_run, "planned start");
             lines.push(format!("{starts} did not happen{cause}"));
         }
+        for cluster in &self.clusters {
+            let (first_names, rest) = cluster.cases.split_at(cluster.cases.len().min(3));
+            let more = match rest.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            lines.push(format!(
+                "{} fail together, in trials {}: {}{more}",
+                words::format_count(cluster.cases.len() as u64, "test"),
+                words::trial_list(&cluster.trials, 12),
+                first_names.join(", ")
+            ));
+        }
         if !self.wholesale_failures.is_empty() {
             let trials = words::trial_list(&self.wholesale_failures, 12);
             lines.push(format!(
@@ -250,6 +308,37 @@ impl SuiteReport {
     }
 }
 
+impl CaseDependence {
+    /// Describes the dependence, with its counts.
+    pub fn text(&self) -> String {
+        let counts = |[failures, trials]: [u64; 2]| format!("{failures} of {trials}");
+        let (after, not_after) = (counts(self.after), counts(self.not_after));
+        let rivals = match self.rivals.as_slice() {
+            [] => String::new(),
+            [rival] => format!("; or {rival}, which explains the failures as well"),
+            rivals => format!("; or one of {} other tests that explain the failures as well", rivals.len()),
+        };
+        match self.relation {
+            DependenceKind::FailsAfter if self.depends_on_position => format!(
+                "it fails late in the order: {after} after {}, {not_after} otherwise",
+                self.other
+            ),
+            DependenceKind::FailsWithout if self.depends_on_position => format!(
+                "it fails early in the order: {after} after {}, {not_after} otherwise",
+                self.other
+            ),
+            DependenceKind::FailsAfter => format!(
+                "it fails after {}: {after}, otherwise {not_after}{rivals}",
+                self.other
+            ),
+            DependenceKind::FailsWithout => format!(
+                "it fails unless {} ran before it: {not_after}, after it {after}{rivals}",
+                self.other
+            ),
+        }
+    }
+}
+
 impl CaseReport {
     /// Returns the interval to show: that for a test that was selected by its failures, if there is one.
     pub fn shown_interval(&self) -> [f64; 2] {
@@ -281,7 +370,11 @@ impl CaseReport {
 
     /// Returns what a reader must know about the counts of the test.
     pub fn remarks(&self) -> Vec<String> {
-        let mut remarks = Vec::new();
+        let mut remarks: Vec<String> = self
+            .order_dependences
+            .iter()
+            .map(CaseDependence::text)
+            .collect();
         let count_of = |end: CaseEnd| self.ends.get(end.name()).copied().unwrap_or(0);
         let planned: u64 = self.ends.values().sum();
         match self.verdict {
@@ -330,12 +423,13 @@ fn describe_cases(
     tally: &Tally,
     captured: &Tally,
     stop_rule: StopRule,
+    dependences: &BTreeMap<u32, Vec<CaseDependence>>,
 ) -> Vec<CaseReport> {
     let suite = &tally.suite;
     let alpha = state.plan.alpha.to_probability();
     let failing = suite.failing_cases().count() as u64;
     let known = suite.cases.iter().filter(|case| case.counted_trials() > 0);
-    let selected_alpha = selected_alpha(alpha, failing, known.count() as u64);
+    let selected_alpha = stats::cases::selected_alpha(alpha, failing, known.count() as u64);
     let interval_of = |failures: u64, trials: u64, alpha: f64| {
         let interval = if stop_rule.is_planned() {
             stats::clopper_pearson(failures, trials, alpha)
@@ -371,19 +465,12 @@ fn describe_cases(
                 failures_alone: failures - suite.wholesale_failures_of(number).min(failures),
                 retried: u64::from(counts.retried),
                 signatures: describe_signatures(state, captured, counts),
+                order_dependences: dependences.get(&number).cloned().unwrap_or_default(),
                 mean_seconds: counts.mean_time().map(|time| time.as_secs_f64()),
                 longest_seconds: counts.longest.as_secs_f64(),
             })
         })
         .collect()
-}
-
-/// Returns the level of the intervals of cases that were selected by their failures, after Benjamini and Yekutieli.
-fn selected_alpha(alpha: f64, selected: u64, cases: u64) -> f64 {
-    if selected == 0 || cases == 0 {
-        return alpha;
-    }
-    alpha * stats::real(selected) / stats::real(cases)
 }
 
 fn verdict_of(counts: &CaseCounts) -> CaseVerdict {

@@ -15,6 +15,8 @@ const MOST_FAILING_TRIALS: usize = 5_000_000;
 const MOST_SIGNATURES: usize = 10_000;
 /// Maximum number of different complaints about the reports of the runner.
 const MOST_COMPLAINTS: usize = 20;
+/// Number of failures from which a trial with more than half of its cases failing is noted: of a few cases, half fail easily.
+const MANY_FAILURES: usize = 10;
 /// Maximum number of signatures of one case.
 const MOST_SIGNATURES_OF_CASE: usize = 50;
 
@@ -284,8 +286,7 @@ impl SuiteCounts {
         let ended = ends.iter().flatten();
         let ran = ended.clone().filter(|end| end.is_failure() || end.is_pass());
         let failed = ended.filter(|end| end.is_failure()).count();
-        // Of two or three cases, more than half fail easily.
-        if failed < 3 || 2 * failed <= ran.count() {
+        if failed < MANY_FAILURES || 2 * failed <= ran.count() {
             return;
         }
         self.wholesale_failures.push(trial);
@@ -310,22 +311,17 @@ impl SuiteCounts {
         index.map_or(0, |index| u64::from(self.wholesale_counts[index].1))
     }
 
-    /// Keeps the order of a trial if the run has one with another order.
+    /// Keeps the order and the ends of a trial, for the search of tests that depend on each other.
     fn add_order(&mut self, trial: TrialId, record: &CaseRecord, ends: Vec<Option<CaseEnd>>) {
-        if record.orders.is_empty() {
-            return;
-        }
-        self.reordered_trials += 1;
-        let positions: usize = ends.len();
-        if self.kept_positions + positions > MOST_POSITIONS {
+        self.reordered_trials += u64::from(!record.orders.is_empty());
+        if self.kept_positions + ends.len() > MOST_POSITIONS {
             self.dropped_orders += 1;
             return;
         }
-        self.kept_positions += positions;
-        let known = ends.len();
+        self.kept_positions += ends.len();
         let decode_order = |list: &NumberList| {
             let mut order = list.decode();
-            order.retain(|number| (*number as usize) < known);
+            order.retain(|number| (*number as usize) < ends.len());
             order
         };
         self.orders.push(TrialOrder {
@@ -335,7 +331,7 @@ impl SuiteCounts {
         });
     }
 
-    /// Returns the trials whose cases ran in another order than that of their numbers.
+    /// Returns the orders and ends of the trials.
     pub fn trial_orders(&self) -> &[TrialOrder] {
         &self.orders
     }
