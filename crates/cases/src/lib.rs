@@ -5,6 +5,7 @@
 pub mod attribution;
 mod collector;
 pub mod ctest;
+pub mod go;
 pub mod gtest;
 pub mod junit;
 mod limits;
@@ -12,6 +13,7 @@ mod lines;
 mod nextest;
 pub mod pytest;
 pub mod stream;
+pub mod tap;
 mod text;
 
 pub use collector::merge_reports;
