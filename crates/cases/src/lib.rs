@@ -10,6 +10,7 @@ pub mod gtest;
 pub mod junit;
 mod limits;
 mod lines;
+pub mod names;
 mod nextest;
 pub mod pytest;
 pub mod stream;
