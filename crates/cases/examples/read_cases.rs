@@ -2,12 +2,12 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-use provoke_cases::{ctest, gtest, junit, stream};
+use provoke_cases::{ctest, go, gtest, junit, stream, tap};
 use std::fs::File;
 use std::io::BufReader;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let usage = "usage: read_cases stream|junit|nextest|ctest|ctest-output|gtest FILE";
+    let usage = "usage: read_cases stream|junit|nextest|ctest|ctest-output|go|gtest|tap FILE";
     let mut arguments = std::env::args().skip(1);
     let (Some(format), Some(path)) = (arguments.next(), arguments.next()) else {
         return Err(usage.into());
@@ -19,6 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "nextest" => junit::read_nextest(input),
         "ctest" => junit::read_ctest(input),
         "ctest-output" => ctest::read_output(input),
+        "go" => go::read_go(input),
+        "tap" => tap::read_tap(input),
         "gtest" => gtest::read_gtest(input),
         _ => return Err(usage.into()),
     };

@@ -59,7 +59,13 @@ pub fn attribute_ends(cases: &mut TrialCases, ending: &TrialEnding) -> Attributi
         .filter(|position| cases.results[*position].end == CaseEnd::Unknown)
         .filter(|position| ending.timed_out || !is_interrupted(cases, *position))
         .collect();
-    let decided = match_processes(cases, &running, ending);
+    // A test that waits for its subtests did not end the process.
+    let innermost: Vec<usize> = running
+        .iter()
+        .copied()
+        .filter(|position| !has_running_subtest(cases, &running, *position))
+        .collect();
+    let decided = match_processes(cases, &innermost, ending);
     let mut attribution = Attribution::default();
     for position in running {
         let result = &mut cases.results[position];
@@ -122,6 +128,19 @@ fn match_processes<'a>(
         }
     }
     decided
+}
+
+/// Returns whether a subtest of a case is running, as `TestSub/part` of `TestSub` in Go.
+fn has_running_subtest(cases: &TrialCases, running: &[usize], position: usize) -> bool {
+    let case = &cases.results[position].case;
+    running.iter().any(|other| {
+        let other = &cases.results[*other].case;
+        other.suite == case.suite
+            && other
+                .name
+                .strip_prefix(case.name.as_str())
+                .is_some_and(|rest| rest.starts_with('/'))
+    })
 }
 
 /// Returns whether the runner left the case when it stopped in an orderly way.
@@ -302,7 +321,7 @@ fn find_by_stack(cases: &TrialCases, candidates: &[usize], process: &EndedProces
 /// Returns whether a function of a stack is that of a case, such as `sample::tests::panics` of `tests::panics`,
 /// `test_crash` of `test_it.py::test_crash[1]`, `pkg.TestPanic.func1` of `TestPanic` or `Suite_Name_Test::TestBody` of
 /// `Suite.Name`.
-fn is_function_of(function: &str, case: &CaseName) -> bool {
+pub(crate) fn is_function_of(function: &str, case: &CaseName) -> bool {
     let function = function.split(['(', '<', '{']).next().unwrap_or_default();
     let name = case.name.split(['[', ' ']).next().unwrap_or_default();
     let last = name.rsplit("::").next().unwrap_or_default();

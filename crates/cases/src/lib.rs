@@ -5,13 +5,16 @@
 pub mod attribution;
 mod collector;
 pub mod ctest;
+pub mod go;
 pub mod gtest;
 pub mod junit;
 mod limits;
 mod lines;
+pub mod names;
 mod nextest;
 pub mod pytest;
 pub mod stream;
+pub mod tap;
 mod text;
 
 pub use collector::merge_reports;

@@ -211,6 +211,13 @@ fn the_only_running_case_timed_out() {
 }
 
 #[test]
+fn a_test_that_waits_for_its_subtest_is_not_blamed() {
+    let mut cases = running(&[("p TestSub", None), ("p TestSub/part", None)]);
+    let ending = ended(&[died(9, Signal::KILL)]);
+    assert_eq!(attribute(&mut cases, &ending), [OTHER, CaseEnd::Crashed]);
+}
+
+#[test]
 fn an_interrupted_case_did_not_crash() {
     let interrupted = || {
         let mut cases = running(&[("a", Some(7))]);

@@ -2,5 +2,6 @@
 
 mod pytest;
 mod reports;
+mod runners;
 mod samples;
 mod stream;

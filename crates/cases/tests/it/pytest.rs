@@ -75,7 +75,11 @@ fn parallel_workers_write_one_stream() {
     needs!(python("pytest, xdist"));
     let project = Project::with_files(&[("test_it.py", CRASH)]);
     let cases = project.run_pytest(&["-p", "xdist", "-n", "2"], &[]);
-    let mut results = describe_results(&cases);
+    // Either worker may run the test.
+    let results = describe_results(&cases).into_iter();
+    let mut results: Vec<String> = results
+        .map(|result| result.replace("'gw0'", "'gw1'"))
+        .collect();
     results.sort();
     assert_eq!(
         results,

@@ -2,7 +2,7 @@
 
 use crate::samples::{describe_results, open_sample};
 use insta::assert_snapshot;
-use provoke_cases::{ctest, gtest, junit};
+use provoke_cases::{ctest, go, gtest, junit, tap};
 use provoke_model::{CaseEnd, TrialCases};
 use std::fmt::Write as _;
 use std::io::{BufReader, Read as _, repeat};
@@ -36,7 +36,7 @@ fn read_text(text: &str) -> TrialCases {
 fn nextest_names_signals_timeouts_and_panics() {
     assert_snapshot!(nextest_sample("nextest"), @r#"
     sample::tests::aborts Crashed [SIGABRT] signal 6 process aborted with signal 6 (SIGABRT)
-    sample::tests::exits Failed [exit code 3] 
+    sample::tests::exits Failed [exit code 3]
     sample::tests::flaky Failed [panic] first attempt at lib.rs:10
     sample::tests::panics Failed [panic] assertion `left == right` failed: no <items> & "none" /   left: 0 /  right: 1 at lib.rs:4
     sample::tests::passes Passed
@@ -169,15 +169,15 @@ fn signals_and_timeouts_of_ctest_come_from_its_output() {
     disc.Few/Params.Even/1 Failed Expected equality of these values: /   GetParam() % 2 /     Which is: 1 /   0 at unit.cc:9
     whole Crashed [SegFault] signal 11 Dies.Crashes was running
     plain_pass Passed
-    plain_fail Failed 
-    hang TimedOut [timeout] 
+    plain_fail Failed
+    hang TimedOut [timeout]
     disabled Skipped
     skips Skipped SKIP_RETURN_CODE=77
     missing NotRun Unable to find executable
-    fixture_setup Failed 
+    fixture_setup Failed
     needs_fixture NotRun Fixture dependency failed
     will_fail Passed
-    kills Crashed [Subprocess terminated] signal 15 
+    kills Crashed [Subprocess terminated] signal 15
     name with spaces ...   and dots Passed
     "#);
 }
@@ -186,26 +186,26 @@ fn signals_and_timeouts_of_ctest_come_from_its_output() {
 fn the_output_of_ctest_alone_has_every_case() {
     let cases = ctest::read_output(open_sample("ctest/output.txt"));
     assert_snapshot!(describe(&cases), @r"
-    fixture_setup Failed 
+    fixture_setup Failed
     disc.Suite.Passes Passed
-    disc.Suite.Fails Failed 
+    disc.Suite.Fails Failed
     disc.Suite.Skips Skipped
     disc.Suite.Off Skipped
-    disc.Suite.Throws Failed 
-    disc.Dies.Crashes Crashed [SegFault] signal 11 
+    disc.Suite.Throws Failed
+    disc.Dies.Crashes Crashed [SegFault] signal 11
     disc.Dies.Never Passed
     disc.Few/Params.Even/0 Passed
-    disc.Few/Params.Even/1 Failed 
-    whole Crashed [SegFault] signal 11 
+    disc.Few/Params.Even/1 Failed
+    whole Crashed [SegFault] signal 11
     plain_pass Passed
-    plain_fail Failed 
-    hang TimedOut [timeout] 
+    plain_fail Failed
+    hang TimedOut [timeout]
     disabled Skipped
     skips Skipped
     missing NotRun
     needs_fixture NotRun
     will_fail Passed
-    kills Crashed [Subprocess terminated] signal 15 
+    kills Crashed [Subprocess terminated] signal 15
     name with spaces ...   and dots Passed
     ");
 }
@@ -255,6 +255,208 @@ fn a_repeated_googletest_fails_if_any_run_fails() {
     let unfinished = once("       OK ") + "[ RUN      ] A.b\n";
     let cases = gtest::read_gtest(unfinished.as_bytes());
     assert_eq!(cases.results[0].end, CaseEnd::Unknown);
+}
+
+fn go_sample(name: &str) -> String {
+    describe(&go::read_go(open_sample(&format!("go/{name}.jsonl"))))
+}
+
+fn tap_sample(name: &str) -> String {
+    describe(&tap::read_tap(open_sample(&format!("tap/{name}.txt"))))
+}
+
+#[test]
+fn a_test_of_go_whose_end_is_hidden_by_output_has_an_end() {
+    assert_snapshot!(go_sample("ends"), @r#"
+    example.com/sample/q::TestQ Passed
+    example.com/sample/p::TestPass Passed
+    example.com/sample/p::TestFail Failed before / got 1 <&" at p_test.go:4
+    example.com/sample/p::TestSkip Skipped not here at p_test.go:5
+    example.com/sample/p::TestSub Failed
+    example.com/sample/p::TestSub/a_b Passed
+    example.com/sample/p::TestSub/bad Failed sub failed at p_test.go:8
+    example.com/sample/p::TestParA Passed
+    example.com/sample/p::TestParB Passed
+    example.com/sample/p::TestPanic Passed
+    example.com/sample/p::TestLast Passed
+    "#);
+}
+
+#[test]
+fn a_panic_of_go_is_a_crash_of_its_test() {
+    assert_snapshot!(go_sample("panic"), @r#"
+    example.com/sample/p::TestPass Passed
+    example.com/sample/p::TestFail Failed before / got 1 <&" at p_test.go:4
+    example.com/sample/p::TestSkip Skipped not here at p_test.go:5
+    example.com/sample/p::TestSub Failed
+    example.com/sample/p::TestSub/a_b Passed
+    example.com/sample/p::TestSub/bad Failed sub failed at p_test.go:8
+    example.com/sample/p::TestParA NotRun
+    example.com/sample/p::TestParB NotRun
+    example.com/sample/p::TestPanic Crashed [panic] assignment to entry in nil map at p_test.go:13 in example.com/sample/p.TestPanic
+    example.com/sample/q::TestQ Passed
+    "#);
+}
+
+#[test]
+fn a_panic_in_a_goroutine_is_a_crash_of_the_running_test() {
+    assert_snapshot!(go_sample("goroutine_panic"), @r#"
+    example.com/sample/p::TestPass Passed
+    example.com/sample/p::TestFail Failed before / got 1 <&" at p_test.go:4
+    example.com/sample/p::TestSkip Skipped not here at p_test.go:5
+    example.com/sample/p::TestSub Failed
+    example.com/sample/p::TestSub/a_b Passed
+    example.com/sample/p::TestSub/bad Failed sub failed at p_test.go:8
+    example.com/sample/p::TestParA NotRun
+    example.com/sample/p::TestParB NotRun
+    example.com/sample/p::TestPanic Crashed [panic] in a goroutine at p_test.go:14 in example.com/sample/p.TestPanic.func1
+    "#);
+}
+
+#[test]
+fn an_exit_in_a_test_of_go_is_a_crash() {
+    assert_snapshot!(go_sample("exit"), @r#"
+    example.com/sample/p::TestPass Passed
+    example.com/sample/p::TestFail Failed before / got 1 <&" at p_test.go:4
+    example.com/sample/p::TestSkip Skipped not here at p_test.go:5
+    example.com/sample/p::TestSub Failed
+    example.com/sample/p::TestSub/a_b Passed
+    example.com/sample/p::TestSub/bad Failed sub failed at p_test.go:8
+    example.com/sample/p::TestParA NotRun
+    example.com/sample/p::TestParB NotRun
+    example.com/sample/p::TestPanic Crashed the process of the package ended while the test was running
+    "#);
+}
+
+#[test]
+fn a_test_of_go_that_reaches_the_time_limit_timed_out() {
+    assert_snapshot!(go_sample("timeout"), @r#"
+    example.com/sample/p::TestPass Passed
+    example.com/sample/p::TestFail Failed before / got 1 <&" at p_test.go:4
+    example.com/sample/p::TestSkip Skipped not here at p_test.go:5
+    example.com/sample/p::TestSub Failed
+    example.com/sample/p::TestSub/a_b Passed
+    example.com/sample/p::TestSub/bad Failed sub failed at p_test.go:8
+    example.com/sample/p::TestParA NotRun
+    example.com/sample/p::TestParB NotRun
+    example.com/sample/p::TestPanic TimedOut [timeout] test timed out after 1s
+    "#);
+}
+
+#[test]
+fn without_the_end_of_the_package_a_test_of_go_was_running() {
+    let sample = std::io::read_to_string(open_sample("go/exit.jsonl")).unwrap();
+    let lines: Vec<&str> = sample.lines().collect();
+    let killed = lines[..lines.len() - 2].join("\n");
+    let cases = go::read_go(killed.as_bytes());
+    let last = cases.results.last().unwrap();
+    assert_eq!(
+        (last.case.name.as_str(), last.end),
+        ("TestPanic", CaseEnd::Unknown)
+    );
+}
+
+#[test]
+fn a_package_of_go_that_cannot_be_built_is_a_complaint() {
+    let output = "# p [p.test]\nFAIL\tp [build failed]\n{\"ImportPath\":\"q [q.test]\",\"Action\":\"build-fail\"}\n";
+    assert_eq!(
+        go::read_go(output.as_bytes()).complaints,
+        [
+            "the package `p` cannot be built: its tests did not run",
+            "the package `q` cannot be built: its tests did not run"
+        ]
+    );
+}
+
+#[test]
+fn parallel_tests_of_go_are_blamed_only_by_their_stack() {
+    let event = |action: &str, test: &str, output: &str| {
+        serde_json::json!({"Action": action, "Package": "p", "Test": test, "Output": output})
+            .to_string()
+    };
+    let describe_panic = |stack: &str| {
+        let lines = [
+            event("run", "TestA", ""),
+            event("run", "TestB", ""),
+            event("output", "TestA", "panic: no\n"),
+            event("output", "TestA", "\n"),
+            event("output", "TestA", "goroutine 7 [running]:\n"),
+            event("output", "TestA", &format!("{stack}\n")),
+            event("output", "TestA", "\t/src/p_test.go:9 +0x1\n"),
+            event("fail", "", ""),
+        ];
+        describe(&go::read_go(lines.join("\n").as_bytes()))
+    };
+    assert_eq!(
+        describe_panic("p.TestB.func1()"),
+        "p::TestA Unknown\np::TestB Crashed [panic] no at p_test.go:9 in p.TestB.func1"
+    );
+    assert_eq!(
+        describe_panic("p.helper()"),
+        "p::TestA Unknown\np::TestB Unknown"
+    );
+}
+
+#[test]
+fn tap_of_bats_is_read() {
+    assert_snapshot!(tap_sample("bats"), @r#"
+    passes Passed
+    fails <& Failed (in test file t.bats, line 2) / `@test "fails <&" { echo out; false; }' failed / out
+    skips Skipped not here
+    skips # without Skipped
+    "#);
+}
+
+#[test]
+fn tap_of_node_is_read() {
+    assert_snapshot!(tap_sample("node"), @r"
+    outer::inner ok Passed
+    outer::inner bad Failed
+    outer Failed
+    todo ExpectedFailure
+    skip Skipped why
+    plain Passed
+    ");
+}
+
+#[test]
+fn tap_of_perl_is_read() {
+    assert_snapshot!(tap_sample("perl"), @r"
+    first Passed
+    group::in Passed
+    group::bad in Failed
+    group Failed
+    todo one ExpectedFailure later
+    test 4 Skipped no net
+    ");
+}
+
+#[test]
+fn a_tap_document_may_end_early() {
+    let read = |text: &str| describe(&tap::read_tap(text.as_bytes()));
+    assert_eq!(
+        read("1..3\nok 1 - a\nBail out! no database\n"),
+        "a Passed\ncomplaint: the tests bailed out: no database\ncomplaint: 2 of 3 planned tests have no result: the \
+         program ended before them"
+    );
+    assert_eq!(
+        read("ok\nnot ok\n"),
+        "test 1 Passed\ntest 2 Failed\ncomplaint: the TAP document has no plan: it may have ended early"
+    );
+    assert_eq!(read("1..0 # SKIP no tests\nokay\n"), "");
+    assert_eq!(
+        read("    ok 1 - inner\n1..1\n"),
+        "inner Passed\ncomplaint: 1 of 1 planned tests have no result: the \
+         program ended before them"
+    );
+    let deep: String = (0..1_000)
+        .map(|depth| " ".repeat(4 * depth) + "ok 1 - x\n")
+        .collect();
+    assert!(
+        read(&deep).contains(
+            "complaint: the TAP document has more than 64 levels; deeper ones are ignored"
+        )
+    );
 }
 
 #[test]

@@ -30,7 +30,9 @@ fn describe_result(result: &CaseResult) -> String {
     if let Some(signal) = failure.signal {
         parts.push(format!("signal {}", signal.0));
     }
-    parts.push(failure.message.replace('\n', " / "));
+    if !failure.message.is_empty() {
+        parts.push(failure.message.replace('\n', " / "));
+    }
     if let Some(site) = &failure.site {
         parts.push(format!("at {site}"));
     }
