@@ -6,7 +6,7 @@ use crate::model::{CaseRunner, CasesPlan, Ending, Observation, TrialCases};
 use crate::sys::files::open_regular_file;
 use crate::untrusted::Untrusted as _;
 use provoke_cases::attribution::{EndedProcess, TrialEnding, attribute_ends};
-use provoke_cases::{ctest, gtest, junit, merge_reports, stream};
+use provoke_cases::{ctest, go, gtest, junit, merge_reports, stream, tap};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,8 @@ fn read_report(runner: &CaseRunner, report: &TrialReport<'_>) -> TrialCases {
             ctest::add_endings(&mut cases, output);
             cases
         }
-        CaseRunner::Go | CaseRunner::Tap => TrialCases::default(),
+        CaseRunner::Go => read_if_any(in_folder(STDOUT), go::read_go),
+        CaseRunner::Tap => read_if_any(in_folder(STDOUT), tap::read_tap),
         CaseRunner::Gtest => read_if_any(in_folder(STDOUT), gtest::read_gtest),
         CaseRunner::Junit(_) => {
             let pattern = report.pattern.clone().unwrap_or_default();

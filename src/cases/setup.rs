@@ -337,11 +337,7 @@ mod tests {
     }
 
     fn cases(runner: CaseRunner, shuffle: bool) -> CasesPlan {
-        CasesPlan {
-            runner,
-            shuffle,
-            rerun_failing: None,
-        }
+        CasesPlan { runner, shuffle }
     }
 
     fn adapted_command(runner: CaseRunner, shuffle: bool, command: &str) -> String {

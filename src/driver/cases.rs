@@ -6,6 +6,7 @@ use crate::model::{
     SignatureId, Trial, TrialCases,
 };
 use crate::oracle;
+use crate::state::State;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Maximum number of cases of a run; further names are not counted.
@@ -32,6 +33,11 @@ impl LoopState<'_, '_> {
         let mut ends: Vec<Option<CaseEnd>> = vec![None; state.case_names.all_names().len()];
         for number in cases.planned.iter().flatten().filter_map(number_of) {
             ends[number as usize] = Some(CaseEnd::NotRun);
+        }
+        if cases.planned.is_none() {
+            for number in unreached_cases(&cases, state) {
+                ends[number as usize] = Some(CaseEnd::NotRun);
+            }
         }
         let numbered: Vec<(u32, &CaseResult)> = cases
             .results
@@ -115,12 +121,44 @@ impl LoopState<'_, '_> {
     }
 }
 
+/// Returns the known cases that did not start because another case of their suite ended the process, if the runner
+/// announces no cases.
+fn unreached_cases(cases: &TrialCases, state: &State) -> Vec<u32> {
+    let ended_suites: HashSet<&str> = cases
+        .results
+        .iter()
+        .filter(|result| {
+            matches!(
+                result.end,
+                CaseEnd::Crashed | CaseEnd::TimedOut | CaseEnd::Unknown
+            )
+        })
+        .map(|result| result.case.suite.as_str())
+        .collect();
+    let isolates = state
+        .plan
+        .cases
+        .as_ref()
+        .is_some_and(|plan| plan.runner.isolates_cases());
+    if ended_suites.is_empty() || isolates {
+        return Vec::new();
+    }
+    let numbered = (0..).zip(state.case_names.all_names());
+    numbered
+        .filter(|(_, name)| ended_suites.contains(name.suite.as_str()))
+        .map(|(number, _)| number)
+        .collect()
+}
+
 /// Returns the orders in which processes ran their cases, unless one process ran them in the order of their numbers.
 fn encode_orders(numbered: &[(u32, &CaseResult)]) -> Vec<NumberList> {
     let mut processes: Vec<Vec<u32>> = Vec::new();
     let mut index_of: HashMap<Option<i32>, usize> = HashMap::new();
+    // Some runners report no processes, and only the process of a crash is known.
+    let knows_processes = numbered.iter().all(|(_, result)| result.pid.is_some());
     for (number, result) in numbered {
-        let index = *index_of.entry(result.pid).or_insert_with(|| {
+        let pid = if knows_processes { result.pid } else { None };
+        let index = *index_of.entry(pid).or_insert_with(|| {
             processes.push(Vec::new());
             processes.len() - 1
         });

@@ -77,11 +77,7 @@ impl Scenario {
             ));
         };
         self.check_report_paths(&runner)?;
-        let plan = CasesPlan {
-            runner,
-            shuffle,
-            rerun_failing: None,
-        };
+        let plan = CasesPlan { runner, shuffle };
         for variant in variants {
             CaseSetup::check_variant(&plan, variant)
                 .map_err(|error| refuse_at(error.message, &["cases"], error.hint))?;

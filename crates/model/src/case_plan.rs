@@ -12,9 +12,6 @@ pub struct CasesPlan {
     /// Whether each trial runs its cases in a random order, which its seed determines.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shuffle: bool,
-    /// How often each case that failed runs alone after the measurement.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub rerun_failing: Option<u32>,
 }
 
 /// A program that runs cases, and where it reports them.

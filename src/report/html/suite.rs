@@ -106,9 +106,10 @@ fn dot_picture(suite: &SuiteReport, variant: &VariantReport) -> Markup {
         .iter()
         .flat_map(|(_, trials)| trials.iter().copied())
         .max()
-        .unwrap_or(0);
+        .unwrap_or(0)
+        .max(variant.trials + variant.other);
     html! {
-        h3 { "Tests that fail together" }
+        h3 { "Trials in which each test failed" }
         p.muted { "Each row is a test, each column a trial from 1 to " (trials) "; a mark is a failure. Tests with marks in the same columns fail together." }
         (draw_case_dots(&rows, trials))
         (left_out_note(left_out, "failing test"))
