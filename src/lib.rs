@@ -30,21 +30,22 @@
 //! | `messages` | recognizes crash messages | model | |
 //! | `signature` | names failures: the same bug has the same name in every trial | model, messages | |
 //! | `oracle` | judges an observation | model, messages, signature | |
-//! | `scenario` | settings from flags or a file, made into a plan | model, untrusted, suggest | serde, serde_json, schemars, clap, toml, annotate_snippets, jiff, regex, shlex, thiserror |
+//! | `scenario` | settings from flags or a file, made into a plan | model, cases, untrusted, suggest | serde, serde_json, schemars, clap, toml, annotate_snippets, jiff, regex, shlex, thiserror |
 //! | `source` | finds the parts of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
 //! | `prepare` | prepares variants before their trials | model, source, untrusted | object, ring, thiserror |
 //! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted, suggest | pep440_rs, semver, serde_json, thiserror |
+//! | `cases` | finds the tests of a suite in a trial: prepares the runner, and reads its report | model, sys, untrusted | provoke_cases, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, messages, sys, holds, untrusted | serde, serde_json, regex, rustix |
 //! | `state` | the state of a run: the fold of its events | model | hdrhistogram |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | model, state, survey, untrusted, words | provoke_stats, schemars, serde |
 //! | `load` | puts HTTP load on a service, and records the results | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
-//! | `exec` | runs one trial and cannot fail | model, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde, serde_json, rustix |
+//! | `exec` | runs one trial and cannot fail | model, cases, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde, serde_json, rustix |
 //! | `workers` | runs trials on other machines, with one worker on each | model, sys, exec, untrusted | ring, rustix, serde, serde_json, shlex, thiserror, tokio |
 //! | `driver` | the loop that runs all trials | model, state, questions, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
 //! | `report` | reports of a run, in every format | model, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, maud, provoke_stats, quick_junit, ring, schemars, serde, serde_json, thiserror |
-//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, slot, state, questions, load, exec, workers, driver, store, report | flate2, jiff, provoke_stats, rustix, serde, serde_json, shlex, tar, thiserror, tokio |
-//! | `term` | output on the terminal | model, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | console, indicatif, provoke_stats |
+//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, cases, slot, state, questions, load, exec, workers, driver, store, report | flate2, jiff, provoke_cases, provoke_stats, rustix, serde, serde_json, shlex, tar, thiserror, tokio |
+//! | `term` | output on the terminal | model, cases, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | console, indicatif, provoke_stats |
 //! | `cli` | the command line | all | clap, clap_complete, clap_mangen, anyhow, console, provoke_victim, serde, serde_json, tokio, shlex |
 //!
 //! A test compares this table with the code. `DESIGN.md` lists the files of each module. The modules at the base and the
@@ -56,6 +57,7 @@
     expect(clippy::disallowed_methods, reason = "tests show names that they made")
 )]
 
+pub mod cases;
 pub mod cli;
 pub mod doctor;
 pub mod driver;

@@ -5,8 +5,8 @@ use super::export_flags::{ExportFlags, RESULT};
 use super::given::Given;
 use super::signals::signal_came;
 use crate::scenario::{
-    EvidenceSettings, HostSettings, JudgeSettings, ProgramSettings, Scenario, StopSettings,
-    TrialSettings,
+    CaseSettings, EvidenceSettings, HostSettings, JudgeSettings, ProgramSettings, Scenario,
+    StopSettings, TrialSettings,
 };
 use crate::suggest::refuse_misplaced_flags;
 use crate::term::{ObserverSettings, ProgressDisplay, TerminalObserver};
@@ -22,6 +22,8 @@ use std::path::PathBuf;
 pub(super) struct ExperimentFlags {
     #[command(flatten)]
     trials: Given<TrialSettings>,
+    #[command(flatten)]
+    suite: Given<CaseSettings>,
     #[command(flatten)]
     hosts: Given<HostSettings>,
     #[command(flatten)]
@@ -179,6 +181,7 @@ impl ExperimentFlags {
             scenario.program.shell = None;
         }
         self.trials.apply_to(&mut scenario.trials);
+        self.suite.apply_to(&mut scenario.suite);
         self.hosts.apply_to(&mut scenario.hosts);
         self.stop.apply_to(&mut scenario.stop);
         self.judge.apply_to(&mut scenario.judge);

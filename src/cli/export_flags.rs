@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(super) const RESULT: &str = "Results";
 
 /// The formats with the help of their flags, and whether `-h` shows the flag.
-const FORMATS: [(Format, &str, bool); 6] = [
+const FORMATS: [(Format, &str, bool); 7] = [
     (
         Format::Json,
         "Write the report as JSON to FILE [default: stdout]",
@@ -21,6 +21,11 @@ const FORMATS: [(Format, &str, bool); 6] = [
     ),
     (Format::Jsonl, "Write JSON Lines, one line per trial", false),
     (Format::Csv, "Write CSV, one row per trial", false),
+    (
+        Format::CsvCases,
+        "Write CSV, one row per test of the suite",
+        false,
+    ),
     (Format::Junit, "Write JUnit XML for CI servers", true),
     (Format::Md, "Write Markdown for a bug report", false),
     (

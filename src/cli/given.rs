@@ -72,10 +72,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Flags that belong to one invocation, and flags that stand for several fields or for one of another name.
-    const ONLY_FLAGS: [&str; 22] = [
+    const ONLY_FLAGS: [&str; 23] = [
         "args",
         "body",
         "csv",
+        "csv-cases",
         "file",
         "header",
         "html",

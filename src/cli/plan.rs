@@ -38,6 +38,9 @@ pub(super) struct PlanArgs {
     /// Shows the number of trials after which `provoke run --max-rate P` prints PASS or FAIL with a probability of 80 %.
     #[arg(long, value_name = "P")]
     max_rate: Option<RateValue>,
+    /// Also plan for a suite with this many flaky tests, to see each of them fail
+    #[arg(long, value_name = "M")]
+    cases: Option<NonZeroU32>,
     /// Confidence in percent
     #[arg(long, value_name = "PERCENT", default_value = "95")]
     conf: Confidence,
@@ -63,6 +66,8 @@ Examples:
     provoke plan --baseline 3/30 --time 4s
   Plan a check that a test fails in at most 10 % of its runs, if it fails in 2 %:
     provoke plan --rate 2% --max-rate 10%
+  Plan to see each of 50 tests fail, if each fails in 3 % of its runs:
+    provoke plan --rate 3% --cases 50
   Plan with an assumed failure rate, for 256 versions:
     provoke plan --rate 1% --versions 256";
 
@@ -85,6 +90,7 @@ impl PlanArgs {
         let asked = AskedForecast {
             width: self.width,
             max_rate: self.max_rate,
+            cases: self.cases.map(|cases| u64::from(cases.get())),
             variants: u64::from(self.variants.get()),
             versions: u64::from(self.versions.get()),
             trial_seconds: seconds,

@@ -40,6 +40,8 @@ Examples:
     provoke reduce --imports job.py -- python3 job.py
   Find the arguments that the failure needs:
     provoke reduce --args -- ./program --fast --cache --workers 4
+  Find the tests that a test fails after, in a run with --cases --shuffle:
+    provoke reduce --polluters last --only test:tests/test_x.py::test_y
   Try it:
     provoke reduce --set a,b,c -- sh -c 'case \"{set}\" in *b*) exit 1; esac'";
 
@@ -51,6 +53,10 @@ impl ReduceArgs {
             self.reduce.apply_to(&mut scenario.reduce);
             self.search.apply_to(&mut scenario.search);
             self.count.apply_to(&mut scenario.count);
+            if scenario.items.polluters.is_some() {
+                // Each trial runs the tests in the order of the failing trial.
+                scenario.suite.shuffle = None;
+            }
         };
         self.rest.ask_question(overlay)
     }

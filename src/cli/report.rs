@@ -4,7 +4,10 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::export_flags::{ExportFlags, RESULT, print_names};
 use crate::experiment::{self, ReportTarget, StoredReport};
-use crate::report::{ExportOptions, Format, PageOptions, Report, RunOfTrend};
+use crate::report::{
+    CaseListFormat, CaseSelection, ExportOptions, Format, PageOptions, Report, RunOfTrend,
+    format_exclusions,
+};
 use crate::store::{SharedData, default_root};
 use crate::suggest::file_of_flag;
 use crate::term;
@@ -39,6 +42,17 @@ pub(super) struct ReportArgs {
     /// Show the name of the machine on the page
     #[arg(long, help_heading = RESULT)]
     with_host: bool,
+    /// Show every test of the suite, those that match GLOB, or the `failing` ones
+    #[arg(
+        long, value_name = "GLOB", num_args = 0..=1, require_equals = true,
+        default_missing_value = "", help_heading = RESULT,
+    )]
+    cases: Option<String>,
+    /// Print these tests as arguments with which a runner leaves them out
+    ///
+    /// For example: pytest $(provoke report last --cases=failing --format pytest-deselect)
+    #[arg(long, value_name = "pytest-deselect|nextest-filter", value_enum, hide_possible_values = true, requires = "cases", help_heading = RESULT)]
+    format: Option<ListFormat>,
     /// Print only the result
     #[arg(short, long, help_heading = RESULT)]
     quiet: bool,
@@ -56,12 +70,30 @@ Examples:
     provoke report last --html=report.html
   Compare the failure rates of several runs:
     provoke report monday tuesday --html=trend.html
+  List every test of a suite:
+    provoke report last --cases
   Share a run:
     provoke report last --bundle run.tar.gz";
 
 /// Shows a flag in the short help, unlike `run`.
 fn in_short_help(flag: clap::Arg) -> clap::Arg {
     flag.hide_short_help(false)
+}
+
+/// Form of a list of tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ListFormat {
+    PytestDeselect,
+    NextestFilter,
+}
+
+impl ListFormat {
+    fn to_case_list(self) -> CaseListFormat {
+        match self {
+            Self::PytestDeselect => CaseListFormat::PytestDeselect,
+            Self::NextestFilter => CaseListFormat::NextestFilter,
+        }
+    }
 }
 
 /// Contents of a bundle that must be asked for.
@@ -161,6 +193,9 @@ impl ReportArgs {
         if self.bundle.is_some() || !self.exports.0.is_empty() {
             return Ok(());
         }
+        if let Some(selection) = &self.cases {
+            return self.print_cases(stored, &CaseSelection::from_text(selection));
+        }
         let summary = if self.quiet {
             term::format_verdict(report)
         } else {
@@ -174,6 +209,31 @@ impl ReportArgs {
             )
         };
         Ok(term::print_page(&summary)?)
+    }
+
+    /// Prints the selected tests of the suite.
+    fn print_cases(
+        &self,
+        stored: &StoredReport,
+        selection: &CaseSelection,
+    ) -> Result<(), CliError> {
+        let report = &stored.report;
+        if report
+            .variants
+            .iter()
+            .all(|variant| variant.suite.is_none())
+        {
+            let run = shell_word(report.reference.as_ref());
+            let error = anyhow::anyhow!("the run `{run}` has no tests");
+            return Err(CliError::usage(error)
+                .with_hint("count the tests of a suite with: provoke run --cases -- CMD"));
+        }
+        let cases = selection.select_cases(report);
+        let page = match self.format {
+            Some(format) => format_exclusions(&cases, format.to_case_list()) + "\n",
+            None => term::format_cases(report, selection, term::stdout_width()),
+        };
+        Ok(term::print_page(&page)?)
     }
 
     /// Returns the choices for a page about a run.

@@ -48,7 +48,7 @@ impl RunArgs {
         let overlay = self.flags.with_command(self.command)?;
         let mut observer = self.output.observer();
         let mut plan = plan_from_settings(overlay, &mut observer)?;
-        plan.stop.all_alike = stops_early && plan.variants.len() == 1;
+        plan.stop.all_alike = stops_early && plan.variants.len() == 1 && plan.cases.is_none();
         begin_experiment(plan, &self.output, observer)
     }
 }

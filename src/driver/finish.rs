@@ -1,7 +1,7 @@
 //! Judges a finished trial, and keeps or removes its evidence.
 
 use super::{LoopState, identical_failures};
-use crate::exec::{STORY, remove_cores};
+use crate::exec::{CASES_FOLDER, STORY, remove_cores};
 use crate::model::{
     Ending, Event, FailureKind, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome,
     SlotId, Trial, TrialId,
@@ -90,6 +90,7 @@ impl LoopState<'_, '_> {
             self.last_void
                 .insert(trial.variant, inconclusive_reason(void, &observation));
         }
+        self.record_cases(&trial, &mut observation);
         let time = self.working_time();
         self.emit_event(&Event::TrialFinished {
             trial: trial.id,
@@ -177,8 +178,15 @@ fn inconclusive_reason(void: InconclusiveReason, observation: &Observation) -> S
 
 /// Removes the evidence of a trial that is not kept; its results remain in the observation.
 fn drop_evidence(folder: &Path, observation: &mut Observation) {
-    if remove_cores(observation) {
+    let has_report = observation.cases.is_some();
+    if has_report {
+        let _ = fs::remove_dir_all(folder.join(CASES_FOLDER));
+    }
+    let had_cores = remove_cores(observation);
+    if had_cores {
         let _ = fs::remove_file(folder.join(STORY));
+    }
+    if had_cores || has_report {
         let _ = fs::remove_dir(folder);
     }
 }

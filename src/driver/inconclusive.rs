@@ -2,6 +2,7 @@
 
 use super::LoopState;
 use crate::model::{Event, InconclusiveReason, NoteLevel, Plan, StopCause, VariantId};
+use crate::state::Tally;
 
 /// Number of consecutive inconclusive trials after which a variant is given up.
 const STARTS_IN_VAIN: u64 = 10;
@@ -10,6 +11,8 @@ const STARTS_IN_VAIN: u64 = 10;
 const LOST_IN_VAIN: u64 = 3;
 /// The same for trials of a service, which take longer.
 const STARTS_OF_A_SERVICE: u64 = 3;
+/// The same for trials of a suite without the test that the run looks for.
+const MISSING_TEST: u64 = 2;
 /// The same for trials that requested to be skipped, which may be random.
 const SKIPS_IN_VAIN: u64 = 100;
 /// The same for skipped trials of a search: there, a skip means that the candidate is not testable, as in `git bisect`.
@@ -39,8 +42,11 @@ impl LoopState<'_, '_> {
             let mut tallies = state.all_tallies().map(|(_, tally)| tally);
             let skipped =
                 tallies.any(|tally| tally.void.contains_key(&InconclusiveReason::Skipped));
+            let mut tallies = state.all_tallies().map(|(_, tally)| tally);
             let patience = if self.cannot_start {
                 1
+            } else if tallies.any(lacks_test) {
+                MISSING_TEST
             } else {
                 inconclusive_limit(&state.plan, skipped)
             };
@@ -51,7 +57,11 @@ impl LoopState<'_, '_> {
             return None;
         }
         let useless_variant = |(id, (streak, skipped))| {
-            let patience = inconclusive_limit(&state.plan, skipped);
+            let patience = if lacks_test(state.tally_of(id)) {
+                MISSING_TEST
+            } else {
+                inconclusive_limit(&state.plan, skipped)
+            };
             (state.is_testable(id) && streak >= patience).then_some((id, patience))
         };
         let streaks = (0..).map(VariantId).zip(state.in_vain());
@@ -92,6 +102,11 @@ impl LoopState<'_, '_> {
             });
         }
     }
+}
+
+/// Returns whether the suite of a variant lacks the test that the run looks for.
+fn lacks_test(tally: &Tally) -> bool {
+    tally.void.contains_key(&InconclusiveReason::NoCase)
 }
 
 /// Returns the limit of consecutive inconclusive trials.

@@ -126,6 +126,7 @@ impl LoopState<'_, '_> {
         let one_by_one = plan.waves
             || !plan.delay.is_zero()
             || plan.load.is_some()
+            || plan.cases.is_some()
             || plan.keep == KeepRule::All
             || matches!(plan.capture, CaptureMode::On | CaptureMode::Trace)
             || plan.held.is_some()

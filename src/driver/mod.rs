@@ -3,6 +3,7 @@
 //! Only this loop creates events. Every event goes into the [`State`] first, then to each [`EventSink`], so every number on
 //! the screen comes from an event.
 
+mod cases;
 mod finish;
 mod hosts;
 mod identical_failures;

@@ -3,6 +3,7 @@
 mod preparation;
 mod trials;
 
+use super::case_reports::CaseReports;
 use super::engine_proxy::EngineProxies;
 use super::evidence::CoreCollector;
 use super::service::ServiceContext;
@@ -62,6 +63,8 @@ struct ExecutorContext {
     collector: CoreCollector,
     /// Settings of services under load.
     lives: Option<ServiceContext>,
+    /// The reports of test runners about their cases.
+    cases: Option<CaseReports>,
     usage: UsageMonitor,
     /// Proxy to the container engine, if objects of trials are tracked.
     doors: Option<EngineProxies>,
@@ -133,7 +136,13 @@ impl LocalExecutor {
                 ReadyCondition::Log(line) => Some(line.clone()),
                 _ => None,
             }),
+            cases: None,
         };
+        let cases = plan
+            .cases
+            .as_deref()
+            .map(|cases| CaseReports::prepare(cases, plan, trials))
+            .transpose()?;
         let makers = plan.space.as_ref().map_or(0, |space| space.makers.max(1));
         let shared = ExecutorContext {
             binary: std::env::current_exe()?,
@@ -150,6 +159,7 @@ impl LocalExecutor {
                 evidence: trials.to_owned(),
                 live: Arc::default(),
             }),
+            cases,
             usage: UsageMonitor::default(),
             doors,
             one_dump: core_pattern::cores_overwrite_each_other().then(Mutex::default),
@@ -310,6 +320,9 @@ impl Executor for LocalExecutor {
                 complaints.extend(slot.shut_down().await);
             }
             let complaints = fold_complaints(complaints);
+            if let Some(cases) = &shared.cases {
+                cases.remove_shared_files();
+            }
             drop(shared.service.lock().expect("no panic").take());
             // A slot that crashed may have left orphans, which are now children of provoke.
             shared.pids.lock().expect("no panic").clear();
@@ -380,12 +393,15 @@ impl ExecutorContext {
         let VariantRecipe {
             prepare, conclude, ..
         } = self.common.clone();
-        let recipe = VariantRecipe {
+        let mut recipe = VariantRecipe {
             variant: variant.clone(),
             prepare: variant.hooks.prepare.clone().or(prepare),
             conclude: variant.hooks.conclude.clone().or(conclude),
             ..self.common.clone()
         };
+        if let Some(cases) = &self.cases {
+            cases.adapt_recipe(&mut recipe);
+        }
         let mut recipes = self.recipes.lock().expect("no panic");
         recipes.insert(id, Arc::new(recipe));
     }

@@ -1,6 +1,7 @@
 //! Executor of trials, which cannot fail: every error is part of the observation.
 
 mod attached;
+mod case_reports;
 mod core_search;
 mod engine_proxy;
 mod evidence;
@@ -18,6 +19,8 @@ pub use fake::FakeExecutor;
 pub use kept_cores::{KeptCores, all_cores, remove_cores};
 pub use local::LocalExecutor;
 pub use slot_handle::wait_for_raise;
+
+pub use crate::slot::CASES_FOLDER;
 
 use crate::load::LoadProgress;
 use crate::model::{

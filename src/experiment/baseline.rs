@@ -17,7 +17,7 @@ impl ResolvedBaseline {
         let looked_for = match scenario.judge.only.as_slice() {
             _ if scenario.takes_any_failure() => BaselineFilter::Any,
             [] => BaselineFilter::AsThere,
-            only => BaselineFilter::Only(only.iter().map(|only| only.0).collect()),
+            only => BaselineFilter::Only(only.iter().map(|only| only.0.clone()).collect()),
         };
         // The trials of a hunt are the baseline of trials with its holds.
         let named = scenario

@@ -1,12 +1,13 @@
 //! Reads a stored run as a baseline.
 
 use super::earlier_runs;
-use super::measured_variant::{BaselineFilter, measure_variant};
+use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use crate::model::{self, ConfirmQuestion, MeasuredBaseline, VariantId};
 use crate::report;
 use crate::scenario::{MEASURE_FIRST, PlanError, Scenario};
 use crate::state::State;
-use crate::store::{self, RunFolder, StoreError, default_root};
+use crate::store::{RunFolder, StoreError, default_root};
+use crate::suggest::nearest_name;
 
 /// A baseline, with the settings of its trials.
 #[derive(Debug, Default)]
@@ -49,7 +50,7 @@ impl ResolvedBaseline {
         let read = RunFolder::find_run(name, &default_root())
             .and_then(|folder| folder.check_trust(asked.trust))
             .and_then(|folder| {
-                let state = store::read_run(&folder.journal_path(), |_, _| {})?;
+                let state = read_baseline_run(&folder.journal_path(), looked_for)?;
                 Ok((folder, state))
             });
         if let Ok((_, state)) = &read
@@ -79,6 +80,7 @@ impl ResolvedBaseline {
             )
         })?;
         let variant = find_variant(&state, asked.baseline.of.as_deref())?;
+        check_searched_cases(&state, looked_for)?;
         let again = Scenario::of_variant_plan(&state.plan, state.plan.variant_plan(variant));
         let alone = asked.count.ignore_earlier_runs.unwrap_or(false);
         let measured = match state.plan.question.as_confirm() {
@@ -110,6 +112,39 @@ impl ResolvedBaseline {
             chosen: Some(chosen),
         })
     }
+}
+
+/// Refuses a run that does not have the cases whose failures are the bug.
+fn check_searched_cases(state: &State, looked_for: &BaselineFilter) -> Result<(), PlanError> {
+    let patterns = looked_for.searched_cases();
+    if patterns.is_empty() || state.plan.question.as_confirm().is_some() {
+        return Ok(());
+    }
+    let run = &state.run;
+    if state.plan.cases.is_none() {
+        return Err(PlanError::of_field(
+            "baseline",
+            format!("the run {run} did not count its tests"),
+            "measure it again with --cases",
+        ));
+    }
+    let names = state.case_names.all_names();
+    let missing = patterns
+        .iter()
+        .find(|pattern| !names.iter().any(|name| pattern.matches_case(name)));
+    let Some(missing) = missing else {
+        return Ok(());
+    };
+    let texts: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let similar = nearest_name(missing.as_str(), texts.iter().map(String::as_str));
+    Err(PlanError::of_field(
+        "only",
+        format!("the run {run} has no test `{missing}`"),
+        match similar {
+            Some(name) => format!("did you mean `test:{name}`?"),
+            None => format!("provoke report {run} --cases lists its tests"),
+        },
+    ))
 }
 
 /// Returns the baseline of a run of `confirm`.

@@ -3,7 +3,7 @@
 //! Whether a run counts depends on what was run, never on its results: a run may have been named as a baseline because
 //! it failed, and runs without a failure must count as well.
 
-use super::measured_variant::{BaselineFilter, measure_variant};
+use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use crate::model::{
     EarlierTrials, Event, ExcludedRun, Host, MeasuredBaseline, Plan, RateMismatch, RunCounts,
     Survey, VariantId,
@@ -274,7 +274,7 @@ fn read_measured(
     query: &EarlierQuery,
 ) -> Result<EarlierRun, String> {
     let state =
-        store::read_run(&folder.journal_path(), |_, _| {}).map_err(|error| error.to_string())?;
+        read_baseline_run(&folder.journal_path(), filter).map_err(|error| error.to_string())?;
     if state.is_probably_mistyped() {
         return Err("it stopped early, because every trial failed in the same way".to_owned());
     }

@@ -25,6 +25,8 @@ pub struct AskedForecast {
     pub width: Option<RateValue>,
     /// The rate that `--max-rate` allows.
     pub max_rate: Option<RateValue>,
+    /// Number of tests of a suite that fail at this rate.
+    pub cases: Option<u64>,
     /// Number of variants of which one does not fail.
     pub variants: u64,
     /// Number of versions of a bisection.
@@ -154,6 +156,22 @@ impl TrialForecast {
                     words::percent_at_least(min)
                 ),
                 stats::runs_to_see_one(min, 1.0 - alpha),
+            );
+        }
+        if let Some(cases) = question.cases {
+            rows.add_exact(
+                &format!(
+                    "see each of {} fail at this rate",
+                    words::format_count(cases, "test")
+                ),
+                stats::cases::runs_to_see_every(cases, rate, 1.0 - alpha),
+            );
+            rows.add_exact(
+                &format!(
+                    "confirm a fix of one of {} that was selected by its failures",
+                    words::format_count(cases, "test")
+                ),
+                stats::clean_runs_at_known_rate(rate, alpha / real(cases)),
             );
         }
         if let Some(RateValue(millionths)) = question.max_rate {

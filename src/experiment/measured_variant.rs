@@ -1,13 +1,15 @@
 //! Counts the failures of a variant that are the bug that a baseline or a search looks for.
 
 use crate::model::{
-    BugFilter, EvidenceDepth, Failure, FailureKind, KnownBug, MeasuredBaseline, Signature,
-    SignatureId, Site, VariantId,
+    BugFilter, CasePattern, EvidenceDepth, Failure, FailureKind, KnownBug, MeasuredBaseline,
+    Signature, SignatureId, Site, VariantId,
 };
 use crate::questions;
 use crate::state::{SignatureFailures, State, Tally};
+use crate::store::{self, StoreError};
 use crate::survey;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// The failures of a baseline that are the bug.
 #[derive(Clone)]
@@ -20,6 +22,31 @@ pub(super) enum BaselineFilter {
     Only(Vec<BugFilter>),
     /// Failures that share a name with one of these.
     Like(Vec<KnownBug>),
+}
+
+impl BaselineFilter {
+    /// Returns the patterns of the cases whose failures are the bug; none if trials count by their own outcomes.
+    pub(super) fn searched_cases(&self) -> Vec<CasePattern> {
+        let Self::Only(filters) = self else {
+            return Vec::new();
+        };
+        let patterns = filters.iter().filter_map(|filter| match filter {
+            BugFilter::Test(pattern) => Some(pattern.clone()),
+            _ => None,
+        });
+        patterns.collect()
+    }
+}
+
+/// Reads a run. If failures of cases are the bug, its trials are judged by these cases.
+pub(super) fn read_baseline_run(
+    journal: &Path,
+    filter: &BaselineFilter,
+) -> Result<State, StoreError> {
+    match filter.searched_cases().as_slice() {
+        [] => store::read_run(journal, |_, _| {}),
+        patterns => store::read_run_for_cases(journal, patterns),
+    }
 }
 
 /// Counts the failures of a variant that are the bug: by the rules of the run, or by others.

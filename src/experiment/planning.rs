@@ -20,7 +20,15 @@ pub fn plan_from_settings(
     let here = std::env::current_dir()?;
     let mut scenario = Scenario::default();
     overlay(&mut scenario);
-    let baseline = ResolvedBaseline::of_scenario(&scenario)?;
+    // A search for polluters runs the suite of its run again.
+    let mut repeated = scenario.clone();
+    if repeated.baseline.baseline.is_none() {
+        repeated
+            .baseline
+            .baseline
+            .clone_from(&scenario.items.polluters);
+    }
+    let baseline = ResolvedBaseline::of_scenario(&repeated)?;
     if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {
         let typed = scenario.program.command.is_some() || scenario.program.shell.is_some();
         let same_question = scenario.outline.ask == Some(QuestionSettings::Confirm);

@@ -4,12 +4,14 @@
 //! processes end, how did the kernel treat the tree, which output was written, which processes were
 //! leaked? Last: is that the bug that is searched?
 
+mod cases;
 mod ending;
 mod killer;
 
 pub use crate::signature::{
     HangDiagnosis, bare_module, diagnose_hang, logged_place, signature_of_failure, sites_of_crash,
 };
+pub use cases::case_signature;
 pub use killer::describe_killer;
 
 use crate::messages::normalise_line;
@@ -27,6 +29,9 @@ use std::ops::Range;
 pub fn judge_trial(rules: &Rules, variant: &VariantPlan, observation: &Observation) -> Outcome {
     if let Some(void) = inconclusive_reason(rules, variant, observation) {
         return Outcome::Void(void);
+    }
+    if rules.searched_cases().next().is_some() {
+        return cases::judge_searched_cases(rules, variant, observation);
     }
     let shown = find_failure(rules, variant, observation).into_iter();
     // However it ended, a trial may also have written or leaked what the rules search for.

@@ -54,7 +54,7 @@ pub use confirm::{
 pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_holds};
 pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, rate_interval, untold_trials};
 pub use ramp::{LoadLevelReport, RampPolicy, Threshold};
-pub use rate::{RepeatPolicy, rate_bounds};
+pub use rate::{CaseBounds, RepeatPolicy, case_bounds, compares_cases, rate_bounds};
 pub use reduce::{NeededItem, ReducePolicy, Reduction};
 pub use search::{
     EarlierTrialsReport, EarlierUse, RaiseDecision, RaiseReport, Reproduction,

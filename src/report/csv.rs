@@ -76,14 +76,14 @@ pub(super) fn write_csv(
 }
 
 /// Returns the I/O error inside an error of the library; its kind shows a closed pipe.
-fn into_io_error(error: ::csv::Error) -> io::Error {
+pub(super) fn into_io_error(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
     }
 }
 
-fn make_safe(text: &mut String) {
+pub(super) fn make_safe(text: &mut String) {
     // Most cells need no change, and a run may have a million rows.
     if !text
         .bytes()

@@ -3,7 +3,7 @@
 use super::{
     CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport, FailureRate,
     FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf, ProcessGrowth, Report,
-    SignatureReport, Trend, VariantReport,
+    SignatureReport, SuiteReport, Trend, VariantReport,
     distribution::{rate_windows, time_ranges},
     group_failures,
     growth::find_growth,
@@ -185,6 +185,7 @@ impl VariantReport {
                 .load
                 .as_ref()
                 .map(|load| LoadTotals::new(load, &tally.lives)),
+            suite: SuiteReport::new(state, id, tally, stop_rule),
             dependence: clumping.batches.map(|dependence| Dependence {
                 batches: dependence.batches,
                 p_value: dependence.p_value,

@@ -2,7 +2,8 @@
 
 use super::issue::Issue;
 use super::{
-    PageOptions, PictureFile, Report, chance_of_difference, csv, html, json, jsonl, junit, markdown,
+    PageOptions, PictureFile, Report, case_list, chance_of_difference, csv, html, json, jsonl,
+    junit, markdown,
 };
 use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
@@ -18,6 +19,8 @@ pub enum Format {
     Jsonl,
     /// The same rows as a table.
     Csv,
+    /// A table with one row for each test of a suite.
+    CsvCases,
     /// `JUnit` XML, for CI servers.
     Junit,
     /// Markdown, for an issue.
@@ -28,10 +31,11 @@ pub enum Format {
 
 impl Format {
     /// All formats with their names.
-    pub const ALL: [(Self, &str); 6] = [
+    pub const ALL: [(Self, &str); 7] = [
         (Self::Json, "json"),
         (Self::Jsonl, "jsonl"),
         (Self::Csv, "csv"),
+        (Self::CsvCases, "csv-cases"),
         (Self::Junit, "junit"),
         (Self::Md, "md"),
         (Self::Html, "html"),
@@ -100,6 +104,7 @@ pub fn export_report(
         Format::Json => json::write_json(report, &mut out)?,
         Format::Jsonl => jsonl::write_jsonl(folder, report, &mut out)?,
         Format::Csv => csv::write_csv(folder, report, &mut out)?,
+        Format::CsvCases => case_list::write_case_csv(report, &mut out)?,
         Format::Junit => junit::write_junit(folder, report, &secrets, &mut out)?,
         Format::Md => {
             let issue = Issue::read_from(report, folder, &secrets, options.environment)?;

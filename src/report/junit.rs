@@ -1,4 +1,4 @@
-//! Report in `JUnit` XML: a suite for each variant, a case for each trial.
+//! Report in `JUnit` XML: a suite for each variant, a case for each trial, or for each test of the suite that the trials run.
 //!
 //! A run may have a million trials, which no CI server can show. So in a run of more than [`FOLDED_FROM`] trials all
 //! passing trials are one case. Of each other outcome the first [`SHOWN`] trials have their own cases, and the rest are
@@ -6,8 +6,8 @@
 
 use super::output::read_stream_end;
 use super::{
-    ExportError, IntervalBasis, Report, TrialClass, TrialRow, VariantReport, group_failures,
-    headlines, rows,
+    CaseReport, CaseVerdict, ExportError, IntervalBasis, Report, TrialClass, TrialRow,
+    VariantReport, group_failures, headlines, rows,
 };
 use crate::model::EvidenceDepth;
 use crate::model::Site;
@@ -15,7 +15,7 @@ use crate::questions::{Answer, Verdict};
 use crate::store::{RunFolder, Secrets};
 use crate::untrusted::shell_word;
 use crate::words;
-use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestRerun, TestSuite};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
@@ -44,8 +44,14 @@ pub(super) fn write_junit(
         .map(|variant| VariantSuite::new(report, variant))
         .collect();
     let mut output_left = ALL_OUTPUT;
+    for (suite, variant) in suites.iter_mut().zip(&report.variants) {
+        suite.add_tests(report, variant);
+    }
     rows::for_each_row(folder, report, |row| {
-        if let Some(suite) = suites.get_mut(row.index) {
+        let has_tests = |variant: &VariantReport| variant.suite.is_some();
+        if let Some(suite) = suites.get_mut(row.index)
+            && !report.variants.get(row.index).is_some_and(has_tests)
+        {
             suite.add_case(&row, trial_count > FOLDED_FROM, |row| {
                 let output = KeptOutput::read_streams(folder, row, secrets, output_left);
                 output_left = output_left.saturating_sub(output.total_length());
@@ -247,6 +253,16 @@ impl VariantSuite {
         self.suite.add_test_case(case);
     }
 
+    /// Adds a case for each test of the suite that the trials run.
+    fn add_tests(&mut self, report: &Report, variant: &VariantReport) {
+        let allowed = report.max_rate.as_ref().map(|check| check.allowed);
+        let tests = variant.suite.iter().flat_map(|suite| &suite.cases);
+        for test in tests {
+            self.suite
+                .add_test_case(test_case(test, &self.class, allowed));
+        }
+    }
+
     /// Returns the status of a case; a failed trial passes if the question decides.
     fn case_status(&self, class: &str, outcome: &str) -> TestCaseStatus {
         match class {
@@ -297,6 +313,61 @@ impl VariantSuite {
         }
         self.suite
     }
+}
+
+/// Returns the case of a test. A test that failed in some trials passes as flaky, unless its rate is above the allowed one.
+fn test_case(test: &CaseReport, class: &str, allowed: Option<f64>) -> TestCase {
+    let failed = format!(
+        "failed in {} of {} ({})",
+        test.failures,
+        words::format_count(test.trials, "trial"),
+        words::format_interval(test.shown_interval())
+    );
+    let is_above = allowed.is_some_and(|allowed| test.shown_interval()[0] > allowed);
+    let mut status = match test.verdict {
+        CaseVerdict::Passes => TestCaseStatus::success(),
+        CaseVerdict::NeverRan => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message("not run: it did not pass or fail in any trial");
+            status
+        }
+        CaseVerdict::Flaky | CaseVerdict::Crashes if !is_above => TestCaseStatus::success(),
+        _ => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_message(failed.clone());
+            status
+        }
+    };
+    for signature in &test.signatures {
+        let title = words::sanitize_line(&signature.title);
+        let text = format!("{}x {title} ({})", signature.count, signature.id);
+        if matches!(status, TestCaseStatus::Success { .. }) {
+            let mut rerun = TestRerun::new(NonSuccessKind::Failure);
+            rerun.set_type(title);
+            rerun.set_message(failed.clone());
+            rerun.set_description(text);
+            status.add_rerun(rerun);
+        } else if let TestCaseStatus::NonSuccess { description, .. } = &mut status {
+            let earlier = description
+                .take()
+                .map_or_else(String::new, |earlier| format!("{}\n", earlier.as_str()));
+            *description = Some(format!("{earlier}{text}").into());
+        }
+    }
+    let mut case = TestCase::new(words::sanitize_line(&test.name), status);
+    case.set_classname(class);
+    case.time = test.mean_seconds.and_then(try_duration);
+    let [low, high] = test.shown_interval();
+    let properties = [
+        ("trials", test.trials.to_string()),
+        ("failures", test.failures.to_string()),
+        ("rate.low", low.to_string()),
+        ("rate.high", high.to_string()),
+    ];
+    for (name, value) in properties {
+        case.add_property(Property::new(name, value));
+    }
+    case
 }
 
 const PASS: &str = "passed";

@@ -1,7 +1,7 @@
 //! Decides whether the failure rate is at most the allowed one (`--max-rate`).
 
 use crate::model::{ExpectedResult, VariantId};
-use crate::questions::{self, StopRule, Verdict, rate_bounds};
+use crate::questions::{self, CaseBounds, StopRule, Verdict, case_bounds, rate_bounds};
 use crate::state::{State, Tally};
 use crate::words;
 use provoke_stats::{self as stats, real};
@@ -33,6 +33,9 @@ impl MaxRateCheck {
             return None;
         };
         let alpha = state.plan.alpha.to_probability();
+        if questions::compares_cases(&state.plan) {
+            return Some(Self::of_cases(state, verdict, f64::from(millionths) / 1e6));
+        }
         let bounds = |(id, tally): (VariantId, &Tally)| {
             let rule = questions::policy_of_plan(&state.plan).stop_rule(state, id);
             rate_bounds(rule, tally, alpha)
@@ -55,6 +58,66 @@ impl MaxRateCheck {
             questions::policy_of_plan(&state.plan).stop_rule(state, id) == StopRule::PlannedN;
         check.sentence = check.write_sentence(state, verdict, (id, tally), is_planned);
         Some(check)
+    }
+
+    /// Compares the rate of each test of the suite.
+    fn of_cases(state: &State, verdict: Verdict, allowed: f64) -> Self {
+        let alpha = state.plan.alpha.to_probability();
+        let policy = questions::policy_of_plan(&state.plan);
+        let tallies = state.all_tallies();
+        let bounds: Vec<CaseBounds> = tallies
+            .flat_map(|(id, tally)| case_bounds(policy.stop_rule(state, id), tally, alpha))
+            .collect();
+        let highest = |end: fn(&CaseBounds) -> f64| {
+            let pairs = bounds.iter().max_by(|a, b| end(a).total_cmp(&end(b)));
+            pairs.copied()
+        };
+        let worst = match verdict {
+            Verdict::AboveMaxRate => highest(|bounds| bounds.rate.lo),
+            _ => highest(|bounds| bounds.rate.hi),
+        };
+        let allowed_percent = words::format_percent(allowed);
+        let confidence = state.plan.alpha.confidence_percent();
+        let tests = words::format_count(bounds.len() as u64, "test");
+        let describe = |bounds: &CaseBounds| {
+            let name = state.case_names.name_of(bounds.number);
+            let name = name.map_or_else(String::new, ToString::to_string);
+            format!(
+                "{} failed in {} of {}",
+                words::sanitize_line(&name),
+                bounds.failures,
+                words::format_count(bounds.trials, "trial")
+            )
+        };
+        let sentence = match (verdict, &worst) {
+            (Verdict::AboveMaxRate, Some(worst)) => format!(
+                "FAIL: {}, so its rate is at least {} % ({confidence} % confidence for all {tests}); {allowed_percent} % is allowed",
+                describe(worst),
+                words::percent_at_least(worst.rate.lo)
+            ),
+            (Verdict::BelowMaxRate, Some(worst)) => format!(
+                "PASS: the rate of each of {tests} is at most {} % ({confidence} % confidence for all); {allowed_percent} % is allowed",
+                words::percent_bound(worst.rate.hi)
+            ),
+            (Verdict::CouldNotTest, _) | (_, None) => {
+                "NOT TESTED: no test of the suite ran".to_owned()
+            }
+            (_, Some(worst)) => {
+                let open = bounds.iter().filter(|bounds| bounds.rate.hi > allowed);
+                format!(
+                    "UNDECIDED: {} of {tests} may be above {allowed_percent} % ({confidence} % confidence for all): {}",
+                    open.count(),
+                    describe(worst)
+                )
+            }
+        };
+        Self {
+            sentence,
+            allowed,
+            at_least: worst.map_or(0.0, |worst| worst.rate.lo),
+            at_most: worst.map_or(1.0, |worst| worst.rate.hi),
+            trials_to_pass: None,
+        }
     }
 
     fn write_sentence(

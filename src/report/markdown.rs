@@ -52,6 +52,7 @@ pub(super) fn write_markdown(
             capitalize_first(&escape_markdown(answer.text().sentence()))
         )?;
     }
+    tables::write_suite(report, several, out)?;
     write_failure_source(issue, out)?;
     last_output(issue, out)?;
     write_reproduction(report, issue, out)?;

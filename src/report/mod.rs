@@ -6,6 +6,7 @@
 
 pub mod bars;
 mod before_start;
+mod case_list;
 mod csv;
 mod derive;
 mod distribution;
@@ -38,6 +39,8 @@ mod rows;
 mod service_trial;
 mod source;
 pub mod story;
+mod suite;
+mod suite_order;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -45,6 +48,7 @@ mod time;
 mod wrap;
 
 pub use before_start::lines_before_start;
+pub use case_list::{CaseListFormat, CaseSelection, format_exclusions};
 pub use derive::command_line;
 pub use distribution::{RateWindow, TimeRange};
 pub use export::{
@@ -64,6 +68,10 @@ pub use next_commands::{SuggestedCommand, next_commands};
 pub use rates::chance_of_difference;
 pub use row::{TrialClass, TrialRow};
 pub use source::source_line;
+pub use suite::{
+    CaseCluster, CaseDependence, CaseOrder, CaseReport, CaseSignature, CaseVerdict, DependenceKind,
+    SuiteReport,
+};
 pub use svg::RateAxis;
 pub use time::relative_time;
 pub use wrap::wrap_text;
@@ -227,6 +235,8 @@ pub struct VariantReport {
     pub helpers_ended_early: u64,
     /// What the clients measured; null without `load`.
     pub load: Option<LoadTotals>,
+    /// The tests of the suite; null without `cases`.
+    pub suite: Option<SuiteReport>,
     /// Whether failures come in clumps among parallel trials; null if that is not known.
     pub dependence: Option<Dependence>,
     /// Whether failures come in clumps in the order of the trials; null if there are too few failures, or if the

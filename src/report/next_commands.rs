@@ -1,6 +1,6 @@
 //! Suggests the commands that may follow a run: to continue it, to explain a failure, to confirm a fix.
 
-use super::{Report, VariantReport};
+use super::{CaseReport, DependenceKind, Report, VariantReport};
 use crate::questions::{Answer, PooledBaseline, Verdict, required_by_default};
 use crate::untrusted::{SafeText, shell_word};
 use crate::words;
@@ -145,6 +145,8 @@ fn after_the_end(
                 )
             }));
         }
+        // The failure rate of the suite is not that of a test.
+        None if variant.suite.is_some() => commands.extend(test_commands(report, variant, run)),
         // The number of trials of each variant depended on its failures, so their share is not a rate.
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Shrink(_)) => {}
         _ => commands.extend(confirm_command(report, variant, run, pooled)),
@@ -154,6 +156,47 @@ fn after_the_end(
         format!("provoke replay {run}#{trial}"),
     ));
     commands
+}
+
+/// Returns the commands about the tests that failed: the one that confirms a fix of the worst, and the one that finds the
+/// tests that another test fails after.
+fn test_commands(
+    report: &Report,
+    variant: &VariantReport,
+    run: &SafeText,
+) -> Vec<SuggestedCommand> {
+    let Some(suite) = &variant.suite else {
+        return Vec::new();
+    };
+    let alpha = 1.0 - report.confidence / 100.0;
+    let only_flag = |case: &CaseReport| {
+        let filter = format!("test:{}", case.name);
+        format!("--only {}", shell_word(filter.as_ref()))
+    };
+    let confirm = suite.failing().next().map(|case| {
+        let line = format!("provoke confirm --baseline {run} {}", only_flag(case));
+        let needed =
+            provoke_stats::clean_runs_needed_effective(case.failures, case.trials, 1.0, alpha);
+        let command = SuggestedCommand::new("is it fixed?", line);
+        match needed {
+            Some(needed) => command.with_remark(format!(
+                "{} for PROBABLY FIXED",
+                words::format_count(needed, "passing trial")
+            )),
+            None => command,
+        }
+    });
+    let depends = |case: &&CaseReport| {
+        let mut dependences = case.order_dependences.iter();
+        dependences.any(|dependence| dependence.relation == DependenceKind::FailsAfter)
+    };
+    let is_pytest = suite.runner == "pytest";
+    let polluted = suite.failing().find(depends).filter(|_| is_pytest);
+    let polluters = polluted.map(|case| {
+        let line = format!("provoke reduce --polluters {run} {}", only_flag(case));
+        SuggestedCommand::new("which tests does it fail after?", line)
+    });
+    confirm.into_iter().chain(polluters).collect()
 }
 
 /// Returns the command that answers the open question of a search for a load level.

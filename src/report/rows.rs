@@ -142,6 +142,7 @@ impl RowReader {
                     self.open.insert(trial.0, open);
                 }
             }
+            Event::CasesNamed(_) => {}
             Event::TrialWithdrawn(trial) => {
                 self.open.remove(&trial.0);
             }

@@ -5,7 +5,7 @@ use super::matrix::MatrixValue;
 use super::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
     Frequency, HostsValue, IntegerRange, LimitValue, Load, OnlyRule, Pattern, RateValue, ReadyWhen,
-    ResourceName, Scenario, TimeoutValue,
+    ResourceName, RunnerValue, Scenario, TimeoutValue,
 };
 use crate::model::Resource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -32,6 +32,7 @@ impl Scenario {
             items: read_group(table)?,
             reduce: read_group(table)?,
             hunt: read_group(table)?,
+            suite: read_group(table)?,
             search: read_group(table)?,
             program: read_group(table)?,
             trials: read_group(table)?,
@@ -158,9 +159,14 @@ from_text! {
         "examples": ["data race"],
     }
     OnlyRule {
-        "description": "The name of a signal, `code:N`, `hang`, `leak`, `oom` or `output`.",
+        "description": "The name of a signal, `code:N`, `test:NAME`, `hang`, `leak`, `oom` or `output`.",
         "type": "string",
-        "examples": ["SIGSEGV", "code:3", "hang", "leak", "oom", "output"],
+        "examples": ["SIGSEGV", "code:3", "test:*::test_login", "hang", "leak", "oom", "output"],
+    }
+    RunnerValue {
+        "description": "The test runner: `auto`, `pytest`, `nextest`, `go`, `ctest`, `gtest`, `tap`, `junit:GLOB` or `jsonl:FILE`.",
+        "type": "string",
+        "examples": ["auto", "pytest", "junit:reports/*.xml"],
     }
     Expectation {
         "description": "`pass` or `fail`.",

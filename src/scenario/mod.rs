@@ -3,6 +3,7 @@
 //! A [`Scenario`] holds only the settings that the user gave. [`Scenario::to_plan`] adds the defaults.
 
 mod actors;
+mod cases;
 mod check;
 mod container;
 mod context;
@@ -29,6 +30,7 @@ mod syntax;
 mod value;
 mod write;
 
+pub use cases::RunnerValue;
 pub use context::{PlanContext, SearchSources};
 pub use error::ScenarioError;
 pub use file::{complain_about, load_scenario, plan_file};
@@ -43,10 +45,10 @@ pub use request::Request;
 pub use restore::NonUtf8Argument;
 pub use schema::scenario_schema;
 pub use settings::{
-    BaselineSettings, BisectSettings, CandidateSettings, ComparisonSettings, ConfirmSettings,
-    ConnectionSettings, CountSettings, EvidenceSettings, HostSettings, HuntSettings, ItemSettings,
-    JudgeSettings, Limits, ProgramSettings, ReduceSettings, SearchSettings, ServiceSettings,
-    StopSettings, TrafficSettings, TrialSettings, Variables,
+    BaselineSettings, BisectSettings, CandidateSettings, CaseSettings, ComparisonSettings,
+    ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, HostSettings,
+    HuntSettings, ItemSettings, JudgeSettings, Limits, ProgramSettings, ReduceSettings,
+    SearchSettings, ServiceSettings, StopSettings, TrafficSettings, TrialSettings, Variables,
 };
 pub use shrink::shrink_plan;
 pub use value::{
@@ -92,6 +94,8 @@ pub struct Scenario {
     pub search: SearchSettings,
     #[serde(flatten)]
     pub program: ProgramSettings,
+    #[serde(flatten)]
+    pub suite: CaseSettings,
     #[serde(flatten)]
     pub trials: TrialSettings,
     #[serde(flatten)]

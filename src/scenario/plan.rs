@@ -55,6 +55,7 @@ impl Scenario {
             Some(space) => vec![space.variant_of_choice(&space.failing_choice())],
             None => self.plan_variants(&context.base)?,
         };
+        let cases = self.plan_cases(&variants)?;
         let load = self.plan_load(&context.base)?;
         let variants = match self.asked_question() {
             QuestionSettings::Ramp => self.level_variants(&variants)?,
@@ -146,6 +147,7 @@ impl Scenario {
                 leaks: self.judge.leaks.unwrap_or(defaults.leaks),
                 ignore_child_crashes: self.judge.ignore_child_crashes.unwrap_or(false),
             },
+            cases,
             stop: self.plan_stop(&question)?,
             jobs,
             hosts,
@@ -215,7 +217,7 @@ impl Scenario {
     }
 
     /// Returns the number of parallel trials, whether they start in waves, and the hosts on which they run.
-    fn plan_jobs(&self) -> Result<(u32, bool, Option<HostPlan>), PlanError> {
+    pub(super) fn plan_jobs(&self) -> Result<(u32, bool, Option<HostPlan>), PlanError> {
         let (slots, waves) = self.plan_slots()?;
         let Some(hosts) = self.hosts.to_plan(slots)? else {
             return Ok((slots, waves, None));

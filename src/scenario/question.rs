@@ -436,7 +436,7 @@ impl Scenario {
 
     /// Returns the failures that are the bug: the given ones, or the failures of the baseline.
     pub(super) fn bug_rules(&self, question: &Question) -> Vec<BugFilter> {
-        let filters: Vec<BugFilter> = self.judge.only.iter().map(|rule| rule.0).collect();
+        let filters: Vec<BugFilter> = self.judge.only.iter().map(|rule| rule.0.clone()).collect();
         match question {
             Question::Confirm(ConfirmQuestion {
                 baseline: Baseline::Measured(base),

@@ -1,9 +1,9 @@
 //! Restores the scenario of an earlier run from its plan, so that settings can be changed.
 
 use super::{
-    Actor, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, HostSettings,
-    JudgeSettings, LimitValue, Limits, OnlyRule, Pattern, ProgramSettings, ResourceName, Scenario,
-    StopSettings, TimeoutValue, TrialSettings, Variables,
+    Actor, CaseSettings, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings,
+    HostSettings, JudgeSettings, LimitValue, Limits, OnlyRule, Pattern, ProgramSettings,
+    ResourceName, RunnerValue, Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
 };
 use crate::model::{ActorPlan, BugFilter, CaptureMode, Plan, ResourceLimit, Text, VariantPlan};
 use std::collections::BTreeMap;
@@ -62,6 +62,16 @@ impl Scenario {
                 delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
                 ..TrialSettings::default()
             },
+            suite: CaseSettings {
+                cases: plan
+                    .cases
+                    .as_ref()
+                    .map(|cases| RunnerValue(Some(cases.runner.clone()))),
+                shuffle: plan
+                    .cases
+                    .as_ref()
+                    .and_then(|cases| cases.shuffle.then_some(true)),
+            },
             hosts: HostSettings::of_plan(plan.hosts.as_ref()),
             stop: StopSettings {
                 timeout: Some(TimeoutValue(plan.timeout)),
@@ -80,7 +90,7 @@ impl Scenario {
                     .only
                     .iter()
                     .filter(|filter| !matches!(filter, BugFilter::Signature(_)))
-                    .map(|filter| OnlyRule(*filter))
+                    .map(|filter| OnlyRule(filter.clone()))
                     .collect(),
                 leaks: Some(rules.leaks),
                 watch_engine: plan.watch_engine.then_some(true),

@@ -112,7 +112,7 @@ impl Scenario {
     }
 
     /// Returns the fields that define a set of items, and whether they are set.
-    pub(super) fn set_fields(&self) -> [(&'static str, bool); 8] {
+    pub(super) fn set_fields(&self) -> [(&'static str, bool); 9] {
         [
             ("imports", !self.items.imports.is_empty()),
             ("statements", !self.items.statements.is_empty()),
@@ -121,16 +121,17 @@ impl Scenario {
             ("arguments", self.items.arguments == Some(true)),
             ("variables", self.items.variables == Some(true)),
             ("set", !self.items.set.is_empty()),
+            ("polluters", self.items.polluters.is_some()),
             ("from", self.items.from.is_some() || self.items.to.is_some()),
         ]
     }
 
     /// Returns the fields that define the searched list or set, and whether they are set.
-    fn subject_fields(&self) -> [(&'static str, bool); 8] {
+    fn subject_fields(&self) -> Vec<(&'static str, bool)> {
         if self.outline.ask == Some(QuestionSettings::Bisect) {
-            self.list_fields()
+            self.list_fields().to_vec()
         } else {
-            self.set_fields()
+            self.set_fields().to_vec()
         }
     }
 

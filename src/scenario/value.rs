@@ -1,5 +1,6 @@
 //! Values of flags and fields. Each has one parser from text, whose error says what was expected.
 
+use super::cases::RunnerValue;
 use super::host_list::{ListedHost, parse_list};
 use crate::model::{Alpha, BugFilter, ExpectedResult, Resource, Signal, Timeout};
 use crate::suggest::nearest_name;
@@ -38,7 +39,7 @@ pub struct Codes(pub BTreeSet<i32>);
 pub struct Pattern(pub String);
 
 /// A kind of failure that is the bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnlyRule(pub BugFilter);
 
 /// The expected result.
@@ -372,6 +373,10 @@ shown_as! {
     Confidence: |confidence, f| write!(f, "{}", confidence.0.confidence_percent());
     Pattern: |pattern, f| f.write_str(&pattern.0);
     OnlyRule: |rule, f| rule.0.fmt(f);
+    RunnerValue: |runner, f| match &runner.0 {
+        Some(runner) => runner.fmt(f),
+        None => f.write_str("auto"),
+    };
     Expectation: |expected, f| f.write_str(match expected.0 {
         ExpectedResult::Fail => "fail",
         ExpectedResult::Pass | ExpectedResult::MaxRate(_) => "pass",

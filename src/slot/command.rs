@@ -29,6 +29,8 @@ pub struct PlaceholderValues {
     engine: Option<OsString>,
     /// Variables that hold Python programs at their lines.
     holding: Vec<(OsString, OsString)>,
+    /// Variables that make the test runner report its cases.
+    case_variables: Vec<(String, OsString)>,
 }
 
 impl PlaceholderValues {
@@ -99,6 +101,30 @@ impl PlaceholderValues {
         }
     }
 
+    /// Adds the folder of the report about the cases, and the variables of the runner.
+    pub(super) fn with_cases(mut self, folder: &Path, variables: &[(String, String)]) -> Self {
+        self.values
+            .push(("{cases}", "PROVOKE_CASES_DIR", folder.into()));
+        // GoogleTest accepts seeds from 1 to 99999.
+        let short_seed = self.short_seed().to_string();
+        self.values
+            .push(("{short_seed}", "PROVOKE_SHORT_SEED", short_seed.into()));
+        self.case_variables = variables
+            .iter()
+            .map(|(name, value)| {
+                let text = Text::from(value.as_str());
+                (name.clone(), self.fill_marks(&text).into_owned())
+            })
+            .collect();
+        self
+    }
+
+    fn short_seed(&self) -> u64 {
+        let seed = self.values.iter().find(|(mark, ..)| *mark == "{seed}");
+        let number = seed.and_then(|(.., value)| value.to_str()?.parse::<u64>().ok());
+        number.unwrap_or_default() % 99_999 + 1
+    }
+
     /// Returns the socket that [`Self::through`] set.
     pub(super) fn engine_socket(&self) -> Option<&Path> {
         self.door.as_deref()
@@ -119,7 +145,9 @@ impl PlaceholderValues {
             .map(|dir| (OsStr::new("TMPDIR"), Some(dir.as_os_str())));
         let holding = self.holding.iter();
         let holding = holding.map(|(name, value)| (name.as_os_str(), Some(value.as_os_str())));
-        variables.chain(folder).chain(holding)
+        let cases = self.case_variables.iter();
+        let cases = cases.map(|(name, value)| (OsStr::new(name), Some(value.as_os_str())));
+        variables.chain(folder).chain(holding).chain(cases)
     }
 }
 

@@ -13,6 +13,7 @@
 //! fault.
 
 mod capture;
+mod case_report;
 mod command;
 mod container;
 mod container_end;
@@ -32,6 +33,7 @@ mod trace;
 mod trial;
 pub mod wire;
 
+pub use case_report::FOLDER as CASES_FOLDER;
 pub use command::{CommandLine, PlaceholderValues};
 pub use container::words_by_hand;
 pub use hooks::HOOK_TIMEOUT;

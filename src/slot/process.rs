@@ -16,7 +16,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use std::ffi::{CString, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
@@ -84,6 +85,8 @@ pub(super) struct OutputStream {
     held: Option<OwnedFd>,
     pub(super) capture: StreamCapture,
     pub(super) scanner: PatternScanner,
+    /// File that gets the complete stream, and how many bytes it may still get.
+    pub(super) copy: Option<(File, u64)>,
 }
 
 impl TrialProcess {
@@ -257,6 +260,17 @@ impl OutputStream {
         (self.fd, self.held) = (Some(fd), Some(other_end));
     }
 
+    /// Writes a piece to the copy of the stream. A copy that cannot be written ends there.
+    fn copy_piece(&mut self, piece: &[u8]) {
+        if let Some((file, room)) = &mut self.copy {
+            let fits = usize::try_from(*room).map_or(piece.len(), |room| room.min(piece.len()));
+            *room -= fits as u64;
+            if fits == 0 || file.write_all(&piece[..fits]).is_err() {
+                self.copy = None;
+            }
+        }
+    }
+
     /// Closes the stream; later output is not read.
     pub(super) fn close_ends(&mut self) {
         (self.fd, self.held) = (None, None);
@@ -273,6 +287,7 @@ impl OutputStream {
                 Ok(length) => {
                     read_so_far += length;
                     self.capture.push_piece(&buffer[..length]);
+                    self.copy_piece(&buffer[..length]);
                     if !patterns.is_empty() {
                         self.scanner.push_piece(patterns, &buffer[..length]);
                     }

@@ -7,7 +7,7 @@ use super::process::{TracedRoles, TrialContext, TrialProcess, process_limits};
 use super::snapshots::SnapshotFolder;
 use super::supervise::{self, SettleResult, SupervisionLimits};
 use super::wire::{SlotReply, VariantRecipe};
-use super::{Slot, engine_objects, hold, process_tree};
+use super::{Slot, case_report, engine_objects, hold, process_tree};
 use crate::model::{
     ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule, Observation, Trial,
 };
@@ -42,6 +42,14 @@ impl Slot {
             PlaceholderValues::new(trial, &known_recipe.0.variant.name, scratch.as_deref())
                 .with_engine_socket(engine_objects::engine_socket(&known_recipe.0, trial));
         let mut observation = Observation::default();
+        let numbers = match case_report::prepare_report(&known_recipe.0, trial, numbers) {
+            Ok(numbers) => numbers,
+            Err(error) => {
+                observation.lost = Some(format!("cannot prepare the report of its tests: {error}"));
+                self.recipes.insert(trial.variant, known_recipe);
+                return observation;
+            }
+        };
         if let Err(error) = self.limit_memory(&known_recipe.0) {
             observation.lost = Some(format!("cannot limit its memory: {error}"));
             self.recipes.insert(trial.variant, known_recipe);
@@ -320,6 +328,9 @@ impl Slot {
                     let mut process = TrialProcess::start_actor(&mut self.spawner, actor, &context);
                     process.observation.actor = index;
                     process.copy = copy;
+                    if role.decides_outcome() {
+                        process.stdout.copy = case_report::open_copy(recipe, trial);
+                    }
                     if let Some(pid) = process.pid {
                         let gate = context.start.as_ref().and_then(|start| start.gate.as_ref());
                         match gate.zip(process.container.as_mut()) {

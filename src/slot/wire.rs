@@ -129,4 +129,20 @@ pub struct VariantRecipe {
     pub patterns: Vec<String>,
     /// Regular expression that marks a service as ready.
     pub ready: Option<String>,
+    /// The preparation of the reports about the cases of trials.
+    pub cases: Option<CaseRecipe>,
+}
+
+/// What a slot prepares for the report about the cases of a trial. The mark `{cases}` stands for the folder of the
+/// report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CaseRecipe {
+    /// Folder with a folder for each trial.
+    pub trials: Text,
+    /// Variables, whose values may contain marks.
+    pub variables: Vec<(String, String)>,
+    /// Files in the folder of the report, whose texts may contain marks.
+    pub files: Vec<(String, String)>,
+    /// File in that folder to which the complete stdout is written.
+    pub stdout: Option<String>,
 }

@@ -8,6 +8,7 @@
 //! biased sample: with 5 % of hangs that take 100 times longer and eight slots, "stop at the 100th completion" reports
 //! 0.7 % on average. `docs/design/launch-order.md` has the measurements.
 
+mod cases;
 mod choices;
 mod counts;
 mod environment;
@@ -22,6 +23,7 @@ mod series;
 mod tally;
 mod trial_facts;
 
+pub use cases::{CaseCounts, CaseNames, SuiteCounts, TrialOrder};
 pub use hosts::{HostCounts, HostLoss, HostState, Hosts};
 pub use load::RequestTotals;
 pub use memory::Memory;
@@ -137,6 +139,8 @@ pub struct State {
     /// Open trials that must be retried: a hanging trial can make `open` long, so they have their own set.
     retries: BTreeSet<TrialId>,
     launched: u64,
+    /// The cases of the trials.
+    pub case_names: CaseNames,
     /// Failures in the order in which they ended, for the live display and for evidence.
     arrived: BTreeMap<(VariantId, SignatureId), SignatureCounts>,
 }
@@ -202,6 +206,7 @@ impl State {
             open: BTreeMap::new(),
             retries: BTreeSet::new(),
             launched: 0,
+            case_names: CaseNames::default(),
             arrived: BTreeMap::new(),
         })
     }
@@ -226,6 +231,7 @@ impl State {
                 self.trial_ended(*trial, observation, outcome.clone());
                 self.advance_tally(decided);
             }
+            Event::CasesNamed(names) => self.case_names.add_names(names),
             Event::TrialWithdrawn(trial) => self.trial_withdrawn(*trial),
             Event::CaptureBegun { at: time } => {
                 self.worked = *time;

@@ -72,6 +72,15 @@ impl State {
         if let Outcome::Void(InconclusiveReason::NotReady) = outcome {
             self.last_void = observation.not_ready();
         }
+        if let Outcome::Void(InconclusiveReason::NoCase) = outcome {
+            let patterns = self.plan.rules.searched_cases();
+            let names: Vec<String> = patterns.map(|pattern| format!("`{pattern}`")).collect();
+            let text = format!(
+                "the suite has no test {}: it no longer exists, or its name has changed",
+                names.join(" or ")
+            );
+            self.last_void = Some(text);
+        }
         let Some(OpenTrial::Running(trial, losses)) = self.open.get(&id) else {
             return;
         };
@@ -108,6 +117,9 @@ impl State {
                 arrived.measured += u64::from(trial.is_measured());
             }
             Outcome::Pass => {}
+        }
+        if let Some(record) = &observation.case_record {
+            self.case_names.add_failures(record);
         }
         let host = self.hosts.of_lane(trial.lane);
         let facts = TrialFacts {

@@ -1,6 +1,6 @@
 //! Counts the trials of one variant, in launch order and bounded memory.
 
-use super::{RateSeries, RequestTotals, TrialFacts};
+use super::{RateSeries, RequestTotals, SuiteCounts, TrialFacts};
 use crate::model::{
     Failure, FailureKind, InconclusiveReason, Outcome, Signature, SignatureId, Site, TrialId,
 };
@@ -55,6 +55,8 @@ pub struct Tally {
     pub exposure: Duration,
     /// Observations of the clients, if the trials are of a service.
     pub lives: RequestTotals,
+    /// The cases of the trials, if the trials are runs of a suite.
+    pub suite: SuiteCounts,
     /// Number of batches of parallel trials by their trials and failures, without the last batch.
     batches: BTreeMap<(u32, u32), u64>,
     /// The positions of failures among the counted trials, from 1.
@@ -135,6 +137,9 @@ impl Tally {
 
     pub(super) fn add_trial(&mut self, id: TrialId, facts: &TrialFacts) {
         self.unkillable += facts.unkillable;
+        if let Some(record) = &facts.cases {
+            self.suite.add_trial(id, record);
+        }
         if let Outcome::Void(void) = facts.outcome {
             *self.void.entry(void).or_default() += 1;
             return;

@@ -1,7 +1,8 @@
 //! Facts of an observation that the tally needs.
 
 use crate::model::{
-    HoldObservation, HostId, LoadObservation, Observation, Outcome, Plan, TotalUsage, Trial,
+    CaseRecord, HoldObservation, HostId, LoadObservation, Observation, Outcome, Plan, TotalUsage,
+    Trial,
 };
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub struct TrialFacts {
     pub(crate) helper_ended_early: bool,
     pub(crate) usage: Option<TotalUsage>,
     pub(crate) load: Option<Box<LoadObservation>>,
+    /// The cases of the trial.
+    pub(super) cases: Option<Box<CaseRecord>>,
     /// The host on which it ran, if not this machine.
     pub(super) host: Option<HostId>,
 }
@@ -53,6 +56,7 @@ impl TrialFacts {
             helper_ended_early,
             usage: observation.around,
             load: observation.load.clone(),
+            cases: observation.case_record.clone(),
             host: None,
         }
     }

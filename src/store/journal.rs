@@ -4,7 +4,7 @@ use super::lines::{Checksum, JournalLines, LineError};
 use super::secrets::{Secrets, SharedData};
 use super::sequence::EventSequence;
 use super::{JournalDamage, StoreError};
-use crate::model::{Event, FORMAT, Plan};
+use crate::model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome, Plan};
 use crate::questions;
 use crate::state::{EventSink, Memory, State};
 use rustix::fs::{FlockOperation, flock};
@@ -305,6 +305,61 @@ pub fn copy_to_share(
 /// Folds a journal, passing each event but the first to `on_event` before the state.
 pub fn read_run(path: &Path, on_event: impl FnMut(&Event, &State)) -> Result<State, StoreError> {
     read_state(path, &Secrets::default(), on_event)
+}
+
+/// Folds a journal as if its run had looked for failures of certain cases.
+pub fn read_run_for_cases(path: &Path, patterns: &[CasePattern]) -> Result<State, StoreError> {
+    let mut state: Option<State> = None;
+    read_events(path, &Secrets::default(), |event| {
+        let judged_event = judge_by_cases(state.as_ref(), event, patterns);
+        fold_event(
+            &mut state,
+            judged_event,
+            questions::begin_memory,
+            questions::is_done,
+            &mut |_: &Event, _: &State| {},
+        );
+        Ok::<(), StoreError>(())
+    })?;
+    state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
+}
+
+/// Replaces the outcome of a trial by that of its cases.
+fn judge_by_cases(state: Option<&State>, event: Event, patterns: &[CasePattern]) -> Event {
+    match event {
+        Event::TrialFinished {
+            trial,
+            at,
+            seen,
+            outcome,
+        } => {
+            let is_judged = match &outcome {
+                Outcome::Void(reason) => matches!(
+                    reason,
+                    InconclusiveReason::CaseNotRun
+                        | InconclusiveReason::NoCase
+                        | InconclusiveReason::Skipped
+                        | InconclusiveReason::Untold
+                ),
+                _ => true,
+            };
+            let record = seen.case_record.as_deref();
+            let outcome = match (record, state) {
+                (Some(record), Some(state)) if is_judged => {
+                    state.case_names.judge_record(record, patterns, &outcome)
+                }
+                (None, _) if is_judged => Outcome::Void(InconclusiveReason::CaseNotRun),
+                _ => outcome,
+            };
+            Event::TrialFinished {
+                trial,
+                at,
+                seen,
+                outcome,
+            }
+        }
+        event => event,
+    }
 }
 
 /// Folds a journal without its question: faster, but trials that ended after the answer count as well.

@@ -24,7 +24,7 @@ mod written_reports;
 pub use folder::{RunFolder, default_root, let_through, runs_nearby};
 pub use journal::{
     Journal, copy_to_share, first_event, for_each_event, masked_events, read_masked, read_run,
-    read_trials,
+    read_run_for_cases, read_trials,
 };
 pub use secrets::{Secrets, SharedData, strip_environment};
 pub use trust::DistrustReason;

@@ -64,7 +64,8 @@ impl EventSequence {
                 self.over = true;
                 self.finished = matches!(event, Event::RunFinished { .. });
             }
-            Event::VariantChosen(_)
+            Event::CasesNamed(_)
+            | Event::VariantChosen(_)
             | Event::SettingChosen(_)
             | Event::MakingBegun(_)
             | Event::VariantMade { .. }

@@ -55,6 +55,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         leak_grace: Duration::ZERO,
         watch_engine: false,
         rules: Rules::default(),
+        cases: None,
         stop: StopLimits::default(),
         jobs: 1,
         waves: false,

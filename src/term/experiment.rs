@@ -5,11 +5,12 @@ use super::{
     LiveDisplay, TrialTicks, format_summary, format_verdict, print_message, print_page,
     relative_to_cwd, say_as_it_is, stdout_width,
 };
+use crate::cases::find_runner;
 use crate::experiment::{
     ExperimentMessage, ExperimentObserver, FinishedRun, ResultFile, pooled_baseline,
 };
 use crate::load::LoadProgress;
-use crate::model::{Event, NoteLevel};
+use crate::model::{CaseRunner, Event, NoteLevel};
 use crate::report::{self, SuggestedCommand};
 use crate::scenario::DEFAULT_DURATION;
 use crate::state::{EventSink, State};
@@ -185,6 +186,10 @@ fn announce_start(state: &State) {
     for line in report::lines_before_start(state) {
         print_message(&format!("  {line}"));
     }
+    if let Some(runner) = cases_hint(state) {
+        let text = format!("--cases counts each test that {} runs", runner.name());
+        print_message(&format!("  {text}"));
+    }
     let filters = &state.plan.rules.only;
     if !filters.is_empty() && state.plan.question.is_rate() {
         let names: Vec<String> = filters.iter().map(ToString::to_string).collect();
@@ -206,6 +211,15 @@ fn announce_start(state: &State) {
         _ => return,
     };
     print_message(&format!("  {limits}"));
+}
+
+/// Returns the test runner of a run that does not count its tests.
+fn cases_hint(state: &State) -> Option<CaseRunner> {
+    let plan = &state.plan;
+    if plan.cases.is_some() || !plan.question.is_rate() || plan.load.is_some() {
+        return None;
+    }
+    find_runner(&plan.variants.first()?.main_actor()?.command)
 }
 
 /// Returns the path of a file of a result, or the command that uses it.

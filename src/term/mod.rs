@@ -19,6 +19,7 @@ mod pictures;
 mod replay;
 mod runs;
 mod screen;
+mod suite;
 mod summary;
 mod table;
 mod ticks;
@@ -32,6 +33,7 @@ pub use forecast::format_forecast;
 pub use replay::format_replay;
 pub use runs::{format_runs, format_runs_nearby};
 pub use screen::{Screen, page_width, stdout_width};
+pub use suite::format_cases;
 pub use summary::{format_summary, format_verdict};
 
 use crate::untrusted::SafeText;

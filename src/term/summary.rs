@@ -1,7 +1,7 @@
 //! Shows the first screen of a result: the answer, its evidence, and the next commands.
 
 use super::screen::Screen;
-use super::{hosts, pictures, table};
+use super::{hosts, pictures, suite, table};
 use crate::model::{EvidenceDepth, Site};
 use crate::questions::{Answer, PooledBaseline, Threshold, Verdict};
 use crate::report::{
@@ -79,7 +79,7 @@ pub fn format_summary(
     }
     for variant in one_by_one(report) {
         screen.push_gap();
-        write_variant_details(&mut screen, report, variant);
+        write_variant_details(&mut screen, report, variant, reference, width);
     }
     screen.push_gap();
     write_table(&mut screen, &hosts::host_table(report, width));
@@ -167,12 +167,21 @@ fn write_headlines(screen: &mut Screen, report: &Report) {
 }
 
 /// Writes the nonzero counts of a variant.
-fn write_variant_details(screen: &mut Screen, report: &Report, variant: &VariantReport) {
+fn write_variant_details(
+    screen: &mut Screen,
+    report: &Report,
+    variant: &VariantReport,
+    reference: &str,
+    width: Option<usize>,
+) {
     if report.answer.is_some() && variant.failures > 0 {
         let headline = headlines::rate_headline(variant, report.confidence);
         screen.push_text(2, &style(headline).bold().to_string());
     }
-    groups_of(screen, variant);
+    match &variant.suite {
+        Some(tests) => suite::write_suite(screen, tests, report.confidence, reference, width),
+        None => groups_of(screen, variant),
+    }
     for text in headlines::uncounted_lines(variant) {
         screen.push_text(2, &text);
     }

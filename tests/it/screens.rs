@@ -186,6 +186,7 @@ fn forecast() -> (TrialForecast, AskedForecast) {
         ..MeasuredBaseline::default()
     };
     let asked = AskedForecast {
+        cases: None,
         width: Some(RateValue(20_000)),
         max_rate: Some(RateValue(200_000)),
         variants: 4,

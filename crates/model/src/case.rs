@@ -1,7 +1,9 @@
 //! Cases of a trial: the tests of a suite, if one trial is one run of the suite.
 
-use super::{Site, is_default, micros};
+use super::{Signal, Site, is_default, micros};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fmt;
 use std::time::Duration;
 
 /// Name of a case. Two cases with the same name are the same case.
@@ -12,6 +14,26 @@ pub struct CaseName {
     pub suite: String,
     /// The name within the group.
     pub name: String,
+}
+
+impl CaseName {
+    /// Returns the name of a case of a runner without groups.
+    pub fn without_suite(name: impl Into<String>) -> Self {
+        Self {
+            suite: String::new(),
+            name: name.into(),
+        }
+    }
+}
+
+/// Writes `suite::name`, or the name alone if the runner has no groups.
+impl fmt::Display for CaseName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.suite.is_empty() {
+            write!(f, "{}::", self.suite)?;
+        }
+        f.write_str(&self.name)
+    }
 }
 
 /// How a case ended in one trial.
@@ -43,6 +65,25 @@ pub enum CaseEnd {
     Unknown,
 }
 
+impl CaseEnd {
+    /// Returns whether the case failed: on its assertion, its preparation, the time limit or the end of its process.
+    pub fn is_failure(self) -> bool {
+        matches!(
+            self,
+            Self::Failed | Self::Error | Self::TimedOut | Self::Crashed
+        )
+    }
+
+    /// Returns whether the case passed in the judgement of the runner. An unexpected pass that the suite forbids is
+    /// [`Self::Failed`].
+    pub fn is_pass(self) -> bool {
+        matches!(
+            self,
+            Self::Passed | Self::ExpectedFailure | Self::UnexpectedPass
+        )
+    }
+}
+
 /// Why a case failed, in the words of the runner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -56,6 +97,9 @@ pub struct CaseFailure {
     /// The line of source code that failed.
     #[serde(skip_serializing_if = "is_default")]
     pub site: Option<Site>,
+    /// The signal of which the process of the case died.
+    #[serde(skip_serializing_if = "is_default")]
+    pub signal: Option<Signal>,
 }
 
 /// One case in one trial.
@@ -92,4 +136,13 @@ pub struct TrialCases {
     /// What was wrong with the report of the runner, for the user.
     #[serde(skip_serializing_if = "is_default")]
     pub complaints: Vec<String>,
+}
+
+impl TrialCases {
+    /// Returns the planned cases that did not start and are in no report.
+    pub fn unstarted_cases(&self) -> Vec<&CaseName> {
+        let reported: HashSet<&CaseName> = self.results.iter().map(|result| &result.case).collect();
+        let planned = self.planned.iter().flatten();
+        planned.filter(|case| !reported.contains(case)).collect()
+    }
 }

@@ -19,7 +19,9 @@ pub struct Conditions {
 const VARIABLE: &str = "variable.";
 
 /// The names of the facts in a report.
-const NAMES: [(&str, &str); 19] = [
+const NAMES: [(&str, &str); 21] = [
+    ("cases", "test runner that reports its tests"),
+    ("cases.order", "order of the tests"),
     ("jobs", "parallel trials"),
     ("waves", "trials start in waves"),
     ("copies", "copies of the command in a trial"),

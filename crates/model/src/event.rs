@@ -1,8 +1,8 @@
 //! Events of a run, which are the lines of its journal.
 
 use super::{
-    Host, HostId, HostPlan, JoinedHost, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId,
-    VariantChoice, VariantId, is_default, micros,
+    CaseName, Host, HostId, HostPlan, JoinedHost, Observation, Outcome, Plan, Signal, Survey,
+    Trial, TrialId, VariantChoice, VariantId, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -80,6 +80,8 @@ pub enum Event {
         /// The judgement of these facts.
         outcome: Outcome,
     },
+    /// Cases that the run had not seen before. The number of a case is the number of names before it.
+    CasesNamed(Vec<CaseName>),
     /// The question was answered before the slot began this trial: it never ran.
     TrialWithdrawn(TrialId),
     /// The question is answered; further trials capture evidence of the failures and are counted separately.

@@ -3,6 +3,9 @@
 #![doc = include_str!("../README.md")]
 
 mod case;
+mod case_pattern;
+mod case_plan;
+mod case_record;
 pub mod class;
 mod conditions;
 mod container;
@@ -29,6 +32,9 @@ mod text;
 mod trial;
 
 pub use case::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
+pub use case_pattern::CasePattern;
+pub use case_plan::{CaseRunner, CasesPlan};
+pub use case_record::{CaseFailures, CaseRecord, NumberList};
 pub use conditions::{ConditionDifference, Conditions};
 pub use container::{Container, ContainerObservation};
 pub use event::{Event, FORMAT, NoteLevel, ResumeLimits, StopCause};

@@ -1,8 +1,8 @@
 //! Observation of a trial: facts without judgement.
 
 use super::{
-    ContainerObservation, CoreObservation, CrashedProcess, Hang, HoldObservation, KernelLine,
-    LoadObservation, LoadStage, Signal, Site, Text, is_default, micros,
+    CaseRecord, ContainerObservation, CoreObservation, CrashedProcess, Hang, HoldObservation,
+    KernelLine, LoadObservation, LoadStage, Signal, Site, Text, TrialCases, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -63,6 +63,12 @@ pub struct Observation {
     /// Why the trial was lost with its slot.
     #[serde(skip_serializing_if = "is_default")]
     pub lost: Option<String>,
+    /// The cases of the trial, as the runner reported them; not in the journal.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cases: Option<Box<TrialCases>>,
+    /// The same by their numbers in the run.
+    #[serde(rename = "cases_by_number", skip_serializing_if = "is_default")]
+    pub case_record: Option<Box<CaseRecord>>,
 }
 
 impl Observation {
@@ -87,6 +93,9 @@ impl Observation {
             interrupted,
             holds,
             lost,
+            // The report of the runner is read after the slot has gone on.
+            cases: _,
+            case_record: _,
         } = self;
         let ended_plainly = |actor: &ActorObservation| {
             matches!(actor.ending, Ending::Exited(0) | Ending::Stopped) && actor.container.is_none()

@@ -62,6 +62,8 @@ pub enum FailureKind {
     Output,
     /// A service that provoke did not start was no longer running.
     Gone,
+    /// A case failed, and the run looks for failures of cases.
+    Test,
 }
 
 /// How a death by signal is known.
@@ -133,6 +135,10 @@ pub enum InconclusiveReason {
     NotHeld,
     /// It explored a schedule, and was stopped before a plain trial would count as hung.
     StoppedEarly,
+    /// The case that the run looks for did not run.
+    CaseNotRun,
+    /// The suite has no case that the run looks for.
+    NoCase,
 }
 
 impl FailureKind {
@@ -169,6 +175,7 @@ impl FailureKind {
             Self::Oom { .. } => "oom".to_owned(),
             Self::Output => "output".to_owned(),
             Self::Gone => "gone".to_owned(),
+            Self::Test => "test failed".to_owned(),
         }
     }
 
@@ -189,6 +196,7 @@ impl FailureKind {
             }
             Self::Output => "its output matched a failure rule".to_owned(),
             Self::Gone => "the service no longer exists, and how it ended is not known".to_owned(),
+            Self::Test => "a test of the suite failed".to_owned(),
         }
     }
 
@@ -267,7 +275,7 @@ impl Outcome {
 
 impl InconclusiveReason {
     /// All reasons, for reports that list them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::NotStarted,
         Self::Unprepared,
         Self::Skipped,
@@ -278,6 +286,8 @@ impl InconclusiveReason {
         Self::NotReady,
         Self::NotHeld,
         Self::StoppedEarly,
+        Self::CaseNotRun,
+        Self::NoCase,
     ];
 }
 
@@ -294,6 +304,8 @@ impl fmt::Display for InconclusiveReason {
             Self::NotReady => "service not ready",
             Self::NotHeld => "hold not reached",
             Self::StoppedEarly => "stopped early",
+            Self::CaseNotRun => "the test did not run",
+            Self::NoCase => "no such test",
         })
     }
 }

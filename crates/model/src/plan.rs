@@ -1,8 +1,9 @@
 //! Plan of a run: everything that is needed to resume it or to replay a trial.
 
 use super::{
-    BugFilter, Container, Factor, Hold, HostPlan, LoadPlan, ParallelSetting, Preparation, Question,
-    ResumeLimits, Rules, SearchSpace, Text, VariantChoice, VariantId, is_default, micros,
+    BugFilter, CasesPlan, Container, Factor, Hold, HostPlan, LoadPlan, ParallelSetting,
+    Preparation, Question, ResumeLimits, Rules, SearchSpace, Text, VariantChoice, VariantId,
+    is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -73,6 +74,9 @@ pub struct Plan {
     pub watch_engine: bool,
     /// Rules for judging observations.
     pub rules: Rules,
+    /// How the tests of a suite are found, if a trial is one run of the suite.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cases: Option<Box<CasesPlan>>,
     /// When to stop.
     pub stop: StopLimits,
     /// Number of parallel trials.

@@ -1,6 +1,6 @@
 //! Rules for judging observations.
 
-use super::{Failure, FailureKind, Signal, SignatureId, is_default};
+use super::{CasePattern, Failure, FailureKind, Signal, SignatureId, is_default};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -56,7 +56,7 @@ pub enum LeakRule {
 }
 
 /// A kind of failure that is the bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BugFilter {
     /// Death by this signal, observed or reported by an exit code.
@@ -76,6 +76,18 @@ pub enum BugFilter {
     /// Exactly this signature.
     #[serde(rename = "sig")]
     Signature(SignatureId),
+    /// A failure of a case whose name matches. A trial in which no such case ran is inconclusive.
+    Test(CasePattern),
+}
+
+impl Rules {
+    /// Returns the patterns of the cases whose failures are the bug; none if any trial counts by its own end.
+    pub fn searched_cases(&self) -> impl Iterator<Item = &CasePattern> {
+        self.only.iter().filter_map(|filter| match filter {
+            BugFilter::Test(pattern) => Some(pattern),
+            _ => None,
+        })
+    }
 }
 
 impl BugFilter {
@@ -89,24 +101,27 @@ impl BugFilter {
             FailureKind::Oom { .. } => Self::Oom,
             FailureKind::Output => Self::Output,
             FailureKind::Gone => Self::Gone,
+            FailureKind::Test => Self::Test(CasePattern::new("*")),
         }
     }
 
     /// Returns whether this failure is covered.
-    pub fn covers_failure(self, failure: &Failure) -> bool {
+    pub fn covers_failure(&self, failure: &Failure) -> bool {
         if let Self::Signature(signature_id) = self {
             let signature = &failure.signature;
             let also = signature.also.iter().map(|(_, id)| *id);
             let families = signature.families.iter().map(|family| family.id);
             let mut names = also.chain(families).chain([signature.id]);
-            return names.any(|id| id == signature_id);
+            return names.any(|id| id == *signature_id);
         }
         match (self, &failure.kind) {
             (Self::Signal(wanted_signal), FailureKind::Signal { signal, .. }) => {
-                wanted_signal == *signal
+                wanted_signal == signal
             }
-            (Self::Code(wanted_code), kind) => kind.exit_code() == Some(wanted_code),
-            (Self::Hang, FailureKind::Hang { .. })
+            (Self::Code(wanted_code), kind) => kind.exit_code() == Some(*wanted_code),
+            // A run that looks for failures of cases has judged its trials by them.
+            (Self::Test(_), _)
+            | (Self::Hang, FailureKind::Hang { .. })
             | (Self::Leak, FailureKind::Leak)
             | (Self::Oom, FailureKind::Oom { .. })
             | (Self::Output, FailureKind::Output)
@@ -127,6 +142,7 @@ impl fmt::Display for BugFilter {
             Self::Output => f.write_str("output"),
             Self::Gone => f.write_str("gone"),
             Self::Signature(id) => write!(f, "sig:{id}"),
+            Self::Test(pattern) => write!(f, "test:{pattern}"),
         }
     }
 }
@@ -149,11 +165,19 @@ impl FromStr for BugFilter {
                 .map_err(|_| format!("`{code}` is not an exit code"))?;
             return Ok(Self::Code(code));
         }
+        if let Some(pattern) = text.strip_prefix("test:") {
+            if pattern.is_empty() {
+                return Err(
+                    "`test:` needs the name of a test; a `*` in it stands for any text".to_owned(),
+                );
+            }
+            return Ok(Self::Test(CasePattern::new(pattern)));
+        }
         if let Some(id) = text.strip_prefix("sig:") {
             return id.parse().map(Self::Signature);
         }
         Signal::from_name(text).map(Self::Signal).ok_or_else(|| {
-            format!("`{text}` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `hang`, `leak`, `oom` or `output`")
+            format!("`{text}` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `test:NAME`, `hang`, `leak`, `oom` or `output`")
         })
     }
 }

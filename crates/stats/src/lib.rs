@@ -18,6 +18,7 @@
 //! | [`ramp`] | from which load level on does it fail? |
 //! | [`dependence`] | do failures clump in batches or in time, so that the interval is too narrow? |
 //! | [`trend`] | does the rate change during the run? |
+//! | [`cases`] | which tests of a suite fail, how often, after which others, and together with which? |
 //! | [`hosts`] | do trials fail more often on hosts with a certain property? |
 //! | [`mod@growth`] | does a quantity grow from trial to trial, and by how much? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
@@ -31,6 +32,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod cases;
 pub mod confirm;
 mod convert;
 pub mod dependence;

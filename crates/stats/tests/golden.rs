@@ -1,4 +1,4 @@
-//! Tests of `data/golden.json`: values from an independent implementation, or from exact enumeration, which every build
+//! Tests of `data/golden.json` and `data/golden_cases.json`: values from an independent implementation, or from exact enumeration, which every build
 //! must reproduce.
 //!
 //! The interval cases also have `wilson`, `jeffreys` and `mid_p` columns. These intervals are deliberately not
@@ -9,18 +9,25 @@ use std::collections::BTreeMap;
 
 use provoke_stats as stats;
 use provoke_stats::HostTrials;
+use provoke_stats::cases::{
+    CaseCounts, FailureSets, OrderRelation, OrderTable, benjamini_hochberg, runs_to_see_every,
+    selected_alpha, selected_intervals,
+};
 use provoke_stats::ramp::Ramp;
 use provoke_stats::search::{
     Bisection, Cell, Channel, Costs, Features, Grid, SearchPrior, StopConditions, stage_prior,
 };
 use serde_json::Value;
 
-const GOLDEN: &str = include_str!("data/golden.json");
+const GOLDEN: [&str; 2] = [
+    include_str!("data/golden.json"),
+    include_str!("data/golden_cases.json"),
+];
 
 type Check = fn(&Case);
 
 /// Kinds that are run below.
-const IMPLEMENTED: [(&str, Check); 20] = [
+const IMPLEMENTED: [(&str, Check); 25] = [
     ("interval", interval),
     ("clean_runs_flat", clean_runs_flat),
     ("confirm_fixed", confirm_fixed),
@@ -41,6 +48,11 @@ const IMPLEMENTED: [(&str, Check); 20] = [
     ("reduce_stage_prior", reduce_stage_prior),
     ("capacity", capacity),
     ("ramp_posterior", ramp_posterior),
+    ("selected_intervals", intervals_of_selected_cases),
+    ("runs_to_see_every", runs_that_show_every_case),
+    ("benjamini_hochberg", corrected_p_values),
+    ("order_dependence", order_dependence),
+    ("failure_clusters", failure_clusters),
 ];
 
 /// Cases of `sprt_exact` whose test is deliberately not implemented.
@@ -131,17 +143,19 @@ impl Case<'_> {
 
 #[test]
 fn every_value_of_the_golden_file_is_reproduced() {
-    let golden: Value = serde_json::from_str(GOLDEN).expect("valid JSON");
+    let files = GOLDEN.map(|text| serde_json::from_str::<Value>(text).expect("valid JSON"));
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    for value in golden["cases"].as_array().expect("a list of cases") {
-        let kind = value["kind"].as_str().expect("a kind");
-        *seen.entry(kind).or_default() += 1;
-        match IMPLEMENTED.iter().find(|(name, _)| *name == kind) {
-            Some((_, check)) => check(&Case {
-                value,
-                tolerance: &golden["tolerance"],
-            }),
-            None => panic!("unknown kind `{kind}`"),
+    for golden in &files {
+        for value in golden["cases"].as_array().expect("a list of cases") {
+            let kind = value["kind"].as_str().expect("a kind");
+            *seen.entry(kind).or_default() += 1;
+            match IMPLEMENTED.iter().find(|(name, _)| *name == kind) {
+                Some((_, check)) => check(&Case {
+                    value,
+                    tolerance: &golden["tolerance"],
+                }),
+                None => panic!("unknown kind `{kind}`"),
+            }
         }
     }
     for (kind, _) in IMPLEMENTED {
@@ -573,5 +587,116 @@ fn ramp_posterior(case: &Case) {
     assert_eq!(got.len(), expected.len());
     for (got, expected) in got.into_iter().zip(expected) {
         case.close_to("posterior", got, expected, 1e-9);
+    }
+}
+
+/// Returns a list of numbers of cases or trials.
+fn indices(value: &Value) -> Vec<u32> {
+    let list = value.as_array().expect("a list").iter();
+    let index = |value: &Value| u32::try_from(value.as_u64().expect("an index")).expect("small");
+    list.map(index).collect()
+}
+
+/// Returns `[failures, trials]`.
+fn case_counts(value: &Value) -> CaseCounts {
+    CaseCounts {
+        failures: value[0].as_u64().expect("failures"),
+        trials: value[1].as_u64().expect("trials"),
+    }
+}
+
+fn intervals_of_selected_cases(case: &Case) {
+    let counts = case.field("counts").as_array().expect("counts").iter();
+    let counts: Vec<CaseCounts> = counts.map(case_counts).collect();
+    let selected = counts.iter().filter(|counts| counts.failures > 0).count() as u64;
+    let tested = counts.iter().filter(|counts| counts.trials > 0).count() as u64;
+    let alpha = selected_alpha(case.real("alpha"), selected, tested);
+    case.close("selected_alpha", alpha, case.real("selected_alpha"));
+    let intervals = selected_intervals(&counts, case.real("alpha"), stats::clopper_pearson);
+    let expected = case.field("intervals").as_array().expect("intervals");
+    assert_eq!(intervals.len(), expected.len(), "{}", case.id());
+    for (interval, expected) in intervals.iter().zip(expected) {
+        assert_eq!(interval.is_none(), expected.is_null(), "{}", case.id());
+        if let Some(interval) = interval {
+            case.close("lo", interval.lo, expected[0].as_f64().expect("lo"));
+            case.close("hi", interval.hi, expected[1].as_f64().expect("hi"));
+        }
+    }
+}
+
+fn runs_that_show_every_case(case: &Case) {
+    let runs = runs_to_see_every(
+        case.count("tests"),
+        case.real("rate"),
+        case.real("confidence"),
+    );
+    assert_eq!(runs, Some(case.count("runs")), "{}", case.id());
+}
+
+fn corrected_p_values(case: &Case) {
+    let corrected = benjamini_hochberg(&case.reals("p"));
+    let expected = case.reals("q");
+    assert_eq!(corrected.len(), expected.len());
+    for (corrected, expected) in corrected.into_iter().zip(expected) {
+        case.close("q", corrected, expected);
+    }
+}
+
+fn order_dependence(case: &Case) {
+    let mut table = OrderTable::new();
+    for trial in case.field("trials").as_array().expect("trials") {
+        let processes = trial["processes"].as_array().expect("processes").iter();
+        let processes: Vec<Vec<u32>> = processes.map(indices).collect();
+        let processes: Vec<&[u32]> = processes.iter().map(Vec::as_slice).collect();
+        table.add_trial(
+            &processes,
+            &indices(&trial["failed"]),
+            &indices(&trial["uncounted"]),
+        );
+    }
+    let mut findings = table.find_dependences(&indices(case.field("victims")), case.real("alpha"));
+    // Further findings about a victim depend on the first.
+    findings.dedup_by_key(|finding| finding.victim);
+    let expected = case.field("first_findings").as_array().expect("findings");
+    assert_eq!(findings.len(), expected.len(), "{}", case.id());
+    for (finding, expected) in findings.iter().zip(expected) {
+        let relation = match finding.relation {
+            OrderRelation::FailsAfter => "after",
+            OrderRelation::FailsWithout => "without",
+        };
+        assert_eq!(relation, expected["relation"], "{}", case.id());
+        assert_eq!(finding.victim, expected["victim"], "{}", case.id());
+        assert_eq!(finding.other, expected["other"], "{}", case.id());
+        assert_eq!(finding.after, case_counts(&expected["after"]));
+        assert_eq!(finding.not_after, case_counts(&expected["not_after"]));
+        let real = |name: &str| expected[name].as_f64().expect("a number");
+        case.close("p", finding.p_value, real("p"));
+        case.close(
+            "corrected_p",
+            finding.corrected_p_value,
+            real("corrected_p"),
+        );
+    }
+}
+
+fn failure_clusters(case: &Case) {
+    let mut sets = FailureSets::new();
+    for trial in case.field("trials").as_array().expect("trials") {
+        sets.add_trial(&indices(&trial["counted"]), &indices(&trial["failed"]));
+    }
+    let clusters = sets.find_clusters(case.real("q"));
+    let expected = case.field("clusters").as_array().expect("clusters");
+    assert_eq!(clusters.len(), expected.len(), "{}", case.id());
+    for (cluster, expected) in clusters.iter().zip(expected) {
+        assert_eq!(cluster.cases, indices(&expected["cases"]), "{}", case.id());
+        assert_eq!(
+            cluster.trials,
+            indices(&expected["trials"]),
+            "{}",
+            case.id()
+        );
+        let real = |name: &str| expected[name].as_f64().expect("a number");
+        case.close("phi", cluster.smallest_phi, real("smallest_phi"));
+        case.close("q", cluster.largest_q_value, real("largest_q"));
     }
 }

@@ -186,7 +186,8 @@ impl ExecutorContext {
     ) -> Observation {
         observation.around = self.usage.sample_size();
         let dumped = self.dumps_cores(trial);
-        if !dumped && !leaves_more(&observation) {
+        let reads_more = dumped || leaves_more(&observation);
+        if !reads_more && self.cases.is_none() {
             return observation;
         }
         let (trial, recipe) = (trial.clone(), self.recipe_of(trial.variant));
@@ -197,13 +198,18 @@ impl ExecutorContext {
                     .collector
                     .collect_cores(&trial, variant, began, &mut observation);
             }
-            shared
-                .collector
-                .examine_cores(trial.id.0, variant, &mut observation);
-            shared
-                .collector
-                .name_places(variant, began, &mut observation);
-            shared.collector.name_hold_points(variant, &mut observation);
+            if reads_more {
+                shared
+                    .collector
+                    .examine_cores(trial.id.0, variant, &mut observation);
+                shared
+                    .collector
+                    .name_places(variant, began, &mut observation);
+                shared.collector.name_hold_points(variant, &mut observation);
+            }
+            if let Some(cases) = &shared.cases {
+                cases.read_cases(&trial, &recipe, began, &mut observation);
+            }
             observation
         });
         // Only a bug in provoke can cause an error here; only this trial is lost.

@@ -2,6 +2,7 @@
 
 mod committed;
 mod packages;
+mod polluters;
 mod priors;
 mod source_parts;
 mod stacks;
@@ -42,6 +43,9 @@ pub(super) fn find_searched(
         (Some(QuestionSettings::Bisect), _) => in_order(scenario, base, &folder, observer)?,
         (Some(QuestionSettings::Reduce), Some((field, files, grain))) => {
             Some(of_sources(field, files, grain, base, &folder)?)
+        }
+        (Some(QuestionSettings::Reduce), None) if scenario.items.polluters.is_some() => {
+            Some(polluters::earlier_tests(scenario)?)
         }
         (Some(QuestionSettings::Reduce), None) => {
             match (

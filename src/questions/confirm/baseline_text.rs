@@ -42,6 +42,14 @@ pub(super) fn describe_bug(base: &MeasuredBaseline, filters: &[BugFilter]) -> Op
     if bugs.is_empty() || filters.is_empty() {
         return None;
     }
+    let tests: Vec<String> = filters
+        .iter()
+        .filter(|filter| matches!(filter, BugFilter::Test(_)))
+        .map(|filter| words::sanitize_line(&filter.to_string()))
+        .collect();
+    if !tests.is_empty() {
+        return Some(format!("the bug: every failure of {}", tests.join(", ")));
+    }
     let bugs = bugs.join(", or ");
     let by_name = filters.iter().any(|filter| {
         matches!(filter, BugFilter::Signature(id) if base.bugs.iter().any(|bug| bug.widest != *id && bug.names.contains(id)))

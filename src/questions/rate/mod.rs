@@ -1,7 +1,9 @@
 //! Answers how often a program fails.
 
+mod cases;
 mod policy;
 
+pub use cases::{CaseBounds, case_bounds, compares_cases};
 pub use policy::{RepeatPolicy, rate_bounds};
 
 use super::{Policy, QuestionKind};

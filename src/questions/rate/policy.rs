@@ -1,5 +1,6 @@
 //! `run`: repeats every variant until a number of trials, a failure, an interval width or the time limit is reached.
 
+use super::cases::{case_bounds, compare_cases, compares_cases};
 use crate::model::{ExpectedResult, StopLimits, VariantId};
 use crate::questions::blocks::next_in_block;
 use crate::questions::{
@@ -82,6 +83,16 @@ pub fn rate_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
 
 /// Compares the rate of every variant with the allowed rate.
 fn compare_with_allowed(state: &State, allowed: f64) -> Verdict {
+    if compares_cases(&state.plan) {
+        let bounds = state.all_tallies().flat_map(|(_, tally)| {
+            case_bounds(
+                stop_rule(state, tally),
+                tally,
+                state.plan.alpha.to_probability(),
+            )
+        });
+        return compare_cases(&bounds.collect::<Vec<_>>(), allowed);
+    }
     let intervals: Vec<Interval> = state
         .all_tallies()
         .map(|(_, tally)| {
@@ -131,6 +142,11 @@ fn is_decided(state: &State, tally: &Tally) -> bool {
         return false;
     }
     let allowed = f64::from(millionths) / 1e6;
+    if compares_cases(&state.plan) {
+        let alpha = state.plan.alpha.to_probability();
+        let bounds = case_bounds(StopRule::Decision, tally, alpha);
+        return compare_cases(&bounds, allowed) != Verdict::Undecided;
+    }
     let rate = confidence_sequence(
         tally.failures,
         tally.counted_trials(),

@@ -18,6 +18,7 @@ mod search;
 mod slots;
 mod source;
 mod style;
+mod suite;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -203,6 +204,7 @@ fn run_page(source: &PageSource<'_>, detail: &PageDetail) -> Markup {
         (answer::answer_section(source))
         @for section in [
             rate::rate_section(source, detail),
+            suite::suite_section(source, detail),
             // Without a single rate, the results of the question say how often it fails.
             variants::variants_section(source, detail),
             search::search_section(source, detail),

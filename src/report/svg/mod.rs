@@ -5,6 +5,7 @@
 
 mod axis;
 mod bars;
+mod dots;
 mod ecdf;
 mod file;
 mod labelled;
@@ -17,6 +18,7 @@ mod windows;
 
 pub use axis::RateAxis;
 pub(super) use bars::{draw_column_bars, draw_count_bars};
+pub(super) use dots::draw_case_dots;
 pub(super) use ecdf::{EcdfCurve, TimeAxis, draw_ecdf};
 pub(super) use file::{PicturePart, draw_file};
 pub(super) use labelled::LabelledDrawing;

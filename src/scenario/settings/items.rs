@@ -38,6 +38,12 @@ pub struct ItemSettings {
     /// Reduce this list; {set} stands for the items kept, {lines} for one per line
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub set: Vec<String>,
+    /// Reduce the tests that ran before the test of --only in a failing trial of RUN
+    ///
+    /// Finds the tests that a failure of `--only test:NAME` needs: those that leave a state behind. The run must have
+    /// counted its tests (--cases). For pytest.
+    #[arg(long, value_name = "RUN")]
+    pub polluters: Option<String>,
     /// An environment that does not fail: requirements, `pip freeze`, `env -0`, or a run
     ///
     /// A requirements file, a file with the output of `pip freeze` or `env -0`, or a run, for its

@@ -2,6 +2,7 @@
 
 mod baseline;
 mod candidates;
+mod cases;
 mod comparison;
 mod evidence;
 mod hosts;
@@ -17,6 +18,7 @@ mod trials;
 
 pub use baseline::{BaselineSettings, ConfirmSettings, CountSettings};
 pub use candidates::{BisectSettings, CandidateSettings};
+pub use cases::CaseSettings;
 pub use comparison::ComparisonSettings;
 pub use evidence::EvidenceSettings;
 pub use hosts::HostSettings;

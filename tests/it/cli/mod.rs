@@ -30,6 +30,7 @@ pub(crate) mod slurm_cluster;
 mod ssh_server;
 mod stopping;
 mod storage;
+mod suites;
 mod support;
 mod trial_environment;
 mod trust;

@@ -124,6 +124,7 @@ impl Bench {
         };
         let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
         let recipe = VariantRecipe {
+            cases: None,
             identity: None,
             ready: None,
             variant: VariantPlan {

@@ -104,7 +104,10 @@ fn join_continuation(line: &str, next: &[&str]) -> String {
         };
     }
     if line.contains("Fatal Python error: ") {
-        return match next.iter().find_map(|line| python_frame(line)) {
+        // Other threads may come before the one that crashed.
+        let is_current = |line: &&str| line.starts_with("Current thread ");
+        let start = next.iter().position(is_current).unwrap_or(0);
+        return match next[start..].iter().find_map(|line| python_frame(line)) {
             Some(frame) => format!("{line}, {frame}"),
             None => line.to_owned(),
         };

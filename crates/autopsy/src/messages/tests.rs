@@ -483,6 +483,14 @@ fn a_faulthandler_message_is_joined_with_the_innermost_python_function() {
 }
 
 #[test]
+fn a_faulthandler_message_is_joined_with_the_thread_that_crashed() {
+    assert_telling_line(
+        "Fatal Python error: Segmentation fault\n\nThread 0x7e (most recent call first):\n  File \"/x/socket.py\", line 294 in accept\n\nCurrent thread 0x7f (most recent call first):\n  File \"/x/a.py\", line 3 in f\n",
+        "Fatal Python error: Segmentation fault, in f (a.py:3)",
+    );
+}
+
+#[test]
 fn a_java_crash_is_joined_with_its_problematic_frame() {
     assert_telling_line(
         "#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n#  SIGSEGV (0xb) at pc=0x7f\n#\n# Problematic frame:\n# C  [libx.so+0x10]  f+0x1\n#\n",

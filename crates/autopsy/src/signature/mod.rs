@@ -5,6 +5,7 @@
 //! deepest evidence. It also has the names from weaker evidence, so that the bug is recognized in
 //! trials with less evidence.
 
+mod case;
 mod diagnosis;
 mod frames;
 mod hang;
@@ -24,8 +25,9 @@ pub use kernel::place_in_file as logged_place;
 pub use sites::{failure_sites, is_library_source, of_crash as sites_of_crash};
 
 use provoke_model::{
-    ActorObservation, ActorRole, CoreObservation, Crash, Ending, EvidenceDepth, FailureKind,
-    Family, Observation, Signal, SignalEvidence, Signature, SignatureId, VariantPlan,
+    ActorObservation, ActorRole, CaseEnd, CaseFailure, CoreObservation, Crash, Ending,
+    EvidenceDepth, FailureKind, Family, Observation, Signal, SignalEvidence, Signature,
+    SignatureId, VariantPlan,
 };
 
 /// Limit of characters of a title, because titles are shown in tables.
@@ -58,9 +60,14 @@ pub fn signature_of_failure(
         }
         FailureKind::Hang { .. } => levels.extend(of_hang(kind, variant, main, observation)),
         FailureKind::Output => levels.extend(message::of_rule(observation)),
-        FailureKind::Leak | FailureKind::Oom { .. } | FailureKind::Gone => {}
+        FailureKind::Leak | FailureKind::Oom { .. } | FailureKind::Gone | FailureKind::Test => {}
     }
     signature_of_levels(levels)
+}
+
+/// Returns the signature of a failure of a test of a suite, from the report of its runner.
+pub fn signature_of_case(end: CaseEnd, failure: Option<&CaseFailure>) -> Signature {
+    signature_of_levels(vec![case::of_case(end, failure)])
 }
 
 /// Returns the signature of a crash of which only the core is known; `None` if no signal ended the process.

@@ -1,6 +1,7 @@
 //! Compares each promise of the crate (95 % coverage, 5 % false alarms) with the true rate, by exact enumeration if all
 //! outcomes can be counted and by seeded simulation otherwise.
 
+mod cases;
 mod chance;
 mod clumps;
 mod compare;

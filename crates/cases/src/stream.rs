@@ -1,0 +1,305 @@
+//! Reader of streams: one JSON object per line, written while the cases run.
+//!
+//! The README of this crate documents the lines. A stream shows more than a report at the end: the case that was running
+//! when the process died.
+
+use super::INTERRUPTED;
+use super::collector::{CaseCollector, describe_retries, join_ends};
+use super::lines::{Line, read_lines};
+use super::text::clip_message;
+use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
+use serde::Deserialize;
+use std::io::BufRead;
+use std::time::Duration;
+
+/// One line of a stream. Unknown fields are ignored.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct StreamLine {
+    event: String,
+    suite: String,
+    case: String,
+    cases: Vec<String>,
+    pid: Option<i32>,
+    time: Option<f64>,
+    seconds: Option<f64>,
+    outcome: String,
+    kind: Option<String>,
+    message: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    function: Option<String>,
+    retried: bool,
+    repeat: Option<u32>,
+    text: String,
+}
+
+impl StreamLine {
+    fn case_name(&self) -> CaseName {
+        self.name_in_suite(&self.case)
+    }
+
+    fn name_in_suite(&self, name: &str) -> CaseName {
+        CaseName {
+            suite: self.suite.clone(),
+            name: name.to_owned(),
+        }
+    }
+
+    fn failure(&self) -> Option<CaseFailure> {
+        let site = self.file.as_ref().map(|file| Site {
+            file: file.clone(),
+            line: self.line.unwrap_or_default(),
+            function: self.function.clone().filter(|name| !name.is_empty()),
+            ..Site::default()
+        });
+        let failure = CaseFailure {
+            kind: clip_message(self.kind.as_deref().unwrap_or_default()),
+            message: clip_message(self.message.as_deref().unwrap_or_default()),
+            site,
+            signal: None,
+        };
+        (failure != CaseFailure::default()).then_some(failure)
+    }
+
+    /// Returns the end that the outcome means; `None` if the outcome is unknown.
+    fn end(&self) -> Option<CaseEnd> {
+        let message = self.message.as_deref().unwrap_or_default();
+        Some(match self.outcome.as_str() {
+            "passed" => CaseEnd::Passed,
+            // pytest-timeout reports a failure.
+            "failed" if message.contains("from pytest-timeout") => CaseEnd::TimedOut,
+            "failed" => CaseEnd::Failed,
+            "error" => CaseEnd::Error,
+            "skipped" => CaseEnd::Skipped,
+            "xfailed" => CaseEnd::ExpectedFailure,
+            "xpassed" => CaseEnd::UnexpectedPass,
+            "timed_out" => CaseEnd::TimedOut,
+            "crashed" => CaseEnd::Crashed,
+            _ => return None,
+        })
+    }
+}
+
+/// What is known about a case beside its result.
+#[derive(Default)]
+struct Progress {
+    is_running: bool,
+    started: Option<f64>,
+    /// Whether the present attempt has an outcome.
+    has_outcome: bool,
+    /// Whether the result is that of the first attempt, and later attempts are not read.
+    is_settled: bool,
+    /// Whether the process ended during the first attempt, and the runner started the case again.
+    is_lost: bool,
+    was_retried: bool,
+    was_repeated: bool,
+    /// Whether the next attempt is counted already.
+    is_counted: bool,
+}
+
+#[derive(Default)]
+struct StreamReader {
+    collector: CaseCollector,
+    /// In the order of the results.
+    progress: Vec<Progress>,
+    bad_lines: u64,
+    first_bad_line: Option<(u64, String)>,
+    lines: u64,
+}
+
+/// Reads the stream of the pytest plugin, or of any program that writes the same lines.
+///
+/// A case that was still running at the end of the stream has the end [`CaseEnd::Unknown`]. If the runner retried a case,
+/// the first attempt counts. If a case ran several times for another reason, its worst end counts.
+pub fn read_stream(input: impl BufRead) -> TrialCases {
+    let mut reader = StreamReader::default();
+    let complaint = read_lines(input, |line| reader.read_line(line));
+    if let Some(complaint) = complaint {
+        reader.collector.complain(complaint);
+    }
+    reader.finish()
+}
+
+impl StreamReader {
+    fn read_line(&mut self, line: &Line<'_>) {
+        self.lines += 1;
+        if line.text.trim().is_empty() {
+            return;
+        }
+        match serde_json::from_str::<StreamLine>(line.text) {
+            Ok(parsed) => self.apply_line(&parsed),
+            Err(error) => {
+                self.bad_lines += 1;
+                let reason = if line.is_whole {
+                    error.to_string()
+                } else {
+                    "it has no end".to_owned()
+                };
+                self.first_bad_line.get_or_insert((self.lines, reason));
+            }
+        }
+    }
+
+    fn apply_line(&mut self, line: &StreamLine) {
+        match line.event.as_str() {
+            "planned" => {
+                let names = line.cases.iter().map(|name| line.name_in_suite(name));
+                self.collector.plan_cases(names);
+            }
+            "start" => self.start_case(line),
+            "result" => {
+                if let Some(position) = self.find_case(line) {
+                    self.add_outcome(position, line);
+                }
+            }
+            "end" => self.end_case(line),
+            "note" => self.collector.complain(line.text.as_str()),
+            "finish" => self.interrupt_cases(line.pid),
+            _ => {}
+        }
+    }
+
+    /// Returns the position of a case. A case without a start line starts here.
+    fn find_case(&mut self, line: &StreamLine) -> Option<usize> {
+        if line.case.is_empty() {
+            self.collector
+                .complain("a line of the stream does not name its case");
+            return None;
+        }
+        let (position, is_new) = self.collector.find_or_insert(&line.case_name())?;
+        if is_new {
+            self.progress.push(Progress::default());
+            let result = self.collector.result_mut(position);
+            result.attempts = 1;
+            // The controller of parallel workers reports a crash, but did not run the case.
+            if line.outcome != "crashed" {
+                result.pid = line.pid;
+            }
+        }
+        Some(position)
+    }
+
+    fn start_case(&mut self, line: &StreamLine) {
+        let was_known = self.collector.position_of(&line.case_name()).is_some();
+        let Some(position) = self.find_case(line) else {
+            return;
+        };
+        let progress = &mut self.progress[position];
+        if was_known {
+            if !std::mem::take(&mut progress.is_counted) {
+                self.collector.result_mut(position).attempts += 1;
+            }
+            let is_lost = progress.is_running && !progress.is_settled;
+            progress.is_lost |= is_lost;
+            progress.is_settled |= is_lost;
+            progress.was_repeated |= !progress.is_settled;
+            progress.was_retried |= progress.is_settled;
+        }
+        progress.was_repeated |= line.repeat.is_some();
+        progress.is_running = true;
+        progress.has_outcome = false;
+        progress.started = line.time;
+    }
+
+    fn add_outcome(&mut self, position: usize, line: &StreamLine) {
+        let Some(end) = line.end() else {
+            let outcome = &line.outcome;
+            self.collector
+                .complain(format!("the stream has the unknown outcome `{outcome}`"));
+            return;
+        };
+        let progress = &mut self.progress[position];
+        let result = self.collector.result_mut(position);
+        if !progress.is_settled {
+            join_ends(result, end, line.failure());
+            progress.has_outcome = true;
+        }
+        if line.retried {
+            result.attempts += 1;
+            progress.is_settled = true;
+            progress.was_retried = true;
+            // Not every version of the plugins announces the next attempt.
+            progress.is_counted = true;
+        }
+        if end == CaseEnd::Crashed {
+            progress.is_running = false;
+            if progress.is_lost {
+                // The controller reports the crash after the next start.
+                progress.is_lost = false;
+                join_ends(result, end, line.failure());
+            }
+        }
+    }
+
+    fn end_case(&mut self, line: &StreamLine) {
+        let Some(position) = self.find_case(line) else {
+            return;
+        };
+        if !line.outcome.is_empty() {
+            self.add_outcome(position, line);
+        }
+        let progress = &mut self.progress[position];
+        let result = self.collector.result_mut(position);
+        if !progress.is_settled && !progress.has_outcome {
+            join_ends(result, CaseEnd::Passed, None);
+        }
+        let measured = line
+            .seconds
+            .or_else(|| Some(line.time? - progress.started?));
+        if let Some(elapsed) =
+            measured.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            && result.elapsed.is_zero()
+        {
+            result.elapsed = elapsed;
+        }
+        progress.is_running = false;
+        progress.has_outcome = false;
+    }
+
+    /// Marks the cases that a runner left when it stopped in an orderly way, for example after Ctrl-C.
+    fn interrupt_cases(&mut self, pid: Option<i32>) {
+        for (position, progress) in self.progress.iter_mut().enumerate() {
+            let result = self.collector.result_mut(position);
+            if progress.is_running && pid.is_some() && result.pid == pid {
+                progress.is_running = false;
+                result.end = CaseEnd::Unknown;
+                result.failure = Some(CaseFailure {
+                    kind: INTERRUPTED.to_owned(),
+                    message: "the runner stopped while the case was running".to_owned(),
+                    ..CaseFailure::default()
+                });
+            }
+        }
+    }
+
+    fn finish(mut self) -> TrialCases {
+        for (position, progress) in self.progress.iter().enumerate() {
+            if progress.is_running || progress.is_lost {
+                self.collector.result_mut(position).end = CaseEnd::Unknown;
+            }
+        }
+        let count = |holds: fn(&Progress) -> bool| {
+            let cases = self.progress.iter().filter(|progress| holds(progress));
+            cases.count()
+        };
+        let retried = count(|progress| progress.was_retried);
+        let repeated = count(|progress| progress.was_repeated && !progress.was_retried);
+        if retried > 0 {
+            self.collector.complain(describe_retries(retried));
+        }
+        if repeated > 0 {
+            let word = if repeated == 1 { "case" } else { "cases" };
+            self.collector.complain(format!(
+                "{repeated} {word} ran several times in this trial: a case fails if any of its runs fails"
+            ));
+        }
+        if let Some((line, reason)) = self.first_bad_line {
+            self.collector.complain(format!(
+                "{} of {} lines of the stream cannot be read, the first is line {line}: {reason}",
+                self.bad_lines, self.lines
+            ));
+        }
+        self.collector.finish()
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of the readers: with samples of real reports, and with the real runners.
+
+mod pytest;
+mod reports;
+mod runners;
+mod samples;
+mod stream;

@@ -1,0 +1,14 @@
+//! Finds the cases of trials: the tests of a suite, if one trial is one run of the suite.
+//!
+//! [`find_runner`] recognizes the test runner, [`CaseSetup`] prepares the trials, and [`read_cases`] reads what the runner
+//! reported. `provoke_cases` has the readers of the formats.
+
+mod command;
+mod file_pattern;
+mod reading;
+mod runner;
+mod setup;
+
+pub use reading::{STDOUT, TrialReport, read_cases};
+pub use runner::{describe_known_runners, find_runner};
+pub use setup::{CASES_MARK, CaseSetup, CaseSetupError};

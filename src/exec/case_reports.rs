@@ -1,0 +1,106 @@
+//! Reads the report of a test runner about the cases of a trial.
+
+use crate::cases::{self, CaseSetup, TrialReport};
+use crate::model::{CaseRunner, CasesPlan, Observation, Plan, Text, Trial};
+use crate::slot::CASES_FOLDER;
+use crate::slot::wire::{CaseRecipe, VariantRecipe};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The reports of the trials of a run.
+pub(super) struct CaseReports {
+    plan: CasesPlan,
+    /// Folder with a folder for each trial.
+    trials: PathBuf,
+    environment: Vec<(Text, Text)>,
+    keeps_all: bool,
+}
+
+impl CaseReports {
+    /// Writes the files that all trials share.
+    pub(super) fn prepare(cases: &CasesPlan, plan: &Plan, trials: &Path) -> io::Result<Self> {
+        CaseSetup::write_shared_files(cases, trials)?;
+        Ok(Self {
+            plan: cases.clone(),
+            trials: trials.to_owned(),
+            environment: plan.environment.clone(),
+            keeps_all: plan.keep == crate::model::KeepRule::All,
+        })
+    }
+
+    /// Removes these files.
+    pub(super) fn remove_shared_files(&self) {
+        CaseSetup::remove_shared_files(&self.trials);
+    }
+
+    /// Adds what the runner needs to report its cases. A command without the runner reports nothing, which is said with
+    /// its trials.
+    pub(super) fn adapt_recipe(&self, recipe: &mut VariantRecipe) {
+        let setup = CaseSetup::of_plan(&self.plan, &recipe.variant);
+        let mut variant = recipe.variant.clone();
+        let adapted =
+            CaseSetup::adapt_variant(&self.plan, &mut variant, &self.environment, &self.trials);
+        if adapted.is_ok() {
+            recipe.variant = variant;
+        }
+        recipe.cases = Some(CaseRecipe {
+            trials: self.trials.as_os_str().into(),
+            variables: setup.variables,
+            files: setup.files,
+            stdout: setup.spools_stdout.then(|| cases::STDOUT.to_owned()),
+        });
+    }
+
+    /// Adds the cases of a trial to its observation. The files of a trial that passed are removed.
+    pub(super) fn read_cases(
+        &self,
+        trial: &Trial,
+        recipe: &VariantRecipe,
+        began: SystemTime,
+        observation: &mut Observation,
+    ) {
+        let trial_folder = self.trials.join(trial.id.0.to_string());
+        let folder = trial_folder.join(CASES_FOLDER);
+        let variant = &recipe.variant;
+        let cwd = variant.main_actor().map(|main| main.cwd.as_os_str());
+        let scratch = trial_folder.join("dir");
+        let report = TrialReport {
+            folder: &folder,
+            cwd: Path::new(cwd.unwrap_or_default()),
+            pattern: self.fill_pattern(trial, &variant.name, &scratch),
+            began,
+        };
+        let cases = cases::read_cases(&self.plan, &report, observation);
+        let has_failure = cases.results.iter().any(|result| !result.end.is_pass());
+        if observation.is_plain() && !has_failure && !self.keeps_all {
+            let _ = fs::remove_dir_all(&folder);
+            // The folder may contain other evidence.
+            let _ = fs::remove_dir(&trial_folder);
+        }
+        observation.cases = Some(Box::new(cases));
+    }
+
+    /// Returns the path that the user gave, with the values of the trial.
+    fn fill_pattern(&self, trial: &Trial, variant: &str, scratch: &Path) -> Option<PathBuf> {
+        let (CaseRunner::Junit(pattern) | CaseRunner::Jsonl(pattern)) = &self.plan.runner else {
+            return None;
+        };
+        if pattern.is_empty() {
+            return None;
+        }
+        let values = [
+            ("{trial}", Text::from(trial.id.0.to_string())),
+            ("{slot}", Text::from(trial.lane.0.to_string())),
+            ("{seed}", Text::from(trial.seed.to_string())),
+            ("{variant}", Text::from(variant)),
+            ("{dir}", scratch.into()),
+        ];
+        let marks = values
+            .each_ref()
+            .map(|(mark, value)| (*mark, value.as_os_str()));
+        let filled = Text::from(pattern.as_str()).fill_marks(&marks);
+        Some(PathBuf::from(filled.as_os_str()))
+    }
+}

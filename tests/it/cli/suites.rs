@@ -1,0 +1,334 @@
+//! Tests that each test of a suite has its own failure rate, with real runners.
+
+use super::support::{LAST_RUN, Sandbox};
+use crate::needs::{needs, python};
+use serde_json::{Value, json};
+use std::fs;
+
+/// A suite in which one test ends the interpreter in every third trial. The later tests fail in every second trial, and
+/// after another test.
+const CRASHING_SUITE: &str = r#"
+import ctypes
+import os
+
+trial = int(os.environ["PROVOKE_TRIAL"])
+state = []
+
+
+def test_polluter():
+    state.append(1)
+
+
+def test_crash():
+    if trial % 3 == 0:
+        ctypes.string_at(0)
+
+
+def test_every_second():
+    assert trial % 2 == 0
+
+
+def test_victim():
+    assert not state
+"#;
+
+fn suite_folder(text: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("test_it.py", text);
+    sandbox
+}
+
+/// Returns the command of pytest without its cache, whose files would differ between trials.
+fn pytest<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    let command = [
+        "--",
+        "python3",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+    ];
+    [&command, args].concat()
+}
+
+fn suite_of(report: &Value) -> &Value {
+    &report["variants"][0]["suite"]
+}
+
+/// Returns the ends of each test, by the part of its name behind the file.
+fn ends_of(report: &Value) -> Value {
+    let cases = suite_of(report)["cases"].as_array().unwrap();
+    let ends = cases.iter().map(|case| {
+        let name = case["name"].as_str().unwrap();
+        let name = name.split_once("::").map_or(name, |(_, name)| name);
+        (name.to_owned(), case["ends"].clone())
+    });
+    ends.collect::<serde_json::Map<String, Value>>().into()
+}
+
+#[test]
+fn the_test_that_ends_the_interpreter_is_named_and_later_tests_did_not_run() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder(CRASHING_SUITE);
+    let args = [&["--cases", "-n", "6", "--capture", "off"], &*pytest(&[])].concat();
+    let (report, output) = sandbox.report(&args);
+    assert_eq!(
+        ends_of(&report),
+        json!({
+            "test_polluter": {"passed": 6},
+            "test_crash": {"passed": 4, "crashed": 2},
+            "test_every_second": {"passed": 2, "failed": 2, "not_run": 2},
+            "test_victim": {"failed": 4, "not_run": 2},
+        }),
+        "{output}"
+    );
+    let cases = suite_of(&report)["cases"].as_array().unwrap();
+    let verdicts: Vec<&Value> = cases.iter().map(|case| &case["verdict"]).collect();
+    assert_eq!(verdicts, ["crashes", "always_fails", "flaky", "passes"]);
+    let crash = &cases[0];
+    assert!(
+        crash["signatures"][0]["title"]
+            .as_str()
+            .unwrap()
+            .starts_with("SIGSEGV")
+    );
+    assert_eq!(crash["failing_trials"], json!([3, 6]));
+    assert_eq!(suite_of(&report)["order"], "same");
+    assert_eq!(suite_of(&report)["starts_not_run"], 4);
+    // The trials themselves count as without cases.
+    assert_eq!(
+        report["variants"][0]["outcomes"],
+        json!({"pass": 0, "SIGSEGV": 2, "exit 1": 4})
+    );
+}
+
+#[test]
+fn a_suite_on_parallel_workers_has_the_same_crashing_test() {
+    needs!(python("pytest, xdist"));
+    let sandbox = suite_folder(CRASHING_SUITE);
+    let suite = pytest(&["-n", "2", "-p", "no:faulthandler"]);
+    let args = [&["--cases", "-n", "3", "--capture", "off"], &*suite].concat();
+    let (report, output) = sandbox.report(&args);
+    let ends = ends_of(&report);
+    assert_eq!(
+        ends["test_crash"],
+        json!({"passed": 2, "crashed": 1}),
+        "{output}"
+    );
+    for other in ["test_polluter", "test_every_second", "test_victim"] {
+        assert!(ends[other].get("crashed").is_none(), "{other}: {ends}");
+    }
+}
+
+#[test]
+fn the_tests_that_a_failure_needs_are_found() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder(CRASHING_SUITE);
+    let args = [&["--cases", "-n", "2", "--capture", "off"], &*pytest(&[])].concat();
+    sandbox.report(&args);
+    let name = "test:test_it.py::test_victim";
+    let output = sandbox.provoke(&["reduce", "--polluters", "last", "--only", name, "-q"]);
+    let answer = "`test_it.py::test_polluter` is needed; without it, ";
+    assert!(output.stdout.starts_with(answer), "{output}");
+}
+
+#[test]
+fn a_repeated_test_counts_with_its_first_attempt() {
+    needs!(python("pytest, pytest_rerunfailures"));
+    let sandbox = suite_folder(
+        "calls = []\n\n\ndef test_second_time():\n    calls.append(1)\n    assert len(calls) > 1\n",
+    );
+    let suite = pytest(&["--reruns", "2"]);
+    let (report, output) = sandbox.report(&[&["--cases", "-n", "2"], &*suite].concat());
+    assert_eq!(report["variants"][0]["outcomes"], json!({"pass": 2}));
+    assert_eq!(
+        ends_of(&report),
+        json!({"test_second_time": {"failed": 2}}),
+        "{output}"
+    );
+    assert_eq!(suite_of(&report)["retrying_trials"], 2);
+    assert!(
+        output.stdout.contains("the runner repeats failed tests"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_suite_that_cannot_be_collected_has_no_tests() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder("def broken(:\n");
+    let (report, output) = sandbox.report(&[&["--cases", "-n", "1"], &*pytest(&[])].concat());
+    assert_eq!(suite_of(&report)["trials"], 0);
+    assert_eq!(suite_of(&report)["trials_without_tests"], 1);
+    assert!(output.stdout.contains("pytest cannot collect"), "{output}");
+    assert_eq!(report["variants"][0]["failures"], 1);
+}
+
+#[test]
+fn a_resumed_run_keeps_the_counts_and_learns_new_tests() {
+    needs!(python("pytest"));
+    let wait =
+        "def test_wait():\n    while trial == 3 and not os.path.exists('go'):\n        pass\n";
+    let sandbox = suite_folder(&format!("{CRASHING_SUITE}\n\n{wait}").replace("% 3 == 0", "== 99"));
+    let args = [
+        &["run", "--cases", "-n", "5", "--capture", "off"],
+        &*pytest(&[]),
+    ]
+    .concat();
+    sandbox.kill_after(2, LAST_RUN, sandbox.command(&args));
+    sandbox.write("go", "");
+    let grown = format!("{CRASHING_SUITE}\n\n{wait}\n\ndef test_new():\n    pass\n");
+    sandbox.write("test_it.py", &grown.replace("% 3 == 0", "== 99"));
+    let (report, output) = sandbox.run_with_report("resume", &["last"]);
+    let ends = ends_of(&report);
+    assert_eq!(
+        ends["test_every_second"],
+        json!({"passed": 2, "failed": 3}),
+        "{output}"
+    );
+    assert_eq!(ends["test_new"], json!({"passed": 3}), "{output}");
+}
+
+#[test]
+fn a_fix_of_one_test_is_confirmed_against_its_own_rate() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder(CRASHING_SUITE);
+    let args = [&["--cases", "-n", "6", "--capture", "off"], &*pytest(&[])].concat();
+    sandbox.report(&args);
+    let confirm = |name: &str| {
+        let name = format!("test:test_it.py::{name}");
+        sandbox.provoke(&["confirm", "--baseline", "last", "--only", &name, "-q"])
+    };
+    let unfixed = confirm("test_every_second");
+    assert_eq!(
+        unfixed.stdout, "NOT FIXED: trial #1 failed; before, 2 of 4 failed\n",
+        "{unfixed}"
+    );
+    let fixed = CRASHING_SUITE.replace("assert trial % 2 == 0", "pass");
+    sandbox.write("test_it.py", &fixed.replace("% 3 == 0", "== 99"));
+    let run = fs::read_dir(sandbox.path("provoke-out")).unwrap().flatten();
+    let mut runs: Vec<String> = run
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with("20"))
+        .collect();
+    runs.sort();
+    let confirm = |name: &str| {
+        let name = format!("test:test_it.py::{name}");
+        sandbox.provoke(&["confirm", "--baseline", &runs[0], "--only", &name, "-q"])
+    };
+    // Other tests of the suite still fail.
+    let fixed = confirm("test_every_second");
+    assert_eq!(fixed.code, Some(0), "{fixed}");
+    assert!(fixed.stdout.starts_with("FIXED: "), "{fixed}");
+    let without = CRASHING_SUITE.replace("test_every_second", "test_renamed");
+    sandbox.write("test_it.py", &without);
+    let missing = confirm("test_every_second");
+    assert_eq!(missing.code, Some(125), "{missing}");
+    assert!(
+        missing
+            .stdout
+            .contains("no test `test_it.py::test_every_second`: it no longer exists"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn the_rate_of_every_test_is_compared_with_the_allowed_rate() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder("def test_a():\n    pass\n\n\ndef test_b():\n    assert False\n");
+    let limited = ["run", "-q", "--cases", "-n", "8", "--max-rate", "60%"];
+    let all = sandbox.provoke(&[&limited, &*pytest(&[])].concat());
+    assert_eq!(all.code, Some(1), "{all}");
+    assert_eq!(
+        all.stdout,
+        "FAIL: test_it.py::test_b failed in 8 of 8 trials, so its rate is at least 63 % (95 % confidence for all 2 tests); 60 % is allowed\n"
+    );
+    let one = sandbox.provoke(&[&limited, &*pytest(&["-k", "test_a"])].concat());
+    assert_eq!(one.code, Some(0), "{one}");
+    assert_eq!(
+        one.stdout,
+        "PASS: the rate of each of 1 test is at most 32 % (95 % confidence for all); 60 % is allowed\n"
+    );
+}
+
+#[test]
+fn failing_tests_are_listed_for_the_runner() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder(CRASHING_SUITE);
+    let args = [&["--cases", "-n", "2", "--capture", "off"], &*pytest(&[])].concat();
+    sandbox.report(&args);
+    let list = [
+        "report",
+        "last",
+        "--cases=failing",
+        "--format",
+        "pytest-deselect",
+    ];
+    let output = sandbox.provoke(&list);
+    let expected = "--deselect=test_it.py::test_victim\n--deselect=test_it.py::test_every_second\n";
+    assert_eq!(output.stdout, expected, "{output}");
+    let csv = sandbox.provoke(&["report", "last", "--csv-cases"]).stdout;
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+    let junit = sandbox.provoke(&["report", "last", "--junit"]).stdout;
+    assert_eq!(junit.matches("<testcase ").count(), 4, "{junit}");
+    assert_eq!(junit.matches("<flakyFailure ").count(), 1, "{junit}");
+    let sandbox = suite_folder("");
+    sandbox.provoke(&["run", "-n", "1", "--", "true"]);
+    let without = sandbox.provoke(&list);
+    assert_eq!(without.code, Some(2), "{without}");
+}
+
+#[test]
+fn commands_without_a_runner_are_refused_with_the_way_out() {
+    let sandbox = Sandbox::new();
+    let unknown = sandbox.provoke(&["run", "--cases", "--", "./run-tests"]);
+    insta::assert_snapshot!(unknown, @"");
+    let isolated = [
+        "run",
+        "--cases",
+        "--shuffle",
+        "--",
+        "cargo",
+        "nextest",
+        "run",
+    ];
+    insta::assert_snapshot!(sandbox.provoke(&isolated), @"");
+    let shared = [
+        "run",
+        "--cases=junit:out/*.xml",
+        "-j",
+        "2",
+        "--",
+        "./run-tests",
+    ];
+    insta::assert_snapshot!(sandbox.provoke(&shared), @"");
+}
+
+#[test]
+fn an_order_that_the_seed_determines_is_recorded() {
+    needs!(python("pytest"));
+    let names = (0..8).map(|number| format!("def test_{number}():\n    pass\n"));
+    let sandbox = suite_folder(&names.collect::<String>());
+    let args = [
+        &["--cases", "--shuffle", "--seed", "1", "-n", "2"],
+        &*pytest(&[]),
+    ]
+    .concat();
+    let (report, _) = sandbox.report(&args);
+    assert_eq!(suite_of(&report)["order"], "random");
+    let orders = || {
+        let events = sandbox.events().into_iter();
+        let records = events.filter_map(|event| {
+            let seen = event.get("trial_finished")?.get("seen")?;
+            Some(seen["cases_by_number"]["orders"].clone())
+        });
+        records.collect::<Vec<Value>>()
+    };
+    let first_orders = orders();
+    assert_ne!(first_orders[0], first_orders[1]);
+    sandbox.report(&args);
+    assert_eq!(orders(), first_orders);
+}
