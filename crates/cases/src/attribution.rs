@@ -149,7 +149,7 @@ fn is_interrupted(cases: &TrialCases, position: usize) -> bool {
     failure.is_some_and(|failure| failure.kind == INTERRUPTED)
 }
 
-/// Returns whether a process died of a signal that nobody sends to end a trial.
+/// Returns whether a process died of a signal that shows a fault, not of one that ends a trial.
 fn has_crashed(process: &EndedProcess) -> bool {
     process.signal.is_some_and(Signal::is_crash)
 }

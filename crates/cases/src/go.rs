@@ -16,6 +16,8 @@ use std::io::BufRead;
 use std::path::Path;
 use std::time::Duration;
 
+/// Packages whose end has not been read.
+const MOST_PACKAGES: usize = 10_000;
 /// Bytes of output that are kept of each test, and of a crash.
 const LONGEST_OUTPUT: usize = 16 << 10;
 
@@ -88,6 +90,12 @@ impl GoReader {
             }
             return;
         };
+        if self.packages.len() >= MOST_PACKAGES && !self.packages.contains_key(&event.package) {
+            self.collector.complain(format!(
+                "the trial has more than {MOST_PACKAGES} packages at once; the rest is ignored"
+            ));
+            return;
+        }
         match (event.action.as_str(), event.test.is_empty()) {
             ("build-fail", _) => self.complain_about_build(&event.import_path),
             ("output", _) => self.add_output(&event),

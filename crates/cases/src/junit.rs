@@ -1,6 +1,6 @@
 //! Lenient reader of JUnit XML.
 //!
-//! There is no standard of this format. The reader accepts what pytest, nextest, ctest, surefire, gtest, jest,
+//! The format has no standard. The reader accepts what pytest, nextest, ctest, surefire, gtest, jest,
 //! go-junit-report and others write: one or no `<testsuites>`, nested suites, missing counts, unknown elements, commas in
 //! times. Of a torn file it keeps the whole cases. It reads no entities but the five of XML and characters by number, and
 //! no DTD.

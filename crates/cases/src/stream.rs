@@ -81,7 +81,7 @@ impl StreamLine {
     }
 }
 
-/// What is known about a case beside its result.
+/// The state of a case beside its result.
 #[derive(Default)]
 struct Progress {
     is_running: bool,

@@ -4,7 +4,7 @@
 //! as their suite. Comments after a failed test are its message. Blocks of YAML are ignored.
 
 use super::collector::{CaseCollector, join_ends};
-use super::limits::{DEEPEST_NESTING, LONGEST_MESSAGE};
+use super::limits::{DEEPEST_NESTING, LONGEST_MESSAGE, MOST_CASES};
 use super::lines::read_lines;
 use super::text::clip_message;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
@@ -37,6 +37,7 @@ pub fn read_tap(input: impl BufRead) -> TrialCases {
     let mut levels = vec![TapLevel::default()];
     let mut yaml_indent: Option<usize> = None;
     let mut is_deep = false;
+    let mut tests = 0;
     let complaint = read_lines(input, |line| {
         let text = line.text.trim_start_matches(' ');
         let indent = line.text.len() - text.len();
@@ -64,7 +65,10 @@ pub fn read_tap(input: impl BufRead) -> TrialCases {
             let level = level_at(&mut levels, depth);
             level.planned = Some(planned);
             level.is_summary = level.tests > 0;
+        } else if tests > MOST_CASES {
+            // The collector complains about the number.
         } else if let Some(test) = parse_test(text) {
+            tests += 1;
             add_test(&mut levels, depth, test, &mut collector);
         } else if let Some(comment) = text.strip_prefix('#') {
             add_comment(level_at(&mut levels, depth), comment.trim());

@@ -1,5 +1,6 @@
 //! Tests of the readers: with samples of real reports, and with the real runners.
 
+mod damage;
 mod pytest;
 mod reports;
 mod runners;

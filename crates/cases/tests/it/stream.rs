@@ -3,6 +3,10 @@
 use crate::samples::{describe_results, open_sample};
 use provoke_cases::stream::read_stream;
 use provoke_model::{CaseEnd, CaseName, TrialCases};
+use provoke_test_needs::{needs, program};
+use std::fs::File;
+use std::io::BufReader;
+use std::process::Command;
 
 fn read_sample(name: &str) -> TrialCases {
     read_stream(open_sample(&format!("pytest/{name}.jsonl")))
@@ -220,4 +224,36 @@ fn damaged_lines_are_counted_and_the_others_read() {
         cases.complaints[1]
             .starts_with("5 of 8 lines of the stream cannot be read, the first is line 1: ")
     );
+}
+
+#[test]
+fn the_recorder_of_the_readme_writes_a_stream() {
+    needs!(program("python3"));
+    let readme = include_str!("../../README.md");
+    let (_, rest) = readme.split_once("```python\n").unwrap();
+    let (recorder, _) = rest.split_once("```").unwrap();
+    let tests = "
+def passes(): pass
+def fails(): raise ValueError('no')
+def dies(): os._exit(3)
+run_tests([passes, fails, dies, passes])
+";
+    let folder = tempfile::tempdir().unwrap();
+    let stream = folder.path().join("cases.jsonl");
+    let status = Command::new("python3")
+        .args(["-c", &format!("{recorder}{tests}")])
+        .env("CASES", &stream)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(3));
+    let cases = read_stream(BufReader::new(File::open(&stream).unwrap()));
+    assert_eq!(
+        describe_results(&cases),
+        [
+            "passes Passed",
+            "fails Failed [ValueError] no",
+            "dies Unknown"
+        ]
+    );
+    assert_eq!(cases.planned.map(|planned| planned.len()), Some(3));
 }

@@ -139,7 +139,7 @@ struct OrderCandidate {
     p_value: f64,
 }
 
-/// What is known about one victim.
+/// The tests of one victim against all candidates.
 struct VictimScan {
     victim: u32,
     /// Of all tests about it: the smallest p-value that the margins allow, and the number of such tests.
@@ -172,7 +172,7 @@ impl OrderTable {
     /// Adds a trial.
     ///
     /// `processes` has the cases in the order of their starts, for each process that ran cases. `failed` are the cases
-    /// that failed, and `uncounted` those that started and neither passed nor failed.
+    /// that failed, and `uncounted` the started ones that neither passed nor failed.
     pub fn add_trial(&mut self, processes: &[&[u32]], failed: &[u32], uncounted: &[u32]) {
         let Some(order) = self.find_or_add_order(processes) else {
             self.dropped += 1;
