@@ -56,19 +56,13 @@ impl CaseSetup {
         };
         match &plan.runner {
             CaseRunner::Pytest => {
-                setup.add_variable(
-                    pytest::STREAM_VARIABLE,
-                    &format!("{CASES_MARK}/{STREAM}"),
-                );
+                setup.add_variable(pytest::STREAM_VARIABLE, &format!("{CASES_MARK}/{STREAM}"));
                 if plan.shuffle {
                     setup.add_variable(pytest::SHUFFLE_VARIABLE, "{seed}");
                 }
             }
             CaseRunner::Jsonl(file) if file.is_empty() => {
-                setup.add_variable(
-                    pytest::STREAM_VARIABLE,
-                    &format!("{CASES_MARK}/{STREAM}"),
-                );
+                setup.add_variable(pytest::STREAM_VARIABLE, &format!("{CASES_MARK}/{STREAM}"));
             }
             CaseRunner::Nextest => {
                 let profile = variant.main_actor().map_or_else(
@@ -77,9 +71,7 @@ impl CaseSetup {
                 );
                 let config =
                     format!("[profile.{profile}.junit]\npath = \"{CASES_MARK}/{JUNIT}\"\n");
-                setup
-                    .files
-                    .push((NEXTEST_CONFIG.to_owned(), config));
+                setup.files.push((NEXTEST_CONFIG.to_owned(), config));
             }
             _ => {}
         }
@@ -125,8 +117,12 @@ impl CaseSetup {
             )
         {
             let reason = match plan.runner {
-                CaseRunner::Nextest => "cargo nextest runs each test in a process of its own, so the order changes nothing",
-                CaseRunner::Ctest => "ctest runs each test in a process of its own, so the order changes nothing",
+                CaseRunner::Nextest => {
+                    "cargo nextest runs each test in a process of its own, so the order changes nothing"
+                }
+                CaseRunner::Ctest => {
+                    "ctest runs each test in a process of its own, so the order changes nothing"
+                }
                 _ => "provoke cannot change the order of an unknown runner",
             };
             return Err(refuse(
@@ -134,10 +130,7 @@ impl CaseSetup {
                 "leave it out",
             ));
         }
-        let contained = variant
-            .actors
-            .iter()
-            .any(|actor| actor.container.is_some());
+        let contained = variant.actors.iter().any(|actor| actor.container.is_some());
         if contained {
             return Err(refuse(
                 "the cases of a runner in a container cannot be read",
@@ -190,14 +183,11 @@ fn adapt_actor(
             let is_given = |word: &String| {
                 let name = word.split('=').next().unwrap_or_default();
                 let bare_name = name.trim_start_matches('-');
-                actor
-                    .command
-                    .iter()
-                    .any(|own| {
-                        let own = own.to_string();
-                        own.starts_with('-')
-                            && own.trim_start_matches('-').split('=').next() == Some(bare_name)
-                    })
+                actor.command.iter().any(|own| {
+                    let own = own.to_string();
+                    own.starts_with('-')
+                        && own.trim_start_matches('-').split('=').next() == Some(bare_name)
+                })
             };
             words.retain(|word| !is_given(word));
             insert_words(actor, &plan.runner, &words)?;
@@ -271,7 +261,9 @@ fn prepend_variable(
     let name = Text::from(name);
     let own = actor.env.iter().find(|(own_name, _)| *own_name == name);
     let inherited = || {
-        let inherited = environment.iter().find(|(other_name, _)| *other_name == name);
+        let inherited = environment
+            .iter()
+            .find(|(other_name, _)| *other_name == name);
         inherited.map(|(_, value)| value.clone())
     };
     let old_value = match own {
@@ -362,7 +354,10 @@ mod tests {
         let command = adapted_command(CaseRunner::Go, false, "go test -json -count=2 .");
         assert_eq!(command, "go test -json -count=2 .");
         let command = adapted_command(CaseRunner::Ctest, false, "ctest --test-dir b");
-        assert_eq!(command, "ctest --output-junit {cases}/junit.xml --test-dir b");
+        assert_eq!(
+            command,
+            "ctest --output-junit {cases}/junit.xml --test-dir b"
+        );
         let command = adapted_command(CaseRunner::Nextest, false, "cargo nextest run -P ci");
         assert_eq!(
             command,
@@ -385,7 +380,10 @@ mod tests {
         let value_of = |name: &str| {
             let mut env = variant.actors[0].env.iter();
             let value = env.find(|(own_name, _)| *own_name == Text::from(name));
-            value.and_then(|(_, value)| value.as_ref()).unwrap().to_string()
+            value
+                .and_then(|(_, value)| value.as_ref())
+                .unwrap()
+                .to_string()
         };
         assert_eq!(value_of("PYTHONPATH"), "/t/pytest-plugin:/own");
         // The user removed this variable.

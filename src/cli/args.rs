@@ -5,8 +5,8 @@ use super::export_flags::{ExportFlags, RESULT};
 use super::given::Given;
 use super::signals::signal_came;
 use crate::scenario::{
-    CaseSettings, EvidenceSettings, HostSettings, JudgeSettings, ProgramSettings, Scenario, StopSettings,
-    TrialSettings,
+    CaseSettings, EvidenceSettings, HostSettings, JudgeSettings, ProgramSettings, Scenario,
+    StopSettings, TrialSettings,
 };
 use crate::suggest::refuse_misplaced_flags;
 use crate::term::{ObserverSettings, ProgressDisplay, TerminalObserver};

@@ -214,7 +214,11 @@ impl ReportArgs {
         selection: &CaseSelection,
     ) -> Result<(), CliError> {
         let report = &stored.report;
-        if report.variants.iter().all(|variant| variant.suite.is_none()) {
+        if report
+            .variants
+            .iter()
+            .all(|variant| variant.suite.is_none())
+        {
             let run = shell_word(report.reference.as_ref());
             let error = anyhow::anyhow!("the run `{run}` has no tests");
             return Err(CliError::usage(error)

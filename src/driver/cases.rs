@@ -167,6 +167,9 @@ fn encode_orders(numbered: &[(u32, &CaseResult)]) -> Vec<NumberList> {
     match processes.as_slice() {
         [] => Vec::new(),
         [order] if order.is_sorted() => Vec::new(),
-        orders => orders.iter().map(|order| NumberList::encode(order)).collect(),
+        orders => orders
+            .iter()
+            .map(|order| NumberList::encode(order))
+            .collect(),
     }
 }

@@ -49,9 +49,7 @@ impl CaseReports {
             trials: self.trials.as_os_str().into(),
             variables: setup.variables,
             files: setup.files,
-            stdout: setup
-                .spools_stdout
-                .then(|| cases::STDOUT.to_owned()),
+            stdout: setup.spools_stdout.then(|| cases::STDOUT.to_owned()),
         });
     }
 

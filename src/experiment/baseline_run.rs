@@ -6,8 +6,8 @@ use crate::model::{self, ConfirmQuestion, MeasuredBaseline, VariantId};
 use crate::report;
 use crate::scenario::{MEASURE_FIRST, PlanError, Scenario};
 use crate::state::State;
-use crate::suggest::nearest_name;
 use crate::store::{RunFolder, StoreError, default_root};
+use crate::suggest::nearest_name;
 
 /// A baseline, with the settings of its trials.
 #[derive(Debug, Default)]

@@ -160,11 +160,17 @@ impl TrialForecast {
         }
         if let Some(cases) = question.cases {
             rows.add_exact(
-                &format!("see each of {} fail at this rate", words::format_count(cases, "test")),
+                &format!(
+                    "see each of {} fail at this rate",
+                    words::format_count(cases, "test")
+                ),
                 stats::cases::runs_to_see_every(cases, rate, 1.0 - alpha),
             );
             rows.add_exact(
-                &format!("confirm a fix of one of {} that was selected by its failures", words::format_count(cases, "test")),
+                &format!(
+                    "confirm a fix of one of {} that was selected by its failures",
+                    words::format_count(cases, "test")
+                ),
                 stats::clean_runs_at_known_rate(rate, alpha / real(cases)),
             );
         }

@@ -1,8 +1,8 @@
 //! Counts the failures of a variant that are the bug that a baseline or a search looks for.
 
 use crate::model::{
-    BugFilter, CasePattern, EvidenceDepth, Failure, FailureKind, KnownBug, MeasuredBaseline, Signature,
-    SignatureId, Site, VariantId,
+    BugFilter, CasePattern, EvidenceDepth, Failure, FailureKind, KnownBug, MeasuredBaseline,
+    Signature, SignatureId, Site, VariantId,
 };
 use crate::questions;
 use crate::state::{SignatureFailures, State, Tally};

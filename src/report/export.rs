@@ -1,7 +1,9 @@
 //! Writes a report in any format.
 
 use super::issue::Issue;
-use super::{PageOptions, Report, case_list, chance_of_difference, csv, html, json, jsonl, junit, markdown};
+use super::{
+    PageOptions, Report, case_list, chance_of_difference, csv, html, json, jsonl, junit, markdown,
+};
 use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use std::io::{self, BufWriter, Write as _};

@@ -6,8 +6,8 @@
 
 use super::output::read_stream_end;
 use super::{
-    CaseReport, CaseVerdict, ExportError, IntervalBasis, Report, TrialClass, TrialRow, VariantReport, group_failures,
-    headlines, rows,
+    CaseReport, CaseVerdict, ExportError, IntervalBasis, Report, TrialClass, TrialRow,
+    VariantReport, group_failures, headlines, rows,
 };
 use crate::model::EvidenceDepth;
 use crate::model::Site;
@@ -258,7 +258,8 @@ impl VariantSuite {
         let allowed = report.max_rate.as_ref().map(|check| check.allowed);
         let tests = variant.suite.iter().flat_map(|suite| &suite.cases);
         for test in tests {
-            self.suite.add_test_case(test_case(test, &self.class, allowed));
+            self.suite
+                .add_test_case(test_case(test, &self.class, allowed));
         }
     }
 
@@ -347,9 +348,9 @@ fn test_case(test: &CaseReport, class: &str, allowed: Option<f64>) -> TestCase {
             rerun.set_description(text);
             status.add_rerun(rerun);
         } else if let TestCaseStatus::NonSuccess { description, .. } = &mut status {
-            let earlier = description.take().map_or_else(String::new, |earlier| {
-                format!("{}\n", earlier.as_str())
-            });
+            let earlier = description
+                .take()
+                .map_or_else(String::new, |earlier| format!("{}\n", earlier.as_str()));
             *description = Some(format!("{earlier}{text}").into());
         }
     }

@@ -175,7 +175,8 @@ fn test_commands(
     };
     let confirm = suite.failing().next().map(|case| {
         let line = format!("provoke confirm --baseline {run} {}", only_flag(case));
-        let needed = provoke_stats::clean_runs_needed_effective(case.failures, case.trials, 1.0, alpha);
+        let needed =
+            provoke_stats::clean_runs_needed_effective(case.failures, case.trials, 1.0, alpha);
         let command = SuggestedCommand::new("is it fixed?", line);
         match needed {
             Some(needed) => command.with_remark(format!(

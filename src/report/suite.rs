@@ -171,7 +171,13 @@ impl SuiteReport {
         let plan = state.plan.cases.as_ref()?;
         let suite = &tally.suite;
         let dependences = suite_order::find_dependences(state, &plan.runner, suite);
-        let mut cases = describe_cases(state, tally, state.captured_tally(id), stop_rule, &dependences);
+        let mut cases = describe_cases(
+            state,
+            tally,
+            state.captured_tally(id),
+            stop_rule,
+            &dependences,
+        );
         cases.sort_by(|case, other_case| compare_cases(case, other_case));
         let count = |fits: &dyn Fn(CaseVerdict) -> bool| {
             cases.iter().filter(|case| fits(case.verdict)).count() as u64
@@ -236,7 +242,10 @@ impl SuiteReport {
         );
         let unknown = match self.unknown_cases {
             0 => String::new(),
-            cases => format!("; {} never ran to an end", words::format_count(cases, "test")),
+            cases => format!(
+                "; {} never ran to an end",
+                words::format_count(cases, "test")
+            ),
         };
         lines.push(format!("{passing}{unknown}"));
         if self.starts_not_run > 0 {
@@ -316,7 +325,10 @@ impl CaseDependence {
         let rivals = match self.rivals.as_slice() {
             [] => String::new(),
             [rival] => format!("; or {rival}, which explains the failures as well"),
-            rivals => format!("; or one of {} other tests that explain the failures as well", rivals.len()),
+            rivals => format!(
+                "; or one of {} other tests that explain the failures as well",
+                rivals.len()
+            ),
         };
         match self.relation {
             DependenceKind::FailsAfter if self.depends_on_position => format!(
@@ -384,10 +396,15 @@ impl CaseReport {
                 remarks.push(if other == 0 {
                     "it ended the process".to_owned()
                 } else {
-                    format!("it ended the process in {}", words::format_count(crashed, "trial"))
+                    format!(
+                        "it ended the process in {}",
+                        words::format_count(crashed, "trial")
+                    )
                 });
             }
-            CaseVerdict::AlwaysFails if self.trials > 1 => remarks.push("it never passed".to_owned()),
+            CaseVerdict::AlwaysFails if self.trials > 1 => {
+                remarks.push("it never passed".to_owned())
+            }
             _ => {}
         }
         let not_run = count_of(CaseEnd::NotRun);
@@ -399,7 +416,10 @@ impl CaseReport {
         }
         let timed_out = count_of(CaseEnd::TimedOut);
         if timed_out > 0 {
-            remarks.push(format!("it timed out in {}", words::format_count(timed_out, "trial")));
+            remarks.push(format!(
+                "it timed out in {}",
+                words::format_count(timed_out, "trial")
+            ));
         }
         remarks
     }

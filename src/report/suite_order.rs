@@ -72,9 +72,8 @@ fn add_order(table: &mut OrderTable, order: &TrialOrder) {
             .collect::<Vec<u32>>()
     };
     let failed = numbers_with(&CaseEnd::is_failure);
-    let uncounted = numbers_with(&|end| {
-        !end.is_failure() && !end.is_pass() && end != CaseEnd::NotRun
-    });
+    let uncounted =
+        numbers_with(&|end| !end.is_failure() && !end.is_pass() && end != CaseEnd::NotRun);
     if order.processes.is_empty() {
         let started = numbers_with(&|end| end != CaseEnd::NotRun);
         table.add_trial(&[&started], &failed, &uncounted);

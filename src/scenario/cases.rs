@@ -29,7 +29,10 @@ impl FromStr for RunnerValue {
                 "tap" => CaseRunner::Tap,
                 "jsonl" => CaseRunner::Jsonl(String::new()),
                 "junit" => {
-                    return Err("`junit` needs the paths of the reports, such as `junit:reports/*.xml`".to_owned());
+                    return Err(
+                        "`junit` needs the paths of the reports, such as `junit:reports/*.xml`"
+                            .to_owned(),
+                    );
                 }
                 _ => return Err(describe_values(text)),
             },
@@ -40,7 +43,9 @@ impl FromStr for RunnerValue {
 }
 
 fn describe_values(text: &str) -> String {
-    format!("`{text}` is not a test runner: auto, pytest, nextest, go, ctest, gtest, tap, junit:GLOB or jsonl:FILE")
+    format!(
+        "`{text}` is not a test runner: auto, pytest, nextest, go, ctest, gtest, tap, junit:GLOB or jsonl:FILE"
+    )
 }
 
 impl Scenario {
@@ -60,7 +65,11 @@ impl Scenario {
         }
         if self.is_loaded() {
             let message = "a service under load has no tests";
-            return Err(refuse_at(message, &["cases"], "leave out `cases`, or `load`"));
+            return Err(refuse_at(
+                message,
+                &["cases"],
+                "leave out `cases`, or `load`",
+            ));
         }
         let given_runner = self.suite.cases.as_ref().and_then(|value| value.0.clone());
         let main = variants.iter().find_map(VariantPlan::main_actor);

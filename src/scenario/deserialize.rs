@@ -4,8 +4,8 @@ use super::expected_value::allowed_types;
 use super::matrix::MatrixValue;
 use super::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
-    Frequency, HostsValue, IntegerRange, LimitValue, Load, OnlyRule, Pattern, RateValue, ReadyWhen, RunnerValue,
-    ResourceName, Scenario, TimeoutValue,
+    Frequency, HostsValue, IntegerRange, LimitValue, Load, OnlyRule, Pattern, RateValue, ReadyWhen,
+    ResourceName, RunnerValue, Scenario, TimeoutValue,
 };
 use crate::model::Resource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -45,10 +45,10 @@ pub use request::Request;
 pub use restore::NonUtf8Argument;
 pub use schema::scenario_schema;
 pub use settings::{
-    BaselineSettings, BisectSettings, CandidateSettings, CaseSettings, ComparisonSettings, ConfirmSettings,
-    ConnectionSettings, CountSettings, EvidenceSettings, HostSettings, HuntSettings, ItemSettings,
-    JudgeSettings, Limits, ProgramSettings, ReduceSettings, SearchSettings, ServiceSettings,
-    StopSettings, TrafficSettings, TrialSettings, Variables,
+    BaselineSettings, BisectSettings, CandidateSettings, CaseSettings, ComparisonSettings,
+    ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, HostSettings,
+    HuntSettings, ItemSettings, JudgeSettings, Limits, ProgramSettings, ReduceSettings,
+    SearchSettings, ServiceSettings, StopSettings, TrafficSettings, TrialSettings, Variables,
 };
 pub use shrink::shrink_plan;
 pub use value::{

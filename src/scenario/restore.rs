@@ -1,9 +1,9 @@
 //! Restores the scenario of an earlier run from its plan, so that settings can be changed.
 
 use super::{
-    Actor, CaseSettings, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, HostSettings,
-    JudgeSettings, LimitValue, Limits, OnlyRule, Pattern, ProgramSettings, ResourceName, RunnerValue, Scenario,
-    StopSettings, TimeoutValue, TrialSettings, Variables,
+    Actor, CaseSettings, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings,
+    HostSettings, JudgeSettings, LimitValue, Limits, OnlyRule, Pattern, ProgramSettings,
+    ResourceName, RunnerValue, Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
 };
 use crate::model::{ActorPlan, BugFilter, CaptureMode, Plan, ResourceLimit, Text, VariantPlan};
 use std::collections::BTreeMap;

@@ -284,7 +284,9 @@ impl SuiteCounts {
     /// Notes a trial in which more than half of the cases failed: its machine is the more likely cause.
     fn note_wholesale_failure(&mut self, trial: TrialId, ends: &[Option<CaseEnd>]) {
         let ended = ends.iter().flatten();
-        let ran = ended.clone().filter(|end| end.is_failure() || end.is_pass());
+        let ran = ended
+            .clone()
+            .filter(|end| end.is_failure() || end.is_pass());
         let failed = ended.filter(|end| end.is_failure()).count();
         if failed < MANY_FAILURES || 2 * failed <= ran.count() {
             return;

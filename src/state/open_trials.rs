@@ -75,7 +75,10 @@ impl State {
         if let Outcome::Void(InconclusiveReason::NoCase) = outcome {
             let patterns = self.plan.rules.searched_cases();
             let names: Vec<String> = patterns.map(|pattern| format!("`{pattern}`")).collect();
-            let text = format!("the suite has no test {}: it no longer exists, or its name has changed", names.join(" or "));
+            let text = format!(
+                "the suite has no test {}: it no longer exists, or its name has changed",
+                names.join(" or ")
+            );
             self.last_void = Some(text);
         }
         let Some(OpenTrial::Running(trial, losses)) = self.open.get(&id) else {

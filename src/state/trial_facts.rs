@@ -1,7 +1,8 @@
 //! Facts of an observation that the tally needs.
 
 use crate::model::{
-    CaseRecord, HoldObservation, HostId, LoadObservation, Observation, Outcome, Plan, TotalUsage, Trial,
+    CaseRecord, HoldObservation, HostId, LoadObservation, Observation, Outcome, Plan, TotalUsage,
+    Trial,
 };
 use std::time::Duration;
 

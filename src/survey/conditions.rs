@@ -25,8 +25,17 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
     };
     conditions.set_fact("timeout", timeout);
     let cases = plan.cases.as_ref();
-    let order = cases.map(|cases| if cases.shuffle { "random" } else { "of the file" });
-    conditions.set_fact("cases", or_none(cases.map(|cases| cases.runner.to_string())));
+    let order = cases.map(|cases| {
+        if cases.shuffle {
+            "random"
+        } else {
+            "of the file"
+        }
+    });
+    conditions.set_fact(
+        "cases",
+        or_none(cases.map(|cases| cases.runner.to_string())),
+    );
     conditions.set_fact("cases.order", or_none(order.map(str::to_owned)));
     let delay = (!plan.delay.is_zero()).then(|| format!("{} s", plan.delay.as_secs_f64()));
     conditions.set_fact("delay", or_none(delay));

@@ -29,7 +29,10 @@ pub(super) fn write_suite(
     }
     if failing.len() > SHOWN {
         let rest = words::format_count((failing.len() - SHOWN) as u64, "more failing test");
-        screen.push_text(2, &format!("and {rest}: provoke report {reference} --cases"));
+        screen.push_text(
+            2,
+            &format!("and {rest}: provoke report {reference} --cases"),
+        );
     }
     for line in suite.remaining_lines() {
         screen.push_text(2, &words::sanitize_line(&line));
@@ -48,13 +51,18 @@ pub(super) fn write_suite(
 pub fn format_cases(report: &Report, selection: &CaseSelection, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
     for variant in &report.variants {
-        let Some(suite) = &variant.suite else { continue };
+        let Some(suite) = &variant.suite else {
+            continue;
+        };
         screen.push_gap();
         let name = match variant.name.as_str() {
             "" => String::new(),
             name => format!("{name}: "),
         };
-        screen.push_text(0, &words::sanitize_line(&format!("{name}{}", suite.headline())));
+        screen.push_text(
+            0,
+            &words::sanitize_line(&format!("{name}{}", suite.headline())),
+        );
         let cases: Vec<&CaseReport> = suite
             .cases
             .iter()

@@ -86,7 +86,14 @@ mod tests {
         ] {
             assert!(CasePattern::new(matching).matches_case(&id), "{matching}");
         }
-        for other in ["", "test_x", "*test_y*", "tests/*]x", "*[1-*a]*b", "tests/test_a.py"] {
+        for other in [
+            "",
+            "test_x",
+            "*test_y*",
+            "tests/*]x",
+            "*[1-*a]*b",
+            "tests/test_a.py",
+        ] {
             assert!(!CasePattern::new(other).matches_case(&id), "{other}");
         }
         // The parts of a pattern must not overlap.

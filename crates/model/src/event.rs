@@ -1,8 +1,8 @@
 //! Events of a run, which are the lines of its journal.
 
 use super::{
-    CaseName, Host, HostId, HostPlan, JoinedHost, Observation, Outcome, Plan, Signal, Survey, Trial, TrialId,
-    VariantChoice, VariantId, is_default, micros,
+    CaseName, Host, HostId, HostPlan, JoinedHost, Observation, Outcome, Plan, Signal, Survey,
+    Trial, TrialId, VariantChoice, VariantId, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

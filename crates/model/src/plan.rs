@@ -1,8 +1,9 @@
 //! Plan of a run: everything that is needed to resume it or to replay a trial.
 
 use super::{
-    BugFilter, CasesPlan, Container, Factor, Hold, HostPlan, LoadPlan, ParallelSetting, Preparation, Question,
-    ResumeLimits, Rules, SearchSpace, Text, VariantChoice, VariantId, is_default, micros,
+    BugFilter, CasesPlan, Container, Factor, Hold, HostPlan, LoadPlan, ParallelSetting,
+    Preparation, Question, ResumeLimits, Rules, SearchSpace, Text, VariantChoice, VariantId,
+    is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -167,7 +167,9 @@ impl FromStr for BugFilter {
         }
         if let Some(pattern) = text.strip_prefix("test:") {
             if pattern.is_empty() {
-                return Err("`test:` needs the name of a test; a `*` in it stands for any text".to_owned());
+                return Err(
+                    "`test:` needs the name of a test; a `*` in it stands for any text".to_owned(),
+                );
             }
             return Ok(Self::Test(CasePattern::new(pattern)));
         }

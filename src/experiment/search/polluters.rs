@@ -1,11 +1,11 @@
 //! Finds the tests that ran before a test of a suite when it failed, as the items of a reduction.
 
+use crate::model::BugFilter;
 use crate::model::{
     CaseEnd, CaseName, CasePattern, CaseRecord, CaseRunner, Event, Item, ItemKind, TrialId,
     VariantChoices,
 };
 use crate::scenario::{OnlyRule, PlanError, Scenario, SearchSources};
-use crate::model::BugFilter;
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
 use provoke_cases::pytest;
@@ -61,7 +61,10 @@ pub(super) fn earlier_tests(scenario: &Scenario) -> Result<SearchSources, PlanEr
         .map_or_else(String::new, CaseName::to_string);
     if order.earlier.is_empty() {
         return Err(refuse(
-            format!("`{victim}` failed as the first test of {}: it needs no earlier test", order.trial),
+            format!(
+                "`{victim}` failed as the first test of {}: it needs no earlier test",
+                order.trial
+            ),
             "measure how often it fails alone: provoke run -- pytest NAME",
         ));
     }
@@ -72,7 +75,10 @@ pub(super) fn earlier_tests(scenario: &Scenario) -> Result<SearchSources, PlanEr
         .collect();
     if names.iter().map(String::len).sum::<usize>() > MOST_BYTES {
         return Err(refuse(
-            format!("the names of the {} tests before `{victim}` are too long together", names.len()),
+            format!(
+                "the names of the {} tests before `{victim}` are too long together",
+                names.len()
+            ),
             "measure a smaller part of the suite, in which it still fails, with --cases --shuffle",
         ));
     }
@@ -117,7 +123,10 @@ fn check_runner(state: &State) -> Result<(), PlanError> {
             "measure it again with --cases",
         )),
         Some(cases) if cases.runner != CaseRunner::Pytest => Err(refuse(
-            format!("polluters can be searched with pytest only, and not with {}", cases.runner.name()),
+            format!(
+                "polluters can be searched with pytest only, and not with {}",
+                cases.runner.name()
+            ),
             "leave tests out yourself: provoke reduce --set A,B,C -- CMD {set}",
         )),
         Some(_) => Ok(()),

@@ -159,23 +159,40 @@ pub(super) fn write_kinds(
 const TESTS: usize = 50;
 
 /// Writes the tests of a suite that failed.
-pub(super) fn write_suite(report: &Report, several: bool, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn write_suite(
+    report: &Report,
+    several: bool,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     for variant in &report.variants {
-        let Some(suite) = &variant.suite else { continue };
+        let Some(suite) = &variant.suite else {
+            continue;
+        };
         let name = if several {
             format!("{}: ", inline_code(&variant.name))
         } else {
             String::new()
         };
-        writeln!(out, "### Tests\n\n{name}{}.\n", escape_markdown(&suite.headline()))?;
+        writeln!(
+            out,
+            "### Tests\n\n{name}{}.\n",
+            escape_markdown(&suite.headline())
+        )?;
         if suite.failing_cases > 0 {
-            writeln!(out, "| test | failed | started | {} % interval | failure |", report.confidence)?;
+            writeln!(
+                out,
+                "| test | failed | started | {} % interval | failure |",
+                report.confidence
+            )?;
             writeln!(out, "| --- | ---: | ---: | ---: | --- |")?;
         }
         for case in suite.failing().take(TESTS) {
-            let failure = case.signatures.first().map_or_else(String::new, |signature| {
-                format!("{} (`{}`)", escape_markdown(&signature.title), signature.id)
-            });
+            let failure = case
+                .signatures
+                .first()
+                .map_or_else(String::new, |signature| {
+                    format!("{} (`{}`)", escape_markdown(&signature.title), signature.id)
+                });
             writeln!(
                 out,
                 "| {} | {} | {} | {} | {failure} |",

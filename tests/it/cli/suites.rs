@@ -40,7 +40,17 @@ fn suite_folder(text: &str) -> Sandbox {
 
 /// Returns the command of pytest without its cache, whose files would differ between trials.
 fn pytest<'a>(args: &[&'a str]) -> Vec<&'a str> {
-    let command = ["--", "python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"];
+    let command = [
+        "--",
+        "python3",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+    ];
     [&command, args].concat()
 }
 
@@ -79,12 +89,20 @@ fn the_test_that_ends_the_interpreter_is_named_and_later_tests_did_not_run() {
     let verdicts: Vec<&Value> = cases.iter().map(|case| &case["verdict"]).collect();
     assert_eq!(verdicts, ["crashes", "always_fails", "flaky", "passes"]);
     let crash = &cases[0];
-    assert!(crash["signatures"][0]["title"].as_str().unwrap().starts_with("SIGSEGV"));
+    assert!(
+        crash["signatures"][0]["title"]
+            .as_str()
+            .unwrap()
+            .starts_with("SIGSEGV")
+    );
     assert_eq!(crash["failing_trials"], json!([3, 6]));
     assert_eq!(suite_of(&report)["order"], "same");
     assert_eq!(suite_of(&report)["starts_not_run"], 4);
     // The trials themselves count as without cases.
-    assert_eq!(report["variants"][0]["outcomes"], json!({"pass": 0, "SIGSEGV": 2, "exit 1": 4}));
+    assert_eq!(
+        report["variants"][0]["outcomes"],
+        json!({"pass": 0, "SIGSEGV": 2, "exit 1": 4})
+    );
 }
 
 #[test]
@@ -95,7 +113,11 @@ fn a_suite_on_parallel_workers_has_the_same_crashing_test() {
     let args = [&["--cases", "-n", "3", "--capture", "off"], &*suite].concat();
     let (report, output) = sandbox.report(&args);
     let ends = ends_of(&report);
-    assert_eq!(ends["test_crash"], json!({"passed": 2, "crashed": 1}), "{output}");
+    assert_eq!(
+        ends["test_crash"],
+        json!({"passed": 2, "crashed": 1}),
+        "{output}"
+    );
     for other in ["test_polluter", "test_every_second", "test_victim"] {
         assert!(ends[other].get("crashed").is_none(), "{other}: {ends}");
     }
@@ -122,9 +144,16 @@ fn a_repeated_test_counts_with_its_first_attempt() {
     let suite = pytest(&["--reruns", "2"]);
     let (report, output) = sandbox.report(&[&["--cases", "-n", "2"], &*suite].concat());
     assert_eq!(report["variants"][0]["outcomes"], json!({"pass": 2}));
-    assert_eq!(ends_of(&report), json!({"test_second_time": {"failed": 2}}), "{output}");
+    assert_eq!(
+        ends_of(&report),
+        json!({"test_second_time": {"failed": 2}}),
+        "{output}"
+    );
     assert_eq!(suite_of(&report)["retrying_trials"], 2);
-    assert!(output.stdout.contains("the runner repeats failed tests"), "{output}");
+    assert!(
+        output.stdout.contains("the runner repeats failed tests"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -141,16 +170,25 @@ fn a_suite_that_cannot_be_collected_has_no_tests() {
 #[test]
 fn a_resumed_run_keeps_the_counts_and_learns_new_tests() {
     needs!(python("pytest"));
-    let wait = "def test_wait():\n    while trial == 3 and not os.path.exists('go'):\n        pass\n";
+    let wait =
+        "def test_wait():\n    while trial == 3 and not os.path.exists('go'):\n        pass\n";
     let sandbox = suite_folder(&format!("{CRASHING_SUITE}\n\n{wait}").replace("% 3 == 0", "== 99"));
-    let args = [&["run", "--cases", "-n", "5", "--capture", "off"], &*pytest(&[])].concat();
+    let args = [
+        &["run", "--cases", "-n", "5", "--capture", "off"],
+        &*pytest(&[]),
+    ]
+    .concat();
     sandbox.kill_after(2, LAST_RUN, sandbox.command(&args));
     sandbox.write("go", "");
     let grown = format!("{CRASHING_SUITE}\n\n{wait}\n\ndef test_new():\n    pass\n");
     sandbox.write("test_it.py", &grown.replace("% 3 == 0", "== 99"));
     let (report, output) = sandbox.run_with_report("resume", &["last"]);
     let ends = ends_of(&report);
-    assert_eq!(ends["test_every_second"], json!({"passed": 2, "failed": 3}), "{output}");
+    assert_eq!(
+        ends["test_every_second"],
+        json!({"passed": 2, "failed": 3}),
+        "{output}"
+    );
     assert_eq!(ends["test_new"], json!({"passed": 3}), "{output}");
 }
 
@@ -166,8 +204,7 @@ fn a_fix_of_one_test_is_confirmed_against_its_own_rate() {
     };
     let unfixed = confirm("test_every_second");
     assert_eq!(
-        unfixed.stdout,
-        "NOT FIXED: trial #1 failed; before, 2 of 4 failed\n",
+        unfixed.stdout, "NOT FIXED: trial #1 failed; before, 2 of 4 failed\n",
         "{unfixed}"
     );
     let fixed = CRASHING_SUITE.replace("assert trial % 2 == 0", "pass");
@@ -191,7 +228,9 @@ fn a_fix_of_one_test_is_confirmed_against_its_own_rate() {
     let missing = confirm("test_every_second");
     assert_eq!(missing.code, Some(125), "{missing}");
     assert!(
-        missing.stdout.contains("no test `test_it.py::test_every_second`: it no longer exists"),
+        missing
+            .stdout
+            .contains("no test `test_it.py::test_every_second`: it no longer exists"),
         "{missing}"
     );
 }
@@ -221,7 +260,13 @@ fn failing_tests_are_listed_for_the_runner() {
     let sandbox = suite_folder(CRASHING_SUITE);
     let args = [&["--cases", "-n", "2", "--capture", "off"], &*pytest(&[])].concat();
     sandbox.report(&args);
-    let list = ["report", "last", "--cases=failing", "--format", "pytest-deselect"];
+    let list = [
+        "report",
+        "last",
+        "--cases=failing",
+        "--format",
+        "pytest-deselect",
+    ];
     let output = sandbox.provoke(&list);
     let expected = "--deselect=test_it.py::test_victim\n--deselect=test_it.py::test_every_second\n";
     assert_eq!(output.stdout, expected, "{output}");
@@ -241,9 +286,24 @@ fn commands_without_a_runner_are_refused_with_the_way_out() {
     let sandbox = Sandbox::new();
     let unknown = sandbox.provoke(&["run", "--cases", "--", "./run-tests"]);
     insta::assert_snapshot!(unknown, @"");
-    let isolated = ["run", "--cases", "--shuffle", "--", "cargo", "nextest", "run"];
+    let isolated = [
+        "run",
+        "--cases",
+        "--shuffle",
+        "--",
+        "cargo",
+        "nextest",
+        "run",
+    ];
     insta::assert_snapshot!(sandbox.provoke(&isolated), @"");
-    let shared = ["run", "--cases=junit:out/*.xml", "-j", "2", "--", "./run-tests"];
+    let shared = [
+        "run",
+        "--cases=junit:out/*.xml",
+        "-j",
+        "2",
+        "--",
+        "./run-tests",
+    ];
     insta::assert_snapshot!(sandbox.provoke(&shared), @"");
 }
 
@@ -252,7 +312,11 @@ fn an_order_that_the_seed_determines_is_recorded() {
     needs!(python("pytest"));
     let names = (0..8).map(|number| format!("def test_{number}():\n    pass\n"));
     let sandbox = suite_folder(&names.collect::<String>());
-    let args = [&["--cases", "--shuffle", "--seed", "1", "-n", "2"], &*pytest(&[])].concat();
+    let args = [
+        &["--cases", "--shuffle", "--seed", "1", "-n", "2"],
+        &*pytest(&[]),
+    ]
+    .concat();
     let (report, _) = sandbox.report(&args);
     assert_eq!(suite_of(&report)["order"], "random");
     let orders = || {

@@ -25,7 +25,10 @@ pub(super) fn of_case(end: CaseEnd, failure: Option<&CaseFailure>) -> EvidenceNa
     };
     let is_preparation = end == CaseEnd::Error;
     let prefix = if is_preparation { "case error" } else { "case" };
-    let place = failure.site.as_ref().map_or_else(String::new, place_of_site);
+    let place = failure
+        .site
+        .as_ref()
+        .map_or_else(String::new, place_of_site);
     let text = format!("{prefix} | {kind} | {} | {place}", normalise_line(&title));
     let shown_title = if is_preparation {
         format!("error around the test: {title}")

@@ -25,8 +25,9 @@ pub use kernel::place_in_file as logged_place;
 pub use sites::{failure_sites, is_library_source, of_crash as sites_of_crash};
 
 use provoke_model::{
-    ActorObservation, ActorRole, CaseEnd, CaseFailure, CoreObservation, Crash, Ending, EvidenceDepth, FailureKind,
-    Family, Observation, Signal, SignalEvidence, Signature, SignatureId, VariantPlan,
+    ActorObservation, ActorRole, CaseEnd, CaseFailure, CoreObservation, Crash, Ending,
+    EvidenceDepth, FailureKind, Family, Observation, Signal, SignalEvidence, Signature,
+    SignatureId, VariantPlan,
 };
 
 /// Limit of characters of a title, because titles are shown in tables.
@@ -59,10 +60,7 @@ pub fn signature_of_failure(
         }
         FailureKind::Hang { .. } => levels.extend(of_hang(kind, variant, main, observation)),
         FailureKind::Output => levels.extend(message::of_rule(observation)),
-        FailureKind::Leak
-        | FailureKind::Oom { .. }
-        | FailureKind::Gone
-        | FailureKind::Test => {}
+        FailureKind::Leak | FailureKind::Oom { .. } | FailureKind::Gone | FailureKind::Test => {}
     }
     signature_of_levels(levels)
 }
