@@ -51,13 +51,13 @@ int main(int argc, char **argv) {
         printf("hostname %s\nport 22\n", command);
         return 0;
     }
-    used = sprintf(out, "provoke-host Linux x86_64\nhave\n");
+    used = sprintf(out, "provoke-host Linux x86_64 %s\nhave\n", host);
     flush();
     if (!next_line()) return 0; // the plan
     used = sprintf(out,
         "{\"ready\":{\"protocol\":1,\"build\":\"%.64s\",\"machine\":{\"name\":\"%s\",\"kernel\":\"Linux\",\"arch\":\"x86_64\","
-        "\"cpu\":\"synthetic\",\"cpus\":1,\"memory\":1073741824},\"survey\":{},\"trials\":\"/nowhere\"}}\n",
-        digest + 7, host);
+        "\"cpu\":\"synthetic\",\"cpus\":1,\"memory\":1073741824},\"survey\":{},\"boot_id\":\"%s\",\"trials\":\"/nowhere\"}}\n",
+        digest + 7, host, host);
     flush();
     for (char *line; (line = next_line());) {
         if (strncmp(line, "{\"run\":[", 8)) continue;

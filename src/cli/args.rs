@@ -106,7 +106,7 @@ impl OutputFlags {
             quiet: self.talk.quiet,
             display: self.talk.display(),
             every_trial: self.talk.verbose,
-            stdout_is_taken: self.exports.takes_stdout(),
+            stdout_is_taken: self.exports.0.formats_on_stdout().next().is_some(),
             was_stopped: signal_came,
         })
     }

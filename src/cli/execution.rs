@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::signals::listen_for_signals;
 use crate::experiment::{Experiment, ExperimentSettings, find_ourselves, pooled_baseline};
 use crate::model::Plan;
-use crate::report::{ExportOptions, Format, PageOptions};
+use crate::report::{ExportOptions, PageOptions};
 use crate::term::TerminalObserver;
 use tokio::runtime::{Builder, Runtime};
 
@@ -33,7 +33,7 @@ pub(super) fn run_experiment(
         Ok::<_, CliError>(outcome)
     })?;
     let run = &outcome.run;
-    let pooled = if output.exports.has_format(Format::Html) {
+    let pooled = if output.exports.0.has_pictures() {
         pooled_baseline(&run.state, &run.folder)
     } else {
         None
@@ -58,7 +58,7 @@ pub(super) fn run_experiment(
 pub(super) fn settings_of_flags(output: &OutputFlags) -> ExperimentSettings {
     ExperimentSettings {
         out: output.out.clone(),
-        report_files: output.exports.files().cloned().collect(),
+        reports: output.exports.0.clone(),
     }
 }
 

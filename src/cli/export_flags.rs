@@ -1,13 +1,12 @@
 //! Flags for the files of reports.
 
 use super::error::CliError;
-use crate::experiment::{self, ExperimentError};
-use crate::report::{ExportOptions, Format, PageOptions, Report, RunOfTrend};
+use crate::experiment::{ReportTarget, RequestedReports};
+use crate::report::{ExportOptions, Format, Report};
 use crate::store::RunFolder;
 use crate::term;
 use crate::untrusted::{Untrusted as _, shell_word};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Heading of the flags for results.
@@ -36,101 +35,20 @@ const FORMATS: [(Format, &str, bool); 7] = [
     ),
 ];
 
+/// Name of the flag for pictures.
+const PICTURES: &str = "svg";
 /// Value of `--html` without a file.
 const IN_RUN: &str = "provoke-out/RUN/report.html";
-/// Name of this file in the directory of a run.
-const PAGE: &str = "report.html";
 
-/// Where a report is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum ReportTarget {
-    Stdout,
-    File(PathBuf),
-    /// To the directory of the run.
-    RunFolder,
-}
-
-impl ReportTarget {
-    fn of_value(value: &Path) -> Self {
-        match value.to_str() {
-            Some("-") => Self::Stdout,
-            Some(IN_RUN) => Self::RunFolder,
-            _ => Self::File(value.to_owned()),
-        }
-    }
-}
-
-/// The requested formats, each with its target.
+/// The requested reports.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ExportFlags(Vec<(Format, ReportTarget)>);
+pub(super) struct ExportFlags(pub(super) RequestedReports);
 
 impl ExportFlags {
-    /// Returns whether no report is requested.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns whether a report in this format is requested.
-    pub(super) fn has_format(&self, wanted_format: Format) -> bool {
-        self.0.iter().any(|(format, _)| *format == wanted_format)
-    }
-
-    /// Returns whether one report is requested, in this format.
-    pub(super) fn has_only(&self, wanted_format: Format) -> bool {
-        matches!(self.0.as_slice(), [(format, _)] if *format == wanted_format)
-    }
-
-    /// Writes a page about several runs.
-    pub(super) fn write_trend(
-        &self,
-        runs: &[RunOfTrend<'_>],
-        options: &PageOptions,
-        quiet: bool,
-    ) -> Result<(), CliError> {
-        match self.0.first().map(|(_, target)| target) {
-            Some(ReportTarget::File(path)) => {
-                experiment::write_trend(runs, options, path)?;
-                if !quiet {
-                    term::print_message(&format!("wrote {}", path.to_safe()));
-                }
-                Ok(())
-            }
-            Some(ReportTarget::Stdout) => {
-                let mut stdout = io::stdout().lock();
-                Ok(experiment::write_trend_to(
-                    runs,
-                    options,
-                    Path::new("-"),
-                    &mut stdout,
-                )?)
-            }
-            _ => {
-                let error = anyhow::anyhow!("a page about several runs needs a file");
-                Err(CliError::usage(error).with_hint("name it: --html=trend.html"))
-            }
-        }
-    }
-
-    /// Returns whether a report is written to stdout.
-    pub(super) fn takes_stdout(&self) -> bool {
-        self.0
-            .iter()
-            .any(|(_, target)| *target == ReportTarget::Stdout)
-    }
-
-    /// Returns the files of the requested reports.
-    pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.0.iter().filter_map(|(_, target)| match target {
-            ReportTarget::File(path) => Some(path),
-            ReportTarget::Stdout | ReportTarget::RunFolder => None,
-        })
-    }
-
     /// Refuses several reports on stdout.
     pub(super) fn check_stdout(&self, run: &str) -> Result<(), CliError> {
-        let to_stdout = (self.0.iter()).filter(|(_, target)| *target == ReportTarget::Stdout);
-        let flags: Vec<String> = to_stdout
-            .map(|(format, _)| format!("--{0}=report.{0}", format.name()))
+        let flags: Vec<String> = (self.0.formats_on_stdout())
+            .map(|format| format!("--{0}=report.{0}", format.name()))
             .collect();
         if flags.len() < 2 {
             return Ok(());
@@ -148,31 +66,27 @@ impl ExportFlags {
         report: &Report,
         options: &ExportOptions,
         quiet: bool,
-    ) -> Result<(), ExperimentError> {
-        for (format, target) in &self.0 {
-            let path = match target {
-                ReportTarget::Stdout => {
-                    let mut stdout = io::stdout().lock();
-                    let name = Path::new("-");
-                    experiment::write_report_to(
-                        *format,
-                        folder,
-                        report,
-                        options,
-                        name,
-                        &mut stdout,
-                    )?;
-                    continue;
-                }
-                ReportTarget::File(path) => path.clone(),
-                ReportTarget::RunFolder => folder.path().join(PAGE),
-            };
-            experiment::write_report(*format, folder, report, options, &path)?;
-            if !quiet {
-                term::print_message(&format!("wrote {}", path.to_safe()));
-            }
-        }
+    ) -> Result<(), CliError> {
+        let files = self.0.write_reports(folder, report, options)?;
+        print_names(&files, quiet);
         Ok(())
+    }
+}
+
+/// Prints the names of written files.
+pub(super) fn print_names(files: &[PathBuf], quiet: bool) {
+    if !quiet {
+        for path in files {
+            term::print_message(&format!("wrote {}", path.to_safe()));
+        }
+    }
+}
+
+fn target_of_value(value: &Path) -> ReportTarget {
+    match value.to_str() {
+        Some("-") => ReportTarget::Stdout,
+        Some(IN_RUN) => ReportTarget::RunFolder,
+        _ => ReportTarget::File(value.to_owned()),
     }
 }
 
@@ -183,29 +97,33 @@ fn earlier_name(format: Format) -> String {
 
 impl Args for ExportFlags {
     fn augment_args(command: Command) -> Command {
+        let flag = |name: String, value_name| {
+            Arg::new(name.clone())
+                .long(name)
+                .value_name(value_name)
+                .value_parser(value_parser!(PathBuf))
+        };
         let flags = FORMATS
             .into_iter()
             .flat_map(|(format, help, is_in_short_help)| {
-                let flag = |name: String| {
-                    Arg::new(name.clone())
-                        .long(name)
-                        .value_name("FILE")
-                        .value_parser(value_parser!(PathBuf))
-                };
                 [
-                    flag(format.name().to_owned())
+                    flag(format.name().to_owned(), "FILE")
                         .num_args(0..=1)
                         .default_missing_value(if format == Format::Html { IN_RUN } else { "-" })
                         .require_equals(true)
                         .help(help)
                         .help_heading(RESULT)
                         .hide_short_help(!is_in_short_help),
-                    flag(earlier_name(format))
+                    flag(earlier_name(format), "FILE")
                         .hide(true)
                         .conflicts_with(format.name()),
                 ]
             });
-        command.args(flags)
+        let pictures = flag(PICTURES.to_owned(), "DIRECTORY")
+            .help("Write the pictures of the page as SVG files to DIRECTORY")
+            .help_heading(RESULT)
+            .hide_short_help(true);
+        command.args(flags).arg(pictures)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -216,11 +134,14 @@ impl Args for ExportFlags {
 impl FromArgMatches for ExportFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-        let requested = FORMATS.iter().filter_map(|(format, ..)| {
+        let formats = FORMATS.iter().filter_map(|(format, ..)| {
             let path = path(format.name()).or_else(|| path(&earlier_name(*format)))?;
-            Some((*format, ReportTarget::of_value(&path)))
+            Some((*format, target_of_value(&path)))
         });
-        Ok(Self(requested.collect()))
+        Ok(Self(RequestedReports {
+            formats: formats.collect(),
+            pictures: path(PICTURES),
+        }))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

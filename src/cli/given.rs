@@ -72,7 +72,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Flags that belong to one invocation, and flags that stand for several fields or for one of another name.
-    const ONLY_FLAGS: [&str; 22] = [
+    const ONLY_FLAGS: [&str; 23] = [
         "args",
         "body",
         "csv",
@@ -92,6 +92,7 @@ mod tests {
         "quiet",
         "serve",
         "shrink",
+        "svg",
         "style",
         "trust",
         "verbose",

@@ -2,8 +2,8 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use super::export_flags::{ExportFlags, RESULT};
-use crate::experiment::{self, StoredReport};
+use super::export_flags::{ExportFlags, RESULT, print_names};
+use crate::experiment::{self, ReportTarget, StoredReport};
 use crate::report::{
     CaseListFormat, CaseSelection, ExportOptions, Format, PageOptions, Report, RunOfTrend,
     format_exclusions,
@@ -107,10 +107,15 @@ enum BundleExtra {
 impl ReportArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         self.check_page_flags()?;
-        if self.runs.len() > 1 && self.bundle.is_none() && self.exports.has_only(Format::Html) {
-            return self.report_trend();
+        if self.runs.len() > 1
+            && self.bundle.is_none()
+            && let Some(target) = self.exports.0.only_page()
+        {
+            return self.report_trend(target);
         }
-        let to_files = self.bundle.is_some() || self.exports.files().next().is_some();
+        let reports = &self.exports.0;
+        let to_files =
+            self.bundle.is_some() || reports.pictures.is_some() || reports.files().next().is_some();
         if self.runs.len() > 1 && to_files {
             let error = anyhow::anyhow!("cannot write several runs to one file");
             return Err(
@@ -133,7 +138,7 @@ impl ReportArgs {
         ];
         let given = flags.into_iter().find(|(_, is_given)| *is_given);
         match given {
-            Some((flag, _)) if !self.exports.has_format(Format::Html) => {
+            Some((flag, _)) if !self.exports.0.has_pictures() => {
                 let error = anyhow::anyhow!("{flag} is for a page");
                 Err(CliError::usage(error).with_hint("write one with `--html=report.html`"))
             }
@@ -142,7 +147,7 @@ impl ReportArgs {
     }
 
     /// Writes a page about several runs.
-    fn report_trend(&self) -> Result<Exit, CliError> {
+    fn report_trend(&self, target: &ReportTarget) -> Result<Exit, CliError> {
         let stored = (self.runs.iter())
             .map(|run| read_run(run))
             .collect::<Result<Vec<StoredReport>, CliError>>()?;
@@ -160,7 +165,8 @@ impl ReportArgs {
             with_host: self.with_host,
             pooled: None,
         };
-        self.exports.write_trend(&runs, &options, self.quiet)?;
+        let file = experiment::write_trend(&runs, &options, target)?;
+        print_names(file.as_slice(), self.quiet);
         Ok(Exit::Hoped)
     }
 
@@ -175,7 +181,7 @@ impl ReportArgs {
             experiment::write_bundle(folder, report, shared, file)?;
             print_bundle(file, shared);
         }
-        if self.exports.has_format(Format::Md) {
+        if self.exports.0.has_format(Format::Md) {
             name_failing_run(report);
         }
         let options = ExportOptions {
@@ -184,7 +190,7 @@ impl ReportArgs {
         };
         self.exports
             .write_reports(folder, report, &options, self.quiet)?;
-        if self.bundle.is_some() || !self.exports.is_empty() {
+        if self.bundle.is_some() || !self.exports.0.is_empty() {
             return Ok(());
         }
         if let Some(selection) = &self.cases {
@@ -204,9 +210,7 @@ impl ReportArgs {
         };
         Ok(term::print_page(&summary)?)
     }
-}
 
-impl ReportArgs {
     /// Prints the selected tests of the suite.
     fn print_cases(
         &self,
@@ -234,7 +238,7 @@ impl ReportArgs {
 
     /// Returns the choices for a page about a run.
     fn page_options(&self, stored: &StoredReport) -> PageOptions {
-        let pooled = if self.exports.has_format(Format::Html) {
+        let pooled = if self.exports.0.has_pictures() {
             experiment::pooled_baseline(&stored.state, &stored.folder)
         } else {
             None

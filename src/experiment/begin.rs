@@ -2,11 +2,12 @@
 
 use super::cores::{do_not_queue_for_cores, no_cores};
 use super::error::ExperimentError;
+use super::exports::RequestedReports;
 use super::helper::is_helper;
 use super::observer::ExperimentObserver;
 use super::preflight::{check_commands, check_plan};
 use super::run::{Experiment, ExperimentSettings};
-use super::{baseline_check, earlier_runs, engine, exports, user};
+use super::{baseline_check, earlier_runs, engine, user};
 use crate::model::{Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, VariantId};
 use crate::prepare::{self, PreparationError};
 use crate::questions;
@@ -42,7 +43,7 @@ impl Experiment {
         check_program(&plan)?;
         let host = survey::this_host();
         baseline_check::complete_question(&mut plan, &host)?;
-        exports::create_files(&settings.report_files)?;
+        settings.reports.create_files()?;
         user::become_user(&mut plan)?;
         let folder = RunFolder::create_run(settings.out.as_deref(), &root)?;
         if plan.user.is_some() {
@@ -53,7 +54,7 @@ impl Experiment {
         plan.no_cores = plan.hosts.is_none().then(|| no_cores(&plan)).flatten();
         let coarse = do_not_queue_for_cores(&mut plan);
         plan.widen_bug_rules();
-        let survey = survey_trials(&plan, &[&root, folder.path()], &settings.report_files);
+        let survey = survey_trials(&plan, &[&root, folder.path()], &settings.reports);
         earlier_runs::add_to_search(&mut plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
         let time = jiff::Timestamp::now().as_second();
@@ -166,10 +167,10 @@ fn locate_refusal(plan: &Plan, unready: PreparationError) -> ExperimentError {
 }
 
 /// Records the environment of the trials. Files in these directories and reports are not files of the program.
-fn survey_trials(plan: &Plan, directories: &[&Path], report_files: &[PathBuf]) -> Survey {
+fn survey_trials(plan: &Plan, directories: &[&Path], reports: &RequestedReports) -> Survey {
     let mut survey = survey::survey_plan(plan);
     let directories = directories.iter().map(|directory| directory.to_path_buf());
-    let reports = report_files.iter().cloned();
+    let reports = reports.files().cloned();
     let earlier_reports = store::written_reports(&default_root());
     let own_folders: Vec<PathBuf> = directories.chain(reports).chain(earlier_reports).collect();
     survey::add_files(&mut survey, plan, &own_folders);

@@ -2,8 +2,8 @@
 
 use super::error::ExperimentError;
 use crate::report::{
-    ExportError, ExportOptions, Format, PageOptions, Report, RunOfTrend, export_report,
-    export_trend,
+    ExportError, ExportOptions, Format, PageOptions, Report, RunOfTrend, export_pictures,
+    export_report, export_trend,
 };
 use crate::store::{self, RunFolder, default_root};
 use crate::untrusted::Untrusted as _;
@@ -12,18 +12,114 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Creates files for reports.
-pub(super) fn create_files(files: &[PathBuf]) -> Result<(), ExperimentError> {
-    for path in files {
-        // An existing report stays until a new one replaces it.
-        let file = File::options().create(true).append(true).open(path);
-        file.map_err(|error| cannot_open(path, error))?;
+/// Name of a page in the directory of its run.
+const PAGE: &str = "report.html";
+
+/// Where a report is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportTarget {
+    /// To stdout.
+    Stdout,
+    /// To a file.
+    File(PathBuf),
+    /// To the directory of the run.
+    RunFolder,
+}
+
+/// The requested reports of a run.
+#[derive(Clone, Debug, Default)]
+pub struct RequestedReports {
+    /// The formats, each with its target.
+    pub formats: Vec<(Format, ReportTarget)>,
+    /// The directory for the pictures of a page as separate files.
+    pub pictures: Option<PathBuf>,
+}
+
+impl RequestedReports {
+    /// Returns whether no report is requested.
+    pub fn is_empty(&self) -> bool {
+        self.formats.is_empty() && self.pictures.is_none()
     }
-    Ok(())
+
+    /// Returns whether a report in this format is requested.
+    pub fn has_format(&self, wanted_format: Format) -> bool {
+        self.formats
+            .iter()
+            .any(|(format, _)| *format == wanted_format)
+    }
+
+    /// Returns whether a page or its pictures are requested.
+    pub fn has_pictures(&self) -> bool {
+        self.pictures.is_some() || self.has_format(Format::Html)
+    }
+
+    /// Returns the target of the page, if nothing else is requested.
+    pub fn only_page(&self) -> Option<&ReportTarget> {
+        match (self.formats.as_slice(), &self.pictures) {
+            ([(Format::Html, target)], None) => Some(target),
+            _ => None,
+        }
+    }
+
+    /// Returns the formats that are written to stdout.
+    pub fn formats_on_stdout(&self) -> impl Iterator<Item = Format> {
+        let formats = self.formats.iter();
+        formats.filter_map(|(format, target)| (*target == ReportTarget::Stdout).then_some(*format))
+    }
+
+    /// Returns the files of the requested reports.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.formats.iter().filter_map(|(_, target)| match target {
+            ReportTarget::File(path) => Some(path),
+            ReportTarget::Stdout | ReportTarget::RunFolder => None,
+        })
+    }
+
+    /// Creates the files of the requested reports, so that a wrong path is an error before the first trial.
+    pub(super) fn create_files(&self) -> Result<(), ExperimentError> {
+        for path in self.files() {
+            // An existing report stays until a new one replaces it.
+            let file = File::options().create(true).append(true).open(path);
+            file.map_err(|error| cannot_open(path, error))?;
+        }
+        if let Some(folder) = &self.pictures {
+            create_picture_folder(folder)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the requested reports. Returns the names of the files and directories.
+    pub fn write_reports(
+        &self,
+        folder: &RunFolder,
+        report: &Report,
+        options: &ExportOptions,
+    ) -> Result<Vec<PathBuf>, ExperimentError> {
+        let mut written = Vec::new();
+        for (format, target) in &self.formats {
+            let path = match target {
+                ReportTarget::Stdout => {
+                    let (name, mut stdout) = (Path::new("-"), io::stdout().lock());
+                    let exported = export_report(*format, folder, report, options, &mut stdout);
+                    finish_output(exported, name, &mut stdout)?;
+                    continue;
+                }
+                ReportTarget::File(path) => path.clone(),
+                ReportTarget::RunFolder => folder.path().join(PAGE),
+            };
+            write_report(*format, folder, report, options, &path)?;
+            written.push(path);
+        }
+        if let Some(directory) = &self.pictures {
+            write_pictures(folder, report, &options.page, directory)?;
+            written.push(directory.clone());
+        }
+        Ok(written)
+    }
 }
 
 /// Writes a report to a file.
-pub fn write_report(
+fn write_report(
     format: Format,
     folder: &RunFolder,
     report: &Report,
@@ -32,7 +128,8 @@ pub fn write_report(
 ) -> Result<(), ExperimentError> {
     let write = |file: File| {
         let mut out = BufWriter::new(file);
-        write_report_to(format, folder, report, options, path, &mut out)
+        let exported = export_report(format, folder, report, options, &mut out);
+        finish_output(exported, path, &mut out)
     };
     if format == Format::Html {
         write_private_file(path, write)?;
@@ -41,6 +138,34 @@ pub fn write_report(
     }
     store::remember_report(path, &default_root());
     Ok(())
+}
+
+/// Writes the pictures of a page to a directory.
+fn write_pictures(
+    folder: &RunFolder,
+    report: &Report,
+    options: &PageOptions,
+    directory: &Path,
+) -> Result<(), ExperimentError> {
+    create_picture_folder(directory)?;
+    let pictures = export_pictures(folder, report, options)
+        .map_err(|error| cannot_export(directory, error))?;
+    for picture in pictures {
+        let path = directory.join(picture.name);
+        write_private_file(&path, |mut file| {
+            file.write_all(picture.svg.as_bytes())
+                .map_err(|error| cannot_open(&path, error))
+        })?;
+        store::remember_report(&path, &default_root());
+    }
+    Ok(())
+}
+
+fn create_picture_folder(directory: &Path) -> Result<(), ExperimentError> {
+    fs::create_dir_all(directory).map_err(|error| {
+        let message = format!("cannot create the directory `{}`", directory.to_safe());
+        ExperimentError::usage(message).because(error)
+    })
 }
 
 /// Writes a file that only its owner can read. Readers of an older file never see an incomplete one.
@@ -70,45 +195,34 @@ fn write_private_file(
     written
 }
 
-/// Writes a page about several runs to a file.
+/// Writes a page about several runs to a file, or to stdout.
 pub fn write_trend(
     runs: &[RunOfTrend<'_>],
     options: &PageOptions,
-    path: &Path,
-) -> Result<(), ExperimentError> {
-    write_private_file(path, |file| {
-        write_trend_to(runs, options, path, &mut BufWriter::new(file))
-    })?;
-    store::remember_report(path, &default_root());
-    Ok(())
+    target: &ReportTarget,
+) -> Result<Option<PathBuf>, ExperimentError> {
+    match target {
+        ReportTarget::Stdout => {
+            let (name, mut stdout) = (Path::new("-"), io::stdout().lock());
+            finish_output(export_trend(runs, options, &mut stdout), name, &mut stdout)?;
+            Ok(None)
+        }
+        ReportTarget::File(path) => {
+            write_private_file(path, |file| {
+                let mut out = BufWriter::new(file);
+                finish_output(export_trend(runs, options, &mut out), path, &mut out)
+            })?;
+            store::remember_report(path, &default_root());
+            Ok(Some(path.clone()))
+        }
+        ReportTarget::RunFolder => Err(ExperimentError::usage(
+            "a page about several runs needs a file".to_owned(),
+        )
+        .with_hint("name it: --html=trend.html")),
+    }
 }
 
-/// Writes a page about several runs to an output with this name. A closed pipe is not an error.
-pub fn write_trend_to(
-    runs: &[RunOfTrend<'_>],
-    options: &PageOptions,
-    name: &Path,
-    out: &mut impl Write,
-) -> Result<(), ExperimentError> {
-    finish_output(export_trend(runs, options, out), name, out)
-}
-
-/// Writes a report to an output with this name. A closed pipe is not an error.
-pub fn write_report_to(
-    format: Format,
-    folder: &RunFolder,
-    report: &Report,
-    options: &ExportOptions,
-    name: &Path,
-    out: &mut impl Write,
-) -> Result<(), ExperimentError> {
-    finish_output(
-        export_report(format, folder, report, options, out),
-        name,
-        out,
-    )
-}
-
+/// Writes the rest of an output with this name. A closed pipe is not an error.
 fn finish_output(
     exported: Result<(), ExportError>,
     name: &Path,
@@ -116,11 +230,13 @@ fn finish_output(
 ) -> Result<(), ExperimentError> {
     match exported.and_then(|()| Ok(out.flush()?)) {
         Err(error) if error.is_broken_pipe() => Ok(()),
-        result => result.map_err(|error| {
-            let message = format!("cannot write the report to `{}`", name.to_safe());
-            ExperimentError::could_not(message).because(error)
-        }),
+        result => result.map_err(|error| cannot_export(name, error)),
     }
+}
+
+fn cannot_export(name: &Path, error: ExportError) -> ExperimentError {
+    let message = format!("cannot write the report to `{}`", name.to_safe());
+    ExperimentError::could_not(message).because(error)
 }
 
 fn cannot_open(path: &Path, error: io::Error) -> ExperimentError {

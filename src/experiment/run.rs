@@ -1,6 +1,7 @@
 //! Runs an experiment until its question is answered.
 
 use super::error::ExperimentError;
+use super::exports::RequestedReports;
 use super::further_searches;
 use super::merge::CulpritMerge;
 use super::observer::{ExperimentMessage, ExperimentObserver};
@@ -25,9 +26,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 pub struct ExperimentSettings {
     /// The directory of the run; `None` for a new one below [`default_root`].
     pub out: Option<PathBuf>,
-    /// Files for reports. They are created at the start, because a path that cannot be written should not cost an hour of
+    /// Reports. Their files are created at the start, because a path that cannot be written should not cost an hour of
     /// trials.
-    pub report_files: Vec<PathBuf>,
+    pub reports: RequestedReports,
 }
 
 /// A run with its resources.

@@ -3,7 +3,9 @@
 use super::{
     CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport, FailureRate,
     FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf, ProcessGrowth, Report,
-    SignatureReport, SuiteReport, Trend, VariantReport, group_failures,
+    SignatureReport, SuiteReport, Trend, VariantReport,
+    distribution::{rate_windows, time_ranges},
+    group_failures,
     growth::find_growth,
     host_losses::{host_losses, suspected_host_killers},
     hosts::host_difference,
@@ -164,6 +166,8 @@ impl VariantReport {
                 .into_iter()
                 .filter_map(|(name, times)| Some((name, Durations::new(times)?)))
                 .collect(),
+            failure_times: time_ranges(&tally.fail_times),
+            windows: rate_windows(state, tally),
             time_between_failures: Mtbf {
                 exposure: tally.exposure.as_secs_f64(),
                 mean: if at_first { None } else { mtbf.estimate },

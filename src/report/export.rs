@@ -2,7 +2,8 @@
 
 use super::issue::Issue;
 use super::{
-    PageOptions, Report, case_list, chance_of_difference, csv, html, json, jsonl, junit, markdown,
+    PageOptions, PictureFile, Report, case_list, chance_of_difference, csv, html, json, jsonl,
+    junit, markdown,
 };
 use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
@@ -122,6 +123,17 @@ pub fn export_report(
         }
     }
     Ok(out.flush()?)
+}
+
+/// Makes the pictures of a page as separate files, in which the secrets of the run are masked.
+pub fn export_pictures(
+    folder: &RunFolder,
+    report: &Report,
+    options: &PageOptions,
+) -> Result<Vec<PictureFile>, ExportError> {
+    let secrets = Secrets::of_run(&folder.journal_path())?;
+    let masked = masked_report(report, folder, &secrets)?;
+    html::make_pictures(folder, masked.as_ref().unwrap_or(report), &secrets, options)
 }
 
 /// A run of a page about several runs.

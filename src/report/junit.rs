@@ -383,6 +383,7 @@ fn class_name(class: TrialClass) -> &'static str {
         TrialClass::AfterDecision => "not counted: ended after the decision",
         TrialClass::Waiting => "not counted: a trial before it has not ended",
         TrialClass::Capture => "not counted: run to catch evidence",
+        TrialClass::Held => "not counted: threads were held",
     }
 }
 
@@ -412,7 +413,10 @@ fn describe_outcome(row: &TrialRow) -> String {
             _ => row.words.clone(),
         },
         TrialClass::Other => format!("not the bug looked for: {}", row.words),
-        TrialClass::AfterDecision | TrialClass::Waiting | TrialClass::Capture => {
+        TrialClass::AfterDecision
+        | TrialClass::Waiting
+        | TrialClass::Capture
+        | TrialClass::Held => {
             format!("{} ({})", class_name(row.class), row.outcome)
         }
     }

@@ -9,6 +9,7 @@ mod before_start;
 mod case_list;
 mod csv;
 mod derive;
+mod distribution;
 mod export;
 mod facts;
 mod failure_evidence;
@@ -49,11 +50,14 @@ mod wrap;
 pub use before_start::lines_before_start;
 pub use case_list::{CaseListFormat, CaseSelection, format_exclusions};
 pub use derive::command_line;
-pub use export::{ExportError, ExportOptions, Format, RunOfTrend, export_report, export_trend};
+pub use distribution::{RateWindow, TimeRange};
+pub use export::{
+    ExportError, ExportOptions, Format, RunOfTrend, export_pictures, export_report, export_trend,
+};
 pub use group::{FailureGroup, group_failures};
 pub use host_losses::{HostLosses, SuspectedHostKiller};
 pub use hosts::{HostDifference, HostReport, HostTotals};
-pub use html::PageOptions;
+pub use html::{PageOptions, PictureFile};
 pub use limit::MaxRateCheck;
 pub use listing::RunListing;
 pub use load::LoadTotals;
@@ -66,6 +70,7 @@ pub use row::{TrialClass, TrialRow};
 pub use source::source_line;
 pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, SuiteReport};
 pub use suite_order::{CaseCluster, CaseDependence, DependenceKind};
+pub use svg::RateAxis;
 pub use time::relative_time;
 pub use wrap::wrap_text;
 
@@ -207,6 +212,11 @@ pub struct VariantReport {
     pub clean_runs_to_exclude_half: Option<u64>,
     /// How long trials took, by `pass` and `fail`.
     pub durations: BTreeMap<&'static str, Durations>,
+    /// How many failing trials took how long; empty if there are few, or if all took about as long.
+    pub failure_times: Vec<TimeRange>,
+    /// The failure rate in windows of equal numbers of trials, in order; empty without a failure, with few trials, or if
+    /// trials were chosen by earlier results.
+    pub windows: Vec<RateWindow>,
     /// The failure rate per time.
     pub time_between_failures: Mtbf,
     /// Trials that left processes or containers behind, whatever their outcome.

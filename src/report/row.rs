@@ -105,6 +105,8 @@ pub enum TrialClass {
     Void,
     /// It captured evidence with cores enabled, and is counted separately.
     Capture,
+    /// A hunt held threads in it or learned its points, and it is counted separately.
+    Held,
     /// It ended after the question was answered, and is not counted.
     AfterDecision,
     /// It does not count yet, because a trial launched before it has not ended.

@@ -274,6 +274,8 @@ impl RowReader {
             outcome: name,
             class: if trial.capture {
                 TrialClass::Capture
+            } else if trial.explores {
+                TrialClass::Held
             } else {
                 class
             },

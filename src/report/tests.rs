@@ -157,6 +157,16 @@ impl SimulatedRun {
     }
 
     pub(super) fn start(&mut self, id: u64, variant: u32) {
+        self.start_trial(id, variant, false);
+    }
+
+    /// Adds a trial in which a hunt held threads.
+    pub(super) fn held_trial(&mut self, id: u64, what: (Observation, Outcome)) {
+        self.start_trial(id, 0, true);
+        self.end(id, what);
+    }
+
+    fn start_trial(&mut self, id: u64, variant: u32, explores: bool) {
         let lane = SlotId(u32::try_from((id + 1) % 2).unwrap());
         let seed = trial_seed(17, TrialId(id));
         let (id, variant) = (TrialId(id), VariantId(variant));
@@ -168,7 +178,7 @@ impl SimulatedRun {
             timeout: Duration::from_secs(60),
             capture: false,
             hold: None,
-            explores: false,
+            explores,
         }));
     }
 

@@ -28,7 +28,7 @@ pub use hosts::{HostCounts, HostLoss, HostState, Hosts};
 pub use load::RequestTotals;
 pub use memory::Memory;
 pub use raise::{TriedOutcome, TriedSetting, TriedSettings};
-pub use series::UsageSeries;
+pub use series::{RateSeries, UsageSeries};
 pub use tally::{DurationHistogram, SignatureFailures, Tally};
 pub use trial_facts::TrialFacts;
 

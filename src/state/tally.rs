@@ -1,6 +1,6 @@
 //! Counts the trials of one variant, in launch order and bounded memory.
 
-use super::{RequestTotals, SuiteCounts, TrialFacts};
+use super::{RateSeries, RequestTotals, SuiteCounts, TrialFacts};
 use crate::model::{
     Failure, FailureKind, InconclusiveReason, Outcome, Signature, SignatureId, Site, TrialId,
 };
@@ -61,6 +61,8 @@ pub struct Tally {
     batches: BTreeMap<(u32, u32), u64>,
     /// The positions of failures among the counted trials, from 1.
     failure_places: Vec<u64>,
+    /// Failures and trials in the order in which they count.
+    pub rate_series: RateSeries,
     /// The first failures, each with the number of trials counted up to it.
     pub early_failures: Vec<(TrialId, u64)>,
     /// Whether the last counted trial failed.
@@ -108,6 +110,15 @@ impl DurationHistogram {
     pub fn quantile_at(&self, share: f64) -> Option<Duration> {
         let times = self.0.as_ref()?;
         Some(Duration::from_micros(times.value_at_quantile(share)))
+    }
+
+    /// Returns the durations in ascending order, each with its number.
+    pub fn counts(&self) -> impl Iterator<Item = (Duration, u64)> {
+        let recorded = self.0.iter().flat_map(Histogram::iter_recorded);
+        recorded.map(|value| {
+            let time = Duration::from_micros(value.value_iterated_to());
+            (time, value.count_at_value())
+        })
     }
 
     /// Returns the longest duration.
@@ -186,6 +197,7 @@ impl Tally {
     /// Records the data for the tests of dependence and drift.
     fn follow_failures(&mut self, id: TrialId, failed: bool) {
         self.ended_in_failure = failed;
+        self.rate_series.add_trial(failed);
         if failed {
             self.failure_places.push(self.counted_trials());
             if self.early_failures.len() < EARLY {

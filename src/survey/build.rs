@@ -34,14 +34,15 @@ pub(super) fn version_of_libc(file: &Path) -> Option<String> {
     })
 }
 
-/// Returns a hash of a file's contents, as long as the budget of bytes lasts.
+/// Returns a hash of a file's contents, as long as the budget of bytes lasts. Of a file that grows meanwhile, as a log does,
+/// only the contents that it had at first are read.
 pub(super) fn hash_file(file: &Path, budget: &mut u64) -> Option<String> {
     let metadata = fs::metadata(file).ok()?;
     if !metadata.is_file() || metadata.len() > *budget {
         return None;
     }
     *budget -= metadata.len();
-    let mut contents = File::open(file).ok()?;
+    let mut contents = File::open(file).ok()?.take(metadata.len());
     let mut hash = START;
     let mut buffer = vec![0; 1 << 16];
     loop {

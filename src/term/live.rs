@@ -2,7 +2,7 @@
 
 use super::live_fit::{GAP, fit_status, fit_trial_line};
 use super::live_hosts::HostProgress;
-use super::{print_message, safe_for_stderr, screen};
+use super::{pictures, print_message, safe_for_stderr, screen};
 use crate::model::{
     Event, EvidenceDepth, Failure, InconclusiveReason, NoteLevel, Observation, Outcome, TrialId,
     VariantId,
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const NOW_AND_THEN: Duration = Duration::from_secs(10);
 /// Time over which the trials per second are counted.
 const RATE_WINDOW: Duration = Duration::from_secs(10);
+/// Minimum width of a terminal for a progress bar.
+const WIDE: usize = 70;
 /// Number of failures of one kind that are shown individually; the rest are counted.
 const SHOWN_PER_KIND: u64 = 3;
 
@@ -272,6 +274,23 @@ impl LiveDisplay {
         }
     }
 
+    /// Returns the share of a run with a planned end that is done.
+    fn progress_share(&self, state: &State) -> Option<f64> {
+        if state.capturing {
+            return None;
+        }
+        let completed = real(state.completed_trials());
+        let remaining = questions::policy_of_plan(&state.plan).remaining_trials(state);
+        match (remaining, state.plan.stop.time_budget()) {
+            (Some(remaining), _) => Some(completed / (completed + real(remaining)).max(1.0)),
+            (None, Some(time_limit)) => {
+                let spent = self.began.elapsed() + self.worked_before;
+                Some(spent.as_secs_f64() / time_limit.as_secs_f64().max(1e-9))
+            }
+            (None, None) => None,
+        }
+    }
+
     fn status_line(&self, state: &State) -> String {
         if state.capturing {
             let (caught, wanted_crashes) = CapturePolicy::caught_and_wanted(state);
@@ -507,8 +526,13 @@ impl EventSink for LiveDisplay {
             let columns = Term::stderr()
                 .size_checked()
                 .map_or(usize::MAX, |(_, columns)| usize::from(columns));
-            let status = fit_status(self.status_line(state), columns.saturating_sub(2));
-            bar.set_message(safe_for_stderr(&format!("  {status}")).into_string());
+            let progress = match self.progress_share(state) {
+                Some(share) if columns >= WIDE => format!("{}  ", pictures::draw_progress(share)),
+                _ => String::new(),
+            };
+            let room = columns.saturating_sub(2 + progress.len());
+            let status = fit_status(self.status_line(state), room);
+            bar.set_message(safe_for_stderr(&format!("  {progress}{status}")).into_string());
             bar.tick();
         } else if self
             .last_line

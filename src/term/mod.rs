@@ -15,6 +15,7 @@ mod live;
 mod live_fit;
 mod live_hosts;
 mod load_progress;
+mod pictures;
 mod replay;
 mod runs;
 mod screen;

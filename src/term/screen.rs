@@ -112,6 +112,11 @@ impl Screen {
         }
     }
 
+    /// Returns whether the text is for a terminal, whose width is known.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.width.is_some()
+    }
+
     /// Adds text with an indent, wrapped to the width.
     pub fn push_text(&mut self, indent: usize, text: &str) {
         self.push_hanging_text(indent, indent + 2, text);

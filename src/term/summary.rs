@@ -1,7 +1,7 @@
 //! Shows the first screen of a result: the answer, its evidence, and the next commands.
 
 use super::screen::Screen;
-use super::{hosts, suite, table};
+use super::{hosts, pictures, suite, table};
 use crate::model::{EvidenceDepth, Site};
 use crate::questions::{Answer, PooledBaseline, Threshold, Verdict};
 use crate::report::{
@@ -17,6 +17,8 @@ use std::path::Path;
 
 /// Maximum number of listed trials.
 const LISTED: usize = 12;
+/// Times of failures are drawn if they are in at least this many ranges.
+const SPREAD: usize = 3;
 /// A rate per time is shown as well if one failure takes longer than this, in seconds.
 const LONG: f64 = 10.0;
 
@@ -195,6 +197,9 @@ fn write_variant_details(
     if let Some(text) = format_durations(variant) {
         screen.push_text(2, &text);
     }
+    if screen.is_terminal() {
+        draw_distributions(screen, variant);
+    }
     if let Some(pace) =
         headlines::describe_pace(&variant.time_between_failures, LONG, report.confidence)
     {
@@ -205,6 +210,19 @@ fn write_variant_details(
     }
     if let Some(load) = &variant.load {
         for line in bars::draw_bars(&load.served_before_death) {
+            screen.push_row(&format!("    {}", style(line).dim()));
+        }
+    }
+}
+
+/// Draws the failure rate during the run and the times of failures, if there are enough failures.
+fn draw_distributions(screen: &mut Screen, variant: &VariantReport) {
+    if let Some(text) = pictures::describe_windows(&variant.windows) {
+        screen.push_text(2, &format!("failure rate over time: {text}"));
+    }
+    if variant.failure_times.len() >= SPREAD {
+        screen.push_text(2, "time until the failure:");
+        for line in pictures::draw_times(&variant.failure_times) {
             screen.push_row(&format!("    {}", style(line).dim()));
         }
     }

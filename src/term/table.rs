@@ -1,13 +1,14 @@
 //! Draws tables of variants, candidates and load levels: one line each.
 
 use super::columns::Columns;
+use super::pictures;
 use crate::model::CompareGoal;
 use crate::questions::{
     Answer, Bisection, CandidateReport, LoadLevelReport, Threshold, VariantVerdict,
 };
-use crate::report::{Report, VariantReport, group_failures, headlines};
+use crate::report::{RateAxis, Report, VariantReport, group_failures, headlines};
 use crate::words;
-use console::{measure_text_width, style, truncate_str};
+use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats as stats;
 use std::fmt::Write as _;
 
@@ -37,21 +38,22 @@ pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String 
         "failure",
     ];
     let rows = variant_rows(report);
-    let named = rows.iter().any(|(_, failures)| !failures.is_empty());
-    let head = (
-        heads.map(|head| style(head).dim().to_string()),
-        style(if named { SIGNATURE } else { "" }).dim().to_string(),
-    );
-    let mut full = Columns::fit_to(rows.iter().map(|(cells, _)| cells), 2);
+    let named = rows.iter().any(|row| !row.failures.is_empty());
+    let axis = RateAxis::covering(rows.iter().filter_map(|row| row.interval));
+    let head = VariantRow {
+        cells: heads.map(|head| style(head).dim().to_string()),
+        interval: None,
+        point: None,
+        failures: style(if named { SIGNATURE } else { "" }).dim().to_string(),
+    };
+    let mut full = Columns::fit_to(rows.iter().map(|row| &row.cells), 2);
     for (width, head) in full.widths.iter_mut().zip(heads) {
         // An empty column has no head.
         if *width > 0 {
             *width = head.len().max(*width);
         }
     }
-    let longest = rows
-        .iter()
-        .map(|(_, failures)| measure_text_width(failures));
+    let longest = rows.iter().map(|row| measure_text_width(&row.failures));
     let min_width = longest.max().map_or(0, |longest| longest.min(TITLE));
     let columns_without = |left_out: &[usize]| {
         let mut columns = full;
@@ -65,17 +67,41 @@ pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String 
     };
     let [choices @ .., narrowest] = LEFT_OUT.map(columns_without);
     let columns = choices.into_iter().find(fits).unwrap_or(narrowest);
-    let used_width = columns.line_width() + 4;
+    // Intervals are drawn if nothing has to be left out for them.
+    let full_width = full.line_width() + 4 + min_width + pictures::INTERVAL_WIDTH + 2;
+    let draws_intervals = terminal.is_some_and(|terminal| full_width <= terminal);
+    let picture = |row: Option<&VariantRow>| {
+        let picture = match row {
+            _ if !draws_intervals => return String::new(),
+            None => style(pictures::interval_head(axis)).dim().to_string(),
+            Some(row) => row.interval.map_or(String::new(), |interval| {
+                pictures::draw_interval(interval, row.point, axis)
+            }),
+        };
+        let width = pictures::INTERVAL_WIDTH + 2;
+        pad_str(&picture, width, Alignment::Left, None).into_owned()
+    };
+    let used_width = columns.line_width() + 4 + measure_text_width(&picture(None));
     let room = terminal.map_or(usize::MAX, |width| {
         width.saturating_sub(used_width).max(TITLE)
     });
     let mut out = String::new();
-    for (cells, failures) in std::iter::once(&head).chain(&rows) {
-        let cut_failures = truncate_str(failures, room, "…");
-        let line = format!("  {}  {cut_failures}", columns.line(cells));
+    let lines = std::iter::once((&head, picture(None)));
+    for (row, picture) in lines.chain(rows.iter().map(|row| (row, picture(Some(row))))) {
+        let cut_failures = truncate_str(&row.failures, room, "…");
+        let line = format!("  {}  {picture}{cut_failures}", columns.line(&row.cells));
         let _ = writeln!(out, "{}", line.trim_end());
     }
     out
+}
+
+/// A row of the table of variants.
+struct VariantRow {
+    cells: [String; CELLS],
+    interval: Option<[f64; 2]>,
+    /// The estimate; zero if no trial failed.
+    point: Option<f64>,
+    failures: String,
 }
 
 /// Returns the candidates of a search: the tested ones, and possible culprits.
@@ -180,33 +206,50 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
             }),
         ]
     };
+    let axis = RateAxis::covering(answer.levels.iter().filter_map(|level| level.interval));
+    let picture = |level: &LoadLevelReport| {
+        let share = stats::real(level.failures) / stats::real(level.lives.max(1));
+        level.interval.map_or(String::new(), |interval| {
+            pictures::draw_interval(interval, Some(share), axis)
+        })
+    };
     let levels = answer.levels.iter().zip(&report.variants);
     let tried_levels = levels.filter(|(level, _)| level.lives > 0);
-    let rows: Vec<([String; 5], String)> = tried_levels
-        .map(|(level, variant)| (row(level), describe_failures(variant)))
+    let rows: Vec<([String; 5], String, String)> = tried_levels
+        .map(|(level, variant)| (row(level), picture(level), describe_failures(variant)))
         .collect();
     if rows.is_empty() {
         return String::new();
     }
-    let named = rows.iter().any(|(_, crashes)| !crashes.is_empty());
+    let named = rows.iter().any(|(.., crashes)| !crashes.is_empty());
     let head = heads.map(str::to_owned);
-    let numbers = rows.iter().map(|(row, _)| row);
+    let numbers = rows.iter().map(|(row, ..)| row);
     let columns = Columns::fit_to(std::iter::once(&head).chain(numbers), 0);
+    let picture_width = pictures::INTERVAL_WIDTH + 2;
     let used_width = columns.line_width() + 4;
+    let draws_intervals =
+        terminal.is_some_and(|terminal| used_width + picture_width + TITLE <= terminal);
+    let used_width = used_width + if draws_intervals { picture_width } else { 0 };
     let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used_width));
-    let full = |row: &[String; 5], crashes: &str| {
+    let full = |row: &[String; 5], picture: &str, crashes: &str| {
+        let picture = if draws_intervals {
+            pad_str(picture, picture_width, Alignment::Left, None)
+        } else {
+            "".into()
+        };
         let crashes = if room < TITLE {
             "".into()
         } else {
             truncate_str(crashes, room, "…")
         };
-        let line = format!("  {}  {crashes}", columns.line(row));
+        let line = format!("  {}  {picture}{crashes}", columns.line(row));
         line.trim_end().to_owned()
     };
-    let head = full(&head, if named { SIGNATURE } else { "" });
+    let head_of_crashes = if named { SIGNATURE } else { "" };
+    let head = full(&head, &pictures::interval_head(axis), head_of_crashes);
     let mut out = format!("{}\n", style(head).dim());
-    for (row, crashes) in &rows {
-        let _ = writeln!(out, "{}", full(row, crashes));
+    for (row, picture, crashes) in &rows {
+        let _ = writeln!(out, "{}", full(row, picture, crashes));
     }
     out
 }
@@ -218,15 +261,22 @@ pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
 }
 
 /// Returns a row for each variant, but a single row for many variants that passed.
-fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
+fn variant_rows(report: &Report) -> Vec<VariantRow> {
     let passed = |variant: &&VariantReport| {
         let has_passed = standing_of(report, variant).is_some_and(VariantVerdict::has_passed);
         has_passed && describe_failures(variant).is_empty()
     };
     let (passed, other_variants): (Vec<&VariantReport>, Vec<&VariantReport>) =
         report.variants.iter().partition(passed);
-    let row_of =
-        |variant: &VariantReport| (variant_row(report, variant), describe_failures(variant));
+    let row_of = |variant: &VariantReport| VariantRow {
+        cells: variant_row(report, variant),
+        interval: (variant.trials > 0).then(|| variant.rate.interval()),
+        point: match variant.failures {
+            0 => Some(0.0),
+            _ => variant.rate.point,
+        },
+        failures: describe_failures(variant),
+    };
     if passed.len() < MANY {
         return report.variants.iter().map(row_of).collect();
     }
@@ -244,10 +294,14 @@ fn variant_rows(report: &Report) -> Vec<([String; CELLS], String)> {
     "0 each".clone_into(&mut summed[3]);
     // The variant with the fewest trials has the widest interval.
     let widest = passed.iter().min_by_key(|variant| variant.trials);
-    summed[5] = widest.map_or(String::new(), |variant| {
-        words::format_interval(variant.rate.interval())
+    let interval = widest.map(|variant| variant.rate.interval());
+    summed[5] = interval.map_or(String::new(), words::format_interval);
+    rows.push(VariantRow {
+        cells: summed,
+        interval,
+        point: Some(0.0),
+        failures: String::new(),
     });
-    rows.push((summed, String::new()));
     rows
 }
 

@@ -2,9 +2,10 @@
 
 use super::parts::{page_section, scrolling_table};
 use super::source::PageSource;
-use crate::report::Durations;
+use super::trials::TrialTotals;
 use crate::report::page_text::PageText;
-use crate::report::svg::{EcdfCurve, TimeAxis, draw_ecdf};
+use crate::report::svg::{EcdfCurve, LabelledDrawing, TimeAxis, draw_ecdf};
+use crate::report::{Durations, Report};
 use crate::words;
 use maud::{Markup, html};
 
@@ -14,17 +15,7 @@ const FEWEST: usize = 3;
 /// Returns the times of passing and failing trials.
 pub(super) fn durations_section(source: &PageSource<'_>) -> Option<Markup> {
     let several = source.report.variants.len() > 1;
-    let rows: Vec<(&str, &str, &Durations)> = source
-        .report
-        .variants
-        .iter()
-        .flat_map(|variant| {
-            ["pass", "fail"].into_iter().filter_map(|name| {
-                let result = if name == "pass" { "passed" } else { "failed" };
-                Some((variant.name.as_str(), result, variant.durations.get(name)?))
-            })
-        })
-        .collect();
+    let rows: Vec<(&str, &str, &Durations)> = times_of_variants(source.report).collect();
     // The table of variants has the times of each.
     if rows.is_empty() || several {
         return None;
@@ -44,21 +35,30 @@ pub(super) fn durations_section(source: &PageSource<'_>) -> Option<Markup> {
         }
     };
     let body = html! {
-        (distribution_figure(source, &rows))
+        (distribution_figure(source))
         (scrolling_table("Times of trials", &table))
     };
     Some(page_section("durations", "Durations", &body))
 }
 
-/// Draws the distributions of the times.
-fn distribution_figure(source: &PageSource<'_>, rows: &[(&str, &str, &Durations)]) -> Markup {
-    let trials = &source.trials;
+/// Returns the times of each variant: its name, the result and the times of trials with this result.
+fn times_of_variants(report: &Report) -> impl Iterator<Item = (&str, &'static str, &Durations)> {
+    report.variants.iter().flat_map(|variant| {
+        let results = [("pass", "passed"), ("fail", "failed")];
+        results.into_iter().filter_map(|(name, result)| {
+            Some((variant.name.as_str(), result, variant.durations.get(name)?))
+        })
+    })
+}
+
+/// Draws the distributions of the times; `None` with too few times.
+pub(super) fn draw_distributions(trials: &TrialTotals) -> Option<LabelledDrawing> {
     let (passes, fails) = (
         trials.pass_times.cumulative_shares(),
         trials.fail_times.cumulative_shares(),
     );
     if passes.len() + fails.len() < FEWEST {
-        return html! {};
+        return None;
     }
     let ends = [&passes, &fails].into_iter().flat_map(|steps| {
         let (first, last) = (steps.first(), steps.last());
@@ -79,8 +79,12 @@ fn distribution_figure(source: &PageSource<'_>, rows: &[(&str, &str, &Durations)
     .into_iter()
     .flatten()
     .collect();
-    let medians: Vec<String> = rows
-        .iter()
+    Some(draw_ecdf(&curves, &trials.hangs, axis))
+}
+
+/// Describes the times in words.
+pub(super) fn describe_times(report: &Report) -> String {
+    let medians: Vec<String> = times_of_variants(report)
         .map(|(_, result, times)| {
             format!(
                 "median of trials that {result}: {}",
@@ -88,17 +92,24 @@ fn distribution_figure(source: &PageSource<'_>, rows: &[(&str, &str, &Durations)
             )
         })
         .collect();
-    let label = format!(
+    format!(
         "Distribution of the times of trials; {}.",
         medians.join("; ")
-    );
+    )
+}
+
+/// Returns the distributions of the times as a figure.
+fn distribution_figure(source: &PageSource<'_>) -> Markup {
+    let Some(distributions) = draw_distributions(&source.trials) else {
+        return html! {};
+    };
     html! {
         figure {
             figcaption {
                 "Share of the trials that took at most this long."
-                @if !trials.hangs.is_empty() { " Marks at the top: trials that hung." }
+                @if !source.trials.hangs.is_empty() { " Marks at the top: trials that hung." }
             }
-            div.picture role="img" aria-label=(PageText(&label)) { (draw_ecdf(&curves, &trials.hangs, axis)) }
+            div.picture role="img" aria-label=(PageText(&describe_times(source.report))) { (distributions) }
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Sections of a service under load: the levels of a ramp, the steps of a smaller load, latencies and deaths.
 
 use super::parts::{page_section, scrolling_table, text_list};
+use super::rate::RateRow;
 use super::source::{PageDetail, PageSource};
 use crate::questions::{Answer, AnswerText as _, LoadLevelReport, Shrinking, Threshold};
 use crate::report::LoadTotals;
 use crate::report::bars::count_ranges;
 use crate::report::page_text::PageText;
-use crate::report::svg::{PointShape, RateAxis, Whisker, draw_count_bars};
+use crate::report::svg::{PointShape, RateAxis, draw_count_bars};
 use crate::words;
 use maud::{Markup, html};
 use provoke_stats::real;
@@ -65,38 +66,53 @@ fn levels(answer: &Threshold, detail: &PageDetail) -> Markup {
     }
 }
 
-fn level_row(answer: &Threshold, level: &LoadLevelReport, axis: RateAxis) -> Markup {
-    let interval_text = level.interval.map_or_else(String::new, |ends| {
+/// Returns the rate at a level for a picture; `None` if it was not tested.
+pub(super) fn level_rate(answer: &Threshold, level: &LoadLevelReport) -> Option<RateRow> {
+    let interval = level.interval?;
+    let is_clean = level.failures == 0;
+    let clients = words::format_count(level.clients, "client");
+    let label = format!(
+        "{clients}: {} of {} died, {}",
+        level.failures,
+        words::format_count(level.lives, "trial"),
+        interval_of_level(level),
+    );
+    Some(RateRow {
+        name: clients,
+        failures: level.failures,
+        trials: level.lives,
+        interval,
+        point: (!is_clean).then(|| real(level.failures) / real(level.lives.max(1))),
+        shape: if is_clean {
+            PointShape::Hollow
+        } else {
+            PointShape::Filled
+        },
+        limit: Some(answer.detect),
+        label,
+    })
+}
+
+fn interval_of_level(level: &LoadLevelReport) -> String {
+    level.interval.map_or_else(String::new, |ends| {
         if level.one_sided {
             format!("at most {} %", words::percent_bound(ends[1]))
         } else {
             words::format_interval(ends)
         }
-    });
-    let label = format!(
-        "{}: {} of {} died, {interval_text}",
-        words::format_count(level.clients, "client"),
-        level.failures,
-        words::format_count(level.lives, "trial"),
-    );
-    let is_clean = level.failures == 0;
+    })
+}
+
+fn level_row(answer: &Threshold, level: &LoadLevelReport, axis: RateAxis) -> Markup {
     html! {
         tr {
             th.number scope="row" { (level.clients) }
             td.number { (level.failures) }
             td.number { (level.lives) }
-            td.number { (interval_text) }
+            td.number { (interval_of_level(level)) }
             td.plot {
                 @if let Some(reason) = &level.untestable { span.muted { "not testable: " (PageText(reason)) } }
-                @else if let Some(interval) = level.interval {
-                    (Whisker {
-                        interval,
-                        point: (!is_clean).then(|| real(level.failures) / real(level.lives.max(1))),
-                        shape: if is_clean { PointShape::Hollow } else { PointShape::Filled },
-                        limit: Some(answer.detect),
-                        label: &label,
-                    }.draw(axis))
-                }
+                @else if let Some(rate) = level_rate(answer, level) { (rate.draw_whisker(axis)) }
             }
             td.number {
                 @if let Some([min, median, max]) = level.served_before_death { (min) " / " (median) " / " (max) }

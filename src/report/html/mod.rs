@@ -12,6 +12,7 @@ mod method;
 #[cfg(test)]
 mod page_tree;
 mod parts;
+mod pictures;
 mod rate;
 mod search;
 mod slots;
@@ -25,6 +26,7 @@ mod trend;
 mod trials;
 mod variants;
 
+pub use pictures::PictureFile;
 pub use source::PageOptions;
 
 use super::page_text::PageText;
@@ -56,6 +58,22 @@ pub(super) fn write_html(
     let source = PageSource::read_from(folder, report, secrets, environment, options)?;
     out.write_all(fitting_page(&source).as_bytes())?;
     Ok(())
+}
+
+/// Makes the pictures of a page about a run as separate files.
+pub(super) fn make_pictures(
+    folder: &RunFolder,
+    report: &Report,
+    secrets: &Secrets,
+    options: &PageOptions,
+) -> Result<Vec<PictureFile>, ExportError> {
+    let source = PageSource::read_from(folder, report, secrets, false, options)?;
+    let pictures = pictures::picture_files(&source).into_iter();
+    let finished = pictures.map(|picture| PictureFile {
+        svg: finish_page(&source, &picture.svg),
+        ..picture
+    });
+    Ok(finished.collect())
 }
 
 /// Writes a page about several runs. Each has the reason for which its rate cannot be compared with that of the first, if
@@ -118,7 +136,7 @@ fn fitting_page(source: &PageSource<'_>) -> String {
             evidence,
             rows,
         };
-        page = finish_page(source, run_page(source, &detail));
+        page = finish_page(source, &run_page(source, &detail).into_string());
         let limit = if output && has_output { LARGEST } else { SMALL };
         if page.len() <= limit {
             break;
@@ -128,8 +146,8 @@ fn fitting_page(source: &PageSource<'_>) -> String {
 }
 
 /// Escapes misleading characters in all of a page, and shortens paths below the home directory.
-fn finish_page(source: &PageSource<'_>, page: Markup) -> String {
-    let mut page = words::sanitize_lines(&page.into_string());
+fn finish_page(source: &PageSource<'_>, page: &str) -> String {
+    let mut page = words::sanitize_lines(page);
     if source.options.without_output {
         page = without_output_lines(&page, source.report);
     }

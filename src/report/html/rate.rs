@@ -12,13 +12,47 @@ use provoke_stats::{clopper_pearson_effective, real};
 use std::collections::BTreeMap;
 
 /// A failure rate beside others.
-struct RateRow {
-    name: String,
-    failures: u64,
-    trials: u64,
-    interval: [f64; 2],
-    point: Option<f64>,
-    label: String,
+pub(super) struct RateRow {
+    pub(super) name: String,
+    pub(super) failures: u64,
+    pub(super) trials: u64,
+    pub(super) interval: [f64; 2],
+    pub(super) point: Option<f64>,
+    pub(super) shape: PointShape,
+    /// The allowed rate.
+    pub(super) limit: Option<f64>,
+    pub(super) label: String,
+}
+
+impl RateRow {
+    /// Draws the interval on an axis.
+    pub(super) fn draw_whisker(&self, axis: RateAxis) -> Markup {
+        Whisker {
+            interval: self.interval,
+            point: self.point,
+            shape: self.shape,
+            limit: self.limit,
+            label: &self.label,
+        }
+        .draw(axis)
+    }
+}
+
+/// Returns an axis for these rates and their limits.
+pub(super) fn axis_of_rates<'a>(rows: impl IntoIterator<Item = &'a RateRow>) -> RateAxis {
+    RateAxis::covering(rows.into_iter().flat_map(|row| {
+        let limit = row.limit.map(|limit| [limit, limit]);
+        std::iter::once(row.interval).chain(limit)
+    }))
+}
+
+/// Returns the shape of the point of a measured rate.
+fn shape_of_count(failures: u64) -> PointShape {
+    if failures > 0 {
+        PointShape::Filled
+    } else {
+        PointShape::Hollow
+    }
 }
 
 /// Returns the counts and intervals of every variant; nothing for a question that has its own picture of them.
@@ -30,11 +64,8 @@ pub(super) fn rate_section(source: &PageSource<'_>, detail: &PageDetail) -> Opti
     if rows.is_empty() {
         return None;
     }
-    let limit = report.max_rate.as_ref().map(|check| check.allowed);
-    let limits = limit.map(|limit| [limit, limit]);
-    let axis = RateAxis::covering(rows.iter().map(|row| row.interval).chain(limits));
     let body = html! {
-        (rate_picture(&rows, axis, limit))
+        (rate_picture(&rows))
         (left_out_note(left_out, "variant"))
         @match report.variants.as_slice() {
             [variant] => (tally_table(variant)),
@@ -50,13 +81,17 @@ pub(super) fn rate_section(source: &PageSource<'_>, detail: &PageDetail) -> Opti
     Some(page_section("rate", "How often", &body))
 }
 
-fn rate_rows(report: &Report) -> Vec<RateRow> {
+/// Returns the failure rates of a run; nothing for a question that has its own picture of them.
+pub(super) fn rate_rows(report: &Report) -> Vec<RateRow> {
+    let limit = report.max_rate.as_ref().map(|check| check.allowed);
     let of_variant = |variant: &VariantReport| RateRow {
         name: variant.name.clone(),
         failures: variant.failures,
         trials: variant.trials,
         interval: variant.rate.interval(),
         point: variant.rate.point,
+        shape: shape_of_count(variant.failures),
+        limit,
         label: headlines::rate_headline(variant, report.confidence),
     };
     let variants = report.variants.iter().map(of_variant);
@@ -102,6 +137,8 @@ fn named_row(name: &str, failures: u64, trials: u64, interval: [f64; 2]) -> Rate
         trials,
         interval,
         point: (failures > 0).then_some(share),
+        shape: shape_of_count(failures),
+        limit: None,
         label: format!(
             "{name}: {failures} of {} failed, interval {}",
             words::format_count(trials, "trial"),
@@ -111,7 +148,9 @@ fn named_row(name: &str, failures: u64, trials: u64, interval: [f64; 2]) -> Rate
 }
 
 /// Draws the intervals below each other on one axis.
-fn rate_picture(rows: &[RateRow], axis: RateAxis, limit: Option<f64>) -> Markup {
+fn rate_picture(rows: &[RateRow]) -> Markup {
+    let axis = axis_of_rates(rows);
+    let limit = rows.iter().find_map(|row| row.limit);
     let named = rows.len() > 1;
     let table = html! {
         thead { tr {
@@ -129,15 +168,7 @@ fn rate_picture(rows: &[RateRow], axis: RateAxis, limit: Option<f64>) -> Markup 
                 td.number { (row.trials) }
                 td.number { @if let Some(point) = row.point { (words::percent_within(point, row.interval)) " %" } @else { "–" } }
                 td.number { (words::format_interval(row.interval)) }
-                td.plot {
-                    (Whisker {
-                        interval: row.interval,
-                        point: row.point,
-                        shape: if row.failures > 0 { PointShape::Filled } else { PointShape::Hollow },
-                        limit,
-                        label: &row.label,
-                    }.draw(axis))
-                }
+                td.plot { (row.draw_whisker(axis)) }
             } }
         }
     };

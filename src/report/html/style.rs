@@ -2,8 +2,8 @@
 
 use ring::digest::{SHA256, digest};
 
-/// The style sheet.
-pub(super) const STYLE: &str = include_str!("page.css");
+/// The style sheet: colours and marks, then the layout.
+pub(super) const STYLE: &str = concat!(include_str!("../svg/marks.css"), include_str!("page.css"));
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

@@ -6,7 +6,9 @@ use crate::model::{Ending, EvidenceDepth, FailureKind, Outcome, Plan, Text};
 use crate::report::tests::{
     SEGV, SimulatedRun, crashed, died, failure, hostile_run, passed, plan, run_with_every_ending,
 };
-use crate::report::{ExportOptions, Format, RunOfTrend, export_report, export_trend};
+use crate::report::{
+    ExportOptions, Format, RunOfTrend, export_pictures, export_report, export_trend,
+};
 
 /// Text that is markup, in every context of a page.
 const MARKUP: &str = "</style></title></script><script>alert(1)</script><img src=x onerror=alert(2)>\" ' onload=\"x\0\u{1b}[31m\u{202e}\u{2066}\u{200b}";
@@ -349,4 +351,46 @@ fn secrets_of_the_environment_are_not_on_the_page() {
         assert!(!text.contains("canary"), "{format:?}");
         assert!(text.contains("token ***"), "{format:?}");
     }
+}
+
+#[test]
+fn pictures_are_files_with_the_marks_of_the_page_and_harmless_text() {
+    let run = run_of_markup();
+    let pictures = export_pictures(&run.folder, &run.report(), &PageOptions::default()).unwrap();
+    let names: Vec<&str> = pictures.iter().map(|picture| picture.name).collect();
+    assert_eq!(
+        names,
+        ["rates.svg", "trials.svg", "windows.svg", "durations.svg"]
+    );
+    let allowed = [
+        "svg", "title", "desc", "style", "rect", "text", "line", "path", "circle",
+    ];
+    for picture in &pictures {
+        for tag in picture.svg.split('<').skip(1) {
+            let name = tag.trim_start_matches('/').split([' ', '>']).next();
+            assert!(allowed.contains(&name.unwrap_or_default()), "{tag}");
+        }
+        assert!(!picture.svg.contains('\u{202e}') && !picture.svg.contains('\0'));
+        assert!(picture.svg.contains("SIGSEGV in 10 of 40 trials"));
+    }
+}
+
+#[test]
+fn failures_under_a_hold_are_a_kind_of_their_own() {
+    let mut run = SimulatedRun::new(plan(4));
+    run.trial(1, passed());
+    run.held_trial(2, passed());
+    run.held_trial(3, crashed(""));
+    run.trial(4, passed());
+    run.finish();
+    let page = page_of(&run);
+    for text in ["passed under a hold", "failed under a hold"] {
+        assert!(page.contains(text), "{text}");
+    }
+    let rows = run.export(Format::Jsonl);
+    let classes: Vec<serde_json::Value> = rows
+        .lines()
+        .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["class"].clone())
+        .collect();
+    assert_eq!(classes, ["pass", "held", "held", "pass"]);
 }

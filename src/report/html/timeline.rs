@@ -3,57 +3,52 @@
 use super::parts::page_section;
 use super::source::PageSource;
 use super::trials::{ResultKind, TrialTotals};
-use crate::questions::Answer;
 use crate::report::page_text::PageText;
-use crate::report::svg::{
-    CELLS_PER_ROW, RateWindow, draw_cells, draw_column_bars, draw_swatch, draw_windows,
-};
-use crate::report::{Report, VariantReport};
+use crate::report::svg::{CELLS_PER_ROW, draw_cells, draw_column_bars, draw_swatch, draw_windows};
+use crate::report::{RateWindow, Report, VariantReport};
 use crate::words;
 use maud::{Markup, html};
-use provoke_stats::clopper_pearson;
 
 /// Maximum number of columns of a strip.
-const COLUMNS: usize = 480;
-/// Maximum number of windows.
-const WINDOWS: usize = 30;
-/// Minimum number of trials of a window.
-const SMALLEST_WINDOW: usize = 10;
-/// Minimum number of windows.
-const FEWEST: usize = 4;
+pub(super) const COLUMNS: usize = 480;
 
 /// Returns the results of the trials in the order of their launch.
 pub(super) fn timeline_section(source: &PageSource<'_>) -> Option<Markup> {
     let (report, trials) = (source.report, &source.trials);
-    let count: u64 = trials.kinds.iter().map(|kind| kind.count).sum();
+    let count = number_of_trials(trials);
     if count < 2 {
         return None;
     }
-    let windows = match (&report.answer, report.variants.as_slice()) {
-        // The trials of a search depend on earlier ones, so their rate has no meaning.
-        (None | Some(Answer::Confirm(_)), [variant]) => windows_figure(report, variant, trials),
-        _ => None,
-    };
     let body = html! {
         (strip_figure(trials, count))
-        @if let Some(windows) = windows { (windows) }
+        @if let Some(windows) = windows_figure(report) { (windows) }
     };
     Some(page_section("time", "Over time", &body))
 }
 
-/// Returns the results of all trials: a cell each, or bars for columns of many trials.
-fn strip_figure(trials: &TrialTotals, count: u64) -> Markup {
+/// Returns the number of trials with a result.
+pub(super) fn number_of_trials(trials: &TrialTotals) -> u64 {
+    trials.kinds.iter().map(|kind| kind.count).sum()
+}
+
+/// Returns the results of all trials in words.
+pub(super) fn describe_results(trials: &TrialTotals, count: u64) -> String {
     let results: Vec<String> = trials
         .kinds
         .iter()
         .filter(|kind| kind.count > 0)
         .map(|kind| format!("{} {}", kind.count, kind.name))
         .collect();
-    let label = format!(
+    format!(
         "Results of {} in the order of their launch: {}.",
         words::format_count(count, "trial"),
         results.join(", ")
-    );
+    )
+}
+
+/// Returns the results of all trials: a cell each, or bars for columns of many trials.
+fn strip_figure(trials: &TrialTotals, count: u64) -> Markup {
+    let label = describe_results(trials, count);
     if let Some(cells) = trials.strip.cells() {
         let classes: Vec<&str> = trials.kinds.iter().map(|kind| kind.class).collect();
         let per_row = CELLS_PER_ROW.min(cells.len());
@@ -103,56 +98,47 @@ fn strip_figure(trials: &TrialTotals, count: u64) -> Markup {
     }
 }
 
-/// Returns the failure rate in windows of equal numbers of trials.
-fn windows_figure(
-    report: &Report,
-    variant: &VariantReport,
-    trials: &TrialTotals,
-) -> Option<Markup> {
-    if variant.failures == 0 {
-        return None;
+/// Returns the variant whose failure rate during the run is shown: the only one, if it has one.
+pub(super) fn windowed_variant(report: &Report) -> Option<&VariantReport> {
+    match report.variants.as_slice() {
+        [variant] if !variant.windows.is_empty() => Some(variant),
+        _ => None,
     }
-    let counted = usize::try_from(variant.trials).unwrap_or(usize::MAX);
-    let windows = (counted / SMALLEST_WINDOW).min(WINDOWS);
-    if windows < FEWEST {
-        return None;
-    }
-    let alpha = 1.0 - report.confidence / 100.0;
-    let windows: Vec<RateWindow> = trials
-        .strip
-        .windows(windows)
-        .into_iter()
-        .map(|(failures, trials)| {
-            let interval = clopper_pearson(failures, trials, alpha);
-            RateWindow {
-                failures,
-                trials,
-                interval: [interval.lo, interval.hi],
-            }
-        })
-        .collect();
-    let size = windows.first()?.trials;
-    let trend = variant.trend.map(|trend| {
-        let p_value = words::p_value(trend.p_value);
-        if trend.warns && trend.u > 0.0 {
-            format!("The failure rate rose during the run (Laplace's trend test, {p_value}).")
-        } else if trend.warns {
-            format!("The failure rate fell during the run (Laplace's trend test, {p_value}).")
-        } else {
-            format!(
-                "The rate did not clearly change during the run (Laplace's trend test, {p_value})."
-            )
-        }
-    });
+}
+
+/// Returns a sentence about the change of the failure rate during the run.
+fn trend_sentence(variant: &VariantReport) -> Option<String> {
+    let trend = variant.trend?;
+    let p_value = words::p_value(trend.p_value);
+    Some(if trend.warns && trend.u > 0.0 {
+        format!("The failure rate rose during the run (Laplace's trend test, {p_value}).")
+    } else if trend.warns {
+        format!("The failure rate fell during the run (Laplace's trend test, {p_value}).")
+    } else {
+        format!("The rate did not clearly change during the run (Laplace's trend test, {p_value}).")
+    })
+}
+
+/// Returns the counts of windows in words.
+pub(super) fn describe_windows(windows: &[RateWindow]) -> String {
     let counts: Vec<String> = windows
         .iter()
         .map(|window| format!("{} of {}", window.failures, window.trials))
         .collect();
-    let label = format!(
+    format!(
         "Failures in {} windows, in order: {}.",
         windows.len(),
         counts.join(", ")
-    );
+    )
+}
+
+/// Draws the failure rate in windows of equal numbers of trials.
+fn windows_figure(report: &Report) -> Option<Markup> {
+    let variant = windowed_variant(report)?;
+    let windows = &variant.windows;
+    let size = windows.first()?.trials;
+    let trend = trend_sentence(variant);
+    let label = describe_windows(windows);
     Some(html! {
         figure {
             figcaption {
@@ -160,7 +146,7 @@ fn windows_figure(
                 (report.confidence) " % interval. Dashed line: the rate of the whole run. "
                 @if let Some(trend) = trend { (trend) }
             }
-            div.picture role="img" aria-label=(PageText(&label)) { (draw_windows(&windows, variant.rate.point)) }
+            div.picture role="img" aria-label=(PageText(&label)) { (draw_windows(windows, variant.rate.point)) }
         }
     })
 }

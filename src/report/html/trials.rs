@@ -7,8 +7,14 @@ use std::collections::BTreeMap;
 
 /// Failures with their own kind; further ones share the last kind of failures.
 const OWN_KINDS: usize = 5;
-/// Number of kinds: passes, failures, other failures, inconclusive trials.
-const KINDS: usize = OWN_KINDS + 3;
+/// Number of kinds: passes, failures, other failures, inconclusive trials, and passes and failures under a hold.
+const KINDS: usize = OWN_KINDS + 5;
+/// The last kinds of each run, with the classes of their marks.
+const FIXED_KINDS: [(&str, &str); 3] = [
+    ("inconclusive", "void"),
+    ("passed under a hold", "held"),
+    ("failed under a hold", "k1"),
+];
 /// Maximum number of columns of a strip.
 const COLUMNS: usize = 2000;
 /// Times that are kept exactly; more are counted in classes.
@@ -24,7 +30,7 @@ const HANGS: usize = 100;
 
 /// The trials of a run, counted.
 pub(super) struct TrialTotals {
-    /// The kinds of results; the first are passes, the last inconclusive trials.
+    /// The kinds of results: first passes, then failures, then [`FIXED_KINDS`].
     pub(super) kinds: Vec<ResultKind>,
     pub(super) strip: StripCounts,
     /// By slot.
@@ -84,7 +90,7 @@ impl TrialTotals {
             class,
             count: 0,
         };
-        let kinds = kinds.zip(classes).chain([("inconclusive", "void")]);
+        let kinds = kinds.zip(classes).chain(FIXED_KINDS);
         Self {
             kinds: kinds.map(kind).collect(),
             strip: StripCounts::default(),
@@ -97,21 +103,26 @@ impl TrialTotals {
     }
 
     fn add_row(&mut self, row: &TrialRow) {
-        let last = self.kinds.len() - 1;
+        let inconclusive = self.kinds.len() - FIXED_KINDS.len();
         let kind = match row.class {
             TrialClass::Pass => 0,
             TrialClass::Fail | TrialClass::Other => {
-                let mut kinds = self.kinds[1..last].iter();
+                let mut kinds = self.kinds[1..inconclusive].iter();
                 let own = kinds.position(|kind| kind.name == row.outcome);
-                own.map_or(last.saturating_sub(1).max(1), |index| index + 1)
+                own.map_or(inconclusive.saturating_sub(1).max(1), |index| index + 1)
             }
-            TrialClass::Void => last,
+            TrialClass::Void => inconclusive,
+            TrialClass::Held => match row.outcome.as_str() {
+                "void" => inconclusive,
+                "pass" => inconclusive + 1,
+                _ => inconclusive + 2,
+            },
             _ => return,
         };
         self.kinds[kind].count += 1;
         let is_failure = row.class == TrialClass::Fail;
         let is_counted = is_failure || row.class == TrialClass::Pass;
-        self.strip.add_trial(kind, is_failure, is_counted);
+        self.strip.add_trial(kind);
         if !is_counted {
             return;
         }
@@ -143,8 +154,6 @@ pub(super) struct StripCounts {
 struct StripColumn {
     kinds: [u64; KINDS],
     total: u64,
-    counted: u64,
-    failures: u64,
 }
 
 impl StripColumn {
@@ -153,13 +162,11 @@ impl StripColumn {
             *own += count;
         }
         self.total += other.total;
-        self.counted += other.counted;
-        self.failures += other.failures;
     }
 }
 
 impl StripCounts {
-    fn add_trial(&mut self, kind: usize, is_failure: bool, is_counted: bool) {
+    fn add_trial(&mut self, kind: usize) {
         self.width = self.width.max(1);
         if self
             .columns
@@ -175,8 +182,6 @@ impl StripCounts {
         if let Some(column) = self.columns.last_mut() {
             column.kinds[kind.min(KINDS - 1)] += 1;
             column.total += 1;
-            column.counted += u64::from(is_counted);
-            column.failures += u64::from(is_failure);
         }
     }
 
@@ -195,24 +200,6 @@ impl StripCounts {
         let merged = merge_columns(&self.columns, factor);
         let counts = merged.iter().map(|column| column.kinds).collect();
         (counts, self.width * factor as u64)
-    }
-
-    /// Returns the failures and the counted trials of at most this number of windows.
-    pub(super) fn windows(&self, at_most: usize) -> Vec<(u64, u64)> {
-        let factor = self.columns.len().div_ceil(at_most).max(1);
-        let merged = merge_columns(&self.columns, factor);
-        let counts = merged
-            .iter()
-            .map(|column| (column.failures, column.counted));
-        let mut windows: Vec<(u64, u64)> = counts.filter(|(_, counted)| *counted > 0).collect();
-        // A few trials at the end belong to the window before.
-        if let [.., before, last] = windows.as_mut_slice()
-            && last.1 * 2 < before.1
-        {
-            *before = (before.0 + last.0, before.1 + last.1);
-            windows.pop();
-        }
-        windows
     }
 }
 
@@ -289,7 +276,7 @@ mod tests {
     fn merged_columns_keep_every_trial() {
         let mut strip = StripCounts::default();
         for trial in 0..10_001_u64 {
-            strip.add_trial(usize::from(trial % 10 == 0), trial % 10 == 0, true);
+            strip.add_trial(usize::from(trial % 10 == 0));
         }
         assert!(strip.cells().is_none());
         let (columns, width) = strip.columns(480);
@@ -301,19 +288,15 @@ mod tests {
             full.iter()
                 .all(|column| column.iter().sum::<u64>() == width)
         );
-        let windows = strip.windows(30);
-        let failures: u64 = windows.iter().map(|(failures, _)| failures).sum();
-        assert_eq!(failures, 1001);
     }
 
     #[test]
     fn few_trials_have_a_cell_each() {
         let mut strip = StripCounts::default();
         for kind in [0, 1, 0, 7] {
-            strip.add_trial(kind, kind == 1, kind < 2);
+            strip.add_trial(kind);
         }
         assert_eq!(strip.cells(), Some(vec![0, 1, 0, 7]));
-        assert_eq!(strip.windows(4), [(0, 1), (1, 1), (0, 1)]);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Section of the variants of a comparison: their rates on one axis, and how they differ.
 
 use super::parts::{left_out_note, name_cell, page_section, scrolling_table};
+use super::rate::RateRow;
 use super::source::{PageDetail, PageSource};
 use crate::model::CompareGoal;
 use crate::questions::{Answer, Comparison, VariantResult, VariantVerdict};
 use crate::report::page_text::PageText;
-use crate::report::svg::{PointShape, RateAxis, Whisker};
+use crate::report::svg::{PointShape, RateAxis};
 use crate::report::{Report, VariantReport, group_failures, headlines};
 use crate::words;
 use maud::{Markup, html};
@@ -38,12 +39,8 @@ pub(super) fn variants_section(source: &PageSource<'_>, detail: &PageDetail) -> 
 
 /// Returns a table of the variants. If many of them passed, these have their own table, which is folded.
 fn variants_tables(report: &Report, answer: &Comparison, detail: &PageDetail) -> Markup {
-    let result_of = |variant: &VariantReport| {
-        let mut results = answer.variants.iter();
-        results.find(|result| result.name == variant.name)
-    };
     let passed = |variant: &&VariantReport| {
-        result_of(variant).is_some_and(|result| result.standing.has_passed())
+        result_of(answer, variant).is_some_and(|result| result.standing.has_passed())
             && variant.failures == 0
     };
     let (passed, others): (Vec<&VariantReport>, Vec<&VariantReport>) =
@@ -66,7 +63,7 @@ fn variants_tables(report: &Report, answer: &Comparison, detail: &PageDetail) ->
                 @if has_failures { th scope="col" { "most frequent failure" } }
             } }
             tbody {
-                @for variant in variants { (variant_row(variant, result_of(variant), answer, axis, has_failures)) }
+                @for variant in variants { (variant_row(variant, result_of(answer, variant), answer, axis, has_failures)) }
             }
         };
         scrolling_table(label, &table)
@@ -84,20 +81,12 @@ fn variants_tables(report: &Report, answer: &Comparison, detail: &PageDetail) ->
     }
 }
 
-fn variant_row(
-    variant: &VariantReport,
-    result: Option<&VariantResult>,
-    answer: &Comparison,
-    axis: RateAxis,
-    has_failures: bool,
-) -> Markup {
-    let standing = result.map(|result| result.standing);
-    let word = match standing {
-        // In a comparison of rates, this was not the question.
-        Some(VariantVerdict::Open) if answer.find == CompareGoal::Different => "",
-        Some(standing) => headlines::standing_word(standing, variant.failures),
-        None => "",
-    };
+/// Returns the rate of a variant for a picture; `None` without a trial.
+pub(super) fn variant_rate(variant: &VariantReport, answer: &Comparison) -> Option<RateRow> {
+    if variant.trials == 0 {
+        return None;
+    }
+    let standing = result_of(answer, variant).map(|result| result.standing);
     let shape = match standing {
         Some(VariantVerdict::Open | VariantVerdict::Untestable)
             if answer.find == CompareGoal::Failing =>
@@ -116,11 +105,42 @@ fn variant_row(
         words::format_count(variant.trials, "trial"),
         words::format_interval(interval)
     );
-    let share = real(variant.failures) / real(variant.trials.max(1));
+    Some(RateRow {
+        name: variant.name.clone(),
+        failures: variant.failures,
+        trials: variant.trials,
+        interval,
+        point: Some(real(variant.failures) / real(variant.trials)),
+        shape,
+        limit: answer.floor,
+        label,
+    })
+}
+
+fn result_of<'a>(answer: &'a Comparison, variant: &VariantReport) -> Option<&'a VariantResult> {
+    let mut results = answer.variants.iter();
+    results.find(|result| result.name == variant.name)
+}
+
+fn variant_row(
+    variant: &VariantReport,
+    result: Option<&VariantResult>,
+    answer: &Comparison,
+    axis: RateAxis,
+    has_failures: bool,
+) -> Markup {
+    let standing = result.map(|result| result.standing);
+    let word = match standing {
+        // In a comparison of rates, this was not the question.
+        Some(VariantVerdict::Open) if answer.find == CompareGoal::Different => "",
+        Some(standing) => headlines::standing_word(standing, variant.failures),
+        None => "",
+    };
     let median = variant
         .durations
         .get("pass")
         .or_else(|| variant.durations.get("fail"));
+    let rate = variant_rate(variant, answer);
     let groups = group_failures(variant);
     let why = result.and_then(|result| result.why.as_deref());
     html! {
@@ -129,11 +149,9 @@ fn variant_row(
             td.standing { (word) }
             td.number { (variant.failures) }
             td.number { (variant.trials) }
-            td.number { @if variant.trials > 0 { (words::format_interval(interval)) } }
+            td.number { @if let Some(rate) = &rate { (words::format_interval(rate.interval)) } }
             td.plot {
-                @if variant.trials > 0 {
-                    (Whisker { interval, point: Some(share), shape, limit: answer.floor, label: &label }.draw(axis))
-                }
+                @if let Some(rate) = &rate { (rate.draw_whisker(axis)) }
             }
             td.number { @if let Some(median) = median { (words::format_seconds(median.p50)) } }
             @if has_failures {

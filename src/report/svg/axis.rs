@@ -14,7 +14,7 @@ const DECADES: f64 = 5.0;
 
 /// An axis of rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::report) struct RateAxis {
+pub struct RateAxis {
     end: f64,
     /// Decades of a logarithmic axis; `None` for a linear one.
     decades: Option<f64>,
@@ -22,7 +22,7 @@ pub(in crate::report) struct RateAxis {
 
 impl RateAxis {
     /// Returns an axis for these intervals.
-    pub(in crate::report) fn covering(intervals: impl IntoIterator<Item = [f64; 2]>) -> Self {
+    pub fn covering(intervals: impl IntoIterator<Item = [f64; 2]>) -> Self {
         let mut highest = 0.0_f64;
         let mut lowest = LOG_END;
         for [low, high] in intervals {
@@ -46,7 +46,7 @@ impl RateAxis {
     }
 
     /// Returns the position of a rate, from 0 to 1.
-    pub(in crate::report) fn position(self, rate: f64) -> f64 {
+    pub fn position(self, rate: f64) -> f64 {
         match self.decades {
             None => rate / self.end,
             Some(_) if rate <= 0.0 => 0.0,
@@ -56,7 +56,7 @@ impl RateAxis {
     }
 
     /// Returns the rates with a label.
-    pub(in crate::report) fn ticks(self) -> Vec<f64> {
+    pub fn ticks(self) -> Vec<f64> {
         match self.decades {
             None => (0..=PARTS)
                 .map(|part| self.end * f64::from(part) / f64::from(PARTS))

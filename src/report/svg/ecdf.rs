@@ -1,13 +1,15 @@
 //! Cumulative distributions of times, on a logarithmic axis.
 
 use super::axis::anchor_of_label;
-use super::percent;
+use super::{LabelledDrawing, percent};
 use crate::words;
-use maud::{Markup, html};
+use maud::html;
 use std::fmt::Write as _;
 
 /// Height of the picture without its labels, in pixels.
 const HEIGHT: f64 = 150.0;
+/// Height with the labels, in pixels.
+const WITH_LABELS: usize = 188;
 /// Maximum number of labels.
 const LABELS: usize = 7;
 
@@ -102,17 +104,17 @@ pub(in crate::report) fn draw_ecdf(
     curves: &[EcdfCurve<'_>],
     hangs: &[f64],
     axis: TimeAxis,
-) -> Markup {
+) -> LabelledDrawing {
     let y = |share: f64| format!("{:.1}", 8.0 + (1.0 - share) * HEIGHT);
     let ticks = axis.ticks();
     let last = ticks.len().saturating_sub(1);
-    html! {
-        svg.labels width="44" height="188" {
-            @for (share, label) in [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] {
-                text x="38" y=(y(share)) dy="4" text-anchor="end" { (label) }
-            }
+    let labels = html! {
+        @for (share, label) in [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] {
+            text x="38" y=(y(share)) dy="4" text-anchor="end" { (label) }
         }
-        svg.ecdf width="100%" height="188" {
+    };
+    let drawing = html! {
+        svg.ecdf width="100%" height=(WITH_LABELS) {
             @for share in [0.0, 0.5, 1.0] {
                 line.base x1="0" x2="100%" y1=(y(share)) y2=(y(share)) {}
             }
@@ -137,5 +139,11 @@ pub(in crate::report) fn draw_ecdf(
                 text x=(x) y="182" text-anchor=(anchor_of_label(index, last)) { (words::format_seconds(tick)) }
             }
         }
+    };
+    LabelledDrawing {
+        label_width: 44,
+        height: WITH_LABELS,
+        labels,
+        drawing,
     }
 }

@@ -7,6 +7,8 @@ mod axis;
 mod bars;
 mod dots;
 mod ecdf;
+mod file;
+mod labelled;
 mod posterior;
 mod strip;
 #[cfg(test)]
@@ -14,14 +16,16 @@ mod tests;
 mod whisker;
 mod windows;
 
-pub(super) use axis::RateAxis;
+pub use axis::RateAxis;
 pub(super) use bars::{draw_column_bars, draw_count_bars};
 pub(super) use dots::draw_case_dots;
 pub(super) use ecdf::{EcdfCurve, TimeAxis, draw_ecdf};
+pub(super) use file::{PicturePart, draw_file};
+pub(super) use labelled::LabelledDrawing;
 pub(super) use posterior::draw_probability;
 pub(super) use strip::{CELLS_PER_ROW, draw_cells, draw_swatch};
 pub(super) use whisker::{PointShape, Whisker};
-pub(super) use windows::{RateWindow, draw_windows};
+pub(super) use windows::draw_windows;
 
 /// Returns a share of the picture as a length: `12.5%`.
 fn percent(share: f64) -> String {

@@ -1,5 +1,6 @@
 //! Strip: one cell for each trial, in the order of their launch.
 
+use super::LabelledDrawing;
 use maud::{Markup, html};
 use std::fmt::Write as _;
 
@@ -9,19 +10,21 @@ pub(in crate::report) const CELLS_PER_ROW: usize = 100;
 const FEWEST: usize = 40;
 /// Height of a row, in pixels.
 const ROW: usize = 11;
+/// Width of the numbers of trials, in pixels.
+const LABEL_WIDTH: usize = 34;
 
 /// Draws a cell for each trial. `cells` has the index of the kind of each trial, `classes` the class of each kind; kind 0
 /// are passes, which are small.
-pub(in crate::report) fn draw_cells(cells: &[u8], classes: &[&str]) -> Markup {
+pub(in crate::report) fn draw_cells(cells: &[u8], classes: &[&str]) -> LabelledDrawing {
     let columns = cells.len().clamp(FEWEST, CELLS_PER_ROW);
     let rows = cells.len().div_ceil(columns);
     let height = rows * ROW;
-    html! {
-        svg.labels width="34" height=(height) {
-            @for row in 0..rows {
-                text x="100%" y=(row * ROW + 9) text-anchor="end" { (row * columns + 1) }
-            }
+    let labels = html! {
+        @for row in 0..rows {
+            text x=(LABEL_WIDTH) y=(row * ROW + 9) text-anchor="end" { (row * columns + 1) }
         }
+    };
+    let drawing = html! {
         svg.cells width="100%" height=(height) viewBox={ "0 0 " (columns) " " (height) } preserveAspectRatio="none" {
             @for (kind, class) in classes.iter().enumerate() {
                 @let path = path_of_kind(cells, kind, columns);
@@ -30,6 +33,12 @@ pub(in crate::report) fn draw_cells(cells: &[u8], classes: &[&str]) -> Markup {
                 }
             }
         }
+    };
+    LabelledDrawing {
+        label_width: LABEL_WIDTH,
+        height,
+        labels,
+        drawing,
     }
 }
 

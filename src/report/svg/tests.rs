@@ -1,6 +1,7 @@
 //! Tests the positions and the shapes of marks.
 
 use super::*;
+use maud::Render as _;
 
 #[test]
 fn an_axis_covers_every_interval() {
@@ -55,7 +56,7 @@ fn a_whisker_without_failures_is_open() {
 fn a_cell_is_in_the_row_and_the_column_of_its_trial() {
     let mut cells = vec![0; 234];
     cells[233] = 1;
-    let picture = draw_cells(&cells, &["pass", "k1"]).into_string();
+    let picture = draw_cells(&cells, &["pass", "k1"]).render().into_string();
     assert!(
         picture.contains(r#"class="k1" d="M33.1 23v9h.8v-9z""#),
         "{picture}"
@@ -76,7 +77,7 @@ fn a_distribution_rises_from_0_to_1() {
         label_is_left: false,
         steps: &steps,
     };
-    let picture = draw_ecdf(&[curve], &[], axis).into_string();
+    let picture = draw_ecdf(&[curve], &[], axis).render().into_string();
     assert!(picture.contains("M0 100H"), "{picture}");
     assert!(
         picture.contains("V50.0H") && picture.contains("V0.0H1000"),

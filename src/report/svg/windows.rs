@@ -1,32 +1,30 @@
 //! Windows: the failure rate in parts of a run, each with its interval.
 
 use super::axis::label_of_rate;
-use super::{RateAxis, percent};
-use maud::{Markup, html};
+use super::{LabelledDrawing, RateAxis, percent};
+use crate::report::RateWindow;
+use maud::html;
 use provoke_stats::real;
 
 /// Height of the picture without its labels, in pixels.
 const HEIGHT: f64 = 130.0;
-
-/// The failure rate in a part of a run.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::report) struct RateWindow {
-    pub(in crate::report) failures: u64,
-    pub(in crate::report) trials: u64,
-    pub(in crate::report) interval: [f64; 2],
-}
+/// Height with margins for the labels, in pixels.
+const WITH_MARGINS: usize = 146;
 
 /// Draws a whisker for each window, and a line at the rate of the whole run.
-pub(in crate::report) fn draw_windows(windows: &[RateWindow], overall: Option<f64>) -> Markup {
+pub(in crate::report) fn draw_windows(
+    windows: &[RateWindow],
+    overall: Option<f64>,
+) -> LabelledDrawing {
     let axis = RateAxis::covering(windows.iter().map(|window| window.interval));
     let y = |rate: f64| format!("{:.1}", 8.0 + (1.0 - axis.position(rate)) * HEIGHT);
-    html! {
-        svg.labels width="44" height="146" {
-            @for tick in axis.ticks() {
-                text x="38" y=(y(tick)) dy="4" text-anchor="end" { (label_of_rate(tick)) }
-            }
+    let labels = html! {
+        @for tick in axis.ticks() {
+            text x="38" y=(y(tick)) dy="4" text-anchor="end" { (label_of_rate(tick)) }
         }
-        svg.windows width="100%" height="146" {
+    };
+    let drawing = html! {
+        svg.windows width="100%" height=(WITH_MARGINS) {
             @for tick in axis.ticks() {
                 line.base x1="0" x2="100%" y1=(y(tick)) y2=(y(tick)) {}
             }
@@ -39,5 +37,11 @@ pub(in crate::report) fn draw_windows(windows: &[RateWindow], overall: Option<f6
                 circle.point.hollow[window.failures == 0] cx=(x) cy=(y(real(window.failures) / real(window.trials.max(1)))) r="3.5" {}
             }
         }
+    };
+    LabelledDrawing {
+        label_width: 44,
+        height: WITH_MARGINS,
+        labels,
+        drawing,
     }
 }
