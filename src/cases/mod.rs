@@ -1,7 +1,7 @@
 //! Finds the cases of trials: the tests of a suite, if one trial is one run of the suite.
 //!
 //! [`find_runner`] recognizes the test runner, [`CaseSetup`] prepares the trials, and [`read_cases`] reads what the runner
-//! reported. `provoke_cases` has the readers of the formats.
+//! reported. `case_reports` has the readers of the formats.
 
 mod command;
 mod file_pattern;

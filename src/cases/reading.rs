@@ -2,11 +2,11 @@
 
 use super::file_pattern::find_files;
 use super::setup::{JUNIT, STREAM};
+use crate::case_reports::attribution::{EndedProcess, TrialEnding, attribute_ends};
+use crate::case_reports::{ctest, go, gtest, junit, merge_reports, stream, tap};
 use crate::model::{CaseRunner, CasesPlan, Ending, Observation, TrialCases};
 use crate::sys::files::open_regular_file;
 use crate::untrusted::Untrusted as _;
-use provoke_cases::attribution::{EndedProcess, TrialEnding, attribute_ends};
-use provoke_cases::{ctest, go, gtest, junit, merge_reports, stream, tap};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

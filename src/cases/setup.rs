@@ -2,8 +2,8 @@
 
 use super::command::split_runner_words;
 use super::runner::find_position;
+use crate::case_reports::pytest;
 use crate::model::{ActorPlan, ActorRole, CaseRunner, CasesPlan, Text, VariantPlan};
-use provoke_cases::pytest;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -246,7 +246,7 @@ fn insert_words(
         ));
     };
     let inserted = words.iter().map(Text::from);
-    actor.command.splice(last + 1..last + 1, inserted);
+    actor.command.splice((last + 1)..=last, inserted);
     Ok(())
 }
 

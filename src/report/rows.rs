@@ -142,7 +142,6 @@ impl RowReader {
                     self.open.insert(trial.0, open);
                 }
             }
-            Event::CasesNamed(_) => {}
             Event::TrialWithdrawn(trial) => {
                 self.open.remove(&trial.0);
             }
@@ -173,7 +172,10 @@ impl RowReader {
                     plan.variants.push(variant);
                 }
             }
-            Event::SettingChosen(_) | Event::MakingBegun(_) | Event::Note { .. } => {}
+            Event::SettingChosen(_)
+            | Event::MakingBegun(_)
+            | Event::CasesNamed(_)
+            | Event::Note { .. } => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! Describes the tests of a suite: how often each failed, with which failures, and which tests depend on each other.
 
-use super::suite_order;
+use super::suite_order::{self, CaseCluster, CaseDependence};
 use crate::model::{CaseEnd, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
 use crate::questions::StopRule;
 use crate::state::{CaseCounts, State, SuiteCounts, Tally};
@@ -109,44 +109,6 @@ pub enum CaseVerdict {
     NeverRan,
 }
 
-/// How the failures of a test depend on another test.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct CaseDependence {
-    /// The other test.
-    pub other: String,
-    /// Whether it fails after the other test, or without it.
-    pub relation: DependenceKind,
-    /// Failures and trials in which the other test ran before it, in the same process.
-    pub after: [u64; 2],
-    /// Failures and trials in which the other test did not run before it.
-    pub not_after: [u64; 2],
-    /// The probability of such a difference by chance, corrected for all pairs of tests.
-    pub p_value: f64,
-    /// Tests that explain the failures as well as the other one.
-    pub rivals: Vec<String>,
-    /// Whether the failures also depend on how late the test runs, so that the other test may not be the cause.
-    pub depends_on_position: bool,
-}
-
-/// How the failures of a test depend on another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DependenceKind {
-    /// It fails if the other test ran before it.
-    FailsAfter,
-    /// It fails unless the other test ran before it.
-    FailsWithout,
-}
-
-/// Tests that fail together.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct CaseCluster {
-    /// The tests.
-    pub cases: Vec<String>,
-    /// The trials in which at least two of them failed.
-    pub trials: Vec<u64>,
-}
-
 /// Failures of a test with one signature.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CaseSignature {
@@ -178,7 +140,7 @@ impl SuiteReport {
             stop_rule,
             &dependences,
         );
-        cases.sort_by(|case, other_case| compare_cases(case, other_case));
+        cases.sort_by(compare_cases);
         let count = |fits: &dyn Fn(CaseVerdict) -> bool| {
             cases.iter().filter(|case| fits(case.verdict)).count() as u64
         };
@@ -310,43 +272,10 @@ impl SuiteReport {
                 )
             })
             .collect();
-        match texts.is_empty() {
-            true => "no test failed".to_owned(),
-            false => texts.join(", "),
-        }
-    }
-}
-
-impl CaseDependence {
-    /// Describes the dependence, with its counts.
-    pub fn text(&self) -> String {
-        let counts = |[failures, trials]: [u64; 2]| format!("{failures} of {trials}");
-        let (after, not_after) = (counts(self.after), counts(self.not_after));
-        let rivals = match self.rivals.as_slice() {
-            [] => String::new(),
-            [rival] => format!("; or {rival}, which explains the failures as well"),
-            rivals => format!(
-                "; or one of {} other tests that explain the failures as well",
-                rivals.len()
-            ),
-        };
-        match self.relation {
-            DependenceKind::FailsAfter if self.depends_on_position => format!(
-                "it fails late in the order: {after} after {}, {not_after} otherwise",
-                self.other
-            ),
-            DependenceKind::FailsWithout if self.depends_on_position => format!(
-                "it fails early in the order: {after} after {}, {not_after} otherwise",
-                self.other
-            ),
-            DependenceKind::FailsAfter => format!(
-                "it fails after {}: {after}, otherwise {not_after}{rivals}",
-                self.other
-            ),
-            DependenceKind::FailsWithout => format!(
-                "it fails unless {} ran before it: {not_after}, after it {after}{rivals}",
-                self.other
-            ),
+        if texts.is_empty() {
+            "no test failed".to_owned()
+        } else {
+            texts.join(", ")
         }
     }
 }
@@ -403,7 +332,7 @@ impl CaseReport {
                 });
             }
             CaseVerdict::AlwaysFails if self.trials > 1 => {
-                remarks.push("it never passed".to_owned())
+                remarks.push("it never passed".to_owned());
             }
             _ => {}
         }

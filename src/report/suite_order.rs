@@ -1,15 +1,88 @@
 //! Finds tests of a suite that depend on the order, and tests that fail together.
 
-use super::suite::{CaseCluster, CaseDependence, DependenceKind};
 use crate::model::{CaseEnd, CaseRunner};
 use crate::state::{State, SuiteCounts, TrialOrder};
 use provoke_stats::cases::{FailureSets, MOST_VICTIMS, OrderRelation, OrderTable};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the pairs of tests in clusters that may be joined by chance.
 const JOINED_BY_CHANCE: f64 = 0.01;
 /// Maximum number of tests with the same evidence that are named.
 const MOST_RIVALS: usize = 20;
+
+/// How the failures of a test depend on another test.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CaseDependence {
+    /// The other test.
+    pub other: String,
+    /// Whether it fails after the other test, or without it.
+    pub relation: DependenceKind,
+    /// Failures and trials in which the other test ran before it, in the same process.
+    pub after: [u64; 2],
+    /// Failures and trials in which the other test did not run before it.
+    pub not_after: [u64; 2],
+    /// The probability of such a difference by chance, corrected for all pairs of tests.
+    pub p_value: f64,
+    /// Tests that explain the failures as well as the other one.
+    pub rivals: Vec<String>,
+    /// Whether the failures also depend on how late the test runs, so that the other test may not be the cause.
+    pub depends_on_position: bool,
+}
+
+/// How the failures of a test depend on another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DependenceKind {
+    /// It fails if the other test ran before it.
+    FailsAfter,
+    /// It fails unless the other test ran before it.
+    FailsWithout,
+}
+
+/// Tests that fail together.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CaseCluster {
+    /// The tests.
+    pub cases: Vec<String>,
+    /// The trials in which at least two of them failed.
+    pub trials: Vec<u64>,
+}
+
+impl CaseDependence {
+    /// Describes the dependence, with its counts.
+    pub fn text(&self) -> String {
+        let counts = |[failures, trials]: [u64; 2]| format!("{failures} of {trials}");
+        let (after, not_after) = (counts(self.after), counts(self.not_after));
+        let rivals = match self.rivals.as_slice() {
+            [] => String::new(),
+            [rival] => format!("; or {rival}, which explains the failures as well"),
+            rivals => format!(
+                "; or one of {} other tests that explain the failures as well",
+                rivals.len()
+            ),
+        };
+        match self.relation {
+            DependenceKind::FailsAfter if self.depends_on_position => format!(
+                "it fails late in the order: {after} after {}, {not_after} otherwise",
+                self.other
+            ),
+            DependenceKind::FailsWithout if self.depends_on_position => format!(
+                "it fails early in the order: {after} after {}, {not_after} otherwise",
+                self.other
+            ),
+            DependenceKind::FailsAfter => format!(
+                "it fails after {}: {after}, otherwise {not_after}{rivals}",
+                self.other
+            ),
+            DependenceKind::FailsWithout => format!(
+                "it fails unless {} ran before it: {not_after}, after it {after}{rivals}",
+                self.other
+            ),
+        }
+    }
+}
 
 /// Returns for each test the tests on which its failures depend. Nothing is known if all trials had the same order.
 pub(super) fn find_dependences(

@@ -1022,7 +1022,7 @@ fn a_broken_pipe_is_distinguished_from_other_write_errors() {
     }
     assert_eq!(
         "xml".parse::<Format>().unwrap_err(),
-        "`xml` is not one of `json`, `jsonl`, `csv`, `junit`, `md`, `html`"
+        "`xml` is not one of `json`, `jsonl`, `csv`, `csv-cases`, `junit`, `md`, `html`"
     );
 }
 

@@ -1,14 +1,14 @@
 //! Finds the tests that ran before a test of a suite when it failed, as the items of a reduction.
 
+use crate::case_reports::pytest;
 use crate::model::BugFilter;
 use crate::model::{
-    CaseEnd, CaseName, CasePattern, CaseRecord, CaseRunner, Event, Item, ItemKind, TrialId,
-    VariantChoices,
+    CaseEnd, CaseName, CasePattern, CaseRecord, CaseRunner, Event, Item, ItemKind, NumberList,
+    TrialId, VariantChoices,
 };
 use crate::scenario::{OnlyRule, PlanError, Scenario, SearchSources};
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
-use provoke_cases::pytest;
 
 /// Maximum number of bytes of the names, because they are passed in a variable.
 const MOST_BYTES: usize = 100_000;
@@ -148,7 +148,7 @@ fn failing_order(
         return None;
     }
     let has_started = |end: &Option<CaseEnd>| end.is_some_and(|end| end != CaseEnd::NotRun);
-    let mut orders: Vec<Vec<u32>> = record.orders.iter().map(|order| order.decode()).collect();
+    let mut orders: Vec<Vec<u32>> = record.orders.iter().map(NumberList::decode).collect();
     if orders.is_empty() {
         let numbered = (0..).zip(&ends).filter(|(_, end)| has_started(end));
         orders.push(numbered.map(|(number, _)| number).collect());

@@ -222,7 +222,7 @@ fn a_fix_of_one_test_is_confirmed_against_its_own_rate() {
     // Other tests of the suite still fail.
     let fixed = confirm("test_every_second");
     assert_eq!(fixed.code, Some(0), "{fixed}");
-    assert!(fixed.stdout.starts_with("FIXED: "), "{fixed}");
+    assert!(fixed.stdout.starts_with("FIXED (95 %): "), "{fixed}");
     let without = CRASHING_SUITE.replace("test_every_second", "test_renamed");
     sandbox.write("test_it.py", &without);
     let missing = confirm("test_every_second");
@@ -285,7 +285,13 @@ fn failing_tests_are_listed_for_the_runner() {
 fn commands_without_a_runner_are_refused_with_the_way_out() {
     let sandbox = Sandbox::new();
     let unknown = sandbox.provoke(&["run", "--cases", "--", "./run-tests"]);
-    insta::assert_snapshot!(unknown, @"");
+    insta::assert_snapshot!(unknown, @r#"
+    ------- stderr -------
+    error: `./run-tests` does not contain a test runner that provoke knows
+
+    hint: name it: --cases=pytest, nextest, go, ctest, gtest, tap, junit:'reports/*.xml' or jsonl:FILE
+    [exit status: Some(2)]
+    "#);
     let isolated = [
         "run",
         "--cases",
@@ -295,7 +301,13 @@ fn commands_without_a_runner_are_refused_with_the_way_out() {
         "nextest",
         "run",
     ];
-    insta::assert_snapshot!(sandbox.provoke(&isolated), @"");
+    insta::assert_snapshot!(sandbox.provoke(&isolated), @r#"
+    ------- stderr -------
+    error: `shuffle` is not possible here: cargo nextest runs each test in a process of its own, so the order changes nothing
+
+    hint: leave it out
+    [exit status: Some(2)]
+    "#);
     let shared = [
         "run",
         "--cases=junit:out/*.xml",
@@ -304,7 +316,13 @@ fn commands_without_a_runner_are_refused_with_the_way_out() {
         "--",
         "./run-tests",
     ];
-    insta::assert_snapshot!(sandbox.provoke(&shared), @"");
+    insta::assert_snapshot!(sandbox.provoke(&shared), @r#"
+    ------- stderr -------
+    error: parallel trials would all write their reports to `out/*.xml`
+
+    hint: write each report to the directory of its trial, for example --cases='junit:{dir}/*.xml', and pass {dir} to the command; or use -j 1
+    [exit status: Some(2)]
+    "#);
 }
 
 #[test]
