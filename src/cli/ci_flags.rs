@@ -63,12 +63,11 @@ impl CiFlags {
         match self.ci {
             CiChoice::Github => Some(CiServer::GitHub),
             CiChoice::Gitlab => Some(CiServer::GitLab),
-            CiChoice::Off => None,
             // Trials of an outer provoke would all write to its page.
             CiChoice::Auto if variable("PROVOKE_TRIAL").is_some() => None,
             CiChoice::Auto if is_true("GITHUB_ACTIONS") => Some(CiServer::GitHub),
             CiChoice::Auto if is_true("GITLAB_CI") => Some(CiServer::GitLab),
-            CiChoice::Auto => None,
+            CiChoice::Auto | CiChoice::Off => None,
         }
     }
 }

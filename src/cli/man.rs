@@ -82,7 +82,7 @@ fn man_title(command: &clap::Command) -> &str {
         .unwrap_or_else(|| command.get_name())
 }
 
-/// Writes the page of a command and those of its subcommands.
+/// Writes the pages of a command and its subcommands.
 fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let file = folder.join(format!("{}.1", man_title(command)));

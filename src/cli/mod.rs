@@ -176,29 +176,7 @@ fn show_message(message: &clap::Error, args: &[OsString], commands: &clap::Comma
     }
 }
 
-impl Command {
-    /// Returns whether the command runs trials.
-    fn runs_trials(&self) -> bool {
-        matches!(
-            self,
-            Self::Run(_)
-                | Self::Confirm(_)
-                | Self::Compare(_)
-                | Self::Bisect(_)
-                | Self::Reduce(_)
-                | Self::Hunt(_)
-                | Self::Load(_)
-                | Self::Scenario(_)
-                | Self::Resume(_)
-                | Self::Replay(_)
-        )
-    }
-}
-
 fn dispatch_command(command: Command) -> ExitCode {
-    if command.runs_trials() {
-        crate::sys::cgroup::prepare_move();
-    }
     let result = match command {
         Command::Run(run) => run.execute_command(),
         Command::Confirm(confirm) => confirm.execute_command(),

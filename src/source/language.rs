@@ -94,6 +94,10 @@ impl Language {
         matches!(self, Self::C | Self::Cpp)
     }
 
+    #[cfg_attr(
+        any(test, all(feature = "cpp", feature = "julia", feature = "typescript")),
+        expect(clippy::unnecessary_wraps, reason = "a build may lack languages")
+    )]
     /// Returns its grammar; `None` if the program was built without it.
     pub(super) fn grammar(self) -> Option<Grammar> {
         Some(match self {

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::{self, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Prefix of the names of slot cgroups.
@@ -236,22 +236,6 @@ impl Drop for MemoryGroup {
         }
         remove_group(&self.path);
     }
-}
-
-/// Prepares the kernel for moving a process into another cgroup.
-///
-/// The first move waits until every processor has seen it (8 ms); a move shortly afterwards need not. So a thread moves
-/// this process to where it already is, while the run is prepared.
-pub fn prepare_move() {
-    let move_to_present_group = || {
-        if let Some((group, _)) = present_group() {
-            let _ = move_self(&group);
-        }
-    };
-    // Without the thread, the first trial only begins later.
-    let _ = thread::Builder::new()
-        .name("cgroup".to_owned())
-        .spawn(move_to_present_group);
 }
 
 fn move_self(group: &Path) -> io::Result<()> {
