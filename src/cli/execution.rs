@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::signals::listen_for_signals;
 use crate::experiment::{Experiment, ExperimentSettings, find_ourselves, pooled_baseline};
 use crate::model::Plan;
-use crate::report::{ExportOptions, PageOptions};
+use crate::report::{ExportOptions, Format, PageOptions};
 use crate::term::TerminalObserver;
 use tokio::runtime::{Builder, Runtime};
 
