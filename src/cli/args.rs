@@ -1,5 +1,6 @@
 //! Flags of `run`, and their effect on a [`Scenario`].
 
+use super::ci_flags::CiFlags;
 use super::error::CliError;
 use super::export_flags::{ExportFlags, RESULT};
 use super::given::Given;
@@ -56,6 +57,8 @@ pub(super) struct OutputFlags {
     pub(super) talk: VerbosityFlags,
     #[command(flatten)]
     pub(super) exports: ExportFlags,
+    #[command(flatten)]
+    pub(super) ci: CiFlags,
 }
 
 /// Flags for the amount of output.

@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::signals::listen_for_signals;
 use crate::experiment::{Experiment, ExperimentSettings, find_ourselves, pooled_baseline};
 use crate::model::Plan;
-use crate::report::{ExportOptions, PageOptions};
+use crate::report::{ExportOptions, Format, PageOptions};
 use crate::term::TerminalObserver;
 use tokio::runtime::{Builder, Runtime};
 
@@ -48,10 +48,15 @@ pub(super) fn run_experiment(
     output
         .exports
         .write_reports(&run.folder, &run.report, &options, output.talk.quiet)?;
-    match (outcome.error, outcome.stopped) {
-        (Some(error), _) => Err(error.into()),
-        (None, Some(signal)) => Ok(Exit::Stopped(signal)),
-        (None, None) => Ok(Exit::of_verdict(run.report.verdict, run.state.plan.expect)),
+    let exit = match outcome.stopped {
+        Some(signal) => Exit::Stopped(signal),
+        None => Exit::of_verdict(run.report.verdict, run.state.plan.expect),
+    };
+    let has_junit = output.exports.0.has_format(Format::Junit);
+    output.ci.show_result(run, exit, has_junit);
+    match outcome.error {
+        Some(error) => Err(error.into()),
+        None => Ok(exit),
     }
 }
 

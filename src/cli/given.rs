@@ -72,9 +72,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Flags that belong to one invocation, and flags that stand for several fields or for one of another name.
-    const ONLY_FLAGS: [&str; 23] = [
+    const ONLY_FLAGS: [&str; 24] = [
         "args",
         "body",
+        "ci",
         "csv",
         "csv-cases",
         "file",

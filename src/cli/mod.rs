@@ -2,6 +2,7 @@
 
 mod args;
 mod bisect;
+mod ci_flags;
 mod compare;
 mod confirm;
 mod diff;
@@ -15,6 +16,7 @@ mod given;
 mod hunt;
 mod list;
 mod load;
+mod man;
 mod plan;
 mod question_flags;
 mod reduce;
@@ -111,9 +113,7 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    #[command(after_help = "Examples:\n  provoke man | man -l -")]
-    Man,
+    Man(man::ManArgs),
 }
 
 /// Runs the program.
@@ -199,7 +199,7 @@ fn dispatch_command(command: Command) -> ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "provoke", out);
             Ok(())
         }),
-        Command::Man => print_generated(|out| clap_mangen::Man::new(Cli::command()).render(out)),
+        Command::Man(man) => man.execute_command(Cli::command()),
     };
     match result {
         Ok(exit) => exit.into(),

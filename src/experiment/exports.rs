@@ -2,8 +2,9 @@
 
 use super::error::ExperimentError;
 use crate::report::{
-    ExportError, ExportOptions, Format, PageOptions, Report, RunOfTrend, export_pictures,
-    export_report, export_trend,
+    Annotation, AnnotationLevel, ExportError, ExportOptions, Format, PageOptions, Report,
+    RunOfTrend, export_annotations, export_pictures, export_report, export_short_summary,
+    export_trend,
 };
 use crate::store::{self, RunFolder, default_root};
 use crate::untrusted::Untrusted as _;
@@ -220,6 +221,71 @@ pub fn write_trend(
         )
         .with_hint("name it: --html=trend.html")),
     }
+}
+
+/// Maximum size of the file in which GitHub's runner collects the summary of a step. The runner drops a larger file.
+const MAX_SUMMARY: usize = 1 << 20;
+
+/// Appends the report in Markdown to the summary of a step of a CI job, or a few lines if the report is too long.
+pub fn append_step_summary(
+    folder: &RunFolder,
+    report: &Report,
+    path: &Path,
+) -> Result<(), ExperimentError> {
+    // A step may have replaced the file; opening a pipe would wait for its reader.
+    let metadata = fs::metadata(path);
+    if metadata
+        .as_ref()
+        .is_ok_and(|metadata| !metadata.is_file() && !is_null_device(path))
+    {
+        let message = format!("`{}` is not a file", path.to_safe());
+        return Err(ExperimentError::could_not(message));
+    }
+    let used = metadata.map_or(0, |metadata| metadata.len());
+    let room = MAX_SUMMARY.saturating_sub(usize::try_from(used).unwrap_or(usize::MAX));
+    let mut text = Vec::new();
+    // Everybody may be able to read the summary, so the values of environment variables are left out.
+    let options = ExportOptions::default();
+    finish_output(
+        export_report(Format::Md, folder, report, &options, &mut text),
+        path,
+        &mut io::sink(),
+    )?;
+    text.push(b'\n');
+    if text.len() > room {
+        text.clear();
+        finish_output(
+            export_short_summary(folder, report, &mut text),
+            path,
+            &mut io::sink(),
+        )?;
+    }
+    if text.len() > room {
+        let message = "the summary of this step has reached its maximum size of 1 MiB";
+        return Err(ExperimentError::could_not(message));
+    }
+    let mut file = File::options()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(|error| cannot_open(path, error))?;
+    file.write_all(&text)
+        .map_err(|error| cannot_open(path, error))
+}
+
+fn is_null_device(path: &Path) -> bool {
+    path == Path::new("/dev/null")
+}
+
+/// Returns annotations for a CI server: the verdict, and the most frequent failures at their source lines below `root`.
+pub fn annotate_report(
+    folder: &RunFolder,
+    report: &Report,
+    verdict_level: AnnotationLevel,
+    root: &Path,
+) -> Result<Vec<Annotation>, ExperimentError> {
+    export_annotations(folder, report, verdict_level, root)
+        .map_err(|error| ExperimentError::could_not("cannot read the run").because(error))
 }
 
 /// Writes the rest of an output with this name. A closed pipe is not an error.

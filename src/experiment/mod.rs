@@ -56,7 +56,9 @@ pub use bundle::write_bundle;
 pub use compare_runs::{compare_many_runs, compare_two_runs};
 pub use core_analysis::CoreAnalysis;
 pub use error::{ErrorCategory, ErrorHint, ExperimentError, FailedCheck, SuggestedEnd};
-pub use exports::{ReportTarget, RequestedReports, write_trend};
+pub use exports::{
+    ReportTarget, RequestedReports, annotate_report, append_step_summary, write_trend,
+};
 pub use forecast::{AskedForecast, ForecastRow, TrialForecast};
 pub use helper::serve_if_helper;
 pub use observer::{ExperimentMessage, ExperimentObserver, SilentObserver};

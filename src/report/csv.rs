@@ -85,10 +85,10 @@ pub(super) fn into_io_error(error: ::csv::Error) -> io::Error {
 
 pub(super) fn make_safe(text: &mut String) {
     // Most cells need no change, and a run may have a million rows.
-    if !text
+    let is_plain = text
         .bytes()
-        .all(|byte| byte.is_ascii_graphic() || byte == b' ')
-    {
+        .all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    if !is_plain || text.contains("##") || text.contains("::") {
         *text = words::sanitize_line(text);
     }
     if text.starts_with(['=', '+', '-', '@']) {

@@ -1,5 +1,6 @@
 //! Writes a report in any format.
 
+use super::annotations::{Annotation, AnnotationLevel, list_annotations};
 use super::issue::Issue;
 use super::{
     PageOptions, PictureFile, Report, case_list, chance_of_difference, csv, html, json, jsonl,
@@ -8,6 +9,7 @@ use super::{
 use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
 use std::str::FromStr;
 
 /// The formats of a report.
@@ -134,6 +136,37 @@ pub fn export_pictures(
     let secrets = Secrets::of_run(&folder.journal_path())?;
     let masked = masked_report(report, folder, &secrets)?;
     html::make_pictures(folder, masked.as_ref().unwrap_or(report), &secrets, options)
+}
+
+/// Writes the result in a few lines of Markdown, in which the secrets of the run are masked.
+pub fn export_short_summary(
+    folder: &RunFolder,
+    report: &Report,
+    out: &mut dyn io::Write,
+) -> Result<(), ExportError> {
+    let secrets = Secrets::of_run(&folder.journal_path())?;
+    let masked = masked_report(report, folder, &secrets)?;
+    Ok(markdown::write_short_summary(
+        masked.as_ref().unwrap_or(report),
+        out,
+    )?)
+}
+
+/// Returns annotations for a CI server, in which the secrets of the run are masked. Lines of source code below `root`
+/// are named.
+pub fn export_annotations(
+    folder: &RunFolder,
+    report: &Report,
+    verdict_level: AnnotationLevel,
+    root: &Path,
+) -> Result<Vec<Annotation>, ExportError> {
+    let secrets = Secrets::of_run(&folder.journal_path())?;
+    let masked = masked_report(report, folder, &secrets)?;
+    Ok(list_annotations(
+        masked.as_ref().unwrap_or(report),
+        verdict_level,
+        root,
+    ))
 }
 
 /// A run of a page about several runs.

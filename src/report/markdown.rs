@@ -115,6 +115,32 @@ pub(super) fn write_markdown(
     writeln!(out, "{}", escape_markdown(&describe_origin(report)))
 }
 
+/// Maximum number of sentences in a short summary.
+const MAX_SENTENCES: usize = 20;
+/// Maximum length of a sentence in a short summary, in characters.
+const MAX_SENTENCE: usize = 1000;
+
+/// Writes the verdict and the failure rates, for a place with too little room for the report.
+pub(super) fn write_short_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let command = inline_code(&words::shorten_text(&report.command, TITLE_COMMAND));
+    let verdict = headlines::verdict_text(report.verdict);
+    writeln!(out, "# {command}: {verdict}\n")?;
+    let sentences = headlines::answer_sentences(report);
+    for sentence in sentences.iter().take(MAX_SENTENCES) {
+        let sentence = words::shorten_text(sentence, MAX_SENTENCE);
+        writeln!(out, "- {}", escape_markdown(&capitalize_first(&sentence)))?;
+    }
+    let unshown = sentences.len().saturating_sub(MAX_SENTENCES) as u64;
+    if unshown > 0 {
+        let more = words::plural_of(unshown, "more variant", "more variants");
+        writeln!(out, "- {more}")?;
+    }
+    writeln!(
+        out,
+        "\nThe whole report is too long for this page: `--md=FILE` writes it.\n"
+    )
+}
+
 /// Maximum length of the command in the title.
 const TITLE_COMMAND: usize = 60;
 

@@ -4,6 +4,7 @@
 //! terminal's summary, JSON, `JUnit` and Markdown all read it. Its field names are stable; `docs/report.md` describes
 //! them.
 
+mod annotations;
 pub mod bars;
 mod before_start;
 mod case_list;
@@ -47,12 +48,14 @@ mod tests;
 mod time;
 mod wrap;
 
+pub use annotations::{Annotation, AnnotationLevel};
 pub use before_start::lines_before_start;
 pub use case_list::{CaseListFormat, CaseSelection, format_exclusions};
 pub use derive::command_line;
 pub use distribution::{RateWindow, TimeRange};
 pub use export::{
-    ExportError, ExportOptions, Format, RunOfTrend, export_pictures, export_report, export_trend,
+    ExportError, ExportOptions, Format, RunOfTrend, export_annotations, export_pictures,
+    export_report, export_short_summary, export_trend,
 };
 pub use group::{FailureGroup, group_failures};
 pub use host_losses::{HostLosses, SuspectedHostKiller};

@@ -44,7 +44,7 @@ pub(super) fn find_pieces(
 
 pub(super) fn parse_tree(language: Language, text: &[u8]) -> Option<Tree> {
     let mut parser = Parser::new();
-    parser.set_language(&language.grammar()).ok()?;
+    parser.set_language(&language.grammar()?).ok()?;
     parser.parse(text, None)
 }
 

@@ -94,18 +94,33 @@ impl Language {
         matches!(self, Self::C | Self::Cpp)
     }
 
-    pub(super) fn grammar(self) -> Grammar {
-        match self {
+    #[cfg_attr(
+        any(test, all(feature = "cpp", feature = "julia", feature = "typescript")),
+        expect(clippy::unnecessary_wraps, reason = "a build may lack languages")
+    )]
+    /// Returns its grammar; `None` if the program was built without it.
+    pub(super) fn grammar(self) -> Option<Grammar> {
+        Some(match self {
             Self::Python => tree_sitter_python::LANGUAGE.into(),
             Self::JavaScript => tree_sitter_javascript::LANGUAGE.into(),
+            #[cfg(any(test, feature = "typescript"))]
             Self::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+            #[cfg(any(test, feature = "typescript"))]
             Self::Tsx => tree_sitter_typescript::LANGUAGE_TSX.into(),
             Self::Rust => tree_sitter_rust::LANGUAGE.into(),
             Self::C => tree_sitter_c::LANGUAGE.into(),
+            #[cfg(any(test, feature = "cpp"))]
             Self::Cpp => tree_sitter_cpp::LANGUAGE.into(),
             Self::R => tree_sitter_r::LANGUAGE.into(),
+            #[cfg(any(test, feature = "julia"))]
             Self::Julia => tree_sitter_julia::LANGUAGE.into(),
-        }
+            // The tables of these languages are large.
+            #[cfg(not(any(
+                test,
+                all(feature = "cpp", feature = "julia", feature = "typescript")
+            )))]
+            _ => return None,
+        })
     }
 
     pub(super) fn syntax(self) -> &'static Syntax {

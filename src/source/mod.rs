@@ -51,6 +51,9 @@ pub enum SourceError {
         /// The line.
         text: String,
     },
+    /// The program was built without the grammar of the language.
+    #[error("this provoke was built without support for {}", .0.name())]
+    NotBuiltIn(Language),
     /// There is nothing to leave out.
     #[error("there are no {} in the file", match .0 {
         PartSize::Imports => "imports",
@@ -65,6 +68,9 @@ impl SourceError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Language | Self::Syntax { .. } => "use --lines, which works for any file",
+            Self::NotBuiltIn(_) => {
+                "use --lines, which works for any file, or install provoke from its sources with `--features all-languages`"
+            }
             Self::Nothing(_) => "choose another file",
         }
     }
@@ -76,6 +82,9 @@ pub fn find_pieces(path: &Path, text: &[u8], grain: PartSize) -> Result<SourcePa
         PartSize::Lines => lines::find_lines(text),
         PartSize::Imports | PartSize::Statements => {
             let language = Language::of_file(path, text).ok_or(SourceError::Language)?;
+            if language.grammar().is_none() {
+                return Err(SourceError::NotBuiltIn(language));
+            }
             find::find_pieces(language, text, grain)?
         }
     };

@@ -36,6 +36,7 @@ pub use screen::{Screen, page_width, stdout_width};
 pub use suite::format_cases;
 pub use summary::{format_summary, format_verdict};
 
+use crate::report::Annotation;
 use crate::untrusted::SafeText;
 use live::LiveDisplay;
 use std::io::{self, Write as _};
@@ -50,6 +51,15 @@ pub fn print_message(line: &str) {
 /// Writes lines to stderr that already have their layout, or that come from a program.
 pub fn say_as_it_is(lines: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", safe_for_stderr(lines));
+}
+
+/// Writes the commands of a CI server to stderr, which its runner executes.
+pub fn print_annotations(annotations: &[Annotation]) {
+    let mut stderr = io::stderr().lock();
+    for annotation in annotations {
+        // The command contains text of programs only with escapes.
+        let _ = writeln!(stderr, "{}", annotation.workflow_command());
+    }
 }
 
 /// Returns the text with escapes, for stderr.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub struct ItemSettings {
     /// Reduce the import statements of these files
     ///
-    /// Languages: Python, JavaScript, TypeScript, Rust, C, C++, R, Julia
+    /// Languages: Python, JavaScript, Rust, C, R; a build for all languages has C++, TypeScript and Julia, too
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub imports: Vec<PathBuf>,
     /// Reduce the statements of these files

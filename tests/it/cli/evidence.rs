@@ -41,7 +41,7 @@ fn is_alive(pid: &str) -> bool {
     std::path::Path::new("/proc").join(pid).exists()
 }
 
-const NULL: &str = r#"
+pub(super) const NULL: &str = r#"
     #include <stdlib.h>
     struct thing { long a, b, c; };
     __attribute__((noinline)) long conv(struct thing *p) { return p->c + 1; }

@@ -2,6 +2,7 @@
 
 mod bisect;
 mod bisect_prepared;
+mod ci;
 mod compare;
 mod confirm;
 mod containers;

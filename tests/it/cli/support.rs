@@ -129,7 +129,7 @@ impl Sandbox {
             .stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy().into_owned();
-            if ["PROVOKE_", "CLICOLOR", "NO_COLOR"]
+            if ["PROVOKE_", "CLICOLOR", "NO_COLOR", "GITHUB_", "GITLAB_CI"]
                 .iter()
                 .any(|p| name_text.starts_with(p))
             {

@@ -1,0 +1,122 @@
+//! Flag for CI servers: a summary of the step, and annotations.
+
+use super::exit::Exit;
+use super::export_flags::RESULT;
+use crate::experiment::{FinishedRun, annotate_report, append_step_summary};
+use crate::report::AnnotationLevel;
+use crate::term;
+use clap::{Args, ValueEnum};
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Flags for the output on a CI server.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct CiFlags {
+    /// Show the result on the page of a CI job [default: auto]
+    ///
+    /// `github` appends the report to the file in GITHUB_STEP_SUMMARY, and writes annotations: the verdict, and up to
+    /// nine failures at their source lines. `gitlab` names the report that a merge request shows. `auto` chooses by
+    /// the environment (GITHUB_ACTIONS, GITLAB_CI), but not within a trial of provoke.
+    #[arg(
+        long, value_name = "auto|github|gitlab|off", value_enum, default_value_t, hide_default_value = true,
+        hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "auto",
+        help_heading = RESULT, hide_short_help = true,
+    )]
+    ci: CiChoice,
+}
+
+/// The chosen CI server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum CiChoice {
+    /// By the environment.
+    #[default]
+    Auto,
+    Github,
+    Gitlab,
+    Off,
+}
+
+/// CI servers with their own output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CiServer {
+    /// GitHub Actions, and servers that are compatible with it, such as Forgejo.
+    GitHub,
+    GitLab,
+}
+
+impl CiFlags {
+    /// Shows the result of a run on the page of the job. A problem is a warning: the result itself is already printed.
+    pub(super) fn show_result(&self, run: &FinishedRun, exit: Exit, has_junit: bool) {
+        match self.choose_server(|name| env::var_os(name)) {
+            Some(CiServer::GitHub) => show_on_github(run, exit),
+            Some(CiServer::GitLab) if !has_junit => term::print_message(
+                "hint: a merge request shows the failures if the job has `--junit=provoke.xml`, and this file as \
+                 `artifacts:reports:junit`",
+            ),
+            Some(CiServer::GitLab) | None => {}
+        }
+    }
+
+    fn choose_server(&self, variable: impl Fn(&str) -> Option<OsString>) -> Option<CiServer> {
+        let is_true = |name: &str| variable(name).is_some_and(|value| value == "true");
+        match self.ci {
+            CiChoice::Github => Some(CiServer::GitHub),
+            CiChoice::Gitlab => Some(CiServer::GitLab),
+            // Trials of an outer provoke would all write to its page.
+            CiChoice::Auto if variable("PROVOKE_TRIAL").is_some() => None,
+            CiChoice::Auto if is_true("GITHUB_ACTIONS") => Some(CiServer::GitHub),
+            CiChoice::Auto if is_true("GITLAB_CI") => Some(CiServer::GitLab),
+            CiChoice::Auto | CiChoice::Off => None,
+        }
+    }
+}
+
+fn show_on_github(run: &FinishedRun, exit: Exit) {
+    let level = match exit {
+        Exit::Hoped => AnnotationLevel::Notice,
+        Exit::Undecided | Exit::Stopped(_) => AnnotationLevel::Warning,
+        Exit::OtherWay | Exit::Usage | Exit::CouldNotTest => AnnotationLevel::Error,
+    };
+    let root = env::var_os("GITHUB_WORKSPACE").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    match annotate_report(&run.folder, &run.report, level, &root) {
+        Ok(annotations) => term::print_annotations(&annotations),
+        Err(error) => term::print_message(&format!("warning: no annotations: {error}")),
+    }
+    let summary = env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
+    if let Some(path) = summary
+        && let Err(error) = append_step_summary(&run.folder, &run.report, path.as_ref())
+    {
+        term::print_message(&format!("warning: no summary of the step: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server_with(ci: CiChoice, variables: &[(&str, &str)]) -> Option<CiServer> {
+        CiFlags { ci }.choose_server(|name| {
+            let entry = variables.iter().find(|(variable, _)| *variable == name);
+            entry.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn the_environment_chooses_the_server() {
+        let github = ("GITHUB_ACTIONS", "true");
+        let gitlab = ("GITLAB_CI", "true");
+        let trial = ("PROVOKE_TRIAL", "1");
+        let auto = CiChoice::Auto;
+        assert_eq!(server_with(auto, &[github]), Some(CiServer::GitHub));
+        assert_eq!(server_with(auto, &[gitlab]), Some(CiServer::GitLab));
+        assert_eq!(server_with(auto, &[("GITHUB_ACTIONS", "")]), None);
+        assert_eq!(server_with(auto, &[("CI", "true")]), None);
+        assert_eq!(server_with(auto, &[github, trial]), None);
+        assert_eq!(server_with(CiChoice::Off, &[github]), None);
+        assert_eq!(
+            server_with(CiChoice::Github, &[gitlab, trial]),
+            Some(CiServer::GitHub)
+        );
+    }
+}
