@@ -118,10 +118,10 @@ impl CaseSetup {
         {
             let reason = match plan.runner {
                 CaseRunner::Nextest => {
-                    "cargo nextest runs each test in a process of its own, so the order changes nothing"
+                    "cargo nextest runs each test in a separate process, so the order changes nothing"
                 }
                 CaseRunner::Ctest => {
-                    "ctest runs each test in a process of its own, so the order changes nothing"
+                    "ctest runs each test in a separate process, so the order changes nothing"
                 }
                 _ => "provoke cannot change the order of an unknown runner",
             };
@@ -407,6 +407,6 @@ mod tests {
     fn a_random_order_is_refused_where_it_changes_nothing() {
         let variant = variant("cargo nextest run", &[]);
         let error = CaseSetup::check_variant(&cases(CaseRunner::Nextest, true), &variant);
-        assert!(error.unwrap_err().message.contains("process of its own"));
+        assert!(error.unwrap_err().message.contains("separate process"));
     }
 }

@@ -39,7 +39,7 @@ pub struct SuiteReport {
     pub retrying_trials: u64,
     /// Tests that fail together, in more trials than by chance.
     pub clusters: Vec<CaseCluster>,
-    /// What was wrong with the reports of the runner, and in how many trials.
+    /// Problems of the reports of the runner, and in how many trials.
     pub complaints: BTreeMap<String, u64>,
     /// The tests: those that failed first, the worst of them first.
     pub cases: Vec<CaseReport>,
@@ -55,7 +55,7 @@ pub enum CaseOrder {
     Random,
     /// Orders that differ for another reason, such as parallel workers.
     Differing,
-    /// Each test runs in a process of its own.
+    /// Each test runs in a separate process.
     Isolated,
 }
 
@@ -70,7 +70,7 @@ pub struct CaseReport {
     pub failures: u64,
     /// Trials by the end of the test.
     pub ends: BTreeMap<&'static str, u64>,
-    /// What the trials show about it.
+    /// The conclusion from its trials.
     pub verdict: CaseVerdict,
     /// The interval of its failure rate, for a test that was chosen before the run.
     pub interval: [f64; 2],
@@ -93,7 +93,7 @@ pub struct CaseReport {
     pub longest_seconds: f64,
 }
 
-/// What trials show about a test.
+/// The conclusion from the trials of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CaseVerdict {
@@ -182,7 +182,7 @@ impl SuiteReport {
             CaseOrder::Same => ", in the same order in every trial",
             CaseOrder::Random => ", in random order",
             CaseOrder::Differing => ", in different orders",
-            CaseOrder::Isolated => ", each in a process of its own",
+            CaseOrder::Isolated => ", each in a separate process",
         };
         let without = match self.trials_without_tests {
             0 => String::new(),

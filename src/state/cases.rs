@@ -150,7 +150,7 @@ pub struct SuiteCounts {
     pub wholesale_failures: Vec<TrialId>,
     /// Failures in these trials, by number of the case.
     wholesale_counts: Vec<(u32, u32)>,
-    /// What was wrong with the reports of the runner, with the number of trials.
+    /// Problems of the reports of the runner, with the number of trials.
     pub complaints: BTreeMap<String, u64>,
     /// Trials in which the runner repeated a case.
     pub retrying_trials: u64,

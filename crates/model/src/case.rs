@@ -133,7 +133,7 @@ pub struct TrialCases {
     pub planned: Option<Vec<CaseName>>,
     /// The cases that started or were reported, in the order of their starts.
     pub results: Vec<CaseResult>,
-    /// What was wrong with the report of the runner, for the user.
+    /// Problems of the report of the runner, for the user.
     #[serde(skip_serializing_if = "is_default")]
     pub complaints: Vec<String>,
 }

@@ -51,7 +51,7 @@ impl CaseRunner {
         }
     }
 
-    /// Returns whether each case runs in a process of its own, so that no case can change another one.
+    /// Returns whether each case runs in a separate process, so that no case can change another one.
     pub fn isolates_cases(&self) -> bool {
         matches!(self, Self::Nextest | Self::Ctest)
     }

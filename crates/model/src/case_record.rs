@@ -15,7 +15,7 @@ pub struct CaseRecord {
     /// plan.
     pub ends: String,
     /// The numbers of the cases that started, in their order, for each process that ran cases; empty if one process
-    /// ran them in the order of their numbers, or each ran in a process of its own.
+    /// ran them in the order of their numbers, or each ran in a separate process.
     #[serde(skip_serializing_if = "is_default")]
     pub orders: Vec<NumberList>,
     /// The duration of each case with an end, by number, one character on a logarithmic scale each.
@@ -27,7 +27,7 @@ pub struct CaseRecord {
     /// The numbers of the cases that the runner ran more than once. They ended as in their first attempt.
     #[serde(skip_serializing_if = "is_default")]
     pub retried: NumberList,
-    /// What was wrong with the report of the runner.
+    /// Problems of the report of the runner.
     #[serde(skip_serializing_if = "is_default")]
     pub complaints: Vec<String>,
 }

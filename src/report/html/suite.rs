@@ -91,7 +91,7 @@ fn case_row(case: &CaseReport, axis: RateAxis) -> Markup {
 /// Returns a picture with a column for each trial in which a test failed, and a row for each test.
 fn dot_picture(suite: &SuiteReport, variant: &VariantReport) -> Markup {
     let mut failing: Vec<&CaseReport> = suite.failing().collect();
-    // A test that fails in every trial says nothing about the others.
+    // A test that fails in every trial shows no relation to the others.
     failing.retain(|case| !case.failing_trials.is_empty());
     if failing.len() < 2 || variant.trials + variant.other < 2 {
         return html! {};

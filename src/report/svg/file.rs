@@ -1,4 +1,4 @@
-//! Writes pictures as files of their own: a heading, and rows with a name, a note and a drawing.
+//! Writes each picture as a separate file: a heading, and rows with a name, a note and a drawing.
 
 use super::LabelledDrawing;
 use crate::report::page_text::PageText;

@@ -40,7 +40,7 @@ pub struct ItemSettings {
     pub set: Vec<String>,
     /// Reduce the tests that ran before the test of --only in a failing trial of RUN
     ///
-    /// Finds the tests that a failure of `--only test:NAME` needs: those that leave a state behind. The run must have
+    /// Finds the tests that a failure of `--only test:NAME` needs: the tests that leave a state behind. The run must have
     /// counted its tests (--cases). For pytest.
     #[arg(long, value_name = "RUN")]
     pub polluters: Option<String>,

@@ -303,7 +303,7 @@ fn commands_without_a_runner_are_refused_with_the_way_out() {
     ];
     insta::assert_snapshot!(sandbox.provoke(&isolated), @r#"
     ------- stderr -------
-    error: `shuffle` is not possible here: cargo nextest runs each test in a process of its own, so the order changes nothing
+    error: `shuffle` is not possible here: cargo nextest runs each test in a separate process, so the order changes nothing
 
     hint: leave it out
     [exit status: Some(2)]
