@@ -18,7 +18,7 @@ pub fn no_core_dumps() {
 /// Returns the limit that allows a child a core of this size, up to the hard limit.
 pub fn core_dumps(bytes: u64) -> (u32, u64) {
     let limit = getrlimit(Resource::Core).maximum;
-    (libc::RLIMIT_CORE, bytes.min(limit.unwrap_or(UNLIMITED)))
+    (Resource::Core as u32, bytes.min(limit.unwrap_or(UNLIMITED)))
 }
 
 /// Makes the kernel dump only registers and modules of future children, which inherit this setting.
@@ -95,19 +95,20 @@ pub fn allow_core_dumps() {
 
 /// Returns the kernel's number of a limit by its name in `ulimit` or `prlimit`.
 pub fn limit_number(name: &str) -> Option<u32> {
-    Some(match name {
-        "as" => libc::RLIMIT_AS,
-        "core" => libc::RLIMIT_CORE,
-        "cpu" => libc::RLIMIT_CPU,
-        "data" => libc::RLIMIT_DATA,
-        "fsize" => libc::RLIMIT_FSIZE,
-        "memlock" => libc::RLIMIT_MEMLOCK,
-        "nofile" => libc::RLIMIT_NOFILE,
-        "nproc" => libc::RLIMIT_NPROC,
-        "rss" => libc::RLIMIT_RSS,
-        "stack" => libc::RLIMIT_STACK,
+    let resource = match name {
+        "as" => Resource::As,
+        "core" => Resource::Core,
+        "cpu" => Resource::Cpu,
+        "data" => Resource::Data,
+        "fsize" => Resource::Fsize,
+        "memlock" => Resource::Memlock,
+        "nofile" => Resource::Nofile,
+        "nproc" => Resource::Nproc,
+        "rss" => Resource::Rss,
+        "stack" => Resource::Stack,
         _ => return None,
-    })
+    };
+    Some(resource as u32)
 }
 
 /// The value that means no limit.

@@ -52,7 +52,8 @@ impl Pidfd {
         };
         // SAFETY: the request contains the size of `Info`, the kernel writes no more bytes than
         // that, and any bytes are a valid `Info`.
-        let status = unsafe { libc::ioctl(self.0.as_raw_fd(), GET_INFO, &raw mut info) };
+        let status =
+            unsafe { libc::ioctl(self.0.as_raw_fd(), GET_INFO as libc::Ioctl, &raw mut info) };
         (status == 0 && info.mask & EXIT != 0).then(|| WaitStatus::from_raw(info.exit_code))
     }
 }

@@ -13,6 +13,13 @@ use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// Code of a request of ptrace, whose type differs between C libraries.
+#[cfg(not(target_env = "musl"))]
+pub(crate) type RequestCode = libc::c_uint;
+/// Code of a request of ptrace, whose type differs between C libraries.
+#[cfg(target_env = "musl")]
+pub(crate) type RequestCode = libc::c_int;
+
 /// Interval between checks whether a thread has stopped.
 const PAUSE: Duration = Duration::from_micros(200);
 /// Kernel's identifier of the general registers, as in a core.
@@ -300,7 +307,7 @@ fn seize_thread(tid: i32) -> io::Result<bool> {
     }
 }
 
-fn ptrace_request(request: libc::c_uint, tid: i32, address: usize, data: i32) -> io::Result<()> {
+fn ptrace_request(request: RequestCode, tid: i32, address: usize, data: i32) -> io::Result<()> {
     let data = usize::try_from(data).unwrap_or(0);
     // SAFETY: with the requests of this module the kernel does not write to this process's memory.
     match unsafe { libc::ptrace(request, tid, address, data) } {

@@ -262,7 +262,8 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
                 rlim_cur: value,
                 rlim_max: value,
             };
-            if libc::setrlimit(resource, &raw const limit) != 0 {
+            // The type of its number differs between C libraries.
+            if libc::setrlimit(resource as _, &raw const limit) != 0 {
                 return fail_child(child, SpawnStep::Limit);
             }
         }

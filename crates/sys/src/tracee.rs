@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
 use super::call_filter;
-use super::ptrace::{CAN_CONTROL_THREADS, ThreadStop};
+use super::ptrace::{CAN_CONTROL_THREADS, RequestCode, ThreadStop};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -285,7 +285,7 @@ fn read_user(tid: i32, offset: usize) -> io::Result<u64> {
     read_word(libc::PTRACE_PEEKUSER, tid, offset)
 }
 
-fn read_word(request_code: libc::c_uint, tid: i32, address: usize) -> io::Result<u64> {
+fn read_word(request_code: RequestCode, tid: i32, address: usize) -> io::Result<u64> {
     if !CAN_CONTROL_THREADS {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -309,7 +309,7 @@ fn write_user(tid: i32, offset: usize, word: u64) -> io::Result<()> {
     request(libc::PTRACE_POKEUSER, tid, offset, word)
 }
 
-fn request(request_code: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
+fn request(request_code: RequestCode, tid: i32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: with the requests of this module the kernel does not write to this process's memory.
     match unsafe { libc::ptrace(request_code, tid, address, data) } {
         -1 => Err(io::Error::last_os_error()),
