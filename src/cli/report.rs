@@ -6,7 +6,7 @@ use super::export_flags::{ExportFlags, RESULT, print_names};
 use crate::experiment::{self, ReportTarget, StoredReport};
 use crate::report::{
     CaseListFormat, CaseSelection, ExportOptions, Format, PageOptions, Report, RunOfTrend,
-    format_exclusions,
+    RunOrder, format_exclusions,
 };
 use crate::store::{SharedData, default_root};
 use crate::suggest::file_of_flag;
@@ -33,6 +33,9 @@ pub(super) struct ReportArgs {
     /// Add these to the bundle
     #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', hide_possible_values = true, requires = "bundle", help_heading = RESULT)]
     with: Vec<BundleExtra>,
+    /// Put several runs in this order
+    #[arg(long, value_name = "time|commit", value_enum, hide_possible_values = true, help_heading = RESULT)]
+    by: Option<OrderKey>,
     /// Begin the title of the page with TEXT
     #[arg(long, value_name = "TEXT", help_heading = RESULT)]
     title: Option<String>,
@@ -96,6 +99,13 @@ impl ListFormat {
     }
 }
 
+/// What puts runs in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OrderKey {
+    Time,
+    Commit,
+}
+
 /// Contents of a bundle that must be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum BundleExtra {
@@ -123,10 +133,27 @@ impl ReportArgs {
             );
         }
         self.exports.check_stdout(&self.runs[0])?;
-        for run in &self.runs {
-            self.report_run(&read_run(run)?)?;
+        for stored in self.read_ordered()? {
+            self.report_run(&stored)?;
         }
         Ok(Exit::Hoped)
+    }
+
+    fn run_order(&self) -> RunOrder {
+        match self.by {
+            None => RunOrder::Given,
+            Some(OrderKey::Time) => RunOrder::Time,
+            Some(OrderKey::Commit) => RunOrder::Commit,
+        }
+    }
+
+    /// Reads the runs and puts them in order.
+    fn read_ordered(&self) -> Result<Vec<StoredReport>, CliError> {
+        let mut stored = (self.runs.iter())
+            .map(|run| read_run(run))
+            .collect::<Result<Vec<StoredReport>, CliError>>()?;
+        experiment::order_runs(&mut stored, self.run_order())?;
+        Ok(stored)
     }
 
     /// Refuses flags of a page without a page.
@@ -148,9 +175,7 @@ impl ReportArgs {
 
     /// Writes a page about several runs.
     fn report_trend(&self, target: &ReportTarget) -> Result<Exit, CliError> {
-        let stored = (self.runs.iter())
-            .map(|run| read_run(run))
-            .collect::<Result<Vec<StoredReport>, CliError>>()?;
+        let stored = self.read_ordered()?;
         let runs: Vec<RunOfTrend<'_>> = stored
             .iter()
             .map(|stored| RunOfTrend {
@@ -165,7 +190,7 @@ impl ReportArgs {
             with_host: self.with_host,
             pooled: None,
         };
-        let file = experiment::write_trend(&runs, &options, target)?;
+        let file = experiment::write_trend(&runs, self.run_order(), &options, target)?;
         print_names(file.as_slice(), self.quiet);
         Ok(Exit::Hoped)
     }

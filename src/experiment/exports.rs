@@ -3,7 +3,7 @@
 use super::error::ExperimentError;
 use crate::report::{
     Annotation, AnnotationLevel, ExportError, ExportOptions, Format, PageOptions, Report,
-    RunOfTrend, export_annotations, export_pictures, export_report, export_short_summary,
+    RunOfTrend, RunOrder, export_annotations, export_pictures, export_report, export_short_summary,
     export_trend,
 };
 use crate::store::{self, RunFolder, default_root};
@@ -196,22 +196,27 @@ fn write_private_file(
     written
 }
 
-/// Writes a page about several runs to a file, or to stdout.
+/// Writes a page about several runs in an order to a file, or to stdout.
 pub fn write_trend(
     runs: &[RunOfTrend<'_>],
+    order: RunOrder,
     options: &PageOptions,
     target: &ReportTarget,
 ) -> Result<Option<PathBuf>, ExperimentError> {
     match target {
         ReportTarget::Stdout => {
             let (name, mut stdout) = (Path::new("-"), io::stdout().lock());
-            finish_output(export_trend(runs, options, &mut stdout), name, &mut stdout)?;
+            finish_output(
+                export_trend(runs, order, options, &mut stdout),
+                name,
+                &mut stdout,
+            )?;
             Ok(None)
         }
         ReportTarget::File(path) => {
             write_private_file(path, |file| {
                 let mut out = BufWriter::new(file);
-                finish_output(export_trend(runs, options, &mut out), path, &mut out)
+                finish_output(export_trend(runs, order, options, &mut out), path, &mut out)
             })?;
             store::remember_report(path, &default_root());
             Ok(Some(path.clone()))

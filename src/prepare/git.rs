@@ -132,6 +132,23 @@ pub fn commit_line(
     })
 }
 
+/// Returns the commits in the order of the history, a parent before its children, with all commits between them.
+pub fn order_commits(folder: &Path, commits: &[&str]) -> Result<Vec<String>, PreparationError> {
+    let refuse = |reason: String| {
+        let message = format!("git cannot order the commits: {reason}");
+        refuse_git(message, "run this command in the repository of the runs")
+    };
+    let base = run_git(folder, &[&["merge-base", "--octopus"], commits].concat());
+    // Commits without a common ancestor have no limit.
+    let base = base.unwrap_or_default();
+    let parents = base.split_whitespace().map(|base| format!("^{base}^@"));
+    let limits: Vec<String> = parents.collect();
+    let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
+    let args = [&["rev-list", "--topo-order", "--reverse"], commits, &limits].concat();
+    let history = run_git(folder, &args).map_err(refuse)?;
+    Ok(history.lines().map(str::to_owned).collect())
+}
+
 /// Returns whether a commit contains a file, whose path is relative to the root of the repository.
 pub fn has_file(root: &Path, commit: &str, file: &Path) -> bool {
     let object = format!("{commit}:{}", file.to_string_lossy());

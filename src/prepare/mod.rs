@@ -12,7 +12,9 @@ mod tree;
 mod variant_folders;
 
 pub use artifact::fingerprint_artifacts;
-pub use git::{Commit, CommitHistory, commit_line, has_file, merged_ranges, work_tree};
+pub use git::{
+    Commit, CommitHistory, commit_line, has_file, merged_ranges, order_commits, work_tree,
+};
 pub use reduced::{ReducedFile, reduced_files};
 pub use variant_folders::{FolderGuard, FolderStage, ReservedFolder, VariantPreparer, is_complete};
 

@@ -1,11 +1,13 @@
 //! Writes a report in any format.
 
 use super::annotations::{Annotation, AnnotationLevel, list_annotations};
+use super::html::TrendRun;
 use super::issue::Issue;
 use super::{
     PageOptions, PictureFile, Report, case_list, chance_of_difference, csv, html, json, jsonl,
     junit, markdown,
 };
+use crate::model::Survey;
 use crate::state::State;
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use std::io::{self, BufWriter, Write as _};
@@ -169,6 +171,17 @@ pub fn export_annotations(
     ))
 }
 
+/// The order of several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOrder {
+    /// As given.
+    Given,
+    /// By start.
+    Time,
+    /// By the commit that was checked out, then by start.
+    Commit,
+}
+
 /// A run of a page about several runs.
 pub struct RunOfTrend<'a> {
     /// Its directory.
@@ -179,9 +192,10 @@ pub struct RunOfTrend<'a> {
     pub report: &'a Report,
 }
 
-/// Writes a page about several runs, in which the secrets of each run are masked.
+/// Writes a page about several runs in an order, in which the secrets of each run are masked.
 pub fn export_trend(
     runs: &[RunOfTrend<'_>],
+    order: RunOrder,
     options: &PageOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
@@ -200,18 +214,17 @@ pub fn export_trend(
         }
         chance_of_difference(run.state, first.state).err()
     };
-    let shown: Vec<(&RunFolder, &Report, Option<String>)> = runs
+    let shown: Vec<TrendRun<'_>> = runs
         .iter()
         .zip(&masked)
-        .map(|(run, masked)| {
-            (
-                run.folder,
-                masked.as_ref().unwrap_or(run.report),
-                of_first(run),
-            )
+        .map(|(run, masked)| TrendRun {
+            folder: run.folder,
+            report: masked.as_ref().unwrap_or(run.report),
+            commit: run.state.survey.get_fact(Survey::COMMIT),
+            not_comparable: of_first(run),
         })
         .collect();
-    html::write_trend(&shown, options, &mut out)?;
+    html::write_trend(&shown, order, options, &mut out)?;
     Ok(out.flush()?)
 }
 

@@ -54,7 +54,7 @@ pub use case_list::{CaseListFormat, CaseSelection, format_exclusions};
 pub use derive::command_line;
 pub use distribution::{RateWindow, TimeRange};
 pub use export::{
-    ExportError, ExportOptions, Format, RunOfTrend, export_annotations, export_pictures,
+    ExportError, ExportOptions, Format, RunOfTrend, RunOrder, export_annotations, export_pictures,
     export_report, export_short_summary, export_trend,
 };
 pub use group::{FailureGroup, group_failures};

@@ -15,8 +15,8 @@ pub(super) fn of_main<'a>(
     for (key, value) in &survey.0 {
         // Facts about the CPU are only comparable if they come from the same source.
         let shared = !key.contains('[') && group_of(key) != FactGroup::Processor;
-        // The files in an image are unknown.
-        if shared && main.container.is_none() {
+        // The name of a commit changes no trial, and the files are compared. Files in an image are unknown.
+        if shared && key != Survey::COMMIT && main.container.is_none() {
             facts.insert(key.clone(), value.as_str());
         }
     }

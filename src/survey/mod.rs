@@ -11,6 +11,7 @@
 mod build;
 mod cargo;
 mod command;
+mod commit;
 mod comparability;
 mod conditions;
 mod difference;
@@ -203,7 +204,7 @@ fn name_of_variant(key: &str, name: &str) -> String {
     }
 }
 
-/// Adds language and time zone of the environment and the machine.
+/// Adds language and time zone of the environment and the machine, and the commit in the working directory.
 fn place_of(environment: &CommandEnvironment, survey: &mut Survey) {
     let text = |value: &OsStr| value.to_string_lossy().into_owned();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
@@ -215,4 +216,5 @@ fn place_of(environment: &CommandEnvironment, survey: &mut Survey) {
         .map(text)
         .or_else(machine::time_zone);
     survey.set_if("timezone", zone);
+    survey.set_if(Survey::COMMIT, commit::checked_out_commit(environment.cwd));
 }

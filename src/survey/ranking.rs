@@ -1,5 +1,6 @@
 //! Ranks a difference by how suspicious it is.
 
+use crate::model::Survey;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -52,7 +53,7 @@ pub(super) fn group_of(name: &str) -> FactGroup {
     let section = name.split(['.', '[']).next().unwrap_or_default();
     match section {
         "fact" => FactGroup::Given,
-        "program" | "files" => FactGroup::Program,
+        "program" | "files" | Survey::COMMIT => FactGroup::Program,
         "library" => FactGroup::Library,
         "python" | "node" | "cargo" => FactGroup::Package,
         "limits" | "cgroup" | "container" => FactGroup::Setting,

@@ -16,6 +16,9 @@ pub struct Survey(pub BTreeMap<String, String>);
 const GIVEN: &str = "fact.";
 
 impl Survey {
+    /// Name of the fact that is the commit in the working directory.
+    pub const COMMIT: &str = "commit";
+
     /// Adds a fact that the user or Slurm gives.
     pub fn set_given(&mut self, name: &str, value: impl Into<String>) {
         self.set_fact(format!("{GIVEN}{name}"), value);

@@ -30,14 +30,14 @@ pub use pictures::PictureFile;
 pub use source::PageOptions;
 
 use super::page_text::PageText;
-use super::{ExportError, Report};
+use super::{ExportError, Report, RunOrder};
 use crate::model::EvidenceDepth;
 use crate::store::{RunFolder, Secrets};
 use crate::words;
 use maud::{DOCTYPE, Markup, PreEscaped, Render as _, html};
 use source::{FAILURES, PageDetail, PageSource, home_directory};
 use std::io;
-use trend::TrendRun;
+pub(super) use trend::TrendRun;
 
 /// Maximum size of a page without the output of trials.
 const SMALL: usize = 200 * 1024;
@@ -76,38 +76,31 @@ pub(super) fn make_pictures(
     Ok(finished.collect())
 }
 
-/// Writes a page about several runs. Each has the reason for which its rate cannot be compared with that of the first, if
-/// there is one.
+/// Writes a page about several runs in an order.
 pub(super) fn write_trend(
-    runs: &[(&RunFolder, &Report, Option<String>)],
+    runs: &[TrendRun<'_>],
+    order: RunOrder,
     options: &PageOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), ExportError> {
-    let trend_runs: Vec<TrendRun<'_>> = runs
-        .iter()
-        .map(|(_, report, reason)| TrendRun {
-            report,
-            not_comparable: reason.clone(),
-        })
-        .collect();
-    let headline = trend::trend_headline(&trend_runs);
+    let headline = trend::trend_headline(runs);
     let title = match &options.title {
         Some(own) => format!("{own} – {headline}"),
         None => headline,
     };
     let make_page = |shows_runs: bool| {
-        let sections = trend::trend_sections(&trend_runs, options.title.as_deref(), shows_runs);
+        let sections = trend::trend_sections(runs, order, options.title.as_deref(), shows_runs);
         words::sanitize_lines(&page_frame(&title, &sections).into_string())
     };
     let mut page = make_page(true);
     if page.len() > LARGEST {
         page = make_page(false);
     }
-    for (folder, report, _) in runs {
+    for run in runs {
         if options.without_output {
-            page = without_output_lines(&page, report);
+            page = without_output_lines(&page, run.report);
         }
-        if let Some(home) = home_directory(folder)? {
+        if let Some(home) = home_directory(run.folder)? {
             page = shorten_home(&page, &home);
         }
     }

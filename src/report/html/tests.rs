@@ -7,7 +7,7 @@ use crate::report::tests::{
     SEGV, SimulatedRun, crashed, died, failure, hostile_run, passed, plan, run_with_every_ending,
 };
 use crate::report::{
-    ExportOptions, Format, RunOfTrend, export_pictures, export_report, export_trend,
+    ExportOptions, Format, RunOfTrend, RunOrder, export_pictures, export_report, export_trend,
 };
 
 /// Text that is markup, in every context of a page.
@@ -140,7 +140,7 @@ fn trend_of(runs: &[&SimulatedRun], options: &PageOptions) -> String {
         })
         .collect();
     let mut out = Vec::new();
-    export_trend(&runs, options, &mut out).unwrap();
+    export_trend(&runs, RunOrder::Given, options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -4,7 +4,8 @@ use super::parts::{fact_list, page_section, scrolling_table, sentence_text, text
 use crate::report::facts::capitalize_first;
 use crate::report::page_text::PageText;
 use crate::report::svg::{PointShape, RateAxis, Whisker, draw_column_bars};
-use crate::report::{Report, VariantReport, headlines};
+use crate::report::{Report, RunOrder, VariantReport, headlines};
+use crate::store::RunFolder;
 use crate::words;
 use maud::{Markup, html};
 use provoke_stats::{fisher, holm};
@@ -15,10 +16,13 @@ const SIGNATURES: usize = 20;
 const FAILURES: usize = 10;
 
 /// A run of a trend.
-pub(super) struct TrendRun<'a> {
-    pub(super) report: &'a Report,
+pub(in crate::report) struct TrendRun<'a> {
+    pub(in crate::report) folder: &'a RunFolder,
+    pub(in crate::report) report: &'a Report,
+    /// The commit that was checked out in the working directory.
+    pub(in crate::report) commit: Option<&'a str>,
     /// Why its rate cannot be compared with that of the first run.
-    pub(super) not_comparable: Option<String>,
+    pub(in crate::report) not_comparable: Option<String>,
 }
 
 impl TrendRun<'_> {
@@ -89,6 +93,7 @@ pub(super) fn trend_headline(runs: &[TrendRun<'_>]) -> String {
 /// Returns the sections of the page, with details of each run if `shows_runs`.
 pub(super) fn trend_sections(
     runs: &[TrendRun<'_>],
+    order: RunOrder,
     title: Option<&str>,
     shows_runs: bool,
 ) -> Markup {
@@ -96,14 +101,22 @@ pub(super) fn trend_sections(
     let same_command = runs.iter().all(|run| run.report.command == command);
     html! {
         header #answer {
-            p.eyebrow { @if let Some(title) = title { (PageText(title)) " · " } (runs.len()) " runs in the order given" }
+            p.eyebrow { @if let Some(title) = title { (PageText(title)) " · " } (runs.len()) " runs " (describe_order(order)) }
             h1 { (sentence_text(&trend_headline(runs))) }
             @if same_command { pre.command { code { (PageText(command)) } } }
         }
         (rates_section(runs))
-        (signatures_section(runs))
+        (signatures_section(runs, order))
         @if shows_runs { (page_section("runs", "Runs", &html! { @for run in runs { (run_block(run)) } })) }
         (method_section(runs))
+    }
+}
+
+fn describe_order(order: RunOrder) -> &'static str {
+    match order {
+        RunOrder::Given => "in the order given",
+        RunOrder::Time => "by start",
+        RunOrder::Commit => "by commit",
     }
 }
 
@@ -112,10 +125,12 @@ fn rates_section(runs: &[TrendRun<'_>]) -> Markup {
     let measured = variants.filter(|variant| variant.trials > 0);
     let axis = RateAxis::covering(measured.map(|variant| variant.rate.interval()));
     let has_notes = runs.iter().any(|run| run.not_comparable.is_some());
+    let has_commits = runs.iter().any(|run| run.commit.is_some());
     let table = html! {
         thead { tr {
             th scope="col" { "run" }
             th scope="col" { "started" }
+            @if has_commits { th scope="col" { "commit" } }
             th.number scope="col" { "failed" }
             th.number scope="col" { "trials" }
             th.number scope="col" { "interval" }
@@ -123,7 +138,7 @@ fn rates_section(runs: &[TrendRun<'_>]) -> Markup {
             th.number scope="col" { "median time" }
             @if has_notes { th scope="col" { "not compared, because" } }
         } }
-        tbody { @for run in runs { (rate_row(run, axis, has_notes)) } }
+        tbody { @for run in runs { (rate_row(run, axis, has_commits, has_notes)) } }
     };
     page_section(
         "rates",
@@ -132,7 +147,7 @@ fn rates_section(runs: &[TrendRun<'_>]) -> Markup {
     )
 }
 
-fn rate_row(run: &TrendRun<'_>, axis: RateAxis, has_notes: bool) -> Markup {
+fn rate_row(run: &TrendRun<'_>, axis: RateAxis, has_commits: bool, has_notes: bool) -> Markup {
     let variant = run.variant().filter(|variant| variant.trials > 0);
     let label = variant.map(|variant| headlines::rate_headline(variant, run.report.confidence));
     let shape = |variant: &VariantReport| {
@@ -150,6 +165,7 @@ fn rate_row(run: &TrendRun<'_>, axis: RateAxis, has_notes: bool) -> Markup {
         tr {
             th scope="row" { (PageText(&run.report.run)) }
             td.name { (start_time(run.report)) }
+            @if has_commits { td.name { (PageText(&short_commit(run.commit))) } }
             @if let Some(variant) = variant {
                 td.number { (variant.failures) }
                 td.number { (variant.trials) }
@@ -180,7 +196,7 @@ struct TrendSignature<'a> {
 }
 
 /// Returns the signatures of all runs, with the runs in which each was seen.
-fn signatures_section(runs: &[TrendRun<'_>]) -> Markup {
+fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
     let mut signatures: Vec<TrendSignature<'_>> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let variants = run.report.variants.iter();
@@ -226,7 +242,7 @@ fn signatures_section(runs: &[TrendRun<'_>]) -> Markup {
         }
     };
     let body = html! {
-        p { "A column for each run, in the order given; each row has its own scale." }
+        p { "A column for each run, " (describe_order(order)) "; each row has its own scale." }
         (scrolling_table("Failures of all runs by signature", &table))
         (super::parts::left_out_note(signatures.len().saturating_sub(SIGNATURES), "signature"))
     };
@@ -285,6 +301,11 @@ fn method_section(runs: &[TrendRun<'_>]) -> Markup {
         @if let Some(run) = runs.first() { p.muted { "provoke " (PageText(&run.report.version)) } }
     };
     page_section("method", "How this was measured", &body)
+}
+
+/// Returns the beginning of the name of a commit, which is enough to find it.
+fn short_commit(commit: Option<&str>) -> String {
+    commit.unwrap_or_default().chars().take(10).collect()
 }
 
 fn start_time(report: &Report) -> String {

@@ -135,6 +135,45 @@ fn a_page_goes_to_a_private_file_or_to_the_directory_of_its_run() {
     ");
 }
 
+#[test]
+fn runs_are_ordered_by_start_and_by_commit() {
+    let sandbox = Sandbox::new();
+    let run_git = |args: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@localhost"];
+        let mut git = Command::new("git");
+        git.current_dir(sandbox.path(".")).args(identity).args(args);
+        assert!(git.output().unwrap().status.success(), "{args:?}");
+    };
+    let run = |name: &str| sandbox.provoke(&["run", "-n", "1", "-o", name, "--", "true"]);
+    run("without");
+    run_git(&["init", "--quiet", "--initial-branch=main"]);
+    run_git(&["commit", "--quiet", "--allow-empty", "--message=one"]);
+    run_git(&["commit", "--quiet", "--allow-empty", "--message=two"]);
+    run("second");
+    run_git(&["checkout", "--quiet", "HEAD~"]);
+    run("first");
+    // Runs of the same second keep the order of the command line.
+    let order = |by: &str| {
+        let args = ["report", "second", "first", "--html=trend.html", by];
+        assert_eq!(sandbox.provoke(&args).stderr, "wrote trend.html\n");
+        let page = sandbox.read("trend.html");
+        let position = |name: &str| {
+            page.find(&format!("<th scope=\"row\">{name}</th>"))
+                .unwrap()
+        };
+        (position("first") < position("second"), page)
+    };
+    let (first_leads, page) = order("--by=commit");
+    assert!(first_leads && page.contains("2 runs by commit"), "{page}");
+    let (first_leads, page) = order("--by=time");
+    assert!(!first_leads && page.contains("2 runs by start"), "{page}");
+    insta::assert_snapshot!(sandbox.provoke(&["report", "first", "without", "--by", "commit"]).stderr, @r"
+    error: the run without did not start in a git repository with a commit
+
+    hint: order the runs by start: --by time
+    ");
+}
+
 /// Asserts that no part of the secret that survives escaping is in a text.
 fn assert_clean(what: &str, text: &[u8]) {
     let text = String::from_utf8_lossy(text);
