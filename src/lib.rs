@@ -19,7 +19,7 @@
 //! | module | purpose | may use | crates |
 //! | --- | --- | --- | --- |
 //! | `untrusted` | makes text from outside safe to show | | shlex |
-//! | `model` | types that all modules share: plans, trials, observations, outcomes | | serde, schemars |
+//! | `model` | types that all modules share: plans, trials, observations, outcomes | | serde, serde_json, schemars |
 //! | `sys` | the operating system; the only unsafe code of the program | untrusted | libc, rustix, procfs, serde, serde_json, thiserror |
 //! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
@@ -43,7 +43,7 @@
 //! | `exec` | runs one trial and cannot fail | model, cases, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde, serde_json, rustix |
 //! | `workers` | runs trials on other machines, with one worker on each | model, sys, exec, untrusted | ring, rustix, serde, serde_json, shlex, thiserror, tokio |
 //! | `driver` | the loop that runs all trials | model, state, questions, exec, oracle | tokio |
-//! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | serde, serde_json, regex, rustix, jiff, thiserror |
+//! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | memchr, serde_json, regex, rustix, jiff, thiserror |
 //! | `report` | reports of a run, in every format | model, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, maud, provoke_stats, quick_junit, ring, schemars, serde, serde_json, thiserror |
 //! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, case_reports, slot, state, questions, load, exec, workers, driver, store, report | flate2, jiff, provoke_stats, rustix, serde, serde_json, shlex, tar, thiserror, tokio |
 //! | `term` | output on the terminal | model, cases, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | console, indicatif, provoke_stats |

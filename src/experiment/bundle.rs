@@ -105,7 +105,8 @@ fn add_trial(
                 // A truncated file is no longer valid JSON.
                 if let Some(json) = read_regular(&path).filter(|json| json.len() as u64 <= LARGEST)
                 {
-                    let story: serde_json::Value = secrets.parse_masked(&json)?;
+                    let story: serde_json::Value =
+                        secrets.parse_masked(&json, |json| serde_json::from_slice(json))?;
                     append_file(archive, &inside, &serde_json::to_vec(&story)?)?;
                 }
             }

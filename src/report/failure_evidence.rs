@@ -76,7 +76,9 @@ fn read_autopsy(trial: &Path, secrets: &Secrets) -> Option<Autopsy> {
     let mut json = Vec::new();
     let file = File::open(path).ok()?;
     file.take(LONGEST).read_to_end(&mut json).ok()?;
-    let autopsies: Vec<Autopsy> = secrets.parse_masked(&json).ok()?;
+    let autopsies: Vec<Autopsy> = secrets
+        .parse_masked(&json, |json| serde_json::from_slice(json))
+        .ok()?;
     autopsies
         .into_iter()
         .find(|autopsy| autopsy.crash.signal.is_some() && !autopsy.crash.frames.is_empty())

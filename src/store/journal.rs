@@ -98,7 +98,7 @@ impl Journal {
             return;
         }
         let start = self.waiting.len();
-        match serde_json::to_writer(&mut self.waiting, event) {
+        match event.write_json(&mut self.waiting) {
             Ok(()) => self.checksum.finish_line(&mut self.waiting, start),
             // Only a bug of provoke causes this: a partial line would damage those after it.
             Err(error) => {
@@ -223,7 +223,10 @@ fn read_events<E: From<StoreError>>(
     let mut sequence = EventSequence::default();
     loop {
         let (parsed, is_first) = match lines.next_event() {
-            Ok(Some(json)) => (secrets.parse_masked(json), json.starts_with(FIRST_LINE)),
+            Ok(Some(json)) => (
+                secrets.parse_masked(json, Event::from_json),
+                json.starts_with(FIRST_LINE),
+            ),
             Ok(None) => return Ok(()),
             Err(error) => return Err(E::from(at_line(path, (lines.number, lines.start), error))),
         };
@@ -288,7 +291,9 @@ pub fn copy_to_share(
     let mut line = Vec::new();
     masked_events(journal, |event| {
         line.clear();
-        let written = serde_json::to_writer(&mut line, &shared.strip_event(event))
+        let written = shared
+            .strip_event(event)
+            .write_json(&mut line)
             .map_err(io::Error::from)
             .and_then(|()| {
                 checksum.finish_line(&mut line, 0);

@@ -141,7 +141,7 @@ impl<R: BufRead> JournalLines<R> {
             if chunk.is_empty() {
                 return Ok(false);
             }
-            let newline = chunk.iter().position(|byte| *byte == b'\n');
+            let newline = memchr::memchr(b'\n', chunk);
             let chunk_line = &chunk[..newline.unwrap_or(chunk.len())];
             if self.line.len() + chunk_line.len() > self.longest {
                 return Err(LineError::Damage(JournalDamage::TooLong));

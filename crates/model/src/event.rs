@@ -161,6 +161,18 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Reads a line of the journal. This code is compiled once, in this crate, and for speed.
+    pub fn from_json(json: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(json)
+    }
+
+    /// Appends the event as JSON.
+    pub fn write_json(&self, line: &mut Vec<u8>) -> serde_json::Result<()> {
+        serde_json::to_writer(line, self)
+    }
+}
+
 /// Limits of a resumed run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
