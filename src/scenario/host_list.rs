@@ -74,7 +74,7 @@ fn words_of(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
 }
 
 /// Returns whether a word is a name, `=` and a value.
-fn is_fact(word: &str) -> bool {
+pub(super) fn is_fact(word: &str) -> bool {
     let is_name = |key: &str| {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
         !key.is_empty() && key.chars().all(is_plain)

@@ -46,7 +46,7 @@ pub use restore::NonUtf8Argument;
 pub use schema::scenario_schema;
 pub use settings::{
     BaselineSettings, BisectSettings, CandidateSettings, CaseSettings, ComparisonSettings,
-    ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, HostSettings,
+    ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, Facts, HostSettings,
     HuntSettings, ItemSettings, JudgeSettings, Limits, ProgramSettings, ReduceSettings,
     SearchSettings, ServiceSettings, StopSettings, TrafficSettings, TrialSettings, Variables,
 };

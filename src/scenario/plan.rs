@@ -2,6 +2,7 @@
 
 use super::context::PlanContext;
 use super::edits::variant_edits;
+use super::host_list::is_fact;
 use super::matrix::{Combination, MatrixSubstitution, set_variables};
 use super::plan_error::{PlanError, refuse_at};
 use super::search::MAKE_LIMIT;
@@ -10,7 +11,8 @@ use crate::model::{
     Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Hooks, HostPlan, Plan, Question,
     Resource, ResourceLimit, Rules, StopLimits, Text, Timeout, VariantPlan,
 };
-use std::collections::BTreeSet;
+use crate::untrusted::Untrusted as _;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
@@ -151,6 +153,7 @@ impl Scenario {
             stop: self.plan_stop(&question)?,
             jobs,
             hosts,
+            facts: self.plan_facts()?,
             waves,
             warmup: self.trials.warmup.unwrap_or(0),
             held: context.held.map(Box::new),
@@ -168,6 +171,22 @@ impl Scenario {
             no_cores: None,
             question,
         })
+    }
+
+    /// Returns the given facts, whose names and values must be plain text.
+    fn plan_facts(&self) -> Result<BTreeMap<String, String>, PlanError> {
+        let facts = &self.program.fact.0;
+        let wrong = facts
+            .iter()
+            .find(|(name, value)| !is_fact(&format!("{name}={value}")));
+        match wrong {
+            Some((name, _)) => {
+                let message = format!("`{}` is not a fact such as `bios=1.2`", name.to_safe());
+                let hint = "use letters, digits, `-`, `_` and `.` in its name, and a value";
+                Err(PlanError::of_field("fact", message, hint))
+            }
+            None => Ok(facts.clone()),
+        }
     }
 
     /// Returns the memory limit of all processes of a trial together.

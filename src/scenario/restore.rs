@@ -1,7 +1,7 @@
 //! Restores the scenario of an earlier run from its plan, so that settings can be changed.
 
 use super::{
-    Actor, CaseSettings, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings,
+    Actor, CaseSettings, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, Facts,
     HostSettings, JudgeSettings, LimitValue, Limits, OnlyRule, Pattern, ProgramSettings,
     ResourceName, RunnerValue, Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
 };
@@ -47,6 +47,7 @@ impl Scenario {
                 rlimit: Limits(plan.limits.iter().map(named_limit).collect()),
                 memory: plan.memory.map(|bytes| LimitValue(Some(bytes))),
                 user: plan.user.clone(),
+                fact: Facts(plan.facts.clone()),
                 tmp_per_run: plan.scratch.then_some(true),
                 ..ProgramSettings::default()
             },

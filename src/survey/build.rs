@@ -1,6 +1,7 @@
 //! Identifies the build of a file, by its build id or its contents.
 
 use super::elf;
+use crate::sys::files::map_program;
 use regex::bytes::Regex;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -22,8 +23,8 @@ pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
 /// Returns the name and version of the GNU C library, from a text in its data.
 pub(super) fn version_of_libc(file: &Path) -> Option<String> {
     let banner = Regex::new(r"GNU C Library \(([^)\n]{1,80})\)[^\n]{1,40} version ([0-9.]+)\.\n");
-    let bytes = fs::read(file).ok()?;
-    let captures = banner.expect("a fixed pattern").captures(&bytes)?;
+    let bytes = map_program(file).ok()?;
+    let captures = banner.expect("a fixed pattern").captures(bytes)?;
     let [name, version] =
         [1, 2].map(|group| String::from_utf8_lossy(&captures[group]).into_owned());
     // The name of a distribution's library contains the version, and more.

@@ -116,6 +116,9 @@ impl<'a> CommandEnvironment<'a> {
 pub fn survey_plan(plan: &Plan) -> Survey {
     let mut survey = Survey::default();
     machine::survey_machine(&mut survey);
+    for (name, value) in &plan.facts {
+        survey.set_given(name, value);
+    }
     let mains = || plan.variants.iter().flat_map(mains_of);
     let Some((_, first)) = mains().next() else {
         return survey;

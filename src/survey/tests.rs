@@ -36,6 +36,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         });
     Plan {
         hosts: None,
+        facts: std::collections::BTreeMap::new(),
         user: None,
         scenario: None,
         question: Question::default(),

@@ -6,6 +6,7 @@ use super::{
     is_default, micros,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -84,6 +85,9 @@ pub struct Plan {
     /// The hosts on which trials run; `None` for this machine.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hosts: Option<HostPlan>,
+    /// Facts about every machine of the run that the user gives.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub facts: BTreeMap<String, String>,
     /// Whether trials start in groups of `jobs`, each after the one before has ended.
     #[serde(default, skip_serializing_if = "is_default")]
     pub waves: bool,

@@ -1,6 +1,6 @@
 //! Settings of the program: its command, its environment, and the commands around its trials.
 
-use super::{Limits, Variables, absolute_path, parse_memory};
+use super::{Facts, Limits, Variables, absolute_path, parse_memory};
 use crate::scenario::{LimitValue, Matrix};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
@@ -85,6 +85,9 @@ pub struct ProgramSettings {
     #[command(flatten)]
     #[schemars(description = Limits::HELP)]
     pub rlimit: Limits,
+    #[command(flatten)]
+    #[schemars(description = Facts::HELP)]
+    pub fact: Facts,
     /// Run this shell command once before all trials
     ///
     /// Processes that it leaves running are stopped at the end of the run.

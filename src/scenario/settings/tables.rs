@@ -1,6 +1,7 @@
 //! Tables of named values, to which each flag adds an entry.
 
 use crate::scenario::expected_value::first_paragraph;
+use crate::scenario::host_list::is_fact;
 use crate::scenario::{EnvValue, LimitValue, Matrix, MatrixVariable, ResourceName};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use schemars::JsonSchema;
@@ -18,6 +19,12 @@ pub struct Variables(pub BTreeMap<String, EnvValue>);
 #[serde(transparent)]
 #[schemars(inline)]
 pub struct Limits(pub BTreeMap<ResourceName, LimitValue>);
+
+/// Facts about the machine, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Facts(pub BTreeMap<String, String>);
 
 impl Variables {
     pub(super) const HELP: &'static str = "Set an environment variable (K=V), or remove it (K)
@@ -50,6 +57,23 @@ core=4G also turns on the capture of cores.";
     }
 
     fn add_entries(&mut self, entries: Vec<(ResourceName, LimitValue)>) {
+        self.0.extend(entries);
+    }
+}
+
+impl Facts {
+    pub(super) const HELP: &'static str = "Record a fact about the machine that provoke cannot find out: bios=1.2
+
+`provoke diff` compares facts. With --on, the fact holds for every host; a list of hosts gives each its own.";
+
+    fn flag() -> Arg {
+        Arg::new("fact")
+            .value_name("NAME=VALUE")
+            .value_parser(parse_fact)
+            .hide_short_help(true)
+    }
+
+    fn add_entries(&mut self, entries: Vec<(String, String)>) {
         self.0.extend(entries);
     }
 }
@@ -102,6 +126,7 @@ macro_rules! flag_of_entries {
 flag_of_entries! {
     Variables of (String, EnvValue);
     Limits of (ResourceName, LimitValue);
+    Facts of (String, String);
     Matrix of MatrixVariable;
 }
 
@@ -119,4 +144,10 @@ fn parse_variable(text: &str) -> Result<(String, EnvValue), String> {
 fn parse_limit(text: &str) -> Result<(ResourceName, LimitValue), String> {
     let (name, amount) = text.split_once('=').ok_or("write NAME=N, such as as=4G")?;
     Ok((name.parse()?, amount.parse()?))
+}
+
+fn parse_fact(text: &str) -> Result<(String, String), String> {
+    let fact = text.split_once('=').filter(|_| is_fact(text));
+    let (name, value) = fact.ok_or("write NAME=VALUE, such as bios=1.2")?;
+    Ok((name.to_owned(), value.to_owned()))
 }

@@ -2,6 +2,7 @@
 
 use super::support::{CommandOutput, PROVOKE, Sandbox};
 use serde_json::Value;
+use std::fs;
 
 /// Runs a command twice into a directory of this name.
 fn run(sandbox: &Sandbox, name: &str, flags: &[&str], command: &[&str]) -> CommandOutput {
@@ -24,6 +25,51 @@ fn differing(compared: &Value) -> Vec<&str> {
     let all = compared["differences"].as_array().unwrap();
     let matter = all.iter().filter(|one| one["group"] != "trifle");
     matter.map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn given_facts_are_recorded_and_compared() {
+    let sandbox = Sandbox::new();
+    run(
+        &sandbox,
+        "old",
+        &["--fact", "bios=1.2", "--fact=rack=7"],
+        &["true"],
+    );
+    run(
+        &sandbox,
+        "new",
+        &["--fact", "bios=1.3", "--fact=rack=7"],
+        &["true"],
+    );
+    let compared = json(&sandbox.provoke(&["diff", "old", "new", "--json"]));
+    let given = |one: &&Value| one["group"] == "given";
+    let all = compared["differences"].as_array().unwrap();
+    let given: Vec<&Value> = all.iter().filter(given).collect();
+    assert_eq!(given.len(), 1, "{compared}");
+    assert_eq!(
+        (&given[0]["left"], &given[0]["right"]),
+        (&"1.2".into(), &"1.3".into())
+    );
+    insta::assert_snapshot!(run(&sandbox, "wrong", &["--fact", "a b=1"], &["true"]).stderr, @r"
+    error: invalid value 'a b=1' for '--fact <NAME=VALUE>': write NAME=VALUE, such as bios=1.2
+
+    hint: `provoke run --help` describes the arguments
+    ");
+    fs::write(
+        sandbox.path("wrong.toml"),
+        "command = ['true']\nfact = { 'a b' = '1' }\n",
+    )
+    .unwrap();
+    insta::assert_snapshot!(sandbox.provoke(&["scenario", "wrong.toml"]).stderr, @r"
+    error: `a b` is not a fact such as `bios=1.2`
+     --> wrong.toml:2:8
+      |
+    2 | fact = { 'a b' = '1' }
+      |        ^^^^^^^^^^^^^^^
+      |
+      = help: use letters, digits, `-`, `_` and `.` in its name, and a value
+    ");
 }
 
 #[test]
