@@ -134,10 +134,17 @@ impl<'a> FileTree<'a> {
         }
     }
 
-    /// Returns the entries of a directory that are copied: no sockets, pipes or devices.
+    /// Returns the entries of a directory that are copied: no sockets, pipes or devices. A directory that disappeared
+    /// since its parent was read has none.
     fn copied_entries(&self, folder: &Path) -> Result<Vec<(DirEntry, Metadata)>, PreparationError> {
         let mut entries = Vec::new();
-        for entry in fs::read_dir(folder).map_err(io_error_at(folder))? {
+        let listing = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder != self.root => {
+                return Ok(entries);
+            }
+            listing => listing.map_err(io_error_at(folder))?,
+        };
+        for entry in listing {
             let entry = entry.map_err(io_error_at(folder))?;
             if entry.file_name() == OURS || self.apart.contains(&entry.path()) {
                 continue;
@@ -189,5 +196,19 @@ fn io_error_at(path: &Path) -> impl Fn(io::Error) -> PreparationError {
     move |source| PreparationError::Io {
         path: path.clone(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_disappears_during_a_copy_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = FileTree::new(folder.path(), &[]);
+        let gone = folder.path().join("gone");
+        assert!(tree.copied_entries(&gone).unwrap().is_empty());
+        assert!(FileTree::new(&gone, &[]).copied_entries(&gone).is_err());
     }
 }
