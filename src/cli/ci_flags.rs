@@ -2,12 +2,11 @@
 
 use super::exit::Exit;
 use super::export_flags::RESULT;
-use crate::experiment::{FinishedRun, annotate_report, append_step_summary};
+use crate::experiment::{CiServer, FinishedRun, annotate_report, append_step_summary};
 use crate::report::AnnotationLevel;
 use crate::term;
 use clap::{Args, ValueEnum};
 use std::env;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Flags for the output on a CI server.
@@ -37,37 +36,22 @@ enum CiChoice {
     Off,
 }
 
-/// CI servers with their own output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CiServer {
-    /// GitHub Actions, and servers that are compatible with it, such as Forgejo.
-    GitHub,
-    GitLab,
-}
-
 impl CiFlags {
     /// Shows the result of a run on the page of the job. A problem is a warning: the result itself is already printed.
     pub(super) fn show_result(&self, run: &FinishedRun, exit: Exit, has_junit: bool) {
-        match self.choose_server(|name| env::var_os(name)) {
+        let server = match self.ci {
+            CiChoice::Auto => CiServer::of_environment(|name| env::var_os(name)),
+            CiChoice::Github => Some(CiServer::GitHub),
+            CiChoice::Gitlab => Some(CiServer::GitLab),
+            CiChoice::Off => None,
+        };
+        match server {
             Some(CiServer::GitHub) => show_on_github(run, exit),
             Some(CiServer::GitLab) if !has_junit => term::print_message(
                 "hint: a merge request shows the failures if the job has `--junit=provoke.xml`, and this file as \
                  `artifacts:reports:junit`",
             ),
             Some(CiServer::GitLab) | None => {}
-        }
-    }
-
-    fn choose_server(&self, variable: impl Fn(&str) -> Option<OsString>) -> Option<CiServer> {
-        let is_true = |name: &str| variable(name).is_some_and(|value| value == "true");
-        match self.ci {
-            CiChoice::Github => Some(CiServer::GitHub),
-            CiChoice::Gitlab => Some(CiServer::GitLab),
-            // Trials of an outer provoke would all write to its page.
-            CiChoice::Auto if variable("PROVOKE_TRIAL").is_some() => None,
-            CiChoice::Auto if is_true("GITHUB_ACTIONS") => Some(CiServer::GitHub),
-            CiChoice::Auto if is_true("GITLAB_CI") => Some(CiServer::GitLab),
-            CiChoice::Auto | CiChoice::Off => None,
         }
     }
 }
@@ -88,35 +72,5 @@ fn show_on_github(run: &FinishedRun, exit: Exit) {
         && let Err(error) = append_step_summary(&run.folder, &run.report, path.as_ref())
     {
         term::print_message(&format!("warning: no summary of the step: {error}"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn server_with(ci: CiChoice, variables: &[(&str, &str)]) -> Option<CiServer> {
-        CiFlags { ci }.choose_server(|name| {
-            let entry = variables.iter().find(|(variable, _)| *variable == name);
-            entry.map(|(_, value)| OsString::from(value))
-        })
-    }
-
-    #[test]
-    fn the_environment_chooses_the_server() {
-        let github = ("GITHUB_ACTIONS", "true");
-        let gitlab = ("GITLAB_CI", "true");
-        let trial = ("PROVOKE_TRIAL", "1");
-        let auto = CiChoice::Auto;
-        assert_eq!(server_with(auto, &[github]), Some(CiServer::GitHub));
-        assert_eq!(server_with(auto, &[gitlab]), Some(CiServer::GitLab));
-        assert_eq!(server_with(auto, &[("GITHUB_ACTIONS", "")]), None);
-        assert_eq!(server_with(auto, &[("CI", "true")]), None);
-        assert_eq!(server_with(auto, &[github, trial]), None);
-        assert_eq!(server_with(CiChoice::Off, &[github]), None);
-        assert_eq!(
-            server_with(CiChoice::Github, &[gitlab, trial]),
-            Some(CiServer::GitHub)
-        );
     }
 }

@@ -52,9 +52,13 @@ Examples:
 impl CompareArgs {
     pub(super) fn execute_command(mut self) -> Result<Exit, CliError> {
         let command = self.rest.command.clone();
-        let programs = self.compared_programs();
-        if programs.is_some() {
-            self.rest.command = vec![format!("{{{PROGRAM}}}").into()];
+        let programs = if self.rest.file.is_some() || self.rest.flags.has_matrix() {
+            None
+        } else {
+            MatrixVariable::of_programs(&command, is_program)
+        };
+        if let Some(variable) = &programs {
+            self.rest.command = vec![format!("{{{}}}", variable.name).into()];
         }
         let overlay = |scenario: &mut Scenario| {
             scenario.program.matrix.0.extend(programs.clone());
@@ -72,27 +76,6 @@ impl CompareArgs {
             runs_as_programs(&command, is_run)
                 .or_else(|| variants_as_program(&command, is_program))
                 .map_or(error, Into::into)
-        })
-    }
-}
-
-/// The variable that stands for the program if several programs are compared.
-const PROGRAM: &str = "program";
-
-impl CompareArgs {
-    /// Returns a variable with the programs to compare, if the command is a list of programs: `./old ./new`.
-    fn compared_programs(&self) -> Option<MatrixVariable> {
-        let words = self.rest.command.iter().filter(|word| *word != "--");
-        let programs = words
-            .map(|word| word.to_str().map(str::to_owned))
-            .collect::<Option<Vec<String>>>()?;
-        let is_path = |word: &String| word.contains('/') && is_program(word.as_ref());
-        let is_list = programs.len() > 1 && programs.iter().all(is_path);
-        (is_list && self.rest.file.is_none() && !self.rest.flags.has_matrix()).then(|| {
-            MatrixVariable {
-                name: PROGRAM.to_owned(),
-                levels: programs,
-            }
         })
     }
 }

@@ -10,10 +10,9 @@ use crate::scenario::{
     BaselineSettings, ConfirmSettings, CountSettings, QuestionSettings, Scenario,
 };
 use crate::store::{RunFolder, default_root};
-use crate::suggest::{retyped_line, shell_line};
-use crate::words;
+use crate::suggest::{WordKind, run_as_command};
 use clap::Args;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 
 /// Check whether a failure is fixed
 ///
@@ -57,52 +56,24 @@ impl ConfirmArgs {
             self.confirm.apply_to(&mut scenario.confirm);
             self.count.apply_to(&mut scenario.count);
         };
-        match run_as_command(&self.rest.command) {
-            Some(error) => Err(error),
-            None => self.rest.ask_question(overlay),
+        if let Some(correction) = run_as_command(&self.rest.command, kind_of_word) {
+            return Err(correction.into());
         }
+        self.rest.ask_question(overlay)
     }
 }
 
-/// Returns whether a name is that of a stored hunt.
-fn is_hunt(name: &OsStr) -> bool {
-    let stored = name.to_str().and_then(|name| StoredReport::read(name).ok());
-    stored.is_some_and(|stored| matches!(stored.report.answer, Some(Answer::Hunt(_))))
-}
-
-/// Refuses a command that begins with the name of a stored run, because the run is probably the baseline.
-fn run_as_command(command: &[OsString]) -> Option<CliError> {
-    let (name, rest) = command.split_first()?;
-    // After `--`, only the program may have such a name.
-    if std::env::args_os().nth(2).is_some_and(|word| word == "--") {
-        return None;
+/// Finds out what a word names.
+fn kind_of_word(word: &OsStr) -> WordKind {
+    let is_run = |name: &str| RunFolder::find_run(name, &default_root()).is_ok();
+    let is_hunt = |name: &str| {
+        StoredReport::read(name)
+            .is_ok_and(|stored| matches!(stored.report.answer, Some(Answer::Hunt(_))))
+    };
+    let name = word.to_str().filter(|name| is_run(name));
+    WordKind {
+        is_program: is_program(word),
+        is_run: name.is_some(),
+        is_hunt: name.is_some_and(is_hunt),
     }
-    let is_program = is_program(name);
-    // Many systems have a program `last`, which lists logins.
-    if (is_program && name != "last")
-        || RunFolder::find_run(name.to_str()?, &default_root()).is_err()
-    {
-        return None;
-    }
-    let run = words::quote_word(name);
-    let with_rest = match rest {
-        [] => String::new(),
-        [first, rest @ ..] if first == "--" => format!(" -- {}", shell_line(rest)),
-        rest => format!(" -- {}", shell_line(rest)),
-    };
-    let flag = if is_hunt(name) {
-        "--held"
-    } else {
-        "--baseline"
-    };
-    let baseline = retyped_line(name, &format!("{flag} {run}{with_rest}"));
-    let program = if is_program {
-        let words = shell_line(command);
-        let program = retyped_line(name, &format!("-- {words}"));
-        format!(" To run the program: {program}")
-    } else {
-        String::new()
-    };
-    let error = anyhow::anyhow!("`{run}` is a stored run, not a command");
-    Some(CliError::usage(error).with_hint(format!("did you mean `{baseline}`?{program}")))
 }

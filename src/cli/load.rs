@@ -4,10 +4,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::ExperimentArgs;
-use crate::scenario::{
-    ConnectionSettings, QuestionSettings, Request, Scenario, ServiceSettings, TrafficSettings,
-    Variant,
-};
+use crate::scenario::{ConnectionSettings, Request, Scenario, ServiceSettings, TrafficSettings};
 use crate::untrusted::Untrusted as _;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -126,21 +123,14 @@ impl LoadArgs {
                 (scenario.program.command, scenario.program.shell) = (serve.clone(), None);
             }
             if let Some(fixed) = &fixed {
-                compare_builds(fixed, scenario);
+                scenario.compare_builds(fixed);
             }
             if let Some(request) = self.request.to_request() {
                 scenario.outline.requests = vec![request];
             }
             let load = scenario.load.get_or_insert_default();
             load.traffic.url = url.clone().or(load.traffic.url.take());
-            let given = self.traffic.alone();
-            // These replace each other.
-            if given.clients.is_some() || given.rate.is_some() {
-                (load.traffic.clients, load.traffic.rate) = (None, None);
-            }
-            if given.requests.is_some() || given.time.is_some() {
-                (load.traffic.requests, load.traffic.time) = (None, None);
-            }
+            load.traffic.clear_replaced(&self.traffic.alone());
             self.traffic.apply_to(&mut load.traffic);
             self.service.apply_to(&mut load.service);
             self.connection.apply_to(&mut load.connection);
@@ -150,18 +140,6 @@ impl LoadArgs {
             None => rest.ask_question(overlay),
         }
     }
-}
-
-/// Compares the service with a build in which it may be fixed.
-fn compare_builds(fixed: &[String], scenario: &mut Scenario) {
-    let variant = |name: &str, command| Variant {
-        name: name.to_owned(),
-        command,
-        ..Variant::default()
-    };
-    scenario.outline.ask = Some(QuestionSettings::Compare);
-    scenario.bisect.fixed = Some(true);
-    scenario.outline.variants = vec![variant("old", None), variant("fixed", Some(fixed.to_vec()))];
 }
 
 impl RequestFlags {

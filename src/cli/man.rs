@@ -5,10 +5,7 @@ use super::exit::Exit;
 use crate::term;
 use crate::untrusted::Untrusted as _;
 use clap::Args;
-use clap_mangen::Man;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Print a manual page, or write all of them
 #[derive(Args)]
@@ -32,10 +29,10 @@ Examples:
 impl ManArgs {
     /// Prints or writes pages of these commands.
     pub(super) fn execute_command(self, commands: clap::Command) -> Result<Exit, CliError> {
-        let mut commands = show_every_help(commands.disable_help_subcommand(true));
+        let mut commands = term::show_every_help(commands.disable_help_subcommand(true));
         commands.build();
         if let Some(folder) = &self.out {
-            write_pages(&commands, folder).map_err(|error| {
+            term::write_man_pages(&commands, folder).map_err(|error| {
                 let message = format!("cannot write manual pages to `{}`", folder.to_safe());
                 CliError::could_not(anyhow::Error::new(error).context(message))
             })?;
@@ -48,47 +45,7 @@ impl ManArgs {
                 CliError::usage(error).with_hint("`provoke --help` lists the commands")
             })?;
         }
-        term::print_result(&render_page(command)?)?;
+        term::print_result(&term::render_man_page(command)?)?;
         Ok(Exit::Hoped)
     }
-}
-
-/// Returns the command with a description of each flag: a page leaves out what the short help hides.
-fn show_every_help(command: clap::Command) -> clap::Command {
-    command
-        .mut_args(|flag| flag.hide_short_help(false))
-        .mut_subcommands(show_every_help)
-}
-
-/// Returns the manual page of a command.
-fn render_page(command: &clap::Command) -> io::Result<String> {
-    let man = Man::new(command.clone())
-        .source(concat!("provoke ", env!("CARGO_PKG_VERSION")))
-        .manual("provoke");
-    let mut page = Vec::new();
-    man.render(&mut page)?;
-    let page = String::from_utf8_lossy(&page);
-    // Without a date, the library leaves out an argument of the title.
-    let title = man_title(command);
-    Ok(page
-        .replace(&format!(".TH {title} 1  "), &format!(".TH {title} 1 \"\" "))
-        .replace(".SH EXTRA\nExamples:", ".SH EXAMPLES")
-        .replace(".SH EXTRA\nExit codes:", ".SH EXIT STATUS"))
-}
-
-fn man_title(command: &clap::Command) -> &str {
-    command
-        .get_display_name()
-        .unwrap_or_else(|| command.get_name())
-}
-
-/// Writes the pages of a command and its subcommands.
-fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let file = folder.join(format!("{}.1", man_title(command)));
-    fs::write(file, render_page(command)?)?;
-    command
-        .get_subcommands()
-        .filter(|subcommand| !subcommand.is_hide_set())
-        .try_for_each(|subcommand| write_pages(subcommand, folder))
 }

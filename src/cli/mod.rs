@@ -146,7 +146,7 @@ const MAX_WIDTH: usize = 100;
 const DEFAULT_WIDTH: u16 = 80;
 
 /// Returns the parser, for help texts as wide as the terminal.
-pub(crate) fn build_command() -> clap::Command {
+pub fn build_command() -> clap::Command {
     let terminal = console::Term::stdout().size_checked();
     let terminal_width = terminal.map_or(DEFAULT_WIDTH, |(_, width)| width);
     let width = usize::from(terminal_width).min(MAX_WIDTH);

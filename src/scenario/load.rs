@@ -2,8 +2,8 @@
 
 use super::plan_error::{PlanError, refuse_at};
 use super::{
-    AttachedProcess, Concurrency, ConnectionSettings, DurationValue, ReadyWhen, Request, Scenario,
-    ServiceSettings, TrafficSettings,
+    AttachedProcess, Concurrency, ConnectionSettings, DurationValue, QuestionSettings, ReadyWhen,
+    Request, Scenario, ServiceSettings, TrafficSettings, Variant,
 };
 use crate::model::{
     self, ConnectionReuse, ReadyCondition, RequestPace, RequestPlan, ServiceOwner, TargetPlan,
@@ -54,6 +54,18 @@ pub struct Load {
 }
 
 impl Scenario {
+    /// Asks whether the service is fixed in another build: trials of both builds take turns.
+    pub fn compare_builds(&mut self, fixed: &[String]) {
+        let variant = |name: &str, command| Variant {
+            name: name.to_owned(),
+            command,
+            ..Variant::default()
+        };
+        self.outline.ask = Some(QuestionSettings::Compare);
+        self.bisect.fixed = Some(true);
+        self.outline.variants = vec![variant("old", None), variant("fixed", Some(fixed.to_vec()))];
+    }
+
     /// Returns the load of a plan.
     pub(super) fn plan_load(&self, base: &Path) -> Result<Option<model::LoadPlan>, PlanError> {
         let Some(load) = &self.load else {

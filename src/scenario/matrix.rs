@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::str::FromStr;
 use toml::Spanned;
@@ -47,6 +48,21 @@ impl FromStr for MatrixValue {
 impl fmt::Display for MatrixValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl MatrixVariable {
+    /// Returns a variable with the programs to compare, if the command is a list of programs: `./old ./new`.
+    pub fn of_programs(command: &[OsString], is_program: impl Fn(&OsStr) -> bool) -> Option<Self> {
+        let words = command.iter().filter(|word| *word != "--");
+        let programs = words
+            .map(|word| word.to_str().map(str::to_owned))
+            .collect::<Option<Vec<String>>>()?;
+        let is_path = |word: &String| word.contains('/') && is_program(word.as_ref());
+        (programs.len() > 1 && programs.iter().all(is_path)).then(|| Self {
+            name: "program".to_owned(),
+            levels: programs,
+        })
     }
 }
 

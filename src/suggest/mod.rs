@@ -18,7 +18,7 @@ pub use misplaced_values::{candidates_as_program, variants_as_program};
 pub use missing_run::with_run;
 pub use names::{intended_name, known_name, nearest_name, nearest_names};
 pub use refusal::explain_refusal;
-pub use stored_runs::{programs_as_runs, runs_as_programs};
+pub use stored_runs::{WordKind, programs_as_runs, run_as_command, runs_as_programs};
 
 /// An error in a command line, and its correction.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -89,6 +89,18 @@ pub struct TrafficSettings {
     pub exact: Option<bool>,
 }
 
+impl TrafficSettings {
+    /// Removes the settings that are replaced by given ones: clients and rate exclude each other, and requests and time.
+    pub fn clear_replaced(&mut self, given: &Self) {
+        if given.clients.is_some() || given.rate.is_some() {
+            (self.clients, self.rate) = (None, None);
+        }
+        if given.requests.is_some() || given.time.is_some() {
+            (self.requests, self.time) = (None, None);
+        }
+    }
+}
+
 /// How the clients connect.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
