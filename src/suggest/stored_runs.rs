@@ -34,7 +34,7 @@ pub fn programs_as_runs(names: &[&str], is_program: impl Fn(&OsStr) -> bool) -> 
     })
 }
 
-/// What a word of the command line names.
+/// The meanings of a word of the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct WordKind {
     /// A program, here or in `PATH`.

@@ -102,7 +102,23 @@ pub fn find_differences(left_run: RunFacts<'_>, right: RunFacts<'_>) -> Vec<Fact
             .with_explanation()
         })
     });
-    differing.collect()
+    let mut differences: Vec<FactDifference> = differing.collect();
+    mark_irrelevant_commit(&mut differences);
+    differences
+}
+
+/// The name of a commit hardly ever matters if the program and its files are the same.
+fn mark_irrelevant_commit(differences: &mut [FactDifference]) {
+    let of_program = |difference: &&FactDifference| difference.group == FactGroup::Program;
+    let is_commit = |difference: &FactDifference| difference.name == Survey::COMMIT;
+    if differences.iter().filter(of_program).all(is_commit)
+        && let Some(commit) = differences
+            .iter_mut()
+            .find(|difference| is_commit(difference))
+    {
+        commit.group = FactGroup::Trifle;
+    }
+    differences.sort_by_key(|difference| difference.group);
 }
 
 type FactTexts = BTreeMap<(FactGroup, String), String>;

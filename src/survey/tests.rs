@@ -951,3 +951,35 @@ fn facts_of_the_same_hosts_are_one_division() {
     assert_eq!(names(&divisions[0]), ["kernel.release"]);
     assert_eq!(names(&divisions[1]), ["avx2", "bmi2"]);
 }
+
+#[test]
+fn another_commit_matters_only_if_the_program_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(folder.path(), &[&["true"]]);
+    let groups = |left: &[(&str, &str)], right: &[(&str, &str)]| -> Vec<FactGroup> {
+        let [left, right] = [left, right].map(|facts| {
+            let facts = facts
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            Survey(facts.collect())
+        });
+        let host = Host::default();
+        let facts = |survey| RunFacts {
+            plan: &plan,
+            host: &host,
+            survey,
+        };
+        let differences = find_differences(facts(&left), facts(&right));
+        differences
+            .iter()
+            .map(|difference| difference.group)
+            .collect()
+    };
+    let (old, new) = (("commit", "aa"), ("commit", "bb"));
+    let (build, rebuilt) = (("program.build_id", "1"), ("program.build_id", "2"));
+    assert_eq!(groups(&[old, build], &[new, build]), [FactGroup::Trifle]);
+    assert_eq!(
+        groups(&[old, build], &[new, rebuilt]),
+        [FactGroup::Program; 2]
+    );
+}
