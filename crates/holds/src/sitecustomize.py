@@ -52,6 +52,9 @@ def _provoke_install():
         if folder
     ]
     skipped_parts = () if order["site_packages"] else (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+    # Its lines run at the exit of the interpreter, while daemon threads continue.
+    exit_code = getattr(threading._shutdown, "__code__", None)
+    exit_file = real_path(threading.__file__)
     files = {}
     wanted = {}
     for index, hold in enumerate(holds):
@@ -66,8 +69,11 @@ def _provoke_install():
         finally:
             os.close(descriptor)
 
-    def own_name(code_file):
-        """Returns the real path of a file of the program whose lines are of interest, otherwise None."""
+    def own_name(code):
+        """Returns the real path of the file of a function whose lines are of interest, otherwise None."""
+        if code is exit_code:
+            return exit_file if learns or exit_file in wanted_files else None
+        code_file = code.co_filename
         try:
             return files[code_file]
         except KeyError:
@@ -153,7 +159,7 @@ def _provoke_install():
             return
 
         def on_line(code, line):
-            name = own_name(code.co_filename)
+            name = own_name(code)
             if name is None or reached(name, line):
                 return monitoring.DISABLE
 
@@ -164,13 +170,13 @@ def _provoke_install():
 
         def trace_line(frame, event, argument):
             if event == "line":
-                name = own_name(frame.f_code.co_filename)
+                name = own_name(frame.f_code)
                 if name is not None:
                     reached(name, frame.f_lineno)
             return trace_line
 
         def trace_call(frame, event, argument):
-            return trace_line if own_name(frame.f_code.co_filename) is not None else None
+            return trace_line if own_name(frame.f_code) is not None else None
 
         threading.settrace(trace_call)
         sys.settrace(trace_call)

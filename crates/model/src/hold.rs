@@ -325,3 +325,18 @@ fn mix_bits(mut x: u64) -> u64 {
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_arrival_of_a_certain_thread_is_included() {
+        let second = Occurrence::FirstOfThread(2);
+        assert!(!second.includes(1, Some(1)));
+        assert!(!second.includes(2, None));
+        assert!(second.includes(3, Some(2)));
+        assert!(!second.is_over(2, 1));
+        assert!(second.is_over(3, 2));
+    }
+}

@@ -427,3 +427,44 @@ fn are_of_different_threads(memory: &HuntMemory, first: &HoldPoint, second: &Hol
     };
     has_other_thread(first) || has_other_thread(second)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CodePoint, CreationSide, LearnedPoint, Occurrence};
+
+    #[test]
+    fn in_the_second_round_new_threads_arrive_before_their_creators_continue() {
+        let point = |thread: u32| {
+            HoldPoint::Code(CodePoint {
+                object: "/program".into(),
+                address: u64::from(thread),
+            })
+        };
+        let learned = [0, 1].map(|thread| LearnedPoint {
+            point: point(thread),
+            thread,
+            function: 0,
+            accesses_memory: true,
+            name: None,
+            line: None,
+            is_library: false,
+        });
+        let mut memory = HuntMemory::new(&Default::default());
+        memory.held_trials.points.add_reached(&learned, &[]);
+        let points_of = |round| -> Vec<Vec<HoldPoint>> {
+            attempts_of_round(&memory, round)
+                .map(|holds| holds.into_iter().map(|hold| hold.point).collect())
+                .collect()
+        };
+        assert_eq!(points_of(0), [[point(0)], [point(1)]]);
+        let creator = HoldPoint::Start(CreationSide::Creator);
+        assert_eq!(points_of(AFTER_CREATORS), [[creator, point(1)]]);
+        let later = attempts_of_round(&memory, AFTER_CREATORS + 1);
+        assert!(
+            later
+                .flatten()
+                .all(|hold| hold.occurrence == Occurrence::Half(0))
+        );
+    }
+}
