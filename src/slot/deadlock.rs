@@ -137,7 +137,7 @@ fn find_waiting_threads() -> Result<Vec<WaitingThread>, (i32, i32)> {
     waits::waiting_descendants(std::process::id().cast_signed())
 }
 
-/// Returns the threads of a main process that waits for a stuck process, and those of that process.
+/// Returns the threads of a stuck process for which a main process waits, and the threads that wait.
 fn find_stuck_process(processes: &[TrialProcess]) -> Option<Vec<WaitingThread>> {
     processes
         .iter()

@@ -37,11 +37,11 @@ pub fn waiting_descendants(pid: i32) -> Result<Vec<WaitingThread>, (i32, i32)> {
     Ok(threads)
 }
 
-/// Returns the threads of a process that cannot continue, and before them those of its descendants, if one thread waits
-/// for a child, which waits for its own child, and so on, and the last of these processes is stuck: all of its threads
-/// wait for each other, and one of them for a lock whose owner is not in the process.
+/// Returns the threads of a stuck process and the threads that wait for it, if a process is stuck, or if one of its threads
+/// waits for a child that is stuck or waits for a stuck child in turn.
 ///
-/// Other threads of the first processes may run. They could only kill the stuck process.
+/// In a stuck process, each thread waits for another one, and one of them for a lock whose owner is not in the process.
+/// Other threads of the waiting processes may run, but could only kill the stuck process.
 pub fn wait_for_stuck_process(pid: i32) -> Option<Vec<WaitingThread>> {
     let tids = threads::thread_ids(pid);
     if let Some(threads) = stuck_threads(pid, &tids) {

@@ -42,7 +42,7 @@ pub(super) fn describe_place(points: &HuntPoints, hold: &Hold) -> HeldPlace {
         (_, Occurrence::Nth(number)) => format!(", at arrival {number}"),
         (_, Occurrence::Half(_)) => ", at about every second arrival".to_owned(),
         (_, Occurrence::FirstOfThread(number)) => {
-            format!(", at the first arrival of thread {number} of those that come")
+            format!(", at the first arrival of thread number {number} there")
         }
     };
     let created = match occurrence {
