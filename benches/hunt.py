@@ -24,6 +24,10 @@ from stalls import stall_for
 HANG_LIMIT = 5
 
 
+# Without buffers, Python's files have no locks that threads could hold.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
+
 def cpu_seconds():
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

@@ -42,6 +42,7 @@ def _provoke_install():
     sleep, write, real_path = time.sleep, os.write, os.path.realpath
     lock = allocate_lock()
     arrivals = [0] * len(holds)
+    arrived_threads = [set() for _ in holds]
     numbers = {}
     seen = set()
     own_file = real_path(__file__)
@@ -51,6 +52,9 @@ def _provoke_install():
         if folder
     ]
     skipped_parts = () if order["site_packages"] else (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+    # Its lines run at the exit of the interpreter, while daemon threads continue.
+    exit_code = getattr(threading._shutdown, "__code__", None)
+    exit_file = real_path(threading.__file__)
     files = {}
     wanted = {}
     for index, hold in enumerate(holds):
@@ -65,8 +69,11 @@ def _provoke_install():
         finally:
             os.close(descriptor)
 
-    def own_name(code_file):
-        """Returns the real path of a file of the program whose lines are of interest, otherwise None."""
+    def own_name(code):
+        """Returns the real path of the file of a function whose lines are of interest, otherwise None."""
+        if code is exit_code:
+            return exit_file if learns or exit_file in wanted_files else None
+        code_file = code.co_filename
         try:
             return files[code_file]
         except KeyError:
@@ -91,9 +98,11 @@ def _provoke_install():
         number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & mask
         return number ^ (number >> 31)
 
-    def includes(hold, arrival):
+    def includes(hold, arrival, new_thread):
         if hold["nth"] is not None:
             return arrival == hold["nth"]
+        if hold["thread"] is not None:
+            return new_thread == hold["thread"]
         mixed = mix(hold["seed"] ^ (arrival * 0x9E3779B97F4A7C15) & ((1 << 64) - 1))
         return arrival <= 1000 and mixed & 1 == 1
 
@@ -122,8 +131,11 @@ def _provoke_install():
             hold = holds[index]
             with lock:
                 arrivals[index] += 1
+                threads = arrived_threads[index]
+                new_thread = None if get_ident() in threads else len(threads) + 1
+                threads.add(get_ident())
                 limit = min(hold["limit_us"] / 1e6, total[0])
-                is_held = limit > 0 and includes(hold, arrivals[index])
+                is_held = limit > 0 and includes(hold, arrivals[index], new_thread)
                 if is_held:
                     total[0] -= limit
             if is_held:
@@ -147,7 +159,7 @@ def _provoke_install():
             return
 
         def on_line(code, line):
-            name = own_name(code.co_filename)
+            name = own_name(code)
             if name is None or reached(name, line):
                 return monitoring.DISABLE
 
@@ -158,13 +170,13 @@ def _provoke_install():
 
         def trace_line(frame, event, argument):
             if event == "line":
-                name = own_name(frame.f_code.co_filename)
+                name = own_name(frame.f_code)
                 if name is not None:
                     reached(name, frame.f_lineno)
             return trace_line
 
         def trace_call(frame, event, argument):
-            return trace_line if own_name(frame.f_code.co_filename) is not None else None
+            return trace_line if own_name(frame.f_code) is not None else None
 
         threading.settrace(trace_call)
         sys.settrace(trace_call)

@@ -157,3 +157,25 @@ fn a_correct_python_program_never_fails() {
         }
     }
 }
+
+const DAEMON: &str = "\
+import threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+";
+
+#[test]
+fn a_python_program_with_a_daemon_thread_is_held_at_its_exit() {
+    needs!(provoke_test_needs::program("python3"));
+    let _children_lock = CHILDREN_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = write_program(DAEMON);
+    let is_at_exit = |point: &&HoldPoint| matches!(point, HoldPoint::Line { file, .. } if file.to_string().ends_with("threading.py"));
+    let points = learned_lines(folder.path());
+    let at_exit: Vec<&HoldPoint> = points.iter().filter(is_at_exit).collect();
+    assert!(!at_exit.is_empty(), "{points:?}");
+    let runs: Vec<HeldRun> = at_exit
+        .iter()
+        .map(|point| run(folder.path(), &plan_of(point, 0)))
+        .collect();
+    assert!(runs.iter().all(|run| !run.has_failed()), "{runs:?}");
+    assert!(runs.iter().any(|run| run.holds.times[0] > 0), "{runs:?}");
+}

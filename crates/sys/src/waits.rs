@@ -37,6 +37,52 @@ pub fn waiting_descendants(pid: i32) -> Result<Vec<WaitingThread>, (i32, i32)> {
     Ok(threads)
 }
 
+/// Returns the threads of a stuck process and the threads that wait for it, if a process is stuck, or if one of its threads
+/// waits for a child that is stuck or waits for a stuck child in turn.
+///
+/// In a stuck process, each thread waits for another one, and one of them for a lock whose owner is not in the process.
+/// Other threads of the waiting processes may run, but could only kill the stuck process.
+pub fn wait_for_stuck_process(pid: i32) -> Option<Vec<WaitingThread>> {
+    let tids = threads::thread_ids(pid);
+    if let Some(threads) = stuck_threads(pid, &tids) {
+        return Some(threads);
+    }
+    tids.iter().find_map(|tid| {
+        let waiting = waiting_thread(pid, *tid, &tids)?;
+        let target = threads::wait_of_call(pid, *tid, waiting.call?, &tids);
+        let Some(WaitTarget::Child(Some(child))) = target else {
+            return None;
+        };
+        let mut path = wait_for_stuck_process(child)?;
+        path.push(waiting);
+        Some(path)
+    })
+}
+
+/// Returns the threads of a process, if each waits for another one and an owner of a lock is absent.
+fn stuck_threads(pid: i32, tids: &[i32]) -> Option<Vec<WaitingThread>> {
+    let threads: Vec<WaitingThread> = tids
+        .iter()
+        .map(|tid| waiting_thread(pid, *tid, tids))
+        .collect::<Option<_>>()?;
+    let waits_inside = |thread: &WaitingThread| {
+        let call = thread.call;
+        call.is_none_or(|call| call.number == libc::SYS_futex)
+    };
+    let lacks_owner = |thread: &WaitingThread| {
+        let call = thread.call;
+        let target = call.and_then(|call| threads::wait_of_call(pid, thread.tid, call, tids));
+        matches!(
+            target,
+            Some(WaitTarget::Mutex { owner, shared: false, .. })
+                if !tids.contains(&owner) && threads::find_by_number(pid, owner).is_none()
+        )
+    };
+    let is_stuck =
+        threads.iter().all(waits_inside) && threads.iter().any(lacks_owner) && !has_timer(pid);
+    is_stuck.then_some(threads)
+}
+
 /// Returns whether a thread of a process exists and can continue by itself.
 pub fn can_continue((pid, tid): (i32, i32)) -> bool {
     let tids = threads::thread_ids(pid);

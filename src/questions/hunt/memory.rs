@@ -3,7 +3,8 @@
 use super::attempts::without_watches;
 use super::held_trials::HeldTrials;
 use crate::model::{
-    Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome, RacingAccess, Trial, TrialId,
+    FailureKind, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome, RacingAccess, Trial,
+    TrialId,
 };
 use crate::state::{Memory, State, TrialFacts};
 use std::any::Any;
@@ -31,6 +32,8 @@ pub(super) struct HuntMemory {
     /// Duration of plain and of held trials.
     pub(super) plain_time: Duration,
     pub(super) held_time: Duration,
+    /// Duration of the slowest plain trial that failed and did not hang.
+    pub(super) slowest_failure: Duration,
     /// Why threads could not be held.
     pub(super) refused: Option<String>,
 }
@@ -45,6 +48,7 @@ impl HuntMemory {
             watched: BTreeMap::new(),
             plain_time: Duration::ZERO,
             held_time: Duration::ZERO,
+            slowest_failure: Duration::ZERO,
             refused: None,
         }
     }
@@ -61,8 +65,13 @@ impl Memory for HuntMemory {
         vec![self]
     }
 
-    fn add_trial(&mut self, _: &State, _: &Trial, _: &Outcome, elapsed: Duration) {
+    fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
         self.plain_time += elapsed + OVERHEAD;
+        if let Outcome::Fail(failure) = outcome
+            && !matches!(failure.kind, FailureKind::Hang { .. })
+        {
+            self.slowest_failure = self.slowest_failure.max(elapsed);
+        }
     }
 
     fn add_held_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {

@@ -118,6 +118,13 @@ impl HuntPoints {
             .is_some_and(|reached| reached.learned.is_library)
     }
 
+    /// Returns whether a point is in the code, and other threads than the first one reached it first.
+    pub(super) fn is_of_new_thread(&self, point: &HoldPoint) -> bool {
+        let reached = self.get(point);
+        point.as_code().is_some()
+            && reached.is_some_and(|reached| reached.threads.iter().all(|thread| *thread > 0))
+    }
+
     /// Returns the points of each kind that pairs can have.
     pub(super) fn by_kind(&self) -> Vec<Vec<&HoldPoint>> {
         let of_kind = |kind: PointKind| {

@@ -3,7 +3,7 @@
 //! The plan of a trial follows from the memory and the open trials. Plain trials get a fifth of the time. The others
 //! learn the points, then repeat holds that failed, then examine the best hold, then try new holds.
 
-use super::attempts::{hold_at, without_watches};
+use super::attempts::{after_creator, hold_at, without_watches};
 use super::held_trials::{Examination, HeldCounts};
 use super::memory::{HuntMemory, LEARNING_TRIALS};
 use crate::model::{Hold, HoldPlan, HoldPoint, Timeout, TrialId, VariantId, trial_seed};
@@ -21,6 +21,8 @@ const NATURAL_TIME_PART: u32 = 10;
 const FIRST_PLAIN_TRIALS: u64 = 2;
 /// Attempts at each single point: at its first arrival, at about every second one, at its second and its fourth one.
 const ATTEMPTS: u64 = 4;
+/// Round of attempts in which creators of threads are held, too.
+const AFTER_CREATORS: u64 = 1;
 /// Number of ways in which a pair of calls or lines is tried.
 const PAIR_ATTEMPTS: usize = 8;
 /// Timeout of a held trial before the program's duration is known.
@@ -29,8 +31,10 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_EXPLORING_TIMEOUT: Duration = Duration::from_millis(400);
 /// An examined hold makes the program hang if this number of its trials do not end in the time of a plain trial.
 const PROVING_TRIALS: u64 = 2;
-/// A held trial hangs if it takes this many times longer than the slowest plain one.
+/// A held trial hangs if it takes this many times longer than the slowest plain one that passed, and longer than this many
+/// plain trials that failed without a hang.
 const HANGS: u32 = 20;
+const FAILURES: u32 = 2;
 /// Trials of each point around the examined one.
 const NEIGHBOUR_TRIALS: u64 = 3;
 /// Limit of the points around it.
@@ -90,7 +94,7 @@ impl Policy for HuntPolicy {
             return None;
         }
         let holds = next_holds(state, memory)?;
-        let timeout = exploring_timeout(state);
+        let timeout = exploring_timeout(state, memory);
         let examined = memory
             .held_trials
             .examined
@@ -136,12 +140,14 @@ impl Policy for HuntPolicy {
 
 /// Returns the timeout of a trial that explores. A trial without a proved deadlock may be stopped too early, so the first
 /// trials of an examined hold that seems to hang have the timeout of plain trials.
-fn exploring_timeout(state: &State) -> Duration {
+fn exploring_timeout(state: &State, memory: &HuntMemory) -> Duration {
     let plain = &state.tally_of(VariantId(0)).pass_times;
     match state.plan.timeout {
         Timeout::After(time) => time,
         Timeout::Auto => plain.max_duration().map_or(FIRST_TIMEOUT, |slowest| {
-            (slowest * HANGS).max(MIN_EXPLORING_TIMEOUT)
+            (slowest * HANGS)
+                .max(MIN_EXPLORING_TIMEOUT)
+                .max(memory.slowest_failure * FAILURES)
         }),
     }
 }
@@ -218,21 +224,37 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
     {
         return Some(holds.clone());
     }
-    let singles = memory.held_trials.points.in_order();
-    for attempt in 0..ATTEMPTS {
-        // Pairs find what no single hold finds, so they get half of the trials after the first round.
-        if attempt > 0 && number.is_multiple_of(2) {
-            break;
-        }
-        let untried = singles.iter().map(|point| vec![hold_at(point, attempt)]);
-        let mut untried =
-            untried.filter(|holds| !memory.held_trials.tried_holds.contains_key(holds));
-        if let Some(holds) = untried.find(|holds| under_way(holds) == 0) {
-            return Some(holds);
-        }
+    // Pairs find what no single hold finds, so they get half of the trials after the first round.
+    let rounds = if number.is_multiple_of(2) {
+        1
+    } else {
+        ATTEMPTS + 1
+    };
+    let mut attempts = (0..rounds).flat_map(|round| attempts_of_round(memory, round));
+    let is_new = |holds: &Vec<Hold>| {
+        !memory.held_trials.tried_holds.contains_key(holds) && under_way(holds) == 0
+    };
+    if let Some(holds) = attempts.find(is_new) {
+        return Some(holds);
     }
     next_pair(state, memory)
         .or_else(|| Some(most_promising(memory, memory.held_trials.failing.iter())?.clone()))
+}
+
+/// Returns the attempts of a round: each point alone, then each point of a new thread that gets there before its creator
+/// continues, then each point alone at other arrivals.
+fn attempts_of_round(memory: &HuntMemory, round: u64) -> Box<dyn Iterator<Item = Vec<Hold>> + '_> {
+    let points = memory.held_trials.points.in_order().iter();
+    if round == AFTER_CREATORS {
+        let reached = |point: &HoldPoint| memory.held_trials.points.is_of_new_thread(point);
+        return Box::new(
+            points
+                .filter(move |point| reached(point))
+                .map(after_creator),
+        );
+    }
+    let attempt = round - u64::from(round > AFTER_CREATORS);
+    Box::new(points.map(move |point| vec![hold_at(point, attempt)]))
 }
 
 /// Returns holds that may make more trials fail than the best ones so far.
@@ -404,4 +426,45 @@ fn are_of_different_threads(memory: &HuntMemory, first: &HoldPoint, second: &Hol
         threads.is_some_and(|threads| threads.iter().any(|thread| *thread > 0))
     };
     has_other_thread(first) || has_other_thread(second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CodePoint, CreationSide, LearnedPoint, Occurrence};
+
+    #[test]
+    fn in_the_second_round_new_threads_arrive_before_their_creators_continue() {
+        let point = |thread: u32| {
+            HoldPoint::Code(CodePoint {
+                object: "/program".into(),
+                address: u64::from(thread),
+            })
+        };
+        let learned = [0, 1].map(|thread| LearnedPoint {
+            point: point(thread),
+            thread,
+            function: 0,
+            accesses_memory: true,
+            name: None,
+            line: None,
+            is_library: false,
+        });
+        let mut memory = HuntMemory::new(&Default::default());
+        memory.held_trials.points.add_reached(&learned, &[]);
+        let points_of = |round| -> Vec<Vec<HoldPoint>> {
+            attempts_of_round(&memory, round)
+                .map(|holds| holds.into_iter().map(|hold| hold.point).collect())
+                .collect()
+        };
+        assert_eq!(points_of(0), [[point(0)], [point(1)]]);
+        let creator = HoldPoint::Start(CreationSide::Creator);
+        assert_eq!(points_of(AFTER_CREATORS), [[creator, point(1)]]);
+        let later = attempts_of_round(&memory, AFTER_CREATORS + 1);
+        assert!(
+            later
+                .flatten()
+                .all(|hold| hold.occurrence == Occurrence::Half(0))
+        );
+    }
 }

@@ -2,8 +2,8 @@
 
 use crate::limited::{self, PATIENCE};
 use provoke::model::{
-    ActorPlan, ActorRole, CoreSettings, LeakRule, Observation, SlotId, Text, Trial, TrialId,
-    VariantId, VariantPlan,
+    ActorPlan, ActorRole, CoreSettings, HoldPlan, LeakRule, Observation, SlotId, Text, Trial,
+    TrialId, VariantId, VariantPlan,
 };
 use provoke::slot::wire::{SlotOrder, SlotReply, VariantRecipe};
 use provoke::sys::cgroup::SlotGroup;
@@ -34,6 +34,8 @@ pub(super) struct Bench {
     pub(super) settle: Duration,
     /// Whether programs are traced.
     pub(super) trace: bool,
+    /// How the threads of the trials are held.
+    pub(super) hold: Option<HoldPlan>,
     /// Errors that the slot reported.
     pub(super) complaints: Vec<String>,
 }
@@ -80,6 +82,7 @@ impl Bench {
             grace: Duration::from_millis(100),
             settle: Duration::from_millis(100),
             trace: false,
+            hold: None,
             complaints: Vec::new(),
         };
         assert!(matches!(bench.receive(), SlotReply::Ready));
@@ -158,7 +161,7 @@ impl Bench {
             seed: 0,
             timeout,
             capture: false,
-            hold: None,
+            hold: self.hold.clone().map(Box::new),
             explores: false,
         });
         let trials = trials.collect();

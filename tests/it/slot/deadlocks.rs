@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, LONG};
 use crate::needs::{needs, program};
-use provoke::model::{Ending, Observation};
+use provoke::model::{Ending, HoldPlan, Observation};
 use std::time::Duration;
 
 /// Ways to wait. After the first look at a trial and two more, programs that can continue do so.
@@ -60,6 +60,11 @@ static void *holder(void *none) {
     pthread_mutex_lock(&a); pthread_barrier_wait(&both); sleep(LATER); pthread_mutex_unlock(&a);
     return none;
 }
+static void *owner(void *none) {
+    pthread_mutex_lock(&a); pthread_barrier_wait(&both);
+    for (;;) {}
+}
+static void *busy(void *none) { for (;;) {} }
 static void *leaver(void *none) { sleep(LATER); exit(0); }
 static void post(int signal) { sem_post(&posted); }
 static void wait_for_post(int signal_number) {
@@ -91,6 +96,24 @@ int main(int count, char **words) {
         pthread_mutex_lock(&a);
     }
     if (!strcmp(how, "child")) { if (!fork()) deadlock(); wait(0); }
+    if (!strcmp(how, "orphan")) {
+        pthread_barrier_init(&both, 0, 2);
+        pthread_create(threads, 0, owner, 0);
+        pthread_barrier_wait(&both);
+        if (!fork()) pthread_mutex_lock(&a);
+        wait(0);
+    }
+    if (!strcmp(how, "slow-child")) {
+        pthread_create(threads, 0, busy, 0);
+        if (!fork()) {
+            pthread_barrier_init(&both, 0, 2);
+            pthread_create(threads, 0, holder, 0);
+            pthread_barrier_wait(&both);
+            pthread_mutex_lock(&a);
+            _exit(0);
+        }
+        wait(0);
+    }
     if (!strcmp(how, "leaver")) { pthread_create(threads, 0, leaver, 0); deadlock(); }
     if (!strcmp(how, "alarm")) { alarm(LATER); wait_for_post(SIGALRM); }
     if (!strcmp(how, "timer")) {
@@ -169,6 +192,35 @@ fn a_deadlock_ends_a_traced_trial_before_its_timeout() {
     let program = bench.compile("waits", WAITS);
     let seen = bench.run(&[&program, "deadlock"], LONG);
     assert_eq!((ended_before(&seen), cycle_length(&seen)), (Some(LONG), 2));
+}
+
+/// Returns a bench whose trials are looked at as those with held threads.
+fn bench_with_holds() -> Bench {
+    let mut bench = Bench::new();
+    bench.hold = Some(HoldPlan::Hold {
+        holds: Vec::new(),
+        total_limit: Duration::ZERO,
+        evidence: false,
+    });
+    bench
+}
+
+#[test]
+fn a_running_thread_does_not_hide_a_child_that_waits_for_a_lock_taken_before_the_fork() {
+    let mut bench = bench_with_holds();
+    let program = bench.compile("waits", WAITS);
+    let seen = bench.run(&[&program, "orphan"], LONG);
+    assert_eq!(ended_before(&seen), Some(LONG));
+    let threads = &seen.hang.as_ref().unwrap().threads;
+    assert!(threads.iter().any(|thread| thread.absent_owner.is_some()));
+}
+
+#[test]
+fn a_child_that_waits_for_its_own_thread_is_not_a_deadlock() {
+    let mut bench = bench_with_holds();
+    let program = bench.compile("waits", WAITS);
+    let seen = bench.run(&[&program, "slow-child"], LONG);
+    assert_eq!(seen.actors[0].ending, Ending::Exited(0), "{seen:?}");
 }
 
 /// Runs a program that continues after some time, and checks that it ended by itself.
