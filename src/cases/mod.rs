@@ -7,8 +7,10 @@ mod command;
 mod file_pattern;
 mod reading;
 mod runner;
+mod selection;
 mod setup;
 
 pub use reading::{STDOUT, TrialReport, read_cases};
 pub use runner::{describe_known_runners, find_runner};
+pub use selection::select_case;
 pub use setup::{CASES_MARK, CaseSetup, CaseSetupError};

@@ -1,7 +1,7 @@
 //! Reads the report of a test runner about the cases of a trial.
 
 use crate::cases::{self, CaseSetup, TrialReport};
-use crate::model::{CaseRunner, CasesPlan, Observation, Plan, Text, Trial};
+use crate::model::{CaseName, CaseRunner, CasesPlan, Observation, Plan, Text, Trial};
 use crate::slot::CASES_FOLDER;
 use crate::slot::wire::{CaseRecipe, VariantRecipe};
 use std::fs;
@@ -38,19 +38,35 @@ impl CaseReports {
     /// Adds what the runner needs to report its cases. A command without the runner reports nothing, which is said with
     /// its trials.
     pub(super) fn adapt_recipe(&self, recipe: &mut VariantRecipe) {
-        let setup = CaseSetup::of_plan(&self.plan, &recipe.variant);
         let mut variant = recipe.variant.clone();
         let adapted =
             CaseSetup::adapt_variant(&self.plan, &mut variant, &self.environment, &self.trials);
         if adapted.is_ok() {
             recipe.variant = variant;
         }
+        self.set_up_report(recipe);
+    }
+
+    fn set_up_report(&self, recipe: &mut VariantRecipe) {
+        let setup = CaseSetup::take_from(&self.plan, &mut recipe.variant);
         recipe.cases = Some(CaseRecipe {
             trials: self.trials.as_os_str().into(),
             variables: setup.variables,
             files: setup.files,
             stdout: setup.spools_stdout.then(|| cases::STDOUT.to_owned()),
         });
+    }
+
+    /// Returns the recipe of a trial that runs one case alone.
+    pub(super) fn lone_recipe(
+        &self,
+        recipe: &VariantRecipe,
+        case: &CaseName,
+    ) -> io::Result<VariantRecipe> {
+        let mut recipe = recipe.clone();
+        cases::select_case(&self.plan, &mut recipe.variant, case).map_err(io::Error::other)?;
+        self.set_up_report(&mut recipe);
+        Ok(recipe)
     }
 
     /// Adds the cases of a trial to its observation. The files of a trial that passed are removed.

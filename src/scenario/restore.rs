@@ -71,6 +71,7 @@ impl Scenario {
                     .cases
                     .as_ref()
                     .and_then(|cases| cases.shuffle.then_some(true)),
+                ..CaseSettings::default()
             },
             hosts: HostSettings::of_plan(plan.hosts.as_ref()),
             stop: StopSettings {

@@ -78,8 +78,16 @@ impl ExecutorContext {
         }
         let slot = self.started_slot(lane)?;
         for trial in trials {
-            slot.learn_variant(trial.variant, || self.recipe_of(trial.variant))
-                .await?;
+            match (trial.alone.as_deref(), &self.cases) {
+                (Some(case), Some(cases)) => {
+                    let recipe = cases.lone_recipe(&self.recipe_of(trial.variant), case)?;
+                    slot.learn_once(trial.variant, recipe).await?;
+                }
+                _ => {
+                    slot.learn_variant(trial.variant, || self.recipe_of(trial.variant))
+                        .await?;
+                }
+            }
             if let Some(doors) = &self.doors {
                 doors.enter_trial(trial);
             }

@@ -10,8 +10,8 @@ use crate::scenario::{OnlyRule, PlanError, Scenario, SearchSources};
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
 
-/// Maximum number of bytes of the names, because they are passed in a variable.
-const MOST_BYTES: usize = 100_000;
+/// Maximum number of bytes of the names: each variant of the search has a copy.
+const MOST_BYTES: usize = 4 << 20;
 
 /// The tests before a failure.
 struct FailingOrder {

@@ -160,6 +160,7 @@ impl Bench {
             capture: false,
             hold: None,
             explores: false,
+            alone: None,
         });
         let trials = trials.collect();
         self.order(&SlotOrder::Learn(VariantId(0), Box::new(recipe)));
