@@ -58,6 +58,7 @@ impl Scenario {
         let searches_case = self
             .judge
             .only
+            .0
             .iter()
             .any(|rule| matches!(rule.0, BugFilter::Test(_)));
         let shuffle = self.suite.shuffle.unwrap_or(false);

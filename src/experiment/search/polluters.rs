@@ -103,7 +103,7 @@ fn refuse(message: impl Into<String>, hint: &str) -> PlanError {
 
 /// Returns the test whose failure is searched.
 fn searched_case(scenario: &Scenario) -> Result<CasePattern, PlanError> {
-    let mut patterns = scenario.judge.only.iter().filter_map(|rule| match rule {
+    let mut patterns = scenario.judge.only.0.iter().filter_map(|rule| match rule {
         OnlyRule(BugFilter::Test(pattern)) => Some(pattern.clone()),
         _ => None,
     });

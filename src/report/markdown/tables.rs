@@ -191,7 +191,7 @@ pub(super) fn write_suite(
                 format!("{} (`{}`)", escape_markdown(&signature.title), signature.id)
             });
             let remarks = case.remarks().into_iter();
-            let remarks = remarks.map(|remark| escape_markdown(&remark).to_string());
+            let remarks = remarks.map(|remark| escape_markdown(&remark));
             let failure: Vec<String> = signature.into_iter().chain(remarks).collect();
             let failure = failure.join("<br>");
             writeln!(

@@ -1,7 +1,7 @@
 //! Tables of named values, to which each flag adds an entry.
 
 use crate::scenario::expected_value::first_paragraph;
-use crate::scenario::{EnvValue, LimitValue, Matrix, MatrixVariable, ResourceName};
+use crate::scenario::{EnvValue, LimitValue, Matrix, MatrixVariable, OnlyRule, ResourceName};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,31 @@ core=4G also turns on the capture of cores.";
     }
 }
 
+/// Kinds of failures that are the bug.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct OnlyRules(pub Vec<OnlyRule>);
+
+impl OnlyRules {
+    pub(super) const HELP: &'static str =
+        "Count only this kind of failure, such as SIGSEGV, code:3 or hang
+
+Kinds: a signal, code:N, hang, leak, oom, output, sig:ID (one crash signature), test:NAME (a test of a suite). Other
+failures are counted separately.";
+
+    fn flag() -> Arg {
+        Arg::new("only").value_name("KIND").value_parser(parse_only)
+    }
+
+    fn add_entries(&mut self, entries: Vec<Vec<OnlyRule>>) {
+        // The flag takes the place of the kinds in a file.
+        if !entries.is_empty() {
+            self.0 = entries.into_iter().flatten().collect();
+        }
+    }
+}
+
 impl Matrix {
     pub(super) const HELP: &'static str = "Run a variant for each value of {VAR} in the command, or else of $VAR
 
@@ -103,6 +128,29 @@ flag_of_entries! {
     Variables of (String, EnvValue);
     Limits of (ResourceName, LimitValue);
     Matrix of MatrixVariable;
+    OnlyRules of Vec<OnlyRule>;
+}
+
+/// Reads kinds of failures, separated by commas. A comma within brackets belongs to the name of a test.
+fn parse_only(text: &str) -> Result<Vec<OnlyRule>, String> {
+    let mut rules: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        match rules.last_mut() {
+            Some(last) if continues_name(last, part) => {
+                last.push(',');
+                last.push_str(part);
+            }
+            _ => rules.push(part.to_owned()),
+        }
+    }
+    rules.iter().map(|rule| rule.parse()).collect()
+}
+
+/// Returns whether a part behind a comma belongs to the name of a test before it.
+fn continues_name(rule: &str, part: &str) -> bool {
+    let count = |bracket: char| rule.matches(bracket).count();
+    let is_open = count('[') > count(']') || count('(') > count(')');
+    rule.starts_with("test:") && (is_open || part.parse::<OnlyRule>().is_err())
 }
 
 fn parse_variable(text: &str) -> Result<(String, EnvValue), String> {
@@ -119,4 +167,22 @@ fn parse_variable(text: &str) -> Result<(String, EnvValue), String> {
 fn parse_limit(text: &str) -> Result<(ResourceName, LimitValue), String> {
     let (name, amount) = text.split_once('=').ok_or("write NAME=N, such as as=4G")?;
     Ok((name.parse()?, amount.parse()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comma_may_be_part_of_the_name_of_a_test() {
+        let parse = |text: &str| {
+            let rules = parse_only(text).unwrap();
+            rules.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(parse("SIGSEGV,hang"), ["SIGSEGV", "hang"]);
+        assert_eq!(parse("test:a,SIGSEGV"), ["test:a", "SIGSEGV"]);
+        assert_eq!(parse("test:x[a,hang],test:b"), ["test:x[a,hang]", "test:b"]);
+        assert_eq!(parse("test:Add/1, 2"), ["test:Add/1, 2"]);
+        assert!(parse_only("SIGSEGV,a").is_err());
+    }
 }
