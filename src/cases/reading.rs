@@ -4,6 +4,7 @@ use super::earlier_reports::EarlierReports;
 use super::file_pattern::find_files;
 use super::setup::{JUNIT, STREAM};
 use crate::case_reports::attribution::{EndedProcess, TrialEnding, attribute_ends};
+use crate::case_reports::names::join_names;
 use crate::case_reports::{ctest, go, gtest, junit, merge_reports, stream, tap};
 use crate::model::{CaseRunner, CasesPlan, Ending, Observation, TrialCases};
 use crate::sys::files::open_regular_file;
@@ -32,6 +33,13 @@ pub fn read_cases(
     observation: &Observation,
 ) -> TrialCases {
     let mut cases = read_report(&plan.runner, report);
+    let pattern = plan.strip.as_deref().map(regex::bytes::Regex::new);
+    if let Some(Ok(pattern)) = pattern {
+        cases = join_names(cases, |name| {
+            let rest = pattern.replace_all(name.as_bytes(), &b""[..]);
+            String::from_utf8_lossy(&rest).into_owned()
+        });
+    }
     let attribution = attribute_ends(&mut cases, &trial_ending(observation));
     if !attribution.undecided.is_empty() {
         let names: Vec<String> = attribution

@@ -155,6 +155,7 @@ mod tests {
             runner,
             shuffle: false,
             reruns: 10,
+            strip: None,
         };
         let mut variant = VariantPlan {
             actors: vec![ActorPlan {

@@ -358,6 +358,7 @@ mod tests {
             shuffle,
             reruns: 0,
             select: Vec::new(),
+            strip: None,
         }
     }
 

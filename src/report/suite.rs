@@ -1,6 +1,7 @@
 //! Describes the tests of a suite: how often each failed, with which failures, and which tests depend on each other.
 
 use super::suite_order::{self, CaseCluster, CaseDependence};
+use crate::case_reports;
 use crate::model::{CaseEnd, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
 use crate::questions::{RerunPolicy, StopRule};
 use crate::state::{CaseCounts, LoneCounts, State, SuiteCounts, Tally};
@@ -39,12 +40,25 @@ pub struct SuiteReport {
     pub retrying_trials: u64,
     /// Failing tests that were not run alone, because other tests failed more often (--rerun-failing).
     pub cases_not_rerun: u64,
+    /// Names that occur in one trial only and differ in numbers or addresses, so that they may be one test.
+    pub unstable_names: Vec<UnstableName>,
     /// Tests that fail together, in more trials than by chance.
     pub clusters: Vec<CaseCluster>,
     /// Problems of the reports of the runner, and in how many trials.
     pub complaints: BTreeMap<String, u64>,
     /// The tests: those that failed first, the worst of them first.
     pub cases: Vec<CaseReport>,
+}
+
+/// Names of tests that may be one test.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct UnstableName {
+    /// The name with `*` for the parts that change.
+    pub stem: String,
+    /// The number of names.
+    pub names: u64,
+    /// A regular expression of the parts that change, for --case-strip.
+    pub pattern: String,
 }
 
 /// The order in which tests ran.
@@ -197,6 +211,7 @@ impl SuiteReport {
             } else {
                 0
             },
+            unstable_names: find_unstable_names(state, suite),
             clusters: suite_order::find_clusters(state, suite),
             complaints: suite.complaints.clone(),
             cases,
@@ -278,6 +293,15 @@ impl SuiteReport {
             lines.push(format!(
                 "more than half of the tests failed in trial {trials}: the machine is a more likely cause than the tests; without such trials: {}",
                 self.describe_failures_alone()
+            ));
+        }
+        if let Some(group) = self.unstable_names.first() {
+            let names: u64 = self.unstable_names.iter().map(|group| group.names).sum();
+            lines.push(format!(
+                "{} in one trial only, such as {}: if such names are one test, --case-strip '{}' joins them",
+                words::plural_of(names, "test ran", "tests ran"),
+                group.stem,
+                group.pattern
             ));
         }
         if self.cases_not_rerun > 0 {
@@ -475,6 +499,22 @@ fn lone_trials(counts: LoneCounts, alpha: f64) -> Option<LoneTrials> {
         },
         upper_bound: stats::upper_one_sided(counts.failures, trials, alpha),
     })
+}
+
+/// Finds the names that change from trial to trial.
+fn find_unstable_names(state: &State, suite: &SuiteCounts) -> Vec<UnstableName> {
+    let numbered = (0..).zip(&suite.cases);
+    let names = numbered.filter_map(|(number, case)| {
+        Some((state.case_names.name_of(number)?, case.planned_trials()))
+    });
+    let groups = case_reports::names::find_unstable_names(names, suite.trials).into_iter();
+    groups
+        .map(|group| UnstableName {
+            stem: group.stem,
+            names: group.names as u64,
+            pattern: group.pattern,
+        })
+        .collect()
 }
 
 fn verdict_of(counts: &CaseCounts) -> CaseVerdict {

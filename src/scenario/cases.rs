@@ -101,6 +101,11 @@ impl Scenario {
             shuffle,
             reruns,
             select: self.selection_words()?,
+            strip: self
+                .suite
+                .case_strip
+                .as_ref()
+                .map(|pattern| pattern.0.clone()),
         };
         for variant in variants {
             CaseSetup::check_variant(&plan, variant)

@@ -71,6 +71,10 @@ impl Scenario {
                     .cases
                     .as_ref()
                     .and_then(|cases| cases.shuffle.then_some(true)),
+                case_strip: plan
+                    .cases
+                    .as_ref()
+                    .and_then(|cases| cases.strip.clone().map(Pattern)),
                 ..CaseSettings::default()
             },
             hosts: HostSettings::of_plan(plan.hosts.as_ref()),

@@ -15,6 +15,9 @@ pub struct CasesPlan {
     /// How often each failing case is run alone after the measurement.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reruns: u32,
+    /// A regular expression of the parts of names that are removed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub strip: Option<String>,
     /// Arguments that select one case, for a runner whose own arguments are not known; `{case}` is its name, and
     /// `{suite}` its group.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -1,6 +1,6 @@
 //! Settings of suites: how the tests of a suite are found, if a trial is one run of the suite.
 
-use crate::scenario::RunnerValue;
+use crate::scenario::{Pattern, RunnerValue};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,4 +50,9 @@ pub struct CaseSettings {
         hide_short_help = true
     )]
     pub case_args: Option<String>,
+    /// Remove what matches from the names of tests, and join the tests that then have the same name
+    ///
+    /// For names with parts that change from trial to trial, such as addresses and dates.
+    #[arg(long, value_name = "REGEX", hide_short_help = true)]
+    pub case_strip: Option<Pattern>,
 }

@@ -604,3 +604,54 @@ for number in range(10):
     let memory = row["max_rss_kib"].as_u64().unwrap();
     assert!(memory < 250_000, "{memory} KiB");
 }
+
+#[test]
+fn names_that_change_from_trial_to_trial_are_reported_and_can_be_joined() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "run-tests",
+        "echo 1..2; echo ok 1 - stable; echo \"not ok 2 - draws <object at 0x7f$PROVOKE_TRIAL>\"; exit 1\n",
+    );
+    let run = ["--cases=tap", "-n", "3"];
+    let command = ["--", "sh", "./run-tests"];
+    let (_, output) = sandbox.report(&[&run[..], &command].concat());
+    let line = "3 tests ran in one trial only, such as draws <object at *>: if such names are one test, --case-strip '0x[0-9a-fA-F]+' joins them";
+    assert!(output.stdout.contains(line), "{output}");
+    let strip = ["--case-strip", "0x[0-9a-fA-F]+"];
+    let (report, output) = sandbox.report(&[&run[..], &strip, &command].concat());
+    assert_eq!(
+        ends_of(&report),
+        json!({"draws <object at >": {"failed": 3}, "stable": {"passed": 3}}),
+        "{output}"
+    );
+}
+
+#[test]
+fn two_runs_are_compared_by_their_tests() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "run-tests",
+        "mode=$(cat mode)\necho 1..3\necho ok 1 - same\n[ $mode = A ] && echo ok 2 - worse || echo not ok 2 - worse\necho ok 3 - only_$mode\n",
+    );
+    let args = ["--cases=tap", "-n", "10", "--", "sh", "./run-tests"];
+    for mode in ["A", "B"] {
+        sandbox.write("mode", mode);
+        sandbox.report(&[&["--out", mode], &args[..]].concat());
+    }
+    let output = sandbox.provoke(&["diff", "./A", "./B"]).stdout;
+    let lines: Vec<&str> = output
+        .lines()
+        .skip_while(|line| !line.contains("tests in both"))
+        .take(4)
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "1 of 2 tests in both runs changed significantly (5 % of such a list is chance)",
+            "  worse fails more often in B: 0 of 10 in A, 10 of 10 in B",
+            "  only in A: only_A",
+            "  only in B: only_B",
+        ],
+        "{output}"
+    );
+}
