@@ -1,7 +1,7 @@
 //! Runs each failing case of a suite alone after the measurement, to see whether it fails without the other cases.
 //!
 //! These trials are counted separately: a case that is chosen because it failed, and that runs under other conditions,
-//! says nothing about the measured rate.
+//! does not change the measured rate.
 
 use super::{CapturePolicy, Step};
 use crate::model::{CaseEnd, CaseName, VariantId};

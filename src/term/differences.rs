@@ -111,7 +111,7 @@ pub fn format_differences(
     out
 }
 
-/// Writes the tests that fail at other rates, and those of one run only.
+/// Writes the tests that fail at other rates, and the tests of one run only.
 fn write_tests(screen: &mut Screen, tests: &SuiteDifference) {
     let changed = [
         ("fails more often in B", &tests.worse),

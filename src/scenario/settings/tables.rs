@@ -72,7 +72,7 @@ failures are counted separately.";
     }
 
     fn add_entries(&mut self, entries: Vec<Vec<OnlyRule>>) {
-        // The flag takes the place of the kinds in a file.
+        // The flag replaces the kinds in a file.
         if !entries.is_empty() {
             self.0 = entries.into_iter().flatten().collect();
         }
