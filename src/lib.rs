@@ -35,7 +35,7 @@
 //! | `prepare` | prepares variants before their trials | model, source, untrusted | object, ring, thiserror |
 //! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted, suggest | pep440_rs, semver, serde_json, thiserror |
 //! | `case_reports` | reads the reports of test runners | model | quick_xml, serde, serde_json |
-//! | `cases` | finds the tests of a suite in a trial: prepares the runner, and reads its report | model, case_reports, sys, untrusted | thiserror |
+//! | `cases` | finds the tests of a suite in a trial: prepares the runner, and reads its report | model, case_reports, sys, untrusted | regex, thiserror |
 //! | `slot` | the small process that runs trials, one at a time | model, messages, sys, holds, untrusted | serde, serde_json, regex, rustix |
 //! | `state` | the state of a run: the fold of its events | model | hdrhistogram |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | model, state, survey, untrusted, words | provoke_stats, schemars, serde |
@@ -44,7 +44,7 @@
 //! | `workers` | runs trials on other machines, with one worker on each | model, sys, exec, untrusted | ring, rustix, serde, serde_json, shlex, thiserror, tokio |
 //! | `driver` | the loop that runs all trials | model, state, questions, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | memchr, serde_json, regex, rustix, jiff, thiserror |
-//! | `report` | reports of a run, in every format | model, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, maud, provoke_stats, quick_junit, ring, schemars, serde, serde_json, thiserror |
+//! | `report` | reports of a run, in every format | model, case_reports, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, maud, provoke_stats, quick_junit, ring, schemars, serde, serde_json, thiserror |
 //! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, case_reports, slot, state, questions, load, exec, workers, driver, store, report | flate2, jiff, provoke_stats, rustix, serde, serde_json, shlex, tar, thiserror, tokio |
 //! | `term` | output on the terminal | model, cases, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | clap, clap_mangen, console, indicatif, provoke_stats |
 //! | `cli` | the command line | all | clap, clap_complete, anyhow, console, provoke_victim, serde, serde_json, tokio, shlex |

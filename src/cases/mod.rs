@@ -4,11 +4,15 @@
 //! reported. `case_reports` has the readers of the formats.
 
 mod command;
+mod earlier_reports;
 mod file_pattern;
 mod reading;
 mod runner;
+mod selection;
 mod setup;
 
+pub use earlier_reports::EarlierReports;
 pub use reading::{STDOUT, TrialReport, read_cases};
 pub use runner::{describe_known_runners, find_runner};
+pub use selection::select_case;
 pub use setup::{CASES_MARK, CaseSetup, CaseSetupError};

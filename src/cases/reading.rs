@@ -1,8 +1,10 @@
 //! Reads the cases of a trial from the report of its runner, and finds out which case crashed.
 
+use super::earlier_reports::EarlierReports;
 use super::file_pattern::find_files;
 use super::setup::{JUNIT, STREAM};
 use crate::case_reports::attribution::{EndedProcess, TrialEnding, attribute_ends};
+use crate::case_reports::names::join_names;
 use crate::case_reports::{ctest, go, gtest, junit, merge_reports, stream, tap};
 use crate::model::{CaseRunner, CasesPlan, Ending, Observation, TrialCases};
 use crate::sys::files::open_regular_file;
@@ -10,7 +12,6 @@ use crate::untrusted::Untrusted as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// File with the complete stdout of the trial, in the folder of the reports.
 pub const STDOUT: &str = "stdout";
@@ -19,12 +20,10 @@ pub const STDOUT: &str = "stdout";
 pub struct TrialReport<'a> {
     /// The folder of the reports.
     pub folder: &'a Path,
-    /// The working directory of the runner.
-    pub cwd: &'a Path,
-    /// The pattern of paths of the user, with all marks filled in.
+    /// The pattern of paths of the user, with all marks filled in, from the working directory of the runner.
     pub pattern: Option<PathBuf>,
-    /// The start of the trial.
-    pub began: SystemTime,
+    /// The reports that existed before the trial.
+    pub earlier: EarlierReports,
 }
 
 /// Returns the cases of a trial.
@@ -34,6 +33,13 @@ pub fn read_cases(
     observation: &Observation,
 ) -> TrialCases {
     let mut cases = read_report(&plan.runner, report);
+    let pattern = plan.strip.as_deref().map(regex::bytes::Regex::new);
+    if let Some(Ok(pattern)) = pattern {
+        cases = join_names(cases, |name| {
+            let rest = pattern.replace_all(name.as_bytes(), &b""[..]);
+            String::from_utf8_lossy(&rest).into_owned()
+        });
+    }
     let attribution = attribute_ends(&mut cases, &trial_ending(observation));
     if !attribution.undecided.is_empty() {
         let names: Vec<String> = attribution
@@ -68,7 +74,7 @@ fn read_report(runner: &CaseRunner, report: &TrialReport<'_>) -> TrialCases {
     match runner {
         CaseRunner::Pytest => read_if_any(in_folder(STREAM), stream::read_stream),
         CaseRunner::Jsonl(_) => match &report.pattern {
-            Some(path) => read_fresh_files(&[report.cwd.join(path)], report, stream::read_stream),
+            Some(path) => read_fresh_files(std::slice::from_ref(path), report, stream::read_stream),
             None => read_if_any(in_folder(STREAM), stream::read_stream),
         },
         CaseRunner::Nextest => read_if_any(in_folder(JUNIT), junit::read_nextest),
@@ -83,7 +89,7 @@ fn read_report(runner: &CaseRunner, report: &TrialReport<'_>) -> TrialCases {
         CaseRunner::Gtest => read_if_any(in_folder(STDOUT), gtest::read_gtest),
         CaseRunner::Junit(_) => {
             let pattern = report.pattern.clone().unwrap_or_default();
-            let files = find_files(&report.cwd.join(pattern));
+            let files = find_files(&pattern);
             read_fresh_files(&files, report, junit::read_junit)
         }
     }
@@ -103,10 +109,7 @@ fn read_fresh_files(
     report: &TrialReport<'_>,
     read: impl Fn(BufReader<File>) -> TrialCases,
 ) -> TrialCases {
-    let is_old = |path: &Path| {
-        let modified = path.metadata().and_then(|metadata| metadata.modified());
-        modified.is_ok_and(|modified| junit::is_stale(modified, report.began))
-    };
+    let is_old = |path: &Path| report.earlier.has_unchanged(path);
     let (old_paths, new_paths): (Vec<&PathBuf>, Vec<&PathBuf>) =
         paths.iter().partition(|path| is_old(path));
     let files = new_paths.into_iter().filter_map(|path| open_report(path));

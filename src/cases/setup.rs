@@ -2,8 +2,9 @@
 
 use super::command::split_runner_words;
 use super::runner::find_position;
+use super::selection::select_case;
 use crate::case_reports::pytest;
-use crate::model::{ActorPlan, ActorRole, CaseRunner, CasesPlan, Text, VariantPlan};
+use crate::model::{ActorPlan, ActorRole, CaseName, CaseRunner, CasesPlan, Text, VariantPlan};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -16,6 +17,8 @@ const PLUGIN_FOLDER: &str = "pytest-plugin";
 pub(super) const STREAM: &str = "stream.jsonl";
 /// A JUnit report, in the folder of the reports.
 pub(super) const JUNIT: &str = "junit.xml";
+/// The names of the only cases to run, in the folder of the reports.
+const SELECTION: &str = "selection.jsonl";
 /// The settings of nextest, in the folder of the reports.
 const NEXTEST_CONFIG: &str = "nextest.toml";
 
@@ -29,7 +32,7 @@ pub struct CaseSetupError {
     pub hint: String,
 }
 
-fn refuse(message: impl Into<String>, hint: impl Into<String>) -> CaseSetupError {
+pub(super) fn refuse(message: impl Into<String>, hint: impl Into<String>) -> CaseSetupError {
     CaseSetupError {
         message: message.into(),
         hint: hint.into(),
@@ -48,8 +51,9 @@ pub struct CaseSetup {
 }
 
 impl CaseSetup {
-    /// Returns the setup of the trials of a plan.
-    pub fn of_plan(plan: &CasesPlan, variant: &VariantPlan) -> Self {
+    /// Returns the setup of the trials of a variant. The names of selected cases move from a variable of the variant to a
+    /// file, because a variable can have only 128 KiB.
+    pub fn take_from(plan: &CasesPlan, variant: &mut VariantPlan) -> Self {
         let mut setup = Self {
             spools_stdout: plan.runner.reads_stdout(),
             ..Self::default()
@@ -59,6 +63,13 @@ impl CaseSetup {
                 setup.add_variable(pytest::STREAM_VARIABLE, &format!("{CASES_MARK}/{STREAM}"));
                 if plan.shuffle {
                     setup.add_variable(pytest::SHUFFLE_VARIABLE, "{seed}");
+                }
+                if let Some(names) = take_selection(variant) {
+                    setup.files.push((SELECTION.to_owned(), names));
+                    setup.add_variable(
+                        pytest::SELECTION_FILE_VARIABLE,
+                        &format!("{CASES_MARK}/{SELECTION}"),
+                    );
                 }
             }
             CaseRunner::Jsonl(file) if file.is_empty() => {
@@ -138,6 +149,9 @@ impl CaseSetup {
             ));
         }
         let mut tried = variant.clone();
+        if plan.reruns > 0 {
+            select_case(plan, &mut tried, &CaseName::default())?;
+        }
         Self::adapt_variant(plan, &mut tried, &[], Path::new("/"))
     }
 
@@ -157,6 +171,16 @@ impl CaseSetup {
         // Without the setting `cases` there is no such folder.
         let _ = fs::remove_dir_all(trials.join(PLUGIN_FOLDER));
     }
+}
+
+/// Removes the names of the only cases to run. Returns each as a line of JSON, which contains no marks.
+fn take_selection(variant: &mut VariantPlan) -> Option<String> {
+    let is_main = |actor: &&mut ActorPlan| actor.role == ActorRole::Main;
+    let main = variant.actors.iter_mut().find(is_main)?;
+    let selection = Text::from(pytest::SELECTION_VARIABLE);
+    let index = main.env.iter().position(|(name, _)| *name == selection)?;
+    let (_, names) = main.env.remove(index);
+    Some(pytest::encode_names(names?.to_string().lines()))
 }
 
 /// Adds the arguments and variables of the runner to an actor.
@@ -217,7 +241,7 @@ fn adapt_actor(
     Ok(())
 }
 
-fn refuse_shell_line(runner: &CaseRunner) -> CaseSetupError {
+pub(super) fn refuse_shell_line(runner: &CaseRunner) -> CaseSetupError {
     refuse(
         format!(
             "`{}` needs an argument of provoke, which a shell line has no place for",
@@ -228,7 +252,7 @@ fn refuse_shell_line(runner: &CaseRunner) -> CaseSetupError {
 }
 
 /// Inserts words behind the name of the runner.
-fn insert_words(
+pub(super) fn insert_words(
     actor: &mut ActorPlan,
     runner: &CaseRunner,
     words: &[String],
@@ -329,7 +353,13 @@ mod tests {
     }
 
     fn cases(runner: CaseRunner, shuffle: bool) -> CasesPlan {
-        CasesPlan { runner, shuffle }
+        CasesPlan {
+            runner,
+            shuffle,
+            reruns: 0,
+            select: Vec::new(),
+            strip: None,
+        }
     }
 
     fn adapted_command(runner: CaseRunner, shuffle: bool, command: &str) -> String {

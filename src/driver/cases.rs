@@ -52,7 +52,8 @@ impl LoopState<'_, '_> {
             if !result.end.is_failure() {
                 continue;
             }
-            let signature = oracle::case_signature(rules, variant, observation, result);
+            let signature =
+                oracle::case_signature(rules, variant, observation, &cases.results, result);
             let id = signature.id;
             let (numbers, _) = failures.entry(id).or_insert_with(|| {
                 let is_new = state.case_names.signature_of(id).is_none();

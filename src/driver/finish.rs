@@ -77,7 +77,7 @@ impl LoopState<'_, '_> {
                 .extend(words.map(|words| (trial.id, words)));
         }
         self.cannot_start |= cannot_start(&observation);
-        if outcome == Outcome::Pass {
+        if outcome == Outcome::Pass && trial.alone.is_none() {
             self.pace.add_pass(trial.variant, observation.elapsed);
             self.plain_passes.add_pass(trial.variant, &observation);
         }

@@ -4,7 +4,7 @@ use super::lease::Lease;
 use super::{Driver, LoopState, TaskResult};
 use crate::exec::PreparationResult;
 use crate::model::{Event, HoldPlan, Plan, Trial, VariantId, trial_seed};
-use crate::questions::{CapturePolicy, Step};
+use crate::questions::{RerunPolicy, Step, next_extra_step};
 use crate::state::State;
 use tokio::time::Instant;
 
@@ -73,7 +73,7 @@ impl LoopState<'_, '_> {
             }
             let capturing = state.capturing;
             let step = if capturing {
-                CapturePolicy.next_step(state)
+                next_extra_step(state)
             } else {
                 self.policy().next_step(state)
             };
@@ -88,6 +88,11 @@ impl LoopState<'_, '_> {
                     .as_ref()
                     .and_then(|held| held.timeout)
                     .unwrap_or(timeout);
+                let alone = if state.rerunning {
+                    RerunPolicy::next_case(state).map(|(_, case)| Box::new(case))
+                } else {
+                    None
+                };
                 let explores = held_trial.is_some();
                 let planned = state.plan.held.as_ref();
                 let planned = planned.map(|held_plan| {
@@ -99,7 +104,8 @@ impl LoopState<'_, '_> {
                     lane: self.best_lane(variant)?,
                     seed: trial_seed(state.plan.seed, id),
                     timeout,
-                    capture: capturing,
+                    capture: capturing && !state.rerunning,
+                    alone,
                     explores,
                     hold: held_trial.map(|held| held.plan).or(planned).map(Box::new),
                 };

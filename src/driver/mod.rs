@@ -15,7 +15,7 @@ mod timeout;
 
 use crate::exec::{Executor, HostChange, KeptCores, PreparationResult, StopUrgency};
 use crate::model::{Event, NoteLevel, Observation, Signal, SlotId, StopCause, TrialId, VariantId};
-use crate::questions::{CapturePolicy, Policy, QuestionKind};
+use crate::questions::{CapturePolicy, Policy, QuestionKind, RerunPolicy};
 use crate::state::{EventSink, State};
 use hosts::next_change;
 use lease::{Lease, PlainPasses};
@@ -142,7 +142,7 @@ pub async fn drive_run(driver: &mut Driver<'_>) {
 }
 
 impl LoopState<'_, '_> {
-    /// Runs the measurement, then captures evidence of its failures.
+    /// Runs the measurement, then failing cases alone, then captures evidence of the failures.
     async fn measure_and_capture(&mut self) {
         let mut broken_off = None;
         let mut decided = self.driver.state.decided;
@@ -152,14 +152,22 @@ impl LoopState<'_, '_> {
             let ends = time_left.and_then(|time_left| self.begun.checked_add(time_left));
             broken_off = self.run_stage(ends).await;
             decided = self.driver.state.decided;
-            if self.wants_evidence(broken_off) {
-                let time = self.working_time();
-                self.emit_event(&Event::CaptureBegun { at: time });
-                self.halt = StopUrgency::No;
-                self.halt_making = watch::Sender::new(StopUrgency::No);
+            let wants_reruns = broken_off.is_none() && RerunPolicy::is_wanted(self.driver.state);
+            let at = self.working_time();
+            if wants_reruns {
+                self.begin_extra_trials(&Event::RerunsBegun { at });
+            } else if self.wants_evidence(broken_off) {
+                self.begin_extra_trials(&Event::CaptureBegun { at });
             }
         }
-        if self.driver.state.capturing {
+        if self.driver.state.rerunning {
+            let is_complete = self.run_stage(None).await.is_none();
+            if is_complete && self.wants_evidence(None) {
+                let at = self.working_time();
+                self.begin_extra_trials(&Event::CaptureBegun { at });
+            }
+        }
+        if self.driver.state.capturing && !self.driver.state.rerunning {
             let time = match broken_off {
                 // The answer is known: a user who does not want to wait for evidence can end the run.
                 None => CapturePolicy::time_limit(self.driver.state),
@@ -176,6 +184,13 @@ impl LoopState<'_, '_> {
             _ => Event::RunFinished { at: time },
         });
         self.notify_before_wait();
+    }
+
+    /// Begins to run trials that do not belong to the measurement.
+    fn begin_extra_trials(&mut self, event: &Event) {
+        self.emit_event(event);
+        self.halt = StopUrgency::No;
+        self.halt_making = watch::Sender::new(StopUrgency::No);
     }
 
     /// Returns whether extra trials should capture evidence now.

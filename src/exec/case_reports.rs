@@ -1,13 +1,13 @@
 //! Reads the report of a test runner about the cases of a trial.
 
-use crate::cases::{self, CaseSetup, TrialReport};
-use crate::model::{CaseRunner, CasesPlan, Observation, Plan, Text, Trial};
+use crate::cases::{self, CaseSetup, EarlierReports, TrialReport};
+use crate::model::{CaseName, CaseRunner, CasesPlan, Observation, Plan, Text, Trial, VariantPlan};
 use crate::slot::CASES_FOLDER;
 use crate::slot::wire::{CaseRecipe, VariantRecipe};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::Duration;
 
 /// The reports of the trials of a run.
 pub(super) struct CaseReports {
@@ -38,13 +38,17 @@ impl CaseReports {
     /// Adds what the runner needs to report its cases. A command without the runner reports nothing, which is said with
     /// its trials.
     pub(super) fn adapt_recipe(&self, recipe: &mut VariantRecipe) {
-        let setup = CaseSetup::of_plan(&self.plan, &recipe.variant);
         let mut variant = recipe.variant.clone();
         let adapted =
             CaseSetup::adapt_variant(&self.plan, &mut variant, &self.environment, &self.trials);
         if adapted.is_ok() {
             recipe.variant = variant;
         }
+        self.set_up_report(recipe);
+    }
+
+    fn set_up_report(&self, recipe: &mut VariantRecipe) {
+        let setup = CaseSetup::take_from(&self.plan, &mut recipe.variant);
         recipe.cases = Some(CaseRecipe {
             trials: self.trials.as_os_str().into(),
             variables: setup.variables,
@@ -53,24 +57,50 @@ impl CaseReports {
         });
     }
 
+    /// Returns the recipe of a trial that runs one case alone.
+    pub(super) fn lone_recipe(
+        &self,
+        recipe: &VariantRecipe,
+        case: &CaseName,
+    ) -> io::Result<VariantRecipe> {
+        let mut recipe = recipe.clone();
+        cases::select_case(&self.plan, &mut recipe.variant, case).map_err(io::Error::other)?;
+        self.set_up_report(&mut recipe);
+        Ok(recipe)
+    }
+
+    /// Returns the reports that exist before a trial, and how long to wait before it starts.
+    pub(super) fn earlier_reports(
+        &self,
+        trial: &Trial,
+        variant: &VariantPlan,
+    ) -> (EarlierReports, Duration) {
+        let pattern = self.report_pattern(trial, variant);
+        pattern.map_or_else(Default::default, |pattern| EarlierReports::find(&pattern))
+    }
+
+    /// Returns the pattern of paths that the user gave, with the values of the trial.
+    fn report_pattern(&self, trial: &Trial, variant: &VariantPlan) -> Option<PathBuf> {
+        let cwd = variant.main_actor().map(|main| main.cwd.as_os_str());
+        let scratch = self.trials.join(trial.id.0.to_string()).join("dir");
+        let pattern = self.fill_pattern(trial, &variant.name, &scratch)?;
+        Some(Path::new(cwd.unwrap_or_default()).join(pattern))
+    }
+
     /// Adds the cases of a trial to its observation. The files of a trial that passed are removed.
     pub(super) fn read_cases(
         &self,
         trial: &Trial,
         recipe: &VariantRecipe,
-        began: SystemTime,
+        earlier: EarlierReports,
         observation: &mut Observation,
     ) {
         let trial_folder = self.trials.join(trial.id.0.to_string());
         let folder = trial_folder.join(CASES_FOLDER);
-        let variant = &recipe.variant;
-        let cwd = variant.main_actor().map(|main| main.cwd.as_os_str());
-        let scratch = trial_folder.join("dir");
         let report = TrialReport {
             folder: &folder,
-            cwd: Path::new(cwd.unwrap_or_default()),
-            pattern: self.fill_pattern(trial, &variant.name, &scratch),
-            began,
+            pattern: self.report_pattern(trial, &recipe.variant),
+            earlier,
         };
         let cases = cases::read_cases(&self.plan, &report, observation);
         let has_failure = cases.results.iter().any(|result| !result.end.is_pass());

@@ -96,6 +96,17 @@ impl SlotHandle {
         Ok(())
     }
 
+    /// Sends the recipe of a variant for the next trial only.
+    pub(super) async fn learn_once(
+        &mut self,
+        id: VariantId,
+        recipe: VariantRecipe,
+    ) -> io::Result<()> {
+        self.knows.remove(&id);
+        self.send_order(&SlotOrder::Learn(id, Box::new(recipe)))
+            .await
+    }
+
     /// Waits for the end of a trial that the slot was ordered to run; an error means that the slot is lost. `urgency` is
     /// how urgently the slot was already asked to stop.
     pub(super) async fn finish_trial(

@@ -14,7 +14,7 @@ use provoke_stats as stats;
 impl ResolvedBaseline {
     /// Reads the baseline that a scenario names, if it names one.
     pub fn of_scenario(scenario: &Scenario) -> Result<Option<Self>, PlanError> {
-        let looked_for = match scenario.judge.only.as_slice() {
+        let looked_for = match scenario.judge.only.0.as_slice() {
             _ if scenario.takes_any_failure() => BaselineFilter::Any,
             [] => BaselineFilter::AsThere,
             only => BaselineFilter::Only(only.iter().map(|only| only.0.clone()).collect()),

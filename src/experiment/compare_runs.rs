@@ -7,8 +7,10 @@ use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
 use crate::survey::{
     ComparedRun, FactDifference, RunComparison, RunFacts, RunsWithDistinguishingFacts,
-    chance_of_coincidence, find_differences, find_distinguishing_facts,
+    SuiteDifference, TestCounts, chance_of_coincidence, compare_suites, find_differences,
+    find_distinguishing_facts,
 };
+use std::collections::BTreeMap;
 
 /// Compares two runs; shows values that may be secrets only if `show_secrets`.
 pub fn compare_two_runs(
@@ -33,9 +35,33 @@ pub fn compare_two_runs(
         left: left.summarize(),
         right: right.summarize(),
         p_value: chance.as_ref().ok().copied(),
+        tests: if chance.is_ok() {
+            compare_tests(&left.state, &right.state)
+        } else {
+            None
+        },
         not_comparable: chance.err(),
         differences,
     })
+}
+
+/// Compares the tests of the suites of two runs, if both counted them.
+fn compare_tests(left: &State, right: &State) -> Option<SuiteDifference> {
+    let tests_of = |state: &State| {
+        let (_, tally) = state.all_tallies().next()?;
+        state.plan.cases.as_ref()?;
+        let numbered = (0..).zip(&tally.suite.cases);
+        let tests = numbered.filter_map(|(number, case)| {
+            let counts = TestCounts {
+                failures: case.failures(),
+                trials: case.counted_trials(),
+            };
+            let name = state.case_names.name_of(number)?;
+            (counts.trials > 0).then(|| (name.to_string(), counts))
+        });
+        Some(tests.collect::<BTreeMap<String, TestCounts>>())
+    };
+    Some(compare_suites(&tests_of(left)?, &tests_of(right)?))
 }
 
 /// Finds the facts that distinguish failing runs from passing ones.

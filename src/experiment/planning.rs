@@ -43,7 +43,7 @@ pub fn plan_from_settings(
             scenario.move_to(&here);
         }
         if scenario.takes_any_failure() {
-            scenario.judge.only.clear();
+            scenario.judge.only.0.clear();
         }
         overlay(&mut scenario);
         if typed && !scenario.outline.actors.is_empty() {

@@ -50,7 +50,7 @@ pub fn plan_shrinking(
     })?;
     scenario.loaded = state.plan.load_of(failing);
     // The `only` setting of the earlier run does not apply.
-    scenario.judge.only.clear();
+    scenario.judge.only.0.clear();
     overlay(&mut scenario);
     let typed = scenario.program.command.is_some() || scenario.program.shell.is_some();
     if typed && !scenario.outline.actors.is_empty() {

@@ -8,14 +8,15 @@ use crate::model::{
 use crate::signature::signature_of_case;
 
 /// Returns the signature of the failure of a case. A case that took its process with it has the signature of the crash,
-/// and a case that was running when the trial timed out has that of the hang.
+/// and a case that was running when the trial timed out has that of the hang. `cases` are all cases of the trial.
 pub fn case_signature(
     rules: &Rules,
     variant: &VariantPlan,
     observation: &Observation,
+    cases: &[CaseResult],
     result: &CaseResult,
 ) -> Signature {
-    match failure_of_process(rules, variant, observation, result.end) {
+    match failure_of_process(rules, variant, observation, cases, result) {
         Some(failure) => failure.signature,
         None => signature_of_case(result.end, result.failure.as_ref()),
     }
@@ -26,15 +27,25 @@ fn failure_of_process(
     rules: &Rules,
     variant: &VariantPlan,
     observation: &Observation,
-    end: CaseEnd,
+    cases: &[CaseResult],
+    result: &CaseResult,
 ) -> Option<Failure> {
     let kind = find_failure(rules, variant, observation)?;
-    let fits = match end {
+    let fits = match result.end {
         CaseEnd::Crashed => matches!(kind, FailureKind::Signal { .. } | FailureKind::Oom { .. }),
         CaseEnd::TimedOut => matches!(kind, FailureKind::Hang { .. }),
         _ => false,
     };
-    fits.then(|| failure_of(kind, variant, observation))
+    let failure = fits.then(|| failure_of(kind, variant, observation))?;
+    // The output of the trial may have the message of another case.
+    let names_failure = |other: &CaseResult| {
+        let message = other.failure.as_ref().map(|failure| &failure.message);
+        let line = message.and_then(|message| message.lines().next());
+        line.is_some_and(|line| !line.is_empty() && failure.signature.title.contains(line))
+    };
+    let mut others = cases.iter().filter(|other| other.case != result.case);
+    let is_of_other = others.any(|other| other.end.is_failure() && names_failure(other));
+    (!is_of_other).then_some(failure)
 }
 
 /// Judges a trial by the cases that the run looks for, whatever the trial itself ended with.
@@ -59,7 +70,7 @@ pub(super) fn judge_searched_cases(
         .filter(|result| result.end.is_failure())
         .max_by_key(|result| result.end);
     if let Some(result) = worst {
-        let failure = failure_of_process(rules, variant, observation, result.end);
+        let failure = failure_of_process(rules, variant, observation, &cases.results, result);
         let failure = failure.unwrap_or_else(|| Failure {
             kind: FailureKind::Test,
             signature: signature_of_case(result.end, result.failure.as_ref()),

@@ -14,8 +14,8 @@
 //! | `hunt` | under which schedule does it fail in most runs, and where? |
 //!
 //! In a folder, `policy.rs` decides the next trial, `memory.rs` learns from every trial, `answer.rs` writes the answer,
-//! and `progress.rs` the live line. `search` has what `bisect` and `reduce` share. [`CapturePolicy`] runs after any of
-//! them, and captures the evidence of failures.
+//! and `progress.rs` the live line. `search` has what `bisect` and `reduce` share. After any of
+//! them, [`RerunPolicy`] runs failing cases alone, and [`CapturePolicy`] captures the evidence of failures.
 
 mod answer;
 mod baseline;
@@ -30,6 +30,7 @@ mod policy;
 mod ramp;
 mod rate;
 mod reduce;
+mod reruns;
 mod search;
 mod shrink;
 
@@ -56,6 +57,7 @@ pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, rate_interval, unto
 pub use ramp::{LoadLevelReport, RampPolicy, Threshold};
 pub use rate::{CaseBounds, RepeatPolicy, case_bounds, compares_cases, rate_bounds};
 pub use reduce::{NeededItem, ReducePolicy, Reduction};
+pub use reruns::{RerunPolicy, next_extra_step};
 pub use search::{
     EarlierTrialsReport, EarlierUse, RaiseDecision, RaiseReport, Reproduction,
     ReproductionProgress, TriedSettingReport, describe_raised, describe_settings, raise_hint,

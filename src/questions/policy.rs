@@ -3,7 +3,7 @@
 //! A policy is pure: it reads only the [`State`], and keeps no data that the state cannot restore. So a run is resumed
 //! by folding its journal and asking the same policy again.
 
-use super::CapturePolicy;
+use super::next_extra_step;
 use crate::model::{HoldPlan, VariantChoice, VariantId};
 use crate::state::{State, Tally};
 use provoke_stats::{Interval, clopper_pearson, confidence_sequence};
@@ -37,7 +37,7 @@ pub trait Policy: Send + Sync {
     /// Returns whether no further trial is launched: the question is answered or, after that, the evidence is captured.
     fn is_done(&self, state: &State) -> bool {
         if state.capturing {
-            CapturePolicy.next_step(state) == Step::Done
+            next_extra_step(state) == Step::Done
         } else {
             self.next_step(state) == Step::Done
         }

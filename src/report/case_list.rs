@@ -1,7 +1,7 @@
 //! Writes the tests of a suite as CSV, and the failing ones as arguments that leave them out.
 
 use super::csv::{into_io_error, make_safe};
-use super::{CaseReport, ExportError, Report};
+use super::{CaseReport, ExportError, LoneTrials, Report};
 use crate::model::{CaseEnd, CasePattern};
 use crate::untrusted::shell_word;
 use ::csv::WriterBuilder;
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::io;
 
 /// The names of the columns.
-const COLUMNS: [&str; 25] = [
+const COLUMNS: [&str; 27] = [
     "variant",
     "test",
     "verdict",
@@ -35,6 +35,8 @@ const COLUMNS: [&str; 25] = [
     "longest_seconds",
     "signature",
     "title",
+    "alone_trials",
+    "alone_failures",
 ];
 
 /// Writes one row for each test.
@@ -79,12 +81,18 @@ fn case_row(variant: &str, case: &CaseReport) -> Vec<String> {
     let count_of = |end: CaseEnd| case.ends.get(end.name()).copied().unwrap_or(0);
     row.extend(CaseEnd::ALL.map(|end| count_of(end).to_string()));
     let first = case.signatures.first();
+    let alone = case.run_alone.as_ref();
+    let alone_counts = |count: fn(&LoneTrials) -> u64| {
+        alone.map_or_else(String::new, |alone| count(alone).to_string())
+    };
     row.extend([
         case.retried.to_string(),
         number(case.mean_seconds),
         case.longest_seconds.to_string(),
         first.map_or_else(String::new, |signature| signature.id.clone()),
         first.map_or_else(String::new, |signature| safe(&signature.title)),
+        alone_counts(|alone| alone.trials),
+        alone_counts(|alone| alone.failures),
     ]);
     row
 }

@@ -207,7 +207,7 @@ impl VariantSuite {
         output: impl FnOnce(&TrialRow) -> KeptOutput,
     ) {
         // Captured trials do not belong to the measurement.
-        if row.class == TrialClass::Capture {
+        if matches!(row.class, TrialClass::Capture | TrialClass::Alone) {
             return;
         }
         let (count, folded, seconds) = self
@@ -384,6 +384,7 @@ fn class_name(class: TrialClass) -> &'static str {
         TrialClass::Waiting => "not counted: a trial before it has not ended",
         TrialClass::Capture => "not counted: run to catch evidence",
         TrialClass::Held => "not counted: threads were held",
+        TrialClass::Alone => "not counted: one failing test ran alone",
     }
 }
 
@@ -416,7 +417,8 @@ fn describe_outcome(row: &TrialRow) -> String {
         TrialClass::AfterDecision
         | TrialClass::Waiting
         | TrialClass::Capture
-        | TrialClass::Held => {
+        | TrialClass::Held
+        | TrialClass::Alone => {
             format!("{} ({})", class_name(row.class), row.outcome)
         }
     }

@@ -71,7 +71,7 @@ pub use next_commands::{SuggestedCommand, next_commands};
 pub use rates::chance_of_difference;
 pub use row::{TrialClass, TrialRow};
 pub use source::source_line;
-pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, SuiteReport};
+pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, LoneTrials, SuiteReport};
 pub use suite_order::{CaseCluster, CaseDependence, DependenceKind};
 pub use svg::RateAxis;
 pub use time::relative_time;

@@ -107,6 +107,8 @@ pub enum TrialClass {
     Capture,
     /// A hunt held threads in it or learned its points, and it is counted separately.
     Held,
+    /// It ran one failing test of a suite alone, and is counted separately.
+    Alone,
     /// It ended after the question was answered, and is not counted.
     AfterDecision,
     /// It does not count yet, because a trial launched before it has not ended.

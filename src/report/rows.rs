@@ -155,6 +155,7 @@ impl RowReader {
             Event::LimitsChanged(limits) => self.close_after_decision(limits.answered_by),
             Event::RunResumed { at } => self.started = (at, self.worked),
             Event::BudgetSpent { at: time }
+            | Event::RerunsBegun { at: time }
             | Event::CaptureBegun { at: time }
             | Event::VariantMade { at: time, .. }
             | Event::VariantUntestable { at: time, .. }
@@ -276,6 +277,8 @@ impl RowReader {
                 TrialClass::Capture
             } else if trial.explores {
                 TrialClass::Held
+            } else if trial.alone.is_some() {
+                TrialClass::Alone
             } else {
                 class
             },

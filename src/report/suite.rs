@@ -1,9 +1,10 @@
 //! Describes the tests of a suite: how often each failed, with which failures, and which tests depend on each other.
 
 use super::suite_order::{self, CaseCluster, CaseDependence};
+use crate::case_reports;
 use crate::model::{CaseEnd, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
-use crate::questions::StopRule;
-use crate::state::{CaseCounts, State, SuiteCounts, Tally};
+use crate::questions::{RerunPolicy, StopRule};
+use crate::state::{CaseCounts, LoneCounts, State, SuiteCounts, Tally};
 use crate::words;
 use provoke_stats as stats;
 use schemars::JsonSchema;
@@ -37,12 +38,27 @@ pub struct SuiteReport {
     pub wholesale_failures: Vec<u64>,
     /// Trials in which the runner repeated tests that had failed; the first attempt counts.
     pub retrying_trials: u64,
+    /// Failing tests that were not run alone, because other tests failed more often (--rerun-failing).
+    pub cases_not_rerun: u64,
+    /// Names that occur in one trial only and differ in numbers or addresses, so that they may be one test.
+    pub unstable_names: Vec<UnstableName>,
     /// Tests that fail together, in more trials than by chance.
     pub clusters: Vec<CaseCluster>,
     /// Problems of the reports of the runner, and in how many trials.
     pub complaints: BTreeMap<String, u64>,
     /// The tests: those that failed first, the worst of them first.
     pub cases: Vec<CaseReport>,
+}
+
+/// Names of tests that may be one test.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct UnstableName {
+    /// The name with `*` for the parts that change.
+    pub stem: String,
+    /// The number of names.
+    pub names: u64,
+    /// A regular expression of the parts that change, for --case-strip.
+    pub pattern: String,
 }
 
 /// The order in which tests ran.
@@ -85,12 +101,46 @@ pub struct CaseReport {
     pub retried: u64,
     /// Its failures by signature, the most frequent first.
     pub signatures: Vec<CaseSignature>,
+    /// The trials after the measurement in which it ran alone (--rerun-failing). They do not count in its rate.
+    pub run_alone: Option<LoneTrials>,
     /// How its failures depend on the order of the tests; empty if that is not known.
     pub order_dependences: Vec<CaseDependence>,
     /// Mean duration in seconds; null if it never ran to an end.
     pub mean_seconds: Option<f64>,
     /// Longest duration in seconds.
     pub longest_seconds: f64,
+}
+
+/// The trials in which a test ran alone.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LoneTrials {
+    /// Trials in which it passed or failed.
+    pub trials: u64,
+    /// Trials in which it failed.
+    pub failures: u64,
+    /// Trials in which it neither passed nor failed, for example because the runner did not find it.
+    pub without_result: u64,
+    /// The interval of its failure rate when it runs alone.
+    pub interval: [f64; 2],
+    /// The upper bound of this rate alone.
+    pub upper_bound: f64,
+}
+
+impl LoneTrials {
+    fn text(&self) -> String {
+        let (failures, trials) = (self.failures, self.trials);
+        match failures {
+            _ if trials == 0 => format!(
+                "alone, it did not run to an end in {}",
+                words::format_count(self.without_result, "trial")
+            ),
+            0 => format!(
+                "never alone (0 of {trials}: below {} %)",
+                words::percent_bound(self.upper_bound)
+            ),
+            _ => format!("fails alone too ({failures} of {trials})"),
+        }
+    }
 }
 
 /// The conclusion from the trials of a test.
@@ -133,13 +183,7 @@ impl SuiteReport {
         let plan = state.plan.cases.as_ref()?;
         let suite = &tally.suite;
         let dependences = suite_order::find_dependences(state, &plan.runner, suite);
-        let mut cases = describe_cases(
-            state,
-            tally,
-            state.captured_tally(id),
-            stop_rule,
-            &dependences,
-        );
+        let mut cases = describe_cases(state, id, stop_rule, &dependences);
         cases.sort_by(compare_cases);
         let count = |fits: &dyn Fn(CaseVerdict) -> bool| {
             cases.iter().filter(|case| fits(case.verdict)).count() as u64
@@ -162,6 +206,12 @@ impl SuiteReport {
                 .map(|trial| trial.0)
                 .collect(),
             retrying_trials: suite.retrying_trials,
+            cases_not_rerun: if plan.reruns > 0 {
+                RerunPolicy::chosen_cases(state, id).1 as u64
+            } else {
+                0
+            },
+            unstable_names: find_unstable_names(state, suite),
             clusters: suite_order::find_clusters(state, suite),
             complaints: suite.complaints.clone(),
             cases,
@@ -245,6 +295,22 @@ impl SuiteReport {
                 self.describe_failures_alone()
             ));
         }
+        if let Some(group) = self.unstable_names.first() {
+            let names: u64 = self.unstable_names.iter().map(|group| group.names).sum();
+            lines.push(format!(
+                "{} in one trial only, such as {}: if such names are one test, --case-strip '{}' joins them",
+                words::plural_of(names, "test ran", "tests ran"),
+                group.stem,
+                group.pattern
+            ));
+        }
+        if self.cases_not_rerun > 0 {
+            lines.push(format!(
+                "{} not run alone: only the {} with the most failures are",
+                words::format_count(self.cases_not_rerun, "failing test"),
+                self.failing_cases.saturating_sub(self.cases_not_rerun)
+            ));
+        }
         if self.retrying_trials > 0 {
             lines.push(format!(
                 "the runner repeats failed tests ({}): the first attempt counts here; switch retries off to measure the outcome of the suite as well",
@@ -311,11 +377,9 @@ impl CaseReport {
 
     /// Returns what a reader must know about the counts of the test.
     pub fn remarks(&self) -> Vec<String> {
-        let mut remarks: Vec<String> = self
-            .order_dependences
-            .iter()
-            .map(CaseDependence::text)
-            .collect();
+        let dependences = self.order_dependences.iter();
+        let mut remarks: Vec<String> = dependences.map(CaseDependence::text).collect();
+        remarks.extend(self.run_alone.as_ref().map(LoneTrials::text));
         let count_of = |end: CaseEnd| self.ends.get(end.name()).copied().unwrap_or(0);
         let planned: u64 = self.ends.values().sum();
         match self.verdict {
@@ -369,12 +433,11 @@ fn order_of(runner: &CaseRunner, is_shuffled: bool, suite: &SuiteCounts) -> Case
 /// Describes every case that the variant has planned or run.
 fn describe_cases(
     state: &State,
-    tally: &Tally,
-    captured: &Tally,
+    id: VariantId,
     stop_rule: StopRule,
     dependences: &BTreeMap<u32, Vec<CaseDependence>>,
 ) -> Vec<CaseReport> {
-    let suite = &tally.suite;
+    let (suite, captured) = (&state.tally_of(id).suite, state.captured_tally(id));
     let alpha = state.plan.alpha.to_probability();
     let failing = suite.failing_cases().count() as u64;
     let known = suite.cases.iter().filter(|case| case.counted_trials() > 0);
@@ -414,10 +477,42 @@ fn describe_cases(
                 failures_alone: failures - suite.wholesale_failures_of(number).min(failures),
                 retried: u64::from(counts.retried),
                 signatures: describe_signatures(state, captured, counts),
+                run_alone: lone_trials(state.lone_counts(id, number), alpha),
                 order_dependences: dependences.get(&number).cloned().unwrap_or_default(),
                 mean_seconds: counts.mean_time().map(|time| time.as_secs_f64()),
                 longest_seconds: counts.longest.as_secs_f64(),
             })
+        })
+        .collect()
+}
+
+/// Describes the trials in which a test ran alone, if there are any.
+fn lone_trials(counts: LoneCounts, alpha: f64) -> Option<LoneTrials> {
+    let trials = counts.passes + counts.failures;
+    (counts.completed() > 0).then(|| LoneTrials {
+        trials,
+        failures: counts.failures,
+        without_result: counts.without_result,
+        interval: {
+            let interval = stats::clopper_pearson(counts.failures, trials, alpha);
+            [interval.lo, interval.hi]
+        },
+        upper_bound: stats::upper_one_sided(counts.failures, trials, alpha),
+    })
+}
+
+/// Finds the names that change from trial to trial.
+fn find_unstable_names(state: &State, suite: &SuiteCounts) -> Vec<UnstableName> {
+    let numbered = (0..).zip(&suite.cases);
+    let names = numbered.filter_map(|(number, case)| {
+        Some((state.case_names.name_of(number)?, case.planned_trials()))
+    });
+    let groups = case_reports::names::find_unstable_names(names, suite.trials).into_iter();
+    groups
+        .map(|group| UnstableName {
+            stem: group.stem,
+            names: group.names as u64,
+            pattern: group.pattern,
         })
         .collect()
 }

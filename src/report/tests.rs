@@ -179,6 +179,7 @@ impl SimulatedRun {
             capture: false,
             hold: None,
             explores,
+            alone: None,
         }));
     }
 

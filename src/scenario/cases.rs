@@ -1,9 +1,10 @@
 //! Plans how the tests of a suite are found in its trials.
 
-use super::Scenario;
 use super::plan_error::{PlanError, refuse_at};
+use super::{QuestionSettings, Scenario};
 use crate::cases::{CaseSetup, describe_known_runners, find_runner};
 use crate::model::{BugFilter, CaseRunner, CasesPlan, VariantPlan};
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 /// `auto`, or the name of a test runner.
@@ -57,10 +58,12 @@ impl Scenario {
         let searches_case = self
             .judge
             .only
+            .0
             .iter()
             .any(|rule| matches!(rule.0, BugFilter::Test(_)));
         let shuffle = self.suite.shuffle.unwrap_or(false);
-        if self.suite.cases.is_none() && !searches_case && !shuffle {
+        let reruns = self.suite.rerun_failing.map_or(0, NonZeroU32::get);
+        if self.suite.cases.is_none() && !searches_case && !shuffle && reruns == 0 {
             return Ok(None);
         }
         if self.is_loaded() {
@@ -86,12 +89,45 @@ impl Scenario {
             ));
         };
         self.check_report_paths(&runner)?;
-        let plan = CasesPlan { runner, shuffle };
+        if reruns > 0 && !matches!(self.asked_question(), QuestionSettings::Rate) {
+            return Err(refuse_at(
+                "`rerun-failing` is for `provoke run`",
+                &["rerun-failing"],
+                "measure the suite first: provoke run --cases --rerun-failing -- CMD",
+            ));
+        }
+        let plan = CasesPlan {
+            runner,
+            shuffle,
+            reruns,
+            select: self.selection_words()?,
+            strip: self
+                .suite
+                .case_strip
+                .as_ref()
+                .map(|pattern| pattern.0.clone()),
+        };
         for variant in variants {
             CaseSetup::check_variant(&plan, variant)
                 .map_err(|error| refuse_at(error.message, &["cases"], error.hint))?;
         }
         Ok(Some(Box::new(plan)))
+    }
+
+    /// Returns the arguments that select one test.
+    fn selection_words(&self) -> Result<Vec<String>, PlanError> {
+        let Some(text) = &self.suite.case_args else {
+            return Ok(Vec::new());
+        };
+        let words = shlex::split(text).unwrap_or_default();
+        if words.iter().any(|word| word.contains("{case}")) {
+            return Ok(words);
+        }
+        Err(refuse_at(
+            format!("`{text}` are not arguments that select one test"),
+            &["case-args"],
+            "`{case}` stands for the name of the test: --case-args '--only {case}'",
+        ))
     }
 
     /// Refuses one path for the reports of parallel trials.

@@ -47,7 +47,7 @@ pub use schema::scenario_schema;
 pub use settings::{
     BaselineSettings, BisectSettings, CandidateSettings, CaseSettings, ComparisonSettings,
     ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, Facts, HostSettings,
-    HuntSettings, ItemSettings, JudgeSettings, Limits, ProgramSettings, ReduceSettings,
+    HuntSettings, ItemSettings, JudgeSettings, Limits, OnlyRules, ProgramSettings, ReduceSettings,
     SearchSettings, ServiceSettings, StopSettings, TrafficSettings, TrialSettings, Variables,
 };
 pub use shrink::shrink_plan;

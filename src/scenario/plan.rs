@@ -221,7 +221,7 @@ impl Scenario {
         let implied = match limit {
             Some(Some(0)) => CaptureMode::Off,
             Some(_) => CaptureMode::On,
-            None if self.judge.only.iter().any(by_signature) => CaptureMode::On,
+            None if self.judge.only.0.iter().any(by_signature) => CaptureMode::On,
             // The run ends with the first crash that counts, so no trial runs during or after a dump.
             None if self.outline.ask == Some(QuestionSettings::Confirm) => CaptureMode::On,
             None => CaptureMode::default(),

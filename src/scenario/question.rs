@@ -236,7 +236,7 @@ impl Scenario {
             );
             return Err(refuse_at(message, &["variant"], hint));
         }
-        if self.takes_any_failure() && !self.judge.only.is_empty() {
+        if self.takes_any_failure() && !self.judge.only.0.is_empty() {
             return Err(refuse_at(
                 "`only` and `any-failure` contradict each other",
                 &["any-failure"],
@@ -263,7 +263,9 @@ impl Scenario {
         };
         let doubts = match &baseline {
             // A user who sets `only` knows the other failures.
-            Baseline::Measured(base) if self.judge.only.is_empty() && !self.takes_any_failure() => {
+            Baseline::Measured(base)
+                if self.judge.only.0.is_empty() && !self.takes_any_failure() =>
+            {
                 base.bugs.iter().map(|bug| bug.widest).collect()
             }
             _ => Vec::new(),
@@ -292,7 +294,7 @@ impl Scenario {
         if measured.failures > 0 {
             return Ok(measured);
         }
-        let that_way = if self.judge.only.is_empty() {
+        let that_way = if self.judge.only.0.is_empty() {
             ""
         } else {
             " in the given way"
@@ -436,7 +438,13 @@ impl Scenario {
 
     /// Returns the failures that are the bug: the given ones, or the failures of the baseline.
     pub(super) fn bug_rules(&self, question: &Question) -> Vec<BugFilter> {
-        let filters: Vec<BugFilter> = self.judge.only.iter().map(|rule| rule.0.clone()).collect();
+        let filters: Vec<BugFilter> = self
+            .judge
+            .only
+            .0
+            .iter()
+            .map(|rule| rule.0.clone())
+            .collect();
         match question {
             Question::Confirm(ConfirmQuestion {
                 baseline: Baseline::Measured(base),

@@ -2,7 +2,7 @@
 
 use super::{
     Actor, CaseSettings, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, Facts,
-    HostSettings, JudgeSettings, LimitValue, Limits, OnlyRule, Pattern, ProgramSettings,
+    HostSettings, JudgeSettings, LimitValue, Limits, OnlyRule, OnlyRules, Pattern, ProgramSettings,
     ResourceName, RunnerValue, Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
 };
 use crate::model::{ActorPlan, BugFilter, CaptureMode, Plan, ResourceLimit, Text, VariantPlan};
@@ -72,6 +72,11 @@ impl Scenario {
                     .cases
                     .as_ref()
                     .and_then(|cases| cases.shuffle.then_some(true)),
+                case_strip: plan
+                    .cases
+                    .as_ref()
+                    .and_then(|cases| cases.strip.clone().map(Pattern)),
+                ..CaseSettings::default()
             },
             hosts: HostSettings::of_plan(plan.hosts.as_ref()),
             stop: StopSettings {
@@ -87,12 +92,14 @@ impl Scenario {
                 fail_if_out: rules.fail_if_out.iter().cloned().map(Pattern).collect(),
                 ok_if_out: rules.ok_if_out.iter().cloned().map(Pattern).collect(),
                 // The baseline determines the signatures of the bug.
-                only: rules
-                    .only
-                    .iter()
-                    .filter(|filter| !matches!(filter, BugFilter::Signature(_)))
-                    .map(|filter| OnlyRule(filter.clone()))
-                    .collect(),
+                only: OnlyRules(
+                    rules
+                        .only
+                        .iter()
+                        .filter(|filter| !matches!(filter, BugFilter::Signature(_)))
+                        .map(|filter| OnlyRule(filter.clone()))
+                        .collect(),
+                ),
                 leaks: Some(rules.leaks),
                 watch_engine: plan.watch_engine.then_some(true),
                 ignore_child_crashes: rules.ignore_child_crashes.then_some(true),

@@ -1,7 +1,7 @@
-//! Counts of each variant: its measured, captured and held trials.
+//! Counts of each variant: its measured, captured, held and lone trials.
 
 use super::{State, Tally};
-use crate::model::{FailureKind, SignatureId, Trial, VariantId};
+use crate::model::{CaseRecord, FailureKind, SignatureId, Trial, VariantId};
 
 /// Number of trials of a candidate that may show other failures in any case before it is given up.
 const OTHERS: u64 = 20;
@@ -15,6 +15,8 @@ pub(super) struct VariantState {
     pub(super) captured: CountedTrials,
     /// Trials with held threads, unless all trials of the run hold them: their rate is another one.
     pub(super) held_counts: CountedTrials,
+    /// Trials that ran one failing case of a suite alone.
+    pub(super) lone: CountedTrials,
     /// Whether its preparation is complete, or not needed.
     pub(super) is_made: bool,
 }
@@ -40,6 +42,7 @@ impl VariantState {
             measured: counted(),
             captured: counted(),
             held_counts: counted(),
+            lone: counted(),
             is_made: false,
         }
     }
@@ -49,9 +52,31 @@ impl VariantState {
             &mut self.captured
         } else if trial.explores {
             &mut self.held_counts
+        } else if trial.alone.is_some() {
+            &mut self.lone
         } else {
             &mut self.measured
         }
+    }
+}
+
+/// Counts of the trials in which a case ran alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoneCounts {
+    /// Trials that are launched and not counted.
+    pub underway: u64,
+    /// Trials in which it passed.
+    pub passes: u64,
+    /// Trials in which it failed.
+    pub failures: u64,
+    /// Trials in which it neither passed nor failed.
+    pub without_result: u64,
+}
+
+impl LoneCounts {
+    /// Returns the number of trials that have ended.
+    pub fn completed(self) -> u64 {
+        self.passes + self.failures + self.without_result
     }
 }
 
@@ -89,6 +114,35 @@ impl State {
     /// Returns the tally of the trials of a variant in which threads were held to find a schedule.
     pub fn held_tally(&self, variant: VariantId) -> &Tally {
         &self.variants[variant.index()].held_counts.tally
+    }
+
+    /// Returns the counts of the trials in which a case ran alone.
+    pub fn lone_counts(&self, variant: VariantId, number: u32) -> LoneCounts {
+        let counts = self.lone_cases.get(&(variant, number));
+        counts.copied().unwrap_or_default()
+    }
+
+    /// Returns the counts of the case that runs alone in a trial.
+    pub(super) fn lone_counts_of(&mut self, trial: &Trial) -> Option<&mut LoneCounts> {
+        let number = self.case_names.number_of(trial.alone.as_deref()?)?;
+        Some(self.lone_cases.entry((trial.variant, number)).or_default())
+    }
+
+    /// Counts a trial in which a case ran alone, by the end of this case.
+    pub(super) fn count_lone_trial(&mut self, trial: &Trial, record: Option<&CaseRecord>) {
+        let name = trial.alone.as_deref();
+        let number = name.and_then(|name| self.case_names.number_of(name));
+        let ends = record.map_or_else(Vec::new, CaseRecord::decode_ends);
+        let end = number.and_then(|number| ends.get(number as usize).copied().flatten());
+        let Some(counts) = self.lone_counts_of(trial) else {
+            return;
+        };
+        counts.underway = counts.underway.saturating_sub(1);
+        match end {
+            Some(end) if end.is_failure() => counts.failures += 1,
+            Some(end) if end.is_pass() => counts.passes += 1,
+            _ => counts.without_result += 1,
+        }
     }
 
     /// Returns every variant with its tally.

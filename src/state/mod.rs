@@ -24,6 +24,7 @@ mod tally;
 mod trial_facts;
 
 pub use cases::{CaseCounts, CaseNames, SuiteCounts, TrialOrder};
+pub use counts::LoneCounts;
 pub use hosts::{HostCounts, HostLoss, HostState, Hosts};
 pub use load::RequestTotals;
 pub use memory::Memory;
@@ -94,6 +95,8 @@ pub struct State {
     pub decided: bool,
     /// Whether the measurement is over or paused, and extra trials capture evidence.
     pub capturing: bool,
+    /// Whether the extra trials now run failing cases alone.
+    pub rerunning: bool,
     /// Trials that ended after the decision; they are not counted.
     pub after_decision: u64,
     /// The last trial that entered the tally: all before it did, and none after it.
@@ -143,6 +146,8 @@ pub struct State {
     pub case_names: CaseNames,
     /// Failures in the order in which they ended, for the live display and for evidence.
     arrived: BTreeMap<(VariantId, SignatureId), SignatureCounts>,
+    /// The trials in which a case ran alone, by its number.
+    lone_cases: BTreeMap<(VariantId, u32), LoneCounts>,
 }
 
 impl State {
@@ -193,6 +198,7 @@ impl State {
             finished: false,
             decided: false,
             capturing: false,
+            rerunning: false,
             after_decision: 0,
             last_counted: TrialId(0),
             notes: Vec::new(),
@@ -208,6 +214,7 @@ impl State {
             launched: 0,
             case_names: CaseNames::default(),
             arrived: BTreeMap::new(),
+            lone_cases: BTreeMap::new(),
         })
     }
 
@@ -233,8 +240,9 @@ impl State {
             }
             Event::CasesNamed(names) => self.case_names.add_names(names),
             Event::TrialWithdrawn(trial) => self.trial_withdrawn(*trial),
-            Event::CaptureBegun { at: time } => {
+            Event::RerunsBegun { at: time } | Event::CaptureBegun { at: time } => {
                 self.worked = *time;
+                self.rerunning = matches!(event, Event::RerunsBegun { .. });
                 if self.decided || self.budget_spent {
                     let finished = self.open.values().filter(|open| open.is_finished());
                     self.after_decision += finished.count() as u64;
@@ -378,7 +386,7 @@ impl State {
         self.finished = false;
         self.budget_spent = false;
         self.decided = false;
-        self.capturing = false;
+        (self.capturing, self.rerunning) = (false, false);
     }
 
     /// Adds a variant of the plan's space. A choice that is not in the space, or was added before, comes from a damaged

@@ -59,6 +59,9 @@ impl State {
                 let counted = self.variants[trial.variant.index()].counted_for(&trial);
                 counted.pending += 1;
                 counted.launched += 1;
+                if let Some(counts) = self.lone_counts_of(&trial) {
+                    counts.underway += 1;
+                }
                 0
             }
         };
@@ -183,6 +186,7 @@ impl State {
                 }
             }
             counted.tally.add_trial(trial.id, &facts);
+            self.count_lone_trial(&trial, facts.cases.as_deref());
             if trial.is_measured() {
                 self.hosts.add_counted(facts.host, &trial, &facts.outcome);
             }

@@ -70,6 +70,7 @@ impl EventSequence {
             | Event::MakingBegun(_)
             | Event::VariantMade { .. }
             | Event::VariantUntestable { .. }
+            | Event::RerunsBegun { .. }
             | Event::CaptureBegun { .. }
             | Event::BudgetSpent { .. }
             | Event::HostsChanged { .. }

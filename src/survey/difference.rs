@@ -2,7 +2,7 @@
 
 use super::main_facts::is_digest;
 use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
-use super::{CommandEnvironment, main_name};
+use super::{CommandEnvironment, SuiteDifference, main_name};
 use crate::model::is_secret;
 use crate::model::{CaptureMode, Host, Plan, Survey, Text};
 use serde::Serialize;
@@ -21,6 +21,8 @@ pub struct RunComparison {
     pub p_value: Option<f64>,
     /// Reason why the failure rates cannot be compared; null if they can.
     pub not_comparable: Option<String>,
+    /// Differences between the tests of a suite; null if the runs did not count tests, or cannot be compared.
+    pub tests: Option<SuiteDifference>,
     /// Differences, the most suspicious first.
     pub differences: Vec<FactDifference>,
 }

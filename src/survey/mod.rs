@@ -30,6 +30,7 @@ pub mod processor;
 mod python;
 mod ranking;
 mod shell;
+mod suite_difference;
 #[cfg(test)]
 mod tests;
 mod variants;
@@ -49,6 +50,7 @@ pub use influential_variables::variable_effect;
 pub use loader::{Library, find_libraries};
 pub use machine::{detect_container, this_host};
 pub use ranking::FactGroup;
+pub use suite_difference::{ChangedTest, SuiteDifference, TestCounts, compare_suites};
 pub use variants::{DifferingFact, differing_facts, partings_of_variants};
 pub use warnings::plan_cautions;
 

@@ -1,7 +1,7 @@
 //! Shows the differences between two runs, in two columns.
 
 use super::screen::Screen;
-use crate::survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
+use crate::survey::{ComparedRun, FactDifference, FactGroup, RunComparison, SuiteDifference};
 use crate::words;
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats::real;
@@ -54,6 +54,9 @@ pub fn format_differences(
         0,
         &style(describe_significance(compared)).bold().to_string(),
     );
+    if let Some(tests) = &compared.tests {
+        write_tests(&mut screen, tests);
+    }
     for run in [left, right].into_iter().filter(|run| !run.surveyed) {
         let name = words::sanitize_line(&run.run);
         screen.push_text(
@@ -106,6 +109,48 @@ pub fn format_differences(
         }
     }
     out
+}
+
+/// Writes the tests that fail at other rates, and the tests of one run only.
+fn write_tests(screen: &mut Screen, tests: &SuiteDifference) {
+    let changed = [
+        ("fails more often in B", &tests.worse),
+        ("fails less often in B", &tests.better),
+    ];
+    let changes: usize = changed.iter().map(|(_, tests)| tests.len()).sum();
+    let both = words::format_count(tests.in_both, "test");
+    screen.push_text(
+        0,
+        &format!(
+            "{changes} of {both} in both runs changed significantly (5 % of such a list is chance)"
+        ),
+    );
+    for (change, tests) in changed {
+        for test in tests.iter().take(SHOWN) {
+            let [left, right] = [test.left, test.right]
+                .map(|counts| format!("{} of {}", counts.failures, counts.trials));
+            let name = words::sanitize_line(&test.name);
+            screen.push_text(2, &format!("{name} {change}: {left} in A, {right} in B"));
+        }
+        if tests.len() > SHOWN {
+            let rest = tests.len() - SHOWN;
+            screen.push_text(2, &format!("and {rest} more: --json lists them"));
+        }
+    }
+    for (run, names) in [(A, &tests.only_left), (B, &tests.only_right)] {
+        let shown: Vec<String> = names
+            .iter()
+            .take(3)
+            .map(|name| words::sanitize_line(name))
+            .collect();
+        let more = match names.len().saturating_sub(shown.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if !shown.is_empty() {
+            screen.push_text(2, &format!("only in {run}: {}{more}", shown.join(", ")));
+        }
+    }
 }
 
 /// Returns the answer, or `3 of 100 failed (3 %)`.
@@ -253,6 +298,7 @@ mod tests {
             right: run("b", 0),
             p_value: Some(0.24),
             not_comparable: None,
+            tests: None,
             differences,
         }
     }

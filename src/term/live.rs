@@ -8,7 +8,7 @@ use crate::model::{
     VariantId,
 };
 use crate::oracle;
-use crate::questions::{self, CapturePolicy, ReproductionProgress};
+use crate::questions::{self, CapturePolicy, ReproductionProgress, RerunPolicy};
 use crate::report::{LoadMeasurements, forecast_duration as load_forecast};
 use crate::state::{EventSink, State};
 use crate::words;
@@ -292,6 +292,12 @@ impl LiveDisplay {
     }
 
     fn status_line(&self, state: &State) -> String {
+        if state.rerunning {
+            let (completed, planned) = RerunPolicy::completed_and_planned(state);
+            return format!(
+                "running failing tests alone: {completed} of {planned} trials (counted separately; Ctrl-C skips)"
+            );
+        }
         if state.capturing {
             let (caught, wanted_crashes) = CapturePolicy::caught_and_wanted(state);
             return format!(

@@ -202,6 +202,7 @@ fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
         timeout: Duration::from_secs(1),
         capture: false,
         explores: held.is_some(),
+        alone: None,
         hold: held.map(|held| Box::new(held.plan)),
     }))
 }

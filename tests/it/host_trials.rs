@@ -45,6 +45,7 @@ pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> State {
             timeout: Duration::from_secs(1),
             capture: false,
             explores: false,
+            alone: None,
             hold: None,
         }));
         let outcome = if lane.0.is_multiple_of(2) {
@@ -149,6 +150,7 @@ fn a_variant_that_loses_its_hosts_more_often_is_reported() {
             timeout: Duration::from_secs(1),
             capture: false,
             explores: false,
+            alone: None,
             hold: None,
         }));
     };

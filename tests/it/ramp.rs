@@ -44,6 +44,7 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
             capture: false,
             hold: None,
             explores: false,
+            alone: None,
         };
         let id = trial.id;
         let clients = state.plan.variant_plan(variant).clients.unwrap();

@@ -165,6 +165,7 @@ fn two_runs() -> RunComparison {
         right: run("20261122-041133-2c31", 0, "laptop"),
         p_value: Some(1.4e-11),
         not_comparable: None,
+        tests: None,
         differences: vec![
             difference(
                 FactGroup::Library,

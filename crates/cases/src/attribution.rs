@@ -54,6 +54,9 @@ pub struct Attribution {
 /// If several cases were running when the trial was killed because of its time limit, any of them may have been the
 /// slow one, so their ends stay unknown.
 pub fn attribute_ends(cases: &mut TrialCases, ending: &TrialEnding) -> Attribution {
+    if ending.timed_out {
+        reopen_stopped_cases(cases);
+    }
     add_signals(cases, ending);
     let running: Vec<usize> = (0..cases.results.len())
         .filter(|position| cases.results[*position].end == CaseEnd::Unknown)
@@ -94,6 +97,18 @@ pub fn attribute_ends(cases: &mut TrialCases, ending: &TrialEnding) -> Attributi
         }
     }
     attribution
+}
+
+/// Marks cases that the runner reports as ended by a signal as running, if the signal is one that ends a trial: the runner
+/// passed on the signal that it got because of the time limit.
+fn reopen_stopped_cases(cases: &mut TrialCases) {
+    for result in &mut cases.results {
+        let signal = result.failure.as_ref().and_then(|failure| failure.signal);
+        if result.end == CaseEnd::Crashed && signal.is_some_and(|signal| !signal.is_crash()) {
+            result.end = CaseEnd::Unknown;
+            result.failure = None;
+        }
+    }
 }
 
 /// Returns the process that ended each running case, as far as something shows it.

@@ -16,7 +16,7 @@ use quick_xml::escape::{resolve_predefined_entity, unescape_with};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use std::io::BufRead;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// The program that wrote a report.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,15 +41,6 @@ pub fn read_nextest(input: impl BufRead) -> TrialCases {
 /// It does not contain signals and time limits. [`crate::ctest::add_endings`] takes them from the output of ctest.
 pub fn read_ctest(input: impl BufRead) -> TrialCases {
     read_report(input, Dialect::Ctest)
-}
-
-/// Returns whether a file is older than the trial, so that an earlier program wrote it.
-///
-/// Some file systems keep only whole seconds, so a file of the same second counts as new.
-pub fn is_stale(modified: SystemTime, trial_start: SystemTime) -> bool {
-    trial_start
-        .duration_since(modified)
-        .is_ok_and(|age| age >= Duration::from_secs(1))
 }
 
 fn read_report(input: impl BufRead, dialect: Dialect) -> TrialCases {
@@ -553,14 +544,5 @@ mod tests {
         ] {
             assert_eq!(parse_seconds(text).as_millis(), millis, "{text}");
         }
-    }
-
-    #[test]
-    fn a_file_of_an_earlier_second_is_stale() {
-        let start = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
-        let millis = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
-        assert!(is_stale(millis(99_000), start));
-        assert!(!is_stale(millis(99_500), start));
-        assert!(!is_stale(millis(100_500), start));
     }
 }

@@ -1,66 +1,27 @@
-//! Names of cases that change from trial to trial, and marks of plugins that repeat tests.
+//! Names of cases that change from trial to trial.
 
 use super::collector::CaseCollector;
 use provoke_model::{CaseName, TrialCases};
 use std::collections::BTreeMap;
 
-/// A plugin of pytest that runs each test several times, with a mark in the name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeater {
-    /// pytest-repeat: `test_it[2-3]` is the second of three runs.
-    PytestRepeat,
-    /// pytest-flakefinder: `test_it[1]`. It looks like a parameter, so use it only if the command has `--flake-finder`.
-    PytestFlakefinder,
-}
-
-/// Joins the runs of each test that a plugin repeated. The worst end counts.
-///
-/// Streams of the pytest plugin have no such marks; this is for XML.
-pub fn join_repeats(cases: TrialCases, repeater: Repeater) -> TrialCases {
+/// Removes parts of the names of cases, and joins the cases that then have the same name. The worst end counts.
+pub fn join_names(cases: TrialCases, strip: impl Fn(&str) -> String) -> TrialCases {
     let mut collector = CaseCollector::default();
-    let strip = |case: CaseName| CaseName {
-        name: strip_repeat(&case.name, repeater).unwrap_or(case.name),
+    let rename = |case: CaseName| CaseName {
+        name: strip(&case.name),
         suite: case.suite,
     };
     if let Some(planned) = cases.planned {
-        collector.plan_cases(planned.into_iter().map(strip));
+        collector.plan_cases(planned.into_iter().map(rename));
     }
     for mut result in cases.results {
-        result.case = strip(result.case);
+        result.case = rename(result.case);
         collector.add_result(result);
     }
     for complaint in cases.complaints {
         collector.complain(complaint);
     }
     collector.finish()
-}
-
-/// Returns the name without the mark of a repeated run; `None` if it has none.
-fn strip_repeat(name: &str, repeater: Repeater) -> Option<String> {
-    let (head, parameters) = name.strip_suffix(']')?.rsplit_once('[')?;
-    let kept = match repeater {
-        Repeater::PytestRepeat => {
-            // The mark comes after all other parameters.
-            let (rest, count) = parameters.rsplit_once('-')?;
-            let (kept, number) = rest.rsplit_once('-').unwrap_or(("", rest));
-            let (number, count): (u32, u32) = (number.parse().ok()?, count.parse().ok()?);
-            if number == 0 || number > count {
-                return None;
-            }
-            kept
-        }
-        Repeater::PytestFlakefinder => {
-            // The mark comes before all other parameters.
-            let (number, kept) = parameters.split_once('-').unwrap_or((parameters, ""));
-            number.parse::<u32>().ok()?;
-            kept
-        }
-    };
-    Some(if kept.is_empty() {
-        head.to_owned()
-    } else {
-        format!("{head}[{kept}]")
-    })
 }
 
 /// Names that occur in one trial each and differ only in numbers or addresses, so that they are probably one case.
@@ -72,8 +33,6 @@ pub struct UnstableNames {
     pub stem: String,
     /// The number of names.
     pub names: usize,
-    /// Two of the names.
-    pub examples: [String; 2],
     /// A regular expression of the parts that change.
     pub pattern: String,
 }
@@ -132,7 +91,6 @@ pub fn find_unstable_names<'a>(
             suite: suite.to_owned(),
             stem,
             names: members.len(),
-            examples: [members[0].0.to_owned(), members[1].0.to_owned()],
             pattern: changing_pattern(&members),
         })
         .collect();
@@ -226,22 +184,6 @@ mod tests {
     use provoke_model::{CaseEnd, CaseResult};
 
     #[test]
-    fn marks_of_repeated_tests_are_removed() {
-        let repeat = |name| strip_repeat(name, Repeater::PytestRepeat);
-        assert_eq!(repeat("a[2-3]").as_deref(), Some("a"));
-        assert_eq!(repeat("a[x-y-2-3]").as_deref(), Some("a[x-y]"));
-        for name in [
-            "a", "a[3]", "a[4-3]", "a[0-3]", "a[x-3]", "a[1-2]b", "]", "[]",
-        ] {
-            assert_eq!(repeat(name), None, "{name}");
-        }
-        let flakefinder = |name| strip_repeat(name, Repeater::PytestFlakefinder);
-        assert_eq!(flakefinder("a[1]").as_deref(), Some("a"));
-        assert_eq!(flakefinder("a[1-x-y]").as_deref(), Some("a[x-y]"));
-        assert_eq!(flakefinder("a[x]"), None);
-    }
-
-    #[test]
     fn runs_of_a_repeated_test_are_one_case() {
         let result = |name: &str, end| CaseResult {
             case: CaseName::without_suite(name),
@@ -256,7 +198,10 @@ mod tests {
             ],
             ..TrialCases::default()
         };
-        let joined = join_repeats(cases, Repeater::PytestRepeat).results;
+        let joined = join_names(cases, |name| {
+            name.trim_end_matches(|c| "[1-2]".contains(c)).to_owned()
+        })
+        .results;
         assert_eq!(joined.len(), 2);
         assert_eq!((joined[0].end, joined[0].attempts), (CaseEnd::Failed, 2));
     }

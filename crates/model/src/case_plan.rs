@@ -12,6 +12,16 @@ pub struct CasesPlan {
     /// Whether each trial runs its cases in a random order, which its seed determines.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shuffle: bool,
+    /// How often each failing case is run alone after the measurement.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reruns: u32,
+    /// A regular expression of the parts of names that are removed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub strip: Option<String>,
+    /// Arguments that select one case, for a runner whose own arguments are not known; `{case}` is its name, and
+    /// `{suite}` its group.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub select: Vec<String>,
 }
 
 /// A program that runs cases, and where it reports them.

@@ -84,6 +84,12 @@ pub enum Event {
     CasesNamed(Vec<CaseName>),
     /// The question was answered before the slot began this trial: it never ran.
     TrialWithdrawn(TrialId),
+    /// The measurement is over; further trials run each failing case alone and are counted separately.
+    RerunsBegun {
+        /// Working time of the run.
+        #[serde(with = "micros")]
+        at: Duration,
+    },
     /// The question is answered; further trials capture evidence of the failures and are counted separately.
     CaptureBegun {
         /// Working time of the run.

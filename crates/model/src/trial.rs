@@ -1,6 +1,6 @@
 //! Trials: numbers, slots and seeds.
 
-use super::{HoldPlan, is_default, micros};
+use super::{CaseName, HoldPlan, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -47,12 +47,15 @@ pub struct Trial {
     /// Whether its hold explores schedules; it is counted separately.
     #[serde(default, skip_serializing_if = "is_default")]
     pub explores: bool,
+    /// The case that runs alone in this trial; it is counted separately.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub alone: Option<Box<CaseName>>,
 }
 
 impl Trial {
     /// Returns whether the trial belongs to the measurement.
     pub fn is_measured(&self) -> bool {
-        !self.capture && !self.explores
+        !self.capture && !self.explores && self.alone.is_none()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs the trials of a slot, and reads their evidence.
 
 use super::ExecutorContext;
+use crate::cases::EarlierReports;
 use crate::exec::StopUrgency;
 use crate::exec::service::ServiceContext;
 use crate::exec::slot_handle::SlotHandle;
@@ -38,6 +39,7 @@ impl ExecutorContext {
             Some(one_dump) if dumps => Some(one_dump.lock().await),
             _ => None,
         };
+        let earlier = self.find_earlier_reports(&trials[0]).await;
         let began = SystemTime::now();
         let mut failure = self.begin_trials(lane, trials).await.err();
         let mut running = RunningTrials {
@@ -52,7 +54,9 @@ impl ExecutorContext {
             };
             let (observation, continues) = match result {
                 Ok((observation, continues)) => {
-                    let observation = self.read_evidence(trial, began, observation).await;
+                    let observation = self
+                        .read_evidence(trial, began, earlier.clone(), observation)
+                        .await;
                     (observation, continues)
                 }
                 Err(error) => {
@@ -67,6 +71,17 @@ impl ExecutorContext {
         }
     }
 
+    /// Returns the reports of test runners that exist before a trial. The next write to one of them changes its time.
+    async fn find_earlier_reports(&self, trial: &Trial) -> EarlierReports {
+        let Some(cases) = &self.cases else {
+            return EarlierReports::default();
+        };
+        let recipe = self.recipe_of(trial.variant);
+        let (reports, wait) = cases.earlier_reports(trial, &recipe.variant);
+        tokio::time::sleep(wait).await;
+        reports
+    }
+
     /// Orders a slot to run trials in turn. A trial of a service is ordered when its clients are ready.
     async fn begin_trials(
         &self,
@@ -78,8 +93,16 @@ impl ExecutorContext {
         }
         let slot = self.started_slot(lane)?;
         for trial in trials {
-            slot.learn_variant(trial.variant, || self.recipe_of(trial.variant))
-                .await?;
+            match (trial.alone.as_deref(), &self.cases) {
+                (Some(case), Some(cases)) => {
+                    let recipe = cases.lone_recipe(&self.recipe_of(trial.variant), case)?;
+                    slot.learn_once(trial.variant, recipe).await?;
+                }
+                _ => {
+                    slot.learn_variant(trial.variant, || self.recipe_of(trial.variant))
+                        .await?;
+                }
+            }
             if let Some(doors) = &self.doors {
                 doors.enter_trial(trial);
             }
@@ -182,6 +205,7 @@ impl ExecutorContext {
         self: &Arc<Self>,
         trial: &Trial,
         began: SystemTime,
+        earlier: EarlierReports,
         mut observation: Observation,
     ) -> Observation {
         observation.around = self.usage.sample_size();
@@ -208,7 +232,7 @@ impl ExecutorContext {
                 shared.collector.name_hold_points(variant, &mut observation);
             }
             if let Some(cases) = &shared.cases {
-                cases.read_cases(&trial, &recipe, began, &mut observation);
+                cases.read_cases(&trial, &recipe, earlier, &mut observation);
             }
             observation
         });

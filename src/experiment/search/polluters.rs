@@ -10,8 +10,8 @@ use crate::scenario::{OnlyRule, PlanError, Scenario, SearchSources};
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
 
-/// Maximum number of bytes of the names, because they are passed in a variable.
-const MOST_BYTES: usize = 100_000;
+/// Maximum number of bytes of the names: each variant of the search has a copy.
+const MOST_BYTES: usize = 4 << 20;
 
 /// The tests before a failure.
 struct FailingOrder {
@@ -103,7 +103,7 @@ fn refuse(message: impl Into<String>, hint: &str) -> PlanError {
 
 /// Returns the test whose failure is searched.
 fn searched_case(scenario: &Scenario) -> Result<CasePattern, PlanError> {
-    let mut patterns = scenario.judge.only.iter().filter_map(|rule| match rule {
+    let mut patterns = scenario.judge.only.0.iter().filter_map(|rule| match rule {
         OnlyRule(BugFilter::Test(pattern)) => Some(pattern.clone()),
         _ => None,
     });

@@ -431,7 +431,7 @@ fn are_of_different_threads(memory: &HuntMemory, first: &HoldPoint, second: &Hol
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CodePoint, CreationSide, LearnedPoint, Occurrence};
+    use crate::model::{CodePoint, CreationSide, HuntQuestion, LearnedPoint, Occurrence};
 
     #[test]
     fn in_the_second_round_new_threads_arrive_before_their_creators_continue() {
@@ -450,7 +450,7 @@ mod tests {
             line: None,
             is_library: false,
         });
-        let mut memory = HuntMemory::new(&Default::default());
+        let mut memory = HuntMemory::new(&HuntQuestion::default());
         memory.held_trials.points.add_reached(&learned, &[]);
         let points_of = |round| -> Vec<Vec<HoldPoint>> {
             attempts_of_round(&memory, round)

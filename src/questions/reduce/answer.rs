@@ -17,6 +17,8 @@ use serde::Serialize;
 const MAX_LISTED: usize = 4;
 /// Maximum length of a name before it is cut.
 const LONG: usize = 60;
+/// The same for an item that is not a part of a file.
+const LONGEST_NAME: usize = 200;
 
 /// Which items the failure needs, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -298,7 +300,13 @@ fn item_name(items: &[Item], index: usize) -> String {
     let Some(item) = items.get(index) else {
         return String::new();
     };
-    let name = words::shorten_text(&words::sanitize_line(&item.name), LONG);
+    // The names of parametrized tests often differ at their ends.
+    let longest = if item.at.is_some() {
+        LONG
+    } else {
+        LONGEST_NAME
+    };
+    let name = words::shorten_text(&words::sanitize_line(&item.name), longest);
     match &item.at {
         Some(position) => format!("`{name}` ({position})"),
         None => format!("`{name}`"),

@@ -9,7 +9,7 @@ use crate::questions::search::{
     under_way,
 };
 use crate::questions::{
-    CapturePolicy, Policy, ReproductionProgress, Step, StopRule, Verdict, nothing_counts,
+    Policy, ReproductionProgress, Step, StopRule, Verdict, next_extra_step, nothing_counts,
     reproduction_progress,
 };
 use crate::state::State;
@@ -62,7 +62,7 @@ impl Policy for ReducePolicy {
             || !state.has_open_trials() && state.making.is_empty()
         {
             let next = if state.capturing {
-                CapturePolicy.next_step(state)
+                next_extra_step(state)
             } else {
                 self.next_step(state)
             };

@@ -187,12 +187,13 @@ pub(super) fn write_suite(
             writeln!(out, "| --- | ---: | ---: | ---: | --- |")?;
         }
         for case in suite.failing().take(TESTS) {
-            let failure = case
-                .signatures
-                .first()
-                .map_or_else(String::new, |signature| {
-                    format!("{} (`{}`)", escape_markdown(&signature.title), signature.id)
-                });
+            let signature = case.signatures.first().map(|signature| {
+                format!("{} (`{}`)", escape_markdown(&signature.title), signature.id)
+            });
+            let remarks = case.remarks().into_iter();
+            let remarks = remarks.map(|remark| escape_markdown(&remark));
+            let failure: Vec<String> = signature.into_iter().chain(remarks).collect();
+            let failure = failure.join("<br>");
             writeln!(
                 out,
                 "| {} | {} | {} | {} | {failure} |",

@@ -1,9 +1,10 @@
 //! Settings of suites: how the tests of a suite are found, if a trial is one run of the suite.
 
-use crate::scenario::RunnerValue;
+use crate::scenario::{Pattern, RunnerValue};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 
 /// The tests of a suite.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -30,4 +31,28 @@ pub struct CaseSettings {
         hide_short_help = true
     )]
     pub shuffle: Option<bool>,
+    /// After the measurement, run each failing test alone K times
+    ///
+    /// Such trials are counted separately: "fails alone too (7 of 10)" or "never alone (0 of 10)". At most 20 tests,
+    /// those with the most failures. For `run`.
+    #[arg(
+        long, value_name = "K", num_args = 0..=1, require_equals = true,
+        default_missing_value = "10",
+    )]
+    pub rerun_failing: Option<NonZeroU32>,
+    /// Arguments that select one test, for --rerun-failing with other runners
+    ///
+    /// They are added to the command; `{case}` is the name of the test, and `{suite}` its group.
+    #[arg(
+        long,
+        value_name = "ARGS",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
+    pub case_args: Option<String>,
+    /// Remove what matches from the names of tests, and join the tests that then have the same name
+    ///
+    /// For names with parts that change from trial to trial, such as addresses and dates.
+    #[arg(long, value_name = "REGEX", hide_short_help = true)]
+    pub case_strip: Option<Pattern>,
 }

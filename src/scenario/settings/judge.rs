@@ -1,8 +1,9 @@
 //! Settings that decide whether a trial passes or fails.
 
+use super::OnlyRules;
 use super::parse_name;
 use crate::model::LeakRule;
-use crate::scenario::{Codes, DurationValue, Expectation, OnlyRule, Pattern, RateValue};
+use crate::scenario::{Codes, DurationValue, Expectation, Pattern, RateValue};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,12 +27,9 @@ pub struct JudgeSettings {
     /// Pass the trial despite its exit code if a line of its output matches
     #[arg(long, value_name = "REGEX", hide_short_help = true)]
     pub ok_if_out: Vec<Pattern>,
-    /// Count only this kind of failure, such as SIGSEGV, code:3 or hang
-    ///
-    /// Kinds: a signal, code:N, hang, leak, oom, output, sig:ID (one crash signature). Other failures are
-    /// counted separately.
-    #[arg(long, value_name = "KIND", value_delimiter = ',')]
-    pub only: Vec<OnlyRule>,
+    #[command(flatten)]
+    #[schemars(description = OnlyRules::HELP)]
+    pub only: OnlyRules,
     /// How to treat processes still running after a trial [default: fail]
     #[arg(
         long, value_name = "off|report|fail", value_parser = parse_name::<LeakRule>(),

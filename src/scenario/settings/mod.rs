@@ -29,7 +29,7 @@ pub use load::{ConnectionSettings, ServiceSettings, TrafficSettings};
 pub use program::ProgramSettings;
 pub use search::SearchSettings;
 pub use stop::StopSettings;
-pub use tables::{Facts, Limits, Variables};
+pub use tables::{Facts, Limits, OnlyRules, Variables};
 pub use trials::TrialSettings;
 
 use super::LimitValue;

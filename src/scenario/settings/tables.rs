@@ -2,7 +2,7 @@
 
 use crate::scenario::expected_value::first_paragraph;
 use crate::scenario::host_list::is_fact;
-use crate::scenario::{EnvValue, LimitValue, Matrix, MatrixVariable, ResourceName};
+use crate::scenario::{EnvValue, LimitValue, Matrix, MatrixVariable, OnlyRule, ResourceName};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,31 @@ impl Facts {
     }
 }
 
+/// Kinds of failures that are the bug.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct OnlyRules(pub Vec<OnlyRule>);
+
+impl OnlyRules {
+    pub(super) const HELP: &'static str =
+        "Count only this kind of failure, such as SIGSEGV, code:3 or hang
+
+Kinds: a signal, code:N, hang, leak, oom, output, sig:ID (one crash signature), test:NAME (a test of a suite). Other
+failures are counted separately.";
+
+    fn flag() -> Arg {
+        Arg::new("only").value_name("KIND").value_parser(parse_only)
+    }
+
+    fn add_entries(&mut self, entries: Vec<Vec<OnlyRule>>) {
+        // The flag replaces the kinds in a file.
+        if !entries.is_empty() {
+            self.0 = entries.into_iter().flatten().collect();
+        }
+    }
+}
+
 impl Matrix {
     pub(super) const HELP: &'static str = "Run a variant for each value of {VAR} in the command, or else of $VAR
 
@@ -128,6 +153,29 @@ flag_of_entries! {
     Limits of (ResourceName, LimitValue);
     Facts of (String, String);
     Matrix of MatrixVariable;
+    OnlyRules of Vec<OnlyRule>;
+}
+
+/// Reads kinds of failures, separated by commas. A comma within brackets belongs to the name of a test.
+fn parse_only(text: &str) -> Result<Vec<OnlyRule>, String> {
+    let mut rules: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        match rules.last_mut() {
+            Some(last) if continues_name(last, part) => {
+                last.push(',');
+                last.push_str(part);
+            }
+            _ => rules.push(part.to_owned()),
+        }
+    }
+    rules.iter().map(|rule| rule.parse()).collect()
+}
+
+/// Returns whether a part behind a comma belongs to the name of a test before it.
+fn continues_name(rule: &str, part: &str) -> bool {
+    let count = |bracket: char| rule.matches(bracket).count();
+    let is_open = count('[') > count(']') || count('(') > count(')');
+    rule.starts_with("test:") && (is_open || part.parse::<OnlyRule>().is_err())
 }
 
 fn parse_variable(text: &str) -> Result<(String, EnvValue), String> {
@@ -150,4 +198,22 @@ fn parse_fact(text: &str) -> Result<(String, String), String> {
     let fact = text.split_once('=').filter(|_| is_fact(text));
     let (name, value) = fact.ok_or("write NAME=VALUE, such as bios=1.2")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comma_may_be_part_of_the_name_of_a_test() {
+        let parse = |text: &str| {
+            let rules = parse_only(text).unwrap();
+            rules.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(parse("SIGSEGV,hang"), ["SIGSEGV", "hang"]);
+        assert_eq!(parse("test:a,SIGSEGV"), ["test:a", "SIGSEGV"]);
+        assert_eq!(parse("test:x[a,hang],test:b"), ["test:x[a,hang]", "test:b"]);
+        assert_eq!(parse("test:Add/1, 2"), ["test:Add/1, 2"]);
+        assert!(parse_only("SIGSEGV,a").is_err());
+    }
 }

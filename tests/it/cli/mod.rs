@@ -31,6 +31,7 @@ pub(crate) mod slurm_cluster;
 mod ssh_server;
 mod stopping;
 mod storage;
+mod suite_runners;
 mod suites;
 mod support;
 mod trial_environment;

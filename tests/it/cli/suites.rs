@@ -350,3 +350,156 @@ fn an_order_that_the_seed_determines_is_recorded() {
     sandbox.report(&args);
     assert_eq!(orders(), first_orders);
 }
+
+/// A suite in which one test fails after another one, and one in any case. The latter waits in trial 4.
+const DEPENDENT_SUITE: &str = r#"
+import os
+import time
+
+state = []
+
+
+def test_polluter():
+    state.append(1)
+
+
+def test_victim():
+    assert not state
+
+
+def test_broken():
+    while os.environ["PROVOKE_TRIAL"] == "4" and not os.path.exists("go"):
+        time.sleep(0.01)
+    assert False
+"#;
+
+#[test]
+fn failing_tests_run_alone_after_the_measurement_and_are_counted_apart() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder(DEPENDENT_SUITE);
+    sandbox.write("test_other.py", "print(open('missing').read())\n");
+    sandbox.write("go", "");
+    let suite = pytest(&["--continue-on-collection-errors"]);
+    let args = [&["--cases", "-n", "2", "--rerun-failing=3"], &*suite].concat();
+    let (report, output) = sandbox.report(&args);
+    let alone: Vec<String> = suite_of(&report)["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|case| {
+            let counts = &case["run_alone"];
+            let [name, trials, failures] = [&case["name"], &case["trials"], &case["failures"]];
+            format!(
+                "{name}: {failures} of {trials}, alone {}",
+                counts["failures"]
+            )
+        })
+        .collect();
+    assert_eq!(
+        alone,
+        [
+            "\"test_it.py::test_victim\": 2 of 2, alone 0",
+            "\"test_it.py::test_broken\": 2 of 2, alone 3",
+            "\"test_it.py::test_polluter\": 0 of 2, alone null",
+        ],
+        "{output}"
+    );
+    for remark in [
+        "never alone (0 of 3: below 64 %)",
+        "fails alone too (3 of 3)",
+    ] {
+        assert!(output.stdout.contains(remark), "{remark}: {output}");
+        let page = sandbox.provoke(&["report", "last", "--md"]).stdout;
+        assert!(page.replace('\\', "").contains(remark), "{page}");
+        sandbox.provoke(&["report", "last", "--html=page.html"]);
+        let page = fs::read_to_string(sandbox.path("page.html")).unwrap();
+        assert!(page.contains(remark), "{page}");
+    }
+    // The module that cannot be imported is not collected.
+    let rows = sandbox.provoke(&["report", "last", "--jsonl"]).stdout;
+    let classes: Vec<String> = rows
+        .lines()
+        .map(|row| serde_json::from_str::<Value>(row).unwrap())
+        .map(|row| format!("{} {}", row["class"], row["outcome"]))
+        .collect();
+    let alone = |outcome: &str| format!("\"alone\" \"{outcome}\"");
+    assert_eq!(classes[0], "\"fail\" \"exit 1\"");
+    assert_eq!(
+        classes
+            .iter()
+            .filter(|class| **class == alone("pass"))
+            .count(),
+        3
+    );
+    assert_eq!(
+        classes
+            .iter()
+            .filter(|class| **class == alone("exit 1"))
+            .count(),
+        3
+    );
+    assert_eq!(classes.len(), 8);
+    let csv = sandbox.provoke(&["report", "last", "--csv-cases"]).stdout;
+    assert!(csv.lines().nth(1).unwrap().ends_with(",3,0"), "{csv}");
+}
+
+#[test]
+fn a_killed_run_continues_to_run_failing_tests_alone() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder(DEPENDENT_SUITE);
+    let args = [
+        &["run", "--cases", "-n", "2", "--rerun-failing=2"],
+        &*pytest(&[]),
+    ]
+    .concat();
+    sandbox.kill_after(3, LAST_RUN, sandbox.command(&args));
+    sandbox.write("go", "");
+    let (report, output) = sandbox.run_with_report("resume", &["last"]);
+    let cases = suite_of(&report)["cases"].as_array().unwrap();
+    let counts = cases.iter().map(|case| {
+        let alone = &case["run_alone"];
+        [&case["trials"], &alone["trials"], &alone["failures"]].map(ToString::to_string)
+    });
+    let counts: Vec<[String; 3]> = counts.collect();
+    let expected = [["2", "2", "0"], ["2", "2", "2"], ["2", "null", "null"]];
+    assert_eq!(counts, expected, "{output}");
+}
+
+#[test]
+fn tests_of_an_unknown_runner_run_alone_by_given_arguments() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "run-tests",
+        "echo TAP version 14; [ \"$1\" = --only ] && { echo 1..1; echo \"not ok 1 - $2\"; exit 1; }; echo 1..2; echo ok 1 - a; echo 'not ok 2 - b c'; exit 1\n",
+    );
+    let run = ["--cases=tap", "-n", "1", "--rerun-failing=2"];
+    let command = ["--", "sh", "./run-tests"];
+    let refused = sandbox.provoke(&[&["run"], &run[..], &command].concat());
+    insta::assert_snapshot!(refused, @r"
+    ------- stderr -------
+    error: it is not known how the TAP output can run one test alone
+
+    hint: name the arguments that select one test: --case-args '--only {case}'; `{suite}` is the group of the test
+    [exit status: Some(2)]
+    ");
+    let selected = [&run[..], &["--case-args", "--only {case}"], &command].concat();
+    let (report, output) = sandbox.report(&selected);
+    let case = &suite_of(&report)["cases"][0];
+    assert_eq!(case["name"], "b c", "{output}");
+    assert_eq!(case["run_alone"]["failures"], 2, "{output}");
+    let confirm = [
+        "confirm",
+        "--baseline",
+        "last",
+        "--only",
+        "test:b c",
+        "--rerun-failing",
+    ];
+    insta::assert_snapshot!(sandbox.provoke(&confirm), @r"
+    ------- stderr -------
+    error: `rerun-failing` is for `provoke run`
+
+    hint: measure the suite first: provoke run --cases --rerun-failing -- CMD
+    [exit status: Some(2)]
+    ");
+}

@@ -163,6 +163,7 @@ impl Bench {
             capture: false,
             hold: self.hold.clone().map(Box::new),
             explores: false,
+            alone: None,
         });
         let trials = trials.collect();
         self.order(&SlotOrder::Learn(VariantId(0), Box::new(recipe)));

@@ -14,9 +14,25 @@ pub const PLUGIN: &str = include_str!("provoke_cases.py");
 pub const PLUGIN_MODULE: &str = "provoke_cases";
 /// Environment variable that names the file of the stream.
 pub const STREAM_VARIABLE: &str = "PROVOKE_CASES";
-/// Environment variable with the names of the only tests to run, one a line, in their order.
+/// Environment variable of a plan with the names of the only tests to run, one a line, in their order. The plugin reads
+/// them from the file that [`SELECTION_FILE_VARIABLE`] names.
 pub const SELECTION_VARIABLE: &str = "PROVOKE_SELECT";
+/// Environment variable that names a file with the names of the only tests to run, each as a line of JSON, in their order.
+pub const SELECTION_FILE_VARIABLE: &str = "PROVOKE_SELECT_FILE";
+/// Environment variable that makes pytest collect only the selected tests, as if they were its arguments.
+pub const ALONE_VARIABLE: &str = "PROVOKE_ALONE";
 /// Environment variable with the seed of a random order.
 ///
 /// Modules, the classes of a module and the tests of a class stay together. `SEED:all` mixes all tests.
 pub const SHUFFLE_VARIABLE: &str = "PROVOKE_SHUFFLE";
+
+/// Returns names as lines of JSON without braces, which have a meaning in files of a trial.
+pub fn encode_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut lines = String::new();
+    for name in names {
+        let line = serde_json::Value::from(name).to_string();
+        lines.push_str(&line.replace('{', "\\u007b"));
+        lines.push('\n');
+    }
+    lines
+}

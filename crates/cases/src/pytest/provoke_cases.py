@@ -2,8 +2,9 @@
 
 Load it with PYTEST_PLUGINS=provoke_cases; PROVOKE_CASES names the file that the lines are appended to. Each line is one
 write(2), so the lines of parallel workers do not mix, and the last line names the test that ended the process. If
-PROVOKE_SHUFFLE is set, the tests run in a random order that depends on its value. If PROVOKE_SELECT is set, only the
-tests that it names run, one name a line, in this order.
+PROVOKE_SHUFFLE is set, the tests run in a random order that depends on its value. PROVOKE_SELECT_FILE names a file with
+the names of the only tests to run, one JSON string a line, in this order; with PROVOKE_ALONE, no other file of tests is
+collected.
 """
 import json
 import os
@@ -44,6 +45,10 @@ class Recorder:
         self.worker_id = None if worker is None else worker.get("workerid")
         self.pid = os.getpid()
         self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        path = os.environ.get("PROVOKE_SELECT_FILE")
+        self.selection = None if path is None else read_selection(path)
+        if self.selection is not None and os.environ.get("PROVOKE_ALONE"):
+            self.replace_arguments()
         # Node IDs of repeated tests: the name of the case, and the number of the repeat.
         self.repeats = {}
 
@@ -64,6 +69,14 @@ class Recorder:
             fields["repeat"] = repeat
         self.write(event, case=to_unicode(case), **fields)
 
+    def replace_arguments(self):
+        """Makes pytest collect the selected tests only."""
+        root = str(getattr(self.config, "rootpath", None) or self.config.rootdir)
+        arguments = [os.path.join(root, name) for name in self.selection]
+        # The name of a test begins with the path of its file, except for some plugins.
+        if all(os.path.exists(argument.split("::", 1)[0]) for argument in arguments):
+            self.config.args[:] = arguments
+
     def is_controller(self):
         """Returns whether workers of pytest-xdist run the tests."""
         return self.config.pluginmanager.hasplugin("dsession")
@@ -74,9 +87,8 @@ class Recorder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
-        selection = os.environ.get("PROVOKE_SELECT")
-        if selection is not None:
-            items[:] = select_tests(items, selection.split("\n"))
+        if self.selection is not None:
+            items[:] = select_tests(items, self.selection)
             return
         seed = os.environ.get("PROVOKE_SHUFFLE")
         if seed:
@@ -209,6 +221,11 @@ def repeat_of(item):
 
 def close_parameters(head):
     return head[:-1] if head.endswith("[") else head.rstrip("-") + "]"
+
+
+def read_selection(path):
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def select_tests(items, names):
