@@ -292,7 +292,7 @@ fn all_questions_are_listed_in_one_file_and_created_by_the_scenario() {
 }
 
 /// Folders of modules whose files do not use each other in a cycle, each with the folder of its crate.
-const UNTANGLED: [(&str, &str); 14] = [
+const UNTANGLED: [(&str, &str); 18] = [
     ("src", "src/cli"),
     ("src", "src/experiment"),
     ("src", "src/questions"),
@@ -304,7 +304,11 @@ const UNTANGLED: [(&str, &str); 14] = [
     ("src", "src/suggest"),
     ("src", "src/survey"),
     ("src", "src/term"),
+    ("crates/autopsy/src", "crates/autopsy/src"),
+    ("crates/cases/src", "crates/cases/src"),
+    ("crates/holds/src", "crates/holds/src"),
     ("crates/load/src", "crates/load/src"),
+    ("crates/model/src", "crates/model/src"),
     ("crates/stats/src", "crates/stats/src"),
     ("crates/sys/src", "crates/sys/src"),
 ];

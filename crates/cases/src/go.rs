@@ -5,8 +5,8 @@
 
 use super::attribution::is_function_of;
 use super::collector::{CaseCollector, join_ends};
-use super::junit::parse_site;
 use super::lines::{Line, read_lines};
+use super::site::parse_site;
 use super::text::clip_message;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
 use serde::Deserialize;

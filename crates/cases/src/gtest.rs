@@ -4,8 +4,8 @@
 //! `Suite.Name`, as in `--gtest_filter`.
 
 use super::collector::{CaseCollector, join_ends};
-use super::junit::parse_site;
 use super::lines::read_lines;
+use super::site::parse_site;
 use super::text::clip_message;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
 use std::io::BufRead;

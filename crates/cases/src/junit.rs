@@ -10,6 +10,7 @@ use super::ctest;
 use super::limits::{DEEPEST_NESTING, LONGEST_LINE, MOST_BYTES};
 use super::lines::too_large;
 use super::nextest;
+use super::site::parse_site;
 use super::text::{clip_message, truncate_text};
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, Site, TrialCases};
 use quick_xml::escape::{resolve_predefined_entity, unescape_with};
@@ -489,18 +490,6 @@ fn split_last_site(text: &str) -> (Option<Site>, &str) {
         Some(site) if is_kind => (Some(site), kind),
         _ => (None, ""),
     }
-}
-
-/// Parses `path:12`.
-pub(crate) fn parse_site(text: &str) -> Option<Site> {
-    let (file, line) = text.trim().rsplit_once(':')?;
-    let line = line.parse().ok()?;
-    let is_path = !file.is_empty() && !file.contains([' ', '\t', '"']);
-    is_path.then(|| Site {
-        file: file.to_owned(),
-        line,
-        ..Site::default()
-    })
 }
 
 fn attribute(start: &BytesStart<'_>, name: &str) -> String {

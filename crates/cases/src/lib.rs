@@ -13,6 +13,7 @@ mod lines;
 pub mod names;
 mod nextest;
 pub mod pytest;
+mod site;
 pub mod stream;
 pub mod tap;
 mod text;

@@ -108,17 +108,15 @@ fn describe_hold(hold: &Hold) -> Value {
         HoldPoint::Line { file, line } => (file.to_string(), *line),
         HoldPoint::Code(_) | HoldPoint::Call { .. } | HoldPoint::Start(_) => (String::new(), 0),
     };
-    let (nth, seed, thread) = match hold.occurrence {
-        Occurrence::Nth(number) => (Some(number), 0, None),
-        Occurrence::Half(seed) => (None, seed, None),
-        Occurrence::FirstOfThread(number) => (None, 0, Some(number)),
+    let (nth, seed) = match hold.occurrence {
+        Occurrence::Nth(number) => (Some(number), 0),
+        Occurrence::Half(seed) => (None, seed),
     };
     json!({
         "file": file,
         "line": line,
         "nth": nth,
         "seed": seed,
-        "thread": thread,
         "limit_us": u64::try_from(hold.limit.as_micros()).unwrap_or(u64::MAX),
     })
 }

@@ -9,7 +9,7 @@ use crate::process::{MappedCode, TracedProcess, instruction_before};
 use crate::scope::{is_in_scope, may_have_point};
 use provoke_model::{
     AccessingThread, CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan,
-    HoldPoint, LearnedPoint, Occurrence, RacingAccess,
+    HoldPoint, LearnedPoint, RacingAccess,
 };
 use provoke_sys::call_filter::CLONE3;
 use provoke_sys::call_filter::{PTRACE, TRACED_CALLS, is_creation};
@@ -100,10 +100,6 @@ enum ThreadActivity {
 #[derive(Debug, Default)]
 struct HoldProgress {
     arrivals: u32,
-    /// The threads that have arrived.
-    arrived_threads: BTreeSet<i32>,
-    /// Whether the last arrival was the first one of its thread.
-    is_new_thread: bool,
     held_thread: Option<HeldThread>,
     /// The access that the held thread is about to make, if it is watched in the other threads.
     watched: Option<WatchedAccess>,
@@ -252,7 +248,6 @@ impl HoldSession {
             thread.watch = None;
         }
         for hold in &mut self.holds {
-            hold.arrived_threads.remove(&pid);
             if hold
                 .held_thread
                 .as_ref()
@@ -353,7 +348,7 @@ impl HoldSession {
     fn may_hold(&self, index: usize) -> bool {
         let progress = &self.holds[index];
         let occurrence = self.plan.holds()[index].occurrence;
-        self.has_time() && progress.held_thread.is_none() && progress.is_included(occurrence)
+        self.has_time() && progress.held_thread.is_none() && occurrence.includes(progress.arrivals)
     }
 
     /// Returns whether no thread that is not held can run, now or soon.
@@ -550,10 +545,8 @@ impl HoldSession {
         let thread = self.threads.get_mut(&tid);
         let arrives_again = thread.and_then(|thread| thread.arrived_at.take()) == Some(address);
         let progress = &mut self.holds[index];
-        if !arrives_again {
-            progress.add_arrival(tid);
-        }
-        if progress.is_over(occurrence) || !self.has_time() {
+        progress.arrivals += u32::from(!arrives_again);
+        if occurrence.is_over(progress.arrivals) || !self.has_time() {
             self.remove_everywhere(address);
         }
         let is_held = !arrives_again && self.may_hold(index);
@@ -590,7 +583,7 @@ impl HoldSession {
             if self.plan.holds()[index].point != *point {
                 continue;
             }
-            self.holds[index].add_arrival(tid);
+            self.holds[index].arrivals += 1;
             if self.may_hold(index) {
                 self.keep_held(index, tid);
                 return true;
@@ -799,7 +792,7 @@ impl HoldSession {
                 }
                 let holds = holds.iter().enumerate().zip(&self.holds);
                 holds
-                    .filter(|((_, hold), progress)| !progress.is_over(hold.occurrence))
+                    .filter(|((_, hold), progress)| !hold.occurrence.is_over(progress.arrivals))
                     .filter_map(|((index, hold), _)| {
                         let point = hold.point.as_code()?;
                         let address = mapped.address_of_hold(point, hold.anchor.as_ref())?;
@@ -882,30 +875,6 @@ impl HoldSession {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.remove_all();
         }
-    }
-}
-
-impl HoldProgress {
-    /// Counts the arrival of a thread.
-    fn add_arrival(&mut self, tid: i32) {
-        self.arrivals += 1;
-        self.is_new_thread = self.arrived_threads.insert(tid);
-    }
-
-    /// Returns the number of threads that have arrived.
-    fn thread_count(&self) -> u32 {
-        u32::try_from(self.arrived_threads.len()).unwrap_or(u32::MAX)
-    }
-
-    /// Returns whether a hold with this occurrence includes the last arrival.
-    fn is_included(&self, occurrence: Occurrence) -> bool {
-        let new_thread = self.is_new_thread.then(|| self.thread_count());
-        occurrence.includes(self.arrivals, new_thread)
-    }
-
-    /// Returns whether a hold with this occurrence includes no later arrival.
-    fn is_over(&self, occurrence: Occurrence) -> bool {
-        occurrence.is_over(self.arrivals, self.thread_count())
     }
 }
 

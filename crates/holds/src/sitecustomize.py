@@ -42,7 +42,6 @@ def _provoke_install():
     sleep, write, real_path = time.sleep, os.write, os.path.realpath
     lock = allocate_lock()
     arrivals = [0] * len(holds)
-    arrived_threads = [set() for _ in holds]
     numbers = {}
     seen = set()
     own_file = real_path(__file__)
@@ -98,11 +97,9 @@ def _provoke_install():
         number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & mask
         return number ^ (number >> 31)
 
-    def includes(hold, arrival, new_thread):
+    def includes(hold, arrival):
         if hold["nth"] is not None:
             return arrival == hold["nth"]
-        if hold["thread"] is not None:
-            return new_thread == hold["thread"]
         mixed = mix(hold["seed"] ^ (arrival * 0x9E3779B97F4A7C15) & ((1 << 64) - 1))
         return arrival <= 1000 and mixed & 1 == 1
 
@@ -131,11 +128,8 @@ def _provoke_install():
             hold = holds[index]
             with lock:
                 arrivals[index] += 1
-                threads = arrived_threads[index]
-                new_thread = None if get_ident() in threads else len(threads) + 1
-                threads.add(get_ident())
                 limit = min(hold["limit_us"] / 1e6, total[0])
-                is_held = limit > 0 and includes(hold, arrivals[index], new_thread)
+                is_held = limit > 0 and includes(hold, arrivals[index])
                 if is_held:
                     total[0] -= limit
             if is_held:

@@ -171,7 +171,6 @@ fn assert_never_fails(name: &str, options: &[&str]) {
             Occurrence::Nth(1),
             Occurrence::Nth(3),
             Occurrence::Half(number as u64),
-            Occurrence::FirstOfThread(2),
         ] {
             let hold = Hold {
                 occurrence,
@@ -272,22 +271,6 @@ fn a_refcount_race_fails_in_every_run_if_held_between_load_and_store() {
         "{failing:?}"
     );
     assert!(failing.len() <= 6, "{failing:?}");
-}
-
-#[test]
-fn the_second_thread_that_comes_to_a_point_is_held() {
-    needs!(provoke_test_needs::program("cc"));
-    let program = Compiled::new("racy/refcount.c", &[]);
-    let (point, _) = points_with_failures(&program, 4).remove(0);
-    // Two threads reach the point.
-    for (thread, times) in [(2, 1), (3, 0)] {
-        let hold = Hold {
-            occurrence: Occurrence::FirstOfThread(thread),
-            ..hold_at(HoldPoint::Code(point.clone()), 1)
-        };
-        let run = program.run(&plan_of(hold));
-        assert_eq!(run.holds.times, [times], "{run:?}");
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Part of a trial's timeout for which its threads may be held: one of this many parts.
 const HELD_PART: u32 = 5;
-/// Limit of the arrivals that count with [`Occurrence::Half`] and [`Occurrence::FirstOfThread`]: each arrival costs two stops.
+/// Limit of the arrivals that count with [`Occurrence::Half`]: each arrival costs two stops.
 const MAX_ARRIVALS: u32 = 1000;
 
 /// A place in the code of a program.
@@ -61,8 +61,6 @@ pub enum Occurrence {
     /// At about every second one of the first thousand arrivals: a hash of this seed and the number of the arrival
     /// decides.
     Half(u64),
-    /// At the first arrival of a thread: of the first one that comes, of the second one, and so on, from 1.
-    FirstOfThread(u32),
 }
 
 /// When a held thread continues, at the latest when its time is over.
@@ -233,12 +231,10 @@ impl HoldPoint {
 }
 
 impl Occurrence {
-    /// Returns whether a thread is held at this arrival. `new_thread` is the number of the thread in the order of their
-    /// first arrivals, from 1, if this is its first one.
-    pub fn includes(self, arrival: u32, new_thread: Option<u32>) -> bool {
+    /// Returns whether the thread is held at this arrival.
+    pub fn includes(self, arrival: u32) -> bool {
         match self {
             Self::Nth(number) => arrival == number,
-            Self::FirstOfThread(number) => new_thread == Some(number),
             Self::Half(seed) => {
                 arrival <= MAX_ARRIVALS
                     && mix_bits(seed ^ u64::from(arrival).wrapping_mul(0x9e37_79b9_7f4a_7c15)) & 1
@@ -247,12 +243,11 @@ impl Occurrence {
         }
     }
 
-    /// Returns whether no later arrival is included, after these arrivals of this number of threads.
-    pub fn is_over(self, arrivals: u32, threads: u32) -> bool {
+    /// Returns whether no later arrival is included.
+    pub fn is_over(self, arrivals: u32) -> bool {
         match self {
             Self::Nth(number) => arrivals >= number,
             Self::Half(_) => arrivals >= MAX_ARRIVALS,
-            Self::FirstOfThread(number) => threads >= number || arrivals >= MAX_ARRIVALS,
         }
     }
 }
@@ -324,19 +319,4 @@ fn mix_bits(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_arrival_of_a_certain_thread_is_included() {
-        let second = Occurrence::FirstOfThread(2);
-        assert!(!second.includes(1, Some(1)));
-        assert!(!second.includes(2, None));
-        assert!(second.includes(3, Some(2)));
-        assert!(!second.is_over(2, 1));
-        assert!(second.is_over(3, 2));
-    }
 }

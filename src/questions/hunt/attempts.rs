@@ -7,22 +7,16 @@ use std::time::Duration;
 const MAX_PROGRESS: u64 = 6;
 /// Makes the number of these calls independent of the seeds of trials.
 const CALLS: u64 = 0x6361_6c6c_7321_2121;
-/// Longest time of one hold, by the kind of its point. A thread that is held before a single call may wait as long as one
-/// in the code.
+/// Longest time of one hold, by the kind of its point.
 const CODE_LIMIT: Duration = Duration::from_millis(50);
 const CALL_LIMIT: Duration = Duration::from_millis(5);
 const LINE_LIMIT: Duration = Duration::from_millis(3);
 
-/// Attempt at a call in which the second thread that comes is held.
-const SECOND_THREAD: u64 = 1;
-
 /// Returns the attempt with this number, from 0, to hold a thread at a point. A program passes calls and lines often and in
-/// varying numbers, so each arrival there is held with probability one half. Often the threads of one process make a call in
-/// a certain order, so one attempt holds only the second of them.
+/// varying numbers, so each arrival there is held with probability one half.
 pub(super) fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
     let (end, limit) = match point {
         HoldPoint::Code(_) | HoldPoint::Start(_) => (HoldEnd::OthersBlocked, CODE_LIMIT),
-        HoldPoint::Call { .. } if attempt == SECOND_THREAD => (HoldEnd::OthersBlocked, CODE_LIMIT),
         HoldPoint::Call { .. } => {
             let drawn = trial_seed(CALLS, TrialId(attempt)) % MAX_PROGRESS;
             let calls = u32::try_from(drawn).unwrap_or(0) + 1;
@@ -36,7 +30,6 @@ pub(super) fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
             1 => Occurrence::Half(0),
             later => Occurrence::Nth(1 << (later - 1).min(10)),
         },
-        HoldPoint::Call { .. } if attempt == SECOND_THREAD => Occurrence::FirstOfThread(2),
         HoldPoint::Call { .. } | HoldPoint::Line { .. } => Occurrence::Half(attempt),
     };
     Hold {

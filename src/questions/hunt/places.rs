@@ -20,7 +20,7 @@ pub struct HeldPlace {
     pub object: Option<String>,
     /// Address in this file.
     pub address: Option<u64>,
-    /// Which arrival is held, from 1; null for about every second one, and for the first one of a certain thread.
+    /// Which arrival is held, from 1; null for about every second one.
     pub occurrence: Option<u32>,
 }
 
@@ -35,15 +35,12 @@ pub(super) fn describe_place(points: &HuntPoints, hold: &Hold) -> HeldPlace {
     };
     let occurrence = match hold.occurrence {
         Occurrence::Nth(number) => Some(number),
-        Occurrence::Half(_) | Occurrence::FirstOfThread(_) => None,
+        Occurrence::Half(_) => None,
     };
-    let occurrence_text = match (&hold.point, hold.occurrence) {
-        (HoldPoint::Start(_), _) | (_, Occurrence::Nth(1)) => String::new(),
-        (_, Occurrence::Nth(number)) => format!(", at arrival {number}"),
-        (_, Occurrence::Half(_)) => ", at about every second arrival".to_owned(),
-        (_, Occurrence::FirstOfThread(number)) => {
-            format!(", at the first arrival of thread number {number} there")
-        }
+    let occurrence_text = match (&hold.point, occurrence) {
+        (HoldPoint::Start(_), _) | (_, Some(1)) => String::new(),
+        (_, Some(number)) => format!(", at arrival {number}"),
+        (_, None) => ", at about every second arrival".to_owned(),
     };
     let created = match occurrence {
         Some(1) | None => "the first thread or process".to_owned(),
