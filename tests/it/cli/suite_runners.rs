@@ -606,7 +606,6 @@ for number in range(10):
     assert!(memory < 150_000, "{memory} KiB");
     let journal = std::fs::metadata(sandbox.path("inner/events.jsonl")).unwrap();
     assert!(journal.len() < 8_000_000, "{} bytes", journal.len());
-    println!("{memory} KiB of memory, {} bytes of journal", journal.len());
 }
 
 #[test]
