@@ -37,7 +37,8 @@ pub struct CaseSettings {
     /// those with the most failures. For `run`.
     #[arg(
         long, value_name = "K", num_args = 0..=1, require_equals = true,
-        default_missing_value = "10", hide_short_help = true,
+        default_missing_value = "10",
+        hide_short_help = true,
     )]
     pub rerun_failing: Option<NonZeroU32>,
     /// Arguments that select one test, for --rerun-failing with other runners
