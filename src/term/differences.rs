@@ -122,7 +122,7 @@ fn write_tests(screen: &mut Screen, tests: &SuiteDifference) {
     screen.push_text(
         0,
         &format!(
-            "{changes} of {both} in both runs changed significantly (5 % of such a list is chance)"
+            "{changes} of {both} in both runs changed significantly (false discovery rate: 5 %)"
         ),
     );
     for (change, tests) in changed {
