@@ -83,9 +83,8 @@ fn rust_suite(timeout: &str) -> Sandbox {
     std::fs::create_dir(sandbox.path(".config")).unwrap();
     let settings = format!("[profile.default]\nfail-fast = false\n{timeout}\n");
     sandbox.write(".config/nextest.toml", &settings);
-    let mut build = Command::new("cargo");
-    build.args(["nextest", "run", "--offline", "--no-run"]);
-    let built = build.current_dir(sandbox.path(".")).output().unwrap();
+    let build = ["nextest", "run", "--offline", "--no-run"];
+    let built = sandbox.program_command("cargo", &build).output().unwrap();
     let stderr = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{stderr}");
     sandbox
@@ -95,7 +94,7 @@ fn rust_suite(timeout: &str) -> Sandbox {
 fn nextest_reports_crashes_timeouts_and_panics_by_test() {
     needs!(success(&["cargo", "nextest", "--version"]));
     let sandbox = rust_suite(
-        "slow-timeout = { period = \"500ms\", terminate-after = 2, grace-period = \"0s\" }",
+        "slow-timeout = { period = \"2s\", terminate-after = 1, grace-period = \"0s\" }",
     );
     let args = [
         "--cases",

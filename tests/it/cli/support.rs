@@ -120,7 +120,8 @@ impl Sandbox {
         self.program_command(PROVOKE, args)
     }
 
-    /// Returns the command of any program in this directory, without variables of an outer provoke.
+    /// Returns the command of any program in this directory, without variables of an outer provoke, a CI server or the
+    /// runner of these tests.
     pub(super) fn program_command(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
@@ -129,10 +130,15 @@ impl Sandbox {
             .stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy().into_owned();
-            if ["PROVOKE_", "CLICOLOR", "NO_COLOR", "GITHUB_", "GITLAB_CI"]
-                .iter()
-                .any(|p| name_text.starts_with(p))
-            {
+            let foreign = [
+                "PROVOKE_",
+                "CLICOLOR",
+                "NO_COLOR",
+                "GITHUB_",
+                "GITLAB_CI",
+                "NEXTEST",
+            ];
+            if foreign.iter().any(|prefix| name_text.starts_with(prefix)) {
                 command.env_remove(name);
             }
         }
