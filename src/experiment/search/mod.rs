@@ -90,35 +90,34 @@ fn in_order(
     ]
     .into_iter()
     .filter_map(|(field, spec, manager)| Some((field, spec.as_ref()?, manager)));
-    let (mut searched, history) = match (&scenario.candidates.git, packages.next()) {
-        (Some(range), _) => {
+    let list_file = match scenario.candidates.over.as_slice() {
+        [file] => file.strip_prefix('@'),
+        _ => None,
+    };
+    let (mut searched, history) = match (&scenario.candidates.git, packages.next(), list_file) {
+        (Some(range), _, _) => {
             let line = prepare::commit_line(folder, range, scenario.bisect.prior.is_some())
                 .map_err(into_refusal)?;
             check_committed(scenario, &line, folder)?;
             commits_of_line(scenario, line, folder, observer)
         }
-        (None, Some((field, spec, manager))) => (
+        (None, Some((field, spec, manager)), _) => (
             package_versions(scenario, field, spec, manager, [base, folder], observer)?,
             Vec::new(),
         ),
-        (None, None)
-            if let [file] = scenario.candidates.over.as_slice()
-                && file.starts_with('@') =>
-        {
-            (read_candidates(&base.join(&file[1..]))?.into(), Vec::new())
-        }
-        (None, None)
+        (None, None, Some(file)) => (read_candidates(&base.join(file))?.into(), Vec::new()),
+        (None, None, None)
             if scenario.program.image.is_some()
                 && scenario.candidates.over.is_empty()
                 && scenario.candidates.range.is_none() =>
         {
             (image_tags(scenario)?, Vec::new())
         }
-        (None, None) if scenario.bisect.prior.is_some() || scenario.bisect.log.is_some() => (
+        (None, None, None) if scenario.bisect.prior.is_some() || scenario.bisect.log.is_some() => (
             SearchSources::from(scenario.listed_candidates()?),
             Vec::new(),
         ),
-        (None, None) => {
+        (None, None, None) => {
             let none_given =
                 scenario.candidates.over.is_empty() && scenario.candidates.range.is_none();
             if none_given && in_repository(folder) {
