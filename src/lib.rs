@@ -25,7 +25,7 @@
 //! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
 //! | `holds` | holds threads at instructions, to provoke rare schedules | model, sys, untrusted | gimli, iced_x86, object, rustix, serde_json, thiserror |
 //! | `suggest` | suggests corrections of mistyped names and command lines | untrusted, words | clap, strsim |
-//! | `survey` | records the environment: facts that may change how often a program fails | model, sys, words | object, provoke_stats, regex, schemars, serde, serde_json |
+//! | `survey` | records the environment: facts that may change how often a program fails | model, sys, words | memchr, object, provoke_stats, schemars, serde, serde_json |
 //! | `doctor` | reports what a machine can capture, and what to change | model, survey, sys, holds, untrusted | serde, serde_json |
 //! | `messages` | recognizes crash messages | model | |
 //! | `signature` | names failures: the same bug has the same name in every trial | model, messages | |
@@ -36,7 +36,7 @@
 //! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted, suggest | pep440_rs, semver, serde_json, thiserror |
 //! | `case_reports` | reads the reports of test runners | model | quick_xml, serde, serde_json |
 //! | `cases` | finds the tests of a suite in a trial: prepares the runner, and reads its report | model, case_reports, sys, untrusted | regex, thiserror |
-//! | `slot` | the small process that runs trials, one at a time | model, messages, sys, holds, untrusted | serde, serde_json, regex, rustix |
+//! | `slot` | the small process that runs trials, one at a time | model, messages, sys, holds, untrusted | regex, rustix, serde, serde_json |
 //! | `state` | the state of a run: the fold of its events | model | hdrhistogram |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | model, state, survey, untrusted, words | provoke_stats, schemars, serde |
 //! | `load` | puts HTTP load on a service, and records the results | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
@@ -70,7 +70,6 @@ pub mod prepare;
 pub mod questions;
 pub mod report;
 pub mod scenario;
-pub mod slot;
 pub mod source;
 pub mod state;
 pub mod store;
@@ -87,6 +86,7 @@ pub use provoke_cases as case_reports;
 pub use provoke_holds as holds;
 pub use provoke_load as load;
 pub use provoke_model as model;
+pub use provoke_slot as slot;
 pub use provoke_sys as sys;
 pub use provoke_sys::untrusted;
 

@@ -10,7 +10,7 @@ use tokio::task;
 use tokio::time::Instant;
 
 /// Duration of the trials that a slot on this machine gets at once.
-const LEASE: Duration = Duration::from_millis(10);
+const LEASE: Duration = Duration::from_millis(40);
 /// The same for a slot on a host: a message to it and back can take 10 ms.
 const LEASE_ON_HOST: Duration = Duration::from_millis(500);
 /// Maximum number of trials that a slot gets at once.

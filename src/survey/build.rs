@@ -2,7 +2,6 @@
 
 use super::elf;
 use crate::sys::files::map_program;
-use regex::bytes::Regex;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
@@ -11,6 +10,9 @@ use std::path::Path;
 const LARGEST: u64 = 64 << 20;
 /// Limit of bytes of all libraries without a build id together, because there may be many.
 pub(super) const LARGEST_OF_LIBRARIES: u64 = 32 << 20;
+
+/// Bytes that are read and hashed at once.
+const BLOCK: usize = 1 << 16;
 
 /// Returns name and value of a fact that identifies the build of a file, if possible.
 pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
@@ -22,14 +24,32 @@ pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
 
 /// Returns the name and version of the GNU C library, from a text in its data.
 pub(super) fn version_of_libc(file: &Path) -> Option<String> {
-    let banner = Regex::new(r"GNU C Library \(([^)\n]{1,80})\)[^\n]{1,40} version ([0-9.]+)\.\n");
     let bytes = map_program(file).ok()?;
-    let captures = banner.expect("a fixed pattern").captures(bytes)?;
-    let [name, version] =
-        [1, 2].map(|group| String::from_utf8_lossy(&captures[group]).into_owned());
+    // Such as `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
+    let mut begins = memchr::memmem::find_iter(bytes, BANNER);
+    begins.find_map(|begin| read_banner(&bytes[begin..]))
+}
+
+/// Begin of the line with the name and version of the GNU C library.
+const BANNER: &[u8] = b"GNU C Library (";
+/// Limit of bytes of that line.
+const LONGEST_BANNER: usize = 160;
+
+fn read_banner(bytes: &[u8]) -> Option<String> {
+    let line = bytes.get(BANNER.len()..)?;
+    let line = &line[..line.len().min(LONGEST_BANNER)];
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let line = str::from_utf8(line).ok()?;
+    let (name, rest) = line.split_once(')')?;
+    let (_, version) = rest.rsplit_once(" version ")?;
+    let version = version.strip_suffix('.')?;
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if !version.split('.').all(is_number) {
+        return None;
+    }
     // The name of a distribution's library contains the version, and more.
-    Some(if name.contains(&version) {
-        name
+    Some(if name.contains(version) {
+        name.to_owned()
     } else {
         format!("{name} {version}")
     })
@@ -45,7 +65,9 @@ pub(super) fn hash_file(file: &Path, budget: &mut u64) -> Option<String> {
     *budget -= metadata.len();
     let mut contents = File::open(file).ok()?.take(metadata.len());
     let mut hash = START;
-    let mut buffer = vec![0; 1 << 16];
+    // Most files are small.
+    let block = usize::try_from(metadata.len()).map_or(BLOCK, |length| length.clamp(1, BLOCK));
+    let mut buffer = vec![0; block];
     loop {
         let mut filled = 0;
         // Fill the whole buffer: only the last block may have another length.
@@ -105,6 +127,25 @@ mod tests {
         all.sort();
         all.dedup();
         assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn the_version_of_libc_is_read_from_its_banner() {
+        let debian =
+            b"GNU C Library (Debian GLIBC 2.36-9+deb12u10) stable release version 2.36.\nCopyright";
+        let plain = b"GNU C Library (GNU libc) stable release version 2.41.\n";
+        assert_eq!(
+            read_banner(debian).as_deref(),
+            Some("Debian GLIBC 2.36-9+deb12u10")
+        );
+        assert_eq!(read_banner(plain).as_deref(), Some("GNU libc 2.41"));
+        for other in [
+            &b"GNU C Library (GNU libc) is great\n"[..],
+            b"GNU C Library (GNU libc) stable release version x.",
+            b"GNU C Library (",
+        ] {
+            assert_eq!(read_banner(other), None);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::build::{hash_file, update_hash};
 use super::main_facts::of_main;
 use super::{CommandEnvironment, MAINS, mains_of, name_of_variant};
 use crate::model::{ActorPlan, Plan, Survey, Text, VariantPlan};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -307,22 +308,23 @@ fn list_below(
     let device = metadata.dev();
     let mut open = vec![(root.to_owned(), metadata)];
     while let Some((path, metadata)) = open.pop() {
-        if entries.contains_key(&path) {
+        let is_full = entries.len() >= MAX_FILES;
+        let Entry::Vacant(place) = entries.entry(path) else {
             continue;
-        }
-        if entries.len() >= MAX_FILES {
+        };
+        if is_full {
             let root = root.to_string_lossy();
             return Err(format!("there are more than {MAX_FILES} files in `{root}`"));
         }
         if metadata.is_dir() && metadata.dev() == device {
-            let entries = fs::read_dir(&path)
+            let inside = fs::read_dir(place.key())
                 .into_iter()
                 .flatten()
                 .flatten()
                 .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)));
-            open.extend(entries.filter(|(path, about)| !is_left_out(path, about, own_folders)));
+            open.extend(inside.filter(|(path, about)| !is_left_out(path, about, own_folders)));
         }
-        entries.insert(path, metadata);
+        place.insert(metadata);
     }
     Ok(())
 }
@@ -350,15 +352,23 @@ fn digest_contents(path: &Path, metadata: &Metadata, budget: &mut u64) -> String
         // The files of a folder have separate entries.
         return format!("{kind:o}");
     }
-    let link = fs::read_link(path).unwrap_or_default();
+    let (link, linked) = if metadata.is_symlink() {
+        (
+            fs::read_link(path).unwrap_or_default(),
+            fs::metadata(path).ok(),
+        )
+    } else {
+        (PathBuf::new(), None)
+    };
     // A symlink to a folder is not followed.
-    let target = fs::metadata(path).ok().filter(Metadata::is_file);
-    let read = match &target {
-        Some(target) if target.len() <= LARGEST => hash_file(path, budget),
-        _ => None,
+    let target = linked.as_ref().filter(|target| target.is_file());
+    let target = target.unwrap_or(metadata);
+    let read = if target.is_file() && target.len() <= LARGEST {
+        hash_file(path, budget)
+    } else {
+        None
     };
     let digest = read.unwrap_or_else(|| {
-        let target = target.as_ref().unwrap_or(metadata);
         format!(
             "{} {}.{}",
             target.len(),

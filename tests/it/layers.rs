@@ -298,7 +298,6 @@ const UNTANGLED: [(&str, &str); 18] = [
     ("src", "src/questions"),
     ("src", "src/report"),
     ("src", "src/scenario"),
-    ("src", "src/slot"),
     ("src", "src/state"),
     ("src", "src/store"),
     ("src", "src/suggest"),
@@ -309,6 +308,7 @@ const UNTANGLED: [(&str, &str); 18] = [
     ("crates/holds/src", "crates/holds/src"),
     ("crates/load/src", "crates/load/src"),
     ("crates/model/src", "crates/model/src"),
+    ("crates/slot/src", "crates/slot/src"),
     ("crates/stats/src", "crates/stats/src"),
     ("crates/sys/src", "crates/sys/src"),
 ];

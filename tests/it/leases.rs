@@ -69,12 +69,12 @@ fn short_pass(_: &Trial) -> Observation {
 }
 
 #[test]
-fn a_slot_gets_ten_milliseconds_of_trials_at_once_when_their_duration_is_known() {
+fn a_slot_gets_forty_milliseconds_of_trials_at_once_when_their_duration_is_known() {
     let (state, _, orders) = run("runs = 100", short_pass, None);
     let sizes: Vec<usize> = orders.iter().map(Vec::len).collect();
     assert_eq!(sizes[..5], [1; 5]);
-    assert_eq!(sizes[5..14], [10; 9]);
-    assert_eq!(sizes[14..], [5]);
+    assert_eq!(sizes[5..7], [40; 2]);
+    assert_eq!(sizes[7..], [15]);
     assert_eq!(Report::new(&state, true).variants[0].trials, 100);
 }
 
@@ -91,7 +91,7 @@ fn trials_with_evidence_or_conditions_of_their_own_are_given_one_by_one() {
         assert!(orders.iter().all(|trials| trials.len() == 1), "{setting}");
     }
     let slow = |trial: &Trial| Observation {
-        elapsed: Duration::from_millis(20),
+        elapsed: Duration::from_millis(50),
         ..short_pass(trial)
     };
     let (_, _, orders) = run("runs = 30", slow, None);
@@ -161,14 +161,14 @@ fn trials_that_no_slot_began_before_the_answer_have_no_result() {
         _ => short_pass(trial),
     };
     let (state, events, orders) = run("fail-fast = true", fails, None);
-    assert_eq!(orders[5], (6..=15).collect::<Vec<u64>>());
+    assert_eq!(orders[5], (6..=45).collect::<Vec<u64>>());
     let withdrawn = events.iter().filter_map(|event| match event {
         Event::TrialWithdrawn(trial) => Some(trial.0),
         _ => None,
     });
     assert_eq!(
         withdrawn.collect::<Vec<u64>>(),
-        (9..=15).collect::<Vec<u64>>()
+        (9..=45).collect::<Vec<u64>>()
     );
     assert_eq!((state.decided, state.after_decision), (true, 0));
     assert!(!state.has_open_trials());

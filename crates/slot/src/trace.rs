@@ -10,11 +10,11 @@
 
 use super::hold::TrialHolds;
 use super::snapshots::SnapshotFolder;
-use crate::model::{CoreObservation, Signal};
-use crate::sys::child::WaitStatus;
-use crate::sys::ptrace::ThreadStop;
-use crate::sys::snapshot::CoreThreads;
-use crate::sys::threads;
+use provoke_model::{CoreObservation, Signal};
+use provoke_sys::child::WaitStatus;
+use provoke_sys::ptrace::ThreadStop;
+use provoke_sys::snapshot::CoreThreads;
+use provoke_sys::threads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Writes cores of living processes of a trial, into a separate folder.
 
-use crate::model::{CoreObservation, ProcessObservation, Text};
-use crate::sys::snapshot::CoreThreads;
-use crate::sys::{process, snapshot};
+use provoke_model::{CoreObservation, ProcessObservation, Text};
+use provoke_sys::snapshot::CoreThreads;
+use provoke_sys::{process, snapshot};
 use std::fs;
 use std::io;
 use std::path::PathBuf;

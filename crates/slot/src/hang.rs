@@ -8,10 +8,10 @@ use super::container::RunningContainer;
 use super::process::TrialProcess;
 use super::snapshots::SnapshotFolder;
 use super::{Slot, process_tree};
-use crate::model::{AbsentOwner, Frame, Hang, HungThread, WaitObject};
-use crate::sys::snapshot::CoreThreads;
-use crate::sys::threads::{self, ThreadSample, WaitTarget};
-use crate::sys::{calls, engine, memory, process, spawn, tool};
+use provoke_model::{AbsentOwner, Frame, Hang, HungThread, WaitObject};
+use provoke_sys::snapshot::CoreThreads;
+use provoke_sys::threads::{self, ThreadSample, WaitTarget};
+use provoke_sys::{calls, engine, memory, process, spawn, tool};
 use regex::bytes::RegexSet;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -430,7 +430,7 @@ fn runs_python(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ThreadActivity;
+    use provoke_model::ThreadActivity;
 
     fn waiting(edges: &[(i32, i32)]) -> Vec<HungThread> {
         let thread = |(tid, waits_for): &(i32, i32)| HungThread {

@@ -3,11 +3,11 @@
 //! The slot is a child subreaper and runs one trial at a time, so every process below it belongs to
 //! the present trial, however often it forked, whatever session it opened and whatever it closed.
 
-use crate::model::{ProcessObservation, Text};
-use crate::sys::child::{self, ChildEnd, ChildEvent};
-use crate::sys::process::{self, ProcessIdentity};
-use crate::sys::ptrace::{self, ThreadStop};
-use crate::sys::{signals, threads};
+use provoke_model::{ProcessObservation, Text};
+use provoke_sys::child::{self, ChildEnd, ChildEvent};
+use provoke_sys::process::{self, ProcessIdentity};
+use provoke_sys::ptrace::{self, ThreadStop};
+use provoke_sys::{signals, threads};
 use rustix::process::Signal;
 use std::collections::HashSet;
 use std::thread::sleep;

@@ -2,8 +2,8 @@
 
 use super::Slot;
 use super::wire::{SlotReply, VariantRecipe};
-use crate::model::{EngineObjectKind, EngineObjectObservation, Observation, Trial};
-use crate::sys::engine::daemon::{self, Daemon, DaemonObject, DaemonObjectKind, Label};
+use provoke_model::{EngineObjectKind, EngineObjectObservation, Observation, Trial};
+use provoke_sys::engine::daemon::{self, Daemon, DaemonObject, DaemonObjectKind, Label};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

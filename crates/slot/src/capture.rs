@@ -1,6 +1,6 @@
 //! Captures the output of a process: reads all of it, and keeps its beginning and end.
 
-use crate::messages;
+use provoke_autopsy::messages;
 use regex::bytes::RegexSet;
 use std::io::{self, Write};
 

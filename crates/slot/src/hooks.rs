@@ -5,7 +5,7 @@ use super::command::PlaceholderValues;
 use super::process::{TracedRoles, TrialContext, TrialProcess, process_limits};
 use super::supervise::SupervisionLimits;
 use super::wire::{RunHook, VariantRecipe};
-use crate::model::{ActorPlan, ActorRole, Ending, FailedHook, Text};
+use provoke_model::{ActorPlan, ActorRole, Ending, FailedHook, Text};
 use regex::bytes::RegexSet;
 use std::os::fd::AsFd as _;
 use std::time::Duration;

@@ -8,12 +8,12 @@ use super::snapshots::SnapshotFolder;
 use super::supervise::{self, SettleResult, SupervisionLimits};
 use super::wire::{SlotReply, VariantRecipe};
 use super::{Slot, case_report, engine_objects, hold, process_tree};
-use crate::model::{
+use provoke_model::{
     ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule, Observation, Trial,
 };
-use crate::sys::cgroup::MemoryGroup;
-use crate::sys::{host, limits};
-use crate::untrusted::Untrusted as _;
+use provoke_sys::cgroup::MemoryGroup;
+use provoke_sys::untrusted::Untrusted as _;
+use provoke_sys::{host, limits};
 use regex::bytes::RegexSet;
 use std::fs;
 use std::io;
@@ -296,7 +296,8 @@ impl Slot {
         let plan = trial.hold.as_deref();
         let traced_calls = hold::calls_of(plan);
         let holding = self.tracer.holds.prepare_python(plan, recipe);
-        let numbers = &numbers.with_holding(holding);
+        let held_values = (!holding.is_empty()).then(|| numbers.with_holding(holding));
+        let numbers = held_values.as_ref().unwrap_or(numbers);
         let mut context = TrialContext {
             recipe,
             numbers,

@@ -1,10 +1,10 @@
 //! Messages between provoke and a slot: JSON, one message per line.
 
-use crate::model::{
+use provoke_model::{
     CoreSettings, FailedHook, LeakRule, Observation, ResourceLimit, Text, Trial, TrialId,
     VariantId, VariantPlan, micros,
 };
-use crate::sys::user::Credentials;
+use provoke_sys::user::Credentials;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ pub enum SlotReply {
     /// The output of a service contains the line that marks it as ready.
     Said,
     /// A service, or a process below it, has crashed; contains the time by
-    /// [`crate::sys::host::monotonic_now`].
+    /// [`provoke_sys::host::monotonic_now`].
     Died(Duration),
     /// A trial is over, and no process of it is left.
     Finished(TrialId, Box<Observation>),
@@ -79,12 +79,12 @@ pub struct EngineProxySettings {
     pub folder: Text,
     /// Socket of the engine itself.
     pub engine: Text,
-    /// Mark of this provoke process; see [`crate::sys::engine::process_mark`].
+    /// Mark of this provoke process; see [`provoke_sys::engine::process_mark`].
     pub mark: String,
 }
 
 /// All data that a slot needs to run trials of one variant.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct VariantRecipe {
     /// The processes.
     pub variant: VariantPlan,

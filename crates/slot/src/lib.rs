@@ -1,16 +1,11 @@
-//! Slot: the small synchronous process that runs trials, one at a time.
+//! Runs trials of a program, one at a time.
 //!
-//! provoke starts a slot for each parallel job, from the same binary. A slot is a child subreaper
-//! and runs one trial at a time, so every process below it belongs to this trial. It has a single
-//! thread, so it can start processes with the least overhead. When the connection to provoke
-//! closes, because provoke ended or was killed, the slot kills everything below it and ends.
-//! `docs/design/slots.md` has the reasons.
+#![doc = include_str!("../README.md")]
 //!
-//! [`wire`] has the messages to and from provoke. `trial` runs a trial, and `hooks` the commands around it. `supervise`
-//! waits for the processes of a trial, `process_tree` finds processes that remain, `engine_objects` finds what remains in
-//! a container engine, `capture` reads output. `deadlock` finds a deadlock before the timeout, `hang` and `snapshots`
-//! examine a hung trial, `crash_monitor` asks the kernel which process crashed, and `trace` follows a trial from fault to
-//! fault.
+//! [`wire`] has the orders and replies. `trial` runs a trial, and `hooks` the commands around it. `supervise` waits for the
+//! processes of a trial, `process_tree` finds processes that remain, `engine_objects` finds what remains in a container
+//! engine, `capture` reads output. `deadlock` finds a deadlock before the timeout, `hang` and `snapshots` examine a hung
+//! trial, `crash_monitor` asks the kernel which process crashed, and `trace` follows a trial from fault to fault.
 
 mod capture;
 mod case_report;
@@ -38,15 +33,15 @@ pub use command::{CommandLine, PlaceholderValues};
 pub use container::words_by_hand;
 pub use hooks::HOOK_TIMEOUT;
 
-use crate::model::{Trial, VariantId};
-use crate::sys::cgroup::MemoryGroup;
-use crate::sys::files::create_private;
-use crate::sys::process::ProcessIdentity;
-use crate::sys::spawn::Spawner;
-use crate::sys::{child, limits, signals};
 use control::{ControlConnection, ControlInput};
 use crash_monitor::CrashMonitor;
 use process::TrialProcess;
+use provoke_model::{Trial, VariantId};
+use provoke_sys::cgroup::MemoryGroup;
+use provoke_sys::files::create_private;
+use provoke_sys::process::ProcessIdentity;
+use provoke_sys::spawn::Spawner;
+use provoke_sys::{child, limits, signals};
 use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use std::collections::{BTreeMap, HashSet};

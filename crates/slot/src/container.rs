@@ -6,10 +6,10 @@
 use super::command::PlaceholderValues;
 use super::container_gate::ContainerGate;
 use super::wire::VariantRecipe;
-use crate::model::{ActorPlan, ResourceLimit, Text};
-use crate::sys::engine::{self, Engine};
-use crate::sys::{host, process};
-use crate::untrusted::Untrusted as _;
+use provoke_model::{ActorPlan, ResourceLimit, Text};
+use provoke_sys::engine::{self, Engine};
+use provoke_sys::untrusted::Untrusted as _;
+use provoke_sys::{host, process};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Builds the command line and environment of an actor in a trial.
 
-use crate::model::{ActorPlan, Text, Trial};
+use provoke_model::{ActorPlan, Text, Trial};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -161,21 +161,30 @@ impl<'a> CommandLine<'a> {
         actor: &'a ActorPlan,
         numbers: &'a PlaceholderValues,
     ) -> Self {
-        let base = environment
-            .iter()
-            .map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let mut variables: Vec<_> = base.collect();
         let actor_variables = actor
             .env
             .iter()
             .map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
-        let slot_variables = numbers.own_variables();
         let engine = numbers.engine.as_deref();
         let engine = engine.map(|engine| (OsStr::new("DOCKER_HOST"), Some(engine)));
-        for (name, value) in slot_variables.chain(engine).chain(actor_variables) {
-            variables.retain(|(other_name, _)| *other_name != name);
-            variables.extend(value.map(|value| (name, value)));
+        let mut changes: Vec<(&OsStr, Option<&OsStr>)> = Vec::with_capacity(16);
+        for (name, value) in numbers.own_variables().chain(engine).chain(actor_variables) {
+            changes.retain(|(other_name, _)| *other_name != name);
+            changes.push((name, value));
         }
+        let is_inherited = |name: &OsStr| changes.iter().all(|(other, _)| *other != name);
+        let mut variables = Vec::with_capacity(environment.len() + changes.len());
+        variables.extend(
+            environment
+                .iter()
+                .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+                .filter(|(name, _)| is_inherited(name)),
+        );
+        variables.extend(
+            changes
+                .iter()
+                .filter_map(|(name, value)| Some((*name, (*value)?))),
+        );
         Self {
             argv: actor
                 .command

@@ -3,7 +3,7 @@
 //! A shell in the container waits at a named pipe, and then executes the program. So the program has the process that was
 //! traced meanwhile, from its first instruction on.
 
-use crate::sys::{process, ptrace};
+use provoke_sys::{process, ptrace};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use std::ffi::OsString;
 use std::fs::{self, File};

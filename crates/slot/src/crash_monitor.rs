@@ -4,12 +4,12 @@
 //! and the kernel log. Without these sources, the ends of orphans are still known, because the slot
 //! inherits them.
 
-use crate::model::{ContainerObservation, CrashedProcess, Ending, KernelLine, Signal};
-use crate::sys::child::WaitStatus;
-use crate::sys::engine;
-use crate::sys::exits::{ExitEvents, ThreadEvent, ThreadEventKind};
-use crate::sys::host;
-use crate::sys::kernel_log::{KernelLog, ProcessLogLine};
+use provoke_model::{ContainerObservation, CrashedProcess, Ending, KernelLine, Signal};
+use provoke_sys::child::WaitStatus;
+use provoke_sys::engine;
+use provoke_sys::exits::{ExitEvents, ThreadEvent, ThreadEventKind};
+use provoke_sys::host;
+use provoke_sys::kernel_log::{KernelLog, ProcessLogLine};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};

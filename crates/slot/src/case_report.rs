@@ -2,8 +2,8 @@
 
 use super::command::PlaceholderValues;
 use super::wire::{CaseRecipe, VariantRecipe};
-use crate::model::{Text, Trial};
-use crate::sys::files::create_private;
+use provoke_model::{Text, Trial};
+use provoke_sys::files::create_private;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;

@@ -8,8 +8,8 @@
 
 use super::Slot;
 use super::process::TrialProcess;
-use crate::model::{ActorRole, Hang};
-use crate::sys::waits::{self, WaitingThread};
+use provoke_model::{ActorRole, Hang};
+use provoke_sys::waits::{self, WaitingThread};
 use regex::bytes::RegexSet;
 use std::time::{Duration, Instant};
 
