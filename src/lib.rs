@@ -47,7 +47,7 @@
 //! | `report` | reports of a run, in every format | model, case_reports, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, maud, provoke_stats, quick_junit, ring, schemars, serde, serde_json, thiserror |
 //! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, case_reports, slot, state, questions, load, exec, workers, driver, store, report | flate2, jiff, provoke_stats, rustix, serde, serde_json, shlex, tar, thiserror, tokio |
 //! | `term` | output on the terminal | model, cases, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | clap, clap_mangen, console, indicatif, provoke_stats |
-//! | `cli` | the command line | all | clap, clap_complete, anyhow, console, provoke_victim, serde, serde_json, tokio, shlex |
+//! | `cli` | the command line | all | clap, clap_complete, provoke_victim, tokio |
 //!
 //! A test compares this table with the code. `DESIGN.md` lists the files of each module. The modules at the base and the
 //! large leaves are crates of their own, re-exported here. The statistics are the crate `provoke_stats`; the program that

@@ -9,10 +9,12 @@ use crate::scenario::{
     CaseSettings, EvidenceSettings, HostSettings, JudgeSettings, ProgramSettings, Scenario,
     StopSettings, TrialSettings,
 };
-use crate::suggest::refuse_misplaced_flags;
-use crate::term::{ObserverSettings, ProgressDisplay, TerminalObserver};
-use crate::untrusted::Untrusted as _;
-use clap::{Args, ValueEnum};
+use crate::suggest::{command_as_text, refuse_misplaced_flags};
+use crate::term::{
+    DisplayStyle, ObserverSettings, ProgressDisplay, ProgressKind, TerminalObserver,
+};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -28,9 +30,9 @@ pub(super) struct ExperimentFlags {
     #[command(flatten)]
     hosts: Given<HostSettings>,
     #[command(flatten)]
-    stop: Given<StopSettings>,
+    pub(super) stop: Given<StopSettings>,
     #[command(flatten)]
-    judge: Given<JudgeSettings>,
+    pub(super) judge: Given<JudgeSettings>,
     #[command(flatten)]
     program: Given<ProgramSettings>,
     #[command(flatten)]
@@ -78,54 +80,16 @@ pub(super) struct VerbosityFlags {
     pub(super) progress: ProgressKind,
 }
 
-/// Style of the progress display.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum DisplayStyle {
-    /// Show a live line; failures scroll by above it
-    #[default]
-    Line,
-    /// Show a tick or a cross for each trial, in order
-    Ticks,
-    /// Show lines that do not move
-    Plain,
-}
-
-/// Kind of the progress display.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum ProgressKind {
-    /// Show a live line if stderr is a terminal
-    #[default]
-    Auto,
-    /// Print a line from time to time
-    Plain,
-    /// Show no progress
-    None,
-}
-
 impl OutputFlags {
     /// Returns an observer that shows an experiment.
     pub(super) fn observer(&self) -> TerminalObserver {
         TerminalObserver::new(ObserverSettings {
             quiet: self.talk.quiet,
-            display: self.talk.display(),
+            display: ProgressDisplay::choose(self.talk.style, self.talk.progress, self.talk.quiet),
             every_trial: self.talk.verbose,
             stdout_is_taken: self.exports.0.formats_on_stdout().next().is_some(),
             was_stopped: signal_came,
         })
-    }
-}
-
-impl VerbosityFlags {
-    fn display(&self) -> ProgressDisplay {
-        match (self.style, self.progress) {
-            _ if self.quiet && self.style != DisplayStyle::Ticks => ProgressDisplay::Hidden,
-            (DisplayStyle::Ticks, _) => ProgressDisplay::Ticks,
-            (DisplayStyle::Line, ProgressKind::Auto) if console::user_attended_stderr() => {
-                ProgressDisplay::MovingLine
-            }
-            (_, ProgressKind::None) => ProgressDisplay::Failures,
-            _ => ProgressDisplay::PlainLines,
-        }
     }
 }
 
@@ -138,43 +102,21 @@ impl ExperimentFlags {
     ) -> Result<impl Fn(&mut Scenario), CliError> {
         if let Some(value) = &self.p {
             let jobs = value.as_deref().unwrap_or("4");
-            let error = anyhow::anyhow!("there is no flag `-p` here");
-            return Err(CliError::usage(error).with_hint(format!(
-                "did you mean `-j {jobs}` (parallel trials) or `--prepare CMD` (before each trial)?"
-            )));
+            return Err(CliError::usage(
+                "there is no flag `-p` here",
+                format!(
+                    "did you mean `-j {jobs}` (parallel trials) or `--prepare CMD` (before each trial)?"
+                ),
+            ));
         }
         let command = command_as_text(command)?;
+        refuse_misplaced_flags(&command)?;
         Ok(move |scenario: &mut Scenario| self.overlay_scenario(&command, scenario))
-    }
-
-    /// Returns whether no flag sets the number of trials, or the expected failure rate.
-    pub(super) fn may_stop_early(&self) -> bool {
-        let (stop, judge) = (self.stop.alone(), self.judge.alone());
-        let counts = self.trials.alone().runs.is_some();
-        let limits = stop.max_fail.is_some() || stop.width.is_some();
-        let expects = judge.expect.is_some() || judge.max_rate.is_some();
-        !counts && !limits && !expects
     }
 
     /// Returns whether variants are defined by variables.
     pub(super) fn has_matrix(&self) -> bool {
         !self.program.alone().matrix.0.is_empty()
-    }
-
-    /// Returns a flag that does not apply to a service under load, and the alternative.
-    pub(super) fn not_for_service(&self) -> Option<(&'static str, &'static str)> {
-        const ENDS: &str =
-            "--requests or --time ends a trial; --hang-after says when the service is hung";
-        const CODES: &str =
-            "leave it out: a service that ends under load fails, whatever its exit code";
-        let (stop, judge) = (self.stop.alone(), self.judge.alone());
-        [
-            (stop.timeout.is_some(), "-t", ENDS),
-            (judge.ok.is_some(), "--ok", CODES),
-            (judge.skip.is_some(), "--skip", CODES),
-        ]
-        .into_iter()
-        .find_map(|(is_given, flag, hint)| is_given.then_some((flag, hint)))
     }
 
     /// Overrides a scenario with the command and the flags of the command line.
@@ -194,16 +136,12 @@ impl ExperimentFlags {
     }
 }
 
-/// Returns the arguments of a command as text. A plan is human-readable, so it contains only UTF-8.
-fn command_as_text(command: Vec<OsString>) -> Result<Vec<String>, CliError> {
-    let words = command
-        .into_iter()
-        .map(OsString::into_string)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|word| {
-            let error = anyhow::anyhow!("the argument `{}` is not UTF-8", word.to_safe());
-            CliError::usage(error).with_hint("pass it in a file or an environment variable")
-        })?;
-    refuse_misplaced_flags(&words)?;
-    Ok(words)
+/// Returns the parser of a flag whose values have these names.
+pub(super) fn parse_one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    values: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(values.map(|(name, _)| name)).map(move |text| {
+        let named = values.iter().find(|(name, _)| *name == text);
+        named.expect("the parser accepts only these names").1
+    })
 }

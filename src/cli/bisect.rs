@@ -3,7 +3,8 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, at_most, is_program, without_stop_rules};
+use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
+use crate::experiment::is_program;
 use crate::scenario::{
     BisectSettings, CandidateSettings, CountSettings, QuestionSettings, Scenario, SearchSettings,
 };

@@ -2,12 +2,11 @@
 
 use super::exit::Exit;
 use super::export_flags::RESULT;
-use crate::experiment::{CiServer, FinishedRun, annotate_report, append_step_summary};
+use crate::experiment::{CiServer, FinishedRun, show_on_github};
 use crate::report::AnnotationLevel;
 use crate::term;
 use clap::{Args, ValueEnum};
 use std::env;
-use std::path::PathBuf;
 
 /// Flags for the output on a CI server.
 #[derive(Args, Clone, Debug, Default)]
@@ -46,7 +45,14 @@ impl CiFlags {
             CiChoice::Off => None,
         };
         match server {
-            Some(CiServer::GitHub) => show_on_github(run, exit),
+            Some(CiServer::GitHub) => {
+                let level = verdict_level(exit);
+                let (annotations, warnings) = show_on_github(run, level, |name| env::var_os(name));
+                term::print_annotations(&annotations);
+                for warning in warnings {
+                    term::print_message(&format!("warning: {warning}"));
+                }
+            }
             Some(CiServer::GitLab) if !has_junit => term::print_message(
                 "hint: a merge request shows the failures if the job has `--junit=provoke.xml`, and this file as \
                  `artifacts:reports:junit`",
@@ -56,21 +62,10 @@ impl CiFlags {
     }
 }
 
-fn show_on_github(run: &FinishedRun, exit: Exit) {
-    let level = match exit {
+fn verdict_level(exit: Exit) -> AnnotationLevel {
+    match exit {
         Exit::Hoped => AnnotationLevel::Notice,
         Exit::Undecided | Exit::Stopped(_) => AnnotationLevel::Warning,
         Exit::OtherWay | Exit::Usage | Exit::CouldNotTest => AnnotationLevel::Error,
-    };
-    let root = env::var_os("GITHUB_WORKSPACE").map_or_else(|| PathBuf::from("."), PathBuf::from);
-    match annotate_report(&run.folder, &run.report, level, &root) {
-        Ok(annotations) => term::print_annotations(&annotations),
-        Err(error) => term::print_message(&format!("warning: no annotations: {error}")),
-    }
-    let summary = env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
-    if let Some(path) = summary
-        && let Err(error) = append_step_summary(&run.folder, &run.report, path.as_ref())
-    {
-        term::print_message(&format!("warning: no summary of the step: {error}"));
     }
 }

@@ -3,14 +3,13 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, is_program, without_stop_rules};
+use super::question_flags::{ExperimentArgs, without_stop_rules};
+use crate::experiment::{is_program, is_run};
 use crate::scenario::{
     BaselineSettings, ComparisonSettings, CountSettings, MatrixVariable, QuestionSettings, Scenario,
 };
-use crate::store::{RunFolder, default_root};
 use crate::suggest::{runs_as_programs, variants_as_program};
 use clap::Args;
-use std::ffi::OsStr;
 
 /// Find out which variants fail, or whether their rates differ
 ///
@@ -68,10 +67,6 @@ impl CompareArgs {
             self.count.apply_to(&mut scenario.count);
         };
         let result = self.rest.ask_question(overlay);
-        let is_run = |word: &OsStr| {
-            let name = word.to_str();
-            name.is_some_and(|name| RunFolder::find_run(name, &default_root()).is_ok())
-        };
         result.map_err(|error| {
             runs_as_programs(&command, is_run)
                 .or_else(|| variants_as_program(&command, is_program))

@@ -3,16 +3,13 @@
 use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, at_most, is_program, without_stop_rules};
-use crate::experiment::StoredReport;
-use crate::questions::Answer;
+use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
+use crate::experiment::kind_of_word;
 use crate::scenario::{
     BaselineSettings, ConfirmSettings, CountSettings, QuestionSettings, Scenario,
 };
-use crate::store::{RunFolder, default_root};
-use crate::suggest::{WordKind, run_as_command};
+use crate::suggest::run_as_command;
 use clap::Args;
-use std::ffi::OsStr;
 
 /// Check whether a failure is fixed
 ///
@@ -60,20 +57,5 @@ impl ConfirmArgs {
             return Err(correction.into());
         }
         self.rest.ask_question(overlay)
-    }
-}
-
-/// Finds out what a word names.
-fn kind_of_word(word: &OsStr) -> WordKind {
-    let is_run = |name: &str| RunFolder::find_run(name, &default_root()).is_ok();
-    let is_hunt = |name: &str| {
-        StoredReport::read(name)
-            .is_ok_and(|stored| matches!(stored.report.answer, Some(Answer::Hunt(_))))
-    };
-    let name = word.to_str().filter(|name| is_run(name));
-    WordKind {
-        is_program: is_program(word),
-        is_run: name.is_some(),
-        is_hunt: name.is_some_and(is_hunt),
     }
 }

@@ -2,8 +2,7 @@
 
 use super::error::CliError;
 use super::exit::Exit;
-use super::question_flags::is_program;
-use crate::experiment::{compare_many_runs, compare_two_runs};
+use crate::experiment::{compare_many_runs, compare_two_runs, is_program};
 use crate::suggest::programs_as_runs;
 use crate::survey::FactGroup;
 use crate::term;

@@ -1,12 +1,11 @@
 //! Error type of the command line: message, cause, hint and exit code.
 
 use super::exit::Exit;
-use crate::experiment::{ErrorCategory, ErrorHint, ExperimentError};
-use crate::model::Text;
-use crate::suggest::{Correction, file_of_flag, retyped_line};
-use crate::term::{print_message, say_as_it_is};
-use crate::untrusted::SafeText;
-use console::style;
+use crate::experiment::{ErrorCategory, ExperimentError};
+use crate::suggest::Correction;
+use crate::term;
+use std::error::Error;
+use std::iter;
 
 /// An error with its exit code and its hint.
 #[derive(Debug)]
@@ -18,31 +17,50 @@ pub(super) struct CliError {
 
 #[derive(Debug)]
 enum ErrorText {
-    Chain(anyhow::Error),
+    Chain {
+        error: String,
+        causes: Vec<String>,
+    },
     /// Complete text with its own layout.
     Rendered(String),
 }
 
+impl ErrorText {
+    fn of_error(error: &ExperimentError) -> Self {
+        let causes = iter::successors(error.source(), |&cause| cause.source());
+        Self::Chain {
+            error: error.to_string(),
+            causes: causes.map(ToString::to_string).collect(),
+        }
+    }
+}
+
 impl CliError {
-    /// An error in the user's input.
-    pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
+    /// An error in the user's input, and what to do about it.
+    pub(super) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             exit: Exit::Usage,
-            message: ErrorText::Chain(error.into()),
-            hint: None,
+            message: ErrorText::Chain {
+                error: message.into(),
+                causes: Vec::new(),
+            },
+            hint: Some(hint.into()),
         }
     }
 
-    /// The experiment could not be run.
-    pub(super) fn could_not(error: impl Into<anyhow::Error>) -> Self {
+    /// An action that failed, and its cause.
+    pub(super) fn could_not(message: String, cause: &dyn Error) -> Self {
         Self {
             exit: Exit::CouldNotTest,
-            message: ErrorText::Chain(error.into()),
+            message: ErrorText::Chain {
+                error: message,
+                causes: vec![cause.to_string()],
+            },
             hint: None,
         }
     }
 
-    /// Adds a hint.
+    /// Replaces the hint.
     pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -51,28 +69,13 @@ impl CliError {
     /// Prints it to stderr.
     pub(super) fn print_to_stderr(&self) {
         match &self.message {
-            ErrorText::Rendered(text) => say_as_it_is(text.trim_end()),
-            ErrorText::Chain(error) => {
-                let text = SafeText::from_lines(&error.to_string());
-                print_message(&format!("{} {text}", style("error:").red().bold()));
-                for cause in error.chain().skip(1) {
-                    print_message(&format!(
-                        "  caused by: {}",
-                        SafeText::from_lines(&cause.to_string())
-                    ));
-                }
-            }
+            ErrorText::Rendered(text) => term::say_as_it_is(text.trim_end()),
+            ErrorText::Chain { error, causes } => term::print_error(error, causes),
         }
         if let Some(hint) = &self.hint {
-            print_hint(hint);
+            term::print_hint(hint);
         }
     }
-}
-
-/// Prints a hint below an error to stderr.
-pub(super) fn print_hint(hint: &str) {
-    let hint = SafeText::from_lines(hint);
-    print_message(&format!("\n{} {hint}", style("hint:").green().bold()));
 }
 
 impl<E: Into<ExperimentError>> From<E> for CliError {
@@ -84,15 +87,11 @@ impl<E: Into<ExperimentError>> From<E> for CliError {
             ErrorCategory::CouldNotTest => Exit::CouldNotTest,
         };
         let (message, hint) = if let ExperimentError::ScenarioFile(error) = &error {
-            let text = error.render_message(console::colors_enabled_stderr());
+            let text = error.render_message(term::stderr_has_colours());
             (ErrorText::Rendered(text), None)
-        } else if let Some((name, flag)) = file_as_program(&error) {
-            let error = anyhow::anyhow!("cannot run `{name}`: it is not a program");
-            let hint = format!("did you mean `{flag}`?");
-            (ErrorText::Chain(error), Some(hint))
         } else {
-            let hint = error.hint().map(|hint| with_typed_words(&hint));
-            (ErrorText::Chain(error.into()), hint)
+            let hint = error.hint().map(|hint| hint.with_typed_words());
+            (ErrorText::of_error(&error), hint)
         };
         Self {
             exit,
@@ -102,25 +101,8 @@ impl<E: Into<ExperimentError>> From<E> for CliError {
     }
 }
 
-/// Returns the missing program that is the file of a flag, and that flag.
-fn file_as_program(error: &ExperimentError) -> Option<(&Text, String)> {
-    let ExperimentError::Check(check) = error else {
-        return None;
-    };
-    let name = check.missing_program.as_ref()?;
-    Some((name, file_of_flag(name.as_os_str())?))
-}
-
-/// Returns a hint with the words of the command line that it keeps.
-fn with_typed_words(hint: &ErrorHint) -> String {
-    match &hint.command {
-        Some(command) => format!("{}{}", hint.text, retyped_line(&command.from, &command.end)),
-        None => hint.text.clone(),
-    }
-}
-
 impl From<Correction> for CliError {
     fn from(correction: Correction) -> Self {
-        Self::usage(anyhow::Error::msg(correction.what)).with_hint(correction.hint)
+        Self::usage(correction.what, correction.hint)
     }
 }

@@ -4,10 +4,10 @@ use super::args::OutputFlags;
 use super::error::CliError;
 use super::exit::Exit;
 use super::signals::listen_for_signals;
-use crate::experiment::{Experiment, ExperimentSettings, find_ourselves, pooled_baseline};
+use crate::experiment::{Experiment, ExperimentSettings, find_ourselves};
 use crate::model::Plan;
-use crate::report::{ExportOptions, Format, PageOptions};
-use crate::term::TerminalObserver;
+use crate::report::{Format, PageOptions};
+use crate::term::{self, TerminalObserver};
 use tokio::runtime::{Builder, Runtime};
 
 /// Begins and runs an experiment.
@@ -33,26 +33,17 @@ pub(super) fn run_experiment(
         Ok::<_, CliError>(outcome)
     })?;
     let run = &outcome.run;
-    let pooled = if output.exports.0.has_pictures() {
-        pooled_baseline(&run.state, &run.folder)
-    } else {
-        None
-    };
-    let options = ExportOptions {
-        environment: true,
-        page: PageOptions {
-            pooled,
-            ..PageOptions::default()
-        },
-    };
-    output
-        .exports
-        .write_reports(&run.folder, &run.report, &options, output.talk.quiet)?;
+    let page = PageOptions::default();
+    let reports = &output.exports.0;
+    let files = reports.write_reports(&run.folder, &run.state, &run.report, page)?;
+    if !output.talk.quiet {
+        term::print_written_files(&files);
+    }
     let exit = match outcome.stopped {
         Some(signal) => Exit::Stopped(signal),
         None => Exit::of_verdict(run.report.verdict, run.state.plan.expect),
     };
-    let has_junit = output.exports.0.has_format(Format::Junit);
+    let has_junit = reports.has_format(Format::Junit);
     output.ci.show_result(run, exit, has_junit);
     match outcome.error {
         Some(error) => Err(error.into()),

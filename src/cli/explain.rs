@@ -4,11 +4,8 @@ use super::error::CliError;
 use super::exit::Exit;
 use crate::autopsy::cpu_features::flags_of_model;
 use crate::autopsy::tools::Tool;
-use crate::experiment::{CoreAnalysis, StoredTrial, best_trial};
-use crate::report::story::crash_story;
-use crate::store::{RunFolder, StoreError, default_root};
+use crate::experiment::{CoreAnalysis, Explanation};
 use crate::term;
-use crate::untrusted::safe_json;
 use clap::Args;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -58,61 +55,19 @@ Examples:
 
 impl ExplainArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        let name = self.what.to_string_lossy();
-        if !self.what.is_file() {
-            if name.contains('#') {
-                return self.explain_trial(&name);
-            }
-            return match RunFolder::find_run(&name, &default_root()) {
-                Ok(folder) => self.explain_trial(&best_trial(&folder)?),
-                Err(no_run @ StoreError::NoRun { .. }) => {
-                    let error = anyhow::anyhow!("found neither a core file nor a run `{name}`");
-                    let hint = if name.parse::<u64>().is_ok() {
-                        format!("for trial {name} of the last run: provoke explain last#{name}")
-                    } else {
-                        no_run.hint().unwrap_or_default()
-                    };
-                    Err(CliError::usage(error).with_hint(hint))
-                }
-                Err(error) => Err(error.into()),
-            };
-        }
-        let autopsy = self.core_analysis().examine_core(&self.what)?;
-        self.print_story(&autopsy, || {
-            crash_story(&autopsy, self.verbose, term::page_width())
-        })
-    }
-
-    fn explain_trial(&self, name: &str) -> Result<Exit, CliError> {
-        let stored = StoredTrial::read(name)?;
-        let autopsies = stored.autopsies(&self.core_analysis())?;
-        self.print_story(&autopsies, || {
-            stored.to_story(&autopsies, self.verbose, term::page_width())
-        })
-    }
-
-    fn core_analysis(&self) -> CoreAnalysis {
-        CoreAnalysis {
-            program: self.program.clone(),
-            debug_dirs: self.debug_dir.clone(),
-            root: self.root.clone(),
-            processor: self.cpu.clone(),
-            tools: self.with.clone(),
-        }
-    }
-
-    fn print_story<T: serde::Serialize>(
-        &self,
-        content: &T,
-        story: impl FnOnce() -> String,
-    ) -> Result<Exit, CliError> {
-        let printed = if self.json {
-            let json = serde_json::to_string_pretty(content).map_err(CliError::could_not)?;
-            term::print_result(&format!("{}\n", safe_json(&json)))
-        } else {
-            term::print_page(&story())
+        let analysis = CoreAnalysis {
+            program: self.program,
+            debug_dirs: self.debug_dir,
+            root: self.root,
+            processor: self.cpu,
+            tools: self.with,
         };
-        printed?;
+        let explanation = Explanation::of_name(&self.what, &analysis)?;
+        if self.json {
+            term::print_result(&explanation.to_json())?;
+        } else {
+            term::print_page(&explanation.to_story(self.verbose, term::page_width()))?;
+        }
         Ok(Exit::Hoped)
     }
 }

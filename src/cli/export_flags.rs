@@ -2,10 +2,8 @@
 
 use super::error::CliError;
 use crate::experiment::{ReportTarget, RequestedReports};
-use crate::report::{ExportOptions, Format, Report};
-use crate::store::RunFolder;
-use crate::term;
-use crate::untrusted::{Untrusted as _, shell_word};
+use crate::report::Format;
+use crate::untrusted::shell_word;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::{Path, PathBuf};
 
@@ -53,32 +51,10 @@ impl ExportFlags {
         if flags.len() < 2 {
             return Ok(());
         }
-        let error = anyhow::anyhow!("{} reports cannot share stdout", flags.len());
+        let error = format!("{} reports cannot share stdout", flags.len());
         let run = shell_word(run.as_ref());
         let hint = format!("name the files: provoke report {run} {}", flags.join(" "));
-        Err(CliError::usage(error).with_hint(hint))
-    }
-
-    /// Writes the requested reports, and prints the names of their files.
-    pub(super) fn write_reports(
-        &self,
-        folder: &RunFolder,
-        report: &Report,
-        options: &ExportOptions,
-        quiet: bool,
-    ) -> Result<(), CliError> {
-        let files = self.0.write_reports(folder, report, options)?;
-        print_names(&files, quiet);
-        Ok(())
-    }
-}
-
-/// Prints the names of written files.
-pub(super) fn print_names(files: &[PathBuf], quiet: bool) {
-    if !quiet {
-        for path in files {
-            term::print_message(&format!("wrote {}", path.to_safe()));
-        }
+        Err(CliError::usage(error, hint))
     }
 }
 

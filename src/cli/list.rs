@@ -3,12 +3,10 @@
 use super::error::CliError;
 use super::exit::Exit;
 use crate::experiment::list_runs;
-use crate::store::{self, RunFolder, default_root};
+use crate::store::{self, default_root};
 use crate::term;
 use crate::untrusted::Untrusted as _;
-use crate::words;
 use clap::Args;
-use std::path;
 
 /// List the stored runs, the newest last
 ///
@@ -23,17 +21,10 @@ impl ListArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
         let root = default_root();
         let (runs, errors) = list_runs(&root);
-        if runs.is_empty() {
-            term::print_message(&format!("there are no runs in `{}`", root.to_safe()));
-        } else {
+        if !runs.is_empty() {
             term::print_result(&term::format_runs(&runs, term::stdout_width()))?;
-            let count = words::format_count(runs.len() as u64, "run");
-            let last = RunFolder::find_run("last", &root).map_or(String::new(), |last| {
-                format!("; `last` is {}", last.shortest_reference(&root).to_safe())
-            });
-            let folder = path::absolute(&root).unwrap_or(root);
-            term::print_message(&format!("{count} in `{}`{last}", folder.to_safe()));
         }
+        term::print_message(&term::describe_run_count(runs.len(), &root));
         // Other directories, below and above this one.
         if let Some(line) = term::format_runs_nearby(&store::runs_nearby()) {
             term::print_message(&line);

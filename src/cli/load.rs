@@ -4,10 +4,11 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::ExperimentArgs;
-use crate::scenario::{ConnectionSettings, Request, Scenario, ServiceSettings, TrafficSettings};
-use crate::untrusted::Untrusted as _;
+use crate::scenario::{
+    ConnectionSettings, LoadTarget, Request, Scenario, ServiceSettings, TrafficSettings,
+    refuse_service_flags, split_service_command,
+};
 use clap::Args;
-use std::path::{Path, PathBuf};
 
 /// Load-test a service and find the concurrency at which it crashes
 ///
@@ -98,26 +99,27 @@ struct RequestFlags {
 
 impl LoadArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        let (url, file) = match self.target.as_deref() {
-            Some(target) if target.contains("://") => (Some(target.to_owned()), None),
-            Some(target) if Path::new(target).is_file() => (None, Some(PathBuf::from(target))),
-            Some(address) if is_address(address) => (Some(format!("http://{address}")), None),
-            Some(target) => return Err(neither_url_nor_file(target)),
-            None => (None, None),
-        };
         let mut rest = self.rest;
-        if let Some((flag, hint)) = rest.flags.not_for_service() {
-            let error = anyhow::anyhow!("`{flag}` does not apply to a service under load");
-            return Err(CliError::usage(error).with_hint(hint));
-        }
-        rest.file = rest.file.or(file);
+        let target = self.target.as_deref().map(LoadTarget::from_text);
+        let url = match target.transpose()? {
+            Some(LoadTarget::Url(url)) => Some(url),
+            Some(LoadTarget::File(file)) => {
+                rest.file.get_or_insert(file);
+                None
+            }
+            None => None,
+        };
+        refuse_service_flags(&rest.flags.stop.alone(), &rest.flags.judge.alone())?;
         if self.traffic.alone().exact.is_some() {
             crate::term::print_message(
                 "hint: leave out --exact: every load level of the range is a candidate",
             );
         }
-        let serve = self.builds.serve.as_deref().map(split_words).transpose()?;
-        let fixed = self.builds.fixed.as_deref().map(split_words).transpose()?;
+        let split = |command: &Option<String>| command.as_deref().map(split_service_command);
+        let serve = split(&self.builds.serve).transpose()?;
+        let fixed = split(&self.builds.fixed).transpose()?;
+        let flags = self.request;
+        let request = Request::from_flags(flags.method, &flags.header, flags.body);
         let overlay = |scenario: &mut Scenario| {
             if serve.is_some() {
                 (scenario.program.command, scenario.program.shell) = (serve.clone(), None);
@@ -125,8 +127,8 @@ impl LoadArgs {
             if let Some(fixed) = &fixed {
                 scenario.compare_builds(fixed);
             }
-            if let Some(request) = self.request.to_request() {
-                scenario.outline.requests = vec![request];
+            if let Some(request) = &request {
+                scenario.outline.requests = vec![request.clone()];
             }
             let load = scenario.load.get_or_insert_default();
             load.traffic.url = url.clone().or(load.traffic.url.take());
@@ -140,48 +142,6 @@ impl LoadArgs {
             None => rest.ask_question(overlay),
         }
     }
-}
-
-impl RequestFlags {
-    /// Returns the request, if a flag describes one.
-    fn to_request(&self) -> Option<Request> {
-        if self.method.is_none() && self.header.is_empty() && self.body.is_none() {
-            return None;
-        }
-        let file = self.body.as_ref().and_then(|body| body.strip_prefix('@'));
-        Some(Request {
-            method: self.method.clone(),
-            headers: self.header.iter().cloned().collect(),
-            body_files: file.map(str::to_owned).into_iter().collect(),
-            body: if file.is_none() {
-                self.body.clone()
-            } else {
-                None
-            },
-            ..Request::default()
-        })
-    }
-}
-
-/// Returns whether a text is a host and a port, with a path or not: a URL without its scheme.
-fn is_address(text: &str) -> bool {
-    let authority = text.split('/').next().unwrap_or_default();
-    let port = authority.rsplit_once(':').map(|(_, port)| port);
-    port.is_some_and(|port| port.parse::<u16>().is_ok())
-}
-
-fn neither_url_nor_file(target: &str) -> CliError {
-    let error = anyhow::anyhow!("`{}` is neither a URL nor a file", target.to_safe());
-    CliError::usage(error).with_hint("a URL is `http://HOST:PORT/PATH` or `HOST:PORT/PATH`")
-}
-
-fn split_words(command: &str) -> Result<Vec<String>, CliError> {
-    let words = shlex::split(command).filter(|words| !words.is_empty());
-    words.ok_or_else(|| {
-        let error = anyhow::anyhow!("`{command}` is not a command");
-        CliError::usage(error)
-            .with_hint("check that every quote is closed and that the command is not empty")
-    })
 }
 
 fn parse_header(text: &str) -> Result<(String, String), String> {

@@ -34,15 +34,17 @@ impl ManArgs {
         if let Some(folder) = &self.out {
             term::write_man_pages(&commands, folder).map_err(|error| {
                 let message = format!("cannot write manual pages to `{}`", folder.to_safe());
-                CliError::could_not(anyhow::Error::new(error).context(message))
+                CliError::could_not(message, &error)
             })?;
             return Ok(Exit::Hoped);
         }
         let mut command = &commands;
         for name in &self.command {
             command = command.find_subcommand(name).ok_or_else(|| {
-                let error = anyhow::anyhow!("there is no command `{}`", name.to_safe());
-                CliError::usage(error).with_hint("`provoke --help` lists the commands")
+                CliError::usage(
+                    format!("there is no command `{}`", name.to_safe()),
+                    "`provoke --help` lists the commands",
+                )
             })?;
         }
         term::print_result(&term::render_man_page(command)?)?;

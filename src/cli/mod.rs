@@ -28,12 +28,11 @@ mod scenario;
 mod signals;
 
 use crate::suggest;
+use crate::term;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use error::CliError;
 use exit::Exit;
 use std::ffi::OsString;
-use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
 /// Find, measure and explain bugs that only happen sometimes
@@ -140,39 +139,20 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Maximum width of help texts.
-const MAX_WIDTH: usize = 100;
-/// Width of help texts without a terminal.
-const DEFAULT_WIDTH: u16 = 80;
-
 /// Returns the parser, for help texts as wide as the terminal.
 pub fn build_command() -> clap::Command {
-    let terminal = console::Term::stdout().size_checked();
-    let terminal_width = terminal.map_or(DEFAULT_WIDTH, |(_, width)| width);
-    let width = usize::from(terminal_width).min(MAX_WIDTH);
-    Cli::command().term_width(width)
+    Cli::command().term_width(term::help_width())
 }
 
 /// Prints the help, or the error in the command line, which quotes it.
 fn show_message(message: &clap::Error, args: &[OsString], commands: &clap::Command) {
-    let has_escapes = args
-        .iter()
-        .any(|argument| argument.as_bytes().contains(&b'\x1b'));
-    let render = |has_colours: bool| {
-        let text = message.render();
-        if has_colours && !has_escapes {
-            text.ansi().to_string()
-        } else {
-            text.to_string()
-        }
-    };
+    let text = term::render_parser_message(message, args);
     if message.use_stderr() {
-        let text = render(console::colors_enabled_stderr());
-        crate::term::print_message(&suggest::plain_message(message, &text));
-        error::print_hint(&suggest::closing_hint(message, args, commands));
+        term::print_message(&suggest::plain_message(message, &text));
+        term::print_hint(&suggest::closing_hint(message, args, commands));
     } else {
         // An error in printing help cannot be reported.
-        let _ = crate::term::print_result(&render(console::colors_enabled()));
+        let _ = term::print_result(&text);
     }
 }
 
@@ -195,10 +175,7 @@ fn dispatch_command(command: Command) -> ExitCode {
         Command::Doctor(doctor) => doctor.execute_command(),
         Command::Plan(planner) => planner.execute_command(),
         Command::Victim(args) => return provoke_victim::run(args),
-        Command::Completions { shell } => print_generated(|out| {
-            clap_complete::generate(shell, &mut Cli::command(), "provoke", out);
-            Ok(())
-        }),
+        Command::Completions { shell } => print_completions(shell),
         Command::Man(man) => man.execute_command(Cli::command()),
     };
     match result {
@@ -210,9 +187,9 @@ fn dispatch_command(command: Command) -> ExitCode {
     }
 }
 
-fn print_generated(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Exit, CliError> {
+fn print_completions(shell: clap_complete::Shell) -> Result<Exit, CliError> {
     let mut text = Vec::new();
-    write(&mut text)?;
-    crate::term::print_result(&String::from_utf8_lossy(&text))?;
+    clap_complete::generate(shell, &mut Cli::command(), "provoke", &mut text);
+    term::print_result(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Hoped)
 }

@@ -3,9 +3,9 @@
 use super::error::CliError;
 use super::exit::Exit;
 use crate::experiment::{AskedForecast, ResolvedBaseline, TrialForecast};
+use crate::model::MeasuredBaseline;
 use crate::scenario::{Confidence, DurationValue, RateValue};
 use crate::term;
-use crate::untrusted::Untrusted as _;
 use clap::Args;
 use std::num::NonZeroU32;
 
@@ -73,54 +73,33 @@ Examples:
 
 impl PlanArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        let baseline = self.baseline()?;
-        let seconds = self.time.map(|span| span.0.as_secs_f64()).or(baseline
+        // An assumed rate needs no baseline.
+        let baseline = match self.rate {
+            Some(_) => None,
+            None => Some(ResolvedBaseline::of_forecast(
+                self.baseline.as_deref(),
+                self.of.as_deref(),
+                self.ignore_earlier_runs,
+            )?),
+        };
+        let source = baseline
             .as_ref()
-            .and_then(|baseline| baseline.measured.pass_seconds()));
-        let chosen_baseline = baseline
-            .as_ref()
-            .and_then(|baseline| baseline.chosen.as_ref());
-        let newest = chosen_baseline.filter(|chosen| chosen.is_newest);
-        let source = newest.map(|chosen| {
-            let (run, command) = (chosen.run.to_safe(), chosen.command.to_safe());
-            format!("measured by the newest `provoke run` with failures, {run}: {command}")
-        });
+            .and_then(ResolvedBaseline::describe_default);
         let measured = baseline.map(|baseline| baseline.measured);
-        let forecast = TrialForecast::new(self.rate, measured, self.conf.0)?;
+        let time = self.time.map(|span| span.0.as_secs_f64());
         let asked = AskedForecast {
             width: self.width,
             max_rate: self.max_rate,
             cases: self.cases.map(|cases| u64::from(cases.get())),
             variants: u64::from(self.variants.get()),
             versions: u64::from(self.versions.get()),
-            trial_seconds: seconds,
+            trial_seconds: time.or(measured.as_ref().and_then(MeasuredBaseline::pass_seconds)),
             jobs: u64::from(self.jobs.get()),
         };
+        let forecast = TrialForecast::new(self.rate, measured, self.conf.0)?;
         let text =
             term::format_forecast(&forecast, &asked, source.as_deref(), term::stdout_width());
-        term::print_result(&text).map_err(CliError::could_not)?;
+        term::print_result(&text)?;
         Ok(Exit::Hoped)
-    }
-
-    /// Returns the baseline of the calculation; `None` if the rate is assumed.
-    fn baseline(&self) -> Result<Option<ResolvedBaseline>, CliError> {
-        let (reference, alone) = (self.of.as_deref(), self.ignore_earlier_runs);
-        if self.rate.is_some() {
-            return Ok(None);
-        }
-        if let Some(text) = &self.baseline {
-            return Ok(Some(ResolvedBaseline::read_measured(
-                text, reference, alone,
-            )?));
-        }
-        let newest = ResolvedBaseline::newest_failing(reference, alone)?.ok_or_else(|| {
-            CliError::usage(anyhow::anyhow!(
-                "no failure rate is given, and no run stored here has failures"
-            ))
-            .with_hint(
-                "give counts or a rate: provoke plan --baseline 3/30, or provoke plan --rate 5%",
-            )
-        })?;
-        Ok(Some(newest))
     }
 }

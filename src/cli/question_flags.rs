@@ -6,9 +6,8 @@ use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::{plan_from_file, plan_from_settings, plan_shrinking};
 use crate::scenario::Scenario;
-use crate::sys::spawn;
 use clap::Args;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The scenario file, the command and the flags of its trials.
@@ -55,13 +54,6 @@ impl ExperimentArgs {
         })?;
         begin_experiment(plan, &self.output, self.output.observer())
     }
-}
-
-/// Returns whether a word names a program, here or in `PATH`.
-pub(super) fn is_program(word: &OsStr) -> bool {
-    let path = std::env::var_os("PATH");
-    let cwd = std::env::current_dir();
-    cwd.is_ok_and(|cwd| spawn::find_program(word, path.as_deref(), &cwd).is_ok())
 }
 
 /// Hides the flags that these questions refuse, because their answer ends the run.

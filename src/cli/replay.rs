@@ -11,7 +11,6 @@ use crate::scenario::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
 use crate::store::{RunFolder, default_root};
 use crate::term::{self, ProgressLine};
 use crate::untrusted::Untrusted as _;
-use crate::words;
 use clap::Args;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::Path;
@@ -97,7 +96,12 @@ impl ReplayArgs {
         let selected = selected.check_trust(self.trust)?;
         let scratch = selected.scratch_folder()?;
         match &self.wrap {
-            Some(wrap) => run_wrapped(&selected, wrap, scratch.path()),
+            Some(wrap) => {
+                let running = selected.run_wrapped(wrap, scratch.path());
+                let status = build_runtime()?.block_on(running)?;
+                term::print_message(&format!("{} under `{wrap}`: {status}", selected.trial.id));
+                Ok(Exit::hoped_if(status.success()))
+            }
             None => self.replay_trial(&selected, scratch.path()),
         }
     }
@@ -107,12 +111,7 @@ impl ReplayArgs {
         let runtime = build_runtime()?;
         let limits = self.limits();
         let result = if let Some(limits) = &limits {
-            term::print_message(&format!(
-                "  repeating {}, at most {} times or {} (-n and -d change this)",
-                selected.trial.id,
-                limits.trials,
-                words::format_seconds(limits.time.as_secs_f64()),
-            ));
+            term::print_rerun_limits(selected.trial.id, limits);
             let counter = ProgressLine::default();
             let on_trial = |count, passed| {
                 counter.show_text(&format!("{count} of {}   {passed} passed", limits.trials));
@@ -143,17 +142,6 @@ impl ReplayArgs {
             time: self.duration.map_or(DEFAULT_DURATION, |span| span.0),
         })
     }
-}
-
-/// Runs the main command of a trial in this terminal, for example under a debugger.
-fn run_wrapped(selected: &SelectedTrial, wrap: &str, scratch: &Path) -> Result<Exit, CliError> {
-    let mut command = build_runtime()?.block_on(selected.wrapped_command(wrap, scratch))?;
-    let status = command.status().map_err(|error| {
-        let message = format!("cannot run `{}`", command.get_program().to_string_lossy());
-        CliError::could_not(anyhow::Error::new(error).context(message))
-    })?;
-    term::print_message(&format!("{} under `{wrap}`: {status}", selected.trial.id));
-    Ok(Exit::hoped_if(status.success()))
 }
 
 /// Tests whether the seed determines the outcome.

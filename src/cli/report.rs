@@ -1,21 +1,19 @@
 //! `report`: writes the result of a run in the chosen format.
 
+use super::args::parse_one_of;
 use super::error::CliError;
 use super::exit::Exit;
-use super::export_flags::{ExportFlags, RESULT, print_names};
+use super::export_flags::{ExportFlags, RESULT};
 use crate::experiment::{self, ReportTarget, StoredReport};
 use crate::report::{
-    CaseListFormat, CaseSelection, ExportOptions, Format, PageOptions, Report, RunOfTrend,
-    RunOrder, format_exclusions,
+    CaseListFormat, CaseSelection, Format, PageOptions, RunOrder, format_exclusions,
 };
 use crate::store::{SharedData, default_root};
 use crate::suggest::file_of_flag;
 use crate::term;
-use crate::untrusted::{Untrusted as _, shell_word};
-use crate::words;
+use crate::untrusted::shell_word;
 use clap::{Args, ValueEnum};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Report a run as a summary, JSON, CSV, JUnit, Markdown or a page
 #[derive(Args)]
@@ -34,8 +32,8 @@ pub(super) struct ReportArgs {
     #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', hide_possible_values = true, requires = "bundle", help_heading = RESULT)]
     with: Vec<BundleExtra>,
     /// Put several runs in this order
-    #[arg(long, value_name = "time|commit", value_enum, hide_possible_values = true, help_heading = RESULT)]
-    by: Option<OrderKey>,
+    #[arg(long, value_name = "time|commit", value_parser = parse_one_of(ORDERS), hide_possible_values = true, help_heading = RESULT)]
+    by: Option<RunOrder>,
     /// Begin the title of the page with TEXT
     #[arg(long, value_name = "TEXT", help_heading = RESULT)]
     title: Option<String>,
@@ -54,8 +52,8 @@ pub(super) struct ReportArgs {
     /// Print these tests as arguments with which a runner leaves them out
     ///
     /// For example: pytest $(provoke report last --cases=failing --format pytest-deselect)
-    #[arg(long, value_name = "pytest-deselect|nextest-filter", value_enum, hide_possible_values = true, requires = "cases", help_heading = RESULT)]
-    format: Option<ListFormat>,
+    #[arg(long, value_name = "pytest-deselect|nextest-filter", value_parser = parse_one_of(LIST_FORMATS), hide_possible_values = true, requires = "cases", help_heading = RESULT)]
+    format: Option<CaseListFormat>,
     /// Print only the result
     #[arg(short, long, help_heading = RESULT)]
     quiet: bool,
@@ -83,28 +81,14 @@ fn in_short_help(flag: clap::Arg) -> clap::Arg {
     flag.hide_short_help(false)
 }
 
-/// Form of a list of tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ListFormat {
-    PytestDeselect,
-    NextestFilter,
-}
-
-impl ListFormat {
-    fn to_case_list(self) -> CaseListFormat {
-        match self {
-            Self::PytestDeselect => CaseListFormat::PytestDeselect,
-            Self::NextestFilter => CaseListFormat::NextestFilter,
-        }
-    }
-}
+/// Forms of a list of tests.
+const LIST_FORMATS: [(&str, CaseListFormat); 2] = [
+    ("pytest-deselect", CaseListFormat::PytestDeselect),
+    ("nextest-filter", CaseListFormat::NextestFilter),
+];
 
 /// What puts runs in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OrderKey {
-    Time,
-    Commit,
-}
+const ORDERS: [(&str, RunOrder); 2] = [("time", RunOrder::Time), ("commit", RunOrder::Commit)];
 
 /// Contents of a bundle that must be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -127,10 +111,10 @@ impl ReportArgs {
         let to_files =
             self.bundle.is_some() || reports.pictures.is_some() || reports.files().next().is_some();
         if self.runs.len() > 1 && to_files {
-            let error = anyhow::anyhow!("cannot write several runs to one file");
-            return Err(
-                CliError::usage(error).with_hint("report one run at a time, or write to stdout")
-            );
+            return Err(CliError::usage(
+                "cannot write several runs to one file",
+                "report one run at a time, or write to stdout",
+            ));
         }
         self.exports.check_stdout(&self.runs[0])?;
         for stored in self.read_ordered()? {
@@ -139,20 +123,12 @@ impl ReportArgs {
         Ok(Exit::Hoped)
     }
 
-    fn run_order(&self) -> RunOrder {
-        match self.by {
-            None => RunOrder::Given,
-            Some(OrderKey::Time) => RunOrder::Time,
-            Some(OrderKey::Commit) => RunOrder::Commit,
-        }
-    }
-
     /// Reads the runs and puts them in order.
     fn read_ordered(&self) -> Result<Vec<StoredReport>, CliError> {
         let mut stored = (self.runs.iter())
             .map(|run| read_run(run))
             .collect::<Result<Vec<StoredReport>, CliError>>()?;
-        experiment::order_runs(&mut stored, self.run_order())?;
+        experiment::order_runs(&mut stored, self.by.unwrap_or(RunOrder::Given))?;
         Ok(stored)
     }
 
@@ -165,10 +141,10 @@ impl ReportArgs {
         ];
         let given = flags.into_iter().find(|(_, is_given)| *is_given);
         match given {
-            Some((flag, _)) if !self.exports.0.has_pictures() => {
-                let error = anyhow::anyhow!("{flag} is for a page");
-                Err(CliError::usage(error).with_hint("write one with `--html=report.html`"))
-            }
+            Some((flag, _)) if !self.exports.0.has_pictures() => Err(CliError::usage(
+                format!("{flag} is for a page"),
+                "write one with `--html=report.html`",
+            )),
             _ => Ok(()),
         }
     }
@@ -176,22 +152,9 @@ impl ReportArgs {
     /// Writes a page about several runs.
     fn report_trend(&self, target: &ReportTarget) -> Result<Exit, CliError> {
         let stored = self.read_ordered()?;
-        let runs: Vec<RunOfTrend<'_>> = stored
-            .iter()
-            .map(|stored| RunOfTrend {
-                folder: &stored.folder,
-                state: &stored.state,
-                report: &stored.report,
-            })
-            .collect();
-        let options = PageOptions {
-            title: self.title.clone(),
-            without_output: self.no_output,
-            with_host: self.with_host,
-            pooled: None,
-        };
-        let file = experiment::write_trend(&runs, self.run_order(), &options, target)?;
-        print_names(file.as_slice(), self.quiet);
+        let order = self.by.unwrap_or(RunOrder::Given);
+        let file = experiment::write_trend(&stored, order, &self.page_options(), target)?;
+        self.print_names(file.as_slice());
         Ok(Exit::Hoped)
     }
 
@@ -204,18 +167,15 @@ impl ReportArgs {
                 requests: self.with.contains(&BundleExtra::Requests),
             };
             experiment::write_bundle(folder, report, shared, file)?;
-            print_bundle(file, shared);
+            term::print_bundle(file, shared);
         }
-        if self.exports.0.has_format(Format::Md) {
-            name_failing_run(report);
+        let reports = &self.exports.0;
+        if reports.has_format(Format::Md) {
+            term::print_baseline_hint(report);
         }
-        let options = ExportOptions {
-            environment: true,
-            page: self.page_options(stored),
-        };
-        self.exports
-            .write_reports(folder, report, &options, self.quiet)?;
-        if self.bundle.is_some() || !self.exports.0.is_empty() {
+        let files = reports.write_reports(folder, &stored.state, report, self.page_options())?;
+        self.print_names(&files);
+        if self.bundle.is_some() || !reports.is_empty() {
             return Ok(());
         }
         if let Some(selection) = &self.cases {
@@ -249,65 +209,40 @@ impl ReportArgs {
             .all(|variant| variant.suite.is_none())
         {
             let run = shell_word(report.reference.as_ref());
-            let error = anyhow::anyhow!("the run `{run}` has no tests");
-            return Err(CliError::usage(error)
-                .with_hint("count the tests of a suite with: provoke run --cases -- CMD"));
+            return Err(CliError::usage(
+                format!("the run `{run}` has no tests"),
+                "count the tests of a suite with: provoke run --cases -- CMD",
+            ));
         }
         let cases = selection.select_cases(report);
         let page = match self.format {
-            Some(format) => format_exclusions(&cases, format.to_case_list()) + "\n",
+            Some(format) => format_exclusions(&cases, format) + "\n",
             None => term::format_cases(report, selection, term::stdout_width()),
         };
         Ok(term::print_page(&page)?)
     }
 
-    /// Returns the choices for a page about a run.
-    fn page_options(&self, stored: &StoredReport) -> PageOptions {
-        let pooled = if self.exports.0.has_pictures() {
-            experiment::pooled_baseline(&stored.state, &stored.folder)
-        } else {
-            None
-        };
+    /// Returns the choices for a page.
+    fn page_options(&self) -> PageOptions {
         PageOptions {
             title: self.title.clone(),
             without_output: self.no_output,
             with_host: self.with_host,
-            pooled,
+            ..PageOptions::default()
+        }
+    }
+
+    fn print_names(&self, files: &[PathBuf]) {
+        if !self.quiet {
+            term::print_written_files(files);
         }
     }
 }
 
 /// Reads a run by its name.
 fn read_run(run: &str) -> Result<StoredReport, CliError> {
-    StoredReport::read(run).map_err(|error| {
-        let error = CliError::from(error);
-        match file_of_flag(run.as_ref()) {
-            Some(flag) => error.with_hint(format!("did you mean `{flag}`?")),
-            None => error,
-        }
+    StoredReport::read(run).map_err(|error| match file_of_flag(run.as_ref()) {
+        Some(flag) => CliError::from(error).with_hint(format!("did you mean `{flag}`?")),
+        None => error.into(),
     })
-}
-
-/// Names the run with the failures, if this one only tests a fix.
-fn name_failing_run(report: &Report) {
-    let failures: u64 = report.variants.iter().map(|variant| variant.failures).sum();
-    if failures == 0
-        && let Some(run) = report.confirmed_run()
-    {
-        let run = shell_word(run.as_ref());
-        term::print_message(&format!(
-            "hint: no trial of this run failed; a bug report of its baseline: provoke report {run} --md"
-        ));
-    }
-}
-
-/// Prints the size of an archive, and what it does not contain.
-fn print_bundle(file: &Path, shared: SharedData) {
-    let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
-    let size = words::format_bytes(bytes);
-    term::print_message(&format!("wrote {} ({size})", file.to_safe()));
-    let left_out = shared.left_out().join(", ");
-    if !left_out.is_empty() {
-        term::print_message(&format!("  left out: {left_out} (--with adds them)"));
-    }
 }

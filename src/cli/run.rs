@@ -5,6 +5,7 @@ use super::error::CliError;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::plan_from_settings;
+use crate::scenario::Scenario;
 use clap::Args;
 use std::ffi::OsString;
 
@@ -44,11 +45,13 @@ Examples:
 
 impl RunArgs {
     pub(super) fn execute_command(self) -> Result<Exit, CliError> {
-        let stops_early = self.flags.may_stop_early() && !self.keep_going;
-        let overlay = self.flags.with_command(self.command)?;
+        let add_flags = self.flags.with_command(self.command)?;
+        let overlay = |scenario: &mut Scenario| {
+            scenario.stop_if_alike = !self.keep_going;
+            add_flags(scenario);
+        };
         let mut observer = self.output.observer();
-        let mut plan = plan_from_settings(overlay, &mut observer)?;
-        plan.stop.all_alike = stops_early && plan.variants.len() == 1 && plan.cases.is_none();
+        let plan = plan_from_settings(overlay, &mut observer)?;
         begin_experiment(plan, &self.output, observer)
     }
 }

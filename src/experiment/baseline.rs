@@ -3,12 +3,14 @@
 use super::baseline_run::ResolvedBaseline;
 use super::default_baseline::find_default;
 use super::earlier_runs;
+use super::error::ExperimentError;
 use super::measured_variant::{BaselineFilter, measure_variant};
 use crate::model::{MeasuredBaseline, VariantId};
 use crate::questions::{self, PooledBaseline};
 use crate::scenario::{PlanError, QuestionSettings, Scenario};
 use crate::state::State;
 use crate::store::RunFolder;
+use crate::untrusted::Untrusted as _;
 use provoke_stats as stats;
 
 impl ResolvedBaseline {
@@ -55,36 +57,39 @@ impl ResolvedBaseline {
         }
     }
 
-    /// Reads `K/N`, or the run of this name. Only its counts are used; none of its commands are run.
-    pub fn read_measured(
-        text: &str,
+    /// Reads the baseline of a forecast: `K/N`, the run of this name, or without a text the newest run with failures that
+    /// measured a rate. Only its counts are used; none of its commands are run.
+    pub fn of_forecast(
+        text: Option<&str>,
         of: Option<&str>,
         ignore_earlier_runs: bool,
-    ) -> Result<Self, PlanError> {
-        let mut scenario = counts_only(of, ignore_earlier_runs);
-        scenario.baseline.baseline = Some(text.to_owned());
-        Ok(Self::of_scenario(&scenario)?.unwrap_or_default())
+    ) -> Result<Self, ExperimentError> {
+        let mut scenario = Scenario {
+            trust: true,
+            ..Scenario::default()
+        };
+        scenario.baseline.baseline = text.map(str::to_owned);
+        scenario.baseline.of = of.map(str::to_owned);
+        scenario.count.ignore_earlier_runs = Some(ignore_earlier_runs);
+        if text.is_some() {
+            return Ok(Self::of_scenario(&scenario)?.unwrap_or_default());
+        }
+        find_default(&scenario, &BaselineFilter::AsThere)?.ok_or_else(|| {
+            let message = "no failure rate is given, and no run stored here has failures";
+            ExperimentError::usage(message).with_hint(
+                "give counts or a rate: provoke plan --baseline 3/30, or provoke plan --rate 5%",
+            )
+        })
     }
 
-    /// Finds the newest run with failures that measured a rate. Only its counts are used; none of its commands are run.
-    pub fn newest_failing(
-        of: Option<&str>,
-        ignore_earlier_runs: bool,
-    ) -> Result<Option<Self>, PlanError> {
-        let scenario = counts_only(of, ignore_earlier_runs);
-        find_default(&scenario, &BaselineFilter::AsThere)
+    /// Describes the run that gave the rate, if no flag names it.
+    pub fn describe_default(&self) -> Option<String> {
+        let chosen = self.chosen.as_ref()?;
+        let (run, command) = (chosen.run.to_safe(), chosen.command.to_safe());
+        chosen.is_newest.then(|| {
+            format!("measured by the newest `provoke run` with failures, {run}: {command}")
+        })
     }
-}
-
-/// Returns a scenario that uses only the counts of a baseline.
-fn counts_only(of: Option<&str>, ignore_earlier_runs: bool) -> Scenario {
-    let mut scenario = Scenario {
-        trust: true,
-        ..Scenario::default()
-    };
-    scenario.baseline.of = of.map(str::to_owned);
-    scenario.count.ignore_earlier_runs = Some(ignore_earlier_runs);
-    scenario
 }
 
 /// Reads `3/30`; returns `None` for text of any other form.

@@ -1,6 +1,10 @@
-//! Recognizes the CI server on which provoke runs.
+//! Recognizes the CI server on which provoke runs, and shows the result of a run on the page of its job.
 
+use super::exports::{annotate_report, append_step_summary};
+use super::outcome::FinishedRun;
+use crate::report::{Annotation, AnnotationLevel};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// CI servers with their own output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,29 @@ impl CiServer {
             None
         }
     }
+}
+
+/// Appends the report of a run to the summary of a step of GitHub Actions, whose variables name the file. Returns the
+/// annotations to print, and warnings about what could not be written.
+pub fn show_on_github(
+    run: &FinishedRun,
+    verdict_level: AnnotationLevel,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> (Vec<Annotation>, Vec<String>) {
+    let mut warnings = Vec::new();
+    let root = variable("GITHUB_WORKSPACE").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let annotations = annotate_report(&run.folder, &run.report, verdict_level, &root)
+        .unwrap_or_else(|error| {
+            warnings.push(format!("no annotations: {error}"));
+            Vec::new()
+        });
+    let summary = variable("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
+    if let Some(path) = summary
+        && let Err(error) = append_step_summary(&run.folder, &run.report, path.as_ref())
+    {
+        warnings.push(format!("no summary of the step: {error}"));
+    }
+    (annotations, warnings)
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use crate::autopsy::CoreError;
 use crate::load::LoadError;
-use crate::model::Text;
 use crate::prepare::PreparationError;
 use crate::scenario::{PlanError, ScenarioError};
 use crate::store::StoreError;
+use crate::suggest::retyped_line;
 use crate::untrusted::Untrusted as _;
 use crate::workers::HostError;
 use std::error::Error;
@@ -70,8 +70,6 @@ pub struct FailedCheck {
     pub why: Option<Box<dyn Error + Send + Sync>>,
     /// A hint.
     pub hint: Option<ErrorHint>,
-    /// The program that was not found, if that is the error.
-    pub missing_program: Option<Text>,
 }
 
 /// What to do about an error.
@@ -119,7 +117,6 @@ impl ExperimentError {
             what: message,
             why: None,
             hint: None,
-            missing_program: None,
         }))
     }
 
@@ -135,14 +132,6 @@ impl ExperimentError {
     pub(super) fn with_hint(mut self, hint: impl Into<ErrorHint>) -> Self {
         if let Self::Check(check) = &mut self {
             check.hint = Some(hint.into());
-        }
-        self
-    }
-
-    /// Adds the name of the program that was not found to a failed check.
-    pub(super) fn of_missing_program(mut self, name: &Text) -> Self {
-        if let Self::Check(check) = &mut self {
-            check.missing_program = Some(name.clone());
         }
         self
     }
@@ -209,6 +198,14 @@ impl ErrorHint {
                 from: from.to_owned(),
                 end,
             }),
+        }
+    }
+
+    /// Returns the hint with the words of the command line that it keeps.
+    pub fn with_typed_words(&self) -> String {
+        match &self.command {
+            Some(command) => format!("{}{}", self.text, retyped_line(&command.from, &command.end)),
+            None => self.text.clone(),
         }
     }
 }

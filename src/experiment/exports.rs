@@ -1,11 +1,14 @@
 //! Creates and writes the files of reports.
 
+use super::baseline::pooled_baseline;
 use super::error::ExperimentError;
+use super::stored_runs::StoredReport;
 use crate::report::{
     Annotation, AnnotationLevel, ExportError, ExportOptions, Format, PageOptions, Report,
     RunOfTrend, RunOrder, export_annotations, export_pictures, export_report, export_short_summary,
     export_trend,
 };
+use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
 use crate::untrusted::Untrusted as _;
 use std::fs::{self, File};
@@ -93,22 +96,34 @@ impl RequestedReports {
     pub fn write_reports(
         &self,
         folder: &RunFolder,
+        state: &State,
         report: &Report,
-        options: &ExportOptions,
+        page: PageOptions,
     ) -> Result<Vec<PathBuf>, ExperimentError> {
+        let options = ExportOptions {
+            environment: true,
+            page: PageOptions {
+                pooled: if self.has_pictures() {
+                    pooled_baseline(state, folder)
+                } else {
+                    None
+                },
+                ..page
+            },
+        };
         let mut written = Vec::new();
         for (format, target) in &self.formats {
             let path = match target {
                 ReportTarget::Stdout => {
                     let (name, mut stdout) = (Path::new("-"), io::stdout().lock());
-                    let exported = export_report(*format, folder, report, options, &mut stdout);
+                    let exported = export_report(*format, folder, report, &options, &mut stdout);
                     finish_output(exported, name, &mut stdout)?;
                     continue;
                 }
                 ReportTarget::File(path) => path.clone(),
                 ReportTarget::RunFolder => folder.path().join(PAGE),
             };
-            write_report(*format, folder, report, options, &path)?;
+            write_report(*format, folder, report, &options, &path)?;
             written.push(path);
         }
         if let Some(directory) = &self.pictures {
@@ -198,16 +213,24 @@ fn write_private_file(
 
 /// Writes a page about several runs in an order to a file, or to stdout.
 pub fn write_trend(
-    runs: &[RunOfTrend<'_>],
+    runs: &[StoredReport],
     order: RunOrder,
     options: &PageOptions,
     target: &ReportTarget,
 ) -> Result<Option<PathBuf>, ExperimentError> {
+    let runs: Vec<RunOfTrend<'_>> = runs
+        .iter()
+        .map(|stored| RunOfTrend {
+            folder: &stored.folder,
+            state: &stored.state,
+            report: &stored.report,
+        })
+        .collect();
     match target {
         ReportTarget::Stdout => {
             let (name, mut stdout) = (Path::new("-"), io::stdout().lock());
             finish_output(
-                export_trend(runs, order, options, &mut stdout),
+                export_trend(&runs, order, options, &mut stdout),
                 name,
                 &mut stdout,
             )?;
@@ -216,7 +239,11 @@ pub fn write_trend(
         ReportTarget::File(path) => {
             write_private_file(path, |file| {
                 let mut out = BufWriter::new(file);
-                finish_output(export_trend(runs, order, options, &mut out), path, &mut out)
+                finish_output(
+                    export_trend(&runs, order, options, &mut out),
+                    path,
+                    &mut out,
+                )
             })?;
             store::remember_report(path, &default_root());
             Ok(Some(path.clone()))
@@ -232,7 +259,7 @@ pub fn write_trend(
 const MAX_SUMMARY: usize = 1 << 20;
 
 /// Appends the report in Markdown to the summary of a step of a CI job, or a few lines if the report is too long.
-pub fn append_step_summary(
+pub(super) fn append_step_summary(
     folder: &RunFolder,
     report: &Report,
     path: &Path,
@@ -283,7 +310,7 @@ fn is_null_device(path: &Path) -> bool {
 }
 
 /// Returns annotations for a CI server: the verdict, and the most frequent failures at their source lines below `root`.
-pub fn annotate_report(
+pub(super) fn annotate_report(
     folder: &RunFolder,
     report: &Report,
     verdict_level: AnnotationLevel,

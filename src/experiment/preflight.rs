@@ -6,6 +6,7 @@ use super::missing_file::{find_script, similar_path};
 use super::source_file::{SourceFileRunner, compile_command};
 use crate::load;
 use crate::model::{ActorPlan, Plan, ServiceOwner, Text, VariantId, VariantPlan};
+use crate::suggest::file_of_flag;
 use crate::survey;
 use crate::sys::cgroup::{self, CgroupVersion, SlotGroup};
 use crate::sys::{limits, spawn};
@@ -186,7 +187,11 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> Experim
     if name.as_bytes().contains(&b'/') && cwd.join(name.as_os_str()).is_dir() {
         return cannot_run(name, "it is a directory").with_hint("name a program in it");
     }
-    suggest_program(plan, name, actor, cwd).of_missing_program(name)
+    if let Some(flag) = file_of_flag(name.as_os_str()) {
+        return cannot_run(name, "it is not a program")
+            .with_hint(format!("did you mean `{flag}`?"));
+    }
+    suggest_program(plan, name, actor, cwd)
 }
 
 fn cannot_run(name: &Text, reason: &str) -> ExperimentError {

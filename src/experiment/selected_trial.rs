@@ -14,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// A trial of a run, and its outcome.
 #[derive(Debug)]
@@ -96,8 +96,21 @@ impl SelectedTrial {
         scratch_folder(&self.state.plan)
     }
 
-    /// Returns the main command of the trial with these words in front, to run it in a terminal; prepares its variant.
-    pub async fn wrapped_command(
+    /// Runs the main command of the trial in this terminal with these words in front, for example under a debugger.
+    pub async fn run_wrapped(
+        &self,
+        prefix: &str,
+        scratch: &Path,
+    ) -> Result<ExitStatus, ExperimentError> {
+        let mut command = self.wrapped_command(prefix, scratch).await?;
+        command.status().map_err(|error| {
+            let program = command.get_program().to_string_lossy();
+            ExperimentError::could_not(format!("cannot run `{program}`")).because(error)
+        })
+    }
+
+    /// Returns the main command of the trial with these words in front; prepares its variant.
+    async fn wrapped_command(
         &self,
         prefix: &str,
         scratch: &Path,

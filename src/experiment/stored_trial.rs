@@ -47,7 +47,7 @@ pub struct StoredTrial {
 
 impl StoredTrial {
     /// Reads a trial by its reference, such as `last#17`.
-    pub fn read(name: &str) -> Result<Self, ExperimentError> {
+    pub(super) fn read(name: &str) -> Result<Self, ExperimentError> {
         let (run, id) = parse_trial(name)?;
         let folder = RunFolder::find_run(run, &default_root())?;
         let mut failures: Vec<(TrialId, Failure)> = Vec::new();
@@ -112,7 +112,10 @@ impl StoredTrial {
     }
 
     /// Returns the analyses of its cores: the stored ones, or new ones if another tool is requested.
-    pub fn autopsies(&self, analysis: &CoreAnalysis) -> Result<Vec<Autopsy>, ExperimentError> {
+    pub(super) fn autopsies(
+        &self,
+        analysis: &CoreAnalysis,
+    ) -> Result<Vec<Autopsy>, ExperimentError> {
         let cores = self.observation.cores.iter();
         if !analysis.tools.is_empty() {
             // The run may have been moved since.
@@ -138,7 +141,7 @@ impl StoredTrial {
     }
 
     /// Describes the trial with these analyses of its cores.
-    pub fn to_story(&self, autopsies: &[Autopsy], verbose: bool, width: usize) -> String {
+    pub(super) fn to_story(&self, autopsies: &[Autopsy], verbose: bool, width: usize) -> String {
         trial_story(&TrialDetails {
             trial: self.id,
             is_captured: self.is_captured,
@@ -257,7 +260,7 @@ fn describe_side(side: &AccessingThread, is_held: bool) -> String {
 }
 
 /// Returns the reference of the trial of a run with the best evidence of its failure.
-pub fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> {
+pub(super) fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> {
     let state = store::read_run(&folder.journal_path(), |_, _| {})?;
     let report = Report::new(&state, true);
     let path = folder.path().to_string_lossy();

@@ -45,6 +45,7 @@ impl Scenario {
                 None => None,
             },
             loaded: None,
+            stop_if_alike: false,
             trust: false,
         })
     }

@@ -2,8 +2,9 @@
 
 use super::plan_error::{PlanError, refuse_at};
 use super::{
-    AttachedProcess, Concurrency, ConnectionSettings, DurationValue, QuestionSettings, ReadyWhen,
-    Request, Scenario, ServiceSettings, TrafficSettings, Variant,
+    AttachedProcess, Concurrency, ConnectionSettings, DurationValue, JudgeSettings,
+    QuestionSettings, ReadyWhen, Request, Scenario, ServiceSettings, StopSettings, TrafficSettings,
+    Variant,
 };
 use crate::model::{
     self, ConnectionReuse, ReadyCondition, RequestPace, RequestPlan, ServiceOwner, TargetPlan,
@@ -41,6 +42,9 @@ const DETECT: u32 = 100_000;
 /// Default range of levels.
 const LEVELS: (u64, u64) = (1, 64);
 
+/// Hint at exit codes, which do not matter for a service.
+const NO_CODES: &str = "leave it out: a service that ends under load fails, whatever its exit code";
+
 /// HTTP load on the command, which is a service then: a trial is one start of it until its end.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +55,38 @@ pub struct Load {
     pub traffic: TrafficSettings,
     #[serde(flatten)]
     pub connection: ConnectionSettings,
+}
+
+/// Splits the command that starts a service into its words.
+pub fn split_service_command(command: &str) -> Result<Vec<String>, PlanError> {
+    let words = shlex::split(command).filter(|words| !words.is_empty());
+    words.ok_or_else(|| {
+        refuse_at(
+            format!("`{command}` is not a command"),
+            &["command"],
+            "check that every quote is closed and that the command is not empty",
+        )
+    })
+}
+
+/// Refuses flags of trials that have no meaning, or another one, for a service.
+pub fn refuse_service_flags(stop: &StopSettings, judge: &JudgeSettings) -> Result<(), PlanError> {
+    let refused = [
+        (
+            "-t",
+            stop.timeout.is_some(),
+            "--requests or --time ends a trial; --hang-after says when the service is hung",
+        ),
+        ("--ok", judge.ok.is_some(), NO_CODES),
+        ("--skip", judge.skip.is_some(), NO_CODES),
+    ];
+    match refused.into_iter().find(|(_, is_given, _)| *is_given) {
+        Some((flag, _, hint)) => {
+            let message = format!("`{flag}` does not apply to a service under load");
+            Err(refuse_at(message, &[flag], hint))
+        }
+        None => Ok(()),
+    }
 }
 
 impl Scenario {
@@ -167,7 +203,7 @@ impl Scenario {
             return Err(refuse_at(
                 format!("`{field}` does not apply to a service under load"),
                 &[field],
-                "leave it out: a service that ends under load fails, whatever its exit code",
+                NO_CODES,
             ));
         }
         if self.trials.copies.is_some_and(|copies| copies.get() > 1) {

@@ -15,6 +15,7 @@ mod file;
 mod hooks;
 mod host_list;
 mod load;
+mod load_target;
 mod load_value;
 mod matrix;
 mod plan;
@@ -35,7 +36,8 @@ pub use context::{PlanContext, SearchSources};
 pub use error::ScenarioError;
 pub use file::{complain_about, load_scenario, plan_file};
 pub use host_list::ListedHost;
-pub use load::Load;
+pub use load::{Load, refuse_service_flags, split_service_command};
+pub use load_target::LoadTarget;
 pub use load_value::{AttachedProcess, Concurrency, Frequency, ReadyWhen};
 pub use matrix::{Matrix, MatrixValue, MatrixVariable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS};
@@ -111,6 +113,9 @@ pub struct Scenario {
     /// The load of a run that is done again.
     #[serde(skip)]
     pub loaded: Option<crate::model::LoadPlan>,
+    /// Stop if the first trials all fail in the same way; cannot be set in a file.
+    #[serde(skip)]
+    pub stop_if_alike: bool,
     /// Run commands of runs of other users; cannot be set in a file.
     #[serde(skip)]
     pub trust: bool,

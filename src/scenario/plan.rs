@@ -71,6 +71,7 @@ impl Scenario {
         let uses_folder = commands
             .flat_map(|actor| &actor.command)
             .any(|word| contains_bytes(word, b"{dir}"));
+        let has_one_result = variants.len() == 1 && cases.is_none();
         let clear = self.program.env_clear.unwrap_or(false);
         let defaults = Rules::default();
         let (capture, cores) = self.capture_settings();
@@ -150,7 +151,10 @@ impl Scenario {
                 ignore_child_crashes: self.judge.ignore_child_crashes.unwrap_or(false),
             },
             cases,
-            stop: self.plan_stop(&question)?,
+            stop: StopLimits {
+                all_alike: self.stop_if_alike && has_one_result && !self.limits_trials_or_rate(),
+                ..self.plan_stop(&question)?
+            },
             jobs,
             hosts,
             facts: self.plan_facts()?,
@@ -285,6 +289,15 @@ impl Scenario {
                     "make counted repetitions such as `{1,80}` shorter, or use fewer patterns",
                 )
             })
+    }
+
+    /// Returns whether the user set the number of trials, or the expected failure rate.
+    fn limits_trials_or_rate(&self) -> bool {
+        self.trials.runs.is_some()
+            || self.stop.max_fail.is_some()
+            || self.stop.width.is_some()
+            || self.judge.expect.is_some()
+            || self.judge.max_rate.is_some()
     }
 
     fn plan_stop(&self, question: &Question) -> Result<StopLimits, PlanError> {

@@ -49,6 +49,25 @@ pub struct Request {
 }
 
 impl Request {
+    /// Returns the request that flags describe; `None` if they describe none. A body that begins with `@` names files.
+    pub fn from_flags(
+        method: Option<String>,
+        headers: &[(String, String)],
+        body: Option<String>,
+    ) -> Option<Self> {
+        if method.is_none() && headers.is_empty() && body.is_none() {
+            return None;
+        }
+        let files = body.as_ref().and_then(|body| body.strip_prefix('@'));
+        Some(Self {
+            method,
+            headers: headers.iter().cloned().collect(),
+            body_files: files.map(str::to_owned).into_iter().collect(),
+            body: if files.is_none() { body } else { None },
+            ..Self::default()
+        })
+    }
+
     pub(super) fn to_plan(&self, index: usize, base: &Path) -> Result<RequestPlan, PlanError> {
         let index = index.to_string();
         let field_position = |field| ["request", index.as_str(), field];

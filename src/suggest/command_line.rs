@@ -1,6 +1,8 @@
 //! Reads and corrects the typed command line.
 
+use super::Correction;
 use super::rules::FORMATS;
+use crate::untrusted::Untrusted as _;
 use crate::words::quote_word;
 use std::ffi::{OsStr, OsString};
 
@@ -11,6 +13,15 @@ pub fn file_of_flag(word: &OsStr) -> Option<String> {
     let flag = args[at.checked_sub(1)?].to_str()?.strip_prefix("--")?;
     let format = FORMATS.own_names().find(|format| *format == flag)?;
     Some(format!("--{format}={}", quote_word(word)))
+}
+
+/// Returns the arguments of a command as text. A plan is human-readable, so it contains only UTF-8.
+pub fn command_as_text(command: Vec<OsString>) -> Result<Vec<String>, Correction> {
+    let words = command.into_iter().map(OsString::into_string);
+    words.collect::<Result<_, _>>().map_err(|word| Correction {
+        what: format!("the argument `{}` is not UTF-8", word.to_safe()),
+        hint: "pass it in a file or an environment variable".to_owned(),
+    })
 }
 
 /// Joins arguments into a shell line.

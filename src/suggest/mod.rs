@@ -11,7 +11,7 @@ mod refusal;
 mod rules;
 mod stored_runs;
 
-pub use command_line::{file_of_flag, retyped_line, shell_line};
+pub use command_line::{command_as_text, file_of_flag, retyped_line, shell_line};
 pub use message::{closing_hint, plain_message};
 pub use misplaced_flags::refuse_misplaced_flags;
 pub use misplaced_values::{candidates_as_program, variants_as_program};

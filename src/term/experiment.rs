@@ -17,6 +17,7 @@ use crate::state::{EventSink, State};
 use crate::store::default_root;
 use crate::untrusted::{Untrusted as _, shell_word};
 use crate::words;
+use clap::ValueEnum;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,6 +35,45 @@ pub enum ProgressDisplay {
     PlainLines,
     /// As a line for each failure.
     Failures,
+}
+
+/// Style of the progress display.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DisplayStyle {
+    /// Show a live line; failures scroll by above it
+    #[default]
+    Line,
+    /// Show a tick or a cross for each trial, in order
+    Ticks,
+    /// Show lines that do not move
+    Plain,
+}
+
+/// Kind of the progress display.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProgressKind {
+    /// Show a live line if stderr is a terminal
+    #[default]
+    Auto,
+    /// Print a line from time to time
+    Plain,
+    /// Show no progress
+    None,
+}
+
+impl ProgressDisplay {
+    /// Chooses how to show the progress on this terminal.
+    pub fn choose(style: DisplayStyle, kind: ProgressKind, quiet: bool) -> Self {
+        match (style, kind) {
+            _ if quiet && style != DisplayStyle::Ticks => Self::Hidden,
+            (DisplayStyle::Ticks, _) => Self::Ticks,
+            (DisplayStyle::Line, ProgressKind::Auto) if console::user_attended_stderr() => {
+                Self::MovingLine
+            }
+            (_, ProgressKind::None) => Self::Failures,
+            _ => Self::PlainLines,
+        }
+    }
 }
 
 /// Settings of a [`TerminalObserver`].

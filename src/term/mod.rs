@@ -8,6 +8,7 @@ mod counter;
 mod differences;
 mod distinguishing;
 mod doctor;
+mod errors;
 mod experiment;
 mod forecast;
 mod hosts;
@@ -24,19 +25,24 @@ mod suite;
 mod summary;
 mod table;
 mod ticks;
+mod written_reports;
 
 pub use counter::ProgressLine;
 pub use differences::format_differences;
 pub use distinguishing::format_distinguishing_facts;
 pub use doctor::format_checkup;
-pub use experiment::{ObserverSettings, ProgressDisplay, TerminalObserver};
+pub use errors::{print_error, print_hint, render_parser_message, stderr_has_colours};
+pub use experiment::{
+    DisplayStyle, ObserverSettings, ProgressDisplay, ProgressKind, TerminalObserver,
+};
 pub use forecast::format_forecast;
 pub use man_pages::{render_man_page, show_every_help, write_man_pages};
-pub use replay::format_replay;
-pub use runs::{format_runs, format_runs_nearby};
-pub use screen::{Screen, page_width, stdout_width};
+pub use replay::{format_replay, print_rerun_limits};
+pub use runs::{describe_run_count, format_runs, format_runs_nearby};
+pub use screen::{Screen, help_width, page_width, stdout_width};
 pub use suite::format_cases;
 pub use summary::{format_summary, format_verdict};
+pub use written_reports::{print_baseline_hint, print_bundle, print_written_files};
 
 use crate::report::Annotation;
 use crate::untrusted::SafeText;
@@ -66,7 +72,7 @@ pub fn print_annotations(annotations: &[Annotation]) {
 
 /// Returns the text with escapes, for stderr.
 fn safe_for_stderr(text: &str) -> SafeText {
-    SafeText::laid_out(text, console::colors_enabled_stderr())
+    SafeText::laid_out(text, stderr_has_colours())
 }
 
 /// Writes a page whose first paragraph is its answer to stdout. A terminal that is too short for the page shows the

@@ -1,8 +1,20 @@
 //! Shows the result of a replayed trial, and suggests what to do next.
 
+use super::print_message;
 use super::screen::Screen;
 use crate::experiment::{ReplayEnding, ReplayResult, RerunLimits};
+use crate::model::TrialId;
 use crate::report::SuggestedCommand;
+use crate::words;
+
+/// Prints how often a trial is repeated at most.
+pub fn print_rerun_limits(trial: TrialId, limits: &RerunLimits) {
+    print_message(&format!(
+        "  repeating {trial}, at most {} times or {} (-n and -d change this)",
+        limits.trials,
+        words::format_seconds(limits.time.as_secs_f64()),
+    ));
+}
 
 /// Returns the result of a replay of the trial with this reference; `limits` are those of its repetitions, if it was
 /// repeated.

@@ -3,11 +3,12 @@
 use super::columns::Columns;
 use crate::experiment::StoredRun;
 use crate::questions::Verdict;
+use crate::store::RunFolder;
 use crate::untrusted::{Untrusted as _, shell_word};
 use crate::words;
 use console::{Term, measure_text_width, style};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{self, Path, PathBuf};
 
 /// Width in columns without a terminal.
 const DEFAULT_WIDTH: usize = 80;
@@ -46,6 +47,19 @@ pub fn format_runs(runs: &[StoredRun], width: Option<usize>) -> String {
         let _ = writeln!(table, "{heads}");
     }
     table
+}
+
+/// Returns the number of stored runs in a directory, and the name of the newest.
+pub fn describe_run_count(runs: usize, root: &Path) -> String {
+    if runs == 0 {
+        return format!("there are no runs in `{}`", root.to_safe());
+    }
+    let count = words::format_count(runs as u64, "run");
+    let last = RunFolder::find_run("last", root).map_or(String::new(), |last| {
+        format!("; `last` is {}", last.shortest_reference(root).to_safe())
+    });
+    let folder = path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    format!("{count} in `{}`{last}", folder.to_safe())
 }
 
 /// Names other directories that contain runs, with the numbers of their runs; `None` without any.

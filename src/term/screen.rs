@@ -8,6 +8,8 @@ use std::borrow::Cow;
 const NARROWEST: usize = 40;
 /// Maximum width of lines, because longer ones are hard to read.
 const WIDEST: usize = 100;
+/// Width of help texts without a terminal.
+const HELP_WIDTH: usize = 80;
 
 /// Returns the width for text on stdout; `None` if stdout is not a terminal.
 pub fn stdout_width() -> Option<usize> {
@@ -18,6 +20,12 @@ pub fn stdout_width() -> Option<usize> {
 /// Returns the width for prose on stdout.
 pub fn page_width() -> usize {
     stdout_width().unwrap_or(WIDEST).min(WIDEST)
+}
+
+/// Returns the width for help texts.
+pub fn help_width() -> usize {
+    let terminal = Term::stdout().size_checked();
+    terminal.map_or(HELP_WIDTH, |(_, columns)| usize::from(columns).min(WIDEST))
 }
 
 /// Returns a page for stdout. If it is longer than the terminal, its first paragraph, which is the answer, is repeated
