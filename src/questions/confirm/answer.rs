@@ -364,7 +364,7 @@ fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmP
                 ("PROBABLY FIXED", "At that rate")
             };
             format!(
-                "{fixed} ({}): {clean}; before, {against} failed. {rate}, so many passes would occur by chance in at most {} cases",
+                "{fixed} ({}): {clean}; before, {against} failed. {rate}, this many passes would occur by chance in at most {} cases",
                 format_confidence(&state.plan),
                 one_of(state.plan.alpha.to_probability()),
             )

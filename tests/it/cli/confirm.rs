@@ -113,7 +113,7 @@ fn confirm_ends_at_the_first_failure() {
 fn confirm_prints_the_answer_and_the_assumptions_of_a_fix() {
     let output = Sandbox::new().provoke(&["confirm", "--baseline", "1/10", "--", "true"]);
     insta::assert_snapshot!(output, @"
-    FIXED (95 %): 390 passing trials; before, 1 of 10 failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
+    FIXED (95 %): 390 passing trials; before, 1 of 10 failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases
 
       assumes: the trials of the baseline were independent (requests to one server are not) and ran under the same conditions
 
@@ -964,7 +964,7 @@ fn confirm_counts_the_attempts_against_one_baseline() {
     }
     let output = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(output, @"
-    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
+    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases
       check number 3 against this baseline: a FIXED is wrong in at most 5 % of cases, and one or more of 3 in up to 15 %; --conf 98.34 keeps that below 5 %
 
       assumes: true is the fixed version of provoke

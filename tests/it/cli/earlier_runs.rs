@@ -69,7 +69,7 @@ fn all_earlier_runs_of_the_program_count_for_the_baseline() {
     assert_eq!(counts(&base["runs"]), [(3, 100), (3, 100), (0, 100)]);
     assert_eq!(base["runs"][0]["run"], base["run"]);
     insta::assert_snapshot!(output, @"
-    FIXED (95 %): 388 passing trials; before, 6 of 300 in 3 runs failed. Even at half that rate, so many passes would occur by chance in at most 1 of 20 cases
+    FIXED (95 %): 388 passing trials; before, 6 of 300 in 3 runs failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases
       baseline: 3 of 100 failed in RUN, 3 of 200 in 2 other runs of the same program (--ignore-earlier-runs ignores the others)
 
       assumes: the runs of the baseline do not differ in anything that is not recorded, such as an external database
