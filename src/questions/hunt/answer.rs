@@ -173,6 +173,9 @@ impl HuntReport {
             .collect();
         match names[..] {
             [first, second] if first == second => format!("two threads are held {first}"),
+            [first, second, third] => {
+                format!("a thread is held {first}, another one {second}, and a third one {third}")
+            }
             _ => format!("a thread is held {}", names.join(", and another one ")),
         }
     }

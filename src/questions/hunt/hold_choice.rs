@@ -1,7 +1,7 @@
 //! Chooses the holds that need more trials, and the hold that is examined.
 //!
 //! A hold that failed once is repeated, then compared with others. The best one is examined, and is tried together with
-//! another hold if it seldom makes the program fail.
+//! another hold if it does not make the program fail nearly always. A third one is added if two are not enough.
 
 use super::attempts::hold_at;
 use super::held_trials::{
@@ -16,13 +16,13 @@ const COMPARING_TRIALS: u64 = 8;
 const MAX_COMPARED: usize = 8;
 /// Number of failures under a hold, after which pairs with a hold of a new thread are tried.
 const PAIRED_FAILURES: u64 = 2;
-/// New threads, in the order of creation, which are held together with the best single hold; and points near it.
+/// New threads, in the order of creation, which are held together with the best holds; and points near the first one.
 const MAX_PAIRED_STARTS: u32 = 4;
 const MAX_PAIRED_POINTS: usize = 64;
-/// Part of the time limit after which no further pairs are tried with the best single hold: one of this many parts.
+/// Part of the time limit after which no further holds are added to the best ones: one of this many parts.
 const PAIRING_TIME_PART: u32 = 2;
 /// Number of examinations that are given up for a more promising hold.
-const MAX_EXAMINED: usize = 4;
+const MAX_EXAMINED: usize = 6;
 /// Number of holds after which a promising one is examined, although the program reaches more points.
 const MAX_TRIED_FIRST: usize = 1000;
 /// Part of the time limit after which a promising hold is examined in any case: one of this many parts.
@@ -33,7 +33,7 @@ impl HeldTrials {
     /// another hold is more promising.
     pub(super) fn choose_examined(&mut self, state: &State) {
         if self.unverified_hold(|_| 0).is_some()
-            || self.untried_pair(state, |_| 0).is_some()
+            || self.untried_extension(state, |_| 0).is_some()
             || !self.has_tried_enough(state)
         {
             return;
@@ -83,9 +83,9 @@ impl HeldTrials {
             .or_else(|| promising.take(MAX_COMPARED).find(needs_more))
     }
 
-    /// Returns the most promising single hold together with another one, if no set of holds fails nearly always. Often
-    /// the other thread is too early or too late: it is held when it is created, or at a point near the first one.
-    pub(super) fn untried_pair(
+    /// Returns the most promising holds together with another one, if no set of holds fails nearly always. Often the other
+    /// thread is too early or too late: it is held when it is created, or at a point near the first one.
+    pub(super) fn untried_extension(
         &self,
         state: &State,
         open: impl Fn(&[Hold]) -> u64,
@@ -108,16 +108,41 @@ impl HeldTrials {
         {
             return None;
         }
+        self.untried_triple(&open)
+            .or_else(|| self.untried_pair(&open))
+    }
+
+    /// Returns the most promising single hold together with another one.
+    fn untried_pair(&self, open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
         let singles = self.failing.iter().filter(|holds| holds.len() == 1);
-        let best_hold = singles
-            .max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)))?
-            .first()?;
-        if self.counts_of(std::slice::from_ref(best_hold)).failures < PAIRED_FAILURES {
+        let best_hold =
+            singles.max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)))?;
+        if self.counts_of(best_hold).failures < PAIRED_FAILURES {
             return None;
         }
+        self.untried_addition(best_hold, open)
+    }
+
+    /// Returns the best examined pair together with another hold. In most trials the pair makes the program fail; in the
+    /// others, a third thread was too early or too late.
+    fn untried_triple(&self, open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
+        let examinations = self.examined.iter().chain(&self.earlier);
+        let pairs = examinations.filter(|examination| examination.holds.len() == 2);
+        let best_pair = pairs.max_by(|a, b| {
+            let rates = [a, b].map(|examination| examination.fresh.plausible_rate());
+            rates[0].total_cmp(&rates[1])
+        })?;
+        if best_pair.fresh.is_rare() {
+            return None;
+        }
+        self.untried_addition(&best_pair.holds, open)
+    }
+
+    /// Returns these holds together with another one.
+    fn untried_addition(&self, holds: &[Hold], open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
         let (starts, nearest) = (
             self.points.start_points(),
-            self.points.nearest(&best_hold.point),
+            self.points.nearest(&holds.first()?.point),
         );
         let arrivals = (1..=MAX_PAIRED_STARTS).flat_map(|arrival| {
             starts.clone().map(move |point| Hold {
@@ -125,9 +150,9 @@ impl HeldTrials {
                 ..hold_at(point, 0)
             })
         });
-        let pairs_with_start = arrivals.map(|start| vec![start, best_hold.clone()]);
+        let with_start = arrivals.map(|start| [&[start], holds].concat());
         // The thread of the first hold continues first.
-        let pairs_with_nearest =
+        let with_nearest =
             nearest
                 .iter()
                 .take(MAX_PAIRED_POINTS)
@@ -135,15 +160,15 @@ impl HeldTrials {
                 .map(|(index, point)| {
                     let other_hold = hold_at(point, 0);
                     if index % 2 == 0 {
-                        vec![best_hold.clone(), other_hold]
+                        [holds, &[other_hold]].concat()
                     } else {
-                        vec![other_hold, best_hold.clone()]
+                        [&[other_hold], holds].concat()
                     }
                 });
-        pairs_with_start
-            .chain(pairs_with_nearest)
-            .filter(|pair| pair[0].point != pair[1].point)
-            .find(|pair| self.counts_of(pair).launched() + open(pair) == 0)
+        with_start
+            .chain(with_nearest)
+            .filter(|added| have_different_points(added))
+            .find(|added| self.counts_of(added).launched() + open(added) == 0)
     }
 
     /// Returns whether each point was tried, or so many that a promising one is examined first.
@@ -238,6 +263,15 @@ impl HeldTrials {
     }
 }
 
+/// Returns whether no two holds have the same point.
+fn have_different_points(holds: &[Hold]) -> bool {
+    holds.iter().enumerate().all(|(index, hold)| {
+        holds[..index]
+            .iter()
+            .all(|earlier| earlier.point != hold.point)
+    })
+}
+
 /// Returns whether the time for holds that were not tried is over.
 fn has_spent_search_time(state: &State) -> bool {
     let budget = state.plan.stop.time_budget();
@@ -248,4 +282,77 @@ fn has_spent_search_time(state: &State) -> bool {
 fn natural_rate(state: &State) -> f64 {
     let plain = state.tally_of(VariantId(0));
     real(plain.failures) / real(plain.counted_trials().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CodePoint, LearnedPoint};
+    use crate::questions::hunt::held_trials::Examination;
+
+    fn point(address: u64) -> HoldPoint {
+        HoldPoint::Code(CodePoint {
+            object: "/program".into(),
+            address,
+        })
+    }
+
+    fn examination(addresses: &[u64], failures: u64) -> Examination {
+        Examination {
+            holds: addresses
+                .iter()
+                .map(|address| hold_at(&point(*address), 0))
+                .collect(),
+            fresh: HeldCounts {
+                trials: 10,
+                failures,
+                unreached: 0,
+            },
+            may_hang: false,
+            hung_trials: 0,
+            example: None,
+            anchors: Vec::new(),
+            neighbours: Vec::new(),
+        }
+    }
+
+    fn addresses(holds: &[Hold]) -> Vec<u64> {
+        holds
+            .iter()
+            .filter_map(|hold| Some(hold.point.as_code()?.address))
+            .collect()
+    }
+
+    #[test]
+    fn a_third_hold_is_added_to_the_best_examined_pair() {
+        let learned = [1, 2, 3, 4].map(|address| LearnedPoint {
+            point: point(address),
+            thread: 1,
+            function: 0,
+            accesses_memory: true,
+            name: None,
+            line: None,
+            is_library: false,
+        });
+        let mut held_trials = HeldTrials::default();
+        held_trials.points.add_reached(&learned, &[]);
+        assert!(held_trials.untried_triple(|_| 0).is_none());
+        held_trials.earlier = vec![examination(&[2], 9), examination(&[1, 4], 6)];
+        held_trials.examined = Some(examination(&[1, 2], 8));
+        let first = held_trials.untried_triple(|_| 0).unwrap();
+        assert_eq!(addresses(&first), [3, 1, 2]);
+        held_trials
+            .tried_holds
+            .insert(first, examination(&[], 1).fresh);
+        let second = held_trials.untried_triple(|_| 0).unwrap();
+        assert_eq!(addresses(&second), [1, 2, 4]);
+        assert!(held_trials.untried_triple(|_| 1).is_none());
+    }
+
+    #[test]
+    fn no_third_hold_is_added_to_a_pair_that_seldom_fails() {
+        let mut held_trials = HeldTrials::default();
+        held_trials.examined = Some(examination(&[1, 2], 4));
+        assert!(held_trials.untried_triple(|_| 0).is_none());
+    }
 }

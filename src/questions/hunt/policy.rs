@@ -264,7 +264,7 @@ fn better_holds(
     under_way: impl Fn(&[Hold]) -> u64 + Copy,
 ) -> Option<Vec<Hold>> {
     let unverified = memory.held_trials.unverified_hold(under_way).cloned();
-    unverified.or_else(|| memory.held_trials.untried_pair(state, under_way))
+    unverified.or_else(|| memory.held_trials.untried_extension(state, under_way))
 }
 
 /// Returns the number of points that were not tried alone.
