@@ -208,18 +208,32 @@ impl StoppedProcess {
     ///
     /// Threads that have stopped before, as at a fault, come first, and are not released.
     pub fn new(pid: i32, stopped: &[i32], max: usize, deadline: Instant) -> io::Result<Self> {
+        Self::with_stops(pid, stopped, max, deadline, StopHandling::Release)
+    }
+
+    /// Stops the threads of a process that is traced, because one of its threads has stopped at a fault.
+    ///
+    /// Other threads may be at breakpoints or held, so their stops are left to the tracer, which continues them.
+    pub fn at_fault(pid: i32, tid: i32, max: usize, deadline: Instant) -> io::Result<Self> {
+        Self::with_stops(pid, &[tid], max, deadline, StopHandling::LeaveToTracer)
+    }
+
+    fn with_stops(
+        pid: i32,
+        stopped: &[i32],
+        max: usize,
+        deadline: Instant,
+        handling: StopHandling,
+    ) -> io::Result<Self> {
         let Some(machine) = MACHINE else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let stopped_before = stopped.iter().map(|tid| StoppedThread {
-            tid: *tid,
-            registers: Vec::new(),
-            stop: None,
-            followed: true,
-        });
         let mut stopped_process = Self {
-            threads: stopped_before.collect(),
+            threads: Vec::new(),
         };
+        for tid in stopped {
+            stopped_process.add_stopped(*tid);
+        }
         let mut known_tids = stopped.to_vec();
         let mut refusal = None;
         loop {
@@ -235,12 +249,16 @@ impl StoppedProcess {
             known_tids.extend(&fresh);
             let mut awaited = Vec::new();
             for tid in fresh {
+                if handling == StopHandling::LeaveToTracer && is_in_stop(tid) {
+                    stopped_process.add_stopped(tid);
+                    continue;
+                }
                 match seize_thread(tid) {
                     Ok(followed) => awaited.push((tid, followed)),
                     Err(error) => refusal = Some(error),
                 }
             }
-            stopped_process.await_stops(pid, awaited, deadline);
+            stopped_process.await_stops(pid, awaited, deadline, handling);
         }
         for thread in &mut stopped_process.threads {
             thread.registers = read_registers(thread.tid, machine.words).unwrap_or_default();
@@ -258,21 +276,45 @@ impl StoppedProcess {
         Ok(stopped_process)
     }
 
-    fn await_stops(&mut self, pid: i32, mut awaited: Vec<(i32, bool)>, deadline: Instant) {
+    /// Adds a thread that is not released.
+    fn add_stopped(&mut self, tid: i32) {
+        self.threads.push(StoppedThread {
+            tid,
+            registers: Vec::new(),
+            stop: None,
+            followed: true,
+        });
+    }
+
+    fn await_stops(
+        &mut self,
+        pid: i32,
+        mut awaited: Vec<(i32, bool)>,
+        deadline: Instant,
+        handling: StopHandling,
+    ) {
         loop {
-            awaited.retain(|(tid, followed)| match stop_of_thread(*tid) {
-                Ok(Some(stop)) => {
-                    self.threads.push(StoppedThread {
-                        tid: *tid,
-                        registers: Vec::new(),
-                        stop: Some(stop),
-                        followed: *followed,
-                    });
-                    false
+            awaited.retain(|(tid, followed)| {
+                if *followed && handling == StopHandling::LeaveToTracer {
+                    let is_stopped = is_in_stop(*tid);
+                    if is_stopped {
+                        self.add_stopped(*tid);
+                    }
+                    return !is_stopped && is_alive(pid, *tid);
                 }
-                Ok(None) => threads::glance_at(pid, *tid)
-                    .is_some_and(|sample| !matches!(sample.state, 'Z' | 'X')),
-                Err(_) => false,
+                match stop_of_thread(*tid) {
+                    Ok(Some(stop)) => {
+                        self.threads.push(StoppedThread {
+                            tid: *tid,
+                            registers: Vec::new(),
+                            stop: Some(stop),
+                            followed: *followed,
+                        });
+                        false
+                    }
+                    Ok(None) => is_alive(pid, *tid),
+                    Err(_) => false,
+                }
             });
             if awaited.is_empty() || Instant::now() >= deadline {
                 return;
@@ -295,6 +337,27 @@ impl Drop for StoppedProcess {
             }
         }
     }
+}
+
+/// What happens to the stops of traced threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StopHandling {
+    /// They are received, and the threads continue in the end.
+    Release,
+    /// The tracer receives them later.
+    LeaveToTracer,
+}
+
+/// Returns whether a traced thread is in a stop, received or not.
+fn is_in_stop(tid: i32) -> bool {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: the kernel writes one word, which is a live local variable.
+    let answer = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, 0_usize, &raw mut message) };
+    answer == 0
+}
+
+fn is_alive(pid: i32, tid: i32) -> bool {
+    threads::glance_at(pid, tid).is_some_and(|sample| !matches!(sample.state, 'Z' | 'X'))
 }
 
 /// Seizes a thread and asks it to stop. Returns whether this process was its tracer before.

@@ -29,7 +29,7 @@ const BUFFER: u64 = 64 * 1024;
 pub enum CoreThreads<'a> {
     /// All threads, which are stopped meanwhile.
     All,
-    /// All threads; this one has stopped at a fault, and is not released.
+    /// All threads; this one has stopped at a fault, and is not released. The tracer continues the others.
     Fault(ThreadStop),
     /// Only these threads, which have stopped, and are not released.
     Stopped(&'a [i32]),
@@ -47,7 +47,7 @@ pub fn write_core(
     let memory = ProcessMemory::of_process(pid)?;
     let stopped_process = match threads {
         CoreThreads::All => StoppedProcess::new(pid, &[], MAX_THREADS, deadline),
-        CoreThreads::Fault(stop) => StoppedProcess::new(pid, &[stop.tid], MAX_THREADS, deadline),
+        CoreThreads::Fault(stop) => StoppedProcess::at_fault(pid, stop.tid, MAX_THREADS, deadline),
         CoreThreads::Stopped(tids) => StoppedProcess::new(pid, tids, tids.len(), deadline),
     }?;
     let fault = match threads {

@@ -3,7 +3,10 @@
 use super::bench::{Bench, LONG, PROVOKE};
 use crate::needs::{needs, program};
 use provoke::autopsy::{Examiner, ExaminerSettings};
-use provoke::model::{Autopsy, CoreObservation, Ending, Observation, Signal};
+use provoke::model::{
+    Autopsy, CoreObservation, CreationSide, Ending, Hold, HoldEnd, HoldPlan, HoldPoint,
+    Observation, Occurrence, Signal,
+};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -130,6 +133,39 @@ fn a_fault_in_a_thread_is_recorded_with_every_stack() {
     ] {
         assert!(output.contains(expected), "no `{expected}`:\n{output}");
     }
+}
+
+#[test]
+fn a_fault_while_a_thread_is_held_is_recorded_with_its_stack() {
+    let mut bench = bench();
+    let source = r"
+#include <pthread.h>
+void fall(int *into) { *into = 1; }
+void *idle(void *none) { return none; }
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, 0, idle, 0);
+    fall((int *)16);
+}
+";
+    bench.hold = Some(HoldPlan::Hold {
+        holds: vec![Hold {
+            point: HoldPoint::Start(CreationSide::Created),
+            occurrence: Occurrence::Nth(1),
+            end: HoldEnd::Time,
+            limit: LONG,
+            watches: false,
+            anchor: None,
+        }],
+        total_limit: LONG,
+        evidence: true,
+    });
+    let program = bench.compile("held", source);
+    let seen = bench.run(&[&program], LONG);
+    assert_eq!(seen.actors[0].ending, Ending::Signaled(Signal::SEGV, false));
+    let autopsy = analyze_core(only_core(&seen));
+    assert_eq!(functions(&autopsy)[..2], ["fall", "main"], "{autopsy:#?}");
+    assert_eq!(autopsy.threads.len(), 2, "{autopsy:#?}");
 }
 
 #[test]
