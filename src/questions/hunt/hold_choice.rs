@@ -351,8 +351,10 @@ mod tests {
 
     #[test]
     fn no_third_hold_is_added_to_a_pair_that_seldom_fails() {
-        let mut held_trials = HeldTrials::default();
-        held_trials.examined = Some(examination(&[1, 2], 4));
+        let held_trials = HeldTrials {
+            examined: Some(examination(&[1, 2], 4)),
+            ..HeldTrials::default()
+        };
         assert!(held_trials.untried_triple(|_| 0).is_none());
     }
 }
