@@ -152,14 +152,7 @@ impl RemoteHost {
         mut report: TrialReporter,
     ) {
         let mut ids: VecDeque<TrialId> = trials.iter().map(|trial| trial.id).collect();
-        let (sender, mut replies) = mpsc::unbounded_channel();
-        {
-            let mut waiting = self.waiting.lock().expect("no panic");
-            if waiting.lost.is_none() {
-                waiting.slots.insert(lane, sender);
-                self.send_order(WorkerOrder::Run(lane, trials));
-            }
-        }
+        let mut replies = self.begin_trials(lane, trials);
         let mut urgency = StopUrgency::No;
         loop {
             tokio::select! {
@@ -190,6 +183,21 @@ impl RemoteHost {
                 },
             );
         }
+    }
+
+    /// Orders trials, and returns the channel of their replies. It is closed if the host is lost, or was lost before.
+    fn begin_trials(
+        &self,
+        lane: SlotId,
+        trials: Vec<Trial>,
+    ) -> mpsc::UnboundedReceiver<LeaseReply> {
+        let (sender, replies) = mpsc::unbounded_channel();
+        let mut waiting = self.waiting.lock().expect("no panic");
+        if waiting.lost.is_none() {
+            waiting.slots.insert(lane, sender);
+            self.send_order(WorkerOrder::Run(lane, trials));
+        }
+        replies
     }
 
     /// Prepares a variant; returns `None` if the host is lost.
@@ -382,5 +390,46 @@ impl ReplyReader {
         };
         *room = rest;
         path_below(folder, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_was_lost_before_its_trials_loses_them() {
+        let waiting = Waiting {
+            lost: Some("the connection was closed".to_owned()),
+            ..Waiting::default()
+        };
+        let host = RemoteHost {
+            name: "h1".to_owned(),
+            orders: Register::default(),
+            waiting: Arc::new(Register::new(waiting)),
+            reader: Register::default(),
+        };
+        let trials = [7, 8].map(|number| Trial {
+            id: TrialId(number),
+            variant: VariantId(0),
+            lane: SlotId(0),
+            seed: number,
+            timeout: Duration::from_secs(1),
+            capture: false,
+            hold: None,
+            explores: false,
+            alone: None,
+        });
+        let (reports, mut reported) = mpsc::unbounded_channel();
+        let report = Box::new(move |id, observation: Observation| {
+            reports.send((id, observation.lost)).unwrap();
+        });
+        let (_halt, halt) = watch::channel(StopUrgency::No);
+        let running = host.run_trials(SlotId(0), trials.to_vec(), halt, report);
+        let a_day = Duration::from_secs(24 * 60 * 60);
+        timeout(a_day, running).await.expect("it ends");
+        let reason = "the host `h1` was lost: the connection was closed".to_owned();
+        assert_eq!(reported.recv().await, Some((TrialId(7), Some(reason))));
+        assert_eq!(reported.recv().await, None);
     }
 }
