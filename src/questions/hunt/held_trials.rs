@@ -41,6 +41,11 @@ impl HeldCounts {
         self.launched() >= FIRST_FRESH_TRIALS && 2 * self.failures < self.launched()
     }
 
+    /// Returns whether fewer than a quarter of the trials failed, after enough trials.
+    pub(super) fn is_seldom(self) -> bool {
+        self.launched() >= FIRST_FRESH_TRIALS && 4 * self.failures < self.launched()
+    }
+
     /// Returns the part of the trials that failed.
     pub(super) fn observed_rate(self) -> f64 {
         real(self.failures) / real(self.launched().max(1))

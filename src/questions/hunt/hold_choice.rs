@@ -19,6 +19,8 @@ const PAIRED_FAILURES: u64 = 2;
 /// New threads, in the order of creation, which are held together with the best holds; and points near the first one.
 const MAX_PAIRED_STARTS: u32 = 4;
 const MAX_PAIRED_POINTS: usize = 64;
+/// Number of holds that would be tried together with one that never fails; fewer in proportion to its failure rate.
+const MAX_ADDITIONS: u64 = 144;
 /// Part of the time limit after which no further holds are added to the best ones: one of this many parts.
 const PAIRING_TIME_PART: u32 = 2;
 /// Number of examinations that are given up for a more promising hold.
@@ -67,6 +69,9 @@ impl HeldTrials {
 
     /// Returns a hold that failed and needs more trials, besides the open ones, to be compared with others.
     pub(super) fn unverified_hold(&self, open: impl Fn(&[Hold]) -> u64) -> Option<&Vec<Hold>> {
+        if self.is_reliable_or_new() {
+            return None;
+        }
         let needs_first =
             |holds: &&Vec<Hold>| self.counts_of(holds).needs_verification(open(holds));
         let needs_more = |holds: &&Vec<Hold>| {
@@ -93,14 +98,9 @@ impl HeldTrials {
         let is_good = |counts: HeldCounts| {
             counts.failures >= PROMISING_FAILURES && counts.fails_nearly_always()
         };
-        if let Some(examined) = &self.examined
-            && (examined.fresh.launched() < FIRST_FRESH_TRIALS
-                || examined.fresh.fails_nearly_always())
-        {
-            return None;
-        }
         let budget = state.plan.stop.time_budget();
-        if budget.is_some_and(|budget| state.worked * PAIRING_TIME_PART > budget)
+        if self.is_reliable_or_new()
+            || budget.is_some_and(|budget| state.worked * PAIRING_TIME_PART > budget)
             || self
                 .failing
                 .iter()
@@ -112,19 +112,27 @@ impl HeldTrials {
             .or_else(|| self.untried_pair(&open))
     }
 
+    /// Returns whether no better hold is needed: the examined one fails nearly always, or has too few trials to tell.
+    fn is_reliable_or_new(&self) -> bool {
+        self.examined.as_ref().is_some_and(|examined| {
+            examined.fresh.launched() < FIRST_FRESH_TRIALS || examined.fresh.fails_nearly_always()
+        })
+    }
+
     /// Returns the most promising single hold together with another one.
     fn untried_pair(&self, open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
         let singles = self.failing.iter().filter(|holds| holds.len() == 1);
         let best_hold =
             singles.max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)))?;
-        if self.counts_of(best_hold).failures < PAIRED_FAILURES {
+        let counts = self.counts_of(best_hold);
+        if counts.failures < PAIRED_FAILURES {
             return None;
         }
-        self.untried_addition(best_hold, open)
+        self.untried_addition(best_hold, counts, open)
     }
 
-    /// Returns the best examined pair together with another hold. In most trials the pair makes the program fail; in the
-    /// others, a third thread was too early or too late.
+    /// Returns the best examined pair together with another hold. If the pair often makes the program fail, a third thread
+    /// was too early or too late in the other trials.
     fn untried_triple(&self, open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
         let examinations = self.examined.iter().chain(&self.earlier);
         let pairs = examinations.filter(|examination| examination.holds.len() == 2);
@@ -132,18 +140,26 @@ impl HeldTrials {
             let rates = [a, b].map(|examination| examination.fresh.plausible_rate());
             rates[0].total_cmp(&rates[1])
         })?;
-        if best_pair.fresh.is_rare() {
+        if best_pair.fresh.is_seldom() {
             return None;
         }
-        self.untried_addition(&best_pair.holds, open)
+        self.untried_addition(&best_pair.holds, best_pair.fresh, open)
     }
 
-    /// Returns these holds together with another one.
-    fn untried_addition(&self, holds: &[Hold], open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
-        let (starts, nearest) = (
-            self.points.start_points(),
-            self.points.nearest(&holds.first()?.point),
-        );
+    /// Returns these holds together with another one. The fewer of their trials pass, the less is to gain, so the fewer
+    /// others are tried.
+    fn untried_addition(
+        &self,
+        holds: &[Hold],
+        counts: HeldCounts,
+        open: impl Fn(&[Hold]) -> u64,
+    ) -> Option<Vec<Hold>> {
+        let starts = self.points.start_points();
+        // No point is near the creation of a thread.
+        let mut nearest = holds.iter().map(|hold| self.points.nearest(&hold.point));
+        let nearest = nearest
+            .find(|points| !points.is_empty())
+            .unwrap_or_default();
         let arrivals = (1..=MAX_PAIRED_STARTS).flat_map(|arrival| {
             starts.clone().map(move |point| Hold {
                 occurrence: Occurrence::Nth(arrival),
@@ -165,9 +181,12 @@ impl HeldTrials {
                         [&[other_hold], holds].concat()
                     }
                 });
+        let passes = counts.launched() - counts.failures;
+        let tried_additions = MAX_ADDITIONS * passes / counts.launched().max(1);
         with_start
             .chain(with_nearest)
             .filter(|added| have_different_points(added))
+            .take(usize::try_from(tried_additions).unwrap_or(usize::MAX))
             .find(|added| self.counts_of(added).launched() + open(added) == 0)
     }
 
@@ -288,6 +307,7 @@ fn natural_rate(state: &State) -> f64 {
 mod tests {
     use super::*;
     use crate::model::{CodePoint, LearnedPoint};
+    use crate::questions::hunt::attempts::after_creator;
     use crate::questions::hunt::held_trials::Examination;
 
     fn point(address: u64) -> HoldPoint {
@@ -323,10 +343,9 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    fn a_third_hold_is_added_to_the_best_examined_pair() {
-        let learned = [1, 2, 3, 4].map(|address| LearnedPoint {
-            point: point(address),
+    fn held_trials_at(addresses: &[u64]) -> HeldTrials {
+        let learned = addresses.iter().map(|address| LearnedPoint {
+            point: point(*address),
             thread: 1,
             function: 0,
             accesses_memory: true,
@@ -335,7 +354,14 @@ mod tests {
             is_library: false,
         });
         let mut held_trials = HeldTrials::default();
+        let learned: Vec<LearnedPoint> = learned.collect();
         held_trials.points.add_reached(&learned, &[]);
+        held_trials
+    }
+
+    #[test]
+    fn a_third_hold_is_added_to_the_best_examined_pair() {
+        let mut held_trials = held_trials_at(&[1, 2, 3, 4]);
         assert!(held_trials.untried_triple(|_| 0).is_none());
         held_trials.earlier = vec![examination(&[2], 9), examination(&[1, 4], 6)];
         held_trials.examined = Some(examination(&[1, 2], 8));
@@ -351,10 +377,58 @@ mod tests {
 
     #[test]
     fn no_third_hold_is_added_to_a_pair_that_seldom_fails() {
-        let held_trials = HeldTrials {
-            examined: Some(examination(&[1, 2], 4)),
+        let mut held_trials = held_trials_at(&[1, 2, 3]);
+        held_trials.examined = Some(examination(&[1, 2], 3));
+        assert!(held_trials.untried_triple(|_| 0).is_some());
+        held_trials.examined = Some(examination(&[1, 2], 2));
+        assert!(held_trials.untried_triple(|_| 0).is_none());
+    }
+
+    #[test]
+    fn a_pair_that_begins_with_the_creation_of_a_thread_is_extended_near_its_other_point() {
+        let mut held_trials = held_trials_at(&[1, 2, 3]);
+        let mut pair = examination(&[2], 8);
+        pair.holds = after_creator(&point(2));
+        held_trials.examined = Some(pair);
+        let triple = held_trials.untried_triple(|_| 0).unwrap();
+        assert_eq!(addresses(&triple), [2, 1]);
+    }
+
+    #[test]
+    fn fewer_holds_are_added_to_one_that_often_fails() {
+        let addresses: Vec<u64> = (0..100).collect();
+        let additions = |failures: u64| {
+            let mut held_trials = held_trials_at(&addresses);
+            let single = examination(&[0], failures);
+            held_trials.failing.insert(single.holds.clone());
+            held_trials.tried_holds.insert(single.holds, single.fresh);
+            let tried = HeldCounts {
+                trials: 1,
+                ..HeldCounts::default()
+            };
+            let mut additions = 0;
+            while let Some(pair) = held_trials.untried_pair(|_| 0) {
+                held_trials.tried_holds.insert(pair, tried);
+                additions += 1;
+            }
+            additions
+        };
+        assert_eq!(additions(5), 64);
+        assert_eq!(additions(8), 28);
+        assert_eq!(additions(9), 14);
+        assert_eq!(additions(10), 0);
+    }
+
+    #[test]
+    fn no_hold_is_compared_with_one_that_fails_nearly_always() {
+        let rival = examination(&[1], 1);
+        let mut held_trials = HeldTrials {
+            examined: Some(examination(&[2], 5)),
             ..HeldTrials::default()
         };
-        assert!(held_trials.untried_triple(|_| 0).is_none());
+        held_trials.failing.insert(rival.holds.clone());
+        assert!(held_trials.unverified_hold(|_| 0).is_some());
+        held_trials.examined = Some(examination(&[2], 9));
+        assert!(held_trials.unverified_hold(|_| 0).is_none());
     }
 }
