@@ -1,22 +1,24 @@
 //! Finds the functions and the instructions of executables and shared objects.
 //!
 //! The functions come from the call frame information, which stripped files have, too, and from the symbols. Data between
-//! functions is not decoded, so that no byte of it is replaced.
+//! functions is not decoded, so that no byte of it is replaced. A function is decoded when its instructions are needed,
+//! because files may have hundreds of megabytes of code.
 
 use crate::access::{is_atomic, is_shared, is_write};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic};
 use object::{
-    Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SectionFlags,
+    Object as _, ObjectSection as _, ObjectSegment, ObjectSymbol as _, ReadCache, SectionFlags,
     SegmentFlags, SymbolKind,
 };
 use provoke_model::{CodeAnchor, CodePoint};
 use provoke_sys::untrusted::Untrusted as _;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -46,7 +48,7 @@ pub struct CodeFile {
     version: FileVersion,
     /// Identity of its build.
     build: String,
-    /// Decoded when they are needed.
+    /// Read when they are needed.
     functions: OnceCell<Vec<CodeFunction>>,
     /// Symbols of functions with their addresses, read when they are needed.
     symbols: OnceCell<Vec<(String, u64)>>,
@@ -68,8 +70,8 @@ struct FileVersion([u64; 3], i64);
 pub struct CodeFunction {
     /// Its addresses in the file.
     pub range: Range<u64>,
-    /// Its instructions.
-    pub instructions: Vec<CodeInstruction>,
+    /// Decoded when they are needed.
+    instructions: OnceCell<Vec<CodeInstruction>>,
 }
 
 /// An instruction at which a thread can be held.
@@ -103,8 +105,8 @@ impl CodeFile {
     /// Reads where a file is mapped; its contents are at `source`.
     fn read_from(path: &Path, source: &Path) -> Result<Self, CodeError> {
         let version = FileVersion::of_file(source)?;
-        let bytes = read_file(source)?;
-        let file = parse_elf(path, &bytes)?;
+        let content = open_file(source)?;
+        let file = parse_elf(path, &content)?;
         let segments = file
             .segments()
             .map(|segment| loaded_segment(&segment))
@@ -136,7 +138,7 @@ impl CodeFile {
             .functions()
             .iter()
             .find(|function| function.range.contains(&address))?;
-        let mut instructions = function.instructions.iter();
+        let mut instructions = self.instructions_of(function).iter();
         let instruction = instructions.position(|instruction| instruction.address == address)?;
         let mut symbols = self.symbols().iter();
         let (symbol, _) = symbols.find(|(_, start)| *start == function.range.start)?;
@@ -155,7 +157,7 @@ impl CodeFile {
             .iter()
             .find(|function| function.range.start == start)?;
         let number = usize::try_from(anchor.instruction).ok()?;
-        Some(function.instructions.get(number)?.address)
+        Some(self.instructions_of(function).get(number)?.address)
     }
 
     /// Returns the address of a function with this symbol.
@@ -183,11 +185,33 @@ impl CodeFile {
             .get_or_init(|| read_functions(&self.source).unwrap_or_default())
     }
 
+    /// Returns the instructions of a function of the file.
+    pub fn instructions_of<'a>(&self, function: &'a CodeFunction) -> &'a [CodeInstruction] {
+        function.instructions.get_or_init(|| {
+            let code = self.read_code(&function.range).unwrap_or_default();
+            decode_instructions(&code, function.range.start)
+        })
+    }
+
+    fn read_code(&self, range: &Range<u64>) -> Option<Vec<u8>> {
+        let contains = |segment: &&LoadedSegment| {
+            (segment.address..segment.address + segment.size).contains(&range.start)
+        };
+        let segment = self.segments.iter().find(contains)?;
+        let start = range.start - segment.address;
+        let length = (range.end - range.start).min(segment.size - start);
+        let mut code = vec![0; usize::try_from(length).ok()?];
+        let file = File::open(&self.source).ok()?;
+        file.read_exact_at(&mut code, segment.offset + start).ok()?;
+        Some(code)
+    }
+
     /// Returns the last instruction before an address.
     pub(crate) fn instruction_before(&self, address: u64) -> Option<CodeInstruction> {
         let functions = self.functions();
         let functions_after = functions.partition_point(|function| function.range.start < address);
-        let instructions = &functions.get(functions_after.checked_sub(1)?)?.instructions;
+        let function = functions.get(functions_after.checked_sub(1)?)?;
+        let instructions = self.instructions_of(function);
         let after = instructions.partition_point(|instruction| instruction.address < address);
         instructions.get(after.checked_sub(1)?).copied()
     }
@@ -197,7 +221,7 @@ impl CodeFile {
         let instructions = self
             .functions()
             .iter()
-            .flat_map(|function| &function.instructions);
+            .flat_map(|function| self.instructions_of(function));
         instructions.map(|instruction| CodePoint {
             object: self.path.as_os_str().into(),
             address: instruction.address,
@@ -215,6 +239,18 @@ impl CodeFile {
             .wrapping_sub(segment.offset)
             .wrapping_add(offset);
         Some(mapped_at.wrapping_sub(address))
+    }
+}
+
+impl CodeFunction {
+    /// Returns the first instruction, which is not decoded.
+    pub(crate) fn entry(&self) -> CodeInstruction {
+        CodeInstruction {
+            address: self.range.start,
+            accesses_memory: false,
+            writes_memory: false,
+            is_atomic: false,
+        }
     }
 }
 
@@ -261,15 +297,22 @@ impl FileVersion {
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, CodeError> {
-    fs::read(path).map_err(|source| CodeError::Read {
+/// An ELF file of which only the parts that are needed are read.
+type ElfFile<'data> = object::File<'data, &'data ReadCache<File>>;
+
+fn open_file(path: &Path) -> Result<ReadCache<File>, CodeError> {
+    let file = File::open(path).map_err(|source| CodeError::Read {
         path: path.to_owned(),
         source,
-    })
+    })?;
+    Ok(ReadCache::new(file))
 }
 
-fn parse_elf<'data>(path: &Path, bytes: &'data [u8]) -> Result<object::File<'data>, CodeError> {
-    let file = object::File::parse(bytes).ok();
+fn parse_elf<'data>(
+    path: &Path,
+    content: &'data ReadCache<File>,
+) -> Result<ElfFile<'data>, CodeError> {
+    let file = object::File::parse(content).ok();
     file.filter(|file| file.architecture() == object::Architecture::X86_64)
         .ok_or_else(|| CodeError::NotElf(path.to_owned()))
 }
@@ -281,8 +324,8 @@ fn is_linkage(section: &str) -> bool {
 
 /// Reads the symbols of the functions of a file, with their addresses.
 fn read_symbols(path: &Path) -> Result<Vec<(String, u64)>, CodeError> {
-    let bytes = read_file(path)?;
-    let file = parse_elf(path, &bytes)?;
+    let content = open_file(path)?;
+    let file = parse_elf(path, &content)?;
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let functions =
         symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
@@ -291,46 +334,41 @@ fn read_symbols(path: &Path) -> Result<Vec<(String, u64)>, CodeError> {
     Ok(named.collect())
 }
 
-/// Reads the functions of a file, and decodes their instructions.
+/// Reads the functions of a file.
 fn read_functions(path: &Path) -> Result<Vec<CodeFunction>, CodeError> {
-    let bytes = read_file(path)?;
-    let file = parse_elf(path, &bytes)?;
-    let executable = |section: &object::Section<'_, '_>| matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(object::elf::SHF_EXECINSTR));
-    let sections: Vec<(u64, &[u8])> = file
+    let content = open_file(path)?;
+    let file = parse_elf(path, &content)?;
+    let is_executable = |flags| matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(object::elf::SHF_EXECINSTR));
+    let sections: Vec<Range<u64>> = file
         .sections()
-        .filter(executable)
+        .filter(|section| is_executable(section.flags()))
         .filter(|section| !section.name().is_ok_and(is_linkage))
-        .filter_map(|section| Some((section.address(), section.data().ok()?)))
+        .map(|section| section.address()..section.address() + section.size())
         .collect();
-    let mut functions = Vec::new();
     let mut ranges = function_ranges(&file);
     ranges.sort_by_key(|range| range.start);
     let symbols = symbol_ranges(&file, &ranges);
     ranges.extend(symbols);
-    for range in ranges {
-        let Some((start, content)) = sections.iter().find(|(start, content)| {
-            (*start..*start + content.len() as u64).contains(&range.start)
-        }) else {
-            continue;
-        };
-        let start_offset = usize::try_from(range.start - start).unwrap_or(usize::MAX);
-        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        let Some(code) =
-            content.get(start_offset..start_offset.saturating_add(length).min(content.len()))
-        else {
-            continue;
-        };
-        functions.push(CodeFunction {
-            instructions: decode_instructions(code, range.start),
+    let in_section = |range: Range<u64>| {
+        let section = sections
+            .iter()
+            .find(|section| section.contains(&range.start))?;
+        Some(range.start..range.end.min(section.end))
+    };
+    let mut functions: Vec<CodeFunction> = ranges
+        .into_iter()
+        .filter_map(in_section)
+        .map(|range| CodeFunction {
             range,
-        });
-    }
+            instructions: OnceCell::new(),
+        })
+        .collect();
     functions.sort_by_key(|function| function.range.start);
     functions.dedup_by_key(|function| function.range.start);
     Ok(functions)
 }
 
-fn loaded_segment(segment: &object::Segment<'_, '_>) -> LoadedSegment {
+fn loaded_segment<'data>(segment: &impl ObjectSegment<'data>) -> LoadedSegment {
     let (offset, size) = segment.file_range();
     let executable = matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(object::elf::PF_X));
     LoadedSegment {
@@ -342,7 +380,7 @@ fn loaded_segment(segment: &object::Segment<'_, '_>) -> LoadedSegment {
 }
 
 /// Returns the functions in the call frame information.
-fn function_ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
+fn function_ranges(file: &ElfFile<'_>) -> Vec<Range<u64>> {
     let Some(section) = file.section_by_name(".eh_frame") else {
         return Vec::new();
     };
@@ -373,7 +411,7 @@ fn function_ranges(file: &object::File<'_>) -> Vec<Range<u64>> {
 
 /// Returns the functions in the symbol table that are not among these ranges, which are sorted. Go programs, and programs
 /// without tables for unwinding, have no other list.
-fn symbol_ranges(file: &object::File<'_>, known_ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+fn symbol_ranges(file: &ElfFile<'_>, known_ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let is_known = |range: &Range<u64>| {
         let after = known_ranges.partition_point(|known_range| known_range.start < range.end);
         after > 0 && known_ranges[after - 1].end > range.start
@@ -382,12 +420,8 @@ fn symbol_ranges(file: &object::File<'_>, known_ranges: &[Range<u64>]) -> Vec<Ra
     let functions = symbols.filter(|symbol| {
         symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0
     });
-    let range = |symbol: object::Symbol<'_, '_>| {
-        let start = symbol.address();
-        start..start.saturating_add(symbol.size())
-    };
     functions
-        .map(range)
+        .map(|symbol| symbol.address()..symbol.address().saturating_add(symbol.size()))
         .filter(|range| !is_known(range))
         .collect()
 }

@@ -172,6 +172,14 @@ impl MappedCode {
         self.0.iter().map(|(file, bias)| (&**file, *bias))
     }
 
+    /// Returns the number of bytes of the code.
+    pub(crate) fn code_size(&self) -> u64 {
+        let functions = self.0.iter().flat_map(|(file, _)| file.functions());
+        functions
+            .map(|function| function.range.end - function.range.start)
+            .sum()
+    }
+
     /// Returns the address in memory of a point. If its file is another build, or is not mapped, the function is looked up
     /// by its symbol in all files.
     pub(crate) fn address_of_hold(

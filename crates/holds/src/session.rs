@@ -41,6 +41,8 @@ const GAINS_PRIVILEGES: &str =
     "it executes a set-user-ID program, which has no privileges while it is traced";
 /// Index of the breakpoint at which the loader reports that it has loaded files.
 const LOAD_EVENT: usize = usize::MAX;
+/// Bytes of code from which on only the entries of its functions are points: each point costs time and memory.
+const MAX_CODE: u64 = 8 << 20;
 /// A thread that continues by itself within this time counts as running.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
 
@@ -803,13 +805,16 @@ impl HoldSession {
         }
     }
 
-    /// Returns the points of a process that can be learned. If addresses are given, only their functions have points.
+    /// Returns the points of a process that can be learned. If addresses are given, only their functions have points. In
+    /// large code, only the entries of functions are points.
     fn learnable_breakpoints(
         &mut self,
         mapped: &MappedCode,
         known_addresses: Option<&[u64]>,
     ) -> Vec<(u64, usize)> {
         let mut breakpoints = Vec::new();
+        let entries_only = known_addresses.is_none() && mapped.code_size() > MAX_CODE;
+        self.observation.entries_only |= entries_only;
         for (file, bias) in mapped.files() {
             let is_wanted = |range: &Range<u64>| {
                 let has = |address: &u64| range.contains(&address.wrapping_sub(bias));
@@ -817,7 +822,13 @@ impl HoldSession {
             };
             let functions = file.functions().iter();
             for function in functions.filter(|function| is_wanted(&function.range)) {
-                for instruction in &function.instructions {
+                let entry = [function.entry()];
+                let instructions = if entries_only {
+                    &entry
+                } else {
+                    file.instructions_of(function)
+                };
+                for instruction in instructions {
                     let point = CodePoint {
                         object: file.path().as_os_str().into(),
                         address: instruction.address,

@@ -4,7 +4,8 @@ use provoke_holds::call_name;
 use provoke_holds::code::{CodeCache, CodeFile};
 use provoke_holds::run::{HeldRun, run_program, run_programs};
 use provoke_model::{
-    CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence,
+    CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan, HoldPoint,
+    Occurrence,
 };
 use provoke_sys::child::become_subreaper;
 use provoke_test_needs::needs;
@@ -371,6 +372,52 @@ fn a_library_loaded_at_runtime_has_points() {
             .any(|(point, failures)| is_of_plugin(point) && *failures == 5),
         "{failing:?}"
     );
+}
+
+/// Writes functions that are never called, with this number of bytes together.
+fn write_unused_code(file: &Path, size: usize) {
+    const FUNCTION: usize = 1 << 10;
+    let functions = (0..size.div_ceil(FUNCTION)).map(|number| {
+        format!(
+            ".globl unused{number}\n.type unused{number}, @function\nunused{number}:\n.cfi_startproc\n\
+             .skip {FUNCTION}, 0xc3\n.cfi_endproc\n.size unused{number}, {FUNCTION}\n"
+        )
+    });
+    let code: String = std::iter::once(".text\n".to_owned())
+        .chain(functions)
+        .chain([".section .note.GNU-stack,\"\",@progbits\n".to_owned()])
+        .collect();
+    std::fs::write(file, code).unwrap();
+}
+
+#[test]
+fn in_large_code_the_entries_of_functions_are_learned_first() {
+    needs!(provoke_test_needs::program("cc"));
+    let folder = tempfile::tempdir().unwrap();
+    let unused = folder.path().join("unused.s");
+    write_unused_code(&unused, 9 << 20);
+    let program = Compiled::new("racy/refcount.c", &[unused.to_str().unwrap()]);
+    let learn = |scope| program.run(&HoldPlan::Learn(scope)).holds;
+    let code_points = |holds: &HoldObservation| -> Vec<(u64, HoldPoint)> {
+        let learned = holds.learned.iter();
+        let of_code = learned.filter(|learned| learned.point.as_code().is_some());
+        of_code
+            .map(|learned| (learned.function, learned.point.clone()))
+            .collect()
+    };
+    let entries = learn(CodeScope::Own);
+    assert!(entries.entries_only);
+    let entries = code_points(&entries);
+    assert!(!entries.is_empty());
+    for (function, point) in &entries {
+        assert_eq!(point.as_code().unwrap().address, *function);
+    }
+    let (function, entry) = &entries[0];
+    let details = learn(CodeScope::Around(vec![hold_at(entry.clone(), 1)]));
+    assert!(!details.entries_only);
+    let details = code_points(&details);
+    assert!(details.len() > 1);
+    assert!(details.iter().all(|(of, _)| of == function));
 }
 
 #[test]

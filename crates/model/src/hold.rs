@@ -153,6 +153,9 @@ pub struct HoldObservation {
     /// The points that were reached, if they were to be learned.
     #[serde(skip_serializing_if = "is_default")]
     pub learned: Vec<LearnedPoint>,
+    /// Whether only the entries of functions were learned, because the program has much code.
+    #[serde(skip_serializing_if = "is_default")]
+    pub entries_only: bool,
     /// Accesses of other threads to memory that a held thread was about to access.
     #[serde(skip_serializing_if = "is_default")]
     pub races: Vec<RacingAccess>,

@@ -190,11 +190,18 @@ impl HeldTrials {
             .find(|added| self.counts_of(added).launched() + open(added) == 0)
     }
 
+    /// Returns promising holds at functions of which only the entry is known.
+    pub(super) fn holds_without_details(&self) -> Option<&Vec<Hold>> {
+        let lacks_details = |hold: &Hold| self.points.lacks_details(&hold.point);
+        self.failing
+            .iter()
+            .find(|holds| self.counts_of(holds).is_promising() && holds.iter().any(lacks_details))
+    }
+
     /// Returns whether each point was tried, or so many that a promising one is examined first.
     fn has_tried_enough(&self, state: &State) -> bool {
         let budget = state.plan.stop.time_budget();
-        let points = self.points.in_order().iter();
-        let mut own_points = points.filter(|point| !self.points.is_of_library(point));
+        let mut own_points = self.points.searched_first();
         own_points.all(|point| self.tried_alone.contains(point))
             || self.tried_alone.len() >= MAX_TRIED_FIRST
             || budget.is_some_and(|budget| state.worked * TIME_PART > budget)
@@ -430,5 +437,47 @@ mod tests {
         assert!(held_trials.unverified_hold(|_| 0).is_some());
         held_trials.examined = Some(examination(&[2], 9));
         assert!(held_trials.unverified_hold(|_| 0).is_none());
+    }
+
+    #[test]
+    fn in_large_code_the_function_of_a_promising_hold_is_searched_first() {
+        let entry = |function: u64, thread: u32| LearnedPoint {
+            point: point(function),
+            thread,
+            function,
+            accesses_memory: false,
+            name: None,
+            line: None,
+            is_library: false,
+        };
+        let mut held_trials = HeldTrials::default();
+        let entries = [entry(0x10, 0), entry(0x20, 1), entry(0x30, 2)];
+        held_trials.points.add_reached(&entries, &[]);
+        held_trials.points.note_entries_only(&[]);
+        let order = held_trials.points.in_order();
+        assert_eq!(order, [point(0x20), point(0x30), point(0x10)]);
+        assert_eq!(held_trials.points.searched_first().count(), 3);
+
+        let mut promising = examination(&[0x30], 3);
+        promising.fresh.trials = 3;
+        held_trials.failing.insert(promising.holds.clone());
+        assert!(held_trials.holds_without_details().is_none());
+        held_trials
+            .tried_holds
+            .insert(promising.holds.clone(), promising.fresh);
+        assert_eq!(held_trials.holds_without_details(), Some(&promising.holds));
+
+        let inside = LearnedPoint {
+            point: point(0x34),
+            ..entry(0x30, 2)
+        };
+        held_trials
+            .points
+            .add_details(&promising.holds, &[inside], &[]);
+        assert!(held_trials.holds_without_details().is_none());
+        let first: Vec<&HoldPoint> = held_trials.points.searched_first().collect();
+        assert_eq!(first, [&point(0x30), &point(0x34)]);
+        let order = held_trials.points.in_order();
+        assert_eq!(order, [0x30, 0x34, 0x20, 0x10].map(point));
     }
 }

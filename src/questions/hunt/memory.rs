@@ -3,8 +3,8 @@
 use super::attempts::without_watches;
 use super::held_trials::HeldTrials;
 use crate::model::{
-    FailureKind, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome, RacingAccess, Trial,
-    TrialId,
+    CodeScope, FailureKind, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome,
+    RacingAccess, Trial, TrialId,
 };
 use crate::state::{Memory, State, TrialFacts};
 use std::any::Any;
@@ -90,10 +90,17 @@ impl Memory for HuntMemory {
         }
         let failed = is_stopped_early || matches!(facts.outcome, Outcome::Fail(_));
         match &**plan {
+            HoldPlan::Learn(CodeScope::Around(holds)) => {
+                let points = &mut self.held_trials.points;
+                points.add_details(holds, &observation.learned, &self.question.first);
+            }
             HoldPlan::Learn(_) => {
                 self.learning_trials += 1;
                 let points = &mut self.held_trials.points;
                 points.add_reached(&observation.learned, &self.question.first);
+                if observation.entries_only {
+                    points.note_entries_only(&self.question.first);
+                }
                 if self.learning_trials >= LEARNING_TRIALS && points.in_order().is_empty() {
                     self.refused
                         .get_or_insert_with(|| NOTHING_TO_HOLD.to_owned());

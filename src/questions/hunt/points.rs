@@ -1,6 +1,6 @@
 //! Orders the points of a program, the most promising ones first.
 
-use crate::model::{CreationSide, HoldPoint, LearnedPoint};
+use crate::model::{CreationSide, Hold, HoldPoint, LearnedPoint, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The points that the program reached, in the order in which they are tried.
@@ -9,6 +9,9 @@ pub(in crate::questions) struct HuntPoints {
     points: BTreeMap<HoldPoint, ReachedPoint>,
     /// The points in the order in which they are tried.
     order: Vec<HoldPoint>,
+    /// The file and the address of each function whose instructions are points, if only the entries of functions were
+    /// learned.
+    detailed: Option<BTreeSet<(Text, u64)>>,
 }
 
 /// A point that the program reached.
@@ -41,6 +44,49 @@ impl HuntPoints {
         self.order = self.sort_points(first);
     }
 
+    /// Notes that only the entries of functions were learned.
+    pub(super) fn note_entries_only(&mut self, first: &[String]) {
+        self.detailed.get_or_insert_default();
+        self.order = self.sort_points(first);
+    }
+
+    /// Adds the points in the functions of these holds, which a trial reached.
+    pub(super) fn add_details(
+        &mut self,
+        holds: &[Hold],
+        learned: &[LearnedPoint],
+        first: &[String],
+    ) {
+        let holds = holds.iter();
+        let functions: Vec<_> = holds
+            .filter_map(|hold| self.function_of(&hold.point))
+            .collect();
+        self.detailed.get_or_insert_default().extend(functions);
+        self.add_reached(learned, first);
+    }
+
+    /// Returns whether the instructions of the function of a point are not known, but only its entry.
+    pub(super) fn lacks_details(&self, point: &HoldPoint) -> bool {
+        let functions = self.detailed.as_ref().zip(self.function_of(point));
+        functions.is_some_and(|(detailed, function)| !detailed.contains(&function))
+    }
+
+    /// Returns the points to try before a promising hold is examined: all of the program, or those in functions whose
+    /// instructions were learned.
+    pub(super) fn searched_first(&self) -> impl Iterator<Item = &HoldPoint> {
+        let has_details = self.detailed.as_ref().is_some_and(|set| !set.is_empty());
+        let points = self.order.iter().filter(|point| !self.is_of_library(point));
+        points.filter(move |point| {
+            !has_details || point.as_code().is_some() && !self.lacks_details(point)
+        })
+    }
+
+    /// Returns the file and the address of the function of a point.
+    fn function_of(&self, point: &HoldPoint) -> Option<(Text, u64)> {
+        let learned = &self.get(point)?.learned;
+        Some((point.as_code()?.object.clone(), learned.function))
+    }
+
     /// Returns the points in the order in which they are tried: by kind, then functions of the crash, accesses to shared
     /// memory, and the rest. Many points cannot all be tried, so every function has its turn before a function has its
     /// second one.
@@ -48,7 +94,7 @@ impl HuntPoints {
         let mut sorted: Vec<(PointRank, &LearnedPoint)> = self
             .points
             .values()
-            .map(|reached| (PointRank::new(&reached.learned, first), &reached.learned))
+            .map(|reached| (self.rank(&reached.learned, first), &reached.learned))
             .collect();
         sorted.sort_by_key(|(rank, learned)| (*rank, learned.place_number()));
         let mut turns: BTreeMap<(PointRank, u64), u64> = BTreeMap::new();
@@ -65,6 +111,19 @@ impl HuntPoints {
             .into_iter()
             .map(|(_, point)| point.clone())
             .collect()
+    }
+
+    fn rank(&self, learned: &LearnedPoint, first: &[String]) -> PointRank {
+        let name = learned.name.as_ref();
+        let lacks_details = self.lacks_details(&learned.point);
+        PointRank {
+            kind: PointKind::of_point(&learned.point),
+            is_not_of_crash: !name.is_some_and(|name| first.contains(name)),
+            lacks_details,
+            is_of_first_thread: lacks_details && !self.is_of_new_thread(&learned.point),
+            is_library: learned.is_library,
+            accesses_no_memory: !learned.accesses_memory,
+        }
     }
 
     /// Returns the points in the order in which they are tried.
@@ -197,18 +256,9 @@ impl PointKind {
 struct PointRank {
     kind: PointKind,
     is_not_of_crash: bool,
+    lacks_details: bool,
+    /// Only of entries of functions: a program with much code reaches most of them before it creates its threads.
+    is_of_first_thread: bool,
     is_library: bool,
     accesses_no_memory: bool,
-}
-
-impl PointRank {
-    fn new(learned: &LearnedPoint, first: &[String]) -> Self {
-        let name = learned.name.as_ref();
-        Self {
-            kind: PointKind::of_point(&learned.point),
-            is_not_of_crash: !name.is_some_and(|name| first.contains(name)),
-            is_library: learned.is_library,
-            accesses_no_memory: !learned.accesses_memory,
-        }
-    }
 }

@@ -6,7 +6,7 @@
 use super::attempts::{after_creator, hold_at, without_watches};
 use super::held_trials::{Examination, HeldCounts};
 use super::memory::{HuntMemory, LEARNING_TRIALS};
-use crate::model::{Hold, HoldPlan, HoldPoint, Timeout, TrialId, VariantId, trial_seed};
+use crate::model::{CodeScope, Hold, HoldPlan, HoldPoint, Timeout, TrialId, VariantId, trial_seed};
 use crate::questions::{HeldTrial, Policy, Step, StopRule, Verdict, nothing_counts};
 use crate::state::State;
 use provoke_stats::{confidence_sequence, upper_one_sided};
@@ -92,6 +92,15 @@ impl Policy for HuntPolicy {
             || is_hold_examined(state, memory)
         {
             return None;
+        }
+        if let Some(holds) = memory.held_trials.holds_without_details() {
+            let plan = HoldPlan::Learn(CodeScope::Around(holds.clone()));
+            if state.open_holds().all(|open_plan| *open_plan != plan) {
+                return Some(HeldTrial {
+                    plan,
+                    timeout: None,
+                });
+            }
         }
         let holds = next_holds(state, memory)?;
         let timeout = exploring_timeout(state, memory);

@@ -79,6 +79,47 @@ fn a_race_that_needs_two_holds_is_provoked_in_most_trials() {
     assert!(10 * failures >= 8 * trials, "{output}");
 }
 
+/// Two threads call functions that load and store a count without a lock. The program has much code that never runs.
+const LARGE: &str = r#"
+#include <pthread.h>
+__asm__(".text\n.type unused, @function\nunused:\n.cfi_startproc\n"
+        ".skip 9 << 20, 0xc3\n.cfi_endproc\n.size unused, . - unused");
+static volatile int count;
+static __attribute__((noinline)) int load(void) { return count; }
+static __attribute__((noinline)) void store(int value) { count = value; }
+static void *add(void *argument) {
+    int old = load();
+    store(old + 1);
+    return argument;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, add, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return count != 2;
+}
+"#;
+
+#[test]
+fn a_race_in_large_code_is_located_by_its_function() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    sandbox.write("large.c", LARGE);
+    compile_here(&sandbox, "large.c");
+    let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    let held = &answer["held"];
+    let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
+    assert!(10 * failures >= 9 * trials, "{output}");
+    let window = answer["window"].as_array().unwrap();
+    let tried: Vec<u64> = window
+        .iter()
+        .filter(|line| line["function"] == "store")
+        .map(|line| line["instructions"].as_u64().unwrap())
+        .collect();
+    assert!(tried.iter().sum::<u64>() > 1, "{output}");
+}
+
 /// Writes a file in place: it is empty for a moment.
 const WRITER: &str = r#"
 #include <fcntl.h>
