@@ -1,6 +1,7 @@
 //! Names the functions and the source lines of points at which threads are held, and of racing accesses.
 
 use super::evidence::CoreCollector;
+use crate::autopsy::messages::bare_name;
 use crate::autopsy::signature::is_library_source;
 use crate::model::{
     CodePoint, Frame, HoldObservation, HoldPoint, LearnedPoint, Observation, Text, VariantPlan,
@@ -30,7 +31,8 @@ impl CoreCollector {
                 HoldPoint::Code(point) => {
                     if let Some(frame) = frames_of(point).into_iter().next() {
                         learned.is_library = is_library(&frame);
-                        (learned.name, learned.line) = (frame.function, frame.line);
+                        learned.name = short_name(&frame);
+                        learned.line = frame.line;
                     }
                 }
                 HoldPoint::Call { call, .. } => {
@@ -68,6 +70,11 @@ impl CoreCollector {
                 }
             }
         }
+        let races = holds.races.iter_mut();
+        let sides = races.flat_map(|race| [&mut race.held, &mut race.other]);
+        for frame in sides.flat_map(|side| &mut side.stack) {
+            frame.function = short_name(frame);
+        }
     }
 }
 
@@ -91,6 +98,12 @@ impl CoreCollector {
         let mut images = self.images.lock().expect("no panic");
         images.root_with_files(container, &variant.name, files)
     }
+}
+
+/// Returns the name of a function without its parameters and template arguments, as signatures have it.
+fn short_name(frame: &Frame) -> Option<String> {
+    let name = frame.function.as_deref().map(bare_name);
+    name.filter(|name| !name.is_empty())
 }
 
 /// Returns whether the code of a frame belongs to a library or a runtime, by its source file.
