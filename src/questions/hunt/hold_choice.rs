@@ -16,10 +16,10 @@ const COMPARING_TRIALS: u64 = 8;
 const MAX_COMPARED: usize = 8;
 /// Number of failures under a hold, after which pairs with a hold of a new thread are tried.
 const PAIRED_FAILURES: u64 = 2;
-/// New threads, in the order of creation, which are held together with the best holds; and points near the first one.
+/// New threads, in the order of creation, which are held together with the best holds; and points near them.
 const MAX_PAIRED_STARTS: u32 = 4;
 const MAX_PAIRED_POINTS: usize = 64;
-/// Number of holds that would be tried together with one that never fails; fewer in proportion to its failure rate.
+/// Limit of the holds that are tried together with a promising one, multiplied by the share of its trials that pass.
 const MAX_ADDITIONS: u64 = 144;
 /// Part of the time limit after which no further holds are added to the best ones: one of this many parts.
 const PAIRING_TIME_PART: u32 = 2;
