@@ -26,6 +26,7 @@ pub mod signals;
 pub mod snapshot;
 pub mod sockets;
 pub mod spawn;
+mod stat;
 pub mod threads;
 pub mod timed_wait;
 pub mod tool;

@@ -1,6 +1,7 @@
 //! Reads processes from `/proc`.
 
 use super::child::WaitStatus;
+use super::stat::Stat;
 use std::fs;
 use std::time::Duration;
 
@@ -51,11 +52,11 @@ pub struct ProcessUsage {
 
 /// Returns the resource usage of a process; `None` if it is gone.
 pub fn process_size(pid: i32) -> Option<ProcessUsage> {
-    let stat = read_stat(pid)?;
+    let stat = Stat::of_process(pid)?;
     let lives = stat.state != 'Z';
     Some(ProcessUsage {
-        rss_kib: stat.rss * procfs::page_size() / 1024,
-        threads: u64::try_from(stat.num_threads).unwrap_or(0) * u64::from(lives),
+        rss_kib: stat.resident_kib,
+        threads: stat.threads * u64::from(lives),
         descriptors: count_descriptors(pid),
     })
 }
@@ -108,7 +109,7 @@ fn children_by_scan(parent: i32) -> Vec<i32> {
     let pids = processes
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| read_stat(*pid).is_some_and(|stat| stat.ppid == parent))
+    pids.filter(|pid| Stat::of_process(*pid).is_some_and(|stat| stat.parent == parent))
         .collect()
 }
 
@@ -130,63 +131,55 @@ pub fn descendant_pids(pid: i32) -> Vec<i32> {
     pids
 }
 
-fn read_stat(pid: i32) -> Option<procfs::process::Stat> {
-    procfs::process::Process::new(pid).ok()?.stat().ok()
-}
-
 /// Returns the parent of a process; `None` if the process is gone.
 pub fn parent_pid(pid: i32) -> Option<i32> {
-    Some(read_stat(pid)?.ppid)
+    Some(Stat::of_process(pid)?.parent)
 }
 
 /// Returns state and identity of a process; `None` if it is gone.
 pub fn process_state(pid: i32) -> Option<(char, ProcessIdentity)> {
-    let stat = read_stat(pid)?;
+    let stat = Stat::of_process(pid)?;
     Some((
         stat.state,
         ProcessIdentity {
             pid,
-            start: stat.starttime,
+            start: stat.start,
         },
     ))
 }
 
 /// Returns how a process ended that was not reaped yet.
 pub fn zombie_status(pid: i32) -> Option<WaitStatus> {
-    let stat = read_stat(pid).filter(|stat| stat.state == 'Z')?;
-    stat.exit_code.map(WaitStatus::from_raw)
+    let stat = Stat::of_process(pid).filter(|stat| stat.state == 'Z')?;
+    Some(WaitStatus::from_raw(stat.exit_code))
 }
 
 /// Returns the details of a process; `None` if it is gone.
 pub fn process_detail(pid: i32) -> Option<ProcessDetails> {
-    let process = procfs::process::Process::new(pid).ok()?;
-    let stat = process.stat().ok()?;
+    let stat = Stat::of_process(pid)?;
     let uptime: f64 = fs::read_to_string("/proc/uptime")
         .ok()?
         .split_ascii_whitespace()
         .next()?
         .parse()
         .ok()?;
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "ticks since boot are far below 2^53"
-    )]
-    let started = stat.starttime as f64 / procfs::ticks_per_second() as f64;
+    let uptime = Duration::try_from_secs_f64(uptime).ok()?;
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let cwd = fs::read_link(format!("/proc/{pid}/cwd"));
     Some(ProcessDetails {
         identity: ProcessIdentity {
             pid,
-            start: stat.starttime,
+            start: stat.start,
         },
-        ppid: stat.ppid,
+        ppid: stat.parent,
         session: stat.session,
         state: stat.state,
-        age: Duration::try_from_secs_f64(uptime - started).unwrap_or_default(),
-        rss_kib: stat.rss * procfs::page_size() / 1024,
-        threads: u64::try_from(stat.num_threads).unwrap_or(0),
+        age: uptime.saturating_sub(stat.start_time()),
+        rss_kib: stat.resident_kib,
+        threads: stat.threads,
         command: split_arguments(&command),
-        cwd: process.cwd().map(Into::into).unwrap_or_default(),
-        name: stat.comm,
+        cwd: cwd.map(Into::into).unwrap_or_default(),
+        name: stat.name,
     })
 }
 

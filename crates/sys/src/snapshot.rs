@@ -4,6 +4,7 @@ use super::core_file::{self, CoreNotes, CoreProcess, MemoryPiece, PAGE};
 use super::libraries;
 use super::memory::{self, Mapping, ProcessMemory};
 use super::ptrace::{MACHINE, StoppedProcess, StoppedThread, ThreadStop};
+use super::stat::Stat;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::ops::Range;
@@ -91,17 +92,16 @@ pub fn write_core(
 }
 
 fn process_record(pid: i32) -> CoreProcess {
-    let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
-    stat.map_or_else(
-        |_| CoreProcess {
+    Stat::of_process(pid).map_or_else(
+        || CoreProcess {
             pid,
             state: '?',
             ..CoreProcess::default()
         },
         |stat| CoreProcess {
             pid,
-            parent: stat.ppid,
-            group: stat.pgrp,
+            parent: stat.parent,
+            group: stat.group,
             session: stat.session,
             state: stat.state,
         },

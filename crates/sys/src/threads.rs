@@ -1,9 +1,9 @@
 //! Reads threads from `/proc`: the activity of each thread, and the thread that it waits for.
 
 use super::memory::ProcessMemory;
+use super::stat::{Stat, read_text};
 use super::{calls, process};
 use std::fs;
-use std::io;
 use std::time::Duration;
 
 /// Bits of a lock word that contain a thread id, if the lock stores its owner.
@@ -99,12 +99,6 @@ pub fn thread_ids(pid: i32) -> Vec<i32> {
     tids
 }
 
-/// Reads a file about a thread. The kernel truncates the thread's name after 15 bytes, which may be
-/// within a character.
-pub(super) fn read_text(path: &str) -> io::Result<String> {
-    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
-}
-
 /// Returns the process of a thread.
 pub fn process_of(tid: i32) -> Option<i32> {
     number_after(&read_text(&format!("/proc/{tid}/status")).ok()?, "Tgid:")
@@ -113,23 +107,20 @@ pub fn process_of(tid: i32) -> Option<i32> {
 /// Returns the activity of a thread; `None` if the thread is gone.
 pub fn glance_at(pid: i32, tid: i32) -> Option<ThreadSample> {
     let read = |file: &str| read_text(&format!("/proc/{pid}/task/{tid}/{file}"));
-    let stat = read("stat").ok()?;
-    let (name, rest) = name_and_rest(&stat)?;
-    let mut fields = rest.split(' ');
-    let state = fields.next()?.chars().next()?;
+    let stat = Stat::of_thread(pid, tid)?;
     // `schedstat` is more precise than the ticks in `stat`, but not every kernel has it.
     let schedule_text = read("schedstat").unwrap_or_default();
     let mut schedule = schedule_text.split(' ').map(|field| field.parse().ok());
     let mut next_time = || schedule.next().flatten().map(Duration::from_nanos);
     let (ran, delay) = (next_time(), next_time());
-    let cpu = ran.unwrap_or_else(|| cpu_time(fields).unwrap_or_default());
+    let cpu = ran.unwrap_or(stat.cpu);
     let sleeps = read("status")
         .ok()
         .and_then(|status| number_after(&status, "voluntary_ctxt_switches:"));
     let channel = read("wchan").unwrap_or_default();
     Some(ThreadSample {
-        name: name.to_owned(),
-        state,
+        name: stat.name,
+        state: stat.state,
         channel: if channel == "0" {
             String::new()
         } else {
@@ -146,21 +137,6 @@ pub fn glance_at(pid: i32, tid: i32) -> Option<ThreadSample> {
 fn number_after<T: std::str::FromStr>(status: &str, name: &str) -> Option<T> {
     let value = status.lines().find_map(|line| line.strip_prefix(name))?;
     value.split_ascii_whitespace().last()?.parse().ok()
-}
-
-/// Splits off the name, which may contain any character, including parentheses.
-fn name_and_rest(stat: &str) -> Option<(&str, &str)> {
-    let (_, after) = stat.split_once('(')?;
-    after.rsplit_once(") ")
-}
-
-/// Returns user and system time, the eleventh and twelfth field after the state.
-fn cpu_time<'a>(mut fields: impl Iterator<Item = &'a str>) -> Option<Duration> {
-    let user: u64 = fields.nth(10)?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(Duration::from_millis(
-        (user + system) * 1000 / procfs::ticks_per_second(),
-    ))
 }
 
 /// Parses `/proc/PID/task/TID/syscall`, which is `running` for a running thread and begins with -1
@@ -383,19 +359,12 @@ fn auxiliary_value(pid: i32, key: u64) -> Option<u64> {
 
 /// Returns when a thread was started, in clock ticks from boot.
 pub fn start_ticks(pid: i32, tid: i32) -> Option<u64> {
-    let stat = read_text(&format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    let (_, rest) = name_and_rest(&stat)?;
-    rest.split(' ').nth(19)?.parse().ok()
+    Some(Stat::of_thread(pid, tid)?.start)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thread_names_may_contain_parentheses_and_spaces() {
-        assert_eq!(name_and_rest("7 (a) (b) R 1 2"), Some(("a) (b", "R 1 2")));
-    }
 
     #[test]
     fn only_a_thread_in_a_system_call_has_a_call() {

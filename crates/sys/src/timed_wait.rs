@@ -1,6 +1,7 @@
 //! Reads from `/proc` how long a thread waits at most before it continues by itself.
 
 use super::memory::ProcessMemory;
+use super::stat;
 use super::threads::{self, SystemCall};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
@@ -18,7 +19,7 @@ enum TimeLimit {
 
 /// Returns the longest time until a waiting thread continues by itself; `None` if it does not wait for a time.
 pub fn longest_wait(tid: i32) -> Option<Duration> {
-    let text = threads::read_text(&format!("/proc/{tid}/syscall")).ok()?;
+    let text = stat::read_text(&format!("/proc/{tid}/syscall")).ok()?;
     let limit = time_limit(threads::parse_call(&text)?)?;
     let (address, clock) = match limit {
         TimeLimit::Milliseconds(limit) => {

@@ -4,6 +4,7 @@
 //! or if a process outside of the tree sends a signal.
 
 use super::process;
+use super::stat;
 use super::threads::{self, FUTEX_WAITS, SystemCall, WaitTarget};
 use std::fs;
 
@@ -102,7 +103,7 @@ fn waiting_threads(pid: i32) -> Result<Vec<WaitingThread>, (i32, i32)> {
 }
 
 fn waiting_thread(pid: i32, tid: i32, siblings: &[i32]) -> Option<WaitingThread> {
-    let read = |file: &str| threads::read_text(&format!("/proc/{pid}/task/{tid}/{file}")).ok();
+    let read = |file: &str| stat::read_text(&format!("/proc/{pid}/task/{tid}/{file}")).ok();
     let call = threads::parse_call(&read("syscall")?);
     // A program that makes progress usually fails this test at one of its first threads.
     if call.is_some_and(|call| !needs_another_thread(pid, tid, call, siblings)) {
