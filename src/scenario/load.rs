@@ -2,9 +2,8 @@
 
 use super::plan_error::{PlanError, refuse_at};
 use super::{
-    AttachedProcess, Concurrency, ConnectionSettings, DurationValue, JudgeSettings,
-    QuestionSettings, ReadyWhen, Request, Scenario, ServiceSettings, StopSettings, TrafficSettings,
-    Variant,
+    AttachedProcess, Concurrency, ConnectionSettings, DurationValue, QuestionSettings, ReadyWhen,
+    Request, Scenario, ServiceSettings, TrafficSettings, Variant,
 };
 use crate::model::{
     self, ConnectionReuse, ReadyCondition, RequestPace, RequestPlan, ServiceOwner, TargetPlan,
@@ -43,7 +42,8 @@ const DETECT: u32 = 100_000;
 const LEVELS: (u64, u64) = (1, 64);
 
 /// Hint at exit codes, which do not matter for a service.
-const NO_CODES: &str = "leave it out: a service that ends under load fails, whatever its exit code";
+pub(super) const NO_CODES: &str =
+    "leave it out: a service that ends under load fails, whatever its exit code";
 
 /// HTTP load on the command, which is a service then: a trial is one start of it until its end.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -55,38 +55,6 @@ pub struct Load {
     pub traffic: TrafficSettings,
     #[serde(flatten)]
     pub connection: ConnectionSettings,
-}
-
-/// Splits the command that starts a service into its words.
-pub fn split_service_command(command: &str) -> Result<Vec<String>, PlanError> {
-    let words = shlex::split(command).filter(|words| !words.is_empty());
-    words.ok_or_else(|| {
-        refuse_at(
-            format!("`{command}` is not a command"),
-            &["command"],
-            "check that every quote is closed and that the command is not empty",
-        )
-    })
-}
-
-/// Refuses flags of trials that have no meaning, or another one, for a service.
-pub fn refuse_service_flags(stop: &StopSettings, judge: &JudgeSettings) -> Result<(), PlanError> {
-    let refused = [
-        (
-            "-t",
-            stop.timeout.is_some(),
-            "--requests or --time ends a trial; --hang-after says when the service is hung",
-        ),
-        ("--ok", judge.ok.is_some(), NO_CODES),
-        ("--skip", judge.skip.is_some(), NO_CODES),
-    ];
-    match refused.into_iter().find(|(_, is_given, _)| *is_given) {
-        Some((flag, _, hint)) => {
-            let message = format!("`{flag}` does not apply to a service under load");
-            Err(refuse_at(message, &[flag], hint))
-        }
-        None => Ok(()),
-    }
 }
 
 impl Scenario {

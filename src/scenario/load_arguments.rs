@@ -1,6 +1,8 @@
-//! Reads the target of a load from the command line: a URL, or a scenario file that names it.
+//! Reads the command line of a load: its target, the command of its service, and the flags that it refuses.
 
+use super::load::NO_CODES;
 use super::plan_error::{PlanError, refuse_at};
+use super::{JudgeSettings, StopSettings};
 use crate::untrusted::Untrusted as _;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +39,38 @@ fn is_address(text: &str) -> bool {
     let authority = text.split('/').next().unwrap_or_default();
     let port = authority.rsplit_once(':').map(|(_, port)| port);
     port.is_some_and(|port| port.parse::<u16>().is_ok())
+}
+
+/// Splits the command that starts a service into its words.
+pub fn split_service_command(command: &str) -> Result<Vec<String>, PlanError> {
+    let words = shlex::split(command).filter(|words| !words.is_empty());
+    words.ok_or_else(|| {
+        refuse_at(
+            format!("`{command}` is not a command"),
+            &["command"],
+            "check that every quote is closed and that the command is not empty",
+        )
+    })
+}
+
+/// Refuses flags of trials that have no meaning, or another one, for a service.
+pub fn refuse_service_flags(stop: &StopSettings, judge: &JudgeSettings) -> Result<(), PlanError> {
+    let refused = [
+        (
+            "-t",
+            stop.timeout.is_some(),
+            "--requests or --time ends a trial; --hang-after says when the service is hung",
+        ),
+        ("--ok", judge.ok.is_some(), NO_CODES),
+        ("--skip", judge.skip.is_some(), NO_CODES),
+    ];
+    match refused.into_iter().find(|(_, is_given, _)| *is_given) {
+        Some((flag, _, hint)) => {
+            let message = format!("`{flag}` does not apply to a service under load");
+            Err(refuse_at(message, &[flag], hint))
+        }
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
