@@ -76,7 +76,15 @@ impl Memory for HuntMemory {
 
     fn add_held_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
         self.held_time += facts.elapsed + OVERHEAD;
-        let (Some(plan), Some(observation)) = (&trial.hold, &facts.holds) else {
+        let Some(plan) = &trial.hold else {
+            return;
+        };
+        let Some(observation) = &facts.holds else {
+            if let HoldPlan::Learn(CodeScope::Around(holds)) = &**plan {
+                // Not learned again: it may have ended the slot.
+                let points = &mut self.held_trials.points;
+                points.add_details(holds, &[], &self.question.first);
+            }
             return;
         };
         if let Some(reason) = &observation.refused {
