@@ -1,6 +1,7 @@
 //! `bisect`: finds the first bad commit, version or value.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
@@ -47,8 +48,8 @@ Examples:
   Try it:
     provoke bisect --range 1..8 -- sh -c 'test {variant} -lt 6'";
 
-impl BisectArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for BisectArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let overlay = |scenario: &mut Scenario| {
             scenario.outline.ask = Some(QuestionSettings::Bisect);
             self.candidates.replace(&mut scenario.candidates);

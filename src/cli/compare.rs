@@ -1,6 +1,7 @@
 //! `compare`: finds out which variants fail, or whether their rates differ.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, without_stop_rules};
@@ -48,8 +49,8 @@ Examples:
   Try it:
     provoke compare -L P=0,20% -- provoke victim segv --rate {P}";
 
-impl CompareArgs {
-    pub(super) fn execute_command(mut self) -> Result<Exit, CliError> {
+impl Execute for CompareArgs {
+    fn execute_command(mut self) -> Result<Exit, CliError> {
         let command = self.rest.command.clone();
         let programs = if self.rest.file.is_some() || self.rest.flags.has_matrix() {
             None

@@ -1,6 +1,7 @@
 //! `confirm`: checks whether a failure is fixed.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
@@ -45,8 +46,8 @@ Examples:
   Try it:
     provoke confirm --baseline 3/30 -- provoke victim segv --rate 0";
 
-impl ConfirmArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for ConfirmArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let overlay = |scenario: &mut Scenario| {
             scenario.outline.ask = Some(QuestionSettings::Confirm);
             self.baseline.apply_to(&mut scenario.baseline);

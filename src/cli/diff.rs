@@ -1,6 +1,7 @@
 //! `diff`: shows the differences between two runs, or the facts that distinguish several.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::{compare_many_runs, compare_two_runs, is_program};
 use crate::suggest::programs_as_runs;
@@ -44,13 +45,15 @@ Examples:
   Compare runs from several machines, copied to one directory:
     provoke diff runs/host1 runs/host2 runs/host3";
 
-impl DiffArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for DiffArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let programs = programs_as_runs(&[&self.left, &self.right], is_program);
         let result = self.compare_runs();
         result.map_err(|error| programs.map_or(error, Into::into))
     }
+}
 
+impl DiffArgs {
     fn compare_runs(self) -> Result<Exit, CliError> {
         let (printed, is_different) = if self.more.is_empty() {
             let compared = compare_two_runs(&self.left, &self.right, self.all)?;

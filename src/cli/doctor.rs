@@ -1,6 +1,7 @@
 //! `doctor`: shows which evidence this machine can capture, and what to change.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use crate::doctor::{MachineFacts, crash_victim, hold_victim, run_checkup};
 use crate::term;
@@ -20,8 +21,8 @@ pub(super) struct DoctorArgs {
     json: bool,
 }
 
-impl DoctorArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for DoctorArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let cwd = std::env::current_dir()?;
         let ourselves = std::env::current_exe()?;
         let crash = crash_victim(&ourselves);

@@ -1,6 +1,7 @@
 //! `explain`: shows the analysis of a core, or of a trial.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use crate::autopsy::cpu_features::flags_of_model;
 use crate::autopsy::tools::Tool;
@@ -53,8 +54,8 @@ Examples:
   Explain a core file:
     provoke explain core.1234";
 
-impl ExplainArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for ExplainArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let analysis = CoreAnalysis {
             program: self.program,
             debug_dirs: self.debug_dir,

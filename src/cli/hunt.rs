@@ -1,6 +1,7 @@
 //! `hunt`: makes a rare failure happen.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
@@ -41,8 +42,8 @@ Examples:
   Hold threads in a library, too, for at most 5 minutes:
     provoke hunt --hold-in program --hold-in libqueue -d 5m -- ./program";
 
-impl HuntArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for HuntArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         self.rest.ask_question(|scenario: &mut Scenario| {
             scenario.outline.ask = Some(QuestionSettings::Hunt);
             self.hunt.apply_to(&mut scenario.hunt);

@@ -1,6 +1,7 @@
 //! `list`: shows the stored runs.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::list_runs;
 use crate::store::{self, default_root};
@@ -16,9 +17,8 @@ use clap::Args;
 #[command(after_help = "Examples:\n  provoke list")]
 pub(super) struct ListArgs {}
 
-impl ListArgs {
-    #[expect(clippy::unused_self, reason = "every command is executed alike")]
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for ListArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let root = default_root();
         let (runs, errors) = list_runs(&root);
         if !runs.is_empty() {

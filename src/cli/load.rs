@@ -1,6 +1,7 @@
 //! `load`: puts a service under HTTP load, and counts its crashes as failures.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::ExperimentArgs;
@@ -97,8 +98,8 @@ struct RequestFlags {
     body: Option<String>,
 }
 
-impl LoadArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for LoadArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let mut rest = self.rest;
         let target = self.target.as_deref().map(LoadTarget::from_text);
         let url = match target.transpose()? {

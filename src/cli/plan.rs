@@ -1,6 +1,7 @@
 //! `plan`: calculates how many trials each question needs, and how long they take.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::{AskedForecast, ResolvedBaseline, TrialForecast};
 use crate::model::MeasuredBaseline;
@@ -71,8 +72,8 @@ Examples:
   Plan with an assumed failure rate, for 256 versions:
     provoke plan --rate 1% --versions 256";
 
-impl PlanArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for PlanArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         // An assumed rate needs no baseline.
         let baseline = match self.rate {
             Some(_) => None,

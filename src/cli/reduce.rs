@@ -1,6 +1,7 @@
 //! `reduce`: finds the items that a failure needs.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
@@ -45,8 +46,8 @@ Examples:
   Try it:
     provoke reduce --set a,b,c -- sh -c 'case \"{set}\" in *b*) exit 1; esac'";
 
-impl ReduceArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for ReduceArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let overlay = |scenario: &mut Scenario| {
             scenario.outline.ask = Some(QuestionSettings::Reduce);
             self.items.replace(&mut scenario.items);

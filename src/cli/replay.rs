@@ -1,6 +1,7 @@
 //! `replay`: runs one trial again.
 
 use super::error::CliError;
+use super::execute::Execute;
 use super::execution::build_runtime;
 use super::exit::Exit;
 use super::signals::listen_for_signals;
@@ -74,8 +75,8 @@ Examples:
   Find out whether the seed determines the outcome:
     provoke replay last --seeds";
 
-impl ReplayArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for ReplayArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         if let Some(max_trials) = self.seeds {
             let folder =
                 RunFolder::find_run(&self.trial, &default_root())?.check_trust(self.trust)?;
@@ -105,7 +106,9 @@ impl ReplayArgs {
             None => self.replay_trial(&selected, scratch.path()),
         }
     }
+}
 
+impl ReplayArgs {
     fn replay_trial(&self, selected: &SelectedTrial, scratch: &Path) -> Result<Exit, CliError> {
         let replay = TrialReplay::new(selected);
         let runtime = build_runtime()?;

@@ -2,6 +2,7 @@
 
 use super::args::parse_one_of;
 use super::error::CliError;
+use super::execute::Execute;
 use super::exit::Exit;
 use super::export_flags::{ExportFlags, RESULT};
 use crate::experiment::{self, ReportTarget, StoredReport};
@@ -98,8 +99,8 @@ enum BundleExtra {
     Requests,
 }
 
-impl ReportArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for ReportArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         self.check_page_flags()?;
         if self.runs.len() > 1
             && self.bundle.is_none()
@@ -122,7 +123,9 @@ impl ReportArgs {
         }
         Ok(Exit::Hoped)
     }
+}
 
+impl ReportArgs {
     /// Reads the runs and puts them in order.
     fn read_ordered(&self) -> Result<Vec<StoredReport>, CliError> {
         let mut stored = (self.runs.iter())

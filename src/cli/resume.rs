@@ -2,6 +2,7 @@
 
 use super::args::OutputFlags;
 use super::error::CliError;
+use super::execute::Execute;
 use super::execution::{run_experiment, settings_of_flags};
 use super::exit::Exit;
 use crate::experiment::{Experiment, NewLimits};
@@ -43,8 +44,8 @@ Examples:
   Continue a finished run until it has 500 trials:
     provoke resume last -n 500";
 
-impl ResumeArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for ResumeArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let limits = NewLimits {
             trials: self.runs,
             duration: self.duration.map(|time| time.0),

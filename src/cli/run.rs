@@ -2,6 +2,7 @@
 
 use super::args::{ExperimentFlags, OutputFlags};
 use super::error::CliError;
+use super::execute::Execute;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::plan_from_settings;
@@ -43,8 +44,8 @@ Examples:
   Try it:
     provoke run -n 30 -- provoke victim segv --rate 10%";
 
-impl RunArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for RunArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let add_flags = self.flags.with_command(self.command)?;
         let overlay = |scenario: &mut Scenario| {
             scenario.stop_if_alike = !self.keep_going;

@@ -2,6 +2,7 @@
 
 use super::args::{ExperimentFlags, OutputFlags};
 use super::error::CliError;
+use super::execute::Execute;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::plan_from_file;
@@ -33,8 +34,8 @@ Examples:
   Run it with more trials and another command:
     provoke scenario crash.toml -n 500 -- ./program --arg";
 
-impl ScenarioArgs {
-    pub(super) fn execute_command(self) -> Result<Exit, CliError> {
+impl Execute for ScenarioArgs {
+    fn execute_command(self) -> Result<Exit, CliError> {
         let overlay = self.flags.with_command(self.command)?;
         let mut observer = self.output.observer();
         let plan = plan_from_file(&self.file, overlay, &mut observer)?;
