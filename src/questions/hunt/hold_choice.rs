@@ -5,8 +5,9 @@
 
 use super::attempts::hold_at;
 use super::held_trials::{
-    Examination, FIRST_FRESH_TRIALS, HeldCounts, HeldTrials, PROMISING_FAILURES,
+    Examination, FIRST_FRESH_TRIALS, HeldCounts, HeldTrials, Neighbour, PROMISING_FAILURES,
 };
+use super::neighbours::rows_of_points;
 use crate::model::{Hold, HoldPoint, Occurrence, VariantId};
 use crate::state::State;
 use provoke_stats::real;
@@ -270,7 +271,7 @@ impl HeldTrials {
     }
 
     fn begin_examination(&self, holds: Vec<Hold>) -> Examination {
-        let mut neighbours: Vec<(HoldPoint, Vec<Hold>)> = (0..holds.len())
+        let mut neighbours: Vec<Vec<Neighbour>> = (0..holds.len())
             .filter(|index| self.matters_in(&holds, *index))
             .flat_map(|index| self.moved_holds(&holds, index))
             .collect();
@@ -293,7 +294,7 @@ impl HeldTrials {
     }
 
     /// Returns the points around one of several holds, each with the holds that are moved there.
-    fn moved_holds(&self, holds: &[Hold], index: usize) -> Vec<(HoldPoint, Vec<Hold>)> {
+    fn moved_holds(&self, holds: &[Hold], index: usize) -> Vec<Vec<Neighbour>> {
         let is_free = |point: &HoldPoint| {
             let mut other_holds = holds
                 .iter()
@@ -305,13 +306,12 @@ impl HeldTrials {
         let points = neighbours
             .map(|learned| &learned.point)
             .filter(|point| is_free(point));
-        points
-            .map(|point| {
-                let mut moved = holds.to_vec();
-                moved[index].point.clone_from(point);
-                (point.clone(), moved)
-            })
-            .collect()
+        let moved = points.map(|point| {
+            let mut moved = holds.to_vec();
+            moved[index].point.clone_from(point);
+            (point.clone(), moved)
+        });
+        rows_of_points(moved.collect(), &holds[index].point)
     }
 
     /// Returns whether a hold of several makes a difference: without it, the others make clearly fewer trials fail. Only
