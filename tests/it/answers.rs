@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use provoke::model::{
     Baseline, ConfirmQuestion, Event, EvidenceDepth, Failure, FailureKind, HoldObservation,
-    HoldPlan, InconclusiveReason, LoadPart, MeasuredBaseline, Observation, Outcome, Plan, Question,
-    Signature, SignatureId, SlotId, StopLimits, Trial, TrialId, VariantChoice, VariantId,
+    HoldPlan, HuntQuestion, InconclusiveReason, LoadPart, MeasuredBaseline, Observation, Outcome,
+    Plan, Question, Signature, SignatureId, SlotId, StopLimits, Trial, TrialId, VariantChoice,
+    VariantId,
 };
 use provoke::questions::{
     self, Answer, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy,
@@ -22,6 +23,7 @@ use std::io::Write as _;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use crate::held_program::hold_threads_in_large_code;
 use crate::loop_and_fold::{begin, hash, plan};
 use crate::ramp::levels_of_load;
 
@@ -744,6 +746,50 @@ fn a_run_that_is_cut_at_any_event_has_the_same_result() {
                 assert_resumes(&simulation, plan, &events, &uncut, cut);
             }
         }
+    }
+}
+
+#[test]
+fn a_hunt_in_large_code_that_is_cut_at_any_event_learns_nothing_again() {
+    let plan = Plan {
+        question: Question::Hunt(HuntQuestion::default()),
+        ..plan("runs = 5000")
+    };
+    let mut simulation = Simulation::new(7, &[0.0], SETTINGS[0]);
+    simulation.time = Duration::from_millis(6);
+    simulation.hold = hold_threads_in_large_code;
+    let (events, uncut) = record(&simulation, &plan);
+    let learning = |events: &[Event]| -> Vec<Trial> {
+        let started = events.iter().filter_map(|event| match event {
+            Event::TrialStarted(trial) => Some(trial.clone()),
+            _ => None,
+        });
+        started
+            .filter(|trial| matches!(trial.hold.as_deref(), Some(HoldPlan::Learn(_))))
+            .collect()
+    };
+    // Three trials learn the entries of functions, and one the instructions of a function.
+    let learned_uncut = learning(&events);
+    assert_eq!(learned_uncut.len(), 4);
+    let is_near_learning = |cut: usize| !learning(&events[cut.saturating_sub(3)..cut]).is_empty();
+    let cuts = (0..=events.len()).filter(|cut| cut % 10 == 0 || is_near_learning(*cut));
+    for cut in cuts {
+        let (_, mut state) = begin(plan.clone());
+        let mut resumed: Vec<Event> = events[..cut].to_vec();
+        for event in &resumed {
+            state.apply_event(event, questions::is_done);
+        }
+        state.apply_event(&Event::RunResumed { at: 0 }, questions::is_done);
+        simulation.answer(&mut state, |event| resumed.push(event.clone()));
+        assert_eq!(
+            QuestionResult::from_state(&state),
+            uncut,
+            "cut after {cut} events"
+        );
+        // A trial that was cut runs again under its number.
+        let mut learned = learning(&resumed);
+        learned.dedup_by_key(|trial| trial.id);
+        assert_eq!(learned, learned_uncut, "cut after {cut} events");
     }
 }
 

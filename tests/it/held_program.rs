@@ -2,8 +2,8 @@
 //! is held after it has read the count of references, and before it writes the count.
 
 use provoke::model::{
-    AccessingThread, CodePoint, Frame, Hold, HoldObservation, HoldPlan, HoldPoint, LearnedPoint,
-    RacingAccess,
+    AccessingThread, CodePoint, CodeScope, Frame, Hold, HoldObservation, HoldPlan, HoldPoint,
+    LearnedPoint, RacingAccess,
 };
 use std::ops::RangeInclusive;
 
@@ -47,6 +47,18 @@ pub(crate) fn hold_threads(plan: &HoldPlan) -> (HoldObservation, bool) {
     };
     let crashes = plan.holds().iter().any(is_in_window);
     (observation, crashes)
+}
+
+/// Returns the same for a program with much code, of which only the entries of functions are learned at first: it also
+/// crashes if a thread is held at the entry of its function.
+pub(crate) fn hold_threads_in_large_code(plan: &HoldPlan) -> (HoldObservation, bool) {
+    let (mut observation, crashes) = hold_threads(plan);
+    if let HoldPlan::Learn(CodeScope::Own) = plan {
+        observation.learned.truncate(1);
+        observation.entries_only = true;
+    }
+    let is_at_entry = |hold: &Hold| hold.point == HoldPoint::Code(code_point(INSTRUCTIONS[0].0));
+    (observation, crashes || plan.holds().iter().any(is_at_entry))
 }
 
 fn code_point(address: u64) -> CodePoint {

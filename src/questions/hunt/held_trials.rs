@@ -84,8 +84,18 @@ pub(super) struct Examination {
     pub(super) example: Option<TrialId>,
     /// For every hold, what identifies its instruction in another build.
     pub(super) anchors: Vec<Option<CodeAnchor>>,
-    /// The points around the holds, each with the holds of which one is moved there.
-    pub(super) neighbours: Vec<(HoldPoint, Vec<Hold>)>,
+    /// Rows of points around the holds.
+    pub(super) neighbours: Vec<Vec<Neighbour>>,
+}
+
+/// A point around an examined hold.
+#[derive(Clone, Debug)]
+pub(super) struct Neighbour {
+    pub(super) point: HoldPoint,
+    /// The examined holds, one of them moved to this point.
+    pub(super) holds: Vec<Hold>,
+    /// Number of points from there to the examined one. Calls have no order, so it is 0 for each of them.
+    pub(super) distance: usize,
 }
 
 /// The points that the program reaches, and the trials under holds at these points.

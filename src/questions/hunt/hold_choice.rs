@@ -5,8 +5,9 @@
 
 use super::attempts::hold_at;
 use super::held_trials::{
-    Examination, FIRST_FRESH_TRIALS, HeldCounts, HeldTrials, PROMISING_FAILURES,
+    Examination, FIRST_FRESH_TRIALS, HeldCounts, HeldTrials, Neighbour, PROMISING_FAILURES,
 };
+use super::neighbours::rows_of_points;
 use crate::model::{Hold, HoldPoint, Occurrence, VariantId};
 use crate::state::State;
 use provoke_stats::real;
@@ -23,8 +24,6 @@ const MAX_PAIRED_POINTS: usize = 64;
 const MAX_ADDITIONS: u64 = 144;
 /// Part of the time limit after which no further holds are added to the best ones: one of this many parts.
 const PAIRING_TIME_PART: u32 = 2;
-/// Number of examinations that are given up for a more promising hold.
-const MAX_EXAMINED: usize = 6;
 /// Number of holds after which a promising one is examined, although the program reaches more points.
 const MAX_TRIED_FIRST: usize = 1000;
 /// Part of the time limit after which a promising hold is examined in any case: one of this many parts.
@@ -40,31 +39,68 @@ impl HeldTrials {
         {
             return;
         }
-        let Some(holds) = self.most_promising_hold(natural_rate(state)) else {
-            // Holds that were not tried may be better.
-            if self
-                .examined
-                .as_ref()
-                .is_some_and(|examined| examined.fresh.is_rare())
-                && !has_spent_search_time(state)
-            {
-                self.earlier.extend(self.examined.take());
-            }
+        self.change_examined(natural_rate(state), !has_spent_search_time(state));
+    }
+
+    /// Examines the most promising hold.
+    fn change_examined(&mut self, natural_rate: f64, is_searching: bool) {
+        let Some(rate) = self.rate_to_exceed() else {
             return;
         };
-        if let Some(examined) = &self.examined {
-            let fresh = examined.fresh;
-            let is_better = self.plausible_rate(&holds) > fresh.plausible_rate();
-            if fresh.launched() < FIRST_FRESH_TRIALS
-                || fresh.fails_nearly_always()
-                || self.earlier.len() >= MAX_EXAMINED
-                || !(fresh.is_rare() || is_better)
-            {
-                return;
-            }
+        let unexamined = if is_searching || self.examined.is_none() {
+            self.most_promising_hold(natural_rate)
+        } else {
+            None
+        };
+        let unexamined_rate = unexamined
+            .as_ref()
+            .map_or(0.0, |holds| self.plausible_rate(holds));
+        if let Some(index) = self.best_earlier(rate.max(unexamined_rate)) {
+            let resumed = self.earlier.remove(index);
+            self.earlier.extend(self.examined.replace(resumed));
+        } else if let Some(holds) = unexamined
+            && unexamined_rate > rate
+        {
+            let begun = self.begin_examination(holds);
+            self.earlier.extend(self.examined.replace(begun));
+        } else if is_searching && self.examines_rare_hold() {
+            // Holds that were not tried may be better.
             self.earlier.extend(self.examined.take());
         }
-        self.examined = Some(self.begin_examination(holds));
+    }
+
+    /// Returns the failure rate that another hold must exceed to be examined instead of the present one. Returns `None`
+    /// while the present one has too few fresh trials, and if it fails nearly always.
+    fn rate_to_exceed(&self) -> Option<f64> {
+        let Some(examined) = &self.examined else {
+            return Some(0.0);
+        };
+        if self.is_reliable_or_new() {
+            None
+        } else if self.examines_rare_hold() {
+            Some(0.0)
+        } else {
+            Some(examined.fresh.plausible_rate())
+        }
+    }
+
+    fn examines_rare_hold(&self) -> bool {
+        let examined = self.examined.as_ref();
+        examined.is_some_and(|examination| examination.fresh.is_rare())
+    }
+
+    /// Returns the earlier examination with the highest failure rate, if it exceeds this rate. A hold is chosen because it
+    /// failed by chance more often than usual, so one that was given up for it may be better.
+    fn best_earlier(&self, rate: f64) -> Option<usize> {
+        let rates = self
+            .earlier
+            .iter()
+            .enumerate()
+            .filter(|(_, earlier)| !earlier.fresh.is_rare())
+            .map(|(index, earlier)| (index, earlier.fresh.plausible_rate()));
+        let best = rates.max_by(|a, b| a.1.total_cmp(&b.1));
+        best.filter(|(_, best_rate)| *best_rate > rate)
+            .map(|(index, _)| index)
     }
 
     /// Returns a hold that failed and needs more trials, besides the open ones, to be compared with others.
@@ -235,7 +271,7 @@ impl HeldTrials {
     }
 
     fn begin_examination(&self, holds: Vec<Hold>) -> Examination {
-        let mut neighbours: Vec<(HoldPoint, Vec<Hold>)> = (0..holds.len())
+        let mut neighbours: Vec<Vec<Neighbour>> = (0..holds.len())
             .filter(|index| self.matters_in(&holds, *index))
             .flat_map(|index| self.moved_holds(&holds, index))
             .collect();
@@ -258,7 +294,7 @@ impl HeldTrials {
     }
 
     /// Returns the points around one of several holds, each with the holds that are moved there.
-    fn moved_holds(&self, holds: &[Hold], index: usize) -> Vec<(HoldPoint, Vec<Hold>)> {
+    fn moved_holds(&self, holds: &[Hold], index: usize) -> Vec<Vec<Neighbour>> {
         let is_free = |point: &HoldPoint| {
             let mut other_holds = holds
                 .iter()
@@ -270,13 +306,12 @@ impl HeldTrials {
         let points = neighbours
             .map(|learned| &learned.point)
             .filter(|point| is_free(point));
-        points
-            .map(|point| {
-                let mut moved = holds.to_vec();
-                moved[index].point.clone_from(point);
-                (point.clone(), moved)
-            })
-            .collect()
+        let moved = points.map(|point| {
+            let mut moved = holds.to_vec();
+            moved[index].point.clone_from(point);
+            (point.clone(), moved)
+        });
+        rows_of_points(moved.collect(), &holds[index].point)
     }
 
     /// Returns whether a hold of several makes a difference: without it, the others make clearly fewer trials fail. Only
@@ -424,6 +459,47 @@ mod tests {
         assert_eq!(additions(8), 28);
         assert_eq!(additions(9), 14);
         assert_eq!(additions(10), 0);
+    }
+
+    /// Returns the addresses of the holds that are examined when the search has seen these trials.
+    fn examined_addresses(held_trials: &mut HeldTrials) -> Option<Vec<u64>> {
+        held_trials.change_examined(0.0, true);
+        let examined = held_trials.examined.as_ref();
+        examined.map(|examination| addresses(&examination.holds))
+    }
+
+    #[test]
+    fn a_more_promising_hold_is_examined_after_any_number_of_others() {
+        let mut held_trials = HeldTrials {
+            earlier: (10..30).map(|number| examination(&[number], 5)).collect(),
+            examined: Some(examination(&[1], 6)),
+            ..HeldTrials::default()
+        };
+        assert_eq!(examined_addresses(&mut held_trials), Some(vec![1]));
+        let rival = examination(&[2, 3], 8);
+        let counts = HeldCounts {
+            trials: 8,
+            ..rival.fresh
+        };
+        held_trials.failing.insert(rival.holds.clone());
+        held_trials.tried_holds.insert(rival.holds, counts);
+        assert_eq!(examined_addresses(&mut held_trials), Some(vec![2, 3]));
+    }
+
+    #[test]
+    fn an_earlier_hold_whose_fresh_trials_are_better_is_examined_again() {
+        let mut held_trials = HeldTrials {
+            earlier: vec![
+                examination(&[1], 4),
+                examination(&[2], 8),
+                examination(&[3], 7),
+            ],
+            examined: Some(examination(&[4], 6)),
+            ..HeldTrials::default()
+        };
+        assert_eq!(examined_addresses(&mut held_trials), Some(vec![2]));
+        assert_eq!(held_trials.earlier.len(), 3);
+        assert_eq!(examined_addresses(&mut held_trials), Some(vec![2]));
     }
 
     #[test]

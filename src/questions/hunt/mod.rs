@@ -9,6 +9,7 @@ mod attempts;
 mod held_trials;
 mod hold_choice;
 mod memory;
+mod neighbours;
 mod places;
 mod points;
 mod policy;

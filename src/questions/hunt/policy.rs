@@ -3,9 +3,10 @@
 //! The plan of a trial follows from the memory and the open trials. Plain trials get a fifth of the time. The others
 //! learn the points, then repeat holds that failed, then examine the best hold, then try new holds.
 
-use super::attempts::{after_creator, hold_at, without_watches};
+use super::attempts::{after_creator, hold_at};
 use super::held_trials::{Examination, HeldCounts};
 use super::memory::{HuntMemory, LEARNING_TRIALS};
+use super::neighbours::{untried_neighbour, unwatched_hold};
 use crate::model::{CodeScope, Hold, HoldPlan, HoldPoint, Timeout, TrialId, VariantId, trial_seed};
 use crate::questions::{HeldTrial, Policy, Step, StopRule, Verdict, nothing_counts};
 use crate::state::State;
@@ -35,16 +36,8 @@ const PROVING_TRIALS: u64 = 2;
 /// plain trials that failed without a hang.
 const HANGS: u32 = 20;
 const FAILURES: u32 = 2;
-/// Trials of each point around the examined one.
-const NEIGHBOUR_TRIALS: u64 = 3;
-/// Limit of the points around it.
-const MAX_NEIGHBOURS: usize = 150;
 /// Failing trials of the examined hold whose stacks are recorded.
 const TRIALS_WITH_EVIDENCE: u64 = 5;
-/// Trials that watch the memory of a point.
-const WATCHING_TRIALS: u64 = 4;
-/// Limit of the points whose memory is watched.
-const MAX_WATCHED: usize = 8;
 /// Fresh trials of the examined hold, at least and at most.
 const FRESH_TRIALS: (u64, u64) = (20, 60);
 /// Width of the interval at which fresh trials end.
@@ -311,63 +304,6 @@ fn examination_holds(
     untried_neighbour(memory, examined, open)
         .or_else(|| unwatched_hold(memory, examined, open))
         .or_else(|| Some(examined.holds.clone()))
-}
-
-/// Returns a hold at a point around the examined one that has too few trials.
-fn untried_neighbour(
-    memory: &HuntMemory,
-    examined: &Examination,
-    open: &[&[Hold]],
-) -> Option<Vec<Hold>> {
-    let launched = |holds: &Vec<Hold>| {
-        let under_way = open
-            .iter()
-            .filter(|open_holds| **open_holds == &holds[..])
-            .count() as u64;
-        memory.held_trials.counts_of(holds).launched() + under_way
-    };
-    let neighbours = neighbour_holds(examined).map(|(_, holds)| holds);
-    let untried = neighbours.filter(|holds| launched(holds) < NEIGHBOUR_TRIALS);
-    untried.min_by_key(|holds| launched(holds)).cloned()
-}
-
-/// Returns the examined holds, one of them moved to each point around it.
-pub(super) fn neighbour_holds(
-    examined: &Examination,
-) -> impl Iterator<Item = &(HoldPoint, Vec<Hold>)> {
-    examined.neighbours.iter().take(MAX_NEIGHBOURS)
-}
-
-/// Returns holds whose memory is to be watched: those around the examined hold that failed, and their neighbours.
-fn unwatched_hold(
-    memory: &HuntMemory,
-    examined: &Examination,
-    open: &[&[Hold]],
-) -> Option<Vec<Hold>> {
-    let accesses = |point: &HoldPoint| {
-        let reached = memory.held_trials.points.get(point);
-        reached.is_some_and(|point| point.learned.accesses_memory)
-    };
-    let neighbours: Vec<&(HoldPoint, Vec<Hold>)> = neighbour_holds(examined).collect();
-    let fails = |index: usize| memory.held_trials.counts_of(&neighbours[index].1).failures > 0;
-    // The last instruction after the window may be the access that closes it.
-    let is_near = |index: usize| fails(index) || index.checked_sub(1).is_some_and(fails);
-    let near =
-        (0..neighbours.len()).filter(|index| is_near(*index) && accesses(&neighbours[*index].0));
-    let mut watched = near.take(MAX_WATCHED).map(|index| &neighbours[index].1);
-    let holds = watched.find(|holds| {
-        let is_open = |open_holds: &&&[Hold]| {
-            open_holds.iter().any(|hold| hold.watches) && without_watches(open_holds) == **holds
-        };
-        let under_way = open.iter().filter(is_open).count() as u64;
-        let watched_trials = memory.watched.get(*holds).copied().unwrap_or(0);
-        watched_trials + under_way < WATCHING_TRIALS
-    })?;
-    let watching = holds.iter().cloned().map(|hold| Hold {
-        watches: true,
-        ..hold
-    });
-    Some(watching.collect())
 }
 
 /// Returns a pair of points that different threads reached, chosen by a hash of the number of the trial.

@@ -1,8 +1,7 @@
 //! Shows the window of a race: the lines around a held point, with the trials that held a thread there.
 
-use super::held_trials::{Examination, HeldTrials};
+use super::held_trials::{Examination, HeldTrials, Neighbour};
 use super::places::{base_name, line_name};
-use super::policy::neighbour_holds;
 use crate::model::HoldPoint;
 use crate::questions::FailureCounts;
 use crate::words;
@@ -44,7 +43,7 @@ pub(super) fn window_lines(held_trials: &HeldTrials, examined: &Examination) -> 
     // The lines of the program come before those of libraries.
     type LineKey = (bool, Option<String>, Option<u32>, Option<String>);
     let mut lines: BTreeMap<LineKey, WindowLine> = BTreeMap::new();
-    for (point, holds) in neighbour_holds(examined) {
+    for Neighbour { point, holds, .. } in examined.neighbours.iter().flatten() {
         let counts = held_trials.counts_of(holds);
         let Some(learned) = held_trials.points.get(point).map(|point| &point.learned) else {
             continue;

@@ -1,8 +1,9 @@
 //! Tests `hunt` with real programs: it provokes races, says where they are, and leaves correct programs alone.
 
-use super::support::{CommandOutput, Sandbox};
+use super::support::{CommandOutput, Sandbox, wait_until};
 use crate::needs::{needs, program};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -118,6 +119,78 @@ fn a_race_in_large_code_is_located_by_its_function() {
         .map(|line| line["instructions"].as_u64().unwrap())
         .collect();
     assert!(tried.iter().sum::<u64>() > 1, "{output}");
+}
+
+/// Returns the numbers of the trials that learned points: of the whole program, and around holds.
+fn learning_trials(events: &[Value]) -> [BTreeSet<u64>; 2] {
+    let mut trials = [BTreeSet::new(), BTreeSet::new()];
+    for event in events {
+        let trial = &event["trial_started"];
+        if let Some(scope) = trial["hold"].get("learn") {
+            let is_around = scope.get("around").is_some();
+            trials[usize::from(is_around)].insert(trial["id"].as_u64().unwrap());
+        }
+    }
+    trials
+}
+
+#[test]
+fn a_hunt_in_large_code_that_is_killed_twice_learns_nothing_again() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    sandbox.write("large.c", LARGE);
+    compile_here(&sandbox, "large.c");
+    // Kills the hunt when a trial of this kind has ended.
+    let kill_after = |args: &[&str], is_of_kind: fn(&Value) -> bool| {
+        let running = sandbox.started(sandbox.command(args));
+        wait_until("such a trial has ended", || {
+            let events = sandbox.events();
+            let of_kind: BTreeSet<u64> = events
+                .iter()
+                .map(|event| &event["trial_started"])
+                .filter(|trial| is_of_kind(&trial["hold"]))
+                .map(|trial| trial["id"].as_u64().unwrap())
+                .collect();
+            events.iter().any(|event| {
+                let trial = event["trial_finished"]["trial"].as_u64();
+                trial.is_some_and(|trial| of_kind.contains(&trial))
+            })
+        });
+        running.kill();
+    };
+    kill_after(
+        &["hunt", "--seed", "1", "--progress=none", "--", "./program"],
+        |hold| hold.get("hold").is_some(),
+    );
+    let resume = ["resume", "last", "--progress=none"];
+    kill_after(&resume, |hold| {
+        let scope = hold.get("learn");
+        scope.is_some_and(|scope| scope.get("around").is_some())
+    });
+    let [own, around] = learning_trials(&sandbox.events());
+    let last = sandbox.provoke(&resume);
+    assert_eq!(last.code, Some(1), "{last}");
+    assert!(last.stdout.contains("held at large.c:"), "{last}");
+    let events = sandbox.events();
+    let all = learning_trials(&events);
+    assert_eq!(own.len(), 3);
+    assert_eq!(all[0], own);
+    // The instructions of each function are learned once.
+    let functions = |trials: &BTreeSet<u64>| -> Vec<Value> {
+        let started = events.iter().map(|event| &event["trial_started"]);
+        let of_trials = started.filter(|trial| {
+            let id = trial["id"].as_u64();
+            id.is_some_and(|id| trials.contains(&id))
+        });
+        of_trials
+            .map(|trial| trial["hold"]["learn"]["around"].clone())
+            .collect()
+    };
+    let learned = functions(&all[1]);
+    for (index, holds) in learned.iter().enumerate() {
+        assert!(!learned[..index].contains(holds), "{last}");
+    }
+    assert!(all[1].is_superset(&around));
 }
 
 /// Writes a file in place: it is empty for a moment.
