@@ -84,7 +84,7 @@ const COMMANDS: [CommandEntry; 19] = [
     CommandEntry {
         name: "victim",
         define: define_victim,
-        execute: |matches| Ok(provoke_victim::run(VictimArgs::from_arg_matches(matches)?)),
+        execute: execute_victim,
     },
     CommandEntry {
         name: "completions",
@@ -137,6 +137,11 @@ fn define_victim(command: Command) -> Command {
     VictimArgs::augment_args(command)
         .about("Crash, hang or leak on demand, to try provoke")
         .after_help("Examples:\n  provoke run -n 30 -- provoke victim segv --rate 10%")
+}
+
+/// Has a name, unlike a closure: it is on the stack of each crash of the victim.
+fn execute_victim(matches: &ArgMatches) -> Result<ExitCode, Error> {
+    Ok(provoke_victim::run(VictimArgs::from_arg_matches(matches)?))
 }
 
 /// Returns all commands with their arguments.
