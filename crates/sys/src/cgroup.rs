@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// Files that count OOM kills, in the versions 2 and 1.
+const COUNTERS: [&str; 2] = ["memory.events", "memory.oom_control"];
 /// Prefix of the names of slot cgroups.
 const PREFIX: &str = "provoke-run-";
 /// Attempts to create and lock a cgroup: another run may remove a new cgroup just before it is
@@ -37,7 +39,7 @@ impl SlotGroup {
     /// Creates a cgroup below the present one; returns `None` if that is not allowed.
     pub fn try_create() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let (parent, _) = present_group()?;
+        let parent = present_group()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
         for _ in 0..ATTEMPTS {
@@ -74,7 +76,7 @@ impl Drop for SlotGroup {
 /// Kills remaining processes in the cgroups of dead runs, and removes these cgroups. Returns the
 /// number of killed processes.
 pub fn clean_up_after_dead_runs() -> usize {
-    let Some((parent, _)) = present_group() else {
+    let Some(parent) = present_group() else {
         return 0;
     };
     let groups = fs::read_dir(parent)
@@ -199,8 +201,8 @@ pub struct MemoryGroup {
 impl MemoryGroup {
     /// Moves this process into a cgroup that was created for it.
     pub fn move_into(path: &Path) -> Option<Self> {
-        let (_, counter) = present_group()?;
-        let events = File::open(path.join(counter)).ok()?;
+        let files = COUNTERS.map(|name| path.join(name));
+        let events = files.iter().find_map(|file| File::open(file).ok())?;
         move_self(path).ok()?;
         Some(Self {
             path: path.to_owned(),
@@ -238,12 +240,14 @@ impl Drop for MemoryGroup {
     }
 }
 
+/// Moves this process into a cgroup. It has only this thread, so the file of threads, which only version 1 has, does the
+/// same: to move a process, the kernel waits until no other one starts a thread, which takes 5 to 20 ms.
 fn move_self(group: &Path) -> io::Result<()> {
-    fs::write(group.join("cgroup.procs"), "0")
+    fs::write(group.join("tasks"), "0").or_else(|_| fs::write(group.join("cgroup.procs"), "0"))
 }
 
-/// Returns the directory of the present memory cgroup, and its file that counts OOM kills.
-fn present_group() -> Option<(PathBuf, &'static str)> {
+/// Returns the directory of the present memory cgroup; `None` if it has no memory controller for its subgroups.
+fn present_group() -> Option<PathBuf> {
     let own_cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     for line in own_cgroup.lines() {
@@ -253,10 +257,7 @@ fn present_group() -> Option<(PathBuf, &'static str)> {
             let root = find_mount(&mounts, "cgroup", |options| {
                 options.split(',').any(|o| o == "memory")
             })?;
-            return Some((
-                root.join(path.trim_start_matches('/')),
-                "memory.oom_control",
-            ));
+            return Some(root.join(path.trim_start_matches('/')));
         }
         if controllers.is_empty()
             && let Some(root) = find_mount(&mounts, "cgroup2", |_| true)
@@ -267,7 +268,7 @@ fn present_group() -> Option<(PathBuf, &'static str)> {
                 .split_ascii_whitespace()
                 .any(|name| name == "memory")
             {
-                return Some((group, "memory.events"));
+                return Some(group);
             }
         }
     }
