@@ -315,9 +315,14 @@ impl Executor for LocalExecutor {
             for maker in &shared.makers {
                 slots.push(maker.lock().await.take());
             }
+            let mut slots: Vec<SlotHandle> = slots.into_iter().flatten().collect();
+            // All of them end at the same time.
+            for slot in &mut slots {
+                slot.close().await;
+            }
             let mut complaints = std::mem::take(&mut *shared.complaints.lock().expect("no panic"));
-            for slot in slots.into_iter().flatten() {
-                complaints.extend(slot.shut_down().await);
+            for slot in slots {
+                complaints.extend(slot.wait_for_end().await);
             }
             let complaints = fold_complaints(complaints);
             if let Some(cases) = &shared.cases {

@@ -5,6 +5,7 @@ use crate::model::{FailedHook, Observation, TrialId, VariantId};
 use crate::slot;
 use crate::slot::wire::{RunHook, SlotOrder, SlotReply, VariantRecipe};
 use crate::sys::cgroup::SlotGroup;
+use crate::sys::pidfd::Pidfd;
 use crate::sys::{process, signals, tool};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -157,15 +158,25 @@ impl SlotHandle {
         Ok(())
     }
 
-    /// Closes the connection, and waits for the slot to kill its processes and end.
-    pub(super) async fn shut_down(mut self) -> Vec<String> {
+    /// Closes the connection: the slot kills its processes and ends.
+    pub(super) async fn close(&mut self) {
+        // An error means that the slot has already ended.
         let _ = self.line.get_mut().shutdown().await;
+    }
+
+    /// Waits for the end of a slot after [`SlotHandle::close`]; returns its complaints.
+    pub(super) async fn wait_for_end(mut self) -> Vec<String> {
         self.answer_within(CLOSE_WITHIN);
         while self.next_reply().await.is_ok() {}
+        let pidfd = Pidfd::of_process(self.pid());
         let deadline = Instant::now() + END_WITHIN;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             self.continue_if_stopped();
-            std::thread::sleep(Duration::from_millis(1));
+            match &pidfd {
+                Ok(pidfd) => drop(pidfd.ends_within(LOOK)),
+                // The kernel is too old for a pidfd.
+                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
         }
         self.kill_and_wait();
         self.complaints

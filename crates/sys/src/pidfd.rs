@@ -6,6 +6,7 @@ use rustix::fs::Timespec;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::time::Duration;
 
 /// `ioctl` that returns information about a process: available since Linux 6.13, with the exit
 /// status since 6.15.
@@ -38,8 +39,14 @@ impl Pidfd {
 
     /// Returns whether the process has ended.
     pub fn has_ended(&self) -> bool {
+        self.ends_within(Duration::ZERO)
+    }
+
+    /// Waits for the end of the process, for this time at most; returns whether it has ended.
+    pub fn ends_within(&self, time: Duration) -> bool {
+        let limit = Timespec::try_from(time).ok();
         let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
-        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        poll(&mut fds, limit.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
     /// Returns how the process ended, after its parent has reaped it; `None` before that, or if the
@@ -61,7 +68,7 @@ impl Pidfd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn the_end_of_a_process_is_known_after_another_waited_for_it() {
@@ -76,6 +83,16 @@ mod tests {
         if let Some(status) = pidfd.exit_status() {
             assert!(matches!(status, WaitStatus::Signaled(11, _)), "{status:?}");
         }
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_awaited_for_a_time() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pidfd = Pidfd::of_process(child.id().cast_signed()).unwrap();
+        assert!(!pidfd.ends_within(Duration::from_millis(1)));
+        drop(child.stdin.take());
+        assert!(pidfd.ends_within(Duration::from_secs(100)));
+        child.wait().unwrap();
     }
 
     #[test]
