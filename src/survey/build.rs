@@ -24,11 +24,23 @@ pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
 
 /// Returns the name and version of the GNU C library, from a text in its data.
 pub(super) fn version_of_libc(file: &Path) -> Option<String> {
-    let bytes = map_program(file).ok()?;
-    // Such as `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
-    let mut begins = memchr::memmem::find_iter(bytes, BANNER);
-    begins.find_map(|begin| read_banner(&bytes[begin..]))
+    find_banner(map_program(file).ok()?)
 }
+
+/// Returns the name and version in the banner, such as `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
+fn find_banner(bytes: &[u8]) -> Option<String> {
+    // The banner is in the data that follows the code, so the parts are searched from the end of the file.
+    let mut begins = (0..bytes.len()).step_by(PART).rev();
+    begins.find_map(|begin| {
+        let end = bytes.len().min(begin + PART + LONGEST_BANNER);
+        let part = &bytes[begin..end];
+        let mut banners = memchr::memmem::find_iter(part, BANNER);
+        banners.find_map(|banner| read_banner(&part[banner..]))
+    })
+}
+
+/// Bytes of a library that are searched at once.
+const PART: usize = 1 << 18;
 
 /// Begin of the line with the name and version of the GNU C library.
 const BANNER: &[u8] = b"GNU C Library (";
@@ -145,6 +157,17 @@ mod tests {
             b"GNU C Library (",
         ] {
             assert_eq!(read_banner(other), None);
+        }
+    }
+
+    #[test]
+    fn a_banner_is_found_at_any_place_of_a_library() {
+        let banner = b"GNU C Library (GNU libc) stable release version 2.41.\n";
+        for begin in [0, PART - 30, PART - 1, PART, 2 * PART] {
+            let mut bytes = vec![0; 2 * PART + 1000];
+            bytes[begin..begin + banner.len()].copy_from_slice(banner);
+            let version = find_banner(&bytes);
+            assert_eq!(version.as_deref(), Some("GNU libc 2.41"), "{begin}");
         }
     }
 
