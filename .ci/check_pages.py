@@ -33,9 +33,16 @@ MEASURE = """
     parent.postMessage(JSON.stringify(sizes), "*");
   });
 </script>"""
-FRAME = """<!DOCTYPE html><title>frame</title><body><script>
-  addEventListener("message", (event) => { document.body.dataset.sizes = event.data; });
-</script><iframe width="%d" height="900" src="%s"></iframe>"""
+FRAMES = """<!DOCTYPE html><title>frames</title><body><script>
+  const sizes = {};
+  addEventListener("message", (event) => {
+    const frames = [...document.querySelectorAll("iframe")];
+    const sender = frames.find((frame) => frame.contentWindow === event.source);
+    sizes[sender.width] = JSON.parse(event.data);
+    document.body.dataset.sizes = JSON.stringify(sizes);
+  });
+</script>"""
+FRAME = '<iframe width="%d" height="900" src="%s"></iframe>'
 RUN_AXE = """
 <script>%s</script>
 <script>
@@ -72,12 +79,14 @@ def attribute(name, text):
     return json.loads(found[1].replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 
 
-def check_width(page, folder, width):
+def check_widths(page, folder):
     copy = with_scripts(page, folder, MEASURE)
-    frame = folder / "frame.html"
-    frame.write_text(FRAME % (width, copy.name))
-    scroll, client = attribute("data-sizes", dump(frame, "--window-size=1400,1000"))
-    assert scroll <= client, f"{page}: {scroll} pixels wide on a screen of {client}"
+    frames = folder / "frames.html"
+    frames.write_text(FRAMES + "".join(FRAME % (width, copy.name) for width in WIDTHS))
+    sizes = attribute("data-sizes", dump(frames, "--window-size=1400,1000"))
+    assert sizes.keys() == {str(width) for width in WIDTHS}, f"{page}: no size for some widths: {sizes}"
+    for scroll, client in sizes.values():
+        assert scroll <= client, f"{page}: {scroll} pixels wide on a screen of {client}"
 
 
 def check_accessibility(page, folder, scheme):
@@ -127,8 +136,7 @@ def main():
         check_standards(pages)
         check_policy(pages[0], folder)
         for page in pages:
-            for width in WIDTHS:
-                check_width(page, folder, width)
+            check_widths(page, folder)
             for scheme in (0, 1):
                 check_accessibility(page, folder, scheme)
             check_paper(page, folder)
