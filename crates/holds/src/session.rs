@@ -1,37 +1,34 @@
 //! Holds the threads of a traced process tree, driven by their stops.
 //!
-//! Nothing is changed until there is a second thread or process: before, no schedule can be provoked.
+//! Nothing is changed until there is a second thread or process: before, no schedule can be provoked. This file follows
+//! processes and threads. `breakpoints` handles the points in the code, `holding` holds and releases threads, and `races`
+//! watches the memory that a held thread is about to access.
 
-use crate::access::{LONGEST, accessed_memory};
+mod breakpoints;
+mod holding;
+mod races;
+
+pub use holding::LOOK_INTERVAL;
+
 use crate::code::CodeCache;
-use crate::loader::{find_load_event, find_loader_code};
-use crate::process::{MappedCode, TracedProcess, instruction_before};
-use crate::scope::{is_in_scope, may_have_point};
+use crate::loader::find_loader_code;
+use crate::process::TracedProcess;
 use provoke_model::{
-    AccessingThread, CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan,
-    HoldPoint, LearnedPoint, RacingAccess,
+    CodePoint, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan, HoldPoint, LearnedPoint,
+    RacingAccess,
 };
-use provoke_sys::call_filter::CLONE3;
-use provoke_sys::call_filter::{PTRACE, TRACED_CALLS, is_creation};
-use provoke_sys::memory::read_mappings;
+use provoke_sys::call_filter::{CLONE3, PTRACE, TRACED_CALLS, is_creation};
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::threads::process_of;
-use provoke_sys::timed_wait::longest_wait;
-use provoke_sys::tracee::{self, Creation, GeneralRegisters, StopReason, WatchedAccess};
+use provoke_sys::tracee::{self, Creation, StopReason, WatchedAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Interval between two looks at the other threads.
-pub const LOOK_INTERVAL: Duration = Duration::from_micros(100);
-/// Number of looks in a row at which the other threads must be blocked.
-const LOOKS: u32 = 2;
 /// Signals that usually end a process: its memory must be unchanged then.
 const FATAL: [i32; 9] = [3, 4, 5, 6, 7, 8, 11, 24, 31];
-const SIGTRAP: i32 = 5;
 /// Bit of the mode of a file: its program runs as the owner of the file.
 const SET_USER_ID: u32 = 0o4000;
 /// Why a program that uses `ptrace` cannot be held.
@@ -39,12 +36,6 @@ const TRACES_ITSELF: &str = "it traces processes itself, and a process can have 
 /// Why a program that gains privileges cannot be held.
 const GAINS_PRIVILEGES: &str =
     "it executes a set-user-ID program, which has no privileges while it is traced";
-/// Index of the breakpoint at which the loader reports that it has loaded files.
-const LOAD_EVENT: usize = usize::MAX;
-/// Bytes of code from which on only the entries of its functions are points: each point costs time and memory.
-const MAX_CODE: u64 = 8 << 20;
-/// A thread that continues by itself within this time counts as running.
-const SHORT_WAIT: Duration = Duration::from_millis(50);
 
 /// Holds threads of one trial.
 #[derive(Debug)]
@@ -168,11 +159,6 @@ impl HoldSession {
         (self.observation, self.files)
     }
 
-    /// Returns whether a thread is held now, so that [`Self::look`] must be called after [`LOOK_INTERVAL`].
-    pub fn holds_a_thread(&self) -> bool {
-        self.holds.iter().any(|hold| hold.held_thread.is_some())
-    }
-
     /// Handles the stop of a thread, and calls `on_signal` before a signal of the program is delivered. After a racing
     /// access, the thread stays stopped until [`Self::continue_after_race`].
     pub fn handle_stop(
@@ -210,12 +196,6 @@ impl HoldSession {
             StopReason::ProcessStopped => stop.resume_thread(),
         }
         None
-    }
-
-    /// Records a racing access, and continues its thread.
-    pub fn continue_after_race(&mut self, race: RacingAccess) {
-        resume(race.other.tid, 0);
-        self.observation.races.push(race);
     }
 
     /// Forgets a thread that has ended.
@@ -267,41 +247,6 @@ impl HoldSession {
         }
     }
 
-    /// Looks at the other threads, and releases a held thread if its hold is over.
-    pub fn look(&mut self) {
-        let now = Instant::now();
-        let mut others_are_blocked = None;
-        for index in 0..self.holds.len() {
-            let Some(held_thread) = &self.holds[index].held_thread else {
-                continue;
-            };
-            let Hold { end, limit, .. } = self.plan.holds()[index];
-            let is_over = match end {
-                _ if now.duration_since(held_thread.held_since) >= limit => true,
-                HoldEnd::Time => false,
-                HoldEnd::OthersBlocked | HoldEnd::OthersProgressed(_) => {
-                    now.duration_since(held_thread.last_look) >= LOOK_INTERVAL && {
-                        let blocked =
-                            *others_are_blocked.get_or_insert_with(|| self.others_are_blocked());
-                        self.note_look(index, now, blocked)
-                    }
-                }
-            };
-            if is_over {
-                self.release(index);
-                // The released thread runs: the others are looked at anew.
-                for other_thread in self
-                    .holds
-                    .iter_mut()
-                    .filter_map(|hold| hold.held_thread.as_mut())
-                {
-                    other_thread.blocked_looks = 0;
-                }
-                return;
-            }
-        }
-    }
-
     /// Releases all held threads, and restores the memory of all processes.
     pub fn end(&mut self) {
         for index in 0..self.holds.len() {
@@ -310,59 +255,6 @@ impl HoldSession {
         for process in self.processes.values_mut() {
             process.remove_all();
         }
-    }
-
-    /// Records a look at the other threads; returns whether they have been blocked for long enough.
-    fn note_look(&mut self, index: usize, now: Instant, blocked: bool) -> bool {
-        let Some(held_thread) = &mut self.holds[index].held_thread else {
-            return false;
-        };
-        held_thread.last_look = now;
-        held_thread.blocked_looks = if blocked {
-            held_thread.blocked_looks + 1
-        } else {
-            0
-        };
-        held_thread.blocked_looks >= LOOKS
-    }
-
-    fn release(&mut self, index: usize) {
-        let Some(held_thread) = self.holds[index].held_thread.take() else {
-            return;
-        };
-        self.holds[index].watched = None;
-        self.held_for += held_thread.held_since.elapsed();
-        if let Some(thread) = self.threads.get_mut(&held_thread.tid) {
-            thread.activity = ThreadActivity::Running;
-        }
-        resume(held_thread.tid, 0);
-    }
-
-    /// Returns whether the time for all holds is not used up.
-    fn has_time(&self) -> bool {
-        match self.plan {
-            HoldPlan::Learn(_) => false,
-            HoldPlan::Hold { total_limit, .. } => self.held_for < total_limit,
-        }
-    }
-
-    /// Returns whether a thread may be held at an arrival.
-    fn may_hold(&self, index: usize) -> bool {
-        let progress = &self.holds[index];
-        let occurrence = self.plan.holds()[index].occurrence;
-        self.has_time() && progress.held_thread.is_none() && occurrence.includes(progress.arrivals)
-    }
-
-    /// Returns whether no thread that is not held can run, now or soon.
-    fn others_are_blocked(&self) -> bool {
-        let threads = self.threads.iter();
-        let mut others = threads.filter(|(_, thread)| thread.activity != ThreadActivity::Held);
-        // A stop that is not handled yet counts as running.
-        others.all(|(tid, _)| match thread_state(*tid) {
-            Some('R' | 't' | 'D') => false,
-            Some('S') => longest_wait(*tid).is_none_or(|wait| wait > SHORT_WAIT),
-            _ => true,
-        })
     }
 
     fn pid_of(&self, tid: i32) -> i32 {
@@ -464,24 +356,6 @@ impl HoldSession {
         }
     }
 
-    /// Counts a system call of a process, and releases the threads of other processes that waited for it. They continue
-    /// before the call is made, so that a window between two calls of this process is open.
-    fn count_progress(&mut self, pid: i32) {
-        for index in 0..self.holds.len() {
-            let Some(held_thread) = &mut self.holds[index].held_thread else {
-                continue;
-            };
-            held_thread.progress += u32::from(held_thread.pid != pid);
-            let has_progressed = matches!(
-                self.plan.holds()[index].end,
-                HoldEnd::OthersProgressed(calls) if held_thread.progress >= calls
-            );
-            if has_progressed {
-                self.release(index);
-            }
-        }
-    }
-
     /// Returns whether a thread runs the dynamic loader, which loads libraries before `main` or later.
     fn is_in_loader(&mut self, tid: i32, pid: i32) -> bool {
         let loader = self.loaders.entry(pid);
@@ -489,367 +363,6 @@ impl HoldSession {
         loader.as_ref().is_some_and(|code| {
             tracee::instruction_pointer(tid).is_ok_and(|address| code.contains(&address))
         })
-    }
-
-    /// Puts back the breakpoint that a thread stepped over.
-    fn end_step(&mut self, tid: i32, reason: StopReason) {
-        let Some(thread) = self.threads.get_mut(&tid) else {
-            return;
-        };
-        let ThreadActivity::Stepping(address) = thread.activity else {
-            return;
-        };
-        thread.activity = ThreadActivity::Running;
-        // Any stop can end a step: then the thread arrives at the same breakpoint again.
-        let has_run = reason == StopReason::Stepped
-            || tracee::instruction_pointer(tid).is_ok_and(|pointer| pointer != address);
-        thread.arrived_at = (!has_run).then_some(address);
-        if let Some(process) = self.processes.get(&thread.memory) {
-            process.rearm_breakpoint(address);
-        }
-    }
-
-    fn breakpoint_hit(&mut self, tid: i32) {
-        let memory = self.memory_of(tid);
-        let Ok(address) = tracee::instruction_pointer(tid).map(|pointer| pointer - 1) else {
-            return resume(tid, 0);
-        };
-        let process = self.processes.get(&memory);
-        let Some(point) = process.and_then(|process| process.point_at(address)) else {
-            return pass_unknown_breakpoint(tid, memory, address);
-        };
-        let _ = tracee::set_instruction_pointer(tid, address);
-        if point == LOAD_EVENT {
-            self.files_were_loaded(memory);
-            return self.step_over(tid, address);
-        }
-        match self.plan {
-            HoldPlan::Learn(_) => {
-                let thread = self.number_of(tid);
-                let learned = self.learnable[point].clone();
-                self.observation
-                    .learned
-                    .push(LearnedPoint { thread, ..learned });
-                self.remove_everywhere(address);
-                resume(tid, 0);
-            }
-            HoldPlan::Hold { .. } => self.arrive_at(tid, address, point),
-        }
-    }
-
-    /// Holds a thread before an instruction, or lets it run the instruction.
-    fn arrive_at(&mut self, tid: i32, address: u64, index: usize) {
-        let Hold {
-            occurrence,
-            watches,
-            ..
-        } = self.plan.holds()[index];
-        let thread = self.threads.get_mut(&tid);
-        let arrives_again = thread.and_then(|thread| thread.arrived_at.take()) == Some(address);
-        let progress = &mut self.holds[index];
-        progress.arrivals += u32::from(!arrives_again);
-        if occurrence.is_over(progress.arrivals) || !self.has_time() {
-            self.remove_everywhere(address);
-        }
-        let is_held = !arrives_again && self.may_hold(index);
-        if !is_held {
-            return self.step_over(tid, address);
-        }
-        if watches {
-            self.watch_others(index, tid, address);
-        }
-        // With a later arrival in view, the breakpoint stays: the thread steps over it when it is released.
-        self.keep_held(index, tid);
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.arrived_at = Some(address);
-        }
-    }
-
-    fn step_over(&mut self, tid: i32, address: u64) {
-        let process = self.processes.get(&self.memory_of(tid));
-        if process.is_none_or(|process| process.point_at(address).is_none()) {
-            return resume(tid, 0);
-        }
-        if let Some(process) = process {
-            process.disarm_breakpoint(address);
-        }
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.activity = ThreadActivity::Stepping(address);
-        }
-        let _ = tracee::step_thread(tid);
-    }
-
-    /// Holds a thread at a point that is not in the code, if the plan says so.
-    fn hold_at(&mut self, tid: i32, point: &HoldPoint) -> bool {
-        for index in 0..self.holds.len() {
-            if self.plan.holds()[index].point != *point {
-                continue;
-            }
-            self.holds[index].arrivals += 1;
-            if self.may_hold(index) {
-                self.keep_held(index, tid);
-                return true;
-            }
-        }
-        false
-    }
-
-    fn keep_held(&mut self, index: usize, tid: i32) {
-        let pid = self.pid_of(tid);
-        let now = Instant::now();
-        let progress = &mut self.holds[index];
-        progress.times += 1;
-        progress.held_thread = Some(HeldThread {
-            tid,
-            pid,
-            held_since: now,
-            last_look: now,
-            blocked_looks: 0,
-            progress: 0,
-        });
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.activity = ThreadActivity::Held;
-        }
-    }
-
-    /// Asks the other threads of a process to stop, so that their accesses to the memory that a held thread is about to
-    /// access can be watched.
-    fn watch_others(&mut self, hold: usize, held_tid: i32, address: u64) {
-        let mut code = [0; LONGEST];
-        let memory = self.memory_of(held_tid);
-        let process = self.processes.get(&memory);
-        let is_read = process.is_some_and(|process| process.read_code(address, &mut code).is_ok());
-        if !is_read {
-            return;
-        }
-        let registers = GeneralRegisters::of_thread(held_tid);
-        let access = registers.and_then(|registers| accessed_memory(&code, address, &registers));
-        let Some(access) = access else {
-            return;
-        };
-        self.holds[hold].watched = Some(access);
-        let others = self.threads.iter_mut();
-        for (tid, thread) in
-            others.filter(|(tid, thread)| **tid != held_tid && thread.memory == memory)
-        {
-            thread.wanted_watch = Some((hold, access));
-            if thread.activity != ThreadActivity::Held {
-                let _ = tracee::interrupt_thread(*tid);
-            }
-        }
-    }
-
-    /// Watches the memory in a thread that was created during a hold: threads do not inherit watchpoints.
-    fn watch_new_thread(&mut self, tid: i32) {
-        let memory = self.memory_of(tid);
-        let of_process = |hold: &HoldProgress| {
-            let held_thread = hold.held_thread.as_ref()?;
-            if self.memory_of(held_thread.tid) != memory {
-                return None;
-            }
-            hold.watched
-        };
-        let watched_access = self
-            .holds
-            .iter()
-            .enumerate()
-            .find_map(|(index, hold)| Some((index, of_process(hold)?)));
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.wanted_watch = watched_access;
-        }
-        self.set_wanted_watch(tid);
-    }
-
-    fn set_wanted_watch(&mut self, tid: i32) {
-        let Some(thread) = self.threads.get_mut(&tid) else {
-            return;
-        };
-        if let Some((hold, access)) = thread.wanted_watch.take()
-            && tracee::watch(tid, Some(access)).is_ok()
-        {
-            thread.watch = Some((hold, access));
-        }
-    }
-
-    /// Handles an access to watched memory. It is a race only while the other thread is still held.
-    fn watched_access(&mut self, tid: i32) -> Option<RacingAccess> {
-        let thread = self.threads.get_mut(&tid);
-        let watch = thread.and_then(|thread| thread.watch.take());
-        let _ = tracee::watch(tid, None);
-        let race = watch.and_then(|(hold, access)| self.describe_race(tid, hold, access));
-        if race.is_none() {
-            resume(tid, 0);
-        }
-        race
-    }
-
-    fn describe_race(
-        &mut self,
-        tid: i32,
-        hold: usize,
-        access: WatchedAccess,
-    ) -> Option<RacingAccess> {
-        let held_tid = self.holds[hold].held_thread.as_ref()?.tid;
-        let pointer = tracee::instruction_pointer(tid).ok()?;
-        let accessing = instruction_before(self.pid_of(tid), pointer, &mut self.files);
-        if accessing
-            .as_ref()
-            .is_some_and(|(_, instruction)| instruction.is_atomic)
-        {
-            return None;
-        }
-        let writes = accessing
-            .as_ref()
-            .map(|(_, instruction)| instruction.writes_memory);
-        let point = self.plan.holds()[hold].point.as_code().cloned();
-        Some(RacingAccess {
-            hold,
-            held: AccessingThread {
-                thread: self.number_of(held_tid),
-                tid: held_tid,
-                point,
-                writes: !access.writes_only,
-                stack: Vec::new(),
-            },
-            other: AccessingThread {
-                thread: self.number_of(tid),
-                tid,
-                point: accessing.map(|(point, _)| point),
-                // If only writes are watched, this is one.
-                writes: access.writes_only || writes == Some(true),
-                stack: Vec::new(),
-            },
-            memory: access.address,
-            size: access.size,
-            core: None,
-        })
-    }
-
-    /// Sets the breakpoints of a process when it creates its first thread or process.
-    fn begin_process(&mut self, pid: i32) {
-        if self.processes.contains_key(&pid) {
-            return;
-        }
-        let Ok(mut process) = TracedProcess::open(pid) else {
-            return;
-        };
-        let mut breakpoints = self.wanted_breakpoints(pid);
-        if self.has_code_points() {
-            let load_event = find_load_event(pid, &mut self.files);
-            breakpoints.extend(load_event.map(|address| (address, LOAD_EVENT)));
-        }
-        let _ = process.set_breakpoints(breakpoints);
-        self.processes.insert(pid, process);
-    }
-
-    /// Sets the breakpoints in files that a process has loaded, and forgets those in files that it has unloaded.
-    fn files_were_loaded(&mut self, pid: i32) {
-        let breakpoints = self.wanted_breakpoints(pid);
-        let mappings = read_mappings(pid);
-        if let (Some(process), Ok(mappings)) = (self.processes.get_mut(&pid), mappings) {
-            process.forget_unmapped(&mappings);
-            let _ = process.set_breakpoints(breakpoints);
-        }
-    }
-
-    /// Returns whether the plan has points in the code.
-    fn has_code_points(&self) -> bool {
-        match &self.plan {
-            HoldPlan::Learn(_) => true,
-            HoldPlan::Hold { holds, .. } => holds.iter().any(|hold| hold.point.as_code().is_some()),
-        }
-    }
-
-    /// Adds a process that was copied from another one, with or without its breakpoints.
-    fn copy_process(&mut self, parent: i32, pid: i32) {
-        let original = self.processes.get(&parent);
-        if let Some(copy) = original.and_then(|process| process.copy_to(pid).ok()) {
-            copy.rearm_all();
-            self.processes.insert(pid, copy);
-        }
-    }
-
-    /// Returns the addresses of the open points in a process, each with the index of its point.
-    fn wanted_breakpoints(&mut self, pid: i32) -> Vec<(u64, usize)> {
-        match &self.plan {
-            HoldPlan::Learn(scope) => {
-                let scope = scope.clone();
-                let in_scope = |path: &Path| is_in_scope(&scope, path);
-                let mapped = MappedCode::of_process(pid, &mut self.files, in_scope);
-                let known_addresses = match &scope {
-                    CodeScope::Own | CodeScope::Named(_) => None,
-                    CodeScope::Around(holds) => Some(mapped.addresses_of_holds(holds)),
-                };
-                self.learnable_breakpoints(&mapped, known_addresses.as_deref())
-            }
-            HoldPlan::Hold {
-                holds, evidence, ..
-            } => {
-                let evidence = *evidence;
-                let is_wanted = |path: &Path| holds.iter().any(|hold| may_have_point(hold, path));
-                let mapped = MappedCode::of_process(pid, &mut self.files, is_wanted);
-                if evidence && self.observation.anchors.is_empty() {
-                    let anchor_of = |hold: &Hold| mapped.anchor_of(hold.point.as_code()?);
-                    self.observation.anchors = holds.iter().map(anchor_of).collect();
-                }
-                let holds = holds.iter().enumerate().zip(&self.holds);
-                holds
-                    .filter(|((_, hold), progress)| !hold.occurrence.is_over(progress.arrivals))
-                    .filter_map(|((index, hold), _)| {
-                        let point = hold.point.as_code()?;
-                        let address = mapped.address_of_hold(point, hold.anchor.as_ref())?;
-                        Some((address, index))
-                    })
-                    .collect()
-            }
-        }
-    }
-
-    /// Returns the points of a process that can be learned. If addresses are given, only their functions have points. In
-    /// large code, only the entries of functions are points.
-    fn learnable_breakpoints(
-        &mut self,
-        mapped: &MappedCode,
-        known_addresses: Option<&[u64]>,
-    ) -> Vec<(u64, usize)> {
-        let mut breakpoints = Vec::new();
-        let entries_only = known_addresses.is_none() && mapped.code_size() > MAX_CODE;
-        self.observation.entries_only |= entries_only;
-        for (file, bias) in mapped.files() {
-            let is_wanted = |range: &Range<u64>| {
-                let has = |address: &u64| range.contains(&address.wrapping_sub(bias));
-                known_addresses.is_none_or(|addresses| addresses.iter().any(has))
-            };
-            let functions = file.functions().iter();
-            for function in functions.filter(|function| is_wanted(&function.range)) {
-                let entry = [function.entry()];
-                let instructions = if entries_only {
-                    &entry
-                } else {
-                    file.instructions_of(function)
-                };
-                for instruction in instructions {
-                    let point = CodePoint {
-                        object: file.path().as_os_str().into(),
-                        address: instruction.address,
-                    };
-                    let index = *self.known_points.entry(point.clone()).or_insert_with(|| {
-                        self.learnable.push(LearnedPoint {
-                            point: HoldPoint::Code(point),
-                            thread: 0,
-                            function: function.range.start,
-                            accesses_memory: instruction.accesses_memory,
-                            name: None,
-                            line: None,
-                            is_library: false,
-                        });
-                        self.learnable.len() - 1
-                    });
-                    breakpoints.push((bias.wrapping_add(instruction.address), index));
-                }
-            }
-        }
-        breakpoints
     }
 
     /// Records a point that is not in the code, when it is reached for the first time.
@@ -875,18 +388,6 @@ impl HoldSession {
     fn number_of(&self, tid: i32) -> u32 {
         self.threads.get(&tid).map_or(0, |thread| thread.number)
     }
-
-    fn remove_everywhere(&mut self, address: u64) {
-        for process in self.processes.values_mut() {
-            process.remove_breakpoint(address);
-        }
-    }
-
-    fn remove_breakpoints(&mut self, pid: i32) {
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.remove_all();
-        }
-    }
 }
 
 /// Returns the system calls that the programs of a trial with this plan must be started with, so that its points are seen.
@@ -908,17 +409,6 @@ pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
     calls.collect::<BTreeSet<u64>>().into_iter().collect()
 }
 
-/// Continues a thread that ran a breakpoint which was removed meanwhile, or one of the program itself.
-fn pass_unknown_breakpoint(tid: i32, pid: i32, address: u64) {
-    let process = TracedProcess::open(pid);
-    if process.is_ok_and(|process| process.has_breakpoint_byte(address)) {
-        resume(tid, SIGTRAP);
-    } else {
-        let _ = tracee::set_instruction_pointer(tid, address);
-        resume(tid, 0);
-    }
-}
-
 fn resume(tid: i32, signal: i32) {
     // The thread may have been killed meanwhile.
     let _ = tracee::continue_thread(tid, signal);
@@ -929,11 +419,4 @@ fn gains_privileges(pid: i32) -> bool {
     let program = fs::metadata(format!("/proc/{pid}/exe"));
     let is_root = rustix::process::geteuid().is_root();
     !is_root && program.is_ok_and(|program| program.mode() & SET_USER_ID != 0)
-}
-
-/// Returns the state of a thread: `R` if it can run, `S` if it waits.
-fn thread_state(tid: i32) -> Option<char> {
-    let stat = fs::read(format!("/proc/{tid}/stat")).ok()?;
-    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    stat.get(name_end + 2).map(|byte| char::from(*byte))
 }

@@ -1,0 +1,257 @@
+//! Sets breakpoints at the points of a plan that are in the code, and handles the arrivals of threads at them.
+
+use super::{HoldSession, ThreadActivity, resume};
+use crate::loader::find_load_event;
+use crate::process::{MappedCode, TracedProcess};
+use crate::scope::{is_in_scope, may_have_point};
+use provoke_model::{CodePoint, CodeScope, Hold, HoldPlan, HoldPoint, LearnedPoint};
+use provoke_sys::memory::read_mappings;
+use provoke_sys::tracee::{self, StopReason};
+use std::ops::Range;
+use std::path::Path;
+
+const SIGTRAP: i32 = 5;
+/// Index of the breakpoint at which the loader reports that it has loaded files.
+const LOAD_EVENT: usize = usize::MAX;
+/// Bytes of code from which on only the entries of its functions are points: each point costs time and memory.
+const MAX_CODE: u64 = 8 << 20;
+
+impl HoldSession {
+    /// Sets the breakpoints of a process when it creates its first thread or process.
+    pub(super) fn begin_process(&mut self, pid: i32) {
+        if self.processes.contains_key(&pid) {
+            return;
+        }
+        let Ok(mut process) = TracedProcess::open(pid) else {
+            return;
+        };
+        let mut breakpoints = self.wanted_breakpoints(pid);
+        if self.has_code_points() {
+            let load_event = find_load_event(pid, &mut self.files);
+            breakpoints.extend(load_event.map(|address| (address, LOAD_EVENT)));
+        }
+        let _ = process.set_breakpoints(breakpoints);
+        self.processes.insert(pid, process);
+    }
+
+    /// Sets the breakpoints in files that a process has loaded, and forgets those in files that it has unloaded.
+    fn files_were_loaded(&mut self, pid: i32) {
+        let breakpoints = self.wanted_breakpoints(pid);
+        let mappings = read_mappings(pid);
+        if let (Some(process), Ok(mappings)) = (self.processes.get_mut(&pid), mappings) {
+            process.forget_unmapped(&mappings);
+            let _ = process.set_breakpoints(breakpoints);
+        }
+    }
+
+    /// Returns whether the plan has points in the code.
+    fn has_code_points(&self) -> bool {
+        match &self.plan {
+            HoldPlan::Learn(_) => true,
+            HoldPlan::Hold { holds, .. } => holds.iter().any(|hold| hold.point.as_code().is_some()),
+        }
+    }
+
+    /// Adds a process that was copied from another one, with or without its breakpoints.
+    pub(super) fn copy_process(&mut self, parent: i32, pid: i32) {
+        let original = self.processes.get(&parent);
+        if let Some(copy) = original.and_then(|process| process.copy_to(pid).ok()) {
+            copy.rearm_all();
+            self.processes.insert(pid, copy);
+        }
+    }
+
+    /// Returns the addresses of the open points in a process, each with the index of its point.
+    fn wanted_breakpoints(&mut self, pid: i32) -> Vec<(u64, usize)> {
+        match &self.plan {
+            HoldPlan::Learn(scope) => {
+                let scope = scope.clone();
+                let in_scope = |path: &Path| is_in_scope(&scope, path);
+                let mapped = MappedCode::of_process(pid, &mut self.files, in_scope);
+                let known_addresses = match &scope {
+                    CodeScope::Own | CodeScope::Named(_) => None,
+                    CodeScope::Around(holds) => Some(mapped.addresses_of_holds(holds)),
+                };
+                self.learnable_breakpoints(&mapped, known_addresses.as_deref())
+            }
+            HoldPlan::Hold {
+                holds, evidence, ..
+            } => {
+                let evidence = *evidence;
+                let is_wanted = |path: &Path| holds.iter().any(|hold| may_have_point(hold, path));
+                let mapped = MappedCode::of_process(pid, &mut self.files, is_wanted);
+                if evidence && self.observation.anchors.is_empty() {
+                    let anchor_of = |hold: &Hold| mapped.anchor_of(hold.point.as_code()?);
+                    self.observation.anchors = holds.iter().map(anchor_of).collect();
+                }
+                let holds = holds.iter().enumerate().zip(&self.holds);
+                holds
+                    .filter(|((_, hold), progress)| !hold.occurrence.is_over(progress.arrivals))
+                    .filter_map(|((index, hold), _)| {
+                        let point = hold.point.as_code()?;
+                        let address = mapped.address_of_hold(point, hold.anchor.as_ref())?;
+                        Some((address, index))
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    /// Returns the points of a process that can be learned. If addresses are given, only their functions have points. In
+    /// large code, only the entries of functions are points.
+    fn learnable_breakpoints(
+        &mut self,
+        mapped: &MappedCode,
+        known_addresses: Option<&[u64]>,
+    ) -> Vec<(u64, usize)> {
+        let mut breakpoints = Vec::new();
+        let entries_only = known_addresses.is_none() && mapped.code_size() > MAX_CODE;
+        self.observation.entries_only |= entries_only;
+        for (file, bias) in mapped.files() {
+            let is_wanted = |range: &Range<u64>| {
+                let has = |address: &u64| range.contains(&address.wrapping_sub(bias));
+                known_addresses.is_none_or(|addresses| addresses.iter().any(has))
+            };
+            let functions = file.functions().iter();
+            for function in functions.filter(|function| is_wanted(&function.range)) {
+                let entry = [function.entry()];
+                let instructions = if entries_only {
+                    &entry
+                } else {
+                    file.instructions_of(function)
+                };
+                for instruction in instructions {
+                    let point = CodePoint {
+                        object: file.path().as_os_str().into(),
+                        address: instruction.address,
+                    };
+                    let index = *self.known_points.entry(point.clone()).or_insert_with(|| {
+                        self.learnable.push(LearnedPoint {
+                            point: HoldPoint::Code(point),
+                            thread: 0,
+                            function: function.range.start,
+                            accesses_memory: instruction.accesses_memory,
+                            name: None,
+                            line: None,
+                            is_library: false,
+                        });
+                        self.learnable.len() - 1
+                    });
+                    breakpoints.push((bias.wrapping_add(instruction.address), index));
+                }
+            }
+        }
+        breakpoints
+    }
+
+    fn remove_everywhere(&mut self, address: u64) {
+        for process in self.processes.values_mut() {
+            process.remove_breakpoint(address);
+        }
+    }
+
+    pub(super) fn remove_breakpoints(&mut self, pid: i32) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.remove_all();
+        }
+    }
+
+    pub(super) fn breakpoint_hit(&mut self, tid: i32) {
+        let memory = self.memory_of(tid);
+        let Ok(address) = tracee::instruction_pointer(tid).map(|pointer| pointer - 1) else {
+            return resume(tid, 0);
+        };
+        let process = self.processes.get(&memory);
+        let Some(point) = process.and_then(|process| process.point_at(address)) else {
+            return pass_unknown_breakpoint(tid, memory, address);
+        };
+        let _ = tracee::set_instruction_pointer(tid, address);
+        if point == LOAD_EVENT {
+            self.files_were_loaded(memory);
+            return self.step_over(tid, address);
+        }
+        match self.plan {
+            HoldPlan::Learn(_) => {
+                let thread = self.number_of(tid);
+                let learned = self.learnable[point].clone();
+                self.observation
+                    .learned
+                    .push(LearnedPoint { thread, ..learned });
+                self.remove_everywhere(address);
+                resume(tid, 0);
+            }
+            HoldPlan::Hold { .. } => self.arrive_at(tid, address, point),
+        }
+    }
+
+    /// Holds a thread before an instruction, or lets it run the instruction.
+    fn arrive_at(&mut self, tid: i32, address: u64, index: usize) {
+        let Hold {
+            occurrence,
+            watches,
+            ..
+        } = self.plan.holds()[index];
+        let thread = self.threads.get_mut(&tid);
+        let arrives_again = thread.and_then(|thread| thread.arrived_at.take()) == Some(address);
+        let progress = &mut self.holds[index];
+        progress.arrivals += u32::from(!arrives_again);
+        if occurrence.is_over(progress.arrivals) || !self.has_time() {
+            self.remove_everywhere(address);
+        }
+        let is_held = !arrives_again && self.may_hold(index);
+        if !is_held {
+            return self.step_over(tid, address);
+        }
+        if watches {
+            self.watch_others(index, tid, address);
+        }
+        // With a later arrival in view, the breakpoint stays: the thread steps over it when it is released.
+        self.keep_held(index, tid);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.arrived_at = Some(address);
+        }
+    }
+
+    fn step_over(&mut self, tid: i32, address: u64) {
+        let process = self.processes.get(&self.memory_of(tid));
+        if process.is_none_or(|process| process.point_at(address).is_none()) {
+            return resume(tid, 0);
+        }
+        if let Some(process) = process {
+            process.disarm_breakpoint(address);
+        }
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.activity = ThreadActivity::Stepping(address);
+        }
+        let _ = tracee::step_thread(tid);
+    }
+
+    /// Puts back the breakpoint that a thread stepped over.
+    pub(super) fn end_step(&mut self, tid: i32, reason: StopReason) {
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        let ThreadActivity::Stepping(address) = thread.activity else {
+            return;
+        };
+        thread.activity = ThreadActivity::Running;
+        // Any stop can end a step: then the thread arrives at the same breakpoint again.
+        let has_run = reason == StopReason::Stepped
+            || tracee::instruction_pointer(tid).is_ok_and(|pointer| pointer != address);
+        thread.arrived_at = (!has_run).then_some(address);
+        if let Some(process) = self.processes.get(&thread.memory) {
+            process.rearm_breakpoint(address);
+        }
+    }
+}
+
+/// Continues a thread that ran a breakpoint which was removed meanwhile, or one of the program itself.
+fn pass_unknown_breakpoint(tid: i32, pid: i32, address: u64) {
+    let process = TracedProcess::open(pid);
+    if process.is_ok_and(|process| process.has_breakpoint_byte(address)) {
+        resume(tid, SIGTRAP);
+    } else {
+        let _ = tracee::set_instruction_pointer(tid, address);
+        resume(tid, 0);
+    }
+}
