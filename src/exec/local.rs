@@ -7,7 +7,7 @@ use super::case_reports::CaseReports;
 use super::engine_proxy::EngineProxies;
 use super::evidence::CoreCollector;
 use super::service::ServiceContext;
-use super::slot_handle::SlotHandle;
+use super::slot_handle::{SlotHandle, StartedSlot};
 use super::usage::UsageMonitor;
 use super::{
     Executor, ExecutorFuture, PreparationResult, StopUrgency, TrialReporter, run_one_trial,
@@ -79,13 +79,17 @@ struct ExecutorContext {
     complaints: Register<Vec<String>>,
 }
 
-/// Leads to the program of the process that opens it, even if its file was removed.
-const RUNNING_PROGRAM: &str = "/proc/self/exe";
-
 impl LocalExecutor {
     /// Creates an executor for a plan; each trial has a folder below `trials`.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         Self::with_builds(plan, trials, true)
+    }
+
+    /// Uses this slot for the first job.
+    pub fn with_first_slot(mut self, slot: StartedSlot) -> io::Result<Self> {
+        let slot = self.shared.connect_slot(slot)?;
+        self.lanes[0] = Arc::new(Mutex::new(Some(slot)));
+        Ok(self)
     }
 
     /// Creates an executor for trials in directories that another provoke builds.
@@ -415,18 +419,16 @@ impl ExecutorContext {
         Arc::clone(&self.recipes.lock().expect("no panic")[&id])
     }
 
+    fn connect_slot(&self, slot: StartedSlot) -> io::Result<SlotHandle> {
+        let slot = SlotHandle::connect(slot)?;
+        self.pids.lock().expect("no panic").push(slot.pid());
+        Ok(slot)
+    }
+
     /// Returns the slot of a job, and starts it if necessary.
     fn started_slot<'a>(&self, lane: &'a mut Option<SlotHandle>) -> io::Result<&'a mut SlotHandle> {
         if lane.is_none() {
-            // The file may be gone since the start, but not the running program.
-            let binary = if self.binary.exists() {
-                &self.binary
-            } else {
-                Path::new(RUNNING_PROGRAM)
-            };
-            let slot = SlotHandle::start_from(binary)?;
-            self.pids.lock().expect("no panic").push(slot.pid());
-            *lane = Some(slot);
+            *lane = Some(self.connect_slot(StartedSlot::start(&self.binary)?)?);
         }
         Ok(lane.as_mut().expect("just filled"))
     }

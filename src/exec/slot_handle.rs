@@ -5,14 +5,15 @@ use crate::model::{FailedHook, Observation, TrialId, VariantId};
 use crate::slot;
 use crate::slot::wire::{RunHook, SlotOrder, SlotReply, VariantRecipe};
 use crate::sys::cgroup::SlotGroup;
+use crate::sys::helper::HelperProcess;
 use crate::sys::pidfd::Pidfd;
-use crate::sys::{process, signals, tool};
+use crate::sys::{process, signals};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -28,9 +29,47 @@ const KEEP_WITHIN: Duration = Duration::from_secs(60);
 /// Time in which a slot ends after it has closed the connection.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// A running slot process.
+/// Leads to the program of the process that opens it, even if its file was removed.
+const RUNNING_PROGRAM: &str = "/proc/self/exe";
+
+/// A slot process that was started, before messages are exchanged with it.
+pub struct StartedSlot {
+    process: HelperProcess,
+    connection: std::os::unix::net::UnixStream,
+    /// Memory cgroup of the slot and its trials.
+    group: Option<SlotGroup>,
+}
+
+impl StartedSlot {
+    /// Starts a slot from this program, whose file may be gone.
+    pub fn start(binary: &Path) -> io::Result<Self> {
+        let binary = if binary.exists() {
+            binary
+        } else {
+            Path::new(RUNNING_PROGRAM)
+        };
+        let (own_end, slot_end) = std::os::unix::net::UnixStream::pair()?;
+        own_end.set_nonblocking(true)?;
+        let group = SlotGroup::try_create();
+        let group_path = group.as_ref().map(|group| group.path().as_os_str());
+        let arguments: Vec<&OsStr> = [OsStr::new(slot::COMMAND)]
+            .into_iter()
+            .chain(group_path)
+            .collect();
+        // A slot that is stopped when provoke ends continues, sees the closed connection, and cleans up. Before its
+        // `exec`, it also shares the locks of provoke.
+        let process = HelperProcess::start(binary, &arguments, slot_end.as_fd(), slot_end.as_fd())?;
+        Ok(Self {
+            process,
+            connection: own_end,
+            group,
+        })
+    }
+}
+
+/// A slot process with the connection to it.
 pub(super) struct SlotHandle {
-    child: Child,
+    process: HelperProcess,
     line: BufReader<UnixStream>,
     unread: Vec<u8>,
     knows: BTreeSet<VariantId>,
@@ -47,41 +86,23 @@ pub(super) struct SlotHandle {
 }
 
 impl SlotHandle {
-    /// Starts a slot from the running binary.
-    pub(super) fn start_from(binary: &Path) -> io::Result<Self> {
-        let (own_end, slot_end) = std::os::unix::net::UnixStream::pair()?;
-        own_end.set_nonblocking(true)?;
-        let (input, output) = (
-            OwnedFd::from(slot_end.try_clone()?),
-            OwnedFd::from(slot_end),
-        );
-        let group = SlotGroup::try_create();
-        let mut command = Command::new(binary);
-        command
-            .arg(slot::COMMAND)
-            .args(group.as_ref().map(SlotGroup::path))
-            .stdin(Stdio::from(input))
-            .stdout(Stdio::from(output));
-        // If the slot is stopped when provoke ends, this signal continues it. It then sees the
-        // closed connection and cleans up. Before `exec`, the slot also shares the locks of
-        // provoke.
-        tool::signal_when_parent_ends(&mut command, Signal::CONT);
-        let child = tool::spawn_and_continue(&mut command)?;
+    /// Begins to exchange messages with a slot.
+    pub(super) fn connect(slot: StartedSlot) -> io::Result<Self> {
         Ok(Self {
-            child,
-            line: BufReader::new(UnixStream::from_std(own_end)?),
+            process: slot.process,
+            line: BufReader::new(UnixStream::from_std(slot.connection)?),
             unread: Vec::new(),
             knows: BTreeSet::new(),
             answer_until: None,
             look_at: tokio::time::Instant::now(),
             was_stopped: false,
-            _group: group,
+            _group: slot.group,
             complaints: Vec::new(),
         })
     }
 
     pub(super) fn pid(&self) -> i32 {
-        self.child.id().cast_signed()
+        self.process.pid()
     }
 
     pub(super) async fn learn_variant(
@@ -170,7 +191,7 @@ impl SlotHandle {
         while self.next_reply().await.is_ok() {}
         let pidfd = Pidfd::of_process(self.pid());
         let deadline = Instant::now() + END_WITHIN;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        while !self.process.has_ended() && Instant::now() < deadline {
             self.continue_if_stopped();
             match &pidfd {
                 Ok(pidfd) => drop(pidfd.ends_within(LOOK)),
@@ -184,9 +205,7 @@ impl SlotHandle {
 
     /// Kills the slot; returns how it ended.
     pub(super) fn kill_and_wait(&mut self) -> String {
-        let _ = self.child.kill();
-        let exit = self.child.wait();
-        exit.map_or_else(|error| error.to_string(), |status| status.to_string())
+        self.process.kill_and_wait()
     }
 
     /// Sets the time limit of the slot's next answer.

@@ -171,6 +171,7 @@ fn start_program(
         limits: &[],
         identity: None,
         traced_calls: calls,
+        signal_when_parent_ends: Signal::KILL,
     };
     let started = Spawner::default().spawn_followed(&program);
     started.map_err(|error| error.source)

@@ -93,6 +93,7 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
     child::become_subreaper()?;
     limits::no_core_dumps();
     signals::restore_internal();
+    signals::survive_file_size_limit();
     let group = group.and_then(MemoryGroup::move_into);
     let mut control = ControlConnection::new();
     let flags = OFlags::RDWR | OFlags::CLOEXEC;

@@ -182,6 +182,7 @@ impl TrialProcess {
             },
             identity: context.identity,
             traced_calls: context.traced_calls,
+            signal_when_parent_ends: rustix::process::Signal::KILL,
         };
         self.started = Instant::now();
         let is_traced = match context.trace {

@@ -12,6 +12,7 @@ pub mod emulator;
 pub mod engine;
 pub mod exits;
 pub mod files;
+pub mod helper;
 pub mod host;
 pub mod kernel_log;
 pub mod libraries;

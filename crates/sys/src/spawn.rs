@@ -12,15 +12,26 @@
 
 use super::call_filter::CallFilter;
 use super::user::Credentials;
+use super::{process, signals};
+use rustix::fs::Timespec;
+use rustix::io::Errno;
+use rustix::process::Signal;
+use rustix::thread::futex;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of stack for the child until `exec`.
 const STACK: usize = 64 * 1024;
+/// Longest time that a child stays stopped before its `exec`, if it is continued.
+const MAX_STOP: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
+};
 
 /// Program to start, with its parameters.
 pub struct Program<'a> {
@@ -40,6 +51,8 @@ pub struct Program<'a> {
     pub identity: Option<&'a Credentials>,
     /// System calls that stop the program, if it is traced: numbers of x86-64.
     pub traced_calls: &'a [u64],
+    /// Signal that the program gets when the thread that starts it ends.
+    pub signal_when_parent_ends: Signal,
 }
 
 /// An array of C strings with its final null pointer, in one allocation.
@@ -128,6 +141,15 @@ struct Child<'a> {
     unfiltered: Option<i32>,
 }
 
+/// How this thread waits until a child executes its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExecWait {
+    /// The kernel suspends it.
+    Suspended,
+    /// It continues the child if that is stopped.
+    Continuing,
+}
+
 /// Why the system calls of a program do not stop it.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot select system calls: {0}")]
@@ -150,9 +172,16 @@ impl Default for Spawner {
 }
 
 impl Spawner {
-    /// Starts a program as the leader of a new session. The kernel kills it when this process ends.
+    /// Starts a program as the leader of a new session.
     pub fn spawn_program(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
-        let child = self.start_child(program, false, None)?;
+        let child = self.start_child(program, false, None, ExecWait::Suspended)?;
+        Ok(child.pid)
+    }
+
+    /// Starts a program like [`Self::spawn_program`], and continues it if it is stopped before its `exec`, which would
+    /// suspend this thread for ever.
+    pub fn spawn_and_continue(&mut self, program: &Program<'_>) -> Result<i32, SpawnError> {
+        let child = self.start_child(program, false, None, ExecWait::Continuing)?;
         Ok(child.pid)
     }
 
@@ -167,7 +196,7 @@ impl Spawner {
             Ok(filter) => (filter, None),
             Err(error) => (None, Some(error)),
         };
-        let child = self.start_child(program, true, filter.as_ref())?;
+        let child = self.start_child(program, true, filter.as_ref(), ExecWait::Suspended)?;
         if let Some(errno) = child.refused {
             return Ok((child.pid, Err(io::Error::from_raw_os_error(errno))));
         }
@@ -194,6 +223,7 @@ impl Spawner {
         program: &Program<'_>,
         follow: bool,
         filter: Option<&CallFilter>,
+        exec_wait: ExecWait,
     ) -> Result<StartedChild, SpawnError> {
         let mut child = Child {
             program,
@@ -206,10 +236,17 @@ impl Spawner {
             filter,
             unfiltered: None,
         };
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: while the child runs on a separate stack, this thread is suspended (CLONE_VFORK),
-        // so the child may write to `child`, which outlives it. All signals are blocked, so no
-        // signal handler of this process runs in the child.
+        let waiting = match exec_wait {
+            ExecWait::Suspended => libc::CLONE_VFORK,
+            ExecWait::Continuing => libc::CLONE_CHILD_CLEARTID,
+        };
+        let flags = libc::CLONE_VM | waiting | libc::SIGCHLD;
+        // The kernel clears it when the child no longer uses this memory.
+        let shares_memory = AtomicU32::new(1);
+        // SAFETY: while the child runs on a separate stack, this thread is suspended (CLONE_VFORK), or
+        // waits until the child no longer uses the memory (CLONE_CHILD_CLEARTID), so the child may
+        // write to `child`, which outlives it. All signals are blocked, so no signal handler of this
+        // process runs in the child.
         let pid = unsafe {
             let mut all_signals: libc::sigset_t = std::mem::zeroed();
             let mut old_mask: libc::sigset_t = std::mem::zeroed();
@@ -217,8 +254,22 @@ impl Spawner {
             libc::sigprocmask(libc::SIG_SETMASK, &raw const all_signals, &raw mut old_mask);
             libc::sigemptyset(&raw mut child.mask);
             let top = self.stack.as_mut_ptr_range().end;
-            let pid = libc::clone(enter_child, top.cast(), flags, (&raw mut child).cast());
+            let argument = (&raw mut child).cast();
+            let nothing = ptr::null_mut::<libc::c_void>();
+            let cleared = shares_memory.as_ptr();
+            let pid = libc::clone(
+                enter_child,
+                top.cast(),
+                flags,
+                argument,
+                nothing,
+                nothing,
+                cleared,
+            );
             let error = io::Error::last_os_error();
+            if pid > 0 && exec_wait == ExecWait::Continuing {
+                wait_for_exec(pid, &shares_memory);
+            }
             libc::sigprocmask(libc::SIG_SETMASK, &raw const old_mask, ptr::null_mut());
             if pid < 0 {
                 return Err(SpawnError {
@@ -246,9 +297,20 @@ impl Spawner {
     }
 }
 
+/// Waits until a child no longer shares the memory of this process, and continues it if it is stopped before.
+fn wait_for_exec(pid: i32, shares_memory: &AtomicU32) {
+    while shares_memory.load(Ordering::Acquire) != 0 {
+        let wait = futex::wait(shares_memory, futex::Flags::empty(), 1, Some(&MAX_STOP));
+        let state = || process::process_state(pid);
+        if wait == Err(Errno::TIMEDOUT) && state().is_some_and(|(state, _)| state == 'T') {
+            let _ = signals::send_signal(pid, Signal::CONT);
+        }
+    }
+}
+
 /// Entry point of the child, which shares the parent's memory, so it only makes system calls.
 extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the pointer is the `Child` in `start`, which is suspended.
+    // SAFETY: the pointer is the `Child` in `start_child`, which waits for the end of this function.
     let child: &mut Child<'_> = unsafe { &mut *child.cast() };
     let program = child.program;
     // SAFETY: plain system calls on values that the parent prepared.
@@ -279,7 +341,8 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
             return fail_child(child, SpawnStep::Identity);
         }
         // The kernel clears this setting when a process changes its user.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        let signal = program.signal_when_parent_ends.as_raw();
+        libc::prctl(libc::PR_SET_PDEATHSIG, signal);
         if libc::chdir(program.cwd.as_ptr()) != 0 {
             return fail_child(child, SpawnStep::Chdir);
         }
@@ -393,4 +456,52 @@ pub fn find_program(
     } else {
         "no such program"
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{WaitStatus, wait_for_child};
+    use crate::process::children_of_thread;
+    use std::os::fd::AsFd as _;
+
+    /// Number of paths without a file that a child tries, so that it can be stopped meanwhile.
+    const MISSING_PATHS: usize = 100_000;
+
+    /// Waits for a child of a thread, and stops it.
+    fn stop_child_of(tid: i32) {
+        let own_pid = std::process::id().cast_signed();
+        loop {
+            if let Some(child) = children_of_thread(own_pid, tid).first() {
+                return signals::send_signal(*child, Signal::STOP).unwrap();
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_child_that_is_stopped_before_its_exec_continues() {
+        let mut paths = vec![c"/nonexistent".to_owned(); MISSING_PATHS];
+        paths.push(c"/bin/true".to_owned());
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let program = Program {
+            paths: &paths,
+            argv: &CStringArray::join_parts([[&b"true"[..]]]).unwrap(),
+            envp: &CStringArray::join_parts::<1>([]).unwrap(),
+            cwd: c"/",
+            stdio: [null.as_fd(); 3],
+            limits: &[],
+            identity: None,
+            traced_calls: &[],
+            signal_when_parent_ends: Signal::KILL,
+        };
+        let own_tid = rustix::thread::gettid().as_raw_nonzero().get();
+        let stopper = std::thread::spawn(move || stop_child_of(own_tid));
+        let pid = Spawner::default().spawn_and_continue(&program).unwrap();
+        stopper.join().unwrap();
+        // The program itself is stopped if the signal came after the `exec`.
+        signals::send_signal(pid, Signal::CONT).unwrap();
+        let end = wait_for_child(pid).unwrap();
+        assert_eq!(end.status, WaitStatus::Exited(0));
+    }
 }

@@ -1,0 +1,130 @@
+//! Starts this program again as a helper of this process.
+
+use super::spawn::{CStringArray, Program, Spawner};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use std::env;
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::ExitStatus;
+
+/// A helper process, which is reaped by [`Self::kill_and_wait`].
+#[derive(Debug)]
+pub struct HelperProcess {
+    pid: Pid,
+    status: Option<ExitStatus>,
+}
+
+impl HelperProcess {
+    /// Starts a program with the environment, the directory and the stderr of this process. When the calling thread ends,
+    /// a helper that is stopped continues.
+    pub fn start(
+        binary: &Path,
+        arguments: &[&OsStr],
+        stdin: BorrowedFd<'_>,
+        stdout: BorrowedFd<'_>,
+    ) -> io::Result<Self> {
+        let has_nul = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        let words = [binary.as_os_str()]
+            .into_iter()
+            .chain(arguments.iter().copied());
+        let variables: Vec<_> = env::vars_os().collect();
+        let variables = variables.iter();
+        let variables = variables.map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()]);
+        let stderr = io::stderr();
+        let program = Program {
+            paths: &[CString::new(binary.as_os_str().as_bytes())?],
+            argv: &CStringArray::join_parts(words.map(|word| [word.as_bytes()]))
+                .map_err(has_nul)?,
+            envp: &CStringArray::join_parts(variables).map_err(has_nul)?,
+            cwd: c".",
+            stdio: [stdin, stdout, stderr.as_fd()],
+            limits: &[],
+            identity: None,
+            traced_calls: &[],
+            signal_when_parent_ends: Signal::CONT,
+        };
+        let pid = Spawner::default().spawn_and_continue(&program);
+        let pid = pid.map_err(|error| error.source)?;
+        Ok(Self {
+            pid: Pid::from_raw(pid).expect("a child has a pid"),
+            status: None,
+        })
+    }
+
+    /// Returns the pid, which stays reserved until the helper is reaped.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Returns whether the helper has ended.
+    pub fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            self.wait(WaitOptions::NOHANG);
+        }
+        self.status.is_some()
+    }
+
+    /// Kills the helper if it has not ended; returns how it ended.
+    pub fn kill_and_wait(&mut self) -> String {
+        if !self.has_ended() {
+            // Only a process that has ended cannot be killed.
+            let _ = kill_process(self.pid, Signal::KILL);
+            self.wait(WaitOptions::empty());
+        }
+        self.status
+            .map_or("already reaped".to_owned(), |status| status.to_string())
+    }
+
+    fn wait(&mut self, options: WaitOptions) {
+        let result = rustix::io::retry_on_intr(|| waitpid(Some(self.pid), options));
+        if let Ok(Some((_, status))) = result {
+            self.status = Some(ExitStatus::from_raw(status.as_raw()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pidfd::Pidfd;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    fn start_shell(script: &str) -> (HelperProcess, UnixStream) {
+        let (own_end, helper_end) = UnixStream::pair().unwrap();
+        let arguments = ["-c", script].map(OsStr::new);
+        let fd = helper_end.as_fd();
+        let helper = HelperProcess::start(Path::new("/bin/sh"), &arguments, fd, fd).unwrap();
+        (helper, own_end)
+    }
+
+    #[test]
+    fn a_helper_ends_when_its_connection_is_closed() {
+        let (mut helper, connection) = start_shell("read line; exit 3");
+        assert!(!helper.has_ended());
+        drop(connection);
+        let pidfd = Pidfd::of_process(helper.pid()).unwrap();
+        assert!(pidfd.ends_within(Duration::from_secs(100)));
+        assert!(helper.has_ended());
+        assert_eq!(helper.kill_and_wait(), "exit status: 3");
+    }
+
+    #[test]
+    fn a_helper_that_does_not_end_is_killed() {
+        let (mut helper, _connection) = start_shell("read line");
+        assert_eq!(helper.kill_and_wait(), "signal: 9 (SIGKILL)");
+        assert_eq!(helper.kill_and_wait(), "signal: 9 (SIGKILL)");
+    }
+
+    #[test]
+    fn a_missing_program_is_an_error() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let fd = null.as_fd();
+        let error = HelperProcess::start(Path::new("/nonexistent"), &[], fd, fd).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}
