@@ -16,6 +16,8 @@ use serde::Serialize;
 
 /// Races that are shown.
 const SHOWN_RACES: usize = 3;
+/// What a race is called if nothing failed. Some atomic operations are plain instructions, so it may be harmless.
+const POSSIBLE_RACE: &str = "data race, unless both accesses are atomic operations";
 
 /// The hold under which the program fails, with the numbers behind it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -157,8 +159,13 @@ impl HuntReport {
                 "NOT KNOWN: no trial with holds was conclusive; without a hold it failed in {natural} trials"
             )
         } else {
+            let seen_text = if self.races.is_empty() {
+                ""
+            } else {
+                ", but two threads access the same memory at once"
+            };
             format!(
-                "No failure: it passed in all {} trials with holds; without a hold it failed in {natural}",
+                "No failure{seen_text}: it passed in all {} trials with holds; without a hold it failed in {natural}",
                 self.tried.trials
             )
         }
@@ -197,12 +204,13 @@ impl AnswerText for HuntReport {
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = self.fact_lines();
         lines.extend(draw_window(&self.window, self.held, self.places.len() > 1));
-        lines.extend(
-            self.races
-                .iter()
-                .take(SHOWN_RACES)
-                .map(RaceReport::describe),
-        );
+        let kind = if self.held.is_some() {
+            "data race"
+        } else {
+            POSSIBLE_RACE
+        };
+        let races = self.races.iter().take(SHOWN_RACES);
+        lines.extend(races.map(|race| format!("{kind}: {}", race.describe())));
         lines
     }
 

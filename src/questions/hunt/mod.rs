@@ -15,6 +15,7 @@ mod points;
 mod policy;
 mod progress;
 mod races;
+mod watching;
 mod window;
 
 pub use answer::HuntReport;

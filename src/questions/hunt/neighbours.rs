@@ -1,6 +1,5 @@
-//! Chooses the points around the examined hold that are tried, and those whose memory is watched.
+//! Chooses the points around the examined hold that are tried.
 
-use super::attempts::without_watches;
 use super::held_trials::{Examination, HeldCounts, HeldTrials, Neighbour};
 use super::memory::HuntMemory;
 use crate::model::{Hold, HoldPoint};
@@ -12,10 +11,6 @@ const NEIGHBOUR_TRIALS: u64 = 3;
 const POINTS_OUTSIDE: usize = 4;
 /// Limit of the points that are tried.
 const MAX_NEIGHBOURS: usize = 150;
-/// Trials that watch the memory of a point.
-const WATCHING_TRIALS: u64 = 4;
-/// Limit of the points whose memory is watched.
-const MAX_WATCHED: usize = 8;
 
 /// Returns holds that are moved to points in the order of their addresses or lines, as rows in which near points may belong to
 /// the same window.
@@ -94,47 +89,6 @@ fn is_in_window(held_trials: &HeldTrials, examined: &Examination, neighbour: &Ne
     }
     let examined_counts = held_trials.counts_of(&examined.holds);
     counts.failures > 0 && 2.0 * counts.observed_rate() >= examined_counts.observed_rate()
-}
-
-/// Returns holds whose memory is to be watched: those around the examined hold that failed, and their neighbours.
-pub(super) fn unwatched_hold(
-    memory: &HuntMemory,
-    examined: &Examination,
-    open: &[&[Hold]],
-) -> Option<Vec<Hold>> {
-    let accesses = |neighbour: &Neighbour| {
-        let reached = memory.held_trials.points.get(&neighbour.point);
-        reached.is_some_and(|point| point.learned.accesses_memory)
-    };
-    let fails = |neighbour: &Neighbour| memory.held_trials.counts_of(&neighbour.holds).failures > 0;
-    let mut near: Vec<&Neighbour> = Vec::new();
-    for row in &examined.neighbours {
-        // The last instruction after the window may be the access that closes it.
-        let is_near = |index: usize| {
-            fails(&row[index])
-                || index
-                    .checked_sub(1)
-                    .is_some_and(|before| fails(&row[before]))
-        };
-        let indexes = (0..row.len()).filter(|index| is_near(*index) && accesses(&row[*index]));
-        near.extend(indexes.map(|index| &row[index]));
-    }
-    near.sort_by_key(|neighbour| neighbour.distance);
-    let mut watched = near.into_iter().take(MAX_WATCHED);
-    let neighbour = watched.find(|neighbour| {
-        let is_open = |open_holds: &&&[Hold]| {
-            open_holds.iter().any(|hold| hold.watches)
-                && without_watches(open_holds) == neighbour.holds
-        };
-        let under_way = open.iter().filter(is_open).count() as u64;
-        let watched_trials = memory.watched.get(&neighbour.holds).copied().unwrap_or(0);
-        watched_trials + under_way < WATCHING_TRIALS
-    })?;
-    let watching = neighbour.holds.iter().cloned().map(|hold| Hold {
-        watches: true,
-        ..hold
-    });
-    Some(watching.collect())
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 use super::attempts::{after_creator, hold_at};
 use super::held_trials::{Examination, HeldCounts};
 use super::memory::{HuntMemory, LEARNING_TRIALS};
-use super::neighbours::{untried_neighbour, unwatched_hold};
+use super::neighbours::untried_neighbour;
+use super::watching::{unwatched_hold, unwatched_point};
 use crate::model::{CodeScope, Hold, HoldPlan, HoldPoint, Timeout, TrialId, VariantId, trial_seed};
 use crate::questions::{HeldTrial, Policy, Step, StopRule, Verdict, nothing_counts};
 use crate::state::State;
@@ -46,6 +47,8 @@ const WIDTH: f64 = 0.25;
 const REPEATS: u64 = 12;
 /// One of this many trials repeats a hold that failed sometimes.
 const REPEATING: u64 = 4;
+/// One of this many trials after the first round watches the memory at a point.
+const WATCHING: u64 = 4;
 /// One of this many pairs contains a point whose hold failed.
 const PAIRS_WITH_FAILING: usize = 2;
 /// Makes the choices of pairs independent of the seeds of trials.
@@ -237,6 +240,12 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         !memory.held_trials.tried_holds.contains_key(holds) && under_way(holds) == 0
     };
     if let Some(holds) = attempts.find(is_new) {
+        return Some(holds);
+    }
+    // Watched trials do not count, so they follow the first round.
+    if number.is_multiple_of(WATCHING)
+        && let Some(holds) = unwatched_point(memory, &open)
+    {
         return Some(holds);
     }
     next_pair(state, memory)

@@ -55,7 +55,7 @@ impl RaceReport {
     pub fn describe(&self) -> String {
         let verb = |side: &RaceSide| if side.writes { "writes" } else { "reads" };
         format!(
-            "data race: thread {} {} {} at {}; meanwhile thread {} {} them at {} (seen in #{})",
+            "thread {} {} {} at {}; meanwhile thread {} {} them at {} (seen in #{})",
             self.held.thread,
             verb(&self.held),
             words::format_count(u64::from(self.size), "byte"),

@@ -65,7 +65,52 @@ fn a_race_is_provoked_located_and_repeated() {
         replayed.stdout.contains("this time it failed"),
         "{replayed}"
     );
+    // gdb cannot trace a process that provoke traces.
+    assert!(!replayed.stdout.contains("gdb"), "{replayed}");
 }
+
+#[test]
+fn a_race_in_which_no_thread_can_be_held_is_seen() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    sandbox.write("count.c", ADDS_WITH_ONE_INSTRUCTION);
+    let flags = ["-g", "-O1", "-pthread", "-o", "count", "count.c"];
+    let compiled = sandbox.program_command("cc", &flags).status();
+    assert!(compiled.unwrap().success());
+    let hunt = ["--seed", "1", "-n", "600", "-d", "5m", "--", "./count"];
+    let (report, output) = sandbox.run_with_report("hunt", &hunt);
+    assert_eq!(output.code, Some(0), "{output}");
+    let race = &report["answer"]["hunt"]["races"][0];
+    for side in ["held", "other"] {
+        assert_eq!(race[side]["line"], 6, "{output}");
+    }
+    let line = "data race, unless both accesses are atomic operations: thread ";
+    assert!(output.stdout.contains(line), "{output}");
+    assert!(
+        output
+            .stdout
+            .contains("No failure, but two threads access the same memory at once: "),
+        "{output}"
+    );
+}
+
+/// Two threads add to a counter, each with one instruction: a hold cannot make an update be lost.
+const ADDS_WITH_ONE_INSTRUCTION: &str = r#"#include <pthread.h>
+
+static int count;
+
+static void *add(void *unused) {
+    __asm__ volatile("addl $1, %0" : "+m"(count));
+    return unused;
+}
+
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, add, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return count != 2;
+}
+"#;
 
 #[test]
 fn a_race_that_needs_two_holds_is_provoked_in_most_trials() {
