@@ -9,7 +9,8 @@ static COUNTER: AtomicU32 = AtomicU32::new(0);
 /// Adds one to the counter, in two steps: an update by another thread between them is lost.
 #[inline(never)]
 fn add_one() {
-    let count = COUNTER.load(Ordering::Relaxed);
+    // Otherwise, an optimized program adds with one instruction, in which no thread can be held.
+    let count = std::hint::black_box(COUNTER.load(Ordering::Relaxed));
     COUNTER.store(count + 1, Ordering::Relaxed);
 }
 
