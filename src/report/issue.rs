@@ -43,6 +43,8 @@ pub(super) struct Issue {
     /// If the measurement can be repeated from the command line: the number of trials that show a failure with the
     /// confidence of the report, and the options and the command for `provoke`.
     pub(super) repeat: Option<(u64, String)>,
+    /// If a hunt can be repeated from the command line: the options and the command for `provoke`.
+    pub(super) hunt: Option<String>,
     /// Builds and versions.
     pub(super) builds: Vec<(String, String)>,
 }
@@ -110,6 +112,10 @@ impl Issue {
         issue.command = shell_command(&plan, failing);
         issue.load = load_assumptions(&plan);
         issue.repeat = repeat_command(report, &plan, failing);
+        issue.hunt = plan
+            .question
+            .as_hunt()
+            .and_then(|_| typed_arguments(&plan, failing));
         let facts = VERSIONS.iter().filter_map(|(fact, name)| {
             let value = survey.get_fact(fact)?;
             Some(((*name).to_owned(), value.to_owned()))
@@ -168,27 +174,32 @@ fn repeat_command(report: &Report, plan: &Plan, variant: VariantId) -> Option<(u
     let [only] = report.variants.as_slice() else {
         return None;
     };
-    let [actor] = plan.variant_plan(variant).actors.as_slice() else {
-        return None;
-    };
-    let by_hand = plan.question.is_rate()
-        && plan.load.is_none()
-        && plan.scenario.is_none()
-        && actor.container.is_none();
-    if !by_hand {
+    if !plan.question.is_rate() {
         return None;
     }
+    let arguments = typed_arguments(plan, variant)?;
     let trials = match only.rate.point? {
         rate if rate < 1.0 => stats::clean_runs_at_known_rate(rate, plan.alpha.to_probability())?,
         _ => 1,
     };
+    Some((trials, arguments))
+}
+
+/// Returns the options and the command of a variant, if they can be typed: not those of a scenario, load or container.
+fn typed_arguments(plan: &Plan, variant: VariantId) -> Option<String> {
+    let [actor] = plan.variant_plan(variant).actors.as_slice() else {
+        return None;
+    };
+    if plan.load.is_some() || plan.scenario.is_some() || actor.container.is_some() {
+        return None;
+    }
     let mut words = Vec::new();
     if plan.jobs > 1 {
         words.push(format!("-j {}", plan.jobs));
     }
     words.extend(variable_arguments(plan, variant, "-e ", "-e "));
     words.push(format!("-- {}", derive::command_line(plan, variant)));
-    Some((trials, words.join(" ")))
+    Some(words.join(" "))
 }
 
 impl Issue {

@@ -13,6 +13,7 @@ use super::facts::{
 use super::issue::Issue;
 use super::{Report, headlines};
 use crate::model::Site;
+use crate::questions::{Answer, AnswerText as _, HuntReport};
 use crate::words;
 use escape::{escape_markdown, fence_code, inline_code};
 use std::io;
@@ -52,6 +53,11 @@ pub(super) fn write_markdown(
             capitalize_first(&escape_markdown(answer.text().sentence()))
         )?;
     }
+    let hunt = match &report.answer {
+        Some(Answer::Hunt(hunt)) => Some(&**hunt),
+        _ => None,
+    };
+    write_window(hunt, out)?;
     tables::write_suite(report, several, out)?;
     write_failure_source(issue, out)?;
     last_output(issue, out)?;
@@ -82,13 +88,13 @@ pub(super) fn write_markdown(
         );
     }
     if let Some(answer) = &report.answer {
-        lines.extend(
-            answer
-                .text()
-                .detail_lines()
-                .iter()
-                .map(|line| capitalize_first(&escape_markdown(line))),
-        );
+        // The lines of a hunt are above.
+        let details = match hunt {
+            Some(_) => Vec::new(),
+            None => answer.text().detail_lines(),
+        };
+        let details = details.iter();
+        lines.extend(details.map(|line| capitalize_first(&escape_markdown(line))));
         let granted = answer.text().assumptions().iter();
         lines.extend(granted.map(|line| format!("Assumes: {}", escape_markdown(line))));
     }
@@ -165,6 +171,16 @@ fn describe_title(report: &Report, issue: &Issue) -> String {
     }
 }
 
+/// Writes where threads are held, the lines around it, and the data races.
+fn write_window(hunt: Option<&HuntReport>, out: &mut dyn io::Write) -> io::Result<()> {
+    let lines = hunt.map_or_else(Vec::new, HuntReport::detail_lines);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "### Window\n")?;
+    writeln!(out, "{}", fence_code("text", &lines.join("\n")))
+}
+
 /// Writes the most frequent failure and its source lines.
 fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     let Some((title, id, count, total)) = &issue.failure else {
@@ -222,6 +238,11 @@ fn write_reproduction(report: &Report, issue: &Issue, out: &mut dyn io::Write) -
     }
     if !issue.load.is_empty() {
         writeln!(out)?;
+    }
+    if let Some(arguments) = &issue.hunt {
+        writeln!(out, "This searches the hold again:\n")?;
+        let command = format!("provoke hunt {arguments}");
+        writeln!(out, "{}", fence_code("sh", &command))?;
     }
     if let Some((trials, words)) = &issue.repeat {
         writeln!(
