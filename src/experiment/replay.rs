@@ -8,7 +8,7 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::report::{Report, group_failures};
-use crate::words;
+use crate::{survey, words};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
@@ -52,8 +52,8 @@ pub struct ReplayResult {
     pub rate: Option<String>,
     /// The lines that the program printed in the last repetition.
     pub output: Vec<String>,
-    /// The trial runs in a container.
-    pub is_in_container: bool,
+    /// Whether a debugger can run the program as the trial does.
+    pub suits_debugger: bool,
 }
 
 impl TrialReplay {
@@ -72,10 +72,16 @@ impl TrialReplay {
         }
     }
 
-    /// Returns whether the trial runs in a container.
-    fn is_in_container(&self) -> bool {
+    /// Returns whether a debugger can run the program as the trial does: it is a binary on this machine, and no thread of
+    /// it is held, because a process has one tracer.
+    fn suits_debugger(&self) -> bool {
         let variant = self.plan.variant_plan(self.trial.variant);
-        variant.actors.iter().any(|actor| actor.container.is_some())
+        let mut actors = variant.actors.iter();
+        let actor = actors.find(|actor| actor.role.decides_outcome());
+        self.trial.hold.is_none()
+            && actor.is_some_and(|actor| {
+                actor.container.is_none() && survey::runs_binary(&self.plan, actor)
+            })
     }
 
     /// Runs the trial once.
@@ -103,7 +109,7 @@ impl TrialReplay {
             others: Vec::new(),
             rate: self.rate.clone(),
             output: kept_output(scratch),
-            is_in_container: self.is_in_container(),
+            suits_debugger: self.suits_debugger(),
         })
     }
 
@@ -175,7 +181,7 @@ impl TrialReplay {
             } else {
                 Vec::new()
             },
-            is_in_container: self.is_in_container(),
+            suits_debugger: self.suits_debugger(),
         })
     }
 

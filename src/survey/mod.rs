@@ -166,6 +166,14 @@ pub fn survey_plan(plan: &Plan) -> Survey {
     survey
 }
 
+/// Returns whether the program of an actor is a binary, which a debugger can start.
+pub fn runs_binary(plan: &Plan, actor: &ActorPlan) -> bool {
+    let environment = CommandEnvironment::of_actor(plan, actor);
+    let name = actor.command.first();
+    let program = name.and_then(|name| environment.find_program(name.as_os_str()));
+    program.is_some_and(|file| elf::read_elf(&file).is_some())
+}
+
 /// Limit of main commands that are examined.
 const MAINS: usize = 64;
 /// Value of a fact that another command has and this one lacks.

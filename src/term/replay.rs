@@ -31,8 +31,10 @@ pub fn format_replay(
     if let Some(rate) = &result.rate {
         screen.push_text(0, rate);
     }
-    screen.push_gap();
-    screen.push_commands(suggest_next(result, reference, limits).as_slice());
+    if let Some(command) = suggest_next(result, reference, limits) {
+        screen.push_gap();
+        screen.push_commands(&[command]);
+    }
     screen.into_text()
 }
 
@@ -44,7 +46,7 @@ fn suggest_next(
 ) -> Option<SuggestedCommand> {
     let command = format!("provoke replay {reference}");
     match (result.ending, limits) {
-        (ReplayEnding::Failed, _) if result.is_in_container => None,
+        (ReplayEnding::Failed, _) if !result.suits_debugger => None,
         (ReplayEnding::Failed, _) => Some(SuggestedCommand::new(
             "in a debugger",
             format!("{command} --wrap 'gdb --args'"),

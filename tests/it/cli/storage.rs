@@ -141,6 +141,22 @@ fn a_replay_reports_the_earlier_and_the_present_outcome() {
 }
 
 #[test]
+fn a_debugger_is_suggested_only_for_a_binary() {
+    let sandbox = Sandbox::new();
+    let script = sandbox.write("script", "#!/bin/sh\nexit 3\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(script, mode).unwrap();
+    sandbox.report(&["-n", "1", "--", "./script"]);
+    insta::assert_snapshot!(sandbox.provoke(&["replay", "last"]), @"
+    #1 was exit 3; this time it failed in the same way (TIME).
+    It failed in 1 of 1 trial.
+    ------- stderr -------
+    #1 is the first failing trial of the run RUN
+    [exit status: Some(1)]
+    ");
+}
+
+#[test]
 fn until_fail_repeats_a_trial_until_it_fails_in_the_same_way() {
     let sandbox = Sandbox::new();
     let line = "[ $PROVOKE_TRIAL = 1 ] && exit 3; true";
