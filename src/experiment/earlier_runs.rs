@@ -251,15 +251,15 @@ fn matching_variants(
         return None;
     }
     let refused = if plan.question.as_confirm().is_some() {
-        Some("it confirmed a change of the program".to_owned())
+        Some("the run confirmed a change of the program".to_owned())
     } else if same.is_empty() {
         unlike.pop()
     } else if !counts {
-        Some("it chose its trials by the outcomes of earlier trials".to_owned())
+        Some("the run chose its trials by the outcomes of earlier trials".to_owned())
     } else if let Err(error) = folder.clone().check_trust(false) {
         Some(error.to_string())
     } else if !seeds.insert(plan.seed) {
-        Some("it has the same seed as another run, so its trials may be the same".to_owned())
+        Some("the run has the same seed as another run, so its trials may be the same".to_owned())
     } else {
         None
     };
@@ -276,7 +276,7 @@ fn read_measured(
     let state =
         read_baseline_run(&folder.journal_path(), filter).map_err(|error| error.to_string())?;
     if state.is_probably_mistyped() {
-        return Err("it stopped early, because every trial failed in the same way".to_owned());
+        return Err("the run stopped early, because every trial failed in the same way".to_owned());
     }
     let mut run = EarlierRun {
         run: folder.run_name(),
@@ -323,7 +323,9 @@ impl EarlierRun {
         let ((failures, trials), chance) = (self.failures_and_trials(), words::p_value(p_value));
         ExcludedRun {
             run: self.run.clone(),
-            why: format!("it failed more often than the others ({failures}/{trials}, {chance})"),
+            why: format!(
+                "the run failed more often than the others ({failures}/{trials}, {chance})"
+            ),
         }
     }
 }

@@ -189,10 +189,10 @@ pub(super) fn excluded_runs(excluded: &[ExcludedRun]) -> Option<String> {
         .take(FEW_REASONS)
         .map(|(reason, count)| {
             let safe_reason = words::sanitize_line(reason);
-            match count {
-                1 => safe_reason,
-                _ if reasons.len() == 1 => safe_reason,
-                count => format!("{safe_reason} ({count} runs)"),
+            if reasons.len() == 1 {
+                safe_reason
+            } else {
+                format!("{count} because {safe_reason}")
             }
         })
         .collect();

@@ -127,17 +127,24 @@ pub struct LoneTrials {
 }
 
 impl LoneTrials {
-    fn text(&self) -> String {
+    /// Describes the trials, for a test that fails at this rate with the others.
+    fn describe(&self, rate_with_others: f64) -> String {
         let (failures, trials) = (self.failures, self.trials);
         match failures {
             _ if trials == 0 => format!(
                 "alone, it did not run to an end in {}",
                 words::format_count(self.without_result, "trial")
             ),
-            0 => format!(
-                "never alone (0 of {trials}: below {} %)",
-                words::percent_bound(self.upper_bound)
-            ),
+            0 => {
+                let bound = words::percent_bound(self.upper_bound);
+                if self.upper_bound < rate_with_others {
+                    format!("never alone (0 of {trials}: below {bound} %)")
+                } else {
+                    format!(
+                        "not alone (0 of {trials}: below {bound} %), but more trials may show it"
+                    )
+                }
+            }
             _ => format!("fails alone too ({failures} of {trials})"),
         }
     }
@@ -379,7 +386,8 @@ impl CaseReport {
     pub fn remarks(&self) -> Vec<String> {
         let dependences = self.order_dependences.iter();
         let mut remarks: Vec<String> = dependences.map(CaseDependence::text).collect();
-        remarks.extend(self.run_alone.as_ref().map(LoneTrials::text));
+        let rate = self.rate().unwrap_or_default();
+        remarks.extend(self.run_alone.as_ref().map(|alone| alone.describe(rate)));
         let count_of = |end: CaseEnd| self.ends.get(end.name()).copied().unwrap_or(0);
         let planned: u64 = self.ends.values().sum();
         match self.verdict {

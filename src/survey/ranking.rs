@@ -64,7 +64,7 @@ pub(super) fn group_of(name: &str) -> FactGroup {
 }
 
 /// Variables that describe a session, not the behaviour of a program.
-const TRIFLES: [&str; 24] = [
+const TRIFLES: [&str; 27] = [
     "COLORTERM",
     "COLUMNS",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -80,11 +80,14 @@ const TRIFLES: [&str; 24] = [
     "PAGER",
     "PS1",
     "PWD",
+    "PYENV_SHELL",
+    "PYENV_VIRTUALENV_INIT",
     "SHLVL",
     "STY",
     "TERM",
     "TMUX",
     "TMUX_PANE",
+    "VIRTUAL_ENV_PROMPT",
     "WINDOWID",
     "XDG_SESSION_ID",
     "XDG_VTNR",

@@ -261,7 +261,7 @@ impl LiveDisplay {
             return;
         }
         self.hinted = true;
-        if reduces && let Some(trials) = remaining {
+        if reduces && let Some(trials) = remaining.filter(|trials| *trials > 0) {
             let trials = words::format_count(trials, "more trial");
             let time = self.estimate_remaining_seconds(state, state.completed_trials());
             let time = time.map_or(String::new(), |time| {

@@ -54,7 +54,10 @@ pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String 
         }
     }
     let longest = rows.iter().map(|row| measure_text_width(&row.failures));
-    let min_width = longest.max().map_or(0, |longest| longest.min(TITLE));
+    let min_width = match longest.max() {
+        Some(longest) if named => longest.clamp(SIGNATURE.len(), TITLE),
+        _ => 0,
+    };
     let columns_without = |left_out: &[usize]| {
         let mut columns = full;
         for column in left_out {
@@ -83,7 +86,7 @@ pub(super) fn variant_table(report: &Report, terminal: Option<usize>) -> String 
     };
     let used_width = columns.line_width() + 4 + measure_text_width(&picture(None));
     let room = terminal.map_or(usize::MAX, |width| {
-        width.saturating_sub(used_width).max(TITLE)
+        width.saturating_sub(used_width).max(min_width)
     });
     let mut out = String::new();
     let lines = std::iter::once((&head, picture(None)));

@@ -78,7 +78,7 @@ impl DetectableRates {
             return format!("; {trials} of each are too few to tell {rate} % from any other rate");
         }
         format!(
-            "; {trials} of each tell {rate} %, the rate of both together, only from a rate {} (80 % power)",
+            "; {trials} of each show a difference from {rate} %, the rate of both together, only if a rate is {} (80 % power)",
             ends.join(" or ")
         )
     }

@@ -69,7 +69,7 @@ fn two_variants_without_a_difference_report_the_detectable_rates() {
         result
             .1
             .stdout
-            .contains("NOT KNOWN: no difference found; 30 trials of each tell 0 %, the rate of both together, only from a rate above"),
+            .contains("NOT KNOWN: no difference found; 30 trials of each show a difference from 0 %, the rate of both together, only if a rate is above"),
         "{}",
         result.1
     );

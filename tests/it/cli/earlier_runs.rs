@@ -153,7 +153,7 @@ fn runs_with_another_configuration_do_not_count() {
         "a hook differs",
         "a rule for passing or failing differs",
         "`capture` differs",
-        "it has the same seed as another run, so its trials may be the same",
+        "the run has the same seed as another run, so its trials may be the same",
         "the working directory differs",
     ]
     "#);
@@ -200,7 +200,7 @@ fn a_run_that_confirmed_a_fix_does_not_count() {
         let (answer, output) = sandbox.confirm_against(name, &[]);
         let base = &answer["baseline"];
         assert_eq!([&base["failures"], &base["trials"]], [3, 30], "{output}");
-        let why = vec!["it confirmed a change of the program"; confirmed];
+        let why = vec!["the run confirmed a change of the program"; confirmed];
         assert_eq!(reasons(&base["left_out"]), why, "{output}");
     }
 }
