@@ -90,6 +90,14 @@ impl Execute for ReplayArgs {
                 selected.state.run.to_safe()
             ));
         }
+        if let Some(missing) = selected.only_in_replay()
+            && (self.show || self.wrap.is_some())
+        {
+            term::print_message(&format!(
+                "without {missing}, which `provoke replay {}` repeats",
+                self.trial
+            ));
+        }
         if self.show {
             term::print_result(&selected.shell_line())?;
             return Ok(Exit::Hoped);

@@ -144,6 +144,18 @@ impl SelectedTrial {
         Ok(command)
     }
 
+    /// Returns what only a replay repeats, and neither the shell line of the trial nor its command with words in front.
+    pub fn only_in_replay(&self) -> Option<&'static str> {
+        let cases = self.state.plan.cases.as_ref();
+        if self.trial.hold.is_some() {
+            Some("the hold of a thread")
+        } else if cases.is_some_and(|cases| cases.shuffle) {
+            Some("the order of the tests")
+        } else {
+            None
+        }
+    }
+
     /// Returns the shell line of the trial. Its differences from this shell are the numbers, the variables that were set
     /// for the trial, its directory and its input.
     pub fn shell_line(&self) -> String {

@@ -67,6 +67,9 @@ fn a_race_is_provoked_located_and_repeated() {
     );
     // gdb cannot trace a process that provoke traces.
     assert!(!replayed.stdout.contains("gdb"), "{replayed}");
+    let shown = sandbox.provoke(&["replay", &replay, "--show"]);
+    let note = format!("without the hold of a thread, which `provoke replay {replay}` repeats");
+    assert!(shown.stderr.contains(&note), "{shown}");
 }
 
 #[test]
