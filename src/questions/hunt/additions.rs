@@ -2,9 +2,9 @@
 //!
 //! A second hold is added to the best single one, and a third one if two are not enough.
 
-use super::attempts::hold_at;
+use super::attempts::{ATTEMPTS, PAIR_ATTEMPTS, at_attempt, hold_at, one_by_one};
 use super::held_trials::{HeldCounts, HeldTrials, PROMISING_FAILURES};
-use crate::model::{Hold, Occurrence};
+use crate::model::{Hold, HoldPoint, Occurrence};
 use crate::state::State;
 
 /// Number of failures under a hold, after which pairs with a hold of a new thread are tried.
@@ -51,10 +51,20 @@ impl HeldTrials {
         if counts.failures < PAIRED_FAILURES {
             return None;
         }
-        self.untried_addition(best_hold, counts, open)
+        self.untried_attempt(best_hold, &open)
+            .or_else(|| self.untried_addition(best_hold, counts, open))
     }
 
-    /// Returns the best examined pair together with another hold. If the pair often makes the program fail, a third thread
+    /// Returns an attempt at the point of a single hold while threads run in the order of their creation. Otherwise the
+    /// threads arrive there in varying orders, and a later arrival is another thread in each trial.
+    fn untried_attempt(&self, holds: &[Hold], open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
+        let point = &holds.first()?.point;
+        self.points.start_points().next()?;
+        let mut attempts = (0..ATTEMPTS).map(|attempt| one_by_one(point, attempt));
+        attempts.find(|holds| have_different_points(holds) && self.is_untried(holds, &open))
+    }
+
+    /// Returns the best examined pair at other arrivals, then together with another hold. If the pair often makes the program fail, a third thread
     /// was too early or too late in the other trials.
     fn untried_triple(&self, open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
         let examinations = self.examined.iter().chain(&self.earlier);
@@ -66,7 +76,21 @@ impl HeldTrials {
         if best_pair.fresh.is_seldom() {
             return None;
         }
-        self.untried_addition(&best_pair.holds, best_pair.fresh, open)
+        self.untried_arrivals(&best_pair.holds, &open)
+            .or_else(|| self.untried_addition(&best_pair.holds, best_pair.fresh, open))
+    }
+
+    /// Returns a pair at other arrivals of its points: they are few, and often differ more than holds at other points.
+    fn untried_arrivals(&self, pair: &[Hold], open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
+        let has_many =
+            |hold: &Hold| matches!(hold.point, HoldPoint::Call { .. } | HoldPoint::Line { .. });
+        let attempts = if pair.iter().any(has_many) {
+            PAIR_ATTEMPTS as u64
+        } else {
+            ATTEMPTS
+        };
+        let mut others = (0..attempts).map(|attempt| at_attempt(pair, attempt));
+        others.find(|holds| self.is_untried(holds, &open))
     }
 
     /// Returns these holds together with another one. The fewer of their trials pass, the less is to gain, so the fewer
@@ -110,7 +134,11 @@ impl HeldTrials {
             .chain(with_nearest)
             .filter(|added| have_different_points(added))
             .take(usize::try_from(tried_additions).unwrap_or(usize::MAX))
-            .find(|added| self.counts_of(added).launched() + open(added) == 0)
+            .find(|added| self.is_untried(added, &open))
+    }
+
+    fn is_untried(&self, holds: &[Hold], open: impl Fn(&[Hold]) -> u64) -> bool {
+        self.counts_of(holds).launched() + open(holds) == 0
     }
 }
 
@@ -126,7 +154,7 @@ fn have_different_points(holds: &[Hold]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::LearnedPoint;
+    use crate::model::{CreationSide, LearnedPoint};
     use crate::questions::hunt::attempts::after_creator;
     use crate::questions::hunt::held_trials::samples::{addresses, examination, point};
 
@@ -146,20 +174,49 @@ mod tests {
         held_trials
     }
 
+    /// Returns what is tried with the best pair, in this order.
+    fn extensions(held_trials: &mut HeldTrials) -> Vec<Vec<Hold>> {
+        let mut extensions = Vec::new();
+        while let Some(holds) = held_trials.untried_triple(|_| 0) {
+            held_trials
+                .tried_holds
+                .insert(holds.clone(), examination(&[], 1).fresh);
+            extensions.push(holds);
+        }
+        extensions
+    }
+
+    /// Returns the addresses of the sets of three holds that are tried.
+    fn triples(held_trials: &mut HeldTrials) -> Vec<Vec<u64>> {
+        let extensions = extensions(held_trials).into_iter();
+        let triples = extensions.filter(|holds| holds.len() == 3);
+        triples.map(|holds| addresses(&holds)).collect()
+    }
+
     #[test]
     fn a_third_hold_is_added_to_the_best_examined_pair() {
         let mut held_trials = held_trials_at(&[1, 2, 3, 4]);
         assert!(held_trials.untried_triple(|_| 0).is_none());
         held_trials.earlier = vec![examination(&[2], 9), examination(&[1, 4], 6)];
         held_trials.examined = Some(examination(&[1, 2], 8));
-        let first = held_trials.untried_triple(|_| 0).unwrap();
-        assert_eq!(addresses(&first), [3, 1, 2]);
+        assert!(held_trials.untried_triple(|_| 1).is_none());
+        assert_eq!(triples(&mut held_trials), [[3, 1, 2], [1, 2, 4]]);
+    }
+
+    #[test]
+    fn the_best_examined_pair_is_tried_at_other_arrivals() {
+        let mut held_trials = held_trials_at(&[1, 2]);
+        let pair = examination(&[1, 2], 8);
         held_trials
             .tried_holds
-            .insert(first, examination(&[], 1).fresh);
-        let second = held_trials.untried_triple(|_| 0).unwrap();
-        assert_eq!(addresses(&second), [1, 2, 4]);
-        assert!(held_trials.untried_triple(|_| 1).is_none());
+            .insert(pair.holds.clone(), pair.fresh);
+        held_trials.examined = Some(pair);
+        let tried = extensions(&mut held_trials);
+        assert!(tried.iter().all(|holds| addresses(holds) == [1, 2]));
+        let occurrences = tried.iter().map(|holds| holds[0].occurrence);
+        let occurrences: Vec<Occurrence> = occurrences.collect();
+        let expected = [Occurrence::Half(0), Occurrence::Nth(2), Occurrence::Nth(4)];
+        assert_eq!(occurrences, expected);
     }
 
     #[test]
@@ -177,8 +234,11 @@ mod tests {
         let mut pair = examination(&[2], 8);
         pair.holds = after_creator(&point(2));
         held_trials.examined = Some(pair);
-        let triple = held_trials.untried_triple(|_| 0).unwrap();
-        assert_eq!(addresses(&triple), [2, 1]);
+        let triples = extensions(&mut held_trials).into_iter();
+        let first = triples
+            .map(|holds| addresses(&holds))
+            .find(|holds| holds.len() == 2);
+        assert_eq!(first, Some(vec![2, 1]));
     }
 
     #[test]
@@ -204,5 +264,42 @@ mod tests {
         assert_eq!(additions(8), 28);
         assert_eq!(additions(9), 14);
         assert_eq!(additions(10), 0);
+    }
+
+    #[test]
+    fn the_point_of_the_best_hold_is_also_tried_while_threads_run_one_by_one() {
+        let mut held_trials = held_trials_at(&[1, 2]);
+        let creator = HoldPoint::Start(CreationSide::Creator);
+        let creation = LearnedPoint {
+            point: creator.clone(),
+            thread: 0,
+            function: 0,
+            accesses_memory: false,
+            name: None,
+            line: None,
+            is_library: false,
+        };
+        held_trials.points.add_reached(&[creation], &[]);
+        let single = examination(&[1], 7);
+        held_trials.failing.insert(single.holds.clone());
+        held_trials.tried_holds.insert(single.holds, single.fresh);
+        let mut attempts = Vec::new();
+        while let Some(pair) = held_trials.untried_pair(|_| 0) {
+            if pair[0].occurrence == Occurrence::Every {
+                assert_eq!(pair[0].point, creator);
+                assert_eq!(addresses(&pair), [1]);
+                attempts.push(pair[1].occurrence);
+            }
+            held_trials
+                .tried_holds
+                .insert(pair, examination(&[], 1).fresh);
+        }
+        let expected = [1, 2, 4].map(Occurrence::Nth);
+        assert_eq!(attempts.len(), 4);
+        assert!(
+            expected
+                .iter()
+                .all(|occurrence| attempts.contains(occurrence))
+        );
     }
 }
