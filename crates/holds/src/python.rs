@@ -111,12 +111,14 @@ fn describe_hold(hold: &Hold) -> Value {
     let (nth, seed) = match hold.occurrence {
         Occurrence::Nth(number) => (Some(number), 0),
         Occurrence::Half(seed) => (None, seed),
+        Occurrence::Every => (None, 0),
     };
     json!({
         "file": file,
         "line": line,
         "nth": nth,
         "seed": seed,
+        "every": hold.occurrence == Occurrence::Every,
         "limit_us": u64::try_from(hold.limit.as_micros()).unwrap_or(u64::MAX),
     })
 }

@@ -100,6 +100,8 @@ def _provoke_install():
     def includes(hold, arrival):
         if hold["nth"] is not None:
             return arrival == hold["nth"]
+        if hold["every"]:
+            return arrival <= 1000
         mixed = mix(hold["seed"] ^ (arrival * 0x9E3779B97F4A7C15) & ((1 << 64) - 1))
         return arrival <= 1000 and mixed & 1 == 1
 

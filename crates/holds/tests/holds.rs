@@ -184,9 +184,15 @@ fn assert_never_fails(name: &str, options: &[&str]) {
         }
     }
     for side in [CreationSide::Creator, CreationSide::Created] {
-        let run = program.run(&plan_of(hold_at(HoldPoint::Start(side), 1)));
-        assert!(!run.has_failed(), "{run:?}");
-        held += run.holds.times[0];
+        for occurrence in [Occurrence::Nth(1), Occurrence::Every] {
+            let hold = Hold {
+                occurrence,
+                ..hold_at(HoldPoint::Start(side), 1)
+            };
+            let run = program.run(&plan_of(hold));
+            assert!(!run.has_failed(), "{run:?}");
+            held += run.holds.times[0];
+        }
     }
     assert!(held > 5);
     assert_never_fails_before_calls(&program);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Part of a trial's timeout for which its threads may be held: one of this many parts.
 const HELD_PART: u32 = 5;
-/// Limit of the arrivals that count with [`Occurrence::Half`]: each arrival costs two stops.
+/// Limit of the arrivals that count with [`Occurrence::Half`] and [`Occurrence::Every`]: each arrival costs two stops.
 const MAX_ARRIVALS: u32 = 1000;
 
 /// A place in the code of a program.
@@ -61,6 +61,8 @@ pub enum Occurrence {
     /// At about every second one of the first thousand arrivals: a hash of this seed and the number of the arrival
     /// decides.
     Half(u64),
+    /// At each one of the first thousand arrivals.
+    Every,
 }
 
 /// When a held thread continues, at the latest when its time is over.
@@ -243,6 +245,7 @@ impl Occurrence {
                     && mix_bits(seed ^ u64::from(arrival).wrapping_mul(0x9e37_79b9_7f4a_7c15)) & 1
                         == 1
             }
+            Self::Every => arrival <= MAX_ARRIVALS,
         }
     }
 
@@ -250,7 +253,7 @@ impl Occurrence {
     pub fn is_over(self, arrivals: u32) -> bool {
         match self {
             Self::Nth(number) => arrivals >= number,
-            Self::Half(_) => arrivals >= MAX_ARRIVALS,
+            Self::Half(_) | Self::Every => arrivals >= MAX_ARRIVALS,
         }
     }
 }
@@ -322,4 +325,17 @@ fn mix_bits(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_at_every_arrival_ends_at_the_limit() {
+        assert!((1..=MAX_ARRIVALS).all(|arrival| Occurrence::Every.includes(arrival)));
+        assert!(!Occurrence::Every.includes(MAX_ARRIVALS + 1));
+        assert!(!Occurrence::Every.is_over(MAX_ARRIVALS - 1));
+        assert!(Occurrence::Every.is_over(MAX_ARRIVALS));
+    }
 }

@@ -3,6 +3,11 @@
 use crate::model::{CreationSide, Hold, HoldEnd, HoldPoint, Occurrence, TrialId, trial_seed};
 use std::time::Duration;
 
+/// Number of attempts at each single point: at its first arrival, at about every second one, at its second and its fourth
+/// one.
+pub(super) const ATTEMPTS: u64 = 4;
+/// Number of attempts at a pair of calls or lines.
+pub(super) const PAIR_ATTEMPTS: usize = 8;
 /// A thread that is held before a call continues after at most this many calls of other processes.
 const MAX_PROGRESS: u64 = 6;
 /// Makes the number of these calls independent of the seeds of trials.
@@ -46,6 +51,29 @@ pub(super) fn hold_at(point: &HoldPoint, attempt: u64) -> Hold {
 pub(super) fn after_creator(point: &HoldPoint) -> Vec<Hold> {
     let creator = HoldPoint::Start(CreationSide::Creator);
     vec![hold_at(&creator, 0), hold_at(point, 0)]
+}
+
+/// Returns an attempt at a point while threads run in the order of their creation: each creator waits until the new thread
+/// and all others wait.
+pub(super) fn one_by_one(point: &HoldPoint, attempt: u64) -> Vec<Hold> {
+    let creator = HoldPoint::Start(CreationSide::Creator);
+    let each_creation = Hold {
+        occurrence: Occurrence::Every,
+        ..hold_at(&creator, 0)
+    };
+    vec![each_creation, hold_at(point, attempt)]
+}
+
+/// Returns an attempt at the points of several holds. Holds at the creation of threads stay as they are.
+pub(super) fn at_attempt(holds: &[Hold], attempt: u64) -> Vec<Hold> {
+    let holds = holds.iter();
+    let changed = holds.map(|hold| match hold.point {
+        HoldPoint::Start(_) => hold.clone(),
+        HoldPoint::Code(_) | HoldPoint::Call { .. } | HoldPoint::Line { .. } => {
+            hold_at(&hold.point, attempt)
+        }
+    });
+    changed.collect()
 }
 
 /// Returns holds without watches.

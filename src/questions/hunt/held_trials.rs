@@ -196,3 +196,43 @@ fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
     counts.failures += u64::from(is_reached && failed);
     counts.unreached += u64::from(!is_reached);
 }
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+    use crate::model::CodePoint;
+    use crate::questions::hunt::attempts::hold_at;
+
+    pub(in crate::questions::hunt) fn point(address: u64) -> HoldPoint {
+        HoldPoint::Code(CodePoint {
+            object: "/program".into(),
+            address,
+        })
+    }
+
+    pub(in crate::questions::hunt) fn examination(addresses: &[u64], failures: u64) -> Examination {
+        Examination {
+            holds: addresses
+                .iter()
+                .map(|address| hold_at(&point(*address), 0))
+                .collect(),
+            fresh: HeldCounts {
+                trials: 10,
+                failures,
+                unreached: 0,
+            },
+            may_hang: false,
+            hung_trials: 0,
+            example: None,
+            anchors: Vec::new(),
+            neighbours: Vec::new(),
+        }
+    }
+
+    pub(in crate::questions::hunt) fn addresses(holds: &[Hold]) -> Vec<u64> {
+        holds
+            .iter()
+            .filter_map(|hold| Some(hold.point.as_code()?.address))
+            .collect()
+    }
+}

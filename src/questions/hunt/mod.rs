@@ -4,6 +4,7 @@
 //! the program reaches. Then each point is tried, later pairs of points. A hold that made trials fail is repeated with
 //! fresh trials, and the points around it show the window. Plain trials run alongside: they give the natural rate.
 
+mod additions;
 mod answer;
 mod attempts;
 mod held_trials;

@@ -20,7 +20,7 @@ pub struct HeldPlace {
     pub object: Option<String>,
     /// Address in this file.
     pub address: Option<u64>,
-    /// Which arrival is held, from 1; null for about every second one.
+    /// Which arrival is held, from 1; null for about every second one, or for each one.
     pub occurrence: Option<u32>,
 }
 
@@ -35,22 +35,28 @@ pub(super) fn describe_place(points: &HuntPoints, hold: &Hold) -> HeldPlace {
     };
     let occurrence = match hold.occurrence {
         Occurrence::Nth(number) => Some(number),
-        Occurrence::Half(_) => None,
+        Occurrence::Half(_) | Occurrence::Every => None,
     };
-    let occurrence_text = match (&hold.point, occurrence) {
-        (HoldPoint::Start(_), _) | (_, Some(1)) => String::new(),
-        (_, Some(number)) => format!(", at arrival {number}"),
-        (_, None) => ", at about every second arrival".to_owned(),
+    let occurrence_text = match (&hold.point, hold.occurrence) {
+        (HoldPoint::Start(_), _) | (_, Occurrence::Nth(1)) => String::new(),
+        (_, Occurrence::Nth(number)) => format!(", at arrival {number}"),
+        (_, Occurrence::Half(_)) => ", at about every second arrival".to_owned(),
+        (_, Occurrence::Every) => ", at each arrival".to_owned(),
     };
-    let created = match occurrence {
-        Some(1) | None => "the first thread or process".to_owned(),
-        Some(number) => format!("thread or process number {number}"),
+    let created = match hold.occurrence {
+        Occurrence::Nth(1) => "the first thread or process".to_owned(),
+        Occurrence::Nth(number) => format!("thread or process number {number}"),
+        Occurrence::Half(_) => "about every second thread or process".to_owned(),
+        Occurrence::Every => "each thread or process".to_owned(),
     };
     let (object, address) = match &hold.point {
         HoldPoint::Code(point) => (Some(point.object.to_string()), Some(point.address)),
         _ => (None, None),
     };
     let place_text = match &hold.point {
+        HoldPoint::Start(CreationSide::Creator) if hold.occurrence == Occurrence::Every => {
+            "after each creation of a thread or process".to_owned()
+        }
         HoldPoint::Start(CreationSide::Creator) => format!("right after it created {created}"),
         HoldPoint::Start(CreationSide::Created) => {
             format!("before its first instruction ({created} that was created)")

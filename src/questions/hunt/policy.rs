@@ -3,7 +3,7 @@
 //! The plan of a trial follows from the memory and the open trials. Plain trials get a fifth of the time. The others
 //! learn the points, then repeat holds that failed, then examine the best hold, then try new holds.
 
-use super::attempts::{after_creator, hold_at};
+use super::attempts::{ATTEMPTS, PAIR_ATTEMPTS, after_creator, hold_at, one_by_one};
 use super::held_trials::{Examination, HeldCounts};
 use super::memory::{HuntMemory, LEARNING_TRIALS};
 use super::neighbours::untried_neighbour;
@@ -21,12 +21,15 @@ const NATURAL_TRIALS: u64 = 300;
 const NATURAL_TIME_PART: u32 = 10;
 /// Plain trials before the first held one: they show how long the program takes.
 const FIRST_PLAIN_TRIALS: u64 = 2;
-/// Attempts at each single point: at its first arrival, at about every second one, at its second and its fourth one.
-const ATTEMPTS: u64 = 4;
-/// Round of attempts in which creators of threads are held, too.
-const AFTER_CREATORS: u64 = 1;
-/// Number of ways in which a pair of calls or lines is tried.
-const PAIR_ATTEMPTS: usize = 8;
+/// Round of attempts at pairs of system calls of two processes: they are few, and a race between processes needs two holds.
+const CALL_PAIRS: u64 = 1;
+const MAX_CALL_PAIRS: usize = 64;
+/// Round of attempts in which threads run in the order of their creation, and the second one that arrives at a point is held.
+const ONE_BY_ONE: u64 = 2;
+/// Round of attempts in which a new thread arrives at a point before its creator continues.
+const AFTER_CREATORS: u64 = 3;
+/// Number of the attempt at the second arrival.
+const SECOND_ARRIVAL: u64 = 2;
 /// Timeout of a held trial before the program's duration is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Shortest timeout of a trial that tries a hold for the first time.
@@ -229,11 +232,11 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
     {
         return Some(holds.clone());
     }
-    // Pairs find what no single hold finds, so they get half of the trials after the first round.
+    // Pairs find what no single hold finds, so they get half of the trials after the first rounds.
     let rounds = if number.is_multiple_of(2) {
-        1
+        AFTER_CREATORS
     } else {
-        ATTEMPTS + 1
+        AFTER_CREATORS + ATTEMPTS
     };
     let mut attempts = (0..rounds).flat_map(|round| attempts_of_round(memory, round));
     let is_new = |holds: &Vec<Hold>| {
@@ -252,20 +255,50 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         .or_else(|| Some(most_promising(memory, memory.held_trials.failing.iter())?.clone()))
 }
 
-/// Returns the attempts of a round: each point alone, then each point of a new thread that gets there before its creator
-/// continues, then each point alone at other arrivals.
+/// Returns the attempts of a round: each point alone, then pairs of calls, then each point of new threads while they run
+/// one by one, then each point of a new thread that gets there before its creator continues, then each point alone at other
+/// arrivals.
 fn attempts_of_round(memory: &HuntMemory, round: u64) -> Box<dyn Iterator<Item = Vec<Hold>> + '_> {
-    let points = memory.held_trials.points.in_order().iter();
-    if round == AFTER_CREATORS {
-        let reached = |point: &HoldPoint| memory.held_trials.points.is_of_new_thread(point);
-        return Box::new(
-            points
-                .filter(move |point| reached(point))
+    let points = &memory.held_trials.points;
+    let in_order = points.in_order().iter();
+    match round {
+        CALL_PAIRS => Box::new(call_pairs(points.in_order()).take(MAX_CALL_PAIRS)),
+        ONE_BY_ONE => Box::new(
+            in_order
+                .filter(|point| points.is_of_new_thread(point))
+                .map(|point| one_by_one(point, SECOND_ARRIVAL)),
+        ),
+        AFTER_CREATORS => Box::new(
+            in_order
+                .filter(|point| points.is_of_new_thread(point))
                 .map(after_creator),
-        );
+        ),
+        _ => {
+            let attempt = round.saturating_sub(AFTER_CREATORS);
+            Box::new(in_order.map(move |point| vec![hold_at(point, attempt)]))
+        }
     }
-    let attempt = round - u64::from(round > AFTER_CREATORS);
-    Box::new(points.map(move |point| vec![hold_at(point, attempt)]))
+}
+
+/// Returns the pairs of system calls of two processes.
+fn call_pairs(points: &[HoldPoint]) -> impl Iterator<Item = Vec<Hold>> {
+    let calls: Vec<(u32, &HoldPoint)> = points
+        .iter()
+        .filter_map(|point| match point {
+            HoldPoint::Call { process, .. } => Some((*process, point)),
+            HoldPoint::Code(_) | HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
+        })
+        .collect();
+    let firsts = 0..calls.len();
+    firsts.flat_map(move |index| {
+        let (process, first) = calls[index];
+        let seconds = calls[index + 1..].iter();
+        let of_others = seconds.filter(|(other, _)| *other != process);
+        let pairs: Vec<Vec<Hold>> = of_others
+            .map(|(_, second)| [first, second].map(|point| hold_at(point, 0)).to_vec())
+            .collect();
+        pairs
+    })
 }
 
 /// Returns holds that may make more trials fail than the best ones so far.
@@ -388,7 +421,7 @@ mod tests {
     use crate::model::{CodePoint, CreationSide, HuntQuestion, LearnedPoint, Occurrence};
 
     #[test]
-    fn in_the_second_round_new_threads_arrive_before_their_creators_continue() {
+    fn after_single_holds_points_of_new_threads_are_tried_with_their_creators() {
         let point = |thread: u32| {
             HoldPoint::Code(CodePoint {
                 object: "/program".into(),
@@ -413,12 +446,31 @@ mod tests {
         };
         assert_eq!(points_of(0), [[point(0)], [point(1)]]);
         let creator = HoldPoint::Start(CreationSide::Creator);
+        assert_eq!(points_of(ONE_BY_ONE), [[creator.clone(), point(1)]]);
         assert_eq!(points_of(AFTER_CREATORS), [[creator, point(1)]]);
+        let occurrences: Vec<Occurrence> = attempts_of_round(&memory, ONE_BY_ONE)
+            .flatten()
+            .map(|hold| hold.occurrence)
+            .collect();
+        assert_eq!(occurrences, [Occurrence::Every, Occurrence::Nth(2)]);
         let later = attempts_of_round(&memory, AFTER_CREATORS + 1);
         assert!(
             later
                 .flatten()
                 .all(|hold| hold.occurrence == Occurrence::Half(0))
         );
+    }
+
+    #[test]
+    fn calls_of_two_processes_are_tried_in_pairs() {
+        let calls =
+            [(0, 1), (0, 2), (1, 1)].map(|(process, call)| HoldPoint::Call { process, call });
+        let pairs: Vec<Vec<Hold>> = call_pairs(&calls).collect();
+        let pair = |first: usize, second: usize| {
+            [first, second]
+                .map(|index| hold_at(&calls[index], 0))
+                .to_vec()
+        };
+        assert_eq!(pairs, [pair(0, 2), pair(1, 2)]);
     }
 }
