@@ -64,8 +64,8 @@ impl HeldTrials {
         attempts.find(|holds| have_different_points(holds) && self.is_untried(holds, &open))
     }
 
-    /// Returns the best examined pair at other arrivals, then together with another hold. If the pair often makes the program fail, a third thread
-    /// was too early or too late in the other trials.
+    /// Returns the best examined pair at other arrivals, then together with another hold. If the pair often makes the
+    /// program fail, a third thread was too early or too late in the other trials.
     fn untried_triple(&self, open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
         let examinations = self.examined.iter().chain(&self.earlier);
         let pairs = examinations.filter(|examination| examination.holds.len() == 2);
