@@ -185,7 +185,7 @@ fn repeat_command(report: &Report, plan: &Plan, variant: VariantId) -> Option<(u
     Some((trials, arguments))
 }
 
-/// Returns the options and the command of a variant, if they can be typed: not those of a scenario, load or container.
+/// Returns the options and the command of a variant. `None` for a scenario, a load or a container, which need more.
 fn typed_arguments(plan: &Plan, variant: VariantId) -> Option<String> {
     let [actor] = plan.variant_plan(variant).actors.as_slice() else {
         return None;

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 /// Races that are shown.
 const SHOWN_RACES: usize = 3;
-/// What a race is called if nothing failed. Some atomic operations are plain instructions, so it may be harmless.
+/// Title of a race if nothing failed. It may be harmless, because some atomic operations are plain instructions.
 const POSSIBLE_RACE: &str = "data race, unless both accesses are atomic operations";
 
 /// The hold under which the program fails, with the numbers behind it.
