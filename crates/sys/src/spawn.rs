@@ -13,17 +13,16 @@
 use super::call_filter::CallFilter;
 use super::user::Credentials;
 use super::{process, signals};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
-use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
-use rustix::thread::futex;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of stack for the child until `exec`.
 const STACK: usize = 64 * 1024;
@@ -236,17 +235,24 @@ impl Spawner {
             filter,
             unfiltered: None,
         };
-        let waiting = match exec_wait {
-            ExecWait::Suspended => libc::CLONE_VFORK,
-            ExecWait::Continuing => libc::CLONE_CHILD_CLEARTID,
+        let clone_error = |source: io::Error| SpawnError {
+            step: SpawnStep::Clone,
+            source,
         };
-        let flags = libc::CLONE_VM | waiting | libc::SIGCHLD;
-        // The kernel clears it when the child no longer uses this memory.
-        let shares_memory = AtomicU32::new(1);
+        let mut flags = libc::CLONE_VM | libc::SIGCHLD;
+        let connection = match exec_wait {
+            ExecWait::Suspended => {
+                flags |= libc::CLONE_VFORK;
+                None
+            }
+            ExecWait::Continuing => {
+                Some(pipe_with(PipeFlags::CLOEXEC).map_err(|error| clone_error(error.into()))?)
+            }
+        };
         // SAFETY: while the child runs on a separate stack, this thread is suspended (CLONE_VFORK), or
-        // waits until the child no longer uses the memory (CLONE_CHILD_CLEARTID), so the child may
-        // write to `child`, which outlives it. All signals are blocked, so no signal handler of this
-        // process runs in the child.
+        // waits for the end of a pipe, which the kernel closes in the child after it has released this
+        // memory. So the child may write to `child`, which outlives it. All signals are blocked, so no
+        // signal handler of this process runs in the child.
         let pid = unsafe {
             let mut all_signals: libc::sigset_t = std::mem::zeroed();
             let mut old_mask: libc::sigset_t = std::mem::zeroed();
@@ -254,28 +260,17 @@ impl Spawner {
             libc::sigprocmask(libc::SIG_SETMASK, &raw const all_signals, &raw mut old_mask);
             libc::sigemptyset(&raw mut child.mask);
             let top = self.stack.as_mut_ptr_range().end;
-            let argument = (&raw mut child).cast();
-            let nothing = ptr::null_mut::<libc::c_void>();
-            let cleared = shares_memory.as_ptr();
-            let pid = libc::clone(
-                enter_child,
-                top.cast(),
-                flags,
-                argument,
-                nothing,
-                nothing,
-                cleared,
-            );
+            let pid = libc::clone(enter_child, top.cast(), flags, (&raw mut child).cast());
             let error = io::Error::last_os_error();
-            if pid > 0 && exec_wait == ExecWait::Continuing {
-                wait_for_exec(pid, &shares_memory);
+            if let Some((end, own_copy)) = connection
+                && pid > 0
+            {
+                drop(own_copy);
+                wait_for_exec(pid, &end);
             }
             libc::sigprocmask(libc::SIG_SETMASK, &raw const old_mask, ptr::null_mut());
             if pid < 0 {
-                return Err(SpawnError {
-                    step: SpawnStep::Clone,
-                    source: error,
-                });
+                return Err(clone_error(error));
             }
             pid
         };
@@ -297,15 +292,24 @@ impl Spawner {
     }
 }
 
-/// Waits until a child no longer shares the memory of this process, and continues it if it is stopped before.
-fn wait_for_exec(pid: i32, shares_memory: &AtomicU32) {
-    while shares_memory.load(Ordering::Acquire) != 0 {
-        let wait = futex::wait(shares_memory, futex::Flags::empty(), 1, Some(&MAX_STOP));
-        let state = || process::process_state(pid);
-        if wait == Err(Errno::TIMEDOUT) && state().is_some_and(|(state, _)| state == 'T') {
-            let _ = signals::send_signal(pid, Signal::CONT);
+/// Waits until a child has closed its copy of the other end of a pipe, when it executes its program or ends. Continues a child
+/// that is stopped before.
+fn wait_for_exec(pid: i32, pipe: &OwnedFd) {
+    loop {
+        let mut fds = [PollFd::new(pipe, PollFlags::empty())];
+        // Another error than an interruption is impossible: the descriptor is open.
+        match poll(&mut fds, Some(&MAX_STOP)) {
+            Ok(0) if is_stopped(pid) => {
+                let _ = signals::send_signal(pid, Signal::CONT);
+            }
+            Ok(0) | Err(_) => {}
+            Ok(_) => return,
         }
     }
+}
+
+fn is_stopped(pid: i32) -> bool {
+    process::process_state(pid).is_some_and(|(state, _)| state == 'T')
 }
 
 /// Entry point of the child, which shares the parent's memory, so it only makes system calls.
