@@ -15,6 +15,7 @@ use std::process::ExitStatus;
 #[derive(Debug)]
 pub struct HelperProcess {
     pid: Pid,
+    is_reaped: bool,
     status: Option<ExitStatus>,
 }
 
@@ -51,6 +52,7 @@ impl HelperProcess {
         let pid = pid.map_err(|error| error.source)?;
         Ok(Self {
             pid: Pid::from_raw(pid).expect("a child has a pid"),
+            is_reaped: false,
             status: None,
         })
     }
@@ -60,12 +62,10 @@ impl HelperProcess {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Returns whether the helper has ended.
+    /// Returns whether the helper has ended, and reaps it.
     pub fn has_ended(&mut self) -> bool {
-        if self.status.is_none() {
-            self.wait(WaitOptions::NOHANG);
-        }
-        self.status.is_some()
+        self.wait(WaitOptions::NOHANG);
+        self.is_reaped
     }
 
     /// Kills the helper if it has not ended; returns how it ended.
@@ -76,11 +76,15 @@ impl HelperProcess {
             self.wait(WaitOptions::empty());
         }
         self.status
-            .map_or("already reaped".to_owned(), |status| status.to_string())
+            .map_or("reaped elsewhere".to_owned(), |status| status.to_string())
     }
 
     fn wait(&mut self, options: WaitOptions) {
+        if self.is_reaped {
+            return;
+        }
         let result = rustix::io::retry_on_intr(|| waitpid(Some(self.pid), options));
+        self.is_reaped = !matches!(result, Ok(None));
         if let Ok(Some((_, status))) = result {
             self.status = Some(ExitStatus::from_raw(status.as_raw()));
         }
