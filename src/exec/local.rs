@@ -7,7 +7,7 @@ use super::case_reports::CaseReports;
 use super::engine_proxy::EngineProxies;
 use super::evidence::CoreCollector;
 use super::service::ServiceContext;
-use super::slot_handle::{SlotHandle, StartedSlot};
+use super::slot_handle::SlotHandle;
 use super::usage::UsageMonitor;
 use super::{
     Executor, ExecutorFuture, PreparationResult, StopUrgency, TrialReporter, run_one_trial,
@@ -83,13 +83,6 @@ impl LocalExecutor {
     /// Creates an executor for a plan; each trial has a folder below `trials`.
     pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
         Self::with_builds(plan, trials, true)
-    }
-
-    /// Uses this slot for the first job.
-    pub fn with_first_slot(mut self, slot: StartedSlot) -> io::Result<Self> {
-        let slot = self.shared.connect_slot(slot)?;
-        self.lanes[0] = Arc::new(Mutex::new(Some(slot)));
-        Ok(self)
     }
 
     /// Creates an executor for trials in directories that another provoke builds.
@@ -419,16 +412,12 @@ impl ExecutorContext {
         Arc::clone(&self.recipes.lock().expect("no panic")[&id])
     }
 
-    fn connect_slot(&self, slot: StartedSlot) -> io::Result<SlotHandle> {
-        let slot = SlotHandle::connect(slot)?;
-        self.pids.lock().expect("no panic").push(slot.pid());
-        Ok(slot)
-    }
-
     /// Returns the slot of a job, and starts it if necessary.
     fn started_slot<'a>(&self, lane: &'a mut Option<SlotHandle>) -> io::Result<&'a mut SlotHandle> {
         if lane.is_none() {
-            *lane = Some(self.connect_slot(StartedSlot::start(&self.binary)?)?);
+            let slot = SlotHandle::start_from(&self.binary)?;
+            self.pids.lock().expect("no panic").push(slot.pid());
+            *lane = Some(slot);
         }
         Ok(lane.as_mut().expect("just filled"))
     }

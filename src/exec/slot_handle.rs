@@ -32,42 +32,7 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 /// Leads to the program of the process that opens it, even if its file was removed.
 const RUNNING_PROGRAM: &str = "/proc/self/exe";
 
-/// A slot process that was started, before messages are exchanged with it.
-pub struct StartedSlot {
-    process: HelperProcess,
-    connection: std::os::unix::net::UnixStream,
-    /// Memory cgroup of the slot and its trials.
-    group: Option<SlotGroup>,
-}
-
-impl StartedSlot {
-    /// Starts a slot from this program, whose file may be gone.
-    pub fn start(binary: &Path) -> io::Result<Self> {
-        let binary = if binary.exists() {
-            binary
-        } else {
-            Path::new(RUNNING_PROGRAM)
-        };
-        let (own_end, slot_end) = std::os::unix::net::UnixStream::pair()?;
-        own_end.set_nonblocking(true)?;
-        let group = SlotGroup::try_create();
-        let group_path = group.as_ref().map(|group| group.path().as_os_str());
-        let arguments: Vec<&OsStr> = [OsStr::new(slot::COMMAND)]
-            .into_iter()
-            .chain(group_path)
-            .collect();
-        // A slot that is stopped when provoke ends continues, sees the closed connection, and cleans up. Before its
-        // `exec`, it also shares the locks of provoke.
-        let process = HelperProcess::start(binary, &arguments, slot_end.as_fd(), slot_end.as_fd())?;
-        Ok(Self {
-            process,
-            connection: own_end,
-            group,
-        })
-    }
-}
-
-/// A slot process with the connection to it.
+/// A running slot process.
 pub(super) struct SlotHandle {
     process: HelperProcess,
     line: BufReader<UnixStream>,
@@ -86,17 +51,33 @@ pub(super) struct SlotHandle {
 }
 
 impl SlotHandle {
-    /// Begins to exchange messages with a slot.
-    pub(super) fn connect(slot: StartedSlot) -> io::Result<Self> {
+    /// Starts a slot from this program, whose file may be gone.
+    pub(super) fn start_from(binary: &Path) -> io::Result<Self> {
+        let binary = if binary.exists() {
+            binary
+        } else {
+            Path::new(RUNNING_PROGRAM)
+        };
+        let (own_end, slot_end) = std::os::unix::net::UnixStream::pair()?;
+        own_end.set_nonblocking(true)?;
+        let group = SlotGroup::try_create();
+        let group_path = group.as_ref().map(|group| group.path().as_os_str());
+        let arguments: Vec<&OsStr> = [OsStr::new(slot::COMMAND)]
+            .into_iter()
+            .chain(group_path)
+            .collect();
+        // A slot that is stopped when provoke ends continues, sees the closed connection, and cleans up. Before its
+        // `exec`, it also shares the locks of provoke.
+        let process = HelperProcess::start(binary, &arguments, slot_end.as_fd(), slot_end.as_fd())?;
         Ok(Self {
-            process: slot.process,
-            line: BufReader::new(UnixStream::from_std(slot.connection)?),
+            process,
+            line: BufReader::new(UnixStream::from_std(own_end)?),
             unread: Vec::new(),
             knows: BTreeSet::new(),
             answer_until: None,
             look_at: tokio::time::Instant::now(),
             was_stopped: false,
-            _group: slot.group,
+            _group: group,
             complaints: Vec::new(),
         })
     }

@@ -8,7 +8,6 @@ use super::observer::ExperimentObserver;
 use super::preflight::{check_commands, check_plan};
 use super::run::{Experiment, ExperimentSettings};
 use super::{baseline_check, earlier_runs, engine, user};
-use crate::exec::StartedSlot;
 use crate::model::{Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, VariantId};
 use crate::prepare::{self, PreparationError};
 use crate::questions;
@@ -55,8 +54,6 @@ impl Experiment {
         plan.no_cores = plan.hosts.is_none().then(|| no_cores(&plan)).flatten();
         let coarse = do_not_queue_for_cores(&mut plan);
         plan.widen_bug_rules();
-        // It starts while the environment is recorded.
-        let first_slot = start_first_slot(&plan);
         let survey = survey_trials(&plan, &[&root, folder.path()], &settings.reports);
         earlier_runs::add_to_search(&mut plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
@@ -83,7 +80,6 @@ impl Experiment {
             folder,
             journal,
             settings,
-            first_slot,
             announced: Vec::new(),
         };
         experiment.note_cautions(observer);
@@ -140,25 +136,12 @@ pub(super) fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
         let error = "trials on several hosts cannot start in waves";
         return Err(ExperimentError::usage(error).with_hint("leave out --wave or --on"));
     }
-    if attaches_to_service(plan) {
+    let attaches = |load: &LoadPlan| load.owner != ServiceOwner::Provoke;
+    if plan.load.as_ref().is_some_and(attaches) {
         let error = "a service that provoke does not start cannot be on another host";
         return Err(ExperimentError::usage(error).with_hint("leave out --on"));
     }
     Ok(())
-}
-
-/// Returns whether the trials send load to a service that provoke does not start.
-fn attaches_to_service(plan: &Plan) -> bool {
-    let attaches = |load: &LoadPlan| load.owner != ServiceOwner::Provoke;
-    plan.load.as_ref().is_some_and(attaches)
-}
-
-/// Starts the slot of the first job, if trials run in slots here. If that fails, the first trial says why.
-fn start_first_slot(plan: &Plan) -> Option<StartedSlot> {
-    if plan.hosts.is_some() || attaches_to_service(plan) {
-        return None;
-    }
-    StartedSlot::start(&std::env::current_exe().ok()?).ok()
 }
 
 /// Adds the position in the scenario file to the reason why a variant cannot be prepared, if there is a file.

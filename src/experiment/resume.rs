@@ -63,7 +63,6 @@ impl Experiment {
             folder,
             journal,
             settings,
-            first_slot: None,
             announced: Vec::new(),
         })
     }
