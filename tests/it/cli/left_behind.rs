@@ -266,7 +266,8 @@ fn a_slot_stopped_while_it_starts_does_not_survive_provoke() {
             "-o",
             &out,
             "--",
-            "true",
+            "sleep",
+            "0.2",
         ]);
         let is_slot = |pid: i32| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
