@@ -122,7 +122,8 @@ fn a_race_that_needs_two_holds_is_provoked_in_most_trials() {
     compile(&sandbox, "racy/balance.c");
     let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
     assert_eq!(output.code, Some(1), "{output}");
-    assert_eq!(answer["places"].as_array().unwrap().len(), 2, "{output}");
+    // A third hold is added if two of them fail in less than 90 % of the trials.
+    assert!(answer["places"].as_array().unwrap().len() >= 2, "{output}");
     let held = &answer["held"];
     let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
     assert!(10 * failures >= 8 * trials, "{output}");
