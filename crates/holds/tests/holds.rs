@@ -20,6 +20,8 @@ use tempfile::TempDir;
 
 /// Time after which a program hangs.
 const HANG: Duration = Duration::from_secs(2);
+/// Time after which a correct program hangs: a busy machine may stop it for seconds.
+const CORRECT_HANG: Duration = Duration::from_secs(60);
 
 /// Number of points of a correct program that are tried at most.
 const MOST_POINTS: usize = 150;
@@ -60,7 +62,18 @@ impl Compiled {
     }
 
     fn run(&self, plan: &HoldPlan) -> HeldRun {
-        run_program(&self.command, plan, &mut self.files.borrow_mut(), HANG).unwrap()
+        self.run_within(HANG, plan)
+    }
+
+    fn run_within(&self, hang: Duration, plan: &HoldPlan) -> HeldRun {
+        run_program(&self.command, plan, &mut self.files.borrow_mut(), hang).unwrap()
+    }
+
+    /// Runs a correct program, which must pass.
+    fn assert_passes(&self, plan: &HoldPlan) -> HeldRun {
+        let run = self.run_within(CORRECT_HANG, plan);
+        assert!(!run.has_failed(), "{plan:?}: {run:?}");
+        run
     }
 
     /// Returns the points that the program reaches after the creation of its first thread.
@@ -138,8 +151,7 @@ fn assert_never_fails_before_calls(program: &Compiled) {
     for (seed, point) in (0..).zip(&calls) {
         for end in ends {
             let plan = plan_of(hold_half(point.clone(), seed, end));
-            let run = program.run(&plan);
-            assert!(!run.has_failed(), "{plan:?}: {run:?}");
+            let run = program.assert_passes(&plan);
             assert_eq!(run.holds.refused, None);
         }
         for other in &calls {
@@ -152,8 +164,7 @@ fn assert_never_fails_before_calls(program: &Compiled) {
                 total_limit: HANG / 5,
                 evidence: false,
             };
-            let run = program.run(&plan);
-            assert!(!run.has_failed(), "{plan:?}: {run:?}");
+            program.assert_passes(&plan);
         }
     }
 }
@@ -178,8 +189,7 @@ fn assert_never_fails(name: &str, options: &[&str]) {
                 watches: number % 4 == 0,
                 ..hold_at(HoldPoint::Code(point.clone()), 1)
             };
-            let run = program.run(&plan_of(hold));
-            assert!(!run.has_failed(), "{point:?}, {occurrence:?}: {run:?}");
+            let run = program.assert_passes(&plan_of(hold));
             held += run.holds.times[0];
         }
     }
@@ -189,8 +199,7 @@ fn assert_never_fails(name: &str, options: &[&str]) {
                 occurrence,
                 ..hold_at(HoldPoint::Start(side), 1)
             };
-            let run = program.run(&plan_of(hold));
-            assert!(!run.has_failed(), "{run:?}");
+            let run = program.assert_passes(&plan_of(hold));
             held += run.holds.times[0];
         }
     }
@@ -482,9 +491,8 @@ fn a_point_that_is_never_reached_causes_no_hold() {
     needs!(provoke_test_needs::program("cc"));
     let program = Compiled::new("correct/locks.c", &[]);
     let hold = hold_at(HoldPoint::Start(CreationSide::Created), 9);
-    let run = program.run(&plan_of(hold));
+    let run = program.assert_passes(&plan_of(hold));
     assert_eq!(run.holds.times, [0]);
-    assert!(!run.has_failed());
 }
 
 #[test]
@@ -505,9 +513,8 @@ fn a_hold_ends_at_its_time_limit() {
     let program = Compiled::new("correct/atomics.c", &[]);
     // The other thread spins until this one has started.
     let hold = hold_at(HoldPoint::Start(CreationSide::Created), 1);
-    let run = program.run(&plan_of(hold));
+    let run = program.assert_passes(&plan_of(hold));
     assert_eq!(run.holds.times, [1]);
-    assert!(!run.has_failed(), "{run:?}");
 }
 
 #[test]

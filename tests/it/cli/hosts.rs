@@ -200,8 +200,9 @@ fn hosts_of_one_machine_are_mentioned_and_too_many_slots_are_refused() {
     needs![sshd(), program("ssh"), program("ssh-keygen")];
     let sandbox = Sandbox::new();
     let server = SshServer::start(&sandbox);
+    let command = after_joins(2, "true");
     let args = [
-        "run", "--on", "ssh:a,b", "-j", "2000", "-n", "4", "--", "true",
+        "run", "--on", "ssh:a,b", "-j", "2000", "-n", "4", "--", "sh", "-c", &command,
     ];
     let output = server.output(&sandbox, &args);
     let shared = "warning: the hosts `";
@@ -228,9 +229,10 @@ fn hosts_and_their_facts_come_from_a_file() {
     let server = SshServer::start(&sandbox);
     fs::create_dir(sandbox.path("lab")).unwrap();
     sandbox.write("lab/hosts", "# the lab\na gpu=a100 # fast\n\nb\n");
+    let command = after_joins(2, "true");
     sandbox.write(
         "lab/test.toml",
-        "command = ['true']\nruns = 4\non = 'ssh:@hosts'\n",
+        &format!("shell = '''cd ..; {command}'''\nruns = 4\non = 'ssh:@hosts'\n"),
     );
     let facts_of_hosts = || -> Vec<_> {
         let joined = sandbox.events().into_iter();
@@ -249,7 +251,15 @@ fn hosts_and_their_facts_come_from_a_file() {
         ("a".to_owned(), Some("a100".to_owned())),
         ("b".to_owned(), None),
     ];
-    let on_file = ["run", "--on", "ssh:@lab/hosts", "-n", "4", "--", "true"];
+    let on_file = [
+        "run",
+        "--on",
+        "ssh:@lab/hosts",
+        "-n",
+        "4",
+        "--shell",
+        &command,
+    ];
     let scenario = ["scenario", "lab/test.toml"];
     for args in [&on_file[..], &scenario] {
         let output = server.output(&sandbox, args);
