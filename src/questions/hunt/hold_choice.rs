@@ -3,6 +3,7 @@
 //! A hold that failed once is repeated, then compared with others. The best one is examined, and is tried together with
 //! another hold if it does not make the program fail nearly always.
 
+use super::attempts::hold_at;
 use super::held_trials::{
     Examination, FIRST_FRESH_TRIALS, HeldCounts, HeldTrials, Neighbour, PROMISING_FAILURES,
 };
@@ -10,10 +11,13 @@ use super::neighbours::rows_of_points;
 use crate::model::{Hold, HoldPoint, VariantId};
 use crate::state::State;
 use provoke_stats::real;
+use std::cmp::Reverse;
 
 /// Number of trials of promising holds, before the best is examined; and the limit of these holds.
 const COMPARING_TRIALS: u64 = 8;
 const MAX_COMPARED: usize = 8;
+/// Limit of functions whose instructions are learned after their entries: each instruction costs a trial.
+const MAX_DETAILED: usize = 500;
 /// Number of holds after which a promising one is examined, although the program reaches more points.
 const MAX_TRIED_FIRST: usize = 1000;
 /// Part of the time limit after which a promising hold is examined in any case: one of this many parts.
@@ -121,12 +125,22 @@ impl HeldTrials {
         })
     }
 
-    /// Returns promising holds at functions of which only the entry is known.
-    pub(super) fn holds_without_details(&self) -> Option<&Vec<Hold>> {
+    /// Returns holds at functions whose instructions are to be learned, because only their entries are known: promising
+    /// holds, or the functions that new threads reach, when each of their entries was tried.
+    pub(super) fn holds_without_details(&self) -> Option<Vec<Hold>> {
         let lacks_details = |hold: &Hold| self.points.lacks_details(&hold.point);
-        self.failing
+        let promising = self
+            .failing
             .iter()
-            .find(|holds| self.counts_of(holds).is_promising() && holds.iter().any(lacks_details))
+            .find(|holds| self.counts_of(holds).is_promising() && holds.iter().any(lacks_details));
+        promising.cloned().or_else(|| {
+            let entries = self.points.bare_entries();
+            let room = MAX_DETAILED.saturating_sub(self.points.detailed_functions());
+            let is_next = entries.iter().all(|entry| self.tried_alone.contains(entry));
+            let chosen = entries.iter().take(room).map(|entry| hold_at(entry, 0));
+            let holds: Vec<Hold> = chosen.collect();
+            (is_next && !holds.is_empty()).then_some(holds)
+        })
     }
 
     /// Returns whether each point was tried, or so many that a promising one is examined first.
@@ -149,18 +163,31 @@ impl HeldTrials {
                 && !self.was_examined(holds)
         });
         // Of equally good ones, the one with fewer holds is easier to understand, and the program's own code shows the
-        // cause.
+        // cause, which the creation of a thread does not.
         let is_own_code = |holds: &[Hold]| {
             holds.iter().all(|hold| {
-                hold.point.as_code().is_some() && !self.points.is_of_library(&hold.point)
+                !matches!(hold.point, HoldPoint::Start(_))
+                    && !self.points.is_of_library(&hold.point)
             })
         };
+        let clearness = |holds: &[Hold]| (Reverse(holds.len()), is_own_code(holds));
         promising
             .max_by(|a, b| {
-                let by_rate = self.plausible_rate(a).total_cmp(&self.plausible_rate(b));
-                by_rate
-                    .then(b.len().cmp(&a.len()))
-                    .then(is_own_code(a).cmp(&is_own_code(b)))
+                let [a_counts, b_counts] = [a, b].map(|holds| self.counts_of(holds));
+                let [a_reliable, b_reliable] =
+                    [a_counts, b_counts].map(HeldCounts::fails_nearly_always);
+                let by_rate = a_counts
+                    .plausible_rate()
+                    .total_cmp(&b_counts.plausible_rate());
+                let by_clearness = clearness(a).cmp(&clearness(b));
+                // The rate of a reliable one depends on its number of trials above all.
+                a_reliable
+                    .cmp(&b_reliable)
+                    .then(if a_reliable && b_reliable {
+                        by_clearness.then(by_rate)
+                    } else {
+                        by_rate.then(by_clearness)
+                    })
             })
             .cloned()
     }
@@ -234,7 +261,7 @@ fn natural_rate(state: &State) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::LearnedPoint;
+    use crate::model::{CreationSide, LearnedPoint};
     use crate::questions::hunt::held_trials::samples::{addresses, examination, point};
 
     /// Returns the addresses of the holds that are examined when the search has seen these trials.
@@ -317,7 +344,10 @@ mod tests {
         held_trials
             .tried_holds
             .insert(promising.holds.clone(), promising.fresh);
-        assert_eq!(held_trials.holds_without_details(), Some(&promising.holds));
+        assert_eq!(
+            held_trials.holds_without_details().as_ref(),
+            Some(&promising.holds)
+        );
 
         let inside = LearnedPoint {
             point: point(0x34),
@@ -331,5 +361,30 @@ mod tests {
         assert_eq!(first, [&point(0x30), &point(0x34)]);
         let order = held_trials.points.in_order();
         assert_eq!(order, [0x30, 0x34, 0x20, 0x10].map(point));
+
+        // The functions that new threads reach follow, when each entry was tried.
+        held_trials.tried_alone.insert(point(0x20));
+        let next = held_trials.holds_without_details().unwrap();
+        assert_eq!(addresses(&next), [0x20]);
+        held_trials.points.add_details(&next, &[], &[]);
+        assert!(held_trials.holds_without_details().is_none());
+    }
+
+    #[test]
+    fn of_two_reliable_holds_the_one_in_the_code_is_examined() {
+        let mut held_trials = HeldTrials::default();
+        let creation = HoldPoint::Start(CreationSide::Creator);
+        for (point, trials) in [(creation, 12), (point(1), 8)] {
+            let holds = vec![hold_at(&point, 0)];
+            let counts = HeldCounts {
+                trials,
+                failures: trials,
+                unreached: 0,
+            };
+            held_trials.failing.insert(holds.clone());
+            held_trials.tried_holds.insert(holds, counts);
+        }
+        let chosen = held_trials.most_promising_hold(0.0).unwrap();
+        assert_eq!(addresses(&chosen), [1]);
     }
 }

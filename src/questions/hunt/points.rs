@@ -9,6 +9,8 @@ pub(in crate::questions) struct HuntPoints {
     points: BTreeMap<HoldPoint, ReachedPoint>,
     /// The points in the order in which they are tried.
     order: Vec<HoldPoint>,
+    /// The entries of functions that new threads reach, if nothing else of these functions is known.
+    bare_entries: Vec<HoldPoint>,
     /// The file and the address of each function whose instructions are points, if only the entries of functions were
     /// learned.
     detailed: Option<BTreeSet<(Text, u64)>>,
@@ -41,13 +43,13 @@ impl HuntPoints {
                     .insert(u32::from(side == CreationSide::Created));
             }
         }
-        self.order = self.sort_points(first);
+        self.sort_points(first);
     }
 
     /// Notes that only the entries of functions were learned.
     pub(super) fn note_entries_only(&mut self, first: &[String]) {
         self.detailed.get_or_insert_default();
-        self.order = self.sort_points(first);
+        self.sort_points(first);
     }
 
     /// Adds the points in the functions of these holds, which a trial reached.
@@ -71,6 +73,17 @@ impl HuntPoints {
         functions.is_some_and(|(detailed, function)| !detailed.contains(&function))
     }
 
+    /// Returns the entries of functions that new threads reach, if nothing else of these functions is known. The most
+    /// promising ones come first.
+    pub(super) fn bare_entries(&self) -> &[HoldPoint] {
+        &self.bare_entries
+    }
+
+    /// Returns the number of functions whose instructions were learned after their entries.
+    pub(super) fn detailed_functions(&self) -> usize {
+        self.detailed.as_ref().map_or(0, BTreeSet::len)
+    }
+
     /// Returns the points to try before a promising hold is examined: all of the program, or those in functions whose
     /// instructions were learned.
     pub(super) fn searched_first(&self) -> impl Iterator<Item = &HoldPoint> {
@@ -87,10 +100,10 @@ impl HuntPoints {
         Some((point.as_code()?.object.clone(), learned.function))
     }
 
-    /// Returns the points in the order in which they are tried: by kind, then functions of the crash, accesses to shared
+    /// Sorts the points in the order in which they are tried: by kind, then functions of the crash, accesses to shared
     /// memory, and the rest. Many points cannot all be tried, so every function has its turn before a function has its
     /// second one.
-    fn sort_points(&self, first: &[String]) -> Vec<HoldPoint> {
+    fn sort_points(&mut self, first: &[String]) {
         let mut sorted: Vec<(PointRank, &LearnedPoint)> = self
             .points
             .values()
@@ -107,10 +120,14 @@ impl HuntPoints {
             })
             .collect();
         by_turn.sort_by_key(|(key, _)| *key);
-        by_turn
+        let order: Vec<HoldPoint> = by_turn
             .into_iter()
             .map(|(_, point)| point.clone())
-            .collect()
+            .collect();
+        let is_bare =
+            |point: &&HoldPoint| self.lacks_details(point) && self.is_of_new_thread(point);
+        self.bare_entries = order.iter().filter(is_bare).cloned().collect();
+        self.order = order;
     }
 
     fn rank(&self, learned: &LearnedPoint, first: &[String]) -> PointRank {

@@ -138,8 +138,13 @@ static volatile int count;
 static __attribute__((noinline)) int load(void) { return count; }
 static __attribute__((noinline)) void store(int value) { count = value; }
 static void *add(void *argument) {
+#ifdef WITHOUT_CALLS
+    int old = count;
+    count = old + 1;
+#else
     int old = load();
     store(old + 1);
+#endif
     return argument;
 }
 int main(void) {
@@ -168,6 +173,20 @@ fn a_race_in_large_code_is_located_by_its_function() {
         .map(|line| line["instructions"].as_u64().unwrap())
         .collect();
     assert!(tried.iter().sum::<u64>() > 1, "{output}");
+}
+
+#[test]
+fn a_race_in_large_code_is_located_inside_a_function() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    sandbox.write("large.c", &format!("#define WITHOUT_CALLS\n{LARGE}"));
+    compile_here(&sandbox, "large.c");
+    let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    let held = &answer["held"];
+    let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
+    assert!(10 * failures >= 9 * trials, "{output}");
+    assert!(output.stdout.contains("in add()"), "{output}");
 }
 
 /// Returns the numbers of the trials that learned points: of the whole program, and around holds.
