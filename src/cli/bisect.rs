@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
+use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
 use crate::experiment::is_program;
 use crate::scenario::{
     BisectSettings, CandidateSettings, CountSettings, QuestionSettings, Scenario, SearchSettings,
@@ -23,7 +23,7 @@ use clap::Args;
 #[command(
     override_usage = "provoke bisect [OPTIONS] [--] CMD...",
     after_help = BISECT_EXAMPLES,
-    mut_args(without_stop_rules),
+    mut_args(without_flags_of_run),
     mut_arg("runs", at_most),
 )]
 pub(super) struct BisectArgs {

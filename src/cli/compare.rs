@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, without_stop_rules};
+use super::question_flags::{ExperimentArgs, without_flags_of_run};
 use crate::experiment::{is_program, is_run};
 use crate::scenario::{
     BaselineSettings, ComparisonSettings, CountSettings, MatrixVariable, QuestionSettings, Scenario,
@@ -22,7 +22,7 @@ use clap::Args;
 #[command(
     override_usage = "provoke compare [OPTIONS] -L VAR=a,b [--] CMD...",
     after_help = COMPARE_EXAMPLES,
-    mut_args(without_stop_rules),
+    mut_args(without_flags_of_run),
     mut_arg("runs", at_most_each),
     mut_arg("baseline", reference_rate),
     mut_arg("any_failure", |flag| flag.hide(true)),

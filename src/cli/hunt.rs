@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
+use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
 use crate::scenario::{HuntSettings, QuestionSettings, Scenario};
 use clap::Args;
 
@@ -18,8 +18,9 @@ use clap::Args;
 #[command(
     override_usage = "provoke hunt [OPTIONS] [--] [CMD]...",
     after_help = HUNT_EXAMPLES,
-    mut_args(without_stop_rules),
+    mut_args(without_flags_of_run),
     mut_arg("runs", at_most),
+    mut_arg("held", |flag| flag.hide(true)),
 )]
 pub(super) struct HuntArgs {
     #[command(flatten, next_help_heading = "Holds")]

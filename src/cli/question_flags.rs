@@ -56,9 +56,16 @@ impl ExperimentArgs {
     }
 }
 
-/// Hides the flags that these questions refuse, because their answer ends the run.
-pub(super) fn without_stop_rules(flag: clap::Arg) -> clap::Arg {
-    let refused = ["fail_fast", "max_fail", "width", "expect", "max_rate"];
+/// Hides the flags that questions with an answer refuse: it ends the run, and no tests are run again.
+pub(super) fn without_flags_of_run(flag: clap::Arg) -> clap::Arg {
+    let refused = [
+        "fail_fast",
+        "max_fail",
+        "width",
+        "expect",
+        "max_rate",
+        "rerun_failing",
+    ];
     let hide = flag.is_hide_set() || refused.iter().any(|name| flag.get_id() == *name);
     flag.hide(hide)
 }

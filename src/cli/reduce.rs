@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
-use super::question_flags::{ExperimentArgs, at_most, without_stop_rules};
+use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
 use crate::scenario::{
     CountSettings, ItemSettings, QuestionSettings, ReduceSettings, Scenario, SearchSettings,
 };
@@ -19,7 +19,7 @@ use clap::Args;
 #[command(
     override_usage = "provoke reduce [OPTIONS] [--] CMD...",
     after_help = REDUCE_EXAMPLES,
-    mut_args(without_stop_rules),
+    mut_args(without_flags_of_run),
     mut_arg("runs", at_most),
 )]
 pub(super) struct ReduceArgs {
