@@ -6,8 +6,8 @@ use super::trial_evidence::{in_flight, last_output};
 use super::trial_reference::parse_trial;
 use crate::exec::STORY;
 use crate::model::{
-    AccessingThread, Autopsy, Crash, Event, Failure, HoldPlan, HoldPoint, InconclusiveReason,
-    Observation, Outcome, Text, TrialId, VariantId,
+    AccessingThread, Autopsy, Crash, Event, EvidenceDepth, Failure, HoldPlan, HoldPoint,
+    InconclusiveReason, Observation, Outcome, Signature, Text, TrialId, VariantId,
 };
 use crate::oracle;
 use crate::questions::{Answer, HeldPlace};
@@ -85,9 +85,13 @@ impl StoredTrial {
         })?;
         let better = outcome.any_failure().and_then(|failure| {
             let mine = (failure.signature.depth, failure.signature.id);
+            // The name of a test that failed is also a name of a trial in which more tests failed.
+            let has_more = |other: &Signature| {
+                other.also.contains(&mine)
+                    && (mine.0 != EvidenceDepth::Output || other.depth > EvidenceDepth::Output)
+            };
             let mut other_failures = failures.iter();
-            let same = other_failures
-                .find(|(_, other_failure)| other_failure.signature.also.contains(&mine));
+            let same = other_failures.find(|(_, other)| has_more(&other.signature));
             same.map(|(trial, failure)| {
                 let trial_name = format!("{run}#{}", trial.0);
                 BetterTrial {
