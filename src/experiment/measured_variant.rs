@@ -85,7 +85,7 @@ fn measure_tally(
             BaselineFilter::Only(filters) => {
                 filters.iter().any(|only| only.covers_failure(&failure))
             }
-            BaselineFilter::Like(bugs) => bugs.iter().any(|bug| is_same(bug, &as_a_bug(group))),
+            BaselineFilter::Like(bugs) => bugs.iter().any(|bug| bug.is_same(&as_a_bug(group))),
         }
     };
     let bugs: Vec<&SignatureFailures> = tally
@@ -139,18 +139,6 @@ fn functions_of_sites<'a>(sites: impl Iterator<Item = &'a Site>) -> Vec<String> 
         .collect()
 }
 
-/// Returns whether two failures share a name. If only the exit status of one is known, they count as the same: an
-/// interrupted run has no stacks, and must not count as if it had only passed.
-fn is_same(known: &KnownBug, other_bug: &KnownBug) -> bool {
-    let is_only_status = |bug: &KnownBug| bug.names == [bug.widest];
-    let by_status = is_only_status(known) || is_only_status(other_bug);
-    by_status && known.widest == other_bug.widest
-        || known
-            .names
-            .iter()
-            .any(|name| other_bug.names.contains(name))
-}
-
 /// Returns the names that identify a bug: those from the best evidence, if it is available in every build.
 ///
 /// A line of the kernel's log identifies an instruction in one build only, and many bugs share an exit status. But to
@@ -200,6 +188,7 @@ fn bug_names(group: &SignatureFailures, captured: &Tally, filters: &[BugFilter])
         },
         by_core: is_portable && best[0].depth == EvidenceDepth::Stack && group.kind.is_crash(),
         widest,
+        failures: group.trials.len() as u64,
     }
 }
 

@@ -412,9 +412,21 @@ pub struct KnownBug {
     pub by_core: bool,
     /// The signature from the exit status alone, which other bugs may share.
     pub widest: SignatureId,
+    /// Its failures; 0 if they were not counted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failures: u64,
 }
 
 impl KnownBug {
+    /// Returns whether two bugs share a name. If only the exit status of one is known, they count as the same: an
+    /// interrupted run has no stacks, and must not count as if it had only passed.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let is_only_status = |bug: &Self| bug.names == [bug.widest];
+        let by_status = is_only_status(self) || is_only_status(other);
+        by_status && self.widest == other.widest
+            || self.names.iter().any(|name| other.names.contains(name))
+    }
+
     /// Returns whether a failure with this signature is the bug.
     pub fn has_signature(&self, signature: &Signature) -> bool {
         let weaker = signature.also.iter().map(|(_, id)| *id);

@@ -3,6 +3,7 @@
 use super::assumptions::list_assumptions;
 use super::baseline_text::{describe_baseline, describe_bug, describe_clumps, describe_drift};
 use super::more_failures::MoreFailures;
+use super::rare_bug::RareBug;
 use super::sweep::{SweepMemory, SweepReport, is_never_reached};
 use crate::model::{Baseline, ConditionDifference, ConfirmQuestion, MeasuredBaseline, VariantId};
 use crate::questions::answer::{AnswerText, format_confidence, one_of};
@@ -45,6 +46,8 @@ pub struct Confirmation {
     pub clean_to_exclude_half: Option<u64>,
     /// More baseline failures that would have saved trials in all; null if none would.
     pub more_failures: Option<MoreFailures>,
+    /// The rarest of several bugs of the baseline, if these trials are too few for it alone; null after a failure.
+    pub rare_bug: Option<RareBug>,
     /// Failures that are not the bug of the baseline.
     pub other_failures: u64,
     /// Earlier fixes that were tried against the same baseline.
@@ -98,6 +101,9 @@ impl Confirmation {
                 }
                 _ => None,
             },
+            rare_bug: baseline
+                .filter(|_| progress.failures == 0)
+                .and_then(|base| RareBug::of_baseline(base, progress.clean, alpha)),
             other_failures: tally.other,
             earlier_attempts: question.earlier_attempts,
             error_rate_of_attempts: error_of_attempts(question, alpha),
@@ -148,6 +154,9 @@ impl AnswerText for Confirmation {
             lines.push(format!(
                 "a fix that only halves the failure rate also passes, in {passes} % of cases{half}"
             ));
+        }
+        if is_fixed {
+            lines.extend(self.rare_bug.as_ref().map(RareBug::describe));
         }
         if self.rate_below.is_some() && self.clean_missing != Some(0) {
             lines.extend(self.more_failures.map(MoreFailures::to_advice));
