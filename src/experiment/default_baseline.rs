@@ -2,12 +2,12 @@
 
 use super::baseline_run::{BaselineRun, ResolvedBaseline};
 use super::held::measure_hunt;
-use super::measured_variant::BaselineFilter;
+use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use crate::model::{Event, Text, VariantId};
 use crate::report;
 use crate::scenario::{PlanError, Scenario};
 use crate::store::{self, RunFolder, default_root};
-use crate::untrusted::Untrusted as _;
+use crate::untrusted::{Untrusted as _, shell_word};
 use crate::words;
 
 /// At most this many runs are listed if several could be the baseline.
@@ -47,6 +47,16 @@ pub(super) fn find_default(
     }
     if of_other_commands.len() > 1 || hunt.is_some() {
         return Err(refuse_choice(&of_other_commands, hunt));
+    }
+    if of_other_commands.is_empty() && asked.baseline.of.is_none() {
+        let mut newest_first = folders.iter().rev();
+        let variant = newest_first.find_map(|folder| describe_variant(folder, looked_for));
+        if let Some(line) = variant {
+            return Err(refuse_to_choose(
+                "only runs of several variants have failures; which variant is the baseline?",
+                &[line],
+            ));
+        }
     }
     Ok(of_other_commands.pop().map(|(_, baseline)| baseline))
 }
@@ -98,6 +108,33 @@ fn describe_hunt(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<Stri
     ))
 }
 
+/// Returns the flags that make the variant with the most failures the baseline, with a description, if a run has several
+/// variants.
+fn describe_variant(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<String> {
+    let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path()) else {
+        return None;
+    };
+    let measures_rates = plan.question.is_rate() || plan.question.as_compare().is_some();
+    if !measures_rates || plan.variants.len() < 2 {
+        return None;
+    }
+    let state = read_baseline_run(&folder.journal_path(), looked_for).ok()?;
+    let measured = (0..).zip(&plan.variants).map(|(number, variant)| {
+        let measured = measure_variant(&state, VariantId(number), looked_for);
+        (VariantId(number), variant, measured)
+    });
+    let failing = measured.filter(|(.., measured)| measured.failures > 0);
+    let (id, variant, measured) = failing.max_by_key(|(.., measured)| measured.failures)?;
+    Some(format!(
+        "--baseline {} --of {}   # {} of {} trials failed: {}",
+        folder.shortest_reference(&default_root()).to_safe(),
+        shell_word(variant.name.as_ref()),
+        measured.failures,
+        measured.trials,
+        report::command_line(&plan, id).to_safe()
+    ))
+}
+
 /// Refuses to choose among runs of several commands, the newest first, and a hunt.
 fn refuse_choice(
     newest_first: &[(Vec<Text>, ResolvedBaseline)],
@@ -123,9 +160,16 @@ fn refuse_choice(
         )
     });
     let lines: Vec<String> = hunt.into_iter().chain(lines).chain(more).collect();
+    refuse_to_choose(
+        "no run of this command without holds has failures; which run is the baseline?",
+        &lines,
+    )
+}
+
+fn refuse_to_choose(message: &str, lines: &[String]) -> PlanError {
     PlanError::of_field(
         "baseline",
-        "no run of this command without holds has failures; which run is the baseline?",
+        message,
         format!(
             "name the run before the fix:\n      {}",
             lines.join("\n      ")

@@ -126,6 +126,29 @@ fn confirm_prints_the_answer_and_the_assumptions_of_a_fix() {
 }
 
 #[test]
+fn confirm_names_the_failing_variant_of_a_comparison() {
+    let sandbox = Sandbox::new();
+    let compare = ["compare", "-L", "code=0,1", "-n", "12", "--progress=none"];
+    sandbox.provoke(&[&compare[..], &["--", "sh", "-c", "exit {code}"]].concat());
+    let output = sandbox.provoke(&["confirm", "--", "true"]);
+    assert_eq!(output.code, Some(2), "{output}");
+    let asked =
+        "error: only runs of several variants have failures; which variant is the baseline?";
+    assert!(output.stderr.contains(asked), "{output}");
+    let flags = output
+        .stderr
+        .lines()
+        .find(|line| line.contains(" --of "))
+        .unwrap();
+    assert!(flags.ends_with("trials failed: sh -c 'exit 1'"), "{output}");
+    let (flags, _) = flags.split_once('#').unwrap();
+    let words = flags.split_whitespace();
+    let flags: Vec<&str> = words.map(|word| word.trim_matches('\'')).collect();
+    let confirmed = sandbox.provoke(&[&["confirm"], &*flags, &["--", "true"]].concat());
+    assert_eq!(confirmed.code, Some(0), "{confirmed}");
+}
+
+#[test]
 fn confirm_refuses_missing_and_invalid_baselines() {
     let output_of = |args: &[&str]| {
         let all = [&["confirm"], args, &["--", "true"]].concat();
