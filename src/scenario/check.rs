@@ -211,7 +211,9 @@ impl SchemaCheck<'_> {
                     value,
                 );
             } else {
-                self.report_unknown(entry_position, key.span(), fields.unwrap_or(&Map::new()));
+                let no_fields = Map::new();
+                let fields = fields.unwrap_or(&no_fields);
+                self.report_unknown(entry_position, key.span(), fields, value);
             }
         }
     }
@@ -258,6 +260,7 @@ impl SchemaCheck<'_> {
         position: ValuePosition<'_>,
         span: Range<usize>,
         fields: &Map<String, Value>,
+        value: &Spanned<DeValue<'_>>,
     ) {
         let ValuePosition { field, table, .. } = position;
         let message = match table {
@@ -266,16 +269,25 @@ impl SchemaCheck<'_> {
             table => format!("there is no field `{field}` in `{table}`"),
         };
         let names = || fields.keys().map(String::as_str);
+        // `run = 5` means `runs`, and `run = ["./test"]` means `command`.
+        let takes_value = |name: &&str| {
+            let types = allowed_types(resolve_link(self.schema, &fields[*name]));
+            let kind = type_name(value.get_ref());
+            types.contains(&kind) || kind == "integer" && types.contains(&"number")
+        };
+        let fitting_names = || names().filter(takes_value);
         let plain = field.replace('_', "-");
         let help = if !table.is_empty() && self.top_fields().contains_key(&plain) {
             format!(
                 "`{plain}` belongs to the whole scenario: move it above the first line in brackets"
             )
-        } else if let Some(name) = known_name(field, names()) {
+        } else if let Some(name) = known_name(field, fitting_names()) {
             did_you_mean(name, &fields[name])
         } else if let Some(other_table) = self.other_table(field) {
             format!("`{field}` is a field of `[[{other_table}]]`")
-        } else if let Some(name) = intended_name(field, names()) {
+        } else if let Some(name) =
+            intended_name(field, fitting_names()).or_else(|| intended_name(field, names()))
+        {
             did_you_mean(name, &fields[name])
         } else if table.is_empty() {
             "fields have the names of flags: see `provoke run --help`".to_owned()

@@ -52,6 +52,21 @@ fn a_misspelt_field_is_refused_with_the_right_name() {
 }
 
 #[test]
+fn the_suggested_field_can_have_the_value() {
+    assert_snapshot!(error_of("command = ['x']\nrun = 5\n"), @"
+    error: there is no field `run`
+     --> s.toml:2:1
+      |
+    2 | run = 5
+      | ^^^
+      |
+      = help: did you mean `runs`? Run this many trials of each variant [default: 100]
+    ");
+    let command = error_of("run = ['x']\n");
+    assert!(command.contains("did you mean `command`?"), "{command}");
+}
+
+#[test]
 fn field_names_of_other_tools_are_refused_with_the_right_name() {
     assert_snapshot!(error_of("command = ['x']\nparallel = 4\n"), @"
     error: there is no field `parallel`
