@@ -3,9 +3,12 @@
 use super::{Driver, LoopState};
 use crate::exec::StopUrgency;
 use crate::model::{Event, NoteLevel, RequestPace, Timeout};
+use std::time::Duration;
 
 /// Maximum number of trials that are reported as slow; the live line names the slowest.
 const SLOW_NOTES: u32 = 3;
+/// A trial that reaches its timeout within this time is not reported.
+const SOON: Duration = Duration::from_secs(1);
 
 impl LoopState<'_, '_> {
     /// Reports trials that run unusually long, once each.
@@ -21,9 +24,11 @@ impl LoopState<'_, '_> {
             let timeout = self.pace.hang_timeout(state);
             let mut slow = Vec::new();
             for lease in self.under_way.values_mut() {
+                let elapsed = lease.since.elapsed();
                 if let Some(trial) = lease.trials.front()
                     && !lease.called_slow
-                    && lease.since.elapsed() > long
+                    && elapsed > long
+                    && elapsed + SOON < trial.timeout.min(timeout)
                 {
                     lease.called_slow = true;
                     let hung_after = trial.timeout.min(timeout).as_secs_f64();
