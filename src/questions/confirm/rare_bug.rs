@@ -23,7 +23,7 @@ impl RareBug {
     /// Returns the rarest bug of the baseline, if this number of passing trials is not enough for it.
     pub(super) fn of_baseline(base: &MeasuredBaseline, clean: u64, alpha: f64) -> Option<Self> {
         let trials = base.runs.first().map_or(base.trials, |run| run.trials);
-        let bugs = merge_same_bugs(&base.bugs);
+        let bugs = separate_bugs(&base.bugs);
         if bugs.len() < 2 {
             return None;
         }
@@ -55,20 +55,31 @@ impl RareBug {
     }
 }
 
-/// Merges the bugs that share a name: failures with different evidence can have the same cause.
-fn merge_same_bugs(bugs: &[KnownBug]) -> Vec<KnownBug> {
-    let mut merged: Vec<KnownBug> = Vec::new();
-    for bug in bugs {
-        let (same, others): (Vec<_>, Vec<_>) =
-            merged.into_iter().partition(|known| known.is_same(bug));
-        merged = others;
-        merged.push(same.into_iter().fold(bug.clone(), |mut sum, known| {
-            sum.failures += known.failures;
-            sum.names.extend(known.names);
-            sum
-        }));
+/// Returns the bugs with all of their failures. A trial in which several tests failed counts for each of them. Bugs that share
+/// a name are one: failures with different evidence can have the same cause.
+fn separate_bugs(bugs: &[KnownBug]) -> Vec<KnownBug> {
+    let contains =
+        |bug: &KnownBug, other: &KnownBug| other.names.iter().all(|name| bug.names.contains(name));
+    let is_of_several = |bug: &&KnownBug| {
+        let mut others = bugs.iter();
+        others.any(|other| contains(bug, other) && !contains(other, bug))
+    };
+    let mut separate: Vec<KnownBug> = Vec::new();
+    for bug in bugs.iter().filter(|bug| !is_of_several(bug)) {
+        match separate.iter_mut().find(|known| known.is_same(bug)) {
+            Some(known) => {
+                known.failures += bug.failures;
+                known.names.extend(&bug.names);
+            }
+            None => separate.push(bug.clone()),
+        }
     }
-    merged
+    for bug in bugs.iter().filter(is_of_several) {
+        for known in separate.iter_mut().filter(|known| known.is_same(bug)) {
+            known.failures += bug.failures;
+        }
+    }
+    separate
 }
 
 #[cfg(test)]
@@ -76,10 +87,10 @@ mod tests {
     use super::*;
     use crate::model::SignatureId;
 
-    fn bug(title: &str, id: u32, failures: u64) -> KnownBug {
+    fn bug(title: &str, names: &[u32], failures: u64) -> KnownBug {
         KnownBug {
             title: title.to_owned(),
-            names: vec![SignatureId(id)],
+            names: names.iter().copied().map(SignatureId).collect(),
             by_core: false,
             widest: SignatureId(0),
             failures,
@@ -98,9 +109,9 @@ mod tests {
     #[test]
     fn the_rarest_bug_needs_as_many_trials_as_it_does_alone() {
         let base = baseline(&[
-            bug("often", 1, 29),
-            bug("seldom", 2, 2),
-            bug("seldom", 2, 1),
+            bug("often", &[1], 29),
+            bug("seldom", &[2], 2),
+            bug("seldom", &[2], 1),
         ]);
         let rare = RareBug::of_baseline(&base, 50, 0.05).unwrap();
         assert_eq!((rare.title.as_str(), rare.failures), ("seldom", 3));
@@ -110,8 +121,19 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_in_which_two_tests_failed_counts_for_both() {
+        let base = baseline(&[
+            bug("a", &[1], 20),
+            bug("a, b", &[3, 1, 2], 1),
+            bug("b", &[2], 4),
+        ]);
+        let rare = RareBug::of_baseline(&base, 1, 0.05).unwrap();
+        assert_eq!((rare.title.as_str(), rare.failures), ("b", 5));
+    }
+
+    #[test]
     fn a_single_bug_is_not_tested_with_others() {
-        let base = baseline(&[bug("exit 1", 1, 3), bug("exit 1", 1, 2)]);
+        let base = baseline(&[bug("exit 1", &[1], 3), bug("exit 1", &[1], 2)]);
         assert_eq!(RareBug::of_baseline(&base, 1, 0.05), None);
     }
 }
