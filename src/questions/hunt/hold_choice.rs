@@ -170,24 +170,18 @@ impl HeldTrials {
                     && !self.points.is_of_library(&hold.point)
             })
         };
-        let clearness = |holds: &[Hold]| (Reverse(holds.len()), is_own_code(holds));
+        let order = |holds: &[Hold]| {
+            let counts = self.counts_of(holds);
+            let clearness = (Reverse(holds.len()), is_own_code(holds));
+            // The rate of a reliable one depends on its number of trials above all.
+            let reliable = counts.fails_nearly_always().then_some(clearness);
+            (reliable, counts.plausible_rate(), clearness)
+        };
         promising
             .max_by(|a, b| {
-                let [a_counts, b_counts] = [a, b].map(|holds| self.counts_of(holds));
-                let [a_reliable, b_reliable] =
-                    [a_counts, b_counts].map(HeldCounts::fails_nearly_always);
-                let by_rate = a_counts
-                    .plausible_rate()
-                    .total_cmp(&b_counts.plausible_rate());
-                let by_clearness = clearness(a).cmp(&clearness(b));
-                // The rate of a reliable one depends on its number of trials above all.
-                a_reliable
-                    .cmp(&b_reliable)
-                    .then(if a_reliable && b_reliable {
-                        by_clearness.then(by_rate)
-                    } else {
-                        by_rate.then(by_clearness)
-                    })
+                let [a, b] = [a, b].map(|holds| order(holds));
+                let by_rate = a.1.total_cmp(&b.1);
+                a.0.cmp(&b.0).then(by_rate).then(a.2.cmp(&b.2))
             })
             .cloned()
     }
