@@ -16,7 +16,7 @@ const SYSTEM: [&str; 8] = [
 ];
 /// Names of interpreters and their libraries, without versions. A race is rarely in an interpreter, and it has too many
 /// instructions.
-const INTERPRETERS: [&str; 16] = [
+const INTERPRETERS: [&str; 21] = [
     "python",
     "libpython",
     "perl",
@@ -33,19 +33,25 @@ const INTERPRETERS: [&str; 16] = [
     "lua",
     "php",
     "Rscript",
+    "R",
+    "julia",
+    "mono",
+    "dotnet",
+    "beam.smp",
 ];
 
 /// Folder of the shared objects in Python's standard library.
 const PYTHON_LIBRARY: &str = "lib-dynload";
 
-/// Returns whether the instructions of a file can become points.
-pub(crate) fn is_in_scope(scope: &CodeScope, path: &Path) -> bool {
+/// Returns whether the instructions of a file can become points. The program may be a file of the system.
+pub(crate) fn is_in_scope(scope: &CodeScope, program: Option<&Path>, path: &Path) -> bool {
     match scope {
         CodeScope::Own => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_local = path.starts_with("/usr/local");
+            let is_of_system = SYSTEM.iter().any(|folder| path.starts_with(folder));
             let has_folder = |folder: &str| path.iter().any(|component| component == folder);
-            (is_local || !SYSTEM.iter().any(|folder| path.starts_with(folder)))
+            (is_local || !is_of_system || program == Some(path))
                 && !is_interpreter(&name)
                 && !has_folder(PYTHON_LIBRARY)
         }
@@ -73,7 +79,7 @@ fn is_interpreter(name: &str) -> bool {
 pub(crate) fn may_have_point(hold: &Hold, path: &Path) -> bool {
     let is_its_file = |point: &CodePoint| point.object.as_os_str() == path.as_os_str();
     hold.point.as_code().is_some_and(is_its_file)
-        || (hold.anchor.is_some() && is_in_scope(&CodeScope::Own, path))
+        || (hold.anchor.is_some() && is_in_scope(&CodeScope::Own, None, path))
 }
 
 #[cfg(test)]
@@ -82,7 +88,7 @@ mod tests {
 
     #[test]
     fn files_of_the_system_and_of_interpreters_are_out_of_scope() {
-        let own = |path: &str| is_in_scope(&CodeScope::Own, Path::new(path));
+        let own = |path: &str| is_in_scope(&CodeScope::Own, None, Path::new(path));
         for path in [
             "/home/me/server",
             "/home/me/libfast.so.1",
@@ -106,7 +112,18 @@ mod tests {
             assert!(!own(path), "{path}");
         }
         let named = CodeScope::Named(vec!["libc.so".to_owned()]);
-        assert!(is_in_scope(&named, Path::new("/usr/lib/libc.so.6")));
-        assert!(!is_in_scope(&named, Path::new("/home/me/server")));
+        let of_named = |path: &str| is_in_scope(&named, None, Path::new(path));
+        assert!(of_named("/usr/lib/libc.so.6"));
+        assert!(!of_named("/home/me/server"));
+    }
+
+    #[test]
+    fn the_program_is_in_scope_although_it_belongs_to_the_system() {
+        let own = |program: &str, path: &str| {
+            is_in_scope(&CodeScope::Own, Some(Path::new(program)), Path::new(path))
+        };
+        assert!(own("/usr/bin/server", "/usr/bin/server"));
+        assert!(!own("/usr/bin/server", "/usr/lib/libc.so.6"));
+        assert!(!own("/usr/bin/python3.11", "/usr/bin/python3.11"));
     }
 }

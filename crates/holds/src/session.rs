@@ -25,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Signals that usually end a process: its memory must be unchanged then.
@@ -56,6 +57,8 @@ pub struct HoldSession {
     known_points: BTreeMap<CodePoint, usize>,
     /// The points outside the code that were learned.
     known_events: BTreeSet<HoldPoint>,
+    /// The first processes of the trial, which run its programs.
+    programs: BTreeSet<i32>,
     /// The code of the dynamic loader in each process.
     loaders: BTreeMap<i32, Option<Range<u64>>>,
     observation: HoldObservation,
@@ -130,6 +133,7 @@ impl HoldSession {
             learnable: Vec::new(),
             known_points: BTreeMap::new(),
             known_events: BTreeSet::new(),
+            programs: BTreeSet::new(),
             loaders: BTreeMap::new(),
             observation: HoldObservation::default(),
             held_for: Duration::ZERO,
@@ -139,6 +143,7 @@ impl HoldSession {
     /// Adds a program of the trial, which is traced from its first instruction on.
     pub fn add_program(&mut self, pid: i32) {
         self.thread_mut(pid, pid).is_attached = true;
+        self.programs.insert(pid);
         if self.process_numbers.len() > 1 {
             let pids: Vec<i32> = self.process_numbers.keys().copied().collect();
             for pid in pids {
@@ -414,9 +419,18 @@ fn resume(tid: i32, signal: i32) {
     let _ = tracee::continue_thread(tid, signal);
 }
 
+/// Returns the file that a process executes.
+fn executable_of(pid: i32) -> Option<PathBuf> {
+    fs::read_link(executable_link(pid)).ok()
+}
+
+fn executable_link(pid: i32) -> String {
+    format!("/proc/{pid}/exe")
+}
+
 /// Returns whether the program of a process would have the privileges of another user if it were not traced.
 fn gains_privileges(pid: i32) -> bool {
-    let program = fs::metadata(format!("/proc/{pid}/exe"));
+    let program = fs::metadata(executable_link(pid));
     let is_root = rustix::process::geteuid().is_root();
     !is_root && program.is_ok_and(|program| program.mode() & SET_USER_ID != 0)
 }

@@ -133,7 +133,7 @@ pub enum HoldPlan {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodeScope {
-    /// Files that do not belong to the system or to an interpreter.
+    /// The program, and files that do not belong to the system. Interpreters are left out.
     #[default]
     Own,
     /// Files whose path contains one of these texts.

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct HuntSettings {
     /// Hold threads only in files whose path contains this [default: the program's own files]
     ///
-    /// Executables and shared objects. By default, files of the system and of interpreters are left out. Can be
-    /// given several times.
+    /// Executables and shared objects. By default, interpreters are left out, and so are files of the system other
+    /// than the program itself. Can be given several times.
     #[arg(long, value_name = "TEXT")]
     pub hold_in: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! Sets breakpoints at the points of a plan that are in the code, and handles the arrivals of threads at them.
 
-use super::{HoldSession, ThreadActivity, resume};
+use super::{HoldSession, ThreadActivity, executable_of, resume};
 use crate::loader::find_load_event;
 use crate::process::{MappedCode, TracedProcess};
 use crate::scope::{is_in_scope, may_have_point};
@@ -66,7 +66,9 @@ impl HoldSession {
         match &self.plan {
             HoldPlan::Learn(scope) => {
                 let scope = scope.clone();
-                let in_scope = |path: &Path| is_in_scope(&scope, path);
+                let program = self.programs.contains(&pid);
+                let program = program.then(|| executable_of(pid)).flatten();
+                let in_scope = |path: &Path| is_in_scope(&scope, program.as_deref(), path);
                 let mapped = MappedCode::of_process(pid, &mut self.files, in_scope);
                 let known_addresses = match &scope {
                     CodeScope::Own | CodeScope::Named(_) => None,
