@@ -128,8 +128,7 @@ impl HeldTrials {
                         [&[other_hold], holds].concat()
                     }
                 });
-        let passes = counts.launched() - counts.failures;
-        let tried_additions = MAX_ADDITIONS * passes / counts.launched().max(1);
+        let tried_additions = MAX_ADDITIONS * counts.passes() / counts.judged().max(1);
         with_start
             .chain(with_nearest)
             .filter(|added| have_different_points(added))

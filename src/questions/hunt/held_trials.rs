@@ -24,6 +24,8 @@ pub(super) struct HeldCounts {
     pub(super) failures: u64,
     /// Trials in which a hold was not reached.
     pub(super) unreached: u64,
+    /// Those of the unreached ones that failed, which says nothing about the hold.
+    pub(super) failed_before: u64,
 }
 
 impl HeldCounts {
@@ -31,43 +33,53 @@ impl HeldCounts {
         self.trials + self.unreached
     }
 
+    /// Returns the trials that show whether the program fails with the hold.
+    pub(super) fn judged(self) -> u64 {
+        self.launched() - self.failed_before
+    }
+
+    /// Returns the trials that passed, with or without a held thread.
+    pub(super) fn passes(self) -> u64 {
+        self.judged() - self.failures
+    }
+
     /// Returns whether at least 90 % of the trials failed, or all but one of a few.
     pub(super) fn fails_nearly_always(self) -> bool {
-        let others = self.launched() - self.failures;
-        10 * others <= self.launched() || others == 1 && self.launched() >= FIRST_FRESH_TRIALS
+        let are_few = 10 * self.passes() <= self.judged();
+        let is_one = self.passes() == 1 && self.judged() >= FIRST_FRESH_TRIALS;
+        self.failures > 0 && (are_few || is_one)
     }
 
     /// Returns whether fewer than half of the trials failed, after enough trials.
     pub(super) fn is_rare(self) -> bool {
-        self.launched() >= FIRST_FRESH_TRIALS && 2 * self.failures < self.launched()
+        self.launched() >= FIRST_FRESH_TRIALS && 2 * self.failures < self.judged()
     }
 
     /// Returns whether fewer than a quarter of the trials failed, after enough trials.
     pub(super) fn is_seldom(self) -> bool {
-        self.launched() >= FIRST_FRESH_TRIALS && 4 * self.failures < self.launched()
+        self.launched() >= FIRST_FRESH_TRIALS && 4 * self.failures < self.judged()
     }
 
     /// Returns the part of the trials that failed.
     pub(super) fn observed_rate(self) -> f64 {
-        real(self.failures) / real(self.launched().max(1))
+        real(self.failures) / real(self.judged().max(1))
     }
 
     /// Returns a lower bound for the failure rate, so that few trials count less.
     pub(super) fn plausible_rate(self) -> f64 {
-        lower_one_sided(self.failures, self.launched(), 0.25)
+        lower_one_sided(self.failures, self.judged(), 0.25)
     }
 
     /// Returns whether nearly all trials failed.
     pub(super) fn is_promising(self) -> bool {
-        self.failures >= PROMISING_FAILURES && self.launched() - self.failures <= 1
+        self.failures >= PROMISING_FAILURES && self.passes() <= 1
     }
 
     /// Returns whether more trials than the open ones must show if a hold that failed once is promising.
     pub(super) fn needs_verification(self, open: u64) -> bool {
-        let passes = self.launched() - self.failures;
         self.launched() + open < VERIFYING_TRIALS
             && self.failures < PROMISING_FAILURES
-            && passes <= VERIFYING_TRIALS - PROMISING_FAILURES
+            && self.passes() <= VERIFYING_TRIALS - PROMISING_FAILURES
     }
 }
 
@@ -196,6 +208,35 @@ fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
     counts.trials += u64::from(is_reached);
     counts.failures += u64::from(is_reached && failed);
     counts.unreached += u64::from(!is_reached);
+    counts.failed_before += u64::from(!is_reached && failed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HeldCounts;
+
+    #[test]
+    fn a_failure_before_the_hold_says_nothing_about_it() {
+        let counts = HeldCounts {
+            trials: 8,
+            failures: 8,
+            unreached: 3,
+            failed_before: 3,
+        };
+        assert!(counts.fails_nearly_always());
+        let not_reached = HeldCounts {
+            failed_before: 1,
+            ..counts
+        };
+        assert!(!not_reached.fails_nearly_always());
+        assert!(not_reached.plausible_rate() < counts.plausible_rate());
+        let never_reached = HeldCounts {
+            trials: 0,
+            failures: 0,
+            ..counts
+        };
+        assert!(!never_reached.fails_nearly_always());
+    }
 }
 
 #[cfg(test)]
@@ -221,6 +262,7 @@ pub(super) mod samples {
                 trials: 10,
                 failures,
                 unreached: 0,
+                failed_before: 0,
             },
             may_hang: false,
             hung_trials: 0,

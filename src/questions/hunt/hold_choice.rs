@@ -158,7 +158,7 @@ impl HeldTrials {
         let promising = self.failing.iter().filter(|holds| {
             let counts = self.counts_of(holds);
             counts.failures >= PROMISING_FAILURES
-                && 2 * counts.failures > counts.launched()
+                && 2 * counts.failures > counts.judged()
                 && counts.plausible_rate() > natural_rate
                 && !self.was_examined(holds)
         });
@@ -374,6 +374,7 @@ mod tests {
                 trials,
                 failures: trials,
                 unreached: 0,
+                failed_before: 0,
             };
             held_trials.failing.insert(holds.clone());
             held_trials.tried_holds.insert(holds, counts);

@@ -328,7 +328,7 @@ fn most_promising<'a>(
 ) -> Option<&'a Vec<Hold>> {
     let upper = |holds: &Vec<Hold>| {
         let counts = memory.held_trials.counts_of(holds);
-        upper_one_sided(counts.failures, counts.launched(), 0.25)
+        upper_one_sided(counts.failures, counts.judged(), 0.25)
     };
     failing.max_by(|a, b| upper(a).total_cmp(&upper(b)))
 }
