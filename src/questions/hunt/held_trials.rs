@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const VERIFYING_TRIALS: u64 = 4;
 /// Number of failures among these trials from which a hold is examined.
 pub(super) const PROMISING_FAILURES: u64 = 3;
+/// Number of trials of a hold that may all fail before a thread is held, until it counts as tried.
+const UNJUDGED_TRIALS: u64 = 3;
 /// Number of fresh trials after which the examination of a hold may be given up.
 pub(super) const FIRST_FRESH_TRIALS: u64 = 8;
 
@@ -135,6 +137,12 @@ impl HeldTrials {
         self.tried_holds.get(holds).copied().unwrap_or_default()
     }
 
+    /// Returns whether a set of holds has no trial that shows something, and a few more may give one.
+    pub(super) fn is_unjudged(&self, holds: &[Hold]) -> bool {
+        let counts = self.counts_of(holds);
+        counts.judged() == 0 && counts.launched() < UNJUDGED_TRIALS
+    }
+
     /// Returns a lower bound for the failure rate under a set of holds, so that few trials count less.
     pub(super) fn plausible_rate(&self, holds: &[Hold]) -> f64 {
         self.counts_of(holds).plausible_rate()
@@ -150,11 +158,13 @@ impl HeldTrials {
         failed: bool,
     ) {
         let is_reached = observation.times.iter().all(|times| *times > 0);
-        if let [hold] = holds {
-            self.tried_alone.insert(hold.point.clone());
-        }
         let counts = self.tried_holds.entry(holds.to_vec()).or_default();
         count_trial(counts, is_reached, failed);
+        if let [hold] = holds
+            && !self.is_unjudged(holds)
+        {
+            self.tried_alone.insert(hold.point.clone());
+        }
         if failed && is_reached {
             self.failing.insert(holds.to_vec());
         }
@@ -213,7 +223,26 @@ fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::HeldCounts;
+    use super::*;
+
+    #[test]
+    fn a_hold_is_tried_again_if_the_program_failed_before_it() {
+        let holds = samples::examination(&[1], 0).holds;
+        let is_unjudged = |trials: &[(bool, bool)]| {
+            let mut held_trials = HeldTrials::default();
+            let counts = held_trials.tried_holds.entry(holds.clone()).or_default();
+            for (is_reached, failed) in trials {
+                count_trial(counts, *is_reached, *failed);
+            }
+            held_trials.is_unjudged(&holds)
+        };
+        let failed_before = (false, true);
+        assert!(is_unjudged(&[]));
+        assert!(is_unjudged(&[failed_before]));
+        assert!(!is_unjudged(&[failed_before; 3]));
+        assert!(!is_unjudged(&[failed_before, (true, true)]));
+        assert!(!is_unjudged(&[(false, false)]));
+    }
 
     #[test]
     fn a_failure_before_the_hold_says_nothing_about_it() {

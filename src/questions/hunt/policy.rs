@@ -239,9 +239,7 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         AFTER_CREATORS + ATTEMPTS
     };
     let mut attempts = (0..rounds).flat_map(|round| attempts_of_round(memory, round));
-    let is_new = |holds: &Vec<Hold>| {
-        !memory.held_trials.tried_holds.contains_key(holds) && under_way(holds) == 0
-    };
+    let is_new = |holds: &Vec<Hold>| memory.held_trials.is_unjudged(holds) && under_way(holds) == 0;
     if let Some(holds) = attempts.find(is_new) {
         return Some(holds);
     }
@@ -316,7 +314,7 @@ pub(super) fn singles_left(memory: &HuntMemory) -> u64 {
     let singles = memory.held_trials.points.in_order().iter();
     let untried = singles.filter(|point| {
         let holds = [hold_at(point, 0)];
-        !memory.held_trials.tried_holds.contains_key(&holds[..])
+        memory.held_trials.is_unjudged(&holds)
     });
     untried.count() as u64
 }
