@@ -30,6 +30,11 @@ fn hunt(sandbox: &Sandbox, args: &[&str]) -> (Value, CommandOutput) {
     (report["answer"]["hunt"].clone(), output)
 }
 
+/// Returns the failures and the trials under the examined hold.
+fn held_counts(answer: &Value) -> [u64; 2] {
+    ["failures", "trials"].map(|name| answer["held"][name].as_u64().unwrap())
+}
+
 #[test]
 fn a_race_is_provoked_located_and_repeated() {
     needs!(program("cc"));
@@ -37,8 +42,7 @@ fn a_race_is_provoked_located_and_repeated() {
     compile(&sandbox, "racy/refcount.c");
     let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
     assert_eq!(output.code, Some(1), "{output}");
-    let held = &answer["held"];
-    let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
+    let [failures, trials] = held_counts(&answer);
     assert!(trials >= 20 && 2 * failures > trials, "{output}");
     let places = answer["places"].as_array().unwrap();
     assert_eq!(places.last().unwrap()["function"], "drop", "{output}");
@@ -124,8 +128,7 @@ fn a_race_that_needs_two_holds_is_provoked_in_most_trials() {
     assert_eq!(output.code, Some(1), "{output}");
     // A third hold is added if two of them fail in less than 90 % of the trials.
     assert!(answer["places"].as_array().unwrap().len() >= 2, "{output}");
-    let held = &answer["held"];
-    let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
+    let [failures, trials] = held_counts(&answer);
     assert!(10 * failures >= 8 * trials, "{output}");
 }
 
@@ -163,8 +166,7 @@ fn a_race_in_large_code_is_located_by_its_function() {
     compile_here(&sandbox, "large.c");
     let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
     assert_eq!(output.code, Some(1), "{output}");
-    let held = &answer["held"];
-    let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
+    let [failures, trials] = held_counts(&answer);
     assert!(10 * failures >= 9 * trials, "{output}");
     let window = answer["window"].as_array().unwrap();
     let tried: Vec<u64> = window
@@ -183,8 +185,7 @@ fn a_race_in_large_code_is_located_inside_a_function() {
     compile_here(&sandbox, "large.c");
     let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
     assert_eq!(output.code, Some(1), "{output}");
-    let held = &answer["held"];
-    let [failures, trials] = ["failures", "trials"].map(|name| held[name].as_u64().unwrap());
+    let [failures, trials] = held_counts(&answer);
     assert!(10 * failures >= 9 * trials, "{output}");
     assert!(output.stdout.contains("in add()"), "{output}");
 }
