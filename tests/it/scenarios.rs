@@ -167,24 +167,23 @@ const ILLEGAL_INSTRUCTION_FAISS_NODES: &[ScenarioRun] = &[scenario_run(
     ],
 )];
 
-const ILLEGAL_INSTRUCTION_FAISS: &[ScenarioRun] = &[
-    scenario_run(
-        "illegal-instruction-faiss/scenario.toml",
-        &[],
-        1,
-        &[
-            r"SandyBridge \(2011\) and IvyBridge \(2012\) fail;",
-            r"SIGILL: vinserti128 needs AVX2; this CPU lacks it, in _swigfaiss\.so",
-            r"failing only where processor: .*\bavx2 .*are absent",
-        ],
-    ),
-    scenario_run(
-        "illegal-instruction-faiss/bisect.toml",
-        &[],
-        0,
-        &[r"1\.6\.3 is the last bad version, 1\.6\.4 the first good one"],
-    ),
-];
+const ILLEGAL_INSTRUCTION_FAISS: &[ScenarioRun] = &[scenario_run(
+    "illegal-instruction-faiss/scenario.toml",
+    &[],
+    1,
+    &[
+        r"SandyBridge \(2011\) and IvyBridge \(2012\) fail;",
+        r"SIGILL: vinserti128 needs AVX2; this CPU lacks it, in _swigfaiss\.so",
+        r"failing only where processor: .*\bavx2 .*are absent",
+    ],
+)];
+
+const ILLEGAL_INSTRUCTION_FAISS_RELEASES: &[ScenarioRun] = &[scenario_run(
+    "illegal-instruction-faiss/bisect.toml",
+    &[],
+    0,
+    &[r"1\.6\.3 is the last bad version, 1\.6\.4 the first good one"],
+)];
 
 const MAPPED_FILE: &[ScenarioRun] = &[scenario_run(
     "mapped-file/scenario.toml",
@@ -338,6 +337,8 @@ stories! {
     model_api_magic = MODEL_API_MAGIC;
     #[ignore = "installs packages, for CPython 3.7; takes two minutes"]
     illegal_instruction_faiss = ILLEGAL_INSTRUCTION_FAISS;
+    #[ignore = "installs packages, for CPython 3.7; takes two minutes"]
+    illegal_instruction_faiss_releases = ILLEGAL_INSTRUCTION_FAISS_RELEASES;
     #[ignore = "needs root, slurm-wlm and munge; installs packages, for CPython 3.7; takes minutes"]
     illegal_instruction_faiss_nodes = ILLEGAL_INSTRUCTION_FAISS_NODES;
     #[ignore = "installs 1.2 GB of packages, for CPython 3.7"]
