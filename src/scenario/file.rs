@@ -2,7 +2,7 @@
 
 use super::check::{find_first_fault, schema_advice};
 use super::error::{Finding, ScenarioError};
-use super::schema::scenario_schema;
+use super::schema::SCENARIO_SCHEMA;
 use super::syntax::explain_error;
 use super::{PlanContext, PlanError, Scenario};
 use crate::model::Plan;
@@ -72,15 +72,14 @@ impl FromStr for Scenario {
 
 fn parse_scenario(source: &str) -> Result<Scenario, Finding> {
     let root = DeTable::parse(source).map_err(|error| explain_error(source, &error))?;
-    let schema = scenario_schema();
-    if let Some(finding) = find_first_fault(source, root.get_ref(), &schema) {
+    if let Some(finding) = find_first_fault(source, root.get_ref(), &SCENARIO_SCHEMA) {
         return Err(finding);
     }
     Scenario::from_table(&root).map_err(|error| {
         let span = error.span();
         let help = span
             .as_ref()
-            .and_then(|span| schema_advice(&schema, root.get_ref(), span))
+            .and_then(|span| schema_advice(&SCENARIO_SCHEMA, root.get_ref(), span))
             .unwrap_or_else(|| "see docs/scenario.md".to_owned());
         Finding {
             message: error.message().to_owned(),

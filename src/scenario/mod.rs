@@ -45,7 +45,7 @@ pub use plan_error::PlanError;
 pub use question::MEASURE_FIRST;
 pub use request::Request;
 pub use restore::NonUtf8Argument;
-pub use schema::scenario_schema;
+pub use schema::SCENARIO_SCHEMA;
 pub use settings::{
     BaselineSettings, BisectSettings, CandidateSettings, CaseSettings, ComparisonSettings,
     ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, Facts, HostSettings,

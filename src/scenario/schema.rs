@@ -2,14 +2,15 @@
 
 use super::Scenario;
 use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
 
-/// Returns the JSON schema of a scenario file.
-pub fn scenario_schema() -> Value {
+/// The JSON schema of a scenario file.
+pub static SCENARIO_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let mut schema = schemars::schema_for!(Scenario).to_value();
     tidy_schema(&mut schema);
     schema["title"] = json!("provoke scenario");
     schema
-}
+});
 
 /// Adapts the schema of a Rust type to a TOML file: TOML has no null, a null default has no meaning, and editors do not
 /// know the formats of Rust's integers.
@@ -101,18 +102,18 @@ mod tests {
     fn the_checked_in_scenario_schema_is_up_to_date() {
         let file = in_repository("docs/scenario.schema.json");
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
-            let now = serde_json::to_string_pretty(&scenario_schema()).unwrap() + "\n";
+            let now = serde_json::to_string_pretty(&*SCENARIO_SCHEMA).unwrap() + "\n";
             fs::write(&file, now).unwrap();
         }
         let then = fs::read_to_string(&file).unwrap_or_default();
         let then: Value = serde_json::from_str(&then).unwrap_or_default();
         let hint = "run the tests with UPDATE_SCHEMA=1 and look at what changed";
-        assert!(then == scenario_schema(), "{hint}");
+        assert!(then == *SCENARIO_SCHEMA, "{hint}");
     }
 
     #[test]
     fn every_field_has_a_description_and_other_fields_are_forbidden() {
-        visit(&scenario_schema(), &mut |node| {
+        visit(&SCENARIO_SCHEMA, &mut |node| {
             let Some(Value::Object(fields)) = node.get("properties") else {
                 return;
             };
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_schema_contains_no_null_and_no_rust_formats() {
-        visit(&scenario_schema(), &mut |node| {
+        visit(&SCENARIO_SCHEMA, &mut |node| {
             let text = Value::from(node.clone()).to_string();
             assert!(
                 !text.contains("\"null\"")
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn the_reference_mentions_every_field() {
         let text = fs::read_to_string(in_repository("docs/scenario.md")).unwrap();
-        visit(&scenario_schema(), &mut |node| {
+        visit(&SCENARIO_SCHEMA, &mut |node| {
             if let Some(Value::Object(fields)) = node.get("properties") {
                 for name in fields.keys() {
                     assert!(

@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_setting_suggested_exists() {
-        let schema = crate::scenario::scenario_schema().to_string();
+        let schema = crate::scenario::SCENARIO_SCHEMA.to_string();
         for ours in SETTINGS.own_names() {
             assert!(schema.contains(&format!("\"{ours}\":")), "{ours}");
         }

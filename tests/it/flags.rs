@@ -67,7 +67,7 @@ fn flags_of_questions_and_fields_of_scenarios_are_equal() {
         .filter(|flag| !flag.is_hide_set())
         .filter_map(clap::Arg::get_long_and_visible_aliases);
     let flags: BTreeSet<String> = visible.flatten().map(str::to_owned).collect();
-    let schema = provoke::scenario::scenario_schema();
+    let schema = &*provoke::scenario::SCENARIO_SCHEMA;
     let tables = [
         &schema["properties"],
         &schema["$defs"]["Load"]["properties"],

@@ -728,7 +728,7 @@ fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
 
 /// Generates names and values of which some fit each other.
 fn line() -> impl Strategy<Value = String> {
-    let fields: Vec<String> = scenario_schema()["properties"]
+    let fields: Vec<String> = SCENARIO_SCHEMA["properties"]
         .as_object()
         .unwrap()
         .keys()
