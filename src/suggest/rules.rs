@@ -32,7 +32,7 @@ pub(super) const FLAGS: Equivalents = Equivalents(&[
     ("--until-fail --until-failure --exitfirst", "-x"),
     ("--max-failure-rate --threshold", "--max-rate V"),
     ("-C --chdir", "--cwd V"),
-    ("--for --budget", "-d V"),
+    ("--for --budget --time", "-d V"),
     ("--seconds --secs", "-d Vs"),
     ("--minutes --mins", "-d Vm"),
     ("--against --reference", "--baseline V"),

@@ -536,6 +536,12 @@ fn mistyped_command_lines_are_refused_with_a_hint() {
             "did you mean `-d 4s`?",
         ),
         (
+            "run --time 5m ./prog",
+            2,
+            "`provoke run` has no flag `--time`",
+            "did you mean `-d 5m`?",
+        ),
+        (
             "compare -- ./a ./b --flag",
             2,
             "there is only one variant",
