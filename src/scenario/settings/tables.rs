@@ -88,7 +88,7 @@ impl OnlyRules {
     pub(super) const HELP: &'static str =
         "Count only this kind of failure, such as SIGSEGV, code:3 or hang
 
-Kinds: a signal, code:N, hang, leak, oom, output, sig:ID (one crash signature), test:NAME (a test of a suite). Other
+Kinds: a signal, code:N, hang, leak, oom, output, sig:ID (one crash signature), test:NAME (a test of a suite). Other \
 failures are counted separately.";
 
     fn flag() -> Arg {
