@@ -68,6 +68,17 @@ impl Drop for Network {
             let _ = server.kill();
             let _ = server.wait();
         }
+        // A session whose network is cut would wait for minutes.
+        let sessions = Command::new("ip")
+            .args(["netns", "pids", &self.name])
+            .output();
+        let sessions = String::from_utf8(sessions.unwrap().stdout).unwrap();
+        if !sessions.is_empty() {
+            let _ = Command::new("kill")
+                .arg("-KILL")
+                .args(sessions.split_whitespace())
+                .status();
+        }
         ip(&format!("netns del {}", self.name));
     }
 }
