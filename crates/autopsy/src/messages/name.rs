@@ -5,7 +5,8 @@
 /// const [clone .isra.0]` becomes `std::vector::at`.
 pub fn bare_name(function: &str) -> String {
     // GCC appends the names of clones in symbols, and template arguments in assertions.
-    let name = function.split(" [").next().unwrap_or(function);
+    let name = function.split(" [clone ").next().unwrap_or(function);
+    let name = name.split(" [with ").next().unwrap_or(name);
     let name = name.split('@').next().unwrap_or(name);
     let name = without_suffix(name)
         .replace("(anonymous namespace)", "{anonymous}")
@@ -39,14 +40,9 @@ fn without_suffix(name: &str) -> &str {
 
 /// Rewrites Rust's `<Type as Trait>::method` and `<impl Trait for Type>::method` to `Type::method`.
 fn without_impl(name: &str) -> String {
-    let (path, rest) = match name.strip_prefix('<') {
-        Some(rest) => (String::new(), rest),
-        None => match name.split_once("::<impl ") {
-            Some((_, rest)) => (String::new(), rest),
-            None => return name.to_owned(),
-        },
-    };
-    let Some(end) = closing_bracket(rest) else {
+    let in_module = || name.split_once("::<impl ").map(|(_, rest)| rest);
+    let rest = name.strip_prefix('<').or_else(in_module);
+    let Some((rest, end)) = rest.and_then(|rest| Some((rest, closing_bracket(rest)?))) else {
         return name.to_owned();
     };
     let inside = rest[..end].strip_prefix("impl ").unwrap_or(&rest[..end]);
@@ -54,8 +50,23 @@ fn without_impl(name: &str) -> String {
         (Some((_, subject)), _) | (None, Some((subject, _))) => subject,
         (None, None) => inside,
     };
-    let subject = without_impl(subject.trim_start_matches(['&', '*']));
-    format!("{path}{subject}{}", &rest[end + 1..])
+    let subject = match module_of_primitive(subject) {
+        Some(module) => module.to_owned(),
+        None => without_impl(subject.trim_start_matches(['&', '*'])),
+    };
+    format!("{subject}{}", &rest[end + 1..])
+}
+
+/// Returns the module with the methods of a pointer, a slice or a string, which have no name of their own.
+fn module_of_primitive(subject: &str) -> Option<&'static str> {
+    if subject.starts_with("*const ") || subject.starts_with("*mut ") {
+        return Some("core::ptr");
+    }
+    match subject {
+        "str" => Some("core::str"),
+        _ if subject.starts_with('[') => Some("core::slice"),
+        _ => None,
+    }
 }
 
 /// Returns the offset of the bracket that closes the one just before this text.
@@ -225,6 +236,13 @@ mod tests {
             ),
             ("<&app::T as core::fmt::Debug>::fmt", "app::T::fmt"),
             ("app::x::<impl app::Tr for app::T<u8>>::go", "app::T::go"),
+            (
+                "core::ptr::mut_ptr::<impl *mut T>::read_volatile",
+                "core::ptr::read_volatile",
+            ),
+            ("<*const u8>::read_volatile", "core::ptr::read_volatile"),
+            ("alloc::slice::<impl [T]>::to_vec", "core::slice::to_vec"),
+            ("core::str::<impl str>::split_at", "core::str::split_at"),
             ("main.(*Server).Run", "main.(*Server).Run"),
             ("", ""),
         ];
