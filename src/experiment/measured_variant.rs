@@ -2,7 +2,7 @@
 
 use crate::model::{
     BugFilter, CasePattern, EvidenceDepth, Failure, FailureKind, KnownBug, MeasuredBaseline,
-    Signature, SignatureId, Site, VariantId,
+    Signature, SignatureId, VariantId,
 };
 use crate::questions;
 use crate::state::{SignatureFailures, State, Tally};
@@ -78,6 +78,7 @@ fn measure_tally(
             kind: group.kind.clone(),
             signature: group.signature.clone(),
             sites: group.sites.clone(),
+            functions: group.functions.clone(),
         };
         match filter {
             BaselineFilter::Any => true,
@@ -123,20 +124,22 @@ fn measure_tally(
             .flat_map(|group| all_names(&group.signature))
             .collect(),
         bugs: bugs.iter().map(|group| as_a_bug(group)).collect(),
-        functions: functions_of_sites(with_stacks.flat_map(|group| &group.sites)),
+        functions: functions_of_groups(with_stacks),
         ..questions::measure_variant(state, variant, failures)
     }
 }
 
-/// Returns the functions of lines and of their callers.
-fn functions_of_sites<'a>(sites: impl Iterator<Item = &'a Site>) -> Vec<String> {
-    let with_callers =
-        sites.flat_map(|site| std::iter::successors(Some(site), |site| site.caller.as_deref()));
-    let functions = with_callers.filter_map(|site| site.function.clone());
-    functions
-        .collect::<BTreeSet<String>>()
-        .into_iter()
-        .collect()
+/// Returns the functions that failures point at, and their callers.
+fn functions_of_groups<'a>(groups: impl Iterator<Item = &'a SignatureFailures>) -> Vec<String> {
+    let mut functions = BTreeSet::new();
+    for group in groups {
+        let sites = group.sites.iter();
+        let with_callers =
+            sites.flat_map(|site| std::iter::successors(Some(site), |site| site.caller.as_deref()));
+        functions.extend(with_callers.filter_map(|site| site.function.clone()));
+        functions.extend(group.functions.iter().cloned());
+    }
+    functions.into_iter().collect()
 }
 
 /// Returns the names that identify a bug: those from the best evidence, if it is available in every build.

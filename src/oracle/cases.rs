@@ -75,6 +75,7 @@ pub(super) fn judge_searched_cases(
             kind: FailureKind::Test,
             signature: signature_of_case(result.end, result.failure.as_ref()),
             sites: site_of_case(result),
+            functions: Vec::new(),
         });
         return if is_other_bug(rules, &failure) {
             Outcome::Other(Box::new(failure))

@@ -20,7 +20,7 @@ use crate::model::{
     LeakRule, LoadObservation, LoadStage, Observation, Outcome, Rules, Signal, SignalEvidence,
     VariantPlan,
 };
-use crate::signature::{failure_sites, main_actors};
+use crate::signature::{failure_functions, failure_sites, main_actors};
 use ending::{end_of_life, judge_ending};
 use killer::is_oom_kill_logged;
 use std::ops::Range;
@@ -84,10 +84,16 @@ pub fn seeming_hang(variant: &VariantPlan, observation: &Observation) -> Option<
 fn failure_of(kind: FailureKind, variant: &VariantPlan, observation: &Observation) -> Failure {
     let signature = signature_of_failure(&kind, variant, observation);
     let sites = failure_sites(&kind, variant, observation);
+    let functions = if sites.is_empty() {
+        failure_functions(&kind, variant, observation)
+    } else {
+        Vec::new()
+    };
     Failure {
         kind,
         signature,
         sites,
+        functions,
     }
 }
 

@@ -102,6 +102,7 @@ pub(super) fn failure(kind: FailureKind) -> Failure {
         kind,
         signature,
         sites: Vec::new(),
+        functions: Vec::new(),
     }
 }
 

@@ -113,6 +113,7 @@ impl CaseNames {
                         .and_then(|failure| failure.site.clone())
                         .into_iter()
                         .collect(),
+                    functions: Vec::new(),
                 }));
             }
         }

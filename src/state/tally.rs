@@ -80,6 +80,8 @@ pub struct SignatureFailures {
     pub kind: FailureKind,
     /// The lines of source code that it points at, from the first trial that has any.
     pub sites: Vec<Site>,
+    /// The functions that it points at, from the first trial, if no line is known.
+    pub functions: Vec<String>,
     /// Whether it is the bug.
     pub is_the_bug: bool,
     /// Its trials.
@@ -184,6 +186,7 @@ impl Tally {
             signature: failure.signature.clone(),
             kind: failure.kind.clone(),
             sites: Vec::new(),
+            functions: Vec::new(),
             is_the_bug,
             trials: Vec::new(),
         };
@@ -191,6 +194,9 @@ impl Tally {
         group.trials.push(id);
         if group.sites.is_empty() {
             group.sites.clone_from(&failure.sites);
+        }
+        if group.functions.is_empty() {
+            group.functions.clone_from(&failure.functions);
         }
     }
 

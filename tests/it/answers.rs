@@ -231,6 +231,7 @@ pub(crate) fn failure(code: i32) -> Failure {
         kind,
         signature,
         sites: Vec::new(),
+        functions: Vec::new(),
     }
 }
 

@@ -47,6 +47,7 @@ fn crash() -> Failure {
             ..failure(1).signature
         },
         sites: vec![site(20, "sum", Some(main))],
+        functions: Vec::new(),
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Failure {
     /// The lines of source code that it points at: one for a crash, one for each thread of a deadlock.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sites: Vec<Site>,
+    /// The functions that it points at, if no line is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub functions: Vec<String>,
 }
 
 /// Kind of a failure.

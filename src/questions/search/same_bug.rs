@@ -91,6 +91,7 @@ mod tests {
                 families: Vec::new(),
             },
             sites: Vec::new(),
+            functions: Vec::new(),
         }
     }
 

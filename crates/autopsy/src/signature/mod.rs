@@ -22,7 +22,7 @@ mod tests;
 pub use diagnosis::{HangDiagnosis, diagnose_hang};
 pub use frames::bare_module;
 pub use kernel::place_in_file as logged_place;
-pub use sites::{failure_sites, is_library_source, of_crash as sites_of_crash};
+pub use sites::{failure_functions, failure_sites, is_library_source, of_crash as sites_of_crash};
 
 use provoke_model::{
     ActorObservation, ActorRole, CaseEnd, CaseFailure, CoreObservation, Crash, Ending,

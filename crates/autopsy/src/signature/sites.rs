@@ -1,12 +1,13 @@
-//! Lists the lines of source code that a failure points at.
+//! Lists the lines of source code that a failure points at, or else the functions.
 
 use super::diagnosis::diagnose_hang;
-use super::frames::StackCall;
+use super::frames::{self, StackCall};
 use super::{find_crash, find_culprit, python};
 use crate::messages::bare_name;
 use provoke_model::{
-    Crash, FailureKind, Frame, HungThread, Observation, Site, VariantPlan, WaitObject,
+    Crash, FailureKind, Frame, Hang, HungThread, Observation, Site, VariantPlan, WaitObject,
 };
+use std::collections::BTreeSet;
 
 /// Folders with code that the user did not write.
 const NOT_OURS: [&str; 6] = [
@@ -17,6 +18,9 @@ const NOT_OURS: [&str; 6] = [
     "./",
     "../",
 ];
+
+/// Number of innermost calls of a stack that a failure points at.
+const CALLS: usize = 2;
 
 /// Folder of Rust's library in a toolchain. A compiler that has the sources of the library names them there.
 const RUST_LIBRARY: &str = "/lib/rustlib/src/rust/";
@@ -41,6 +45,31 @@ pub fn failure_sites(
     of_core
 }
 
+/// Returns the functions that a failure of this kind points at, as far as its stacks have names: the innermost ones of
+/// the program.
+pub fn failure_functions(
+    kind: &FailureKind,
+    variant: &VariantPlan,
+    observation: &Observation,
+) -> Vec<String> {
+    let main = find_culprit(kind, variant, observation);
+    let stacks: Vec<&[Frame]> = match (kind, &observation.hang) {
+        (FailureKind::Hang { .. }, Some(hang)) => blocked_threads(hang, main.map(|main| main.pid))
+            .map(|thread| thread.frames.as_slice())
+            .collect(),
+        _ => find_crash(kind, main, observation)
+            .map(|crash| crash.frames.as_slice())
+            .into_iter()
+            .collect(),
+    };
+    let calls = stacks
+        .into_iter()
+        .flat_map(|stack| frames::all_counted(stack).into_iter().take(CALLS));
+    let named = calls.filter(StackCall::is_named);
+    let functions: BTreeSet<String> = named.map(|call| call.name).collect();
+    functions.into_iter().collect()
+}
+
 /// Returns the source line that a crash points at, and the Python line that called it.
 pub fn of_crash(crash: &Crash) -> Vec<Site> {
     let native = of_frames(&crash.frames);
@@ -61,7 +90,6 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
         return Vec::new();
     };
     let of_thread = |thread: &HungThread| of_frames(&thread.python).or(of_frames(&thread.frames));
-    let in_cycle = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
     let waiting = |thread: &HungThread| {
         let holder = thread
             .lock
@@ -75,11 +103,11 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
             ..of_thread(thread)?
         })
     };
-    let mut sites: Vec<Site> = in_cycle.filter_map(waiting).collect();
-    if hang.cycle.is_empty() {
-        let culprit = diagnose_hang(hang, main).map(|diagnosis| diagnosis.culprit);
-        sites.extend(culprit.and_then(of_thread));
-    }
+    let of_blocked = |thread: &HungThread| match hang.cycle.as_slice() {
+        [] => of_thread(thread),
+        _ => waiting(thread),
+    };
+    let mut sites: Vec<Site> = blocked_threads(hang, main).filter_map(of_blocked).collect();
     // The thread at which the cycle was found is random, so sort the lines.
     sites.sort_by(|a, b| (&a.function, &a.file, a.line).cmp(&(&b.function, &b.file, b.line)));
     if !sites.is_empty() && !hang.cycle.is_empty() {
@@ -99,6 +127,16 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
         sites.extend(hang.threads.iter().filter(is_main).filter_map(joining));
     }
     sites
+}
+
+/// Returns the threads that wait for each other, or the thread that the others wait for.
+fn blocked_threads(hang: &Hang, main: Option<i32>) -> impl Iterator<Item = &HungThread> {
+    let in_cycle = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
+    let culprit = match hang.cycle.as_slice() {
+        [] => diagnose_hang(hang, main).map(|diagnosis| diagnosis.culprit),
+        _ => None,
+    };
+    in_cycle.chain(culprit)
 }
 
 /// Returns the innermost call in the user's code, with its caller.

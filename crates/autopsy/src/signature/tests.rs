@@ -202,6 +202,35 @@ fn frames_of_the_c_library_do_not_change_the_signature() {
 }
 
 #[test]
+fn frames_of_the_standard_libraries_do_not_change_the_signature() {
+    assert_same_signature(&[
+        "f < g < main",
+        "core::ptr::mut_ptr::<impl *mut T>::read_volatile < f < g < main",
+        "<*mut T>::read_volatile < f < g < main",
+        "core::cell::RefCell<T>::borrow_mut < alloc::rc::Rc<T>::drop < f < g < main",
+        "std::vector<int, std::allocator<int> >::at < f < g < main",
+    ]);
+    // A program may have such a namespace.
+    assert_different_signatures(&["core::Engine::step < main", "core::Engine::load < main"]);
+}
+
+#[test]
+fn a_failure_without_lines_points_at_functions() {
+    let observation = with_core(null_pointer_crash(
+        "libc.so.6!__strlen_avx2 < conv.isra.0 < forward < main",
+    ));
+    let kind = kind_of(&observation);
+    let functions = failure_functions(&kind, &variant(), &observation);
+    assert_eq!(functions, ["conv", "forward"]);
+    let unnamed = with_core(null_pointer_crash("app+0x1234 < main"));
+    assert_eq!(
+        failure_functions(&kind, &variant(), &unnamed),
+        ["main"],
+        "a call without a name is no function"
+    );
+}
+
+#[test]
 fn a_stack_of_only_ignored_frames_is_used_unchanged() {
     let lost = signature_of(null_pointer_crash("libc.so.6!abort < libc.so.6+0x10"));
     insta::assert_snapshot!(lost.title, @"SIGSEGV, null pointer + 0x10, in libc.so!abort < libc.so+0x10");
@@ -312,6 +341,7 @@ fn signatures_of_one_function_or_one_library_have_a_family() {
         },
         signature: signature_of(null_pointer_crash("libfoo.so!other < main")),
         sites: Vec::new(),
+        functions: Vec::new(),
     };
     assert!(provoke_model::BugFilter::Signature(only).covers_failure(&failure));
     let logged = "b[77]: segfault at 10 ip 000055d0c6a01179 sp 0 error 4 in libfoo.so.1[1179,55d0c6a00000+1000]";
@@ -611,6 +641,10 @@ fn thread(tid: i32, call: &str, stack: &str) -> HungThread {
 }
 
 fn hang(threads: Vec<HungThread>, cycle: &[i32]) -> Signature {
+    signature_of_observation(&observation_of_hang(threads, cycle))
+}
+
+fn observation_of_hang(threads: Vec<HungThread>, cycle: &[i32]) -> Observation {
     let mut seen = observation_of(Ending::TimedOut {
         state: 'S',
         killed: true,
@@ -621,7 +655,7 @@ fn hang(threads: Vec<HungThread>, cycle: &[i32]) -> Signature {
         cycle,
         ..Hang::default()
     });
-    signature_of_observation(&seen)
+    seen
 }
 
 #[test]
@@ -646,6 +680,9 @@ fn a_deadlock_has_the_same_signature_in_any_thread_order() {
     assert_eq!(one, two);
     assert_eq!(one.depth, EvidenceDepth::Stack);
     insta::assert_snapshot!(one.title, @"hang: deadlock, take_ab <-> take_ba");
+    let observation = observation_of_hang(vec![main(), a(), b()], &[78, 79]);
+    let functions = failure_functions(&kind_of(&observation), &variant(), &observation);
+    assert_eq!(functions, ["take_ab", "take_ba", "th"]);
     let blind = hang(
         vec![thread(78, "futex", ""), thread(79, "futex", "")],
         &[78, 79],
