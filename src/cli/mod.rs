@@ -45,29 +45,26 @@ pub fn main() -> ExitCode {
     crate::experiment::serve_if_helper();
     // A command line that begins with a program is a `run`.
     let args = suggest::with_run(std::env::args_os().collect(), &name_commands());
-    execute_line(&args).unwrap_or_else(|error| {
-        let commands = build_command();
-        match suggest::explain_refusal(&error, &args, &commands) {
-            Some(correction) => CliError::from(correction).print_to_stderr(),
-            None => show_message(&error, &args, &commands),
+    execute_line(&args).unwrap_or_else(|message| {
+        if message.use_stderr() {
+            return refuse_line(&message, &args).into();
         }
-        let exit = if error.use_stderr() {
-            Exit::Usage
-        } else {
-            Exit::Hoped
-        };
-        exit.into()
+        // Help or the version. An error in printing it cannot be reported.
+        let _ = term::print_result(&term::render_parser_message(&message, &args));
+        Exit::Hoped.into()
     })
 }
 
-/// Prints the help, or the error in the command line, which quotes it.
-fn show_message(message: &clap::Error, args: &[OsString], commands: &clap::Command) {
-    let text = term::render_parser_message(message, args);
-    if message.use_stderr() {
-        term::print_message(&suggest::plain_message(message, &text));
-        term::print_hint(&suggest::closing_hint(message, args, commands));
-    } else {
-        // An error in printing help cannot be reported.
-        let _ = term::print_result(&text);
+/// Prints the error in the command line, which quotes it.
+fn refuse_line(error: &clap::Error, args: &[OsString]) -> Exit {
+    let commands = build_command();
+    match suggest::explain_refusal(error, args, &commands) {
+        Some(correction) => CliError::from(correction).print_to_stderr(),
+        None => {
+            let text = term::render_parser_message(error, args);
+            term::print_message(&suggest::plain_message(error, &text));
+            term::print_hint(&suggest::closing_hint(error, args, &commands));
+        }
     }
+    Exit::Usage
 }
