@@ -7,7 +7,7 @@ use super::case_reports::CaseReports;
 use super::engine_proxy::EngineProxies;
 use super::evidence::CoreCollector;
 use super::service::ServiceContext;
-use super::slot_handle::SlotHandle;
+use super::slot_handle::{SlotHandle, StartedSlot};
 use super::usage::UsageMonitor;
 use super::{
     Executor, ExecutorFuture, PreparationResult, StopUrgency, TrialReporter, run_one_trial,
@@ -177,6 +177,14 @@ impl LocalExecutor {
 }
 
 impl LocalExecutor {
+    /// Uses a slot that was started before for the first job.
+    pub fn with_started_slot(mut self, slot: StartedSlot) -> io::Result<Self> {
+        let slot = SlotHandle::connect(slot)?;
+        self.shared.pids.lock().expect("no panic").push(slot.pid());
+        self.lanes[0] = Arc::new(Mutex::new(Some(slot)));
+        Ok(self)
+    }
+
     /// Builds the directory of a variant for trials elsewhere, without its `setup`.
     pub fn build_variant(
         &self,
@@ -415,7 +423,7 @@ impl ExecutorContext {
     /// Returns the slot of a job, and starts it if necessary.
     fn started_slot<'a>(&self, lane: &'a mut Option<SlotHandle>) -> io::Result<&'a mut SlotHandle> {
         if lane.is_none() {
-            let slot = SlotHandle::start_from(&self.binary)?;
+            let slot = SlotHandle::connect(StartedSlot::start_from(&self.binary)?)?;
             self.pids.lock().expect("no panic").push(slot.pid());
             *lane = Some(slot);
         }

@@ -18,7 +18,7 @@ pub use evidence::STORY;
 pub use fake::FakeExecutor;
 pub use kept_cores::{KeptCores, all_cores, remove_cores};
 pub use local::LocalExecutor;
-pub use slot_handle::wait_for_raise;
+pub use slot_handle::{StartedSlot, wait_for_raise};
 
 pub use crate::slot::CASES_FOLDER;
 

@@ -32,6 +32,13 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 /// Leads to the program of the process that opens it, even if its file was removed.
 const RUNNING_PROGRAM: &str = "/proc/self/exe";
 
+/// A slot process that has no task yet. It ends when this is dropped.
+pub struct StartedSlot {
+    process: HelperProcess,
+    connection: std::os::unix::net::UnixStream,
+    group: Option<SlotGroup>,
+}
+
 /// A running slot process.
 pub(super) struct SlotHandle {
     process: HelperProcess,
@@ -50,7 +57,12 @@ pub(super) struct SlotHandle {
     pub(super) complaints: Vec<String>,
 }
 
-impl SlotHandle {
+impl StartedSlot {
+    /// Starts a slot from this program.
+    pub fn start() -> io::Result<Self> {
+        Self::start_from(&std::env::current_exe()?)
+    }
+
     /// Starts a slot from this program, whose file may be gone.
     pub(super) fn start_from(binary: &Path) -> io::Result<Self> {
         let binary = if binary.exists() {
@@ -71,13 +83,24 @@ impl SlotHandle {
         let process = HelperProcess::start(binary, &arguments, slot_end.as_fd(), slot_end.as_fd())?;
         Ok(Self {
             process,
-            line: BufReader::new(UnixStream::from_std(own_end)?),
+            connection: own_end,
+            group,
+        })
+    }
+}
+
+impl SlotHandle {
+    /// Connects to a slot, for messages in both directions.
+    pub(super) fn connect(slot: StartedSlot) -> io::Result<Self> {
+        Ok(Self {
+            process: slot.process,
+            line: BufReader::new(UnixStream::from_std(slot.connection)?),
             unread: Vec::new(),
             knows: BTreeSet::new(),
             answer_until: None,
             look_at: tokio::time::Instant::now(),
             was_stopped: false,
-            _group: group,
+            _group: slot.group,
             complaints: Vec::new(),
         })
     }

@@ -8,6 +8,7 @@ use super::observer::ExperimentObserver;
 use super::preflight::{check_commands, check_plan};
 use super::run::{Experiment, ExperimentSettings};
 use super::{baseline_check, earlier_runs, engine, user};
+use crate::exec::StartedSlot;
 use crate::model::{Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, VariantId};
 use crate::prepare::{self, PreparationError};
 use crate::questions;
@@ -54,6 +55,10 @@ impl Experiment {
         plan.no_cores = plan.hosts.is_none().then(|| no_cores(&plan)).flatten();
         let coarse = do_not_queue_for_cores(&mut plan);
         plan.widen_bug_rules();
+        // Its process starts on another processor while the environment is recorded. If it cannot be started, the first
+        // trial reports why.
+        let first_slot = runs_here(&plan).then(StartedSlot::start);
+        let first_slot = first_slot.and_then(Result::ok);
         let survey = survey_trials(&plan, &[&root, folder.path()], &settings.reports);
         earlier_runs::add_to_search(&mut plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
@@ -80,6 +85,7 @@ impl Experiment {
             folder,
             journal,
             settings,
+            first_slot,
             announced: Vec::new(),
         };
         experiment.note_cautions(observer);
@@ -127,6 +133,15 @@ fn check_program(plan: &Plan) -> Result<(), ExperimentError> {
     }
 }
 
+/// Returns whether provoke starts the program, on this machine.
+fn runs_here(plan: &Plan) -> bool {
+    plan.hosts.is_none() && !plan.load.as_ref().is_some_and(attaches_to_service)
+}
+
+fn attaches_to_service(load: &LoadPlan) -> bool {
+    load.owner != ServiceOwner::Provoke
+}
+
 /// Refuses what is not possible on other hosts.
 pub(super) fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
     if plan.hosts.is_none() {
@@ -136,8 +151,7 @@ pub(super) fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
         let error = "trials on several hosts cannot start in waves";
         return Err(ExperimentError::usage(error).with_hint("leave out --wave or --on"));
     }
-    let attaches = |load: &LoadPlan| load.owner != ServiceOwner::Provoke;
-    if plan.load.as_ref().is_some_and(attaches) {
+    if plan.load.as_ref().is_some_and(attaches_to_service) {
         let error = "a service that provoke does not start cannot be on another host";
         return Err(ExperimentError::usage(error).with_hint("leave out --on"));
     }

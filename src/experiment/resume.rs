@@ -63,6 +63,7 @@ impl Experiment {
             folder,
             journal,
             settings,
+            first_slot: None,
             announced: Vec::new(),
         })
     }

@@ -9,7 +9,7 @@ use super::outcome::{ExperimentOutcome, FinishedRun};
 use super::request_scenarios::RequestScenarios;
 use super::{engine, results};
 use crate::driver::{Driver, drive_run};
-use crate::exec::{Executor, LocalExecutor};
+use crate::exec::{Executor, LocalExecutor, StartedSlot};
 use crate::model::{Event, NoteLevel, Plan, Signal};
 use crate::questions::{self, Verdict};
 use crate::report::Report;
@@ -37,6 +37,8 @@ pub struct Experiment {
     pub(super) folder: RunFolder,
     pub(super) journal: Journal,
     pub(super) settings: ExperimentSettings,
+    /// The slot of the first job, which starts while the environment is recorded.
+    pub(super) first_slot: Option<StartedSlot>,
     /// Notes that the observer received before the first trial.
     pub(super) announced: Vec<String>,
 }
@@ -151,6 +153,7 @@ impl Experiment {
             }
         };
         let result = self.between_hooks(&executor, signals, observer).await;
+        self.journal.begin_sync();
         for complaint in executor.close().await {
             self.warn_user(complaint, observer);
         }
@@ -165,12 +168,16 @@ impl Experiment {
 
     /// Starts the executor of the trials: on this machine, or on hosts.
     async fn start_executor(
-        &self,
+        &mut self,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<Arc<dyn Executor>, ExperimentError> {
         let (plan, trials) = (&self.state.plan, self.folder.trials_path());
         let Some(hosts) = &plan.hosts else {
-            return Ok(Arc::new(LocalExecutor::new(plan, &trials)?));
+            let executor = LocalExecutor::new(plan, &trials)?;
+            return Ok(Arc::new(match self.first_slot.take() {
+                Some(slot) => executor.with_started_slot(slot)?,
+                None => executor,
+            }));
         };
         let describe_wait = |text| observer.on_message(ExperimentMessage::Waiting(text));
         let joined = self.state.hosts.count();

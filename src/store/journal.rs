@@ -12,7 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Maximum number of bytes that are buffered while writing fails.
@@ -36,6 +36,8 @@ pub struct Journal {
     checksum: Checksum,
     /// The last write error.
     trouble: Option<io::Error>,
+    /// Writes the lines before this offset to the disk, on another thread.
+    syncing: Option<(u64, JoinHandle<io::Result<()>>)>,
     /// Whether an event was lost. No later event is written, so that the journal can be resumed from there.
     lost: bool,
 }
@@ -74,6 +76,7 @@ impl Journal {
             end,
             checksum,
             trouble: None,
+            syncing: None,
             lost: false,
         })
     }
@@ -134,10 +137,28 @@ impl Journal {
         self.trouble.take()
     }
 
+    /// Begins to write everything to the disk, on another thread. [`Self::sync_to_disk`] then waits only for the rest.
+    pub fn begin_sync(&mut self) {
+        self.flush_events();
+        let Ok(file) = self.file.try_clone() else {
+            return;
+        };
+        let thread = thread::Builder::new().spawn(move || file.sync_data());
+        self.syncing = thread.ok().map(|thread| (self.end, thread));
+    }
+
     /// Writes everything to the disk; returns whether the journal is complete.
     pub fn sync_to_disk(&mut self) -> bool {
         self.flush_events();
-        self.waiting.is_empty() && !self.lost && self.file.sync_data().is_ok()
+        let is_synced = match self.syncing.take() {
+            // The kernel reports a lost write only once.
+            Some((end, thread)) => {
+                matches!(thread.join(), Ok(Ok(())))
+                    && (end == self.end || self.file.sync_data().is_ok())
+            }
+            None => self.file.sync_data().is_ok(),
+        };
+        self.waiting.is_empty() && !self.lost && is_synced
     }
 }
 
@@ -162,7 +183,7 @@ fn lock_journal(file: &File) -> bool {
         if Instant::now() >= until {
             return false;
         }
-        sleep(LOCK_PAUSE);
+        thread::sleep(LOCK_PAUSE);
     }
 }
 
@@ -436,7 +457,7 @@ mod tests {
         let path = temporary.path().join("events.jsonl");
         let first = Journal::open_for_append(&path).unwrap();
         let other = std::thread::spawn(move || {
-            sleep(LOCK_PAUSE * 5);
+            thread::sleep(LOCK_PAUSE * 5);
             drop(first);
         });
         assert!(Journal::open_for_append(&path).is_ok());

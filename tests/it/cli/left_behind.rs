@@ -193,10 +193,11 @@ fn a_third_interrupt_exits_immediately_and_the_slots_clean_up() {
         "--cleanup",
         &cleanup,
         "--",
-        "sleep",
-        "600",
+        "sh",
+        "-c",
+        "touch up; exec sleep 600",
     ]);
-    wait_until("the trial runs", || !child.children().is_empty());
+    wait_until("the trial runs", || sandbox.path("up").exists());
     child.signal(Signal::INT);
     wait_until("it cleans up", || sandbox.path("cleaning").exists());
     child.signal(Signal::INT);
@@ -262,7 +263,9 @@ fn a_slot_stopped_while_it_starts_does_not_survive_provoke() {
             "run",
             "--progress=none",
             "-n",
-            "1",
+            "2",
+            "-j",
+            "2",
             "-o",
             &out,
             "--",
@@ -275,7 +278,8 @@ fn a_slot_stopped_while_it_starts_does_not_survive_provoke() {
         };
         let mut slots = Vec::new();
         let until = Instant::now() + limited::PATIENCE;
-        while slots.is_empty() && Instant::now() < until {
+        // The second one starts after the run was created.
+        while slots.len() < 2 && Instant::now() < until {
             slots = child.children();
             slots.retain(|pid| is_slot(*pid));
         }
@@ -403,9 +407,9 @@ fn a_signal_ignored_at_the_start_of_provoke_stays_ignored() {
 #[test]
 fn an_interrupt_before_the_first_trial_ends_the_run() {
     let sandbox = Sandbox::new();
-    let child = sandbox.start(&["run", "-n", "1", "--", "sleep", "600"]);
-    // The slot may receive the order to stop together with the order to run.
-    wait_until("a slot is started", || !child.children().is_empty());
+    let child = sandbox.start(&["run", "-n", "2", "-j", "2", "--", "sleep", "600"]);
+    // The second slot starts after the run was created. It may receive the order to stop together with the order to run.
+    wait_until("two slots are started", || child.children().len() == 2);
     child.signal(Signal::INT);
     assert_eq!(child.end().code, Some(130));
 }
