@@ -54,8 +54,7 @@ pub(super) fn survey_machine(survey: &mut Survey) {
             }
         }
     }
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    survey.set_fact("cpu.count", cpus.to_string());
+    survey.set_fact("cpu.count", host::cpu_count().to_string());
     survey.set_if("kernel.thp", huge_pages());
     for (name, soft, hard) in limits::all_limits() {
         let value = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |n| n.to_string());

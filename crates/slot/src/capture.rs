@@ -108,6 +108,27 @@ fn shown_line(line: &[u8]) -> String {
     String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned()
 }
 
+/// The user's patterns to search in the output. Most runs have none, and an empty [`RegexSet`] takes time to build.
+#[derive(Default)]
+pub(super) struct OutputPatterns(Option<RegexSet>);
+
+impl OutputPatterns {
+    /// Compiles the patterns.
+    pub(super) fn compile<'a>(
+        patterns: impl Iterator<Item = &'a String>,
+    ) -> Result<Self, regex::Error> {
+        let mut patterns = patterns.peekable();
+        let has_patterns = patterns.peek().is_some();
+        let set = has_patterns.then(|| RegexSet::new(patterns));
+        set.transpose().map(Self)
+    }
+
+    /// Returns whether there are no patterns.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 /// Searches every line of a stream for the user's patterns.
 #[derive(Default)]
 pub(super) struct PatternScanner {
@@ -117,7 +138,7 @@ pub(super) struct PatternScanner {
 
 impl PatternScanner {
     /// Searches the next piece of the stream.
-    pub(super) fn push_piece(&mut self, patterns: &RegexSet, mut chunk: &[u8]) {
+    pub(super) fn push_piece(&mut self, patterns: &OutputPatterns, mut chunk: &[u8]) {
         while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&chunk[..end]);
             self.finish_line(patterns);
@@ -132,13 +153,10 @@ impl PatternScanner {
     }
 
     /// Searches the current line, and starts a new one.
-    pub(super) fn finish_line(&mut self, patterns: &RegexSet) {
-        for rule in &patterns.matches(&self.line) {
-            if !self
-                .matches
-                .iter()
-                .any(|(rule_found, _)| *rule_found == rule)
-            {
+    pub(super) fn finish_line(&mut self, patterns: &OutputPatterns) {
+        let found = patterns.0.as_ref().map(|set| set.matches(&self.line));
+        for rule in found.iter().flatten() {
+            if !self.has_pattern(rule) {
                 self.matches.push((rule, shown_line(&self.line)));
             }
         }
@@ -208,7 +226,8 @@ mod tests {
 
         #[test]
         fn a_pattern_is_found_in_pieces_of_any_size(size in 1..40_usize) {
-            let patterns = RegexSet::new(["data race", "^second"]).unwrap();
+            let patterns = ["data race", "^second"].map(str::to_owned);
+            let patterns = OutputPatterns::compile(patterns.iter()).unwrap();
             let mut scanner = PatternScanner::default();
             for piece in b"first\nsecond: a data race here\nthird\ndata race".chunks(size) {
                 scanner.push_piece(&patterns, piece);

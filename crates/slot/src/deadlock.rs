@@ -7,10 +7,10 @@
 //! threads run, if the main process waits for a process that waits for a lock whose owner it does not have.
 
 use super::Slot;
+use super::capture::OutputPatterns;
 use super::process::TrialProcess;
 use provoke_model::{ActorRole, Hang};
 use provoke_sys::waits::{self, WaitingThread};
-use regex::bytes::RegexSet;
 use std::time::{Duration, Instant};
 
 /// When a trial is looked at, and what counts as a deadlock.
@@ -109,7 +109,7 @@ impl Slot {
         &mut self,
         search: &mut DeadlockSearch,
         processes: &mut [TrialProcess],
-        patterns: &RegexSet,
+        patterns: &OutputPatterns,
         stacks: bool,
     ) -> Option<Hang> {
         let is_stuck = search.waits_for_stuck_process(processes);

@@ -4,6 +4,7 @@
 //! asked to end. First it reads `/proc`, which does not disturb the processes. Then it runs optional
 //! tools. At last it stops the processes to take their stacks.
 
+use super::capture::OutputPatterns;
 use super::container::RunningContainer;
 use super::process::TrialProcess;
 use super::snapshots::SnapshotFolder;
@@ -12,7 +13,6 @@ use provoke_model::{AbsentOwner, Frame, Hang, HungThread, WaitObject};
 use provoke_sys::snapshot::CoreThreads;
 use provoke_sys::threads::{self, ThreadSample, WaitTarget};
 use provoke_sys::{calls, engine, memory, process, spawn, tool};
-use regex::bytes::RegexSet;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -48,7 +48,7 @@ impl Slot {
     pub(super) fn inspect_hang(
         &mut self,
         processes: &mut [TrialProcess],
-        patterns: &RegexSet,
+        patterns: &OutputPatterns,
         snapshots: &SnapshotFolder,
     ) -> Hang {
         let (mut hang, called) = self.watch_threads(processes, patterns);
@@ -63,7 +63,7 @@ impl Slot {
     pub(super) fn watch_threads(
         &mut self,
         processes: &mut [TrialProcess],
-        patterns: &RegexSet,
+        patterns: &OutputPatterns,
     ) -> (Hang, bool) {
         let pids = self.examined_pids(processes);
         let tids = threads_of(&pids);

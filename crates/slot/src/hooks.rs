@@ -1,12 +1,12 @@
 //! Runs the hooks of a trial and of the whole run.
 
 use super::Slot;
+use super::capture::OutputPatterns;
 use super::command::PlaceholderValues;
 use super::process::{TracedRoles, TrialContext, TrialProcess, process_limits};
 use super::supervise::SupervisionLimits;
 use super::wire::{RunHook, VariantRecipe};
 use provoke_model::{ActorPlan, ActorRole, Ending, FailedHook, Text};
-use regex::bytes::RegexSet;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
@@ -53,10 +53,11 @@ impl Slot {
             stacks: false,
             ready: None,
         };
-        let supervision = self.supervise_processes(&mut processes, &RegexSet::empty(), &terms);
+        let supervision =
+            self.supervise_processes(&mut processes, &OutputPatterns::default(), &terms);
         let [mut process] = processes;
         for stream in [&mut process.stdout, &mut process.err] {
-            stream.drain_available(&mut self.buffer, &RegexSet::empty());
+            stream.drain_available(&mut self.buffer, &OutputPatterns::default());
         }
         let ending = process.final_report().ending;
         if supervision.interrupted {

@@ -33,6 +33,7 @@ pub use command::{CommandLine, PlaceholderValues};
 pub use container::words_by_hand;
 pub use hooks::HOOK_TIMEOUT;
 
+use capture::OutputPatterns;
 use control::{ControlConnection, ControlInput};
 use crash_monitor::CrashMonitor;
 use process::TrialProcess;
@@ -42,7 +43,6 @@ use provoke_sys::files::create_private;
 use provoke_sys::process::ProcessIdentity;
 use provoke_sys::spawn::Spawner;
 use provoke_sys::{child, limits, signals};
-use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -71,7 +71,7 @@ struct Slot {
     more_news: bool,
     /// OOM kills that the memory cgroup had counted at the last query.
     oom_kills: u64,
-    recipes: BTreeMap<VariantId, (VariantRecipe, RegexSet)>,
+    recipes: BTreeMap<VariantId, (VariantRecipe, OutputPatterns)>,
     /// Processes that could not be killed, so that they are not attributed to the next trial.
     given_up: HashSet<ProcessIdentity>,
     /// Reusable buffer for reading from pipes.
@@ -134,16 +134,20 @@ impl Slot {
     fn serve_orders(&mut self) {
         while let ControlInput::Order(order) = self.wait_for_order() {
             match order {
-                SlotOrder::Learn(id, recipe) => match compile_patterns(&recipe) {
-                    Ok(patterns) => drop(self.recipes.insert(id, (*recipe, patterns))),
-                    // The plan has compiled the same patterns. Without the patterns, trials would
-                    // be misjudged.
-                    Err(error) => {
-                        self.control
-                            .send_reply(&SlotReply::Complaint(format!("output patterns: {error}")));
-                        return;
+                // The pattern that marks a service as ready follows those of the rules.
+                SlotOrder::Learn(id, recipe) => {
+                    match OutputPatterns::compile(recipe.patterns.iter().chain(&recipe.ready)) {
+                        Ok(patterns) => drop(self.recipes.insert(id, (*recipe, patterns))),
+                        // The plan has compiled the same patterns. Without the patterns, trials would
+                        // be misjudged.
+                        Err(error) => {
+                            self.control.send_reply(&SlotReply::Complaint(format!(
+                                "output patterns: {error}"
+                            )));
+                            return;
+                        }
                     }
-                },
+                }
                 SlotOrder::Run(trials) => self.run_trials(&trials),
                 SlotOrder::Hook(hook) => {
                     let hook_result = self.run_setup(&hook);
@@ -184,7 +188,7 @@ impl Slot {
                 ControlInput::Nothing if self.background.is_empty() => self.control.read_input(),
                 ControlInput::Nothing => {
                     let deadline = Instant::now() + supervise::A_DAY;
-                    if self.wait_for_activity(&mut [], &RegexSet::empty(), deadline) {
+                    if self.wait_for_activity(&mut [], &OutputPatterns::default(), deadline) {
                         self.control.read_input();
                     }
                 }
@@ -225,10 +229,4 @@ impl Slot {
             let _ = scratch.parent().map(fs::remove_dir);
         }
     }
-}
-
-/// Returns the patterns to search in the output: the rules, and the pattern that marks a service as
-/// ready.
-fn compile_patterns(recipe: &VariantRecipe) -> Result<RegexSet, regex::Error> {
-    RegexSet::new(recipe.patterns.iter().chain(&recipe.ready))
 }

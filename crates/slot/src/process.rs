@@ -1,6 +1,6 @@
 //! Process of a trial: its command line, its start, its streams, its end.
 
-use super::capture::{PatternScanner, StreamCapture};
+use super::capture::{OutputPatterns, PatternScanner, StreamCapture};
 use super::command::{CommandLine, PlaceholderValues};
 use super::container::{self, RunningContainer};
 use super::wire::VariantRecipe;
@@ -11,7 +11,6 @@ use provoke_sys::limits;
 use provoke_sys::spawn::{CStringArray, Program, SpawnStep, Spawner, path_candidates};
 use provoke_sys::untrusted::Untrusted as _;
 use provoke_sys::user::Credentials;
-use regex::bytes::RegexSet;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
@@ -278,7 +277,7 @@ impl OutputStream {
     }
 
     /// Reads the available data.
-    pub(super) fn drain_available(&mut self, buffer: &mut [u8], patterns: &RegexSet) {
+    pub(super) fn drain_available(&mut self, buffer: &mut [u8], patterns: &OutputPatterns) {
         let mut read_so_far = 0;
         while let Some(fd) = &self.fd
             && read_so_far < ONE_GO

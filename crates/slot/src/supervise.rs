@@ -1,5 +1,6 @@
 //! Supervises the processes of a trial: waits for them, asks them to end, kills them.
 
+use super::capture::OutputPatterns;
 use super::control::ControlInput;
 use super::deadlock::{self, DeadlockSearch};
 use super::process::TrialProcess;
@@ -10,7 +11,6 @@ use super::wire::{SlotOrder, SlotReply};
 use super::{Slot, process_tree};
 use provoke_model::{ActorRole, Ending, Hang, Signal as Named};
 use provoke_sys::{process, signals};
-use regex::bytes::RegexSet;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 use std::os::fd::AsFd as _;
@@ -88,7 +88,7 @@ impl Slot {
     pub(super) fn supervise_processes(
         &mut self,
         processes: &mut [TrialProcess],
-        patterns: &RegexSet,
+        patterns: &OutputPatterns,
         terms: &SupervisionLimits<'_>,
     ) -> SupervisionResult {
         let began = Instant::now();
@@ -244,7 +244,7 @@ impl Slot {
     pub(super) fn settles_within(
         &mut self,
         processes: &mut [TrialProcess],
-        patterns: &RegexSet,
+        patterns: &OutputPatterns,
         grace: Duration,
     ) -> SettleResult {
         let deadline = Instant::now() + grace;
@@ -267,7 +267,8 @@ impl Slot {
 
     /// Waits for this time. Returns false if an order to stop arrives.
     pub(super) fn rest_unless_stopped(&mut self, time: Duration) -> bool {
-        let order = self.wait_for_order_until(&mut [], &RegexSet::empty(), Instant::now() + time);
+        let order =
+            self.wait_for_order_until(&mut [], &OutputPatterns::default(), Instant::now() + time);
         !matches!(order, Some(TrialOrder::Stop { .. }))
     }
 
@@ -301,7 +302,7 @@ impl Slot {
     fn wait_for_order_until(
         &mut self,
         processes: &mut [TrialProcess],
-        patterns: &RegexSet,
+        patterns: &OutputPatterns,
         deadline: Instant,
     ) -> Option<TrialOrder> {
         let mut order = None;
@@ -339,7 +340,7 @@ impl Slot {
     pub(super) fn wait_for_activity(
         &mut self,
         processes: &mut [TrialProcess],
-        patterns: &RegexSet,
+        patterns: &OutputPatterns,
         deadline: Instant,
     ) -> bool {
         let mut fds = vec![PollFd::new(&self.ends, PollFlags::IN)];

@@ -1,5 +1,6 @@
 //! Runs one trial: its folder, its hooks and its processes, until nothing of it is left.
 
+use super::capture::OutputPatterns;
 use super::command::PlaceholderValues;
 use super::container::ContainerStart;
 use super::hooks::{HookResult, shell_actor};
@@ -14,7 +15,6 @@ use provoke_model::{
 use provoke_sys::cgroup::MemoryGroup;
 use provoke_sys::untrusted::Untrusted as _;
 use provoke_sys::{host, limits};
-use regex::bytes::RegexSet;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -145,7 +145,7 @@ impl Slot {
         &mut self,
         trial: &Trial,
         recipe: &VariantRecipe,
-        patterns: &RegexSet,
+        patterns: &OutputPatterns,
         numbers: &PlaceholderValues,
         observation: &mut Observation,
     ) -> bool {
@@ -156,7 +156,7 @@ impl Slot {
                 .as_ref()
                 .map(|root| Path::new(root.as_os_str()).join(trial.id.0.to_string())),
         };
-        let ready = recipe.ready.is_some().then(|| patterns.len() - 1);
+        let ready = recipe.ready.is_some().then_some(recipe.patterns.len());
         let is_explored_only = |plan: &HoldPlan| trial.explores && !plan.records_evidence();
         let stacks = !trial.hold.as_deref().is_some_and(is_explored_only);
         let terms = SupervisionLimits {
@@ -366,7 +366,7 @@ impl Slot {
     fn end_residue(
         &mut self,
         processes: &mut [TrialProcess],
-        patterns: &RegexSet,
+        patterns: &OutputPatterns,
         settle: Option<Duration>,
         snapshots: &SnapshotFolder,
         observation: &mut Observation,

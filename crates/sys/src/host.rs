@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::LazyLock;
+use std::thread;
 use std::time::Duration;
 
 /// Returns the time since boot without suspended time, which is the same for all processes and the
@@ -29,17 +31,25 @@ pub struct HostFacts {
     pub memory: u64,
 }
 
+/// Returns the number of CPUs that this process may use.
+pub fn cpu_count() -> u32 {
+    static COUNT: LazyLock<u32> = LazyLock::new(|| {
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        u32::try_from(count).unwrap_or(u32::MAX)
+    });
+    *COUNT
+}
+
 /// Collects the facts.
 pub fn host_facts() -> HostFacts {
     let system = rustix::system::uname();
     let words = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-    let parallel = std::thread::available_parallelism().map_or(1, usize::from);
     HostFacts {
         name: words(system.nodename()),
         kernel: format!("{} {}", words(system.sysname()), words(system.release())),
         arch: words(system.machine()),
         cpu: read_field("/proc/cpuinfo", "model name").unwrap_or_default(),
-        cpus: u32::try_from(parallel).unwrap_or(u32::MAX),
+        cpus: cpu_count(),
         memory: read_field("/proc/meminfo", "MemTotal")
             .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
             .map_or(0, |kib| kib * 1024),
