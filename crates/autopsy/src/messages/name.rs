@@ -57,7 +57,7 @@ fn without_impl(name: &str) -> String {
     format!("{subject}{}", &rest[end + 1..])
 }
 
-/// Returns the module with the methods of a pointer, a slice or a string, which have no name of their own.
+/// Returns the module with the methods of a pointer, a slice or a string, whose types have no path.
 fn module_of_primitive(subject: &str) -> Option<&'static str> {
     if subject.starts_with("*const ") || subject.starts_with("*mut ") {
         return Some("core::ptr");
