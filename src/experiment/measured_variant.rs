@@ -2,7 +2,7 @@
 
 use crate::model::{
     BugFilter, CasePattern, EvidenceDepth, Failure, FailureKind, KnownBug, MeasuredBaseline,
-    Signature, SignatureId, VariantId,
+    Signature, SignatureId, Site, VariantId,
 };
 use crate::questions;
 use crate::state::{SignatureFailures, State, Tally};
@@ -133,10 +133,8 @@ fn measure_tally(
 fn functions_of_groups<'a>(groups: impl Iterator<Item = &'a SignatureFailures>) -> Vec<String> {
     let mut functions = BTreeSet::new();
     for group in groups {
-        let sites = group.sites.iter();
-        let with_callers =
-            sites.flat_map(|site| std::iter::successors(Some(site), |site| site.caller.as_deref()));
-        functions.extend(with_callers.filter_map(|site| site.function.clone()));
+        let sites = group.sites.iter().flat_map(Site::with_callers);
+        functions.extend(sites.filter_map(|site| site.function.clone()));
         functions.extend(group.functions.iter().cloned());
     }
     functions.into_iter().collect()

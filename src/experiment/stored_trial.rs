@@ -189,19 +189,20 @@ impl StoredTrial {
             _ => Vec::new(),
         };
         let holds = self.hold.as_deref().map_or(&[][..], HoldPlan::holds);
-        let mut lines: Vec<String> = holds
-            .iter()
-            .zip(&observation.times)
-            .filter(|(_, times)| **times > 0)
-            .map(|(hold, times)| {
-                format!(
-                    "{} held {}",
-                    match times {
-                        1 => "a thread was".to_owned(),
-                        times => format!("{times} threads were"),
-                    },
-                    name_point(&hold.point, &places)
-                )
+        // Several holds may be at one point.
+        let mut threads_at: Vec<(String, u32)> = Vec::new();
+        for (hold, times) in holds.iter().zip(&observation.times) {
+            let point = name_point(&hold.point, &places);
+            match threads_at.iter_mut().find(|(other, _)| *other == point) {
+                Some((_, threads)) => *threads += times,
+                None => threads_at.push((point, *times)),
+            }
+        }
+        let held = threads_at.into_iter().filter(|(_, threads)| *threads > 0);
+        let mut lines: Vec<String> = held
+            .map(|(point, threads)| match threads {
+                1 => format!("a thread was held {point}"),
+                threads => format!("{threads} threads were held {point}"),
             })
             .collect();
         lines.extend(observation.races.iter().map(|race| {

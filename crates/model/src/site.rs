@@ -37,6 +37,11 @@ impl Site {
         (first.lock.is_none() || locks == 1).then_some(first)
     }
 
+    /// Returns the line and the lines that called it, the innermost first.
+    pub fn with_callers(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |site| site.caller.as_deref())
+    }
+
     /// Returns the name of the file without its directory.
     pub fn file_name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)

@@ -114,7 +114,10 @@ impl HuntReport {
             window: examined.map_or_else(Vec::new, |examination| {
                 window_lines(&memory.held_trials, examination)
             }),
-            races: seen_races(&memory.races),
+            races: seen_races(
+                &memory.races,
+                most_frequent.map_or(&[], |group| group.sites.as_slice()),
+            ),
             points: memory.held_trials.points.in_order().len() as u64,
             tried: FailureCounts {
                 failures: held_tally.failures,

@@ -1,10 +1,11 @@
 //! Reports the data races that were seen while threads were held.
 
 use super::places::base_name;
-use crate::model::{AccessingThread, Frame, RacingAccess, TrialId};
+use crate::model::{AccessingThread, Frame, RacingAccess, Site, TrialId};
 use crate::words;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::cmp::Reverse;
 
 /// Functions of a stack that are shown.
 const SHOWN_FRAMES: usize = 3;
@@ -80,6 +81,15 @@ impl RaceSide {
         }
     }
 
+    /// Returns whether the other side runs the same line of the same function.
+    fn is_same_place(&self, other: &Self) -> bool {
+        self.line == other.line && self.stack.first() == other.stack.first()
+    }
+
+    fn is_at(&self, site: &Site) -> bool {
+        self.line == Some(site.line) && self.file.as_ref() == Some(&site.file)
+    }
+
     fn place(&self) -> String {
         let is_own = |name: &&str| !THREAD_STARTS.contains(name);
         let own_functions = self.stack.iter().map(|name| &**name).take_while(is_own);
@@ -103,8 +113,12 @@ fn frame_name(frame: &Frame) -> String {
     frame.function.clone().unwrap_or_else(module)
 }
 
-/// Returns each race once, the most frequent first.
-pub(super) fn seen_races(seen: &[(TrialId, RacingAccess)]) -> Vec<RaceReport> {
+/// Returns each race once, whichever of its sides was held: those at the lines of the crash first, and then the most
+/// frequent.
+pub(super) fn seen_races(
+    seen: &[(TrialId, RacingAccess)],
+    crash_sites: &[Site],
+) -> Vec<RaceReport> {
     let mut races: Vec<RaceReport> = Vec::new();
     for (trial, race) in seen {
         let is_of_runtime = |side: &AccessingThread| {
@@ -119,10 +133,11 @@ pub(super) fn seen_races(seen: &[(TrialId, RacingAccess)]) -> Vec<RaceReport> {
         }
         let (held_side, other_side) = (RaceSide::new(&race.held), RaceSide::new(&race.other));
         let is_same_race = |race: &&mut RaceReport| {
-            race.held.line == held_side.line
-                && race.other.line == other_side.line
-                && race.held.stack.first() == held_side.stack.first()
-                && race.other.stack.first() == other_side.stack.first()
+            let sides = [&race.held, &race.other];
+            let is_between = |held: &RaceSide, other: &RaceSide| {
+                held.is_same_place(&held_side) && other.is_same_place(&other_side)
+            };
+            is_between(sides[0], sides[1]) || is_between(sides[1], sides[0])
         };
         match races.iter_mut().find(is_same_race) {
             Some(race) => race.times += 1,
@@ -135,6 +150,69 @@ pub(super) fn seen_races(seen: &[(TrialId, RacingAccess)]) -> Vec<RaceReport> {
             }),
         }
     }
-    races.sort_by_key(|race| std::cmp::Reverse(race.times));
+    let is_at_crash = |race: &RaceReport| {
+        let sides = [&race.held, &race.other];
+        let mut sites = crash_sites.iter().flat_map(Site::with_callers);
+        sites.any(|site| sides.iter().any(|side| side.is_at(site)))
+    };
+    races.sort_by_key(|race| (!is_at_crash(race), Reverse(race.times)));
     races
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(thread: u32, writes: bool, function: &str, line: u32) -> AccessingThread {
+        AccessingThread {
+            thread,
+            tid: 1,
+            point: None,
+            writes,
+            stack: vec![Frame {
+                function: Some(function.to_owned()),
+                line: Some(("race.c".to_owned(), line)),
+                ..Frame::default()
+            }],
+        }
+    }
+
+    fn race(held: AccessingThread, other: AccessingThread) -> (TrialId, RacingAccess) {
+        let race = RacingAccess {
+            hold: 0,
+            held,
+            other,
+            memory: 0x1000,
+            size: 8,
+            core: None,
+        };
+        (TrialId(1), race)
+    }
+
+    #[test]
+    fn a_race_is_listed_once_whichever_thread_is_held() {
+        let (read, write) = (side(1, false, "user", 16), side(2, true, "owner", 29));
+        let seen = [race(read.clone(), write.clone()), race(write, read)];
+        let races = seen_races(&seen, &[]);
+        assert_eq!(races.len(), 1);
+        assert_eq!(races[0].times, 2);
+    }
+
+    #[test]
+    fn races_at_the_lines_of_the_crash_come_first() {
+        let frequent = race(side(1, false, "user", 16), side(2, true, "owner", 34));
+        let at_crash = race(side(1, false, "user", 18), side(2, true, "owner", 29));
+        let seen = [frequent.clone(), frequent, at_crash];
+        let crash = Site {
+            file: "race.c".to_owned(),
+            line: 18,
+            ..Site::default()
+        };
+        let lines = |sites: &[Site]| -> Vec<_> {
+            let races = seen_races(&seen, sites);
+            races.iter().map(|race| race.held.line.unwrap()).collect()
+        };
+        assert_eq!(lines(&[]), [16, 18]);
+        assert_eq!(lines(&[crash]), [18, 16]);
+    }
 }

@@ -77,10 +77,13 @@ pub fn trial_story(details: &TrialDetails<'_>) -> String {
     let mut lines = WrappedText::new(details.width);
     match details.outcome {
         Outcome::Pass => {
-            lines.push_line(&format!(
-                "{} passed: there is nothing to explain.",
-                details.trial
-            ));
+            lines.push_line(&match details.holds {
+                [] => format!("{} passed: there is nothing to explain.", details.trial),
+                _ => format!("{} passed.", details.trial),
+            });
+            for line in details.holds {
+                lines.push_detail(line);
+            }
             push_load_lines(details, &mut lines);
         }
         Outcome::Void(void) => match details.seeming_hang {

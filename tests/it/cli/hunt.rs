@@ -99,6 +99,12 @@ fn a_race_in_which_no_thread_can_be_held_is_seen() {
             .contains("No failure, but two threads access the same memory at once: "),
         "{output}"
     );
+    let trial = format!("last#{}", race["trial"]);
+    let explained = sandbox.provoke(&["explain", &trial]);
+    assert!(
+        explained.stdout.contains("data race on 4 bytes"),
+        "{explained}"
+    );
 }
 
 /// Two threads add to a counter, each with one instruction: a hold cannot make an update be lost.
