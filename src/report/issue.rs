@@ -26,6 +26,8 @@ const VERSIONS: [(&str, &str); 9] = [
 pub(super) struct Issue {
     /// The title of the most frequent failure, its signature, and how many trials of all failing ones show it.
     pub(super) failure: Option<(String, String, u64, u64)>,
+    /// The variant that shows it, if there are several.
+    pub(super) variant: Option<String>,
     /// How those trials ended, and the number of trials of their variant.
     pub(super) outcome: Option<(String, u64)>,
     /// The source lines that it points at.
@@ -99,6 +101,7 @@ impl Issue {
                 group.trial_count(),
                 variant.failures,
             ));
+            issue.variant = (report.variants.len() > 1).then(|| variant.name.clone());
             issue.outcome = Some((group.signature.outcome.clone(), variant.trials));
             issue.sites.clone_from(&group.signature.sites);
             let evidence = FailureEvidence::read_from(&group, folder, secrets);

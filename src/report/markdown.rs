@@ -191,9 +191,13 @@ fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()
         (count, all) if count == all => format!("All {all} failed trials"),
         (count, all) => format!("{count} of {all} failed trials"),
     };
+    let of_variant = issue
+        .variant
+        .as_ref()
+        .map_or(String::new(), |name| format!(" of {}", inline_code(name)));
     writeln!(
         out,
-        "### {}\n\n{of_failures}: {} (`{id}`)\n",
+        "### {}\n\n{of_failures}{of_variant}: {} (`{id}`)\n",
         if count == total {
             "Failure"
         } else {

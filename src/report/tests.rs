@@ -781,7 +781,7 @@ fn several_variants_are_reported_separately() {
 
     ### Failure
 
-    The only failed trial: SIGSEGV (`00002393`)
+    The only failed trial of <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: SIGSEGV (`00002393`)
 
     ### Reproduce
 

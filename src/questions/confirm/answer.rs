@@ -171,7 +171,9 @@ impl AnswerText for Confirmation {
                 "the rate may have changed without the fix; an interleaved comparison excludes that: {compare}"
             ));
         }
-        lines.extend(self.sweep.map(describe_sweep));
+        let sweep = self.sweep;
+        let shown = sweep.filter(|sweep| sweep.trials > 0 || sweep.failures > 0);
+        lines.extend(shown.map(describe_sweep));
         if self.other_failures > 0 {
             lines.push(format!(
                 "{} of another kind: still present, and not counted for or against the fix",
