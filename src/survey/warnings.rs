@@ -4,7 +4,7 @@ use super::file_names::{LAUNCHERS, is_one_of};
 use super::influential_variables::variable_effect;
 use super::shell::{Pipeline, ShellOperator, outline_line};
 use super::{CommandEnvironment, mains_of};
-use crate::model::{CaptureMode, NoteLevel, Plan, Text};
+use crate::model::{CaptureMode, NoteLevel, Plan, Text, VariantChoice};
 use std::path::Path;
 
 const SHELLS: [&str; 7] = ["ash", "bash", "busybox", "dash", "ksh", "sh", "zsh"];
@@ -41,6 +41,7 @@ const FEEDING: [&str; 12] = [
 /// Returns warnings for readers of this plan's results, each with its level.
 pub fn plan_cautions(plan: &Plan) -> Vec<(NoteLevel, String)> {
     let mut cautions = Vec::new();
+    cautions.extend(equal_candidates(plan).map(|text| (NoteLevel::Warning, text)));
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
         cautions.extend(hides_exit_code(&actor.command).map(|text| (NoteLevel::Warning, text)));
         cautions.extend(watching_tool(&actor.command).map(|text| (NoteLevel::Warning, text)));
@@ -67,6 +68,25 @@ pub fn plan_cautions(plan: &Plan) -> Vec<(NoteLevel, String)> {
         }
     }
     once
+}
+
+/// Warns if every candidate of a list runs the same command.
+fn equal_candidates(plan: &Plan) -> Option<String> {
+    let space = plan.space.as_ref()?;
+    let last = u32::try_from(space.choices.as_candidates().len())
+        .ok()?
+        .checked_sub(1)?;
+    let parts = |place: u32| {
+        let variant = space.variant_of_choice(&VariantChoice::Place(place));
+        (variant.actors, variant.hooks)
+    };
+    let hooks = [&plan.hooks.prepare, &plan.hooks.conclude];
+    let has_mark = |text: &Text| memchr::memmem::find(text.as_bytes(), b"{variant}").is_some();
+    let is_prepared = space.template.make.is_some() || plan.load.is_some();
+    if is_prepared || hooks.into_iter().flatten().any(has_mark) || parts(0) != parts(last) {
+        return None;
+    }
+    Some("all candidates run the same command: it does not contain `{variant}`, which stands for the candidate, and depends on it only if it reads PROVOKE_VARIANT".to_owned())
 }
 
 /// A shell command line, with the relevant options of the shell.

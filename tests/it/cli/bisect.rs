@@ -15,6 +15,17 @@ impl Sandbox {
 /// Fails from 11 on, in every other trial.
 const FROM_11: &str = "[ {variant} -lt 11 ] || [ $((PROVOKE_TRIAL % 2)) = 0 ]";
 
+#[test]
+fn a_command_that_is_the_same_for_every_candidate_causes_a_warning() {
+    let sandbox = Sandbox::new();
+    let search = ["bisect", "--range", "0..4", "--reproduce-limit", "2", "--"];
+    let output = sandbox.provoke(&[&search[..], &["true", "{}"]].concat());
+    let warning = "all candidates run the same command: it does not contain `{variant}`";
+    assert!(output.stderr.contains(warning), "{output}");
+    let output = sandbox.provoke(&[&search[..], &["true", "{variant}"]].concat());
+    assert!(!output.stderr.contains("the same command"), "{output}");
+}
+
 fn summarize((report, output): &(Value, CommandOutput)) -> (Value, Value, i32) {
     let answer = &report["answer"]["bisect"];
     let culprits = answer["culprits"].clone();
