@@ -23,6 +23,8 @@ pub const DEFAULT_RUNS: u64 = 100;
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
 /// Maximum number of parallel trials; more of them are probably a mistake.
 pub(super) const MAX_LANES: u32 = 4096;
+/// A rate of 100 %, in millionths.
+const EVERY_TRIAL: u32 = 1_000_000;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const DEFAULT_LEAK_GRACE: Duration = Duration::from_secs(2);
 /// Minimum memory limit: the slot, which is in the same cgroup, needs some of it.
@@ -358,6 +360,12 @@ impl Scenario {
                 "give one of the two",
             )),
             (Some(expectation), None) => Ok(expectation.0),
+            // A plain 1 is usually meant as a percentage.
+            (None, Some(rate)) if rate.0 >= EVERY_TRIAL => Err(refuse_at(
+                "`max-rate` is 100 %, which every program meets",
+                &["max-rate"],
+                "give a smaller rate, such as `1%` or 0.01",
+            )),
             (None, Some(rate)) => Ok(ExpectedResult::MaxRate(rate.0)),
             (None, None) => Ok(ExpectedResult::Pass),
         }

@@ -157,6 +157,7 @@ impl RefusedLine<'_> {
         let similar = similar_flag(self.commands, command, flag);
         let hint = self
             .hint_at_range(flag)
+            .or_else(|| hint_at_number(flag))
             .or_else(|| self.hint_at_format(flag))
             .or_else(|| self.hint_by_rules(flag, similar.is_some()))
             .or_else(|| self.hint_at_other_command(flag))
@@ -286,4 +287,11 @@ fn hint_at_show(rest: &[OsString]) -> String {
     } else {
         format!("`{report}` shows the result, `{explain}` explains a failure")
     }
+}
+
+/// Explains why a value such as `-5` is refused, which looks like a flag.
+fn hint_at_number(flag: &str) -> Option<String> {
+    let number = flag.strip_prefix('-')?;
+    let is_number = number.parse::<f64>().is_ok();
+    is_number.then(|| "numbers cannot be negative".to_owned())
 }

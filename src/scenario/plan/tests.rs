@@ -324,6 +324,11 @@ fn contradictory_fields_are_refused_with_their_position() {
             "max-rate",
         ),
         (
+            "shell = 'x'\nmax-rate = 1",
+            "`max-rate` is 100 %, which every program meets",
+            "max-rate",
+        ),
+        (
             "shell = 'x'\nwrap = \"rr '\"",
             "`wrap` is not a command prefix",
             "wrap",

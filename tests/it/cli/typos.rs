@@ -92,6 +92,12 @@ fn mistyped_command_lines_are_refused_with_a_hint() {
             "flags of provoke go before `--`, the program after it: provoke run -n 20 -- ./program",
         ),
         (
+            "run -n -5 -- true",
+            2,
+            "`provoke run` has no flag `-5`",
+            "numbers cannot be negative",
+        ),
+        (
             "run -c './a | ./b'",
             2,
             "`provoke run` has no flag `-c`",
