@@ -11,7 +11,7 @@ use super::facts::{
     attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
 };
 use super::issue::Issue;
-use super::{Report, headlines};
+use super::{Report, VariantReport, headlines};
 use crate::model::Site;
 use crate::questions::{Answer, AnswerText as _, HuntReport};
 use crate::words;
@@ -25,15 +25,22 @@ pub(super) fn write_markdown(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let several = report.variants.len() > 1;
-    writeln!(out, "# {}\n", describe_title(report, issue))?;
+    let hunt = match &report.answer {
+        Some(Answer::Hunt(hunt)) => Some(&**hunt),
+        _ => None,
+    };
+    writeln!(out, "# {}\n", describe_title(report, issue, hunt))?;
     let so_far = if report.finished { "" } else { " so far" };
     let verdict = format!("**{}{so_far}.**", headlines::verdict_text(report.verdict));
     match report.variants.as_slice() {
-        [variant] => writeln!(
-            out,
-            "{verdict} {}.\n",
-            capitalize_first(&headlines::rate_headline(variant, report.confidence))
-        )?,
+        [variant] => {
+            let headline = headlines::rate_headline(variant, report.confidence);
+            let headline = match hunt {
+                Some(_) => format!("Without a hold: {headline}"),
+                None => capitalize_first(&headline),
+            };
+            writeln!(out, "{verdict} {headline}.\n")?;
+        }
         variants => {
             writeln!(out, "{verdict}\n")?;
             for variant in variants
@@ -53,10 +60,6 @@ pub(super) fn write_markdown(
             capitalize_first(&escape_markdown(answer.text().sentence()))
         )?;
     }
-    let hunt = match &report.answer {
-        Some(Answer::Hunt(hunt)) => Some(&**hunt),
-        _ => None,
-    };
     write_window(hunt, out)?;
     tables::write_suite(report, several, out)?;
     write_failure_source(issue, out)?;
@@ -150,13 +153,21 @@ pub(super) fn write_short_summary(report: &Report, out: &mut dyn io::Write) -> i
 /// Maximum length of the command in the title.
 const TITLE_COMMAND: usize = 60;
 
-/// Returns the command and its most frequent failure: `./crash`: SIGSEGV at crash.c:28, 3 of 100 trials.
-fn describe_title(report: &Report, issue: &Issue) -> String {
+/// Returns the command and its most frequent failure: `./crash`: SIGSEGV at crash.c:28, 3 of 100 trials. All failures of a
+/// hunt may be under holds.
+fn describe_title(report: &Report, issue: &Issue, hunt: Option<&HuntReport>) -> String {
     let command = inline_code(&words::shorten_text(&issue.command, TITLE_COMMAND));
     let Some(((title, _, count, _), (outcome, trials))) =
         issue.failure.as_ref().zip(issue.outcome.as_ref())
     else {
-        return format!("{command}: {}", headlines::verdict_text(report.verdict));
+        let crash = hunt.and_then(|hunt| hunt.crash.as_deref());
+        return format!(
+            "{command}: {}",
+            crash.map_or_else(
+                || headlines::verdict_text(report.verdict).to_owned(),
+                escape_markdown
+            )
+        );
     };
     let failure = match Site::naming_site(&issue.sites) {
         Some(site) => escape_markdown(&format!("{outcome} at {}", site.file_and_line())),
@@ -231,7 +242,11 @@ fn last_output(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
 /// Writes the command, and the other parts of a trial.
 fn write_reproduction(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "### Reproduce\n")?;
-    let mut commands: Vec<&str> = report.variants.iter().map(|v| v.command.as_str()).collect();
+    let failing = |variant: &&VariantReport| variant.failures > 0;
+    let any_fails = report.variants.iter().any(|variant| failing(&variant));
+    let variants = report.variants.iter();
+    let shown = variants.filter(|variant| !any_fails || failing(variant));
+    let mut commands: Vec<&str> = shown.map(|variant| variant.command.as_str()).collect();
     commands.dedup();
     match commands.as_slice() {
         [_] => writeln!(out, "{}", fence_code("sh", &issue.command))?,

@@ -86,7 +86,7 @@ fn equal_candidates(plan: &Plan) -> Option<String> {
     if is_prepared || hooks.into_iter().flatten().any(has_mark) || parts(0) != parts(last) {
         return None;
     }
-    Some("all candidates run the same command: it does not contain `{variant}`, which stands for the candidate, and depends on it only if it reads PROVOKE_VARIANT".to_owned())
+    Some("the command does not contain `{variant}`, so all candidates run the same command, unless it reads PROVOKE_VARIANT".to_owned())
 }
 
 /// A shell command line, with the relevant options of the shell.

@@ -20,7 +20,8 @@ fn a_command_that_is_the_same_for_every_candidate_causes_a_warning() {
     let sandbox = Sandbox::new();
     let search = ["bisect", "--range", "0..4", "--reproduce-limit", "2", "--"];
     let output = sandbox.provoke(&[&search[..], &["true", "{}"]].concat());
-    let warning = "all candidates run the same command: it does not contain `{variant}`";
+    let warning =
+        "the command does not contain `{variant}`, so all candidates run the same command";
     assert!(output.stderr.contains(warning), "{output}");
     let output = sandbox.provoke(&[&search[..], &["true", "{variant}"]].concat());
     assert!(!output.stderr.contains("the same command"), "{output}");
