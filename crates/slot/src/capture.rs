@@ -123,7 +123,7 @@ impl OutputPatterns {
         set.transpose().map(Self)
     }
 
-    /// Returns whether there are no patterns.
+    /// Returns whether nothing is searched in the output.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

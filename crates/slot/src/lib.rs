@@ -134,7 +134,7 @@ impl Slot {
     fn serve_orders(&mut self) {
         while let ControlInput::Order(order) = self.wait_for_order() {
             match order {
-                // The pattern that marks a service as ready follows those of the rules.
+                // The last pattern marks a service as ready.
                 SlotOrder::Learn(id, recipe) => {
                     match OutputPatterns::compile(recipe.patterns.iter().chain(&recipe.ready)) {
                         Ok(patterns) => drop(self.recipes.insert(id, (*recipe, patterns))),
