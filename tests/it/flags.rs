@@ -1,6 +1,8 @@
 //! Tests the flags of all commands together.
 
 use clap::builder::PossibleValue;
+use clap::{Arg, Command};
+use provoke::suggest::rules;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -89,5 +91,48 @@ fn the_name_of_a_value_lists_the_possible_values() {
         let values: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
         let shown = flag.get_value_names().unwrap_or_default();
         assert_eq!(shown, [values.join("|")], "{}", flag.get_id());
+    }
+}
+
+/// Returns the names of a flag, as they are typed, with the visible aliases.
+fn typed_names(flag: &Arg) -> Vec<String> {
+    let long = flag.get_long_and_visible_aliases().unwrap_or_default();
+    let short = flag.get_short().map(|short| format!("-{short}"));
+    let long = long.iter().map(|long| format!("--{long}"));
+    long.chain(short).collect()
+}
+
+#[test]
+fn every_flag_and_command_suggested_exists() {
+    let root = provoke::cli::build_command();
+    let commands: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
+    for (others, ours) in rules::COMMANDS.rows() {
+        assert!(commands.contains(&ours), "{ours}");
+        assert!(
+            !others.split(' ').any(|name| commands.contains(&name)),
+            "{others}"
+        );
+    }
+    let flags_of = |command: &str| -> BTreeSet<String> {
+        let command = root.find_subcommand(command).unwrap();
+        command.get_arguments().flat_map(typed_names).collect()
+    };
+    let [run, confirm] = ["run", "confirm"].map(flags_of);
+    for (others, ours) in rules::FLAGS.rows() {
+        let flag = ours.split([' ', '=']).next().unwrap();
+        let is_known = run.contains(flag) || confirm.contains(flag);
+        assert!(is_known || !flag.starts_with('-'), "{flag}");
+        assert!(
+            !others.split(' ').any(|flag| run.contains(flag)),
+            "{others}"
+        );
+    }
+}
+
+#[test]
+fn every_setting_suggested_exists() {
+    let schema = provoke::scenario::SCENARIO_SCHEMA.to_string();
+    for (_, ours) in rules::SETTINGS.rows() {
+        assert!(schema.contains(&format!("\"{ours}\":")), "{ours}");
     }
 }

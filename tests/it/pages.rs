@@ -1,6 +1,6 @@
 //! Tests the text of the pages of all answers, and compares their numbers with the JSON report.
 
-#[path = "../../src/report/html/page_tree.rs"]
+#[path = "../../crates/report/src/html/page_tree.rs"]
 mod page_tree;
 
 use page_tree::{assert_harmless, text_lines};

@@ -1,0 +1,69 @@
+//! Answers which candidate of an ordered list is the first that fails.
+
+mod answer;
+mod candidates;
+mod culprit_checks;
+mod features;
+mod memory;
+mod policy;
+mod progress;
+
+pub use answer::Bisection;
+pub use candidates::CandidateReport;
+pub use culprit_checks::{EarlierFailingVersion, EarlierFailureMeaning, LocalCheck};
+pub use memory::CandidateBuilds;
+pub use policy::{BisectPolicy, BisectProgress, search_trials};
+
+use super::{Answer, Policy, QuestionKind, search};
+use crate::state::{Memory, State};
+use memory::BisectMemory;
+use provoke_model::{Failure, Plan, Trial, VariantId};
+
+/// Which candidate of an ordered list is the first that fails?
+pub(super) struct BisectKind;
+
+impl QuestionKind for BisectKind {
+    fn command(&self) -> &'static str {
+        "bisect"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &BisectPolicy
+    }
+
+    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
+        let question = plan.question.as_bisect();
+        match question.and_then(|question| BisectMemory::new(plan, question)) {
+            Some(memory) => Box::new(memory),
+            None => Box::new(()),
+        }
+    }
+
+    fn is_the_bug(&self, state: &State, trial: &Trial, failure: &Failure) -> bool {
+        search::is_the_bug(state, trial, failure)
+    }
+
+    fn default_trial_limit(&self, state: &State) -> Option<u64> {
+        policy::default_limit(state)
+    }
+
+    fn expected_trials_left(&self, state: &State) -> Option<u64> {
+        policy::trials_left(state)
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        answer::lines_before_start(state)
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        search::describe_setting(state).or_else(|| progress::describe_candidates(state))
+    }
+
+    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
+        Bisection::new(state).map(Box::new).map(Answer::Bisect)
+    }
+
+    fn kept_variants(&self, state: &State) -> Vec<VariantId> {
+        answer::kept_variants(state)
+    }
+}

@@ -1,0 +1,137 @@
+//! Launches a few more trials after the measurement, to capture evidence of the failures.
+//!
+//! Writing cores disturbs the trials that run at the same time and later, so the measured trials write none. The extra
+//! trials run until a few crashes of every variant are captured, or as many as were measured; or until three times as
+//! many trials have run as in the measurement: a crash that did not occur in that many trials is too rare to wait for.
+//! With only as many trials, a crash that was measured three times would be missed in one of twenty cases, and more
+//! often if the measurement ended with its last crash.
+
+use super::Step;
+use crate::state::{State, Tally};
+use provoke_model::{CaptureMode, EvidenceDepth, ServiceOwner, VariantId};
+use std::time::Duration;
+
+/// Number of captured crashes of each variant that is enough.
+const ENOUGH: u64 = 3;
+/// Number of crashes without evidence after which the capture is given up.
+const IN_VAIN: u64 = 6;
+/// Minimum time for the capture, however short the measurement was.
+const A_MOMENT: Duration = Duration::from_secs(10);
+/// Limit of the extra trials, as a multiple of the measured ones.
+const TIMES: u64 = 3;
+/// Minimum limit of the extra trials, however few were measured.
+const MIN_TRIALS: u64 = 10;
+
+/// Runs trials that capture evidence.
+pub struct CapturePolicy;
+
+impl CapturePolicy {
+    /// Time for the capture after the user stopped the measurement.
+    pub const TIME_AFTER_STOP: Duration = Duration::from_secs(3);
+
+    /// Returns whether the completed measurement saw crashes whose evidence can be captured.
+    pub fn is_wanted(state: &State) -> bool {
+        state.plan.capture == CaptureMode::Auto
+            && state.plan.no_cores.is_none()
+            // provoke must not change the limits of a service that it did not start.
+            && state.plan.load.as_ref().is_none_or(|load| load.owner == ServiceOwner::Provoke)
+            && (!state.capturing || state.rerunning)
+            && Self::has_crashes(state)
+    }
+
+    /// Returns whether the measurement saw a program crash.
+    pub fn has_crashes(state: &State) -> bool {
+        crashed_variants(state).next().is_some()
+    }
+
+    /// Returns whether captured trials have run.
+    pub fn has_run(state: &State) -> bool {
+        crashed_variants(state).any(|(id, _)| state.captured_tally(id).finished_trials() > 0)
+    }
+
+    /// Returns whether a crash will probably be captured soon after the user stopped the measurement: crashes were so
+    /// frequent that three are expected in that time.
+    pub fn is_quick(state: &State) -> bool {
+        let crash_total: u64 = crashed_variants(state)
+            .map(|(_, tally)| crash_count(tally))
+            .sum();
+        let crashes = u32::try_from(crash_total).unwrap_or(u32::MAX);
+        state.plan.load.is_none() && state.worked < Self::TIME_AFTER_STOP / 3 * crashes
+    }
+
+    /// Returns the time limit of the capture: the duration of the measurement or, if the measurement had a time limit,
+    /// a tenth of its duration; but at least 10 seconds.
+    pub fn time_limit(state: &State) -> Duration {
+        let measured = match state.plan.stop.time_budget() {
+            Some(_) => state.worked / 10,
+            None => state.worked,
+        };
+        measured.max(A_MOMENT)
+    }
+
+    /// Returns the numbers of captured and of wanted crashes.
+    pub fn caught_and_wanted(state: &State) -> (u64, u64) {
+        crashed_variants(state).fold((0, 0), |(caught, wanted), (id, measured)| {
+            let enough = wanted_crashes(measured);
+            let caught_here = self::caught_crashes(state.captured_tally(id)).min(enough);
+            (caught + caught_here, wanted + enough)
+        })
+    }
+
+    /// Returns the next step if a slot is free.
+    pub fn next_step(&self, state: &State) -> Step {
+        let missing = |id: &VariantId| {
+            let tally = state.captured_tally(*id);
+            caught_crashes(tally) < wanted_crashes(state.tally_of(*id))
+                && crash_count(tally) - caught_crashes(tally) < IN_VAIN
+        };
+        let room =
+            |id: &VariantId| state.captures_underway(*id) < most_captures(state.tally_of(*id));
+        let crashed = crashed_variants(state)
+            .filter(|(id, _)| state.is_testable(*id))
+            .map(|(id, _)| id)
+            .filter(missing);
+        let open: Vec<VariantId> = crashed.collect();
+        let next = open
+            .iter()
+            .filter(|id| room(id))
+            .min_by_key(|id| state.captures_underway(**id));
+        match next {
+            Some(variant) => Step::Launch(*variant),
+            None if open.is_empty() || !state.has_open_trials() => Step::Done,
+            None => Step::Wait,
+        }
+    }
+}
+
+/// Returns the variants that crashed; in a search, only the failing variant is needed.
+fn crashed_variants(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> {
+    let searched = state.plan.question.as_search().is_some();
+    let crashed = state
+        .all_tallies()
+        .filter(|(_, tally)| crash_count(tally) > 0);
+    crashed.filter(move |(id, _)| !searched || *id == State::FAILING)
+}
+
+fn crash_count(tally: &Tally) -> u64 {
+    let crash = tally.groups.values().filter(|group| group.kind.is_crash());
+    crash.map(|group| group.trials.len() as u64).sum()
+}
+
+/// Returns how many crashes of a variant should be captured, given the measured ones.
+fn wanted_crashes(measured: &Tally) -> u64 {
+    crash_count(measured).min(ENOUGH)
+}
+
+/// Returns how many of the crashes have a stack.
+fn caught_crashes(tally: &Tally) -> u64 {
+    let deep = tally
+        .groups
+        .values()
+        .filter(|group| group.signature.depth == EvidenceDepth::Stack);
+    deep.map(|group| group.trials.len() as u64).sum()
+}
+
+fn most_captures(measured: &Tally) -> u64 {
+    (measured.finished_trials() * TIMES).max(MIN_TRIALS)
+}

@@ -1,0 +1,91 @@
+//! Reports the evidence of a contrast: whether two sides differ, and by how much.
+
+use super::contrast::Contrast;
+use super::rates::evidence_threshold;
+use crate::state::State;
+use provoke_stats as stats;
+use provoke_words as words;
+use serde::Serialize;
+
+/// A comparison of two variants.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ContrastReport {
+    /// The setting that differs, if variants are combinations.
+    pub factor: Option<String>,
+    /// The reference.
+    pub reference: String,
+    /// The variant that is compared with it.
+    pub other: String,
+    /// Compared pairs of trials.
+    pub pairs: u64,
+    /// Evidence that they differ, as a likelihood ratio, at its largest.
+    pub evidence: f64,
+    /// The evidence that decides.
+    pub enough: f64,
+    /// Whether the evidence shows a difference.
+    pub differs: bool,
+    /// How much more often the variant fails than the reference, at least and at most.
+    pub difference: [f64; 2],
+    /// Fisher's two-sided p-value. It does not hold for a test that is repeated while trials run; use it only to
+    /// compare with other work.
+    pub fisher: f64,
+}
+
+impl ContrastReport {
+    pub(super) fn new(state: &State, contrast: &Contrast) -> Self {
+        let enough = evidence_threshold(state);
+        let evidence = contrast.evidence.ln_e_max();
+        // Only pairs count: trials without a partner would give one condition more weight than another.
+        let pairs = contrast.evidence.pair_count();
+        let (reference, other) = contrast.evidence.failure_counts();
+        let alpha = state.plan.alpha.to_probability();
+        let difference = stats::difference((reference, pairs), (other, pairs), alpha);
+        Self {
+            factor: contrast
+                .factor
+                .map(|index| state.plan.factors[index].name.clone()),
+            reference: contrast.reference.clone(),
+            other: contrast.other_name.clone(),
+            pairs,
+            evidence: evidence.exp(),
+            enough: enough.exp(),
+            differs: evidence >= enough,
+            difference: [difference.lo, difference.hi],
+            fisher: stats::fisher(reference, pairs, other, pairs).two_sided,
+        }
+    }
+
+    /// Returns how much more often the variant fails: `-4 to 12 points`.
+    pub fn describe_difference(&self) -> String {
+        let [low, high] = self.difference.map(format_points);
+        format!("{low} to {high} points")
+    }
+
+    pub(super) fn to_sentence(&self) -> String {
+        let [lo, hi] = self.difference;
+        let is_higher = lo + hi > 0.0;
+        // The direction is known; if the interval contains 0, that end is shown as it is.
+        let (min, max) = if is_higher { (lo, hi) } else { (-hi, -lo) };
+        let bounds_text = if min > 0.0 {
+            format!("{} to {}", format_points(min), format_points(max))
+        } else {
+            format!("up to {}", format_points(max))
+        };
+        let name = |level: &str| match &self.factor {
+            Some(factor) => format!("{factor}={level}"),
+            None => level.to_owned(),
+        };
+        format!(
+            "{} fails {} often than {}, by {bounds_text} points",
+            name(&self.other),
+            if is_higher { "more" } else { "less" },
+            name(&self.reference),
+        )
+    }
+}
+
+/// Formats a difference of two shares in percentage points, with few digits, because it is known only roughly.
+fn format_points(difference: f64) -> String {
+    words::format_number(difference * 100.0)
+}

@@ -1,0 +1,118 @@
+//! Computes which rates a comparison can distinguish from another one.
+
+use super::contrast::{Contrast, contrasts};
+use super::rates::evidence_threshold;
+use crate::state::State;
+use provoke_stats::{self as stats, EProcess, real};
+use provoke_words as words;
+use serde::Serialize;
+
+/// Power of the detectable differences that are reported.
+const POWER: f64 = 0.8;
+/// Rates for which the detectable differences are announced.
+const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
+
+/// The nearest rates that are distinguished from another one with 80 % power.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DetectableRates {
+    /// From this rate.
+    pub rate: f64,
+    /// The number of pairs of trials.
+    pub pairs: u64,
+    /// The power: how often the difference is detected.
+    pub power: f64,
+    /// The nearest lower rate; null if there is none.
+    pub below: Option<f64>,
+    /// The nearest higher rate; null if there is none.
+    pub above: Option<f64>,
+}
+
+impl DetectableRates {
+    /// Returns the rates that would have been distinguished from the observed rate, by the weakest contrast. For a
+    /// contrast with several conditions, only the one with the most pairs is used.
+    pub(super) fn of_weakest_contrast(state: &State) -> Option<Self> {
+        let trials_needed = |contrast: &Contrast| {
+            let strata = contrast.evidence.strata().iter();
+            strata.map(EProcess::pair_count).max().unwrap_or(0)
+        };
+        let tested = contrasts(state)
+            .iter()
+            .filter(|contrast| contrast.is_testable(state));
+        let (pairs, contrast) = tested
+            .map(|contrast| (trials_needed(contrast), contrast))
+            .min_by_key(|(pairs, _)| *pairs)?;
+        let (reference, other) = contrast.evidence.failure_counts();
+        let trials = 2 * contrast.evidence.pair_count();
+        if trials == 0 {
+            return None;
+        }
+        let level = (-evidence_threshold(state)).exp();
+        let rate = real(reference + other) / real(trials);
+        Some(Self::of_rate(rate, pairs, level))
+    }
+
+    fn of_rate(rate: f64, pairs: u64, level: f64) -> Self {
+        let rates = stats::detectable_rates(rate, pairs, level, POWER);
+        Self {
+            rate,
+            pairs,
+            power: POWER,
+            below: rates.below,
+            above: rates.above,
+        }
+    }
+
+    /// Describes which differences would have been detected.
+    pub(super) fn describe_power(&self) -> String {
+        let rate = words::format_percent(self.rate);
+        let end = |word: &str, end: Option<f64>| {
+            end.map(|end| format!("{word} {} %", words::format_percent(end)))
+        };
+        let ends: Vec<String> = [end("below", self.below), end("above", self.above)]
+            .into_iter()
+            .flatten()
+            .collect();
+        let trials = words::format_count(self.pairs, "trial");
+        if ends.is_empty() {
+            return format!("; {trials} of each are too few to tell {rate} % from any other rate");
+        }
+        format!(
+            "; {trials} of each show a difference from {rate} %, the rate of both together, only if a rate is {} (80 % power)",
+            ends.join(" or ")
+        )
+    }
+
+    /// Returns how many trials would show with enough evidence that a variant fails half as often, if they are more than
+    /// so far.
+    pub(super) fn suggest_trials(&self, enough: f64) -> Option<String> {
+        let half = self.rate / 2.0;
+        let pairs = stats::pairs_to_tell(self.rate, half, 1.0 / enough, POWER)?;
+        (pairs > self.pairs).then(|| {
+            format!(
+                "to detect {} % against {} %: -n {pairs}",
+                words::format_percent(self.rate),
+                words::format_percent(half),
+            )
+        })
+    }
+}
+
+/// Describes the detectable differences before the first trial.
+pub(super) fn describe_detectable(state: &State) -> String {
+    let Some(pairs) = state.plan.stop.trials else {
+        return "the smallest detectable difference depends on the number of trials (-n)"
+            .to_owned();
+    };
+    let level = (-evidence_threshold(state)).exp();
+    let example = EXAMPLES.iter().find_map(|rate| {
+        let below = DetectableRates::of_rate(*rate, pairs, level).below?;
+        let (rate, below) = (words::format_percent(*rate), words::format_percent(below));
+        Some(format!("{rate} % from {below} %"))
+    });
+    let trials = words::format_count(pairs, "trial");
+    match example {
+        None => format!("{trials} of each variant are too few to detect even large differences"),
+        Some(rates) => format!("{trials} of each variant can tell {rates}, with 80 % power"),
+    }
+}

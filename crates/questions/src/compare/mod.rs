@@ -1,0 +1,67 @@
+//! Answers which variants fail, and whether their rates differ.
+
+mod answer;
+mod contrast;
+mod contrast_report;
+mod detectable;
+mod factors;
+mod progress;
+mod race;
+mod rates;
+
+pub use answer::{Comparison, VariantResult};
+pub use contrast::{Contrast, contrasts};
+pub use contrast_report::ContrastReport;
+pub use detectable::DetectableRates;
+pub use factors::{FactorLevelReport, FactorReport};
+pub use race::{RacePolicy, VariantVerdict};
+pub use rates::{RatesPolicy, evidence_threshold};
+
+use super::{Answer, Policy, QuestionKind};
+use crate::state::{Memory, State};
+use contrast::CompareMemory;
+use provoke_model::{CompareGoal, CompareQuestion, Plan, VariantId};
+
+/// Which variants fail, and do their rates differ?
+pub(super) struct CompareKind;
+
+/// Returns the comparison of rates; `None` if the question is which variants fail.
+fn asked_rates(plan: &Plan) -> Option<&CompareQuestion> {
+    let question = plan.question.as_compare()?;
+    (question.find == CompareGoal::Different).then_some(question)
+}
+
+impl QuestionKind for CompareKind {
+    fn command(&self) -> &'static str {
+        "compare"
+    }
+
+    fn policy(&self, plan: &Plan) -> &'static dyn Policy {
+        match asked_rates(plan) {
+            Some(_) => &RatesPolicy,
+            None => &RacePolicy,
+        }
+    }
+
+    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
+        match asked_rates(plan) {
+            Some(question) => Box::new(CompareMemory::new(plan, question)),
+            None => Box::new(()),
+        }
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        let compare_question = state.plan.question.as_compare();
+        compare_question.map_or_else(Vec::new, |question| {
+            answer::lines_before_start(state, question)
+        })
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        progress::describe_progress(state)
+    }
+
+    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
+        Comparison::new(state).map(Box::new).map(Answer::Compare)
+    }
+}

@@ -1,0 +1,132 @@
+//! `compare`, if all variants may fail: tests whether their rates differ.
+//!
+//! Each contrast compares the variants of one kind with variants of another and updates its evidence trial by trial. The
+//! test may be evaluated after every trial, and the contrast stops when its evidence is enough.
+
+use super::{Contrast, contrasts};
+use crate::blocks::next_in_block;
+use crate::state::State;
+use crate::{Policy, Step, StopRule, Verdict, nothing_counts};
+use provoke_model::VariantId;
+use provoke_stats::real;
+
+/// Runs every variant until it is known to differ from the reference.
+pub struct RatesPolicy;
+
+/// Returns the logarithm of the evidence that each contrast needs. With this threshold, any of them is wrong at most as
+/// often as the plan allows for one.
+pub fn evidence_threshold(state: &State) -> f64 {
+    let contrasts = contrasts(state).len().max(1) as u64;
+    (real(contrasts) / state.plan.alpha.to_probability()).ln()
+}
+
+fn is_known(state: &State, contrast: &Contrast) -> bool {
+    contrast.evidence.ln_e_max() >= evidence_threshold(state)
+}
+
+/// Returns whether a variant has reached its limit of counted trials, or never will, because most of its trials show
+/// other failures.
+fn is_spent(state: &State, variant: VariantId) -> bool {
+    let tally = state.tally_of(variant);
+    let trial_limit = state.plan.stop.trials;
+    trial_limit.is_some_and(|limit| {
+        tally.counted_trials() >= limit || tally.finished_trials() >= limit.saturating_mul(2)
+    })
+}
+
+/// Returns whether this variant is no longer launched.
+fn is_closed(state: &State, variant: VariantId) -> bool {
+    let mut mine = contrasts(state)
+        .iter()
+        .filter(|contrast| contrast.has_variant(variant));
+    is_spent(state, variant)
+        || !state.is_testable(variant)
+        || mine.all(|contrast| is_known(state, contrast) || !contrast.is_testable(state))
+}
+
+/// Returns the verdict on a possible fix, once the difference is known.
+fn fix_verdict(state: &State) -> Option<Verdict> {
+    let question = state
+        .plan
+        .question
+        .as_compare()
+        .filter(|question| question.fixed)?;
+    let reference = question.reference;
+    let rate = |id: VariantId| {
+        let tally = state.tally_of(id);
+        real(tally.failures) / real(tally.counted_trials().max(1))
+    };
+    let mut other_variants = state.all_tallies().map(|(id, _)| id);
+    let other_variant = other_variants.find(|id| *id != reference)?;
+    Some(if rate(other_variant) < rate(reference) {
+        Verdict::Fixed
+    } else {
+        Verdict::NotFixed
+    })
+}
+
+impl Policy for RatesPolicy {
+    fn next_step(&self, state: &State) -> Step {
+        let open: Vec<VariantId> = state
+            .all_tallies()
+            .map(|(id, _)| id)
+            .filter(|id| !is_closed(state, *id))
+            .collect();
+        if open.is_empty() {
+            return Step::Done;
+        }
+        if state.budget_spent {
+            return Step::wait_or_done(state);
+        }
+        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let room =
+            |id: &VariantId| state.expected_trials(*id) - state.tally_of(*id).other < trial_limit;
+        let next = next_in_block(state, open.into_iter().filter(room));
+        next.map_or(Step::Wait, Step::Launch)
+    }
+
+    fn verdict_of(&self, state: &State) -> Verdict {
+        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let mut tested = state.all_tallies().filter(|(id, _)| state.is_testable(*id));
+        if nothing_counts(state) {
+            Verdict::CouldNotTest
+        } else if contrasts(state)
+            .iter()
+            .any(|contrast| is_known(state, contrast))
+        {
+            fix_verdict(state).unwrap_or(Verdict::Different)
+        } else if contrasts(state)
+            .iter()
+            .all(|contrast| !contrast.is_testable(state))
+        {
+            Verdict::CouldNotTest
+        } else if tested.all(|(_, tally)| tally.counted_trials() >= trial_limit) {
+            // A missing difference does not show that a fix works.
+            fix_verdict(state).map_or(Verdict::NoDifference, |_| Verdict::Undecided)
+        } else {
+            Verdict::Undecided
+        }
+    }
+
+    fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
+        let mut mine = contrasts(state)
+            .iter()
+            .filter(|contrast| contrast.has_variant(variant));
+        if mine.any(|contrast| is_known(state, contrast)) {
+            StopRule::Decision
+        } else if is_spent(state, variant) {
+            StopRule::Spent
+        } else {
+            StopRule::from_outside(state)
+        }
+    }
+
+    fn remaining_trials(&self, state: &State) -> Option<u64> {
+        let trial_limit = state.plan.stop.trials?;
+        let open = state.all_tallies().filter(|(id, _)| !is_closed(state, *id));
+        Some(
+            open.map(|(_, tally)| trial_limit.saturating_sub(tally.counted_trials()))
+                .sum(),
+        )
+    }
+}

@@ -1,0 +1,415 @@
+//! Answer of `confirm`: whether the bug is fixed.
+
+use super::assumptions::list_assumptions;
+use super::baseline_text::{describe_baseline, describe_bug, describe_clumps, describe_drift};
+use super::more_failures::MoreFailures;
+use super::rare_bug::RareBug;
+use super::sweep::{SweepMemory, SweepReport, is_never_reached};
+use crate::answer::{AnswerText, format_confidence, one_of};
+use crate::state::State;
+use crate::{BaselineReport, ConfirmProgress, Policy as _, Verdict};
+use provoke_model::{Baseline, ConditionDifference, ConfirmQuestion, MeasuredBaseline, VariantId};
+use provoke_stats::{self as stats, real};
+use provoke_survey as survey;
+use provoke_sys::untrusted::shell_word;
+use provoke_words as words;
+use serde::Serialize;
+use std::ffi::OsString;
+
+/// Whether the bug is fixed, with the numbers behind the answer.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Confirmation {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// How often it failed before the fix; null if a rate was assumed.
+    pub baseline: Option<BaselineReport>,
+    /// The assumed failure rate, if there is no baseline.
+    pub assumed_rate: Option<f64>,
+    /// Passing trials so far.
+    pub clean: u64,
+    /// Passing trials needed for FIXED; null if no number is enough.
+    pub clean_needed: Option<u64>,
+    /// Passing trials still missing.
+    pub clean_missing: Option<u64>,
+    /// The probability that an unchanged program passes as many trials.
+    pub unchanged_p: f64,
+    /// The probability of calling an unchanged program fixed.
+    pub error_rate: f64,
+    /// Upper bound of the failure rate now; null after a failure.
+    pub rate_below: Option<f64>,
+    /// Whether a fix that only halves the failure rate had to be excluded as well.
+    pub excludes_half: bool,
+    /// The probability that a fix that only halves the failure rate passes as many trials.
+    pub half_fix_passes: Option<f64>,
+    /// Passing trials that would exclude such a fix.
+    pub clean_to_exclude_half: Option<u64>,
+    /// More baseline failures that would have saved trials in all; null if none would.
+    pub more_failures: Option<MoreFailures>,
+    /// The rarest of several bugs of the baseline, if these trials are too few for it alone; null after a failure.
+    pub rare_bug: Option<RareBug>,
+    /// Failures that are not the bug of the baseline.
+    pub other_failures: u64,
+    /// Earlier fixes that were tried against the same baseline.
+    pub earlier_attempts: u64,
+    /// The probability that one of all attempts is called FIXED if none of them changed anything.
+    pub error_rate_of_attempts: f64,
+    /// Trials at the points around the hold; null without `--held`.
+    pub sweep: Option<SweepReport>,
+    /// Conditions that differ from the baseline.
+    pub differences: Vec<ConditionDifference>,
+    /// The command that compares both programs in turns, if the rate may have changed without the fix; null if there is
+    /// no sign of that.
+    pub compare: Option<String>,
+    /// The assumptions of the answer.
+    pub assumptions: Vec<String>,
+}
+
+impl Confirmation {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        let question = state.plan.question.as_confirm()?;
+        let progress = ConfirmProgress::of_state(state)?;
+        let alpha = state.plan.alpha.to_probability();
+        let tally = state.tally_of(VariantId(0));
+        let (baseline, assumed_rate) = match &question.baseline {
+            Baseline::Measured(measured) => (Some(measured.as_ref()), None),
+            Baseline::Assumed(millionths) => (None, Some(f64::from(*millionths) / 1e6)),
+        };
+        let half = crate::clean_needed(question, true, alpha);
+        let differences = differing_from_baseline(state, baseline);
+        let may_change = baseline.is_some_and(|base| base.clumps.is_some() || base.drift.is_some())
+            || differences
+                .iter()
+                .any(|difference| difference.can_change_rate);
+        Some(Self {
+            sentence: write_sentence(state, question, &progress),
+            baseline: baseline.map(|measured| BaselineReport::new(measured, None)),
+            assumed_rate,
+            clean: progress.clean,
+            clean_needed: progress.needed,
+            clean_missing: progress.missing_trials(),
+            unchanged_p: progress.unchanged,
+            error_rate: alpha,
+            rate_below: (progress.failures == 0 && progress.clean > 0)
+                .then(|| rate_bound(progress.clean, baseline, alpha)),
+            excludes_half: progress.excludes_half,
+            half_fix_passes: progress.needed.map(|needed| half_passes(question, needed)),
+            clean_to_exclude_half: half,
+            more_failures: match baseline {
+                Some(baseline) if !progress.excludes_half => {
+                    MoreFailures::of_baseline(baseline, alpha)
+                }
+                _ => None,
+            },
+            rare_bug: baseline
+                .filter(|_| progress.failures == 0)
+                .and_then(|base| RareBug::of_baseline(base, progress.clean, alpha)),
+            other_failures: tally.other,
+            earlier_attempts: question.earlier_attempts,
+            error_rate_of_attempts: error_of_attempts(question, alpha),
+            sweep: state
+                .learned::<SweepMemory>()
+                .and_then(|memory| memory.report(state)),
+            compare: may_change.then(|| in_turns(state)),
+            assumptions: list_assumptions(state, question, baseline, &differences),
+            differences,
+        })
+    }
+
+    pub(crate) fn may_be_a_half_fix(&self) -> bool {
+        !self.excludes_half
+            && self
+                .half_fix_passes
+                .is_some_and(|passes| passes > self.error_rate)
+    }
+}
+
+impl AnswerText for Confirmation {
+    fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    fn detail_lines(&self) -> Vec<String> {
+        let base = self.baseline.as_ref();
+        let mut lines = base.map_or_else(Vec::new, BaselineReport::say_runs);
+        let clumps = self
+            .baseline
+            .as_ref()
+            .is_some_and(|base| base.design_effect > 1.0);
+        if clumps && let Some(bound) = self.rate_below {
+            lines.push(format!(
+                "the failure rate is at most {} % ({} %, one-sided), if failures come in clumps as in the baseline",
+                words::percent_bound(bound),
+                words::format_percent(1.0 - self.error_rate)
+            ));
+        }
+        let is_fixed = self.rate_below.is_some() && self.clean_missing == Some(0);
+        let may_be_half = is_fixed && !self.excludes_half;
+        if may_be_half && let Some(passes) = self.half_fix_passes {
+            let passes = words::format_percent(passes);
+            let half = self.clean_to_exclude_half.map_or(String::new(), |half| {
+                let trials = words::format_count(half, "passing trial");
+                format!("; --exclude-half excludes such a fix ({trials})")
+            });
+            lines.push(format!(
+                "a fix that only halves the failure rate also passes, in {passes} % of cases{half}"
+            ));
+        }
+        if is_fixed {
+            lines.extend(self.rare_bug.as_ref().map(RareBug::describe));
+        }
+        if self.rate_below.is_some() && self.clean_missing != Some(0) {
+            lines.extend(self.more_failures.map(MoreFailures::to_advice));
+        }
+        if self.earlier_attempts > 0 && self.clean_missing == Some(0) {
+            lines.push(describe_attempts(self.earlier_attempts, self.error_rate));
+        }
+        if self.rate_below.is_some()
+            && let Some(compare) = &self.compare
+        {
+            lines.push(format!(
+                "the rate may have changed without the fix; an interleaved comparison excludes that: {compare}"
+            ));
+        }
+        let sweep = self.sweep;
+        let shown = sweep.filter(|sweep| sweep.trials > 0 || sweep.failures > 0);
+        lines.extend(shown.map(describe_sweep));
+        if self.other_failures > 0 {
+            lines.push(format!(
+                "{} of another kind: still present, and not counted for or against the fix",
+                words::format_count(self.other_failures, "failure")
+            ));
+        }
+        lines
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &self.assumptions
+    }
+}
+
+/// Describes the trials at the points around a hold, and what they show.
+fn describe_sweep(sweep: SweepReport) -> String {
+    let SweepReport {
+        failures, trials, ..
+    } = sweep;
+    let points = words::format_count(sweep.points, "point");
+    let area = if sweep.of_whole_program {
+        "of the program"
+    } else {
+        "near the old one"
+    };
+    let failing_trial = if failures > 0 {
+        sweep.failing_trial
+    } else {
+        None
+    };
+    match failing_trial {
+        Some(trial) if trials == 0 => {
+            format!("#{trial} failed while threads stopped briefly at every point {area}")
+        }
+        Some(trial) => format!(
+            "{} held a thread at {points} {area}: {failures} failed (#{trial})",
+            words::format_count(trials, "more trial"),
+        ),
+        None => format!(
+            "{} held a thread at {points} {area}: none failed (other schedules were not tried)",
+            words::format_count(trials, "more trial"),
+        ),
+    }
+}
+
+/// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
+/// it is known.
+fn describe_time(state: &State, question: &ConfirmQuestion, trials: u64) -> String {
+    let rounds = trials.div_ceil(u64::from(state.plan.jobs));
+    crate::seconds_of_a_pass(state, question).map_or(String::new(), |seconds| {
+        let time = real(rounds) * seconds;
+        format!(", about {}", words::format_seconds(time))
+    })
+}
+
+/// Returns the upper bound of the probability of a false FIXED among all attempts against a baseline.
+fn error_of_attempts(question: &ConfirmQuestion, alpha: f64) -> f64 {
+    (real(question.earlier_attempts + 1) * alpha).min(1.0)
+}
+
+/// Describes the effect of earlier attempts.
+fn describe_attempts(earlier: u64, alpha: f64) -> String {
+    let attempts = earlier + 1;
+    let error_bound = words::format_percent((real(attempts) * alpha).min(1.0));
+    // Rounded up, so that all attempts together keep the level.
+    let confidence = (1e4 - (1e4 * alpha / real(attempts)).floor()) / 100.0;
+    format!(
+        "check number {attempts} against this baseline: a FIXED is wrong in at most {} % of cases, and one or more of {attempts} in up to {error_bound} %; --conf {confidence} keeps that below {} %",
+        words::format_percent(alpha),
+        words::format_percent(alpha),
+    )
+}
+
+/// Returns the conditions that differ from the baseline.
+fn differing_from_baseline(
+    state: &State,
+    baseline: Option<&MeasuredBaseline>,
+) -> Vec<ConditionDifference> {
+    let baseline_conditions = baseline.and_then(|base| base.conditions.as_ref());
+    baseline_conditions.map_or_else(Vec::new, |conditions| {
+        survey::differing_conditions(&state.plan, &state.host, conditions)
+    })
+}
+
+/// Returns the command that compares the old and the new program in turns.
+fn in_turns(state: &State) -> String {
+    let actors = state.plan.variant_plan(VariantId(0)).actors.iter();
+    let commands = actors
+        .filter(|actor| actor.role.decides_outcome())
+        .map(|actor| &actor.command);
+    let mut words = commands.flatten().skip(state.plan.wrapped as usize);
+    let program = words.next().map_or_else(String::new, ToString::to_string);
+    let programs = OsString::from(format!("PROGRAM=OLD,{program}"));
+    let arguments: Vec<String> = words
+        .map(|word| shell_word(word.as_os_str()).into_string())
+        .collect();
+    let command = format!(
+        "provoke compare --find different -j {} -L {} -- '{{PROGRAM}}' {}",
+        state.plan.jobs,
+        shell_word(&programs).into_string(),
+        arguments.join(" "),
+    );
+    command.trim_end().to_owned()
+}
+
+/// Describes the number and the duration of the required clean trials before the start.
+pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> Vec<String> {
+    let against = describe_baseline(&question.baseline);
+    let alpha = state.plan.alpha.to_probability();
+    let needed_for = |half| crate::clean_needed(question, half, alpha);
+    let Some((min, half)) = needed_for(false).zip(needed_for(true)) else {
+        return vec![format!(
+            "no number of passing trials is enough against {against}"
+        )];
+    };
+    let takes = |needed| {
+        let trials = words::format_count(needed, "passing trial");
+        format!("{trials}{}", describe_time(state, question, needed))
+    };
+    let excludes_half =
+        ConfirmProgress::of_state(state).is_some_and(|progress| progress.excludes_half);
+    let (needed, goal) = if excludes_half {
+        (half, format!("FIXED needs {}", takes(half)))
+    } else {
+        (
+            min,
+            format!("PROBABLY FIXED needs {}, FIXED {half}", takes(min)),
+        )
+    };
+    let mut lines = vec![format!(
+        "before: {against} failed; {goal}; the first failure means NOT FIXED",
+    )];
+    if let Baseline::Measured(base) = &question.baseline {
+        lines.extend(BaselineReport::new(base, None).runs_beforehand());
+        lines.extend(base.drift.map(describe_drift));
+        lines.extend(base.clumps.map(|clumps| describe_clumps(base, clumps)));
+        lines.extend(describe_bug(base, &state.plan.rules.only));
+        lines.extend(MoreFailures::of_baseline(base, alpha).map(MoreFailures::to_advice));
+    }
+    if let Some(trial_limit) = state.plan.stop.trials.filter(|limit| *limit < needed) {
+        let trials = words::format_count(trial_limit, "trial");
+        lines.push(format!("-n allows at most {trials}: too few for FIXED"));
+    }
+    lines
+}
+
+/// Returns the probability that a fix which only halves the rate passes: its clean trials are about as likely as half
+/// as many of the unfixed program.
+fn half_passes(question: &ConfirmQuestion, needed: u64) -> f64 {
+    match &question.baseline {
+        Baseline::Measured(base) => {
+            let (failures, trials) = base.reference_counts();
+            stats::unchanged_p_value_effective(failures, trials, needed / 2, base.design_effect())
+        }
+        Baseline::Assumed(millionths) => {
+            let halved = f64::from(*millionths) / 2e6;
+            1.0 - stats::chance_to_see(halved, needed)
+        }
+    }
+}
+
+/// Returns the upper bound of the rate after these clean trials, with the design effect of the baseline.
+fn rate_bound(clean: u64, baseline: Option<&MeasuredBaseline>, alpha: f64) -> f64 {
+    let effect = baseline.map_or(1.0, MeasuredBaseline::design_effect);
+    1.0 - alpha.powf(effect / real(clean))
+}
+
+/// Says that the user must decide whether a failure under another name is another bug.
+fn describe_doubt(state: &State, question: &ConfirmQuestion, clean: &str) -> String {
+    let groups: Vec<_> = crate::doubtful_failures(state, question).collect();
+    let trials: Vec<u64> = groups
+        .iter()
+        .flat_map(|group| group.trials.iter().map(|trial| trial.0))
+        .collect();
+    let title = groups.first().map_or("", |group| &group.signature.title);
+    let filters: Vec<String> = match &question.baseline {
+        Baseline::Measured(base) => {
+            let names = base.bugs.iter().filter_map(|bug| bug.names.first());
+            names.map(|id| format!("sig:{id}")).collect()
+        }
+        Baseline::Assumed(_) => Vec::new(),
+    };
+    format!(
+        "NOT KNOWN: {clean}, but {} failed with the bug's exit status and another signature ({title}): if that is another bug, exclude it with --only {}; if not, it is NOT FIXED",
+        words::format_trial_ids(&trials, 3),
+        filters.join(","),
+    )
+}
+
+fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmProgress) -> String {
+    let tally = state.tally_of(VariantId(0));
+    let against = describe_baseline(&question.baseline);
+    let clean = words::format_count(progress.clean, "passing trial");
+    match crate::ConfirmPolicy.verdict_of(state) {
+        Verdict::Fixed => {
+            let (fixed, rate) = if progress.excludes_half {
+                ("FIXED", "Even at half that rate")
+            } else {
+                ("PROBABLY FIXED", "At that rate")
+            };
+            format!(
+                "{fixed} ({}): {clean}; before, {against} failed. {rate}, this many passes would occur by chance in at most {} cases",
+                format_confidence(&state.plan),
+                one_of(state.plan.alpha.to_probability()),
+            )
+        }
+        Verdict::NotFixed => {
+            let first = tally.early_failures.first().map(|(trial, _)| *trial);
+            let of_sweep = || state.learned::<SweepMemory>()?.failing_trial();
+            let first = first.or_else(of_sweep);
+            let trial = first.map_or(String::new(), |trial| trial.to_string());
+            let after = match progress.clean {
+                0 => String::new(),
+                _ => format!(" after {clean}"),
+            };
+            format!("NOT FIXED: trial {trial} failed{after}; before, {against} failed")
+        }
+        _ if is_never_reached(state) => format!(
+            "NOT KNOWN: no trial reached the hold, so the fix may have removed that code; before, {against} failed"
+        ),
+        Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
+        _ if progress.one_life => "NOT KNOWN: all trials share what `setup` started, so they may count as a single one; start it in `prepare`, or pass --independent if trials cannot influence each other through it".to_owned(),
+        _ if progress.doubtful > 0 => describe_doubt(state, question, &clean),
+        _ if crate::untold_trials(state) > 0 => format!(
+            "NOT KNOWN: {clean}, but {} failed without evidence of which failure it was",
+            words::format_count(crate::untold_trials(state), "trial"),
+        ),
+        _ => {
+            let missing_text = progress.missing_trials().map_or_else(
+                || "no number of trials is enough".to_owned(),
+                |missing| format!("{missing} more needed{}", describe_time(state, question, missing)),
+            );
+            format!(
+                "NOT YET: {clean}, {missing_text}; before, {against} failed, and an unfixed program passes as often in {} % of cases",
+                words::format_percent(progress.unchanged)
+            )
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Answers whether a bug is fixed.
+
+mod answer;
+mod assumptions;
+mod baseline_text;
+mod more_failures;
+mod policy;
+mod rare_bug;
+mod sweep;
+
+pub use answer::Confirmation;
+pub use more_failures::MoreFailures;
+pub use policy::{
+    ConfirmPolicy, ConfirmProgress, clean_needed, doubtful_failures, required_by_default,
+    seconds_of_a_pass,
+};
+
+use super::{Answer, Policy, QuestionKind};
+use crate::state::{Memory, State};
+use provoke_model::{Plan, VariantId};
+use sweep::SweepMemory;
+
+/// Is it fixed?
+pub(super) struct ConfirmKind;
+
+impl QuestionKind for ConfirmKind {
+    fn command(&self) -> &'static str {
+        "confirm"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &ConfirmPolicy
+    }
+
+    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
+        match &plan.held {
+            Some(held_plan) => Box::new(SweepMemory::new(&held_plan.holds)),
+            None => Box::new(()),
+        }
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        let confirm_question = state.plan.question.as_confirm();
+        confirm_question.map_or_else(Vec::new, |question| {
+            answer::lines_before_start(state, question)
+        })
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        let progress = ConfirmProgress::of_state(state)?;
+        let needed = progress.needed?;
+        Some(format!("{} of {needed} passed", progress.clean))
+    }
+
+    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
+        Confirmation::new(state).map(Box::new).map(Answer::Confirm)
+    }
+}

@@ -1,0 +1,310 @@
+//! Counts the trials under each set of holds, and keeps the examinations of promising ones.
+
+use super::points::HuntPoints;
+use crate::state::TrialFacts;
+use provoke_model::{
+    CodeAnchor, FailureKind, Hold, HoldObservation, HoldPoint, Outcome, Trial, TrialId,
+};
+use provoke_stats::{lower_one_sided, real};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Number of trials after which holds that failed once are judged.
+const VERIFYING_TRIALS: u64 = 4;
+/// Number of failures among these trials from which a hold is examined.
+pub(super) const PROMISING_FAILURES: u64 = 3;
+/// Number of trials of a hold that may all fail before a thread is held, until it counts as tried.
+const UNJUDGED_TRIALS: u64 = 3;
+/// Number of fresh trials after which the examination of a hold may be given up.
+pub(super) const FIRST_FRESH_TRIALS: u64 = 8;
+
+/// Trials under one set of holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HeldCounts {
+    /// Trials in which all holds held a thread.
+    pub(super) trials: u64,
+    /// Those that failed.
+    pub(super) failures: u64,
+    /// Trials in which a hold was not reached.
+    pub(super) unreached: u64,
+    /// Those of the unreached ones that failed, which says nothing about the hold.
+    pub(super) failed_before: u64,
+}
+
+impl HeldCounts {
+    pub(super) fn launched(self) -> u64 {
+        self.trials + self.unreached
+    }
+
+    /// Returns the trials that show whether the program fails with the hold.
+    pub(super) fn judged(self) -> u64 {
+        self.launched() - self.failed_before
+    }
+
+    /// Returns the trials that passed, with or without a held thread.
+    pub(super) fn passes(self) -> u64 {
+        self.judged() - self.failures
+    }
+
+    /// Returns whether at least 90 % of the trials failed, or all but one of a few.
+    pub(super) fn fails_nearly_always(self) -> bool {
+        let are_few = 10 * self.passes() <= self.judged();
+        let is_one = self.passes() == 1 && self.judged() >= FIRST_FRESH_TRIALS;
+        self.failures > 0 && (are_few || is_one)
+    }
+
+    /// Returns whether fewer than half of the trials failed, after enough trials.
+    pub(super) fn is_rare(self) -> bool {
+        self.launched() >= FIRST_FRESH_TRIALS && 2 * self.failures < self.judged()
+    }
+
+    /// Returns whether fewer than a quarter of the trials failed, after enough trials.
+    pub(super) fn is_seldom(self) -> bool {
+        self.launched() >= FIRST_FRESH_TRIALS && 4 * self.failures < self.judged()
+    }
+
+    /// Returns the part of the trials that failed.
+    pub(super) fn observed_rate(self) -> f64 {
+        real(self.failures) / real(self.judged().max(1))
+    }
+
+    /// Returns a lower bound for the failure rate, so that few trials count less.
+    pub(super) fn plausible_rate(self) -> f64 {
+        lower_one_sided(self.failures, self.judged(), 0.25)
+    }
+
+    /// Returns whether nearly all trials failed.
+    pub(super) fn is_promising(self) -> bool {
+        self.failures >= PROMISING_FAILURES && self.passes() <= 1
+    }
+
+    /// Returns whether more trials than the open ones must show if a hold that failed once is promising.
+    pub(super) fn needs_verification(self, open: u64) -> bool {
+        self.launched() + open < VERIFYING_TRIALS
+            && self.failures < PROMISING_FAILURES
+            && self.passes() <= VERIFYING_TRIALS - PROMISING_FAILURES
+    }
+}
+
+/// The hold whose rate and neighbouring points are measured.
+#[derive(Clone, Debug)]
+pub(super) struct Examination {
+    pub(super) holds: Vec<Hold>,
+    /// Trials since the examination began: the hold was chosen because it had failed, so earlier trials do not count.
+    pub(super) fresh: HeldCounts,
+    /// Whether a trial under the hold was stopped although its threads could continue, so that the program may be slow.
+    pub(super) may_hang: bool,
+    /// Fresh trials that did not end in the time of a plain trial.
+    pub(super) hung_trials: u64,
+    /// A failing trial, to repeat it.
+    pub(super) example: Option<TrialId>,
+    /// For every hold, what identifies its instruction in another build.
+    pub(super) anchors: Vec<Option<CodeAnchor>>,
+    /// Rows of points around the holds.
+    pub(super) neighbours: Vec<Vec<Neighbour>>,
+}
+
+/// A point around an examined hold.
+#[derive(Clone, Debug)]
+pub(super) struct Neighbour {
+    pub(super) point: HoldPoint,
+    /// The examined holds, one of them moved to this point.
+    pub(super) holds: Vec<Hold>,
+    /// Number of points from there to the examined one. Calls have no order, so it is 0 for each of them.
+    pub(super) distance: usize,
+}
+
+/// The points that the program reaches, and the trials under holds at these points.
+#[derive(Debug, Default)]
+pub(super) struct HeldTrials {
+    pub(super) points: HuntPoints,
+    /// The trials under each set of holds; the holds do not watch memory.
+    pub(super) tried_holds: BTreeMap<Vec<Hold>, HeldCounts>,
+    /// The points that were tried alone.
+    pub(super) tried_alone: BTreeSet<HoldPoint>,
+    /// The sets of holds under which a trial failed.
+    pub(super) failing: BTreeSet<Vec<Hold>>,
+    /// The sets of holds under which a trial was stopped early, so that it may hang.
+    pub(super) stopped_early: BTreeSet<Vec<Hold>>,
+    /// The hold whose rate and neighbouring points are measured.
+    pub(super) examined: Option<Examination>,
+    /// Earlier examinations, which found a low rate.
+    pub(super) earlier: Vec<Examination>,
+}
+
+impl HeldTrials {
+    /// Returns the counts of a set of holds.
+    pub(super) fn counts_of(&self, holds: &[Hold]) -> HeldCounts {
+        self.tried_holds.get(holds).copied().unwrap_or_default()
+    }
+
+    /// Returns whether a set of holds has no trial that shows something, and a few more may give one.
+    pub(super) fn is_unjudged(&self, holds: &[Hold]) -> bool {
+        let counts = self.counts_of(holds);
+        counts.judged() == 0 && counts.launched() < UNJUDGED_TRIALS
+    }
+
+    /// Returns a lower bound for the failure rate under a set of holds, so that few trials count less.
+    pub(super) fn plausible_rate(&self, holds: &[Hold]) -> f64 {
+        self.counts_of(holds).plausible_rate()
+    }
+
+    /// Counts a trial under these holds, also for their examination.
+    pub(super) fn add_trial(
+        &mut self,
+        trial: &Trial,
+        holds: &[Hold],
+        facts: &TrialFacts,
+        observation: &HoldObservation,
+        failed: bool,
+    ) {
+        let is_reached = observation.times.iter().all(|times| *times > 0);
+        let counts = self.tried_holds.entry(holds.to_vec()).or_default();
+        count_trial(counts, is_reached, failed);
+        if let [hold] = holds
+            && !self.is_unjudged(holds)
+        {
+            self.tried_alone.insert(hold.point.clone());
+        }
+        if failed && is_reached {
+            self.failing.insert(holds.to_vec());
+        }
+        if let Some(examined) = self
+            .examined
+            .as_mut()
+            .filter(|examination| examination.holds == holds)
+        {
+            let is_hang = matches!(
+                &facts.outcome,
+                Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. })
+            );
+            examined.hung_trials += u64::from(is_hang);
+            let is_stopped_early = failed && !matches!(facts.outcome, Outcome::Fail(_));
+            examined.may_hang |= is_stopped_early;
+            if is_stopped_early && examined.hung_trials == 0 {
+                // Until a trial with more time hangs, the program may only be slow.
+                return;
+            }
+            count_trial(&mut examined.fresh, is_reached, failed);
+            if examined.anchors.is_empty() {
+                examined.anchors.clone_from(&observation.anchors);
+            }
+            if failed && is_reached {
+                examined.example.get_or_insert(trial.id);
+            }
+        }
+    }
+
+    /// Returns whether a set of holds is or was examined.
+    pub(super) fn was_examined(&self, holds: &[Hold]) -> bool {
+        let mut examinations = self.examined.iter().chain(&self.earlier);
+        examinations.any(|examination| examination.holds == holds)
+    }
+
+    /// Returns the number of holds that were examined, of which the answer reports the best.
+    pub(super) fn examination_count(&self) -> u64 {
+        self.earlier.len() as u64 + u64::from(self.examined.is_some())
+    }
+
+    /// Returns the examined hold with the highest failure rate.
+    pub(super) fn best_examination(&self) -> Option<&Examination> {
+        let rate = |examination: &&Examination| examination.fresh.plausible_rate();
+        let examined = self.examined.iter().chain(&self.earlier);
+        let failing = examined.filter(|examination| examination.fresh.failures > 0);
+        failing.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+    }
+}
+
+fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
+    counts.trials += u64::from(is_reached);
+    counts.failures += u64::from(is_reached && failed);
+    counts.unreached += u64::from(!is_reached);
+    counts.failed_before += u64::from(!is_reached && failed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_is_tried_again_if_the_program_failed_before_it() {
+        let holds = samples::examination(&[1], 0).holds;
+        let is_unjudged = |trials: &[(bool, bool)]| {
+            let mut held_trials = HeldTrials::default();
+            let counts = held_trials.tried_holds.entry(holds.clone()).or_default();
+            for (is_reached, failed) in trials {
+                count_trial(counts, *is_reached, *failed);
+            }
+            held_trials.is_unjudged(&holds)
+        };
+        let failed_before = (false, true);
+        assert!(is_unjudged(&[]));
+        assert!(is_unjudged(&[failed_before]));
+        assert!(!is_unjudged(&[failed_before; 3]));
+        assert!(!is_unjudged(&[failed_before, (true, true)]));
+        assert!(!is_unjudged(&[(false, false)]));
+    }
+
+    #[test]
+    fn a_failure_before_the_hold_says_nothing_about_it() {
+        let counts = HeldCounts {
+            trials: 8,
+            failures: 8,
+            unreached: 3,
+            failed_before: 3,
+        };
+        assert!(counts.fails_nearly_always());
+        let not_reached = HeldCounts {
+            failed_before: 1,
+            ..counts
+        };
+        assert!(!not_reached.fails_nearly_always());
+        assert!(not_reached.plausible_rate() < counts.plausible_rate());
+        let never_reached = HeldCounts {
+            trials: 0,
+            failures: 0,
+            ..counts
+        };
+        assert!(!never_reached.fails_nearly_always());
+    }
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+    use crate::hunt::attempts::hold_at;
+    use provoke_model::CodePoint;
+
+    pub(in crate::hunt) fn point(address: u64) -> HoldPoint {
+        HoldPoint::Code(CodePoint {
+            object: "/program".into(),
+            address,
+        })
+    }
+
+    pub(in crate::hunt) fn examination(addresses: &[u64], failures: u64) -> Examination {
+        Examination {
+            holds: addresses
+                .iter()
+                .map(|address| hold_at(&point(*address), 0))
+                .collect(),
+            fresh: HeldCounts {
+                trials: 10,
+                failures,
+                unreached: 0,
+                failed_before: 0,
+            },
+            may_hang: false,
+            hung_trials: 0,
+            example: None,
+            anchors: Vec::new(),
+            neighbours: Vec::new(),
+        }
+    }
+
+    pub(in crate::hunt) fn addresses(holds: &[Hold]) -> Vec<u64> {
+        holds
+            .iter()
+            .filter_map(|hold| Some(hold.point.as_code()?.address))
+            .collect()
+    }
+}

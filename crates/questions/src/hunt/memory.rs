@@ -1,0 +1,132 @@
+//! Learns from the trials of a hunt: the points, the failures under each hold, and the races.
+
+use super::attempts::without_watches;
+use super::held_trials::HeldTrials;
+use crate::state::{Memory, State, TrialFacts};
+use provoke_model::{
+    CodeScope, FailureKind, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome,
+    RacingAccess, Trial, TrialId,
+};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Number of trials that find out which points the program reaches.
+pub(super) const LEARNING_TRIALS: u64 = 3;
+/// Time of a trial that no process of the program uses.
+const OVERHEAD: Duration = Duration::from_millis(1);
+/// Why a program without points cannot be held.
+const NOTHING_TO_HOLD: &str = "it has a single thread";
+/// Limit of races that are kept.
+const MAX_RACES: usize = 200;
+
+/// The data that a hunt has learned.
+#[derive(Debug)]
+pub(super) struct HuntMemory {
+    pub(super) question: HuntQuestion,
+    pub(super) held_trials: HeldTrials,
+    pub(super) learning_trials: u64,
+    pub(super) races: Vec<(TrialId, RacingAccess)>,
+    /// Trials that watched memory, by their holds.
+    pub(super) watched: BTreeMap<Vec<Hold>, u64>,
+    /// Duration of plain and of held trials.
+    pub(super) plain_time: Duration,
+    pub(super) held_time: Duration,
+    /// Duration of the slowest plain trial that failed and did not hang.
+    pub(super) slowest_failure: Duration,
+    /// Why threads could not be held.
+    pub(super) refused: Option<String>,
+}
+
+impl HuntMemory {
+    pub(super) fn new(question: &HuntQuestion) -> Self {
+        Self {
+            question: question.clone(),
+            held_trials: HeldTrials::default(),
+            learning_trials: 0,
+            races: Vec::new(),
+            watched: BTreeMap::new(),
+            plain_time: Duration::ZERO,
+            held_time: Duration::ZERO,
+            slowest_failure: Duration::ZERO,
+            refused: None,
+        }
+    }
+}
+
+/// Returns whether a trial does not count for its holds. One that was stopped early may have failed: more trials of its holds
+/// show that.
+fn is_inconclusive(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Void(reason) if *reason != InconclusiveReason::StoppedEarly)
+}
+
+impl Memory for HuntMemory {
+    fn parts(&self) -> Vec<&dyn Any> {
+        vec![self]
+    }
+
+    fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
+        self.plain_time += elapsed + OVERHEAD;
+        if let Outcome::Fail(failure) = outcome
+            && !matches!(failure.kind, FailureKind::Hang { .. })
+        {
+            self.slowest_failure = self.slowest_failure.max(elapsed);
+        }
+    }
+
+    fn add_held_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
+        self.held_time += facts.elapsed + OVERHEAD;
+        let Some(plan) = &trial.hold else {
+            return;
+        };
+        let Some(observation) = &facts.holds else {
+            if let HoldPlan::Learn(CodeScope::Around(holds)) = &**plan {
+                // Not learned again: it may have ended the slot.
+                let points = &mut self.held_trials.points;
+                points.add_details(holds, &[], &self.question.first);
+            }
+            return;
+        };
+        if let Some(reason) = &observation.refused {
+            self.refused.get_or_insert_with(|| reason.clone());
+        }
+        let is_stopped_early = facts.outcome == Outcome::Void(InconclusiveReason::StoppedEarly);
+        if is_stopped_early && !plan.holds().is_empty() {
+            self.held_trials
+                .stopped_early
+                .insert(without_watches(plan.holds()));
+        }
+        let failed = is_stopped_early || matches!(facts.outcome, Outcome::Fail(_));
+        match &**plan {
+            HoldPlan::Learn(CodeScope::Around(holds)) => {
+                let points = &mut self.held_trials.points;
+                points.add_details(holds, &observation.learned, &self.question.first);
+            }
+            HoldPlan::Learn(_) => {
+                self.learning_trials += 1;
+                let points = &mut self.held_trials.points;
+                points.add_reached(&observation.learned, &self.question.first);
+                if observation.entries_only {
+                    points.note_entries_only(&self.question.first);
+                }
+                if self.learning_trials >= LEARNING_TRIALS && points.in_order().is_empty() {
+                    self.refused
+                        .get_or_insert_with(|| NOTHING_TO_HOLD.to_owned());
+                }
+            }
+            HoldPlan::Hold { .. } if is_inconclusive(&facts.outcome) => {}
+            HoldPlan::Hold { holds, .. } if plan.watches() => {
+                let holds = without_watches(holds);
+                *self.watched.entry(holds).or_default() += 1;
+                let room = MAX_RACES.saturating_sub(self.races.len());
+                let races = observation.races.iter().take(room).cloned();
+                self.races.extend(races.map(|race| (trial.id, race)));
+            }
+            HoldPlan::Hold { holds, .. } => {
+                self.held_trials
+                    .add_trial(trial, holds, facts, observation, failed);
+                self.held_trials.choose_examined(state);
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Answers under which schedule a rare failure happens in most runs, and where.
+//!
+//! One thread of a trial is held at one point until the other threads are blocked. First, trials find out which points
+//! the program reaches. Then each point is tried, later pairs of points. A hold that made trials fail is repeated with
+//! fresh trials, and the points around it show the window. Plain trials run alongside: they give the natural rate.
+
+mod additions;
+mod answer;
+mod attempts;
+mod held_trials;
+mod hold_choice;
+mod memory;
+mod neighbours;
+mod places;
+mod points;
+mod policy;
+mod progress;
+mod races;
+mod watching;
+mod window;
+
+pub use answer::HuntReport;
+pub use places::HeldPlace;
+pub(super) use points::HuntPoints;
+pub use policy::HuntPolicy;
+pub use races::{RaceReport, RaceSide};
+pub use window::WindowLine;
+
+use super::{Answer, FailureCounts, Policy, QuestionKind};
+use crate::state::{Memory, State};
+use memory::HuntMemory;
+use provoke_model::{Hold, Plan, VariantId};
+
+/// Under which schedule does it fail in most runs?
+pub(super) struct HuntKind;
+
+impl QuestionKind for HuntKind {
+    fn command(&self) -> &'static str {
+        "hunt"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &HuntPolicy
+    }
+
+    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
+        match plan.question.as_hunt() {
+            Some(question) => Box::new(HuntMemory::new(question)),
+            None => Box::new(()),
+        }
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        answer::lines_before_start(state)
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        progress::describe_search(state)
+    }
+
+    fn answer(
+        &self,
+        state: &State,
+        name_crash: &dyn Fn(VariantId) -> Option<String>,
+    ) -> Option<Answer> {
+        HuntReport::new(state, name_crash)
+            .map(Box::new)
+            .map(Answer::Hunt)
+    }
+}
+
+/// Returns the best hold of a hunt, for trials of other runs and builds, with the failures of its fresh trials.
+pub fn found_holds(state: &State) -> Option<(Vec<Hold>, FailureCounts)> {
+    let memory: &HuntMemory = state.learned()?;
+    let best_examination = memory.held_trials.best_examination()?;
+    let anchors = best_examination
+        .anchors
+        .iter()
+        .cloned()
+        .chain(std::iter::repeat(None));
+    let holds = best_examination.holds.iter().cloned().zip(anchors);
+    let holds = holds.map(|(hold, anchor)| Hold { anchor, ..hold });
+    let counts = FailureCounts {
+        failures: best_examination.fresh.failures,
+        trials: best_examination.fresh.trials,
+    };
+    Some((holds.collect(), counts))
+}

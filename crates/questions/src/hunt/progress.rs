@@ -1,0 +1,37 @@
+//! Describes the progress of a hunt.
+
+use super::memory::HuntMemory;
+use super::policy::singles_left;
+use crate::state::State;
+use provoke_model::{HoldPlan, VariantId};
+use provoke_words as words;
+
+/// Returns what was tried so far, and the best hold.
+pub(super) fn describe_search(state: &State) -> Option<String> {
+    let memory: &HuntMemory = state.learned()?;
+    if let Some(examined) = &memory.held_trials.examined {
+        let fresh = examined.fresh;
+        return Some(format!(
+            "examines a hold: {} of {} failed",
+            fresh.failures, fresh.trials
+        ));
+    }
+    if memory.learning_trials == 0
+        || state
+            .open_holds()
+            .any(|plan| matches!(plan, HoldPlan::Learn(_)))
+    {
+        return Some("learns the points that the program reaches".to_owned());
+    }
+    let points = memory.held_trials.points.in_order().len() as u64;
+    let held_tally = state.held_tally(VariantId(0));
+    let (failures, trials) = (held_tally.failures, held_tally.finished_trials());
+    let description = match singles_left(memory) {
+        0 => "pairs of points".to_owned(),
+        remaining => format!("{remaining} left"),
+    };
+    let points_text = words::format_count(points, "point");
+    Some(format!(
+        "{points_text}, {description}   held: {failures} of {trials} failed"
+    ))
+}

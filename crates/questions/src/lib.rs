@@ -1,0 +1,160 @@
+//! Questions: how each one chooses its trials, what it learns from them, and how its answer reads.
+//!
+//! Each question has a folder. [`of_plan`] is the only place that lists all of them.
+//!
+//! | folder | question |
+//! | --- | --- |
+//! | `rate` | how often does it fail? |
+//! | `confirm` | is it fixed? |
+//! | `compare` | which variants fail, and do their rates differ? |
+//! | `bisect` | which candidate of an ordered list is the first that fails? |
+//! | `reduce` | which smallest set of items keeps the failure? |
+//! | `ramp` | from how many clients on does it fail? |
+//! | `shrink` | which part of a load does its crash need? |
+//! | `hunt` | under which schedule does it fail in most runs, and where? |
+//!
+//! In a folder, `policy.rs` decides the next trial, `memory.rs` learns from every trial, `answer.rs` writes the answer,
+//! and `progress.rs` the live line. `search` has what `bisect` and `reduce` share. After any of
+//! them, [`RerunPolicy`] runs failing cases alone, and [`CapturePolicy`] captures the evidence of failures.
+//!
+#![doc = include_str!("../README.md")]
+
+mod answer;
+mod baseline;
+mod bisect;
+mod blocks;
+mod capture;
+mod checks;
+mod compare;
+mod confirm;
+mod hunt;
+pub mod oracle;
+mod policy;
+mod ramp;
+mod rate;
+mod reduce;
+mod reruns;
+mod search;
+mod shrink;
+pub mod state;
+
+pub use answer::{Answer, AnswerText, FailureCounts};
+pub use baseline::{
+    BaselineReport, PooledBaseline, RateDriftReport, RateMismatchReport, RequiredPasses,
+};
+pub use bisect::{
+    BisectPolicy, BisectProgress, Bisection, CandidateBuilds, CandidateReport,
+    EarlierFailingVersion, EarlierFailureMeaning, LocalCheck, search_trials,
+};
+pub use capture::CapturePolicy;
+pub use checks::{AssumptionChecks, ceil_parts, measure_variant};
+pub use compare::{
+    Comparison, Contrast, ContrastReport, DetectableRates, FactorLevelReport, FactorReport,
+    RacePolicy, RatesPolicy, VariantResult, VariantVerdict, contrasts, evidence_threshold,
+};
+pub use confirm::{
+    ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, clean_needed, doubtful_failures,
+    required_by_default, seconds_of_a_pass,
+};
+pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_holds};
+pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, rate_interval, untold_trials};
+pub use ramp::{LoadLevelReport, RampPolicy, Threshold};
+pub use rate::{CaseBounds, RepeatPolicy, case_bounds, compares_cases, rate_bounds};
+pub use reduce::{NeededItem, ReducePolicy, Reduction};
+pub use reruns::{RerunPolicy, next_extra_step};
+pub use search::{
+    EarlierTrialsReport, EarlierUse, RaiseDecision, RaiseReport, Reproduction,
+    ReproductionProgress, TriedSettingReport, describe_raised, describe_settings, raise_hint,
+    reproduction_progress, trial_limit,
+};
+pub use shrink::{
+    KEPT_ALPHA, LoadDimension, LoadPartKindReport, LoadPartReport, RATE_ALPHA, SMALLEST,
+    ShrinkPolicy, ShrinkProgress, ShrinkState, Shrinking, TriedLoad, TriedLoadReport,
+};
+
+use crate::state::{Memory, State};
+use policy::nothing_counts;
+use provoke_model::{Failure, Plan, Question, Trial, VariantId};
+
+/// A kind of question.
+pub trait QuestionKind: Send + Sync {
+    /// Returns the subcommand that asks it.
+    fn command(&self) -> &'static str;
+
+    /// Returns the policy that answers it.
+    fn policy(&self, plan: &Plan) -> &'static dyn Policy;
+
+    /// Returns the memory before the first trial.
+    fn begin_memory(&self, _: &Plan) -> Box<dyn Memory> {
+        Box::new(())
+    }
+
+    /// Returns whether a failure is the bug; the rules of the plan have counted it as the bug.
+    fn is_the_bug(&self, _: &State, _: &Trial, _: &Failure) -> bool {
+        true
+    }
+
+    /// Returns whether variants are often not testable, so that this deserves no warning.
+    fn expects_untestable(&self) -> bool {
+        false
+    }
+
+    /// Returns the limit of trials if the user gave none.
+    fn default_trial_limit(&self, _: &State) -> Option<u64> {
+        None
+    }
+
+    /// Returns the approximate number of remaining trials, or a lower bound of it.
+    fn expected_trials_left(&self, _: &State) -> Option<u64> {
+        None
+    }
+
+    /// Describes the expected effort and result before the start.
+    fn lines_before_start(&self, _: &State) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Describes the progress towards the answer, from the counted trials.
+    fn progress(&self, _: &State) -> Option<String> {
+        None
+    }
+
+    /// Returns the answer. `name_crash` returns the title of the most frequent failure of a variant.
+    fn answer(&self, _: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
+        None
+    }
+
+    /// Returns the variants that a reader of the answer may want to inspect.
+    fn kept_variants(&self, _: &State) -> Vec<VariantId> {
+        Vec::new()
+    }
+}
+
+/// Returns the kind of a plan's question.
+pub fn of_plan(plan: &Plan) -> &'static dyn QuestionKind {
+    match plan.question {
+        Question::Rate => &rate::RateKind,
+        Question::Confirm(_) => &confirm::ConfirmKind,
+        Question::Compare(_) => &compare::CompareKind,
+        Question::Bisect(_) => &bisect::BisectKind,
+        Question::Reduce(_) => &reduce::ReduceKind,
+        Question::Ramp(_) => &ramp::RampKind,
+        Question::Shrink(_) => &shrink::ShrinkKind,
+        Question::Hunt(_) => &hunt::HuntKind,
+    }
+}
+
+/// Returns the policy that answers the question of a plan.
+pub fn policy_of_plan(plan: &Plan) -> &'static dyn Policy {
+    of_plan(plan).policy(plan)
+}
+
+/// Returns the memory of a plan's question before the first trial.
+pub fn begin_memory(plan: &Plan) -> Box<dyn Memory> {
+    of_plan(plan).begin_memory(plan)
+}
+
+/// Returns whether the question of the state's plan is answered, and the evidence captured.
+pub fn is_done(state: &State) -> bool {
+    policy_of_plan(&state.plan).is_done(state)
+}

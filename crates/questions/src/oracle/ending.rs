@@ -1,0 +1,117 @@
+//! Interprets the end of one process: a signal that was observed, one that a code reports, or a code.
+
+use provoke_model::{
+    ActorObservation, ContainerObservation, CrashedProcess, Ending, FailureKind, Rules, Signal,
+    SignalEvidence,
+};
+use std::collections::BTreeSet;
+
+/// Returns how a service ended before its load did. Every exit code is then a failure.
+pub(super) fn end_of_life(
+    service: &ActorObservation,
+    dead: &[CrashedProcess],
+) -> Option<FailureKind> {
+    let rules = Rules {
+        ok: BTreeSet::new(),
+        ..Rules::default()
+    };
+    judge_ending(&rules, service, dead)
+}
+
+pub(super) fn judge_ending(
+    rules: &Rules,
+    main: &ActorObservation,
+    dead: &[CrashedProcess],
+) -> Option<FailureKind> {
+    match main.ending {
+        Ending::Exited(code) if rules.ok.contains(&code) => None,
+        Ending::Exited(code) => Some(match &main.container {
+            Some(container) => judge_container_ending(code, container, &main.last_words, dead),
+            None => judge_exit_code(code, &main.last_words),
+        }),
+        Ending::Signaled(signal, core) => Some(FailureKind::Signal {
+            signal,
+            witness: SignalEvidence::Seen { core },
+        }),
+        Ending::TimedOut { state, .. } => Some(FailureKind::Hang {
+            stopped: state == 'T',
+        }),
+        Ending::NotStarted(_) | Ending::Stopped => None,
+    }
+}
+
+/// Returns the kind of failure for the exit code of a container.
+///
+/// An engine reports 128+n if the program died of signal n, but also if it returned that number;
+/// the kernel's events show the difference.
+fn judge_container_ending(
+    code: i32,
+    container: &ContainerObservation,
+    last_words: &str,
+    dead: &[CrashedProcess],
+) -> FailureKind {
+    let signal = Signal(code - 128);
+    let is_signal = (1..=31).contains(&signal.0);
+    match container.ended {
+        Some(Ending::Signaled(signal, core)) => FailureKind::Signal {
+            signal,
+            witness: SignalEvidence::Inside { code, core },
+        },
+        None if is_signal => FailureKind::Signal {
+            signal,
+            witness: SignalEvidence::Engine { code },
+        },
+        // The observed process is the init process above the program, which repeats how the program
+        // ended.
+        Some(_) if is_signal => match dead.iter().find(|process| process.signal == Some(signal)) {
+            Some(CrashedProcess { core, .. }) => FailureKind::Signal {
+                signal,
+                witness: SignalEvidence::Inside { code, core: *core },
+            },
+            None => FailureKind::Exit { code },
+        },
+        _ => judge_exit_code(code, last_words),
+    }
+}
+
+/// Interprets an exit code by the conventions of launchers.
+fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
+    let shell_signal = Signal(code - 128);
+    if (1..=31).contains(&shell_signal.0) {
+        let is_told = shell_words(shell_signal).is_some_and(|words| last_words.contains(words));
+        let witness = if is_told {
+            SignalEvidence::Told { code }
+        } else {
+            SignalEvidence::Shell { code }
+        };
+        return FailureKind::Signal {
+            signal: shell_signal,
+            witness,
+        };
+    }
+    // Python's `sys.exit(returncode)` for a crashed child. Only SIGKILL and the signals of crashes
+    // are accepted, because 255 and similar numbers are common error codes.
+    let signal = Signal(256 - code);
+    if signal.is_crash() || signal == Signal::KILL {
+        return FailureKind::Signal {
+            signal,
+            witness: SignalEvidence::Negated { code },
+        };
+    }
+    FailureKind::Exit { code }
+}
+
+/// Returns the text that a shell prints when a child dies of this signal.
+fn shell_words(signal: Signal) -> Option<&'static str> {
+    Some(match signal.0 {
+        4 => "Illegal instruction",
+        6 => "Aborted",
+        7 => "Bus error",
+        8 => "rithmetic exception", // dash; bash prints "Floating point exception"
+        9 => "Killed",
+        11 => "Segmentation fault",
+        15 => "Terminated",
+        31 => "Bad system call",
+        _ => return None,
+    })
+}

@@ -1,0 +1,58 @@
+//! Learns the lowest load level that fails.
+
+use crate::state::{Memory, State};
+use provoke_model::{Outcome, Plan, RampQuestion, Trial, VariantId};
+use provoke_stats::ramp::Ramp;
+use std::any::Any;
+use std::time::Duration;
+
+/// The posterior of the lowest failing level.
+#[derive(Debug)]
+pub(super) struct RampMemory {
+    question: RampQuestion,
+    ramp: Ramp,
+}
+
+impl RampMemory {
+    /// Returns the memory before the first trial; `None` if a variant is not a load level.
+    pub(super) fn new(plan: &Plan, question: &RampQuestion) -> Option<Self> {
+        Some(Self {
+            ramp: initial_posterior(plan, question)?,
+            question: question.clone(),
+        })
+    }
+}
+
+impl Memory for RampMemory {
+    fn parts(&self) -> Vec<&dyn Any> {
+        vec![&self.ramp]
+    }
+
+    fn add_trial(&mut self, _: &State, trial: &Trial, outcome: &Outcome, _: Duration) {
+        let level = trial.variant.index();
+        match outcome {
+            Outcome::Pass => self.ramp.observe_life(level, false),
+            Outcome::Fail(_) => self.ramp.observe_life(level, true),
+            Outcome::Other(_) | Outcome::Void(_) => {}
+        }
+    }
+
+    fn give_up(&mut self, _: &State, variant: VariantId) {
+        self.ramp.mark_untestable(variant.index());
+    }
+
+    fn restart(&mut self, state: &State) {
+        if let Some(ramp) = initial_posterior(&state.plan, &self.question) {
+            self.ramp = ramp;
+        }
+    }
+}
+
+fn initial_posterior(plan: &Plan, question: &RampQuestion) -> Option<Ramp> {
+    let levels: Option<Vec<u32>> = plan
+        .variants
+        .iter()
+        .map(|variant| variant.clients)
+        .collect();
+    Some(Ramp::new(&levels?, f64::from(question.detect) / 1e6))
+}

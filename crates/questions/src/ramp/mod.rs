@@ -1,0 +1,55 @@
+//! Answers from how many clients on a service fails.
+
+mod answer;
+mod memory;
+mod policy;
+mod progress;
+
+pub use answer::{LoadLevelReport, Threshold};
+pub use policy::RampPolicy;
+
+use super::{Answer, Policy, QuestionKind};
+use crate::state::{Memory, State};
+use memory::RampMemory;
+use provoke_model::{Plan, VariantId};
+
+/// From how many clients on does it fail?
+pub(super) struct RampKind;
+
+impl QuestionKind for RampKind {
+    fn command(&self) -> &'static str {
+        "load"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &RampPolicy
+    }
+
+    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
+        let question = plan.question.as_ramp();
+        match question.and_then(|question| RampMemory::new(plan, question)) {
+            Some(memory) => Box::new(memory),
+            None => Box::new(()),
+        }
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        let question = state.plan.question.as_ramp();
+        question.map_or_else(Vec::new, |question| {
+            answer::lines_before_start(state, question)
+        })
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        progress::describe_levels(state)
+    }
+
+    fn answer(
+        &self,
+        state: &State,
+        name_crash: &dyn Fn(VariantId) -> Option<String>,
+    ) -> Option<Answer> {
+        let threshold = Threshold::new(state, name_crash);
+        threshold.map(Box::new).map(Answer::Ramp)
+    }
+}

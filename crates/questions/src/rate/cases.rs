@@ -1,0 +1,65 @@
+//! Compares the failure rate of each test of a suite with the allowed rate.
+//!
+//! The bounds of all tests hold together at the confidence level: each has the level of one test after Bonferroni.
+
+use crate::state::Tally;
+use crate::{StopRule, Verdict};
+use provoke_model::Plan;
+use provoke_stats::{Interval, clopper_pearson, confidence_sequence, real, upper_one_sided};
+
+/// The bounds of the failure rate of one test.
+#[derive(Clone, Copy, Debug)]
+pub struct CaseBounds {
+    /// The number of the test in the run.
+    pub number: u32,
+    /// Trials in which it failed.
+    pub failures: u64,
+    /// Trials in which it passed or failed.
+    pub trials: u64,
+    /// The bounds.
+    pub rate: Interval,
+}
+
+/// Returns whether each test is compared with the allowed rate, and not each trial.
+pub fn compares_cases(plan: &Plan) -> bool {
+    plan.cases.is_some() && plan.rules.searched_cases().next().is_none()
+}
+
+/// Returns the bounds of every test of a variant that a trial has planned.
+pub fn case_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Vec<CaseBounds> {
+    let planned = |case: &&crate::state::CaseCounts| case.planned_trials() > 0;
+    let tests = tally.suite.cases.iter().filter(planned).count();
+    let alpha = alpha / real(tests.max(1) as u64);
+    let numbered = (0..).zip(&tally.suite.cases);
+    numbered
+        .filter(|(_, case)| planned(case) && !case.is_always_skipped())
+        .map(|(number, case)| {
+            let (failures, trials) = (case.failures(), case.counted_trials());
+            let rate = if rule.is_planned() {
+                Interval {
+                    lo: clopper_pearson(failures, trials, 2.0 * alpha).lo,
+                    hi: upper_one_sided(failures, trials, alpha),
+                }
+            } else {
+                confidence_sequence(failures, trials, alpha)
+            };
+            CaseBounds {
+                number,
+                failures,
+                trials,
+                rate,
+            }
+        })
+        .collect()
+}
+
+/// Compares the tests of a variant with the allowed rate.
+pub(super) fn compare_cases(bounds: &[CaseBounds], allowed: f64) -> Verdict {
+    if bounds.iter().any(|bounds| bounds.rate.lo > allowed) {
+        Verdict::AboveMaxRate
+    } else if !bounds.is_empty() && bounds.iter().all(|bounds| bounds.rate.hi <= allowed) {
+        Verdict::BelowMaxRate
+    } else {
+        Verdict::Undecided
+    }
+}

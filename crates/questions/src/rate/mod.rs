@@ -1,0 +1,23 @@
+//! Answers how often a program fails.
+
+mod cases;
+mod policy;
+
+pub use cases::{CaseBounds, case_bounds, compares_cases};
+pub use policy::{RepeatPolicy, rate_bounds};
+
+use super::{Policy, QuestionKind};
+use provoke_model::Plan;
+
+/// How often does it fail?
+pub(super) struct RateKind;
+
+impl QuestionKind for RateKind {
+    fn command(&self) -> &'static str {
+        "run"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &RepeatPolicy
+    }
+}

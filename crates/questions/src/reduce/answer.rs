@@ -1,0 +1,358 @@
+//! Answer of `reduce`: the items that the failure needs.
+
+use super::ReducePolicy;
+use super::memory::with_required;
+use crate::answer::{AnswerText, format_confidence, independence_assumptions};
+use crate::search::{not_tested, reproduction_needed, search_assumptions};
+use crate::state::State;
+use crate::{EarlierTrialsReport, FailureCounts, Policy as _, RaiseReport, Verdict};
+use provoke_model::{Item, SearchSpace, VariantId};
+use provoke_stats::search::ItemScreen;
+use provoke_stats::{self as stats, search};
+use provoke_words as words;
+use serde::Serialize;
+
+/// Maximum number of items listed in a sentence.
+const MAX_LISTED: usize = 4;
+/// Maximum length of a name before it is cut.
+const LONG: usize = 60;
+/// The same for an item that is not a part of a file.
+const LONGEST_NAME: usize = 200;
+
+/// Which items the failure needs, with the numbers behind the answer.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reduction {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// The number of items.
+    #[serde(rename = "items")]
+    pub things: u64,
+    /// The needed items.
+    pub needed: Vec<NeededItem>,
+    /// Items that were never left out, because the program does not run without them.
+    pub required: Vec<String>,
+    /// Whether the needed items alone reproduce the failure.
+    pub sufficient: bool,
+    /// How often it failed with the needed items alone.
+    pub alone: FailureCounts,
+    /// How often it failed with all items.
+    pub everything: FailureCounts,
+    /// How many times more rarely it fails with the needed items alone than with all items, at least and at most; null
+    /// if the difference is not significant. A set that fails much more rarely is not a reduction.
+    pub times_rarer: Option<[f64; 2]>,
+    /// The probability that the answer is wrong.
+    pub error_rate: f64,
+    /// The settings that were tried before the search, and the one that it used; null without `raise-rate`.
+    pub raised: Option<RaiseReport>,
+    /// What earlier runs measured with all items; null without any.
+    pub earlier_runs: Option<EarlierTrialsReport>,
+    /// The assumptions of the answer.
+    pub assumptions: Vec<String>,
+}
+
+/// An item that the failure needs.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NeededItem {
+    /// Its name; several if none of them is testable without the others.
+    #[serde(rename = "items")]
+    pub things: Vec<String>,
+    /// How often it failed without the item.
+    pub without: FailureCounts,
+    /// Whether that shows that the item is needed.
+    pub shown: bool,
+    /// Why the rest is not testable without it.
+    pub untestable: Option<String>,
+}
+
+impl Reduction {
+    pub(super) fn new(state: &State) -> Option<Self> {
+        state.plan.question.as_reduce()?;
+        let things = state.plan.space.as_ref()?.choices.as_items();
+        let alpha = state.plan.alpha.to_probability();
+        let reduction: Option<&search::Reduction> = state.learned();
+        let answer = reduction.map(search::Reduction::current_answer);
+        let rates = reduction.map(|reduction| reduction.found_rates(alpha));
+        let answer = answer.unwrap_or_else(|| search::ReductionAnswer {
+            needed: Vec::new(),
+            sufficient: false,
+            open: Vec::new(),
+        });
+        let needed_items: Vec<usize> = answer.needed.concat();
+        // In the order of the items, not in the order in which they were found.
+        let mut groups: Vec<(usize, &Vec<usize>)> = answer.needed.iter().enumerate().collect();
+        groups.sort_by_key(|(_, group)| group.iter().min());
+        let needed = groups.into_iter().map(|(index, group)| {
+            let rest: Vec<usize> = needed_items
+                .iter()
+                .copied()
+                .filter(|item| !group.contains(item))
+                .collect();
+            NeededItem {
+                things: group.iter().map(|item| item_name(things, *item)).collect(),
+                without: set_counts(state, rest.clone()),
+                shown: !answer.open.contains(&index),
+                untestable: untestable_reason(state, rest),
+            }
+        });
+        let failing = state.tally_of(State::FAILING);
+        let mut reduction = Self {
+            sentence: String::new(),
+            things: things.len() as u64,
+            needed: needed.collect(),
+            required: state
+                .learned()
+                .map_or(&[][..], ItemScreen::required_items)
+                .iter()
+                .map(|item| item_name(things, *item))
+                .collect(),
+            sufficient: answer.sufficient,
+            alone: set_counts(state, needed_items.clone()),
+            everything: FailureCounts {
+                failures: failing.failures,
+                trials: failing.counted_trials(),
+            },
+            times_rarer: match rates {
+                Some(rates) if answer.sufficient => {
+                    rates.times_rarer().map(|(min, max)| [min, max])
+                }
+                _ => None,
+            },
+            error_rate: alpha,
+            raised: RaiseReport::new(state),
+            earlier_runs: EarlierTrialsReport::of_search(state),
+            assumptions: list_assumptions(state),
+        };
+        reduction.sentence = reduction.write_sentence(state);
+        Some(reduction)
+    }
+
+    fn write_sentence(&self, state: &State) -> String {
+        let FailureCounts { failures, trials } = self.everything;
+        match ReducePolicy.verdict_of(state) {
+            Verdict::CouldNotTest => not_tested(state),
+            Verdict::NotThere if failures == 0 => {
+                let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
+                format!(
+                    "NOT REPRODUCED: with all items it did not fail in {}, so the rate is below {} % ({} interval)",
+                    words::format_count(trials, "trial"),
+                    words::percent_bound(bound),
+                    format_confidence(&state.plan)
+                )
+            }
+            Verdict::NotThere => format!(
+                "NOT REPRODUCED: with all items it failed in only {failures} of {}, too rarely to search; --reproduce-limit allows more trials",
+                words::format_count(trials, "trial")
+            ),
+            Verdict::Found => self.say_found(),
+            _ if self.needed.is_empty() => {
+                "NOT KNOWN YET: no item is known to be needed".to_owned()
+            }
+            _ if state
+                .learned::<search::Reduction>()
+                .is_some_and(search::Reduction::is_over) =>
+            {
+                format!(
+                    "NOT KNOWN: {}, judging by some sets, but alone it failed {}, and with all items {}; counting only one kind of failure may help (--only)",
+                    self.what_is_needed(),
+                    self.alone.in_words(),
+                    self.everything.in_words()
+                )
+            }
+            _ => format!("NOT KNOWN YET: {} so far", self.what_is_needed()),
+        }
+    }
+
+    fn say_found(&self) -> String {
+        let FailureCounts { failures, trials } = self.alone;
+        let needed_text = match self.needed.as_slice() {
+            [] if self.required.is_empty() => format!(
+                "none of the {} is needed: without all of them it failed {failures} of {trials}",
+                words::format_count(self.things, "item")
+            ),
+            [] => format!(
+                "only the items that it needs to run: with those alone it failed {failures} of {trials}"
+            ),
+            [item] if item.shown => format!(
+                "{}; without it, {} failed",
+                self.what_is_needed(),
+                item.without.in_words()
+            ),
+            _ => self.what_is_needed(),
+        };
+        let open: Vec<String> = self.unshown_items().map(NeededItem::display_name).collect();
+        let ending_text = if open.is_empty() {
+            needed_text
+        } else {
+            format!("{needed_text}; not known for {}", open.join(", "))
+        };
+        match self.times_rarer {
+            Some([min, _]) => format!(
+                "{ending_text}; but alone it fails at least {} times more rarely than with all items: something else contributes",
+                words::format_number(min)
+            ),
+            None => ending_text,
+        }
+    }
+
+    fn what_is_needed(&self) -> String {
+        let names: Vec<String> = self.needed.iter().map(NeededItem::display_name).collect();
+        match names.as_slice() {
+            [name] => format!("{name} is needed"),
+            _ if names.len() <= MAX_LISTED => format!("{} are needed", names.join(", ")),
+            _ => format!("{} of {} items are needed", names.len(), self.things),
+        }
+    }
+
+    /// Returns the number of items that were not left out.
+    fn kept_items(&self) -> u64 {
+        let needed: usize = self.needed.iter().map(|item| item.things.len()).sum();
+        (needed + self.required.len()) as u64
+    }
+
+    fn unshown_items(&self) -> impl Iterator<Item = &NeededItem> {
+        let open = |item: &&NeededItem| !item.shown && item.untestable.is_none();
+        self.needed.iter().filter(open)
+    }
+}
+
+impl AnswerText for Reduction {
+    fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    fn detail_lines(&self) -> Vec<String> {
+        let raised = self.raised.iter().flat_map(RaiseReport::summary_lines);
+        if !self.sufficient {
+            return raised.collect();
+        }
+        let mut lines: Vec<String> = self
+            .needed
+            .iter()
+            .filter(|item| self.needed.len() > 1 || item.untestable.is_some())
+            .map(|item| match &item.untestable {
+                Some(reason) => format!(
+                    "without {}: the rest is not testable ({reason})",
+                    item.display_name()
+                ),
+                None => format!(
+                    "without {}: {} failed",
+                    item.display_name(),
+                    item.without.in_words()
+                ),
+            })
+            .collect();
+        match self.required.as_slice() {
+            [] => {}
+            [name] => lines.push(format!(
+                "{name} must stay: without it, the program does not run, or fails differently"
+            )),
+            few if few.len() <= MAX_LISTED => lines.push(format!(
+                "{} must stay: without each of them, the program does not run, or fails differently",
+                few.join(", ")
+            )),
+            many => lines.push(format!(
+                "the other {} must stay: without each of them, the program does not run, or fails differently",
+                many.len()
+            )),
+        }
+        if self.kept_items() < self.things {
+            lines.push(format!(
+            "with only the needed items, {} trials failed; with all items, {} (each set ran until it was clear whether it fails, so these are not failure rates)",
+            self.alone.in_words(),
+            self.everything.in_words()
+            ));
+        }
+        lines.extend(raised);
+        let earlier = self.earlier_runs.as_ref();
+        lines.extend(
+            earlier.and_then(|earlier| earlier.describe_earlier_trials("the set of all items")),
+        );
+        lines
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &self.assumptions
+    }
+}
+
+impl NeededItem {
+    /// Returns its name for a sentence.
+    fn display_name(&self) -> String {
+        match self.things.as_slice() {
+            [name] => name.clone(),
+            names => format!("one or more of {}", names.join(", ")),
+        }
+    }
+}
+
+fn list_assumptions(state: &State) -> Vec<String> {
+    let mut assumptions = independence_assumptions(state);
+    assumptions.extend(search_assumptions(state));
+    if ReducePolicy.verdict_of(state) == Verdict::Found {
+        assumptions.push("no other set causes the failure (the search finds one)".to_owned());
+    }
+    assumptions
+}
+
+/// Returns the name of an item: `import torch` (line 14).
+fn item_name(items: &[Item], index: usize) -> String {
+    let Some(item) = items.get(index) else {
+        return String::new();
+    };
+    // The names of parametrized tests often differ at their ends.
+    let longest = if item.at.is_some() {
+        LONG
+    } else {
+        LONGEST_NAME
+    };
+    let name = words::shorten_text(&words::sanitize_line(&item.name), longest);
+    match &item.at {
+        Some(position) => format!("`{name}` ({position})"),
+        None => format!("`{name}`"),
+    }
+}
+
+/// Returns the variant that keeps these items, if it was tried.
+pub(super) fn find_variant(state: &State, set: Vec<usize>) -> Option<VariantId> {
+    state.find_variant(&with_required(state.learned(), set))
+}
+
+/// Returns why a set is not testable.
+fn untestable_reason(state: &State, set: Vec<usize>) -> Option<String> {
+    let id = find_variant(state, set)?;
+    state.untestable.get(&id).cloned()
+}
+
+/// Returns the counts of a set.
+fn set_counts(state: &State, set: Vec<usize>) -> FailureCounts {
+    find_variant(state, set).map_or_else(FailureCounts::default, |id| {
+        let tally = state.tally_of(id);
+        FailureCounts {
+            failures: tally.failures,
+            trials: tally.counted_trials(),
+        }
+    })
+}
+
+/// Describes the search before it starts.
+pub(super) fn lines_before_start(state: &State) -> Vec<String> {
+    let item_count = state.plan.space.as_ref().map_or(0, SearchSpace::len);
+    let (earlier_trials, limit_text) = reproduction_needed(state);
+    let mut lines = vec![format!(
+        "minimizing {} at {} confidence; first, the command with all items must fail {limit_text}",
+        words::format_count(item_count as u64, "item"),
+        format_confidence(&state.plan)
+    )];
+    lines.extend(
+        earlier_trials
+            .iter()
+            .flat_map(|earlier_trials| earlier_trials.lines_before_start("the set of all items")),
+    );
+    let stop = &state.plan.stop;
+    if stop.trials.is_none() && stop.time_budget().is_none() {
+        lines.push("it runs until there is an answer (-n and -d set a limit)".to_owned());
+    }
+    lines
+}

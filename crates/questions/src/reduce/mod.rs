@@ -1,0 +1,83 @@
+//! Answers which smallest set of items keeps the failure.
+
+mod answer;
+mod memory;
+mod policy;
+
+pub use answer::{NeededItem, Reduction};
+pub use policy::ReducePolicy;
+
+use super::{Answer, Policy, QuestionKind, search};
+use crate::state::{Memory, State};
+use memory::ReduceMemory;
+use provoke_model::{Failure, Plan, Trial, VariantId};
+use provoke_stats::search as stats;
+use provoke_stats::whole;
+
+/// Which smallest set of items keeps the failure?
+pub(super) struct ReduceKind;
+
+impl QuestionKind for ReduceKind {
+    fn command(&self) -> &'static str {
+        "reduce"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &ReducePolicy
+    }
+
+    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
+        match plan.question.as_reduce() {
+            Some(question) => Box::new(ReduceMemory::new(plan, question)),
+            None => Box::new(()),
+        }
+    }
+
+    fn is_the_bug(&self, state: &State, trial: &Trial, failure: &Failure) -> bool {
+        search::is_the_bug(state, trial, failure)
+    }
+
+    fn expects_untestable(&self) -> bool {
+        true
+    }
+
+    /// Returns a lower bound, because more items may be needed.
+    fn expected_trials_left(&self, state: &State) -> Option<u64> {
+        let reduction: &stats::Reduction = state.learned()?;
+        Some(whole(reduction.runs_left()))
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        answer::lines_before_start(state)
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        search::describe_setting(state).or_else(|| describe_needed_items(state))
+    }
+
+    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
+        Reduction::new(state).map(Box::new).map(Answer::Reduce)
+    }
+
+    /// Returns the smallest failing set.
+    fn kept_variants(&self, state: &State) -> Vec<VariantId> {
+        let reduction: Option<&stats::Reduction> = state.learned();
+        let needed = reduction.map(|reduction| reduction.current_answer().needed.concat());
+        let variant = needed.and_then(|needed| answer::find_variant(state, needed));
+        variant.into_iter().collect()
+    }
+}
+
+/// Returns the number of needed items that the search has found so far.
+fn describe_needed_items(state: &State) -> Option<String> {
+    let Some(reduction) = state.learned::<stats::Reduction>() else {
+        return Some("reproducing the failure".to_owned());
+    };
+    let items = state.plan.space.as_ref()?.len();
+    let needed = reduction.current_answer().needed.len();
+    Some(if reduction.is_found() {
+        format!("{needed} of {items} needed, confirming")
+    } else {
+        format!("{needed} of {items} needed so far")
+    })
+}

@@ -1,0 +1,120 @@
+//! `reduce`: finds the smallest set of items that keeps the failure.
+//!
+//! First it finds the items that cannot be left out, because the program does not run without them.
+
+use super::memory::{with_required, without_required};
+use crate::search::{
+    self, free_makers, is_spent, needs_making, raise_step, reproduction_step, step_for_choice,
+    under_way,
+};
+use crate::state::State;
+use crate::{
+    Policy, ReproductionProgress, Step, StopRule, Verdict, next_extra_step, nothing_counts,
+    reproduction_progress,
+};
+use provoke_model::{VariantChoice, VariantId};
+use provoke_stats::search::{ItemScreen, Reduction};
+
+/// Searches the smallest set of items that keeps the failure.
+pub struct ReducePolicy;
+
+/// Returns the sets with the most information for the free slots.
+fn choose_sets(state: &State, free: usize) -> Vec<VariantChoice> {
+    let sets = under_way(state).filter_map(|id| state.kept_set(id));
+    let screen: Option<&ItemScreen> = state.learned();
+    let chosen = match state.learned::<Reduction>() {
+        Some(reduction) => {
+            let sets: Vec<Vec<usize>> = sets.map(|set| without_required(screen, set)).collect();
+            reduction.next_batch(&sets, free, state.plan.seed)
+        }
+        None => {
+            let sets: Vec<Vec<usize>> = sets.collect();
+            let next = screen.and_then(|screen| screen.next_set(&sets));
+            next.into_iter().collect()
+        }
+    };
+    let choices = chosen.into_iter().map(|set| with_required(screen, set));
+    choices.collect()
+}
+
+impl Policy for ReducePolicy {
+    fn next_step(&self, state: &State) -> Step {
+        if let Some(step) = raise_step(state).or_else(|| reproduction_step(state)) {
+            return step;
+        }
+        if is_spent(state) || state.learned().is_some_and(Reduction::is_over) {
+            return Step::wait_or_done(state);
+        }
+        match choose_sets(state, 1).pop() {
+            Some(choice) => step_for_choice(state, choice),
+            None if state.has_open_trials() || !state.making.is_empty() => Step::Wait,
+            None => Step::Done,
+        }
+    }
+
+    /// The next set is computed only if a slot is free, because this takes time.
+    fn is_done(&self, state: &State) -> bool {
+        let is_over = state.learned().is_some_and(Reduction::is_over);
+        let is_lost = reproduction_progress(state) == ReproductionProgress::No;
+        if state.capturing
+            || is_over
+            || is_lost
+            || !state.has_open_trials() && state.making.is_empty()
+        {
+            let next = if state.capturing {
+                next_extra_step(state)
+            } else {
+                self.next_step(state)
+            };
+            return next == Step::Done;
+        }
+        false
+    }
+
+    fn step_ahead(&self, state: &State) -> Option<Step> {
+        let ids = state.all_tallies().map(|(id, _)| id);
+        let untried = |id: &VariantId| {
+            let setting = state.plan.variant_plan(*id).setting;
+            state.is_ready(*id) && state.launched_trials(*id) == 0 && setting.is_none()
+        };
+        let stored = ids.filter(untried);
+        if state.undecided_raise().is_some()
+            || !needs_making(state)
+            || free_makers(state) == 0
+            || is_spent(state)
+            || stored.count() > 0
+        {
+            return None;
+        }
+        let mut steps = choose_sets(state, 2)
+            .into_iter()
+            .map(|choice| step_for_choice(state, choice))
+            .filter(|step| matches!(step, Step::Choose(_) | Step::Make(_)));
+        steps.next()
+    }
+
+    fn verdict_of(&self, state: &State) -> Verdict {
+        if nothing_counts(state) {
+            return Verdict::CouldNotTest;
+        }
+        match (reproduction_progress(state), state.learned::<Reduction>()) {
+            (ReproductionProgress::No, _) => Verdict::NotThere,
+            (ReproductionProgress::Yes, Some(reduction)) if reduction.is_over() => {
+                if reduction.current_answer().sufficient {
+                    Verdict::Found
+                } else {
+                    Verdict::Undecided
+                }
+            }
+            _ => Verdict::Undecided,
+        }
+    }
+
+    fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
+        search::stop_rule(state, self.verdict_of(state))
+    }
+
+    fn remaining_trials(&self, _: &State) -> Option<u64> {
+        None
+    }
+}

@@ -1,0 +1,69 @@
+//! Common parts of the searches along a list and among sets of items.
+
+mod earlier;
+mod raise_answer;
+mod raise_policy;
+mod reproduction;
+mod same_bug;
+mod steps;
+
+pub use earlier::EarlierTrialsReport;
+pub(crate) use earlier::reproduction_needed;
+pub use raise_answer::{
+    RaiseReport, TriedSettingReport, describe_raised, describe_settings, raise_hint,
+};
+pub use raise_policy::RaiseDecision;
+pub(crate) use raise_policy::next_step as raise_step;
+pub(crate) use reproduction::is_the_bug;
+pub use reproduction::{EarlierUse, Reproduction, ReproductionProgress, reproduction_progress};
+pub use steps::trial_limit;
+pub(crate) use steps::{
+    free_makers, is_crowded, is_spent, launch_or_make, making_cost, needs_making,
+    reproduction_step, step_for_choice, stop_rule, under_way,
+};
+
+use super::answer::unrecorded_assumption;
+use crate::state::State;
+use provoke_words as words;
+
+/// Describes why a search has no result about the failing variant.
+pub(crate) fn not_tested(state: &State) -> String {
+    let failing = state.plan.variant_plan(State::FAILING);
+    let untried = state.launched_trials(State::FAILING) == 0 && state.is_testable(State::FAILING);
+    if state.budget_spent && failing.is_made() && untried {
+        let name = words::sanitize_line(&failing.name);
+        return format!("NOT TESTED: preparing {name} took all of the time; -d allows more");
+    }
+    "NOT TESTED: no trial was conclusive".to_owned()
+}
+
+/// Returns the assumptions of a search, after those of its list.
+pub(crate) fn search_assumptions(state: &State) -> Vec<String> {
+    let mut assumptions = Vec::new();
+    let earlier_use = Reproduction::of_state(state).map(|reproduction| reproduction.earlier_use);
+    if earlier_use == Some(EarlierUse::Counted) {
+        let earlier = EarlierTrialsReport::of_search(state);
+        let runs = earlier.map_or_else(Vec::new, |earlier| earlier.runs);
+        assumptions.extend(unrecorded_assumption("earlier runs and this one", &runs));
+    }
+    let other_failures: u64 = state.all_tallies().map(|(_, tally)| tally.other).sum();
+    if state.plan.rules.only.is_empty() && other_failures > 0 {
+        assumptions.push(
+            "a failure of another kind is another bug (--any-failure counts every failure)"
+                .to_owned(),
+        );
+    }
+    assumptions.extend(RaiseReport::new(state).and_then(|raised| raised.assumption_if_used()));
+    assumptions
+}
+
+/// Describes the setting that is being tried, before the search.
+pub(crate) fn describe_setting(state: &State) -> Option<String> {
+    state.undecided_raise()?;
+    let variant = state.plan.variant_plan(state.last_launched?);
+    let setting = variant.setting.filter(|setting| !setting.is_as_planned());
+    Some(setting.map_or_else(
+        || "reproducing the failure".to_owned(),
+        |setting| format!("trying {setting}"),
+    ))
+}

@@ -1,0 +1,38 @@
+//! Answers which part of a load the crash of a service needs.
+
+mod answer;
+mod policy;
+
+pub use answer::{LoadPartKindReport, LoadPartReport, SMALLEST, Shrinking, TriedLoadReport};
+pub use policy::{
+    KEPT_ALPHA, LoadDimension, RATE_ALPHA, ShrinkPolicy, ShrinkProgress, ShrinkState, TriedLoad,
+};
+
+use super::{Answer, Policy, QuestionKind};
+use crate::state::State;
+use provoke_model::{Plan, VariantId};
+
+/// Which part of a load does its crash need?
+pub(super) struct ShrinkKind;
+
+impl QuestionKind for ShrinkKind {
+    fn command(&self) -> &'static str {
+        "load"
+    }
+
+    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+        &ShrinkPolicy
+    }
+
+    fn lines_before_start(&self, state: &State) -> Vec<String> {
+        answer::lines_before_start(state)
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        answer::describe_attempt(state)
+    }
+
+    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
+        Shrinking::new(state).map(Box::new).map(Answer::Shrink)
+    }
+}

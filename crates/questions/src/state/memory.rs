@@ -1,0 +1,55 @@
+//! Keeps what a question learns from the trials, beyond their counts.
+
+use super::{State, TrialFacts};
+use provoke_model::{Outcome, Trial, VariantId};
+use std::any::Any;
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// The memory of a question, which the fold keeps up to date: a posterior, or the evidence for a difference.
+///
+/// The fold calls it with a state that has no memory, so it reads its own data from itself.
+pub trait Memory: Debug + Send + Sync {
+    /// Returns the data that [`State::learned`] finds by their types.
+    fn parts(&self) -> Vec<&dyn Any>;
+
+    /// Adds the next trial in launch order, without trials that capture evidence or explore schedules.
+    fn add_trial(&mut self, _: &State, _: &Trial, _: &Outcome, _: Duration) {}
+
+    /// Adds the next trial in launch order in which threads were held to find a schedule.
+    fn add_held_trial(&mut self, _: &State, _: &Trial, _: &TrialFacts) {}
+
+    /// Adds a prepared variant, with the digest of its build.
+    fn add_build(&mut self, _: &State, _: VariantId, _: &str) {}
+
+    /// Marks a variant as not testable.
+    fn give_up(&mut self, _: &State, _: VariantId) {}
+
+    /// Begins again, because all variants are testable again.
+    fn restart(&mut self, _: &State) {}
+
+    /// Adds the trials under the conditions of the plan, which were chosen from several settings.
+    fn add_natural_trials(&mut self, _: &State) {}
+}
+
+/// No memory: the counts are enough.
+impl Memory for () {
+    fn parts(&self) -> Vec<&dyn Any> {
+        Vec::new()
+    }
+}
+
+impl State {
+    /// Returns what the question has learned, if its memory has data of this type.
+    pub fn learned<T: 'static>(&self) -> Option<&T> {
+        let mut parts_left = self.memory.parts().into_iter();
+        parts_left.find_map(<dyn Any>::downcast_ref)
+    }
+
+    /// Updates the memory from the state.
+    pub(super) fn update_memory(&mut self, update: impl FnOnce(&mut dyn Memory, &Self)) {
+        let mut memory = std::mem::replace(&mut self.memory, Box::new(()));
+        update(&mut *memory, self);
+        self.memory = memory;
+    }
+}

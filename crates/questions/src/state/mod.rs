@@ -1,0 +1,521 @@
+//! State of a run, which is the fold of its events.
+//!
+//! Live runs, resumed runs and reports compute the same fold from different sources of events.
+//!
+//! **Outcomes count in launch order.** A finished trial waits here until every trial launched before it has finished
+//! too, and only then enters the [`Tally`]. Policies and statistics see that gap-free prefix. Failures often last
+//! longer (a hang) or shorter (a crash at the start) than passes, so the trials that happen to *finish* first are a
+//! biased sample: with 5 % of hangs that take 100 times longer and eight slots, "stop at the 100th completion" reports
+//! 0.7 % on average. `docs/design/launch-order.md` has the measurements.
+
+mod cases;
+mod choices;
+mod counts;
+mod environment;
+mod hosts;
+mod load;
+mod memory;
+mod open_trials;
+mod overhead;
+mod pause;
+mod raise;
+mod series;
+mod tally;
+mod trial_facts;
+
+pub use cases::{CaseCounts, CaseNames, SuiteCounts, TrialOrder};
+pub use counts::LoneCounts;
+pub use hosts::{HostCounts, HostLoss, HostState, Hosts};
+pub use load::RequestTotals;
+pub use memory::Memory;
+pub use open_trials::is_repeated;
+pub use raise::{TriedOutcome, TriedSetting, TriedSettings};
+pub use series::{RateSeries, UsageSeries};
+pub use tally::{DurationHistogram, SignatureFailures, Tally};
+pub use trial_facts::TrialFacts;
+
+use counts::{SignatureCounts, VariantState};
+use open_trials::OpenTrial;
+use provoke_model::{
+    Event, FailureKind, Host, NoteLevel, Observation, Plan, ResumeLimits, SignatureId, StopCause,
+    Survey, Trial, TrialId, VariantChoice, VariantId, VariantPlan,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Maximum number of stored notes; the journal has all of them.
+const NOTES: usize = 20;
+
+/// Receives every event, after the state.
+pub trait EventSink {
+    /// Receives an event.
+    fn on_event(&mut self, event: &Event, state: &State);
+
+    /// Is called before the loop waits, to write buffered data and to redraw.
+    fn before_wait(&mut self, _state: &State) {}
+
+    /// Is called at regular intervals.
+    fn on_tick(&mut self, _state: &State) {}
+}
+
+/// The counts at the moment of the first failure of any variant.
+#[derive(Debug)]
+pub struct FirstFailure {
+    /// The variant that failed.
+    pub variant: VariantId,
+    /// Number of passes of each variant before it.
+    pub passes: Vec<u64>,
+}
+
+/// State of a run.
+#[derive(Debug)]
+pub struct State {
+    /// The plan.
+    pub plan: Plan,
+    /// The version of provoke that made the run.
+    pub version: String,
+    /// Name of the run.
+    pub run: String,
+    /// The machine.
+    pub host: Host,
+    /// Further facts of the environment.
+    pub survey: Survey,
+    /// Start of the run, in seconds since 1970.
+    pub begun: i64,
+    /// Working time so far.
+    pub worked: Duration,
+    /// Whether the time budget is spent.
+    pub budget_spent: bool,
+    /// Cause of an interruption, until the run is resumed.
+    pub stopped: Option<StopCause>,
+    /// Whether the run is over.
+    pub finished: bool,
+    /// Whether the policy knows its answer: trials that end from now on are not counted.
+    pub decided: bool,
+    /// Whether the measurement is over or paused, and extra trials capture evidence.
+    pub capturing: bool,
+    /// Whether the extra trials now run failing cases alone.
+    pub rerunning: bool,
+    /// Trials that ended after the decision; they are not counted.
+    pub after_decision: u64,
+    /// The last trial that entered the tally: all before it did, and none after it.
+    pub last_counted: TrialId,
+    /// Warnings, with the number of occurrences.
+    pub notes: Vec<(String, u64)>,
+    /// Consecutive inconclusive trials, in launch order.
+    pub void_streak: u64,
+    /// Consecutive trials whose slot was lost, in launch order.
+    pub lost_streak: u64,
+    /// Why the last trial of a service was inconclusive.
+    pub last_void: Option<String>,
+    /// Number of attempts that were interrupted or lost, and retried.
+    pub repeated: u64,
+    /// Trials that ran unusually long when the run was stopped. They do not count.
+    pub late: Vec<(Trial, Box<Observation>)>,
+    /// Size of the processes that `setup` left running, since `setup` last ran: a resumption runs it again.
+    pub usage: UsageSeries,
+    /// Variants that are not testable, with the reasons.
+    pub untestable: BTreeMap<VariantId, String>,
+    /// In a search, the variant of each choice.
+    pub chosen: BTreeMap<VariantChoice, VariantId>,
+    /// Variants in preparation.
+    pub making: BTreeSet<VariantId>,
+    /// Number of prepared variants, and the total duration.
+    pub made: (u64, Duration),
+    /// The variant that was launched last.
+    pub last_launched: Option<VariantId>,
+    overhead: overhead::Overhead,
+    /// The open trials of the measurement, while it is paused.
+    paused: Option<pause::PausedTrials>,
+    /// The hosts on which trials run.
+    pub hosts: Hosts,
+    /// What the question has learned.
+    memory: Box<dyn Memory>,
+    /// The settings that are tried before a search, with their trials.
+    pub raise: Option<TriedSettings>,
+    /// The first failure of any variant, in launch order.
+    pub first_failure: Option<FirstFailure>,
+    variants: Vec<VariantState>,
+    /// All trials from the first uncounted one on.
+    open: BTreeMap<TrialId, OpenTrial>,
+    /// Open trials that must be retried: a hanging trial can make `open` long, so they have their own set.
+    retries: BTreeSet<TrialId>,
+    launched: u64,
+    /// The cases of the trials.
+    pub case_names: CaseNames,
+    /// Failures in the order in which they ended, for the live display and for evidence.
+    arrived: BTreeMap<(VariantId, SignatureId), SignatureCounts>,
+    /// The trials in which a case ran alone, by its number.
+    lone_cases: BTreeMap<(VariantId, u32), LoneCounts>,
+}
+
+impl State {
+    /// Starts the fold with the first event of a journal, and the memory of the plan's question; returns `None` for any
+    /// other event.
+    pub fn begin_fold(event: Event, memory: impl FnOnce(&Plan) -> Box<dyn Memory>) -> Option<Self> {
+        let Event::RunStarted {
+            plan,
+            version,
+            run,
+            host,
+            survey,
+            at: time,
+            ..
+        } = event
+        else {
+            return None;
+        };
+        if !plan.is_sound() {
+            return None;
+        }
+        let begin_variant = |variant: &VariantPlan| VariantState::new(plan.jobs_of(variant));
+        let choices = plan.variants.iter().map(|variant| variant.choice.clone());
+        let chosen = choices.zip((0..).map(VariantId));
+        Some(Self {
+            variants: plan.variants.iter().map(begin_variant).collect(),
+            memory: memory(&plan),
+            chosen: chosen
+                .filter_map(|(choice, id)| Some((choice?, id)))
+                .collect(),
+            making: BTreeSet::new(),
+            raise: TriedSettings::new(&plan),
+            first_failure: None,
+            made: (0, Duration::ZERO),
+            last_launched: None,
+            overhead: overhead::Overhead::default(),
+            paused: None,
+            hosts: Hosts::default(),
+            plan: *plan,
+            version,
+            run,
+            host,
+            survey,
+            begun: time,
+            worked: Duration::ZERO,
+            budget_spent: false,
+            stopped: None,
+            finished: false,
+            decided: false,
+            capturing: false,
+            rerunning: false,
+            after_decision: 0,
+            last_counted: TrialId(0),
+            notes: Vec::new(),
+            void_streak: 0,
+            lost_streak: 0,
+            last_void: None,
+            repeated: 0,
+            late: Vec::new(),
+            usage: UsageSeries::default(),
+            untestable: BTreeMap::new(),
+            open: BTreeMap::new(),
+            retries: BTreeSet::new(),
+            launched: 0,
+            case_names: CaseNames::default(),
+            arrived: BTreeMap::new(),
+            lone_cases: BTreeMap::new(),
+        })
+    }
+
+    /// Adds the next event. `decided` is evaluated after every single trial that enters the tally, so that no trial is
+    /// counted after the decision.
+    pub fn apply_event(&mut self, event: &Event, decided: impl Fn(&Self) -> bool) {
+        match event {
+            Event::TrialStarted(trial) => self.trial_started(trial.clone()),
+            Event::TrialFinished {
+                trial,
+                at: time,
+                seen: observation,
+                outcome,
+            } => {
+                let took = time.saturating_sub(self.worked);
+                self.worked = *time;
+                self.add_setting_time(*trial, took);
+                if !self.capturing {
+                    self.overhead.add_trial(took, observation.elapsed);
+                }
+                self.trial_ended(*trial, observation, outcome.clone());
+                self.advance_tally(decided);
+            }
+            Event::CasesNamed(names) => self.case_names.add_names(names),
+            Event::TrialWithdrawn(trial) => self.trial_withdrawn(*trial),
+            Event::RerunsBegun { at: time } | Event::CaptureBegun { at: time } => {
+                self.worked = *time;
+                self.rerunning = matches!(event, Event::RerunsBegun { .. });
+                if self.decided || self.budget_spent {
+                    let finished = self.open.values().filter(|open| open.is_finished());
+                    self.after_decision += finished.count() as u64;
+                    self.open.clear();
+                    self.retries.clear();
+                } else {
+                    self.pause_measurement();
+                }
+                (self.capturing, self.decided) = (true, false);
+            }
+            Event::VariantChosen(choice) => self.add_chosen(choice),
+            Event::SettingChosen(variant) => {
+                self.use_setting(*variant);
+                self.decided = self.any_testable() && decided(self);
+            }
+            Event::MakingBegun(variant) => {
+                self.making.insert(*variant);
+            }
+            Event::VariantMade {
+                variant,
+                took,
+                gone: evicted,
+                build,
+                at: time,
+            } => {
+                self.worked = *time;
+                self.made.0 += 1;
+                self.made.1 += *took;
+                self.is_made(&[*variant], true);
+                self.is_made(evicted, false);
+                if let Some(build) = build {
+                    self.update_memory(|memory, state| memory.add_build(state, *variant, build));
+                }
+            }
+            Event::VariantUntestable {
+                variant,
+                why: reason,
+                at: time,
+            } => {
+                self.worked = *time;
+                self.making.remove(variant);
+                self.give_up(*variant, reason.clone());
+                self.decided = self.decided || self.any_testable() && decided(self);
+                self.advance_tally(decided);
+            }
+            Event::HostsChanged { hosts, jobs } => {
+                self.plan.hosts.clone_from(hosts);
+                self.plan.jobs = *jobs;
+                self.hosts.leave();
+            }
+            Event::HostJoined { joined, at: time } => {
+                self.worked = *time;
+                self.hosts.join(joined);
+            }
+            Event::HostMissing {
+                name,
+                why: reason,
+                at: time,
+            } => {
+                self.worked = *time;
+                self.hosts.miss(name, reason);
+            }
+            Event::HostLost {
+                host,
+                why: reason,
+                at: time,
+            } => {
+                self.worked = *time;
+                self.hosts.lose(*host, reason);
+            }
+            Event::BudgetSpent { at: time } => {
+                self.worked = *time;
+                self.budget_spent = true;
+            }
+            Event::Note {
+                level: NoteLevel::Warning,
+                text,
+            } => self.add_note(text),
+            // The first began the fold; the second has no effect on the state.
+            Event::RunStarted { .. }
+            | Event::Note {
+                level: NoteLevel::Info,
+                ..
+            } => {}
+            Event::RunStopped {
+                why: cause,
+                at: time,
+            } => {
+                self.worked = *time;
+                self.stopped = Some(*cause);
+                self.end_pause();
+            }
+            Event::LimitsChanged(limits) => self.change_limits(limits),
+            Event::RunResumed { .. } => {
+                self.hosts.leave();
+                self.end_pause();
+                self.stopped = None;
+                self.late.clear();
+                self.void_streak = 0;
+                self.lost_streak = 0;
+                self.making.clear();
+                for variant in &mut self.variants {
+                    variant.measured.in_vain = 0;
+                    // Processes that its `setup` started no longer run.
+                    variant.is_made = false;
+                }
+                // The reason why no variant was testable may no longer apply.
+                if !self.any_testable() {
+                    self.untestable.clear();
+                    self.update_memory(|memory, state| memory.restart(state));
+                }
+                self.usage = UsageSeries::default();
+                for (id, open) in &mut self.open {
+                    match open {
+                        OpenTrial::Running(trial, attempts) => {
+                            self.repeated += 1;
+                            self.retries.insert(*id);
+                            *open = OpenTrial::Again(trial.clone(), *attempts);
+                        }
+                        OpenTrial::Finished(_, facts) => facts.usage = None,
+                        OpenTrial::Again(..) => {}
+                    }
+                }
+                self.abandon_retries();
+            }
+            Event::RunFinished { at: time } => {
+                self.worked = *time;
+                self.finished = true;
+            }
+        }
+    }
+
+    /// Reopens the question under other limits.
+    fn change_limits(&mut self, limits: &ResumeLimits) {
+        self.plan.stop.change_limits(limits);
+        if let Some(question) = self.plan.question.as_confirm_mut()
+            && limits.exclude_half
+        {
+            question.exclude_half = Some(true);
+        }
+        self.finished = false;
+        self.budget_spent = false;
+        self.decided = false;
+        (self.capturing, self.rerunning) = (false, false);
+    }
+
+    /// Adds a variant of the plan's space. A choice that is not in the space, or was added before, comes from a damaged
+    /// file.
+    fn add_chosen(&mut self, choice: &VariantChoice) {
+        let space = self.plan.space.as_ref();
+        let space =
+            space.filter(|space| space.has_choice(choice) && !self.chosen.contains_key(choice));
+        let Some(variant) = space.map(|space| space.variant_of_choice(choice)) else {
+            return;
+        };
+        let id = VariantId(u32::try_from(self.variants.len()).unwrap_or(u32::MAX));
+        self.plan.variants.push(variant);
+        self.variants.push(VariantState::new(self.plan.jobs));
+        self.chosen.insert(choice.clone(), id);
+    }
+
+    /// Adds time to the setting of a trial, while settings are tried one after another.
+    fn add_setting_time(&mut self, trial: TrialId, time: Duration) {
+        if let Some(OpenTrial::Running(trial, _)) = self.open.get(&trial)
+            && let Some(raise) = &mut self.raise
+        {
+            raise.add_time(trial.variant, time);
+        }
+    }
+
+    /// Begins the search under the setting of a variant. Trials under the conditions of the plan count in a search
+    /// under these conditions. Trials under a setting never count, because it was chosen for its failures.
+    fn use_setting(&mut self, variant: VariantId) {
+        let Some(raise) = self.raise.as_mut().filter(|raise| raise.chosen.is_none()) else {
+            return;
+        };
+        let Some(setting) = self.plan.variant_settings().find(|(id, _)| *id == variant) else {
+            return;
+        };
+        raise.chosen = Some(variant);
+        let natural = raise.natural_trials().variant;
+        self.plan.use_setting(setting.1);
+        let is_made = self.variants[Self::FAILING.index()].is_made;
+        let begun = if variant == natural {
+            std::mem::take(&mut self.variants[natural.index()])
+        } else {
+            VariantState::new(self.plan.jobs)
+        };
+        self.variants[Self::FAILING.index()] = VariantState { is_made, ..begun };
+        if variant == natural {
+            if let Some(reason) = self.untestable.remove(&natural) {
+                self.give_up(Self::FAILING, reason);
+            }
+            self.update_memory(|memory, state| memory.add_natural_trials(state));
+        }
+    }
+
+    fn is_made(&mut self, variants: &[VariantId], made: bool) {
+        for id in variants {
+            self.making.remove(id);
+            if let Some(variant) = self.variants.get_mut(id.index()) {
+                variant.is_made = made;
+            }
+        }
+    }
+
+    /// Marks a variant as not testable. A variant that is not in the plan comes from a damaged file.
+    fn give_up(&mut self, variant: VariantId, reason: String) {
+        if variant.index() < self.variants.len() {
+            self.untestable.entry(variant).or_insert(reason);
+            self.update_memory(|memory, state| memory.give_up(state, variant));
+            self.abandon_retries();
+        }
+    }
+
+    fn add_note(&mut self, text: &str) {
+        if let Some((_, count)) = self
+            .notes
+            .iter_mut()
+            .find(|(known_text, _)| known_text == text)
+        {
+            *count += 1;
+        } else if self.notes.len() < NOTES {
+            self.notes.push((text.to_owned(), 1));
+        }
+    }
+
+    /// Returns whether a variant is testable.
+    pub fn is_testable(&self, variant: VariantId) -> bool {
+        !self.untestable.contains_key(&variant)
+    }
+
+    /// Returns whether a variant can be tried without preparation.
+    pub fn is_ready(&self, variant: VariantId) -> bool {
+        let variant = self.runs_as(variant);
+        !self.plan.variant_plan(variant).is_made() || self.variants[variant.index()].is_made
+    }
+
+    /// Returns the variant in whose directory this one runs: for a setting, the failing variant.
+    pub fn runs_as(&self, variant: VariantId) -> VariantId {
+        match self.plan.variant_plan(variant).setting {
+            Some(_) => Self::FAILING,
+            None => variant,
+        }
+    }
+
+    /// Returns whether any variant is testable.
+    pub fn any_testable(&self) -> bool {
+        self.untestable.len() < self.variants.len()
+    }
+
+    /// Returns whether the run stopped because every trial failed with the same exit code and message.
+    pub fn is_probably_mistyped(&self) -> bool {
+        let is_exit = |group: &SignatureFailures| matches!(group.kind, FailureKind::Exit { .. });
+        self.stopped == Some(StopCause::AllAlike)
+            && self
+                .all_tallies()
+                .any(|(_, tally)| tally.groups.values().any(is_exit))
+    }
+
+    /// Returns whether the run stopped because every trial ended in the same deadlock.
+    pub fn always_deadlocks(&self) -> bool {
+        self.stopped == Some(StopCause::AllAlike) && !self.is_probably_mistyped()
+    }
+
+    /// Returns whether trials may influence each other, because processes that `setup` started were still running after
+    /// the last trial.
+    pub fn shares_a_life(&self) -> bool {
+        let ends = self.usage.first_and_last();
+        ends.is_some_and(|(_, last)| last.processes > 0)
+    }
+
+    /// Returns the mean time per trial in which the program does not run.
+    pub fn mean_overhead(&self) -> Duration {
+        self.overhead.per_trial(self.plan.jobs)
+    }
+}

@@ -1,0 +1,319 @@
+//! Trials that were launched and are not counted yet: they run, wait for a retry, or wait for an earlier trial.
+
+use super::counts::{CountedTrials, SignatureCounts};
+use super::trial_facts::TrialFacts;
+use super::{FirstFailure, State};
+use provoke_model::{HoldPlan, InconclusiveReason, Observation, Outcome, Trial, TrialId};
+
+/// Number of times that a trial may be lost with its slot before it is inconclusive.
+const MAX_LOSSES: u32 = 2;
+
+/// Returns whether a trial is retried under its number after this outcome. `losses` is the number of times that it was
+/// lost, which this outcome increases.
+pub fn is_repeated(outcome: &Outcome, losses: &mut u32) -> bool {
+    match outcome {
+        Outcome::Void(InconclusiveReason::Interrupted) => true,
+        Outcome::Void(InconclusiveReason::Lost) => {
+            *losses += 1;
+            *losses < MAX_LOSSES
+        }
+        _ => false,
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum OpenTrial {
+    /// The trial, and how often it was lost.
+    Running(Trial, u32),
+    /// To be retried under the same number.
+    Again(Trial, u32),
+    Finished(Trial, TrialFacts),
+}
+
+impl OpenTrial {
+    fn trial(&self) -> &Trial {
+        match self {
+            Self::Running(trial, _) | Self::Again(trial, _) | Self::Finished(trial, _) => trial,
+        }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        matches!(self, Self::Finished(..))
+    }
+}
+
+impl State {
+    pub(super) fn trial_started(&mut self, trial: Trial) {
+        // A trial that no plan contains comes from a damaged file.
+        if trial.id.0 == 0 || trial.variant.index() >= self.variants.len() {
+            return;
+        }
+        if trial.id.0 > self.launched {
+            self.launched = trial.id.0;
+            self.last_launched = Some(trial.variant);
+        }
+        let losses = match self.open.get(&trial.id) {
+            Some(OpenTrial::Again(_, losses) | OpenTrial::Running(_, losses)) => *losses,
+            Some(OpenTrial::Finished(..)) => return,
+            None => {
+                let counted = self.variants[trial.variant.index()].counted_for(&trial);
+                counted.pending += 1;
+                counted.launched += 1;
+                if let Some(counts) = self.lone_counts_of(&trial) {
+                    counts.underway += 1;
+                }
+                0
+            }
+        };
+        self.retries.remove(&trial.id);
+        self.hosts.add_launched(&trial);
+        self.open
+            .insert(trial.id, OpenTrial::Running(trial, losses));
+    }
+
+    pub(super) fn trial_ended(&mut self, id: TrialId, observation: &Observation, outcome: Outcome) {
+        if let Outcome::Void(InconclusiveReason::NotReady) = outcome {
+            self.last_void = observation.not_ready();
+        }
+        if let Outcome::Void(InconclusiveReason::NoCase) = outcome {
+            let patterns = self.plan.rules.searched_cases();
+            let names: Vec<String> = patterns.map(|pattern| format!("`{pattern}`")).collect();
+            let text = format!(
+                "the suite has no test {}: it no longer exists, or its name has changed",
+                names.join(" or ")
+            );
+            self.last_void = Some(text);
+        }
+        let Some(OpenTrial::Running(trial, losses)) = self.open.get(&id) else {
+            return;
+        };
+        let (trial, mut losses) = (trial.clone(), *losses);
+        if outcome == Outcome::Void(InconclusiveReason::Interrupted) && observation.hang.is_some() {
+            self.late
+                .push((trial.clone(), Box::new(observation.clone())));
+        }
+        if let Outcome::Void(InconclusiveReason::Lost) = outcome {
+            self.hosts.add_lost(&trial);
+        }
+        if self.decided {
+            self.after_decision += 1;
+            self.open.remove(&id);
+            return;
+        }
+        if is_repeated(&outcome, &mut losses) && self.is_testable(trial.variant) {
+            self.repeated += 1;
+            self.retries.insert(id);
+            self.open.insert(id, OpenTrial::Again(trial, losses));
+            return;
+        }
+        match &outcome {
+            Outcome::Void(_) => {
+                self.variants[trial.variant.index()]
+                    .counted_for(&trial)
+                    .pending -= 1;
+            }
+            Outcome::Fail(failure) | Outcome::Other(failure) => {
+                let group = (trial.variant, failure.signature.id);
+                let entry = self.arrived.entry(group);
+                let arrived = entry.or_insert_with(|| SignatureCounts::new(failure.kind.clone()));
+                arrived.total += 1;
+                arrived.measured += u64::from(trial.is_measured());
+            }
+            Outcome::Pass => {}
+        }
+        if let Some(record) = &observation.case_record {
+            self.case_names.add_failures(record);
+        }
+        let host = self.hosts.of_lane(trial.lane);
+        let facts = TrialFacts {
+            host,
+            ..TrialFacts::new(&self.plan, &trial, observation, outcome)
+        };
+        self.open.insert(id, OpenTrial::Finished(trial, facts));
+    }
+
+    /// Forgets a trial that never ran. The question is answered, so nothing is launched in its place.
+    pub(super) fn trial_withdrawn(&mut self, id: TrialId) {
+        if self.decided {
+            self.open.remove(&id);
+            self.retries.remove(&id);
+        }
+    }
+
+    /// Drops retries of variants that are no longer launched: later trials would wait for them forever.
+    pub(super) fn abandon_retries(&mut self) {
+        let untestable = &self.untestable;
+        for (id, open) in &mut self.open {
+            if let OpenTrial::Again(trial, _) = open
+                && untestable.contains_key(&trial.variant)
+            {
+                self.variants[trial.variant.index()]
+                    .counted_for(trial)
+                    .pending -= 1;
+                let no_observation = Observation::default();
+                let outcome = Outcome::Void(InconclusiveReason::Interrupted);
+                let facts = TrialFacts::new(&self.plan, trial, &no_observation, outcome);
+                self.retries.remove(id);
+                *open = OpenTrial::Finished(trial.clone(), facts);
+            }
+        }
+    }
+
+    /// Moves finished trials into the tally, in launch order, until the decision.
+    pub(super) fn advance_tally(&mut self, decided: impl Fn(&Self) -> bool) {
+        // If no variant is testable, the run is interrupted instead of decided.
+        let decided = |state: &Self| state.any_testable() && decided(state);
+        while !self.decided
+            && let Some(first) = self.open.first_entry()
+            && first.get().is_finished()
+            && let OpenTrial::Finished(trial, facts) = first.remove()
+        {
+            self.lost_streak = match facts.outcome {
+                Outcome::Void(InconclusiveReason::Lost) => self.lost_streak + 1,
+                _ => 0,
+            };
+            let counted = self.variants[trial.variant.index()].counted_for(&trial);
+            match facts.outcome {
+                Outcome::Void(InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly) => {}
+                Outcome::Void(_) => {
+                    counted.in_vain += 1;
+                    self.void_streak += 1;
+                }
+                _ => {
+                    counted.pending -= 1;
+                    counted.in_vain = 0;
+                    self.void_streak = 0;
+                }
+            }
+            counted.tally.add_trial(trial.id, &facts);
+            self.count_lone_trial(&trial, facts.cases.as_deref());
+            if trial.is_measured() {
+                self.hosts.add_counted(facts.host, &trial, &facts.outcome);
+            }
+            if trial.is_measured()
+                && let Some(raise) = &mut self.raise
+            {
+                raise.add_trial(trial.variant, &facts);
+            }
+            if trial.explores {
+                self.update_memory(|memory, state| memory.add_held_trial(state, &trial, &facts));
+            }
+            if trial.is_measured() {
+                self.update_memory(|memory, state| {
+                    memory.add_trial(state, &trial, &facts.outcome, facts.elapsed);
+                });
+                if matches!(facts.outcome, Outcome::Fail(_)) && self.first_failure.is_none() {
+                    let tallies = self.variants.iter().map(|variant| &variant.measured.tally);
+                    self.first_failure = Some(FirstFailure {
+                        variant: trial.variant,
+                        passes: tallies.map(|tally| tally.passes).collect(),
+                    });
+                }
+            }
+            if trial.is_measured()
+                && let Some(usage) = facts.usage
+            {
+                self.usage.add_point(trial.id, usage);
+            }
+            self.last_counted = trial.id;
+            self.decided = decided(self);
+        }
+        if self.decided {
+            let open_count = self.open.len();
+            self.open.retain(|_, open| !open.is_finished());
+            self.after_decision += (open_count - self.open.len()) as u64;
+        }
+    }
+
+    /// Returns for every variant the number of its consecutive inconclusive trials, in launch order, and whether any of
+    /// them requested to be skipped. Trials that wait for a trial of another variant, which may take long, are
+    /// included.
+    pub fn in_vain(&self) -> Vec<(u64, bool)> {
+        let counted = self.variants.iter().map(|variant| {
+            let CountedTrials { tally, in_vain, .. } = &variant.measured;
+            (
+                *in_vain,
+                tally.void.contains_key(&InconclusiveReason::Skipped),
+            )
+        });
+        let mut counted_trials: Vec<(u64, bool)> = counted.collect();
+        let mut is_open = vec![true; counted_trials.len()];
+        for open in self.open.values() {
+            let variant = open.trial().variant.index();
+            let is_uninterrupted = &mut is_open[variant];
+            let (streak, skipped) = &mut counted_trials[variant];
+            match open {
+                OpenTrial::Finished(_, facts) if *is_uninterrupted => match facts.outcome {
+                    Outcome::Void(
+                        InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly,
+                    ) => {}
+                    Outcome::Void(void) => {
+                        *streak += 1;
+                        *skipped |= void == InconclusiveReason::Skipped;
+                    }
+                    _ => *streak = 0,
+                },
+                _ => *is_uninterrupted = false,
+            }
+        }
+        counted_trials
+    }
+
+    /// Returns what is done with the threads of the exploring trials that are not counted yet.
+    pub fn open_holds(&self) -> impl Iterator<Item = &HoldPlan> {
+        self.open
+            .values()
+            .map(OpenTrial::trial)
+            .filter(|trial| trial.explores)
+            .filter_map(|trial| trial.hold.as_deref())
+    }
+
+    /// Returns the trials that run now.
+    pub fn running_trials(&self) -> impl Iterator<Item = &Trial> {
+        self.open.values().filter_map(|open| match open {
+            OpenTrial::Running(trial, _) => Some(trial),
+            _ => None,
+        })
+    }
+
+    /// Returns whether any launched trial is not counted yet.
+    pub fn has_open_trials(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Returns the finished trials that wait for one launched before them.
+    pub fn waiting_trials(&self) -> impl Iterator<Item = (TrialId, &Outcome)> {
+        self.open.iter().filter_map(|(id, open)| match open {
+            OpenTrial::Finished(_, facts) => Some((*id, &facts.outcome)),
+            _ => None,
+        })
+    }
+
+    /// Returns the first trial that must be retried under its old number.
+    pub fn to_repeat(&self) -> Option<&Trial> {
+        match self.open.get(self.retries.first()?) {
+            Some(OpenTrial::Again(trial, _)) => Some(trial),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of the next new trial.
+    pub fn next_id(&self) -> TrialId {
+        TrialId(self.launched.saturating_add(1))
+    }
+
+    /// Returns how many trials of the measurement have finished conclusively so far, in any order.
+    pub fn completed_trials(&self) -> u64 {
+        let waiting = self.open.values().filter(|open| match open {
+            OpenTrial::Finished(trial, facts) => {
+                trial.is_measured() && !matches!(facts.outcome, Outcome::Void(_))
+            }
+            _ => false,
+        });
+        self.variants
+            .iter()
+            .map(|variant| variant.measured.tally.finished_trials())
+            .sum::<u64>()
+            + waiting.count() as u64
+    }
+}

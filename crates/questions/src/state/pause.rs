@@ -1,0 +1,45 @@
+//! Pauses a measurement that the user stopped, while extra trials capture evidence of its crashes.
+
+use super::State;
+use super::open_trials::OpenTrial;
+use provoke_model::TrialId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The uncounted trials of the measurement; they continue when the run is resumed.
+#[derive(Debug)]
+pub(super) struct PausedTrials {
+    open: BTreeMap<TrialId, OpenTrial>,
+    retries: BTreeSet<TrialId>,
+    last_counted: TrialId,
+}
+
+impl State {
+    /// Sets the open trials of the measurement aside.
+    pub(super) fn pause_measurement(&mut self) {
+        self.paused = Some(PausedTrials {
+            open: std::mem::take(&mut self.open),
+            retries: std::mem::take(&mut self.retries),
+            last_counted: self.last_counted,
+        });
+    }
+
+    /// Restores the open trials of the measurement. Extra trials that have not ended are dropped.
+    pub(super) fn end_pause(&mut self) {
+        let Some(paused) = self.paused.take() else {
+            return;
+        };
+        for OpenTrial::Running(trial, _)
+        | OpenTrial::Again(trial, _)
+        | OpenTrial::Finished(trial, _) in self.open.values()
+        {
+            self.variants[trial.variant.index()]
+                .counted_for(trial)
+                .pending -= 1;
+        }
+        self.open = paused.open;
+        self.retries = paused.retries;
+        self.last_counted = paused.last_counted;
+        (self.capturing, self.rerunning) = (false, false);
+        self.decided = false;
+    }
+}

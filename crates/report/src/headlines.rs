@@ -1,0 +1,151 @@
+//! Describes rates, verdicts and stop rules in words.
+
+use super::{Mtbf, Report, VariantReport};
+use provoke_model::InconclusiveReason;
+use provoke_questions::{StopRule, VariantVerdict, Verdict};
+use provoke_words::{
+    format_count, format_interval, format_seconds, percent_bound, percent_within, plural_of,
+};
+
+/// Returns the answer, or a sentence for the rate of each variant if the question was only the rate.
+pub fn answer_sentences(report: &Report) -> Vec<String> {
+    match (&report.max_rate, &report.answer) {
+        (Some(limit), _) => vec![limit.sentence.clone()],
+        (None, Some(answer)) => vec![answer.text().sentence().to_owned()],
+        (None, None) => report
+            .variants
+            .iter()
+            .map(|variant| {
+                let headline = rate_headline(variant, report.confidence);
+                match variant.name.as_str() {
+                    "" => headline,
+                    name => format!("{name}: {headline}"),
+                }
+            })
+            .collect(),
+    }
+}
+
+/// Describes the failure rate of a variant in one sentence, with its interval.
+pub fn rate_headline(variant: &VariantReport, confidence: f64) -> String {
+    let rate = describe_rate(variant, confidence);
+    match variant
+        .void_reasons
+        .get(&InconclusiveReason::Untold.to_string())
+    {
+        Some(untold) => format!("{rate}; {untold} more may be failures, too"),
+        None => rate,
+    }
+}
+
+fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
+    let (k, n) = (variant.failures, variant.trials);
+    let rate = &variant.rate;
+    if n == 0 {
+        return "no trial was conclusive: the failure rate is not known".to_owned();
+    }
+    let interval_text = format_interval(rate.interval());
+    let trials = format_count(n, "trial");
+    let wider = match variant.stop_rule {
+        StopRule::User => ", wider because the run ended early",
+        _ => "",
+    };
+    match rate.point {
+        None if k == 0 => {
+            let bound = percent_bound(rate.interval()[1]);
+            format!("0 of {trials} failed: rate below {bound} % ({confidence} % interval{wider})")
+        }
+        None => {
+            let passes = plural_of(n - 1, "pass", "passes");
+            format!("first failure after {passes}: rate {interval_text} ({confidence} % interval)")
+        }
+        Some(point) => {
+            let point = percent_within(point, rate.interval());
+            let failed = match only_outcome(variant) {
+                Some(outcome) => format!("{outcome} in {k} of {trials}"),
+                None => format!("{k} of {trials} failed"),
+            };
+            format!("{failed}: {point} % ({confidence} % interval {interval_text}{wider})")
+        }
+    }
+}
+
+/// Returns the name of the failures, if all have the same name.
+fn only_outcome(variant: &VariantReport) -> Option<&str> {
+    let mut bugs = variant.kinds.iter().filter(|kind| kind.is_the_bug);
+    let first = bugs.next()?.outcome.as_str();
+    bugs.all(|kind| kind.outcome == first).then_some(first)
+}
+
+/// Lists the uncounted trials, with a line for each reason.
+pub fn uncounted_lines(variant: &VariantReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    if variant.other > 0 {
+        let trials = format_count(variant.other, "trial");
+        lines.push(format!(
+            "{trials} failed in another way: not the bug looked for, not counted"
+        ));
+    }
+    for (reason, count) in &variant.void_reasons {
+        lines.push(format!(
+            "{} not counted: {reason}",
+            format_count(*count, "trial")
+        ));
+    }
+    lines
+}
+
+/// Describes the failure rate per time if one failure takes longer than `longer_than`; `None` if it is not known.
+pub fn describe_pace(mtbf: &Mtbf, longer_than: f64, confidence: f64) -> Option<String> {
+    let (mean, high) = (mtbf.mean?, mtbf.high?);
+    (mean > longer_than).then(|| {
+        format!(
+            "one failure about every {} of trial time ({confidence} % interval {} to {})",
+            format_seconds(mean),
+            format_seconds(mtbf.low),
+            format_seconds(high),
+        )
+    })
+}
+
+/// Returns a verdict in words.
+pub fn verdict_text(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Clean => "No failure seen",
+        Verdict::Failing => "Failures seen",
+        Verdict::BelowMaxRate => "Pass: not above the maximum rate",
+        Verdict::AboveMaxRate => "Fail: above the maximum rate",
+        Verdict::Fixed => "Fixed",
+        Verdict::NotFixed => "Not fixed",
+        Verdict::Different => "Variants differ",
+        Verdict::NoDifference => "No difference found",
+        Verdict::Found => "Found",
+        Verdict::NotThere => "Nothing to find",
+        Verdict::Undecided => "Undecided",
+        Verdict::CouldNotTest => "Not testable",
+    }
+}
+
+/// Returns the result of a variant with this number of failures in a few words.
+pub fn standing_word(standing: VariantVerdict, failures: u64) -> &'static str {
+    match standing {
+        VariantVerdict::Fails => "fails",
+        VariantVerdict::FailsLess if failures == 0 => "no failure",
+        VariantVerdict::FailsLess => "fails less",
+        VariantVerdict::Clean => "clean",
+        VariantVerdict::Open => "not known",
+        VariantVerdict::Untestable => "not testable",
+    }
+}
+
+/// Returns why trials ended, in words.
+pub fn stop_rule_text(rule: StopRule) -> &'static str {
+    match rule {
+        StopRule::PlannedN => "all planned trials ran (-n)",
+        StopRule::KthFailure => "the requested number of failures was seen (--max-fail)",
+        StopRule::Decision => "the question was answered",
+        StopRule::Spent => "the limit of trials was reached",
+        StopRule::Time => "the time was up (-d)",
+        StopRule::User => "it was interrupted, or is still running",
+    }
+}

@@ -1,0 +1,115 @@
+//! Section of the times of trials: quantiles, and the distributions of passing and failing trials.
+
+use super::parts::{page_section, scrolling_table};
+use super::source::PageSource;
+use super::trials::TrialTotals;
+use crate::page_text::PageText;
+use crate::svg::{EcdfCurve, LabelledDrawing, TimeAxis, draw_ecdf};
+use crate::{Durations, Report};
+use maud::{Markup, html};
+use provoke_words as words;
+
+/// Minimum number of times of a picture.
+const FEWEST: usize = 3;
+
+/// Returns the times of passing and failing trials.
+pub(super) fn durations_section(source: &PageSource<'_>) -> Option<Markup> {
+    let several = source.report.variants.len() > 1;
+    let rows: Vec<(&str, &str, &Durations)> = times_of_variants(source.report).collect();
+    // The table of variants has the times of each.
+    if rows.is_empty() || several {
+        return None;
+    }
+    let table = html! {
+        thead { tr {
+            th scope="col" { span.hidden { "result" } }
+            th.number scope="col" { "median" }
+            th.number scope="col" { "90 % within" }
+            th.number scope="col" { "longest" }
+        } }
+        tbody {
+            @for (_, result, times) in &rows { tr {
+                th scope="row" { (result) }
+                @for time in [times.p50, times.p90, times.max] { td.number { (words::format_seconds(time)) } }
+            } }
+        }
+    };
+    let body = html! {
+        (distribution_figure(source))
+        (scrolling_table("Times of trials", &table))
+    };
+    Some(page_section("durations", "Durations", &body))
+}
+
+/// Returns the times of each variant: its name, the result and the times of trials with this result.
+fn times_of_variants(report: &Report) -> impl Iterator<Item = (&str, &'static str, &Durations)> {
+    report.variants.iter().flat_map(|variant| {
+        let results = [("pass", "passed"), ("fail", "failed")];
+        results.into_iter().filter_map(|(name, result)| {
+            Some((variant.name.as_str(), result, variant.durations.get(name)?))
+        })
+    })
+}
+
+/// Draws the distributions of the times; `None` with too few times.
+pub(super) fn draw_distributions(trials: &TrialTotals) -> Option<LabelledDrawing> {
+    let (passes, fails) = (
+        trials.pass_times.cumulative_shares(),
+        trials.fail_times.cumulative_shares(),
+    );
+    if passes.len() + fails.len() < FEWEST {
+        return None;
+    }
+    let ends = [&passes, &fails].into_iter().flat_map(|steps| {
+        let (first, last) = (steps.first(), steps.last());
+        first.into_iter().chain(last).map(|(time, _)| *time)
+    });
+    let axis = TimeAxis::covering(ends.chain(trials.hangs.iter().copied()));
+    let curve = |steps, class, label, label_share, label_is_left| EcdfCurve {
+        class,
+        label,
+        label_share,
+        label_is_left,
+        steps,
+    };
+    let curves: Vec<EcdfCurve<'_>> = [
+        (!passes.is_empty()).then(|| curve(&passes, "passes", "passed", 0.75, false)),
+        (!fails.is_empty()).then(|| curve(&fails, "fails", "failed", 0.45, true)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    Some(draw_ecdf(&curves, &trials.hangs, axis))
+}
+
+/// Describes the times in words.
+pub(super) fn describe_times(report: &Report) -> String {
+    let medians: Vec<String> = times_of_variants(report)
+        .map(|(_, result, times)| {
+            format!(
+                "median of trials that {result}: {}",
+                words::format_seconds(times.p50)
+            )
+        })
+        .collect();
+    format!(
+        "Distribution of the times of trials; {}.",
+        medians.join("; ")
+    )
+}
+
+/// Returns the distributions of the times as a figure.
+fn distribution_figure(source: &PageSource<'_>) -> Markup {
+    let Some(distributions) = draw_distributions(&source.trials) else {
+        return html! {};
+    };
+    html! {
+        figure {
+            figcaption {
+                "Share of the trials that took at most this long."
+                @if !source.trials.hangs.is_empty() { " Marks at the top: trials that hung." }
+            }
+            div.picture role="img" aria-label=(PageText(&describe_times(source.report))) { (distributions) }
+        }
+    }
+}

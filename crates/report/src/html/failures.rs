@@ -1,0 +1,277 @@
+//! Section of the failures by signature, each with its evidence.
+
+use super::parts::{left_out_note, page_section, text_list};
+use super::source::{PageDetail, PageSource};
+use crate::failure_evidence::FailureEvidence;
+use crate::page_text::{PageLines, PageText};
+use crate::svg::{PointShape, RateAxis, Whisker};
+use crate::{FailureGroup, Report, SignatureReport, VariantReport, group_failures, story};
+use maud::{Markup, html};
+use provoke_model::EvidenceDepth;
+use provoke_questions::Answer;
+use provoke_stats::real;
+use provoke_sys::untrusted::shell_word;
+use provoke_words as words;
+
+/// Maximum number of listed trials.
+const LISTED: usize = 12;
+/// Maximum number of listed variants.
+const LISTED_NAMES: usize = 8;
+/// Width of the text of a crash, in columns.
+const STORY_WIDTH: usize = 92;
+
+/// A failure in one or several variants.
+struct SharedFailure<'a> {
+    /// The variant in which it is most frequent, and its group there.
+    variant: &'a VariantReport,
+    group: FailureGroup<'a>,
+    evidence: Option<&'a FailureEvidence>,
+    /// All of its trials.
+    trials: Vec<u64>,
+    /// The names of its variants; empty if the run has only one.
+    names: Vec<&'a str>,
+}
+
+/// Returns the failures of all variants, the most frequent first.
+pub(super) fn failures_section(source: &PageSource<'_>, detail: &PageDetail) -> Option<Markup> {
+    let report = source.report;
+    let failures = shared_failures(source);
+    let captured = unexplained_captures(report, &failures);
+    if failures.is_empty() && captured.is_empty() {
+        return None;
+    }
+    // The number of trials of each variant of a search depends on its failures.
+    let is_search = !matches!(
+        report.answer,
+        None | Some(Answer::Confirm(_) | Answer::Compare(_))
+    );
+    let own_intervals = failures.iter().filter_map(own_interval);
+    // The scale of the rate of all failures.
+    let rates = report
+        .variants
+        .iter()
+        .map(|variant| variant.rate.interval());
+    let axis = RateAxis::covering(own_intervals.chain(rates));
+    let shown = failures.iter().take(detail.rows).enumerate();
+    let view = |index: usize| FailureView {
+        evidence: index < detail.evidence,
+        output: detail.output,
+        is_open: index == 0,
+        interval: !is_search,
+    };
+    let body = html! {
+        @for (index, failure) in shown { (failure_block(source, failure, axis, view(index))) }
+        (left_out_note(failures.len().saturating_sub(detail.rows), "failure"))
+        @for (signature, trials) in captured.iter().take(detail.rows) {
+            p {
+                "Also in extra trials " (words::trial_list(trials, LISTED)) ": " (PageText(&signature.title)) " "
+                code.muted { (PageText(&signature.id)) } ". "
+                @if failures.is_empty() { "No measured trial shows it." } @else { "It is not known which of the failures above it is." }
+            }
+        }
+        @if source.options.without_output || !detail.output {
+            p.muted { "The output of the trials is left out." }
+        }
+    };
+    Some(page_section("failures", "Which failures", &body))
+}
+
+/// Returns the failures of all variants by signature.
+fn shared_failures<'a>(source: &'a PageSource<'_>) -> Vec<SharedFailure<'a>> {
+    let variants: &'a [VariantReport] = &source.report.variants;
+    let mut failures: Vec<SharedFailure<'a>> = Vec::new();
+    for (variant, evidence) in variants.iter().zip(&source.evidence) {
+        let name = (!variant.name.is_empty()).then_some(variant.name.as_str());
+        for (position, group) in group_failures(variant).into_iter().enumerate() {
+            let trials: Vec<u64> = group.measured_trials().collect();
+            let evidence = evidence.get(position);
+            let same = |failure: &&mut SharedFailure<'_>| {
+                let (own, other) = (failure.group.signature, group.signature);
+                own.id == other.id && own.is_the_bug == other.is_the_bug
+            };
+            if let Some(failure) = failures.iter_mut().find(same) {
+                failure.trials.extend(&trials);
+                failure.names.extend(name);
+                failure.evidence = failure.evidence.or(evidence);
+                if group.trial_count() > failure.group.trial_count() {
+                    (failure.variant, failure.group) = (variant, group);
+                }
+                continue;
+            }
+            failures.push(SharedFailure {
+                variant,
+                group,
+                evidence,
+                trials,
+                names: name.into_iter().collect(),
+            });
+        }
+    }
+    for failure in &mut failures {
+        failure.trials.sort_unstable();
+    }
+    failures.sort_by_key(|failure| {
+        std::cmp::Reverse((failure.group.signature.is_the_bug, failure.trials.len()))
+    });
+    failures
+}
+
+/// How a failure is shown.
+#[derive(Clone, Copy)]
+struct FailureView {
+    evidence: bool,
+    output: bool,
+    is_open: bool,
+    interval: bool,
+}
+
+/// Returns the interval of the rate of a failure in its only variant, if all of its trials have the same measured
+/// signature.
+fn own_interval(failure: &SharedFailure<'_>) -> Option<[f64; 2]> {
+    let SharedFailure { variant, group, .. } = failure;
+    let count = group.trial_count();
+    let mut measured = variant.signatures.iter();
+    let own =
+        measured.find(|signature| signature.id == group.signature.id && signature.count == count);
+    let own = own.map(|signature| signature.interval);
+    // If all failures have the same signature, the interval is that of the rate.
+    let interval = own.or_else(|| {
+        (group.signature.is_the_bug && count == variant.failures).then(|| variant.rate.interval())
+    });
+    interval.filter(|_| failure.names.len() < 2 && variant.trials > 0)
+}
+
+fn failure_block(
+    source: &PageSource<'_>,
+    failure: &SharedFailure<'_>,
+    axis: RateAxis,
+    view: FailureView,
+) -> Markup {
+    let SharedFailure {
+        variant,
+        group,
+        trials,
+        names,
+        ..
+    } = failure;
+    let signature = group.signature;
+    let count = trials.len() as u64;
+    let meaning = variant
+        .kinds
+        .iter()
+        .find(|kind| kind.outcome == signature.outcome)
+        .map_or("", |kind| &kind.words);
+    let sites: Vec<String> = signature.sites.iter().map(ToString::to_string).collect();
+    let share = real(count) / real(variant.trials.max(1));
+    let interval = own_interval(failure).filter(|_| view.interval);
+    let label = interval.map(|interval| {
+        format!(
+            "{count} of {}: {} %, interval {}",
+            words::format_count(variant.trials, "trial"),
+            words::percent_within(share, interval),
+            words::format_interval(interval)
+        )
+    });
+    html! {
+        div.failure {
+            h3 {
+                span.count { (count) "×" } " "
+                span.title { (PageText(&signature.title)) }
+                @if !signature.is_the_bug { " " span.muted { "(not the bug looked for)" } }
+            }
+            @if let Some((interval, label)) = interval.zip(label.as_deref()) {
+                div.share {
+                    span.number { (words::format_interval(interval)) " of the trials" }
+                    (Whisker { interval, point: Some(share), shape: PointShape::Filled, limit: None, label }.draw(axis))
+                }
+            }
+            p.muted {
+                @if trials.len() == 1 { "Trial " } @else { "Trials " }
+                (words::trial_list(trials, LISTED))
+                @if !names.is_empty() { " · in " (PageText(&list_names(names))) }
+                " · known from the " (signature.depth.to_string())
+                @if signature.depth > EvidenceDepth::Status { " · signature " code { (PageText(&signature.id)) } }
+            }
+            @if signature.depth == EvidenceDepth::Status && !meaning.is_empty() { p { (PageText(meaning)) } }
+            (text_list(&group.describe_evidence(LISTED)))
+            (text_list(&sites))
+            (evidence_block(source, failure, view))
+        }
+    }
+}
+
+/// Names the variants of a failure, at most a few of them.
+fn list_names(names: &[&str]) -> String {
+    let listed = names.iter().take(LISTED_NAMES).copied();
+    let listed = listed.collect::<Vec<_>>().join("; ");
+    match names.len().saturating_sub(LISTED_NAMES) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
+    }
+}
+
+/// Returns the source lines, the stack and the output of a failure.
+fn evidence_block(
+    source: &PageSource<'_>,
+    failure: &SharedFailure<'_>,
+    view: FailureView,
+) -> Markup {
+    let Some(evidence) = failure.evidence.filter(|_| view.evidence) else {
+        return html! {};
+    };
+    let shows_output = view.output && !source.options.without_output;
+    let output = evidence.output.as_ref().filter(|_| shows_output);
+    let analysis = evidence.analysis.as_ref();
+    let story = analysis.map(|analysis| story::crash_story(analysis, false, STORY_WIDTH));
+    // The text of a crash begins with its source line.
+    let lines =
+        (!evidence.source.is_empty() && story.is_none()).then(|| evidence.source.join("\n"));
+    let replay = failure.trials.first().map(|trial| {
+        let run = shell_word(source.report.reference.as_ref());
+        format!("provoke replay {run}#{trial}")
+    });
+    html! {
+        @if let Some(lines) = lines { pre { (PageLines(&lines)) } }
+        @if let Some(story) = story {
+            details open[view.is_open] {
+                summary { "Stack and fault" }
+                pre { (PageLines(story.trim_end())) }
+            }
+        }
+        @if let Some((trial, text)) = output {
+            details open[view.is_open] {
+                summary { "Last output, of trial " (trial.0) }
+                pre { (PageLines(text)) }
+            }
+        }
+        @if let Some(replay) = replay {
+            p.muted { "Repeat it: " code { (PageText(&replay)) } }
+        }
+    }
+}
+
+/// Returns the captured failures that no measured failure explains, each with its trials.
+fn unexplained_captures<'a>(
+    report: &'a Report,
+    failures: &[SharedFailure<'_>],
+) -> Vec<(&'a SignatureReport, Vec<u64>)> {
+    let mut captures: Vec<(&SignatureReport, Vec<u64>)> = Vec::new();
+    let variants = report.variants.iter();
+    let captured = variants.flat_map(VariantReport::captured_signatures);
+    for signature in captured.filter(|signature| {
+        let mut failures = failures.iter();
+        failures.all(|failure| failure.group.signature.id != signature.id)
+    }) {
+        match captures
+            .iter_mut()
+            .find(|(known, _)| known.id == signature.id)
+        {
+            Some((_, trials)) => trials.extend(&signature.trials),
+            None => captures.push((signature, signature.trials.clone())),
+        }
+    }
+    for (_, trials) in &mut captures {
+        trials.sort_unstable();
+    }
+    captures
+}

@@ -1,0 +1,158 @@
+//! Sections of the environment, and of how the numbers were measured.
+
+use super::parts::{fact_list, page_section, scrolling_table, text_list};
+use super::source::{PageDetail, PageSource};
+use crate::facts::{
+    attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
+};
+use crate::page_text::PageText;
+use crate::{IntervalBasis, Report, VariantReport};
+use maud::{Markup, html};
+use provoke_model::CaptureMode;
+use provoke_questions::Answer;
+use provoke_words as words;
+
+/// Returns the machine, the versions, and the facts in which variants differ.
+pub(super) fn environment_section(source: &PageSource<'_>, detail: &PageDetail) -> Markup {
+    let report = source.report;
+    let capture = match report.capture {
+        CaptureMode::Auto => "in extra trials, which do not count",
+        CaptureMode::Off => "never",
+        CaptureMode::On => "in every trial",
+        CaptureMode::Trace => "in every trial, under a tracer",
+    };
+    let mut facts = vec![
+        ("Machine", describe_machine(report)),
+        ("Cores dumped", capture.to_owned()),
+        ("Seed", report.seed.to_string()),
+        (
+            "Mean overhead",
+            format!("{} a trial", words::format_seconds(report.overhead_seconds)),
+        ),
+    ];
+    if source.options.with_host && !report.host.name.is_empty() {
+        facts.insert(0, ("Host", report.host.name.clone()));
+    }
+    let builds: Vec<String> = source.issue.describe_builds().collect();
+    let body = html! {
+        (fact_list(&facts))
+        @if !builds.is_empty() {
+            details { summary { "Versions and builds" } (text_list(&builds)) }
+        }
+        (differing_facts(report, detail))
+    };
+    page_section("environment", "Environment", &body)
+}
+
+/// Returns the facts in which the variants of a comparison differ.
+fn differing_facts(report: &Report, detail: &PageDetail) -> Markup {
+    let Some(Answer::Compare(answer)) = &report.answer else {
+        return html! {};
+    };
+    if answer.facts.is_empty() {
+        return html! {};
+    }
+    let left_out = answer.facts.len().saturating_sub(detail.rows);
+    let table = html! {
+        thead { tr { th scope="col" { "fact" } th scope="col" { "variant" } th scope="col" { "value" } } }
+        tbody {
+            @for fact in answer.facts.iter().take(detail.rows) {
+                @for (index, (variant, value)) in fact.values.iter().take(detail.rows).enumerate() {
+                    tr {
+                        th scope="row" { @if index == 0 { (PageText(&fact.name)) } @else { span.hidden { (PageText(&fact.name)) } } }
+                        td { (PageText(variant)) }
+                        td { code { (PageText(value.as_deref().unwrap_or("–"))) } }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        details {
+            summary { "Facts in which the variants differ" }
+            (scrolling_table("Facts in which the variants differ", &table))
+            (super::parts::left_out_note(left_out, "fact"))
+        }
+    }
+}
+
+/// Returns how the numbers were measured, and what they rely on.
+pub(super) fn method_section(source: &PageSource<'_>, detail: &PageDetail) -> Markup {
+    let report = source.report;
+    let several = report.variants.len() > 1;
+    let mut lines = Vec::new();
+    for variant in report.variants.iter().take(detail.rows) {
+        let of_variant = if several && !variant.name.is_empty() {
+            format!("{}: ", variant.name)
+        } else {
+            String::new()
+        };
+        let facts = variant_facts(report, variant).into_iter();
+        let checks = check_lines(variant).into_iter();
+        lines.extend(
+            facts
+                .chain(checks)
+                .map(|fact| format!("{of_variant}{fact}")),
+        );
+    }
+    lines.extend(attempt_lines(report));
+    let assumptions: Vec<String> = report
+        .answer
+        .iter()
+        .flat_map(|answer| answer.text().assumptions())
+        .map(|assumption| capitalize_first(assumption))
+        .collect();
+    let body = html! {
+        p { (interval_text(report)) " The confidence is " (report.confidence) " %." }
+        @if several {
+            details { summary { "Trials of each variant" } (text_list(&lines)) }
+        } @else { (text_list(&lines)) }
+        @if !assumptions.is_empty() {
+            h3 { "The answer assumes" }
+            (text_list(&assumptions))
+        }
+        @if !source.issue.load.is_empty() {
+            h3 { "Load" }
+            (text_list(&source.issue.load))
+        }
+        p.muted { "docs/statistics.md of provoke explains the methods, docs/assumptions.md what would make them wrong." }
+        p.muted { (PageText(&describe_origin(report))) }
+    };
+    page_section("method", "How this was measured", &body)
+}
+
+/// Describes the kind of the intervals.
+fn interval_text(report: &Report) -> &'static str {
+    let is_sequence = |variant: &VariantReport| variant.rate.basis == IntervalBasis::Cs;
+    if report.variants.iter().any(is_sequence) {
+        "Intervals are confidence sequences, which hold whenever a run is stopped, for any reason."
+    } else {
+        "Intervals are exact (Clopper-Pearson): the number of trials, or of failures, was planned."
+    }
+}
+
+/// Describes the tests of the assumptions that did not cause a note.
+fn check_lines(variant: &VariantReport) -> Vec<String> {
+    let dependence = variant
+        .dependence
+        .filter(|check| !check.warns)
+        .map(|check| {
+            format!(
+                "Failures of parallel trials are not clearly dependent ({})",
+                words::p_value(check.p_value)
+            )
+        });
+    let clumps = variant.clumps.filter(|check| !check.warns).map(|check| {
+        format!(
+            "Failures do not clearly come in clumps ({})",
+            words::p_value(check.p_value)
+        )
+    });
+    let trend = variant.trend.filter(|check| !check.warns).map(|check| {
+        format!(
+            "The rate did not clearly change during the run (Laplace's trend test, {})",
+            words::p_value(check.p_value)
+        )
+    });
+    [dependence, clumps, trend].into_iter().flatten().collect()
+}

@@ -1,0 +1,117 @@
+//! Section of the tests of a suite: their rates on one axis, and the trials in which they failed.
+
+use super::parts::{left_out_note, page_section, scrolling_table, text_list};
+use super::source::{PageDetail, PageSource};
+use crate::page_text::PageText;
+use crate::svg::{PointShape, RateAxis, Whisker, draw_case_dots};
+use crate::{CaseReport, CaseVerdict, SuiteReport, VariantReport};
+use maud::{Markup, html};
+use provoke_words as words;
+
+/// Maximum number of tests in the picture of trials.
+const DOT_ROWS: usize = 60;
+
+/// Returns the tests of each variant.
+pub(super) fn suite_section(source: &PageSource<'_>, detail: &PageDetail) -> Option<Markup> {
+    let report = source.report;
+    let variants: Vec<(&VariantReport, &SuiteReport)> = report
+        .variants
+        .iter()
+        .filter_map(|variant| Some((variant, variant.suite.as_ref()?)))
+        .take(detail.rows)
+        .collect();
+    if variants.is_empty() {
+        return None;
+    }
+    let body = html! {
+        @for (variant, suite) in &variants {
+            @if !variant.name.is_empty() { h3 { (PageText(&variant.name)) } }
+            p { (PageText(&suite.headline())) "." }
+            (case_table(suite, report.confidence, detail))
+            (dot_picture(suite, variant))
+            (text_list(&suite.remaining_lines()))
+        }
+    };
+    Some(page_section("tests", "Which tests", &body))
+}
+
+/// Returns a table of the tests that failed.
+fn case_table(suite: &SuiteReport, confidence: f64, detail: &PageDetail) -> Markup {
+    let failing: Vec<&CaseReport> = suite.failing().collect();
+    if failing.is_empty() {
+        return html! {};
+    }
+    let axis = RateAxis::covering(failing.iter().map(|case| case.shown_interval()));
+    let table = html! {
+        thead { tr {
+            th scope="col" { "test" }
+            th.number scope="col" { "failed" }
+            th.number scope="col" { "started" }
+            th.number scope="col" { (confidence) " % interval" }
+            th.plot scope="col" { span.hidden { "picture" } (axis.draw()) }
+        } }
+        tbody {
+            @for case in failing.iter().take(detail.rows) { (case_row(case, axis)) }
+        }
+    };
+    html! {
+        (scrolling_table("Tests that failed, with their failure rates", &table))
+        (left_out_note(failing.len().saturating_sub(detail.rows), "failing test"))
+    }
+}
+
+fn case_row(case: &CaseReport, axis: RateAxis) -> Markup {
+    let interval = case.shown_interval();
+    let label = format!(
+        "{}: {} of {} failed, interval {}",
+        case.name,
+        case.failures,
+        words::format_count(case.trials, "trial"),
+        words::format_interval(interval)
+    );
+    let shape = match case.verdict {
+        CaseVerdict::Passes | CaseVerdict::NeverRan => PointShape::Hollow,
+        _ => PointShape::Filled,
+    };
+    html! {
+        tr {
+            th scope="row" {
+                (PageText(&case.name))
+                @for line in case.signature_lines().iter().take(3) { div.muted { (PageText(line)) } }
+                @for line in case.remarks() { div.muted { (PageText(&line)) } }
+            }
+            td.number { (case.failures) }
+            td.number { (case.trials) }
+            td.number { (words::format_interval(interval)) }
+            td.plot { (Whisker { interval, point: case.rate(), shape, limit: None, label: &label }.draw(axis)) }
+        }
+    }
+}
+
+/// Returns a picture with a column for each trial in which a test failed, and a row for each test.
+fn dot_picture(suite: &SuiteReport, variant: &VariantReport) -> Markup {
+    let mut failing: Vec<&CaseReport> = suite.failing().collect();
+    // A test that fails in every trial shows no relation to the others.
+    failing.retain(|case| !case.failing_trials.is_empty());
+    if failing.len() < 2 || variant.trials + variant.other < 2 {
+        return html! {};
+    }
+    let left_out = failing.len().saturating_sub(DOT_ROWS);
+    failing.truncate(DOT_ROWS);
+    let rows: Vec<(&str, &[u64])> = failing
+        .iter()
+        .map(|case| (case.name.as_str(), case.failing_trials.as_slice()))
+        .collect();
+    let trials: u64 = rows
+        .iter()
+        .flat_map(|(_, trials)| trials.iter().copied())
+        .max()
+        .unwrap_or(0)
+        .max(variant.trials + variant.other);
+    html! {
+        h3 { "Trials in which each test failed" }
+        p.muted { "Each row is a test, each column a trial from 1 to " (trials) "; a mark is a failure. Tests with marks in the same columns fail together." }
+        (draw_case_dots(&rows, trials))
+        (left_out_note(left_out, "failing test"))
+    }
+}

@@ -1,0 +1,313 @@
+//! Page about several runs: their failure rates one below the other, never pooled, and the failures of each.
+
+use super::parts::{fact_list, page_section, scrolling_table, sentence_text, text_list};
+use crate::facts::capitalize_first;
+use crate::page_text::PageText;
+use crate::store::RunFolder;
+use crate::svg::{PointShape, RateAxis, Whisker, draw_column_bars};
+use crate::{Report, RunOrder, VariantReport, headlines};
+use maud::{Markup, html};
+use provoke_stats::{fisher, holm};
+use provoke_words as words;
+
+/// Maximum number of signatures.
+const SIGNATURES: usize = 20;
+/// Maximum number of failures listed of each run.
+const FAILURES: usize = 10;
+
+/// A run of a trend.
+pub(crate) struct TrendRun<'a> {
+    pub(crate) folder: &'a RunFolder,
+    pub(crate) report: &'a Report,
+    /// The commit that was checked out in the working directory.
+    pub(crate) commit: Option<&'a str>,
+    /// Why its rate cannot be compared with that of the first run.
+    pub(crate) not_comparable: Option<String>,
+}
+
+impl TrendRun<'_> {
+    /// Returns the only variant of the run.
+    fn variant(&self) -> Option<&VariantReport> {
+        match self.report.variants.as_slice() {
+            [variant] => Some(variant),
+            _ => None,
+        }
+    }
+}
+
+/// The differences between the rates of comparable runs.
+struct RateTest {
+    runs: usize,
+    /// The smallest probability of a difference between one run and the others, corrected for the number of runs.
+    p_value: f64,
+    differs: bool,
+}
+
+impl RateTest {
+    /// Compares each run with all others together; `None` with less than two comparable runs.
+    fn new(runs: &[TrendRun<'_>]) -> Option<Self> {
+        let comparable = runs.iter().filter(|run| run.not_comparable.is_none());
+        let counts: Vec<(u64, u64)> = comparable
+            .filter_map(TrendRun::variant)
+            .filter(|variant| variant.trials > 0)
+            .map(|variant| (variant.failures, variant.trials))
+            .collect();
+        let failures: u64 = counts.iter().map(|(failures, _)| failures).sum();
+        let trials: u64 = counts.iter().map(|(_, trials)| trials).sum();
+        let against_others =
+            |&(k, n): &(u64, u64)| fisher(k, n, failures - k, trials - n).two_sided;
+        let p_values: Vec<f64> = match counts.as_slice() {
+            [] | [_] => return None,
+            [first, _] => vec![against_others(first)],
+            all => holm(&all.iter().map(against_others).collect::<Vec<f64>>()),
+        };
+        let p_value = p_values.into_iter().fold(1.0, f64::min);
+        let confidence = runs.first().map_or(95.0, |run| run.report.confidence);
+        Some(Self {
+            runs: counts.len(),
+            p_value,
+            differs: p_value <= 1.0 - confidence / 100.0,
+        })
+    }
+}
+
+/// Returns the answer in one sentence.
+pub(super) fn trend_headline(runs: &[TrendRun<'_>]) -> String {
+    let Some(test) = RateTest::new(runs) else {
+        return format!(
+            "{} runs, none of which can be compared with the first",
+            runs.len()
+        );
+    };
+    let p_value = words::p_value(test.p_value);
+    if test.differs {
+        format!("The failure rates of {} runs differ ({p_value})", test.runs)
+    } else {
+        format!(
+            "The failure rates of {} runs do not clearly differ ({p_value})",
+            test.runs
+        )
+    }
+}
+
+/// Returns the sections of the page, with details of each run if `shows_runs`.
+pub(super) fn trend_sections(
+    runs: &[TrendRun<'_>],
+    order: RunOrder,
+    title: Option<&str>,
+    shows_runs: bool,
+) -> Markup {
+    let command = runs.first().map_or("", |run| run.report.command.as_str());
+    let same_command = runs.iter().all(|run| run.report.command == command);
+    html! {
+        header #answer {
+            p.eyebrow { @if let Some(title) = title { (PageText(title)) " · " } (runs.len()) " runs " (describe_order(order)) }
+            h1 { (sentence_text(&trend_headline(runs))) }
+            @if same_command { pre.command { code { (PageText(command)) } } }
+        }
+        (rates_section(runs))
+        (signatures_section(runs, order))
+        @if shows_runs { (page_section("runs", "Runs", &html! { @for run in runs { (run_block(run)) } })) }
+        (method_section(runs))
+    }
+}
+
+fn describe_order(order: RunOrder) -> &'static str {
+    match order {
+        RunOrder::Given => "in the order given",
+        RunOrder::Time => "by start",
+        RunOrder::Commit => "by commit",
+    }
+}
+
+fn rates_section(runs: &[TrendRun<'_>]) -> Markup {
+    let variants = runs.iter().filter_map(TrendRun::variant);
+    let measured = variants.filter(|variant| variant.trials > 0);
+    let axis = RateAxis::covering(measured.map(|variant| variant.rate.interval()));
+    let has_notes = runs.iter().any(|run| run.not_comparable.is_some());
+    let has_commits = runs.iter().any(|run| run.commit.is_some());
+    let table = html! {
+        thead { tr {
+            th scope="col" { "run" }
+            th scope="col" { "started" }
+            @if has_commits { th scope="col" { "commit" } }
+            th.number scope="col" { "failed" }
+            th.number scope="col" { "trials" }
+            th.number scope="col" { "interval" }
+            th.plot scope="col" { span.hidden { "picture" } (axis.draw()) }
+            th.number scope="col" { "median time" }
+            @if has_notes { th scope="col" { "not compared, because" } }
+        } }
+        tbody { @for run in runs { (rate_row(run, axis, has_commits, has_notes)) } }
+    };
+    page_section(
+        "rates",
+        "How often",
+        &scrolling_table("Failure rate of each run", &table),
+    )
+}
+
+fn rate_row(run: &TrendRun<'_>, axis: RateAxis, has_commits: bool, has_notes: bool) -> Markup {
+    let variant = run.variant().filter(|variant| variant.trials > 0);
+    let label = variant.map(|variant| headlines::rate_headline(variant, run.report.confidence));
+    let shape = |variant: &VariantReport| {
+        if variant.failures > 0 {
+            PointShape::Filled
+        } else {
+            PointShape::Hollow
+        }
+    };
+    let median = variant.and_then(|variant| {
+        let durations = &variant.durations;
+        durations.get("pass").or_else(|| durations.get("fail"))
+    });
+    html! {
+        tr {
+            th scope="row" { (PageText(&run.report.run)) }
+            td.name { (start_time(run.report)) }
+            @if has_commits { td.name { (PageText(&short_commit(run.commit))) } }
+            @if let Some(variant) = variant {
+                td.number { (variant.failures) }
+                td.number { (variant.trials) }
+                td.number { (words::format_interval(variant.rate.interval())) }
+                td.plot {
+                    (Whisker {
+                        interval: variant.rate.interval(),
+                        point: variant.rate.point,
+                        shape: shape(variant),
+                        limit: None,
+                        label: label.as_deref().unwrap_or_default(),
+                    }.draw(axis))
+                }
+            } @else {
+                td.muted colspan="4" { "several variants, or no counted trial" }
+            }
+            td.number { @if let Some(median) = median { (words::format_seconds(median.p50)) } }
+            @if has_notes { td.muted.wide { (PageText(run.not_comparable.as_deref().unwrap_or_default())) } }
+        }
+    }
+}
+
+/// A signature with its number of trials in each run.
+struct TrendSignature<'a> {
+    id: &'a str,
+    title: &'a str,
+    counts: Vec<u64>,
+}
+
+/// Returns the signatures of all runs, with the runs in which each was seen.
+fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
+    let mut signatures: Vec<TrendSignature<'_>> = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let variants = run.report.variants.iter();
+        for signature in variants.flat_map(|variant| &variant.signatures) {
+            let known = signatures.iter().position(|known| known.id == signature.id);
+            let position = known.unwrap_or_else(|| {
+                signatures.push(TrendSignature {
+                    id: &signature.id,
+                    title: &signature.title,
+                    counts: vec![0; runs.len()],
+                });
+                signatures.len() - 1
+            });
+            signatures[position].counts[index] += signature.count;
+        }
+    }
+    if signatures.is_empty() {
+        return html! {};
+    }
+    signatures.sort_by_key(|signature| std::cmp::Reverse(signature.counts.iter().sum::<u64>()));
+    let first_seen =
+        |signature: &TrendSignature<'_>| signature.counts.iter().position(|count| *count > 0);
+    let table = html! {
+        thead { tr {
+            th scope="col" { "failure" }
+            th.number scope="col" { "trials" }
+            th.plot scope="col" { "in each run" }
+            th scope="col" { "first seen in" }
+        } }
+        tbody {
+            @for signature in signatures.iter().take(SIGNATURES) {
+                @let first = first_seen(signature).unwrap_or(0);
+                @let counts: Vec<String> = signature.counts.iter().map(ToString::to_string).collect();
+                tr {
+                    th scope="row" { (PageText(signature.title)) }
+                    td.number { (signature.counts.iter().sum::<u64>()) }
+                    td.plot {
+                        div role="img" aria-label={ "Trials in each run: " (counts.join(", ")) } { (draw_column_bars(&signature.counts, "k1")) }
+                    }
+                    td { (PageText(&runs[first].report.run)) @if first > 0 { " " strong { "new" } } }
+                }
+            }
+        }
+    };
+    let body = html! {
+        p { "A column for each run, " (describe_order(order)) "; each row has its own scale." }
+        (scrolling_table("Failures of all runs by signature", &table))
+        (super::parts::left_out_note(signatures.len().saturating_sub(SIGNATURES), "signature"))
+    };
+    page_section("failures", "Which failures", &body)
+}
+
+/// Returns one run, folded.
+fn run_block(run: &TrendRun<'_>) -> Markup {
+    let report = run.report;
+    let signatures = report
+        .variants
+        .iter()
+        .flat_map(|variant| &variant.signatures);
+    let failures: Vec<String> = signatures
+        .take(FAILURES)
+        .map(|signature| format!("{}× {}", signature.count, signature.title))
+        .collect();
+    let sentences: Vec<String> = headlines::answer_sentences(report)
+        .iter()
+        .take(FAILURES)
+        .map(|sentence| capitalize_first(sentence))
+        .collect();
+    let facts = [
+        ("Command", report.command.clone()),
+        ("Started", start_time(report)),
+        ("Working time", words::format_seconds(report.seconds)),
+        (
+            "Ended because",
+            headlines::stop_rule_text(report.stop_rule).to_owned(),
+        ),
+    ];
+    html! {
+        details {
+            summary { "Run " (PageText(&report.run)) }
+            (text_list(&sentences))
+            (fact_list(&facts))
+            (text_list(&failures))
+            (text_list(&report.notes))
+        }
+    }
+}
+
+fn method_section(runs: &[TrendRun<'_>]) -> Markup {
+    let test = RateTest::new(runs);
+    let has_test = test.is_some();
+    let body = html! {
+        p {
+            "Each run has its own interval; runs are never pooled. "
+            @if test.is_some_and(|test| test.runs > 2) {
+                "The test compares each run with all others together (Fisher's exact test), corrected for the number of runs (Holm). "
+            } @else if has_test {
+                "The test is Fisher's exact test. "
+            }
+            @if has_test { "A small probability means that chance alone seldom shows such a difference; it does not name the cause." }
+        }
+        @if let Some(run) = runs.first() { p.muted { "provoke " (PageText(&run.report.version)) } }
+    };
+    page_section("method", "How this was measured", &body)
+}
+
+/// Returns the beginning of the name of a commit, which is enough to find it.
+fn short_commit(commit: Option<&str>) -> String {
+    commit.unwrap_or_default().chars().take(10).collect()
+}
+
+fn start_time(report: &Report) -> String {
+    report.begun.replace('T', " ").replace('Z', " UTC")
+}

@@ -1,0 +1,220 @@
+//! Collects the details that a bug report needs: stack, output, builds, and the commands to reproduce it.
+
+use super::failure_evidence::FailureEvidence;
+use super::{Report, derive, group_failures, load_assumptions, story};
+use crate::store::{self, RunFolder, Secrets, StoreError};
+use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, VariantId};
+use provoke_stats as stats;
+use provoke_sys::untrusted::shell_word;
+use provoke_words as words;
+
+/// Facts of the environment that identify a build or a version.
+const VERSIONS: [(&str, &str); 9] = [
+    ("program.version", "program version"),
+    ("program.build_id", "program build id"),
+    ("program.hash", "program hash"),
+    ("program.launched.build_id", "launched program build id"),
+    ("program.script.hash", "script hash"),
+    ("python.version", "Python"),
+    ("node.version", "Node.js"),
+    ("libc", "C library"),
+    ("os", "system"),
+];
+
+/// The most frequent failure, and the commands to reproduce it.
+#[derive(Default)]
+pub(super) struct Issue {
+    /// The title of the most frequent failure, its signature, and how many trials of all failing ones show it.
+    pub(super) failure: Option<(String, String, u64, u64)>,
+    /// The variant that shows it, if there are several.
+    pub(super) variant: Option<String>,
+    /// How those trials ended, and the number of trials of their variant.
+    pub(super) outcome: Option<(String, u64)>,
+    /// The source lines that it points at.
+    pub(super) sites: Vec<Site>,
+    /// The text of the source lines that can be read, with their numbers.
+    pub(super) source: Vec<String>,
+    /// The calls of the crashed thread, one per line.
+    pub(super) stack: Vec<String>,
+    /// A trial, and the last lines of its output.
+    pub(super) output: Option<(TrialId, String)>,
+    /// The command as a shell line, with the variables that the experiment set.
+    pub(super) command: String,
+    /// The load of a trial, in words.
+    pub(super) load: Vec<String>,
+    /// If the measurement can be repeated from the command line: the number of trials that show a failure with the
+    /// confidence of the report, and the options and the command for `provoke`.
+    pub(super) repeat: Option<(u64, String)>,
+    /// If a hunt can be repeated from the command line: the options and the command for `provoke`.
+    pub(super) hunt: Option<String>,
+    /// Builds and versions.
+    pub(super) builds: Vec<(String, String)>,
+}
+
+impl Issue {
+    /// Reads the details from the directory of a run; secrets are masked.
+    pub(super) fn read_from(
+        report: &Report,
+        folder: &RunFolder,
+        secrets: &Secrets,
+        environment: bool,
+    ) -> Result<Self, StoreError> {
+        let state = store::read_masked(&folder.journal_path())?;
+        let (_, survey) = state.trial_environment();
+        let recorded = (state.plan, &survey);
+        Ok(Self::of_plan(
+            report,
+            folder,
+            secrets,
+            environment,
+            recorded,
+        ))
+    }
+
+    /// Does the same with a masked plan and environment.
+    pub(super) fn of_plan(
+        report: &Report,
+        folder: &RunFolder,
+        secrets: &Secrets,
+        environment: bool,
+        (mut plan, survey): (Plan, &Survey),
+    ) -> Self {
+        if !environment {
+            store::strip_environment(&mut plan);
+        }
+        let most_frequent = (0..)
+            .zip(&report.variants)
+            .flat_map(|(index, variant)| {
+                let groups = group_failures(variant).into_iter();
+                groups.map(move |group| (VariantId(index), variant, group))
+            })
+            .filter(|(.., group)| group.signature.is_the_bug)
+            .max_by_key(|(_, variant, group)| (group.trial_count(), variant.failures));
+        let mut issue = Self::default();
+        let mut modules = Vec::new();
+        let mut failing = VariantId(0);
+        if let Some((id, variant, group)) = most_frequent {
+            failing = id;
+            issue.failure = Some((
+                group.signature.title.clone(),
+                group.signature.id.clone(),
+                group.trial_count(),
+                variant.failures,
+            ));
+            issue.variant = (report.variants.len() > 1).then(|| variant.name.clone());
+            issue.outcome = Some((group.signature.outcome.clone(), variant.trials));
+            issue.sites.clone_from(&group.signature.sites);
+            let evidence = FailureEvidence::read_from(&group, folder, secrets);
+            if let Some(analysis) = &evidence.analysis {
+                issue.stack = story::stack_lines(analysis);
+                modules = builds_on_stack(analysis);
+            }
+            issue.source = evidence.source;
+            issue.output = evidence.output;
+        }
+        issue.command = shell_command(&plan, failing);
+        issue.load = load_assumptions(&plan);
+        issue.repeat = repeat_command(report, &plan, failing);
+        issue.hunt = plan
+            .question
+            .as_hunt()
+            .and_then(|_| typed_arguments(&plan, failing));
+        let facts = VERSIONS.iter().filter_map(|(fact, name)| {
+            let value = survey.get_fact(fact)?;
+            Some(((*name).to_owned(), value.to_owned()))
+        });
+        issue.builds = facts.chain(modules).collect();
+        issue
+    }
+}
+
+/// Returns the builds of the libraries on the stack.
+fn builds_on_stack(analysis: &Autopsy) -> Vec<(String, String)> {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let program = &analysis.crash.program;
+    let on_stack = |name: &str| {
+        let mut frames = analysis.crash.frames.iter();
+        frames.any(|frame| frame.module.as_deref() == Some(name))
+    };
+    let libraries = analysis.modules.iter().filter_map(|module| {
+        let (name, id) = (name(&module.path), module.build_id.clone()?);
+        (name != *program && on_stack(&name)).then(|| (format!("{name} build id"), id))
+    });
+    libraries.collect()
+}
+
+/// Returns the variables that the experiment sets or removes for a command, as `env` takes them.
+fn variable_arguments(plan: &Plan, variant: VariantId, set: &str, remove: &str) -> Vec<String> {
+    let Some(main) = plan.variant_plan(variant).main_actor() else {
+        return Vec::new();
+    };
+    let word = |name: &provoke_model::Text, value: Option<&provoke_model::Text>| {
+        let name = shell_word(name.as_os_str()).into_string();
+        match value {
+            Some(value) => format!("{set}{name}={}", shell_word(value.as_os_str())),
+            None => format!("{remove}{name}"),
+        }
+    };
+    let env = main.env.iter();
+    env.map(|(name, value)| word(name, value.as_ref()))
+        .collect()
+}
+
+/// Returns the command of a variant as a shell line.
+fn shell_command(plan: &Plan, variant: VariantId) -> String {
+    let mut words = variable_arguments(plan, variant, "", "-u ");
+    // `env` takes the names to remove before the values to set.
+    words.sort_by_key(|word| !word.starts_with("-u "));
+    if words.first().is_some_and(|word| word.starts_with("-u ")) {
+        words.insert(0, "env".to_owned());
+    }
+    words.push(derive::command_line(plan, variant));
+    words.join(" ")
+}
+
+/// Returns the number of trials that show the failure again, and the arguments of `provoke run`.
+fn repeat_command(report: &Report, plan: &Plan, variant: VariantId) -> Option<(u64, String)> {
+    let [only] = report.variants.as_slice() else {
+        return None;
+    };
+    if !plan.question.is_rate() {
+        return None;
+    }
+    let arguments = typed_arguments(plan, variant)?;
+    let trials = match only.rate.point? {
+        rate if rate < 1.0 => stats::clean_runs_at_known_rate(rate, plan.alpha.to_probability())?,
+        _ => 1,
+    };
+    Some((trials, arguments))
+}
+
+/// Returns the options and the command of a variant. `None` for a scenario, a load or a container, which need more.
+fn typed_arguments(plan: &Plan, variant: VariantId) -> Option<String> {
+    let [actor] = plan.variant_plan(variant).actors.as_slice() else {
+        return None;
+    };
+    if plan.load.is_some() || plan.scenario.is_some() || actor.container.is_some() {
+        return None;
+    }
+    let mut words = Vec::new();
+    if plan.jobs > 1 {
+        words.push(format!("-j {}", plan.jobs));
+    }
+    words.extend(variable_arguments(plan, variant, "-e ", "-e "));
+    words.push(format!("-- {}", derive::command_line(plan, variant)));
+    Some(words.join(" "))
+}
+
+impl Issue {
+    /// Returns builds and versions as lines of text.
+    pub(super) fn describe_builds(&self) -> impl Iterator<Item = String> {
+        let builds = self.builds.iter();
+        builds.map(|(name, value)| {
+            format!(
+                "{}: {}",
+                words::sanitize_line(name),
+                words::sanitize_line(value)
+            )
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! Report in JSON.
+
+use super::Report;
+use provoke_sys::untrusted::safe_json;
+use serde_json::Value;
+use std::io;
+
+/// Field names that were replaced in version 0.2: the new name, the old name, and another field of the same object.
+/// Both names are written until version 0.3.
+pub(super) const OLD_NAMES: [(&str, &str, &str); 14] = [
+    ("inconclusive", "void", "outcomes"),
+    ("inconclusive_reasons", "void_reasons", "outcomes"),
+    ("trials", "lives", "requests"),
+    ("trials", "lives", "per_second"),
+    ("trials", "lives", "served_before_death"),
+    ("trials", "lives", "crashes"),
+    ("watched_trials", "watched_lives", "requests"),
+    ("trials_each", "lives_each", "tried"),
+    ("items", "things", "needed"),
+    ("items", "things", "without"),
+    ("position", "place", "probability"),
+    ("position", "place", "begins"),
+    ("detectable", "could_see", "contrasts"),
+    ("distinguishing_facts", "parted_by", "contrasts"),
+];
+
+/// Writes the report as indented JSON.
+pub(super) fn write_json(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut value = serde_json::to_value(report)?;
+    add_old_names(&mut value);
+    let json = serde_json::to_string_pretty(&value)?;
+    out.write_all(safe_json(&json).as_bytes())?;
+    out.write_all(b"\n")
+}
+
+/// Adds the old names of replaced fields, at the end of their objects.
+fn add_old_names(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(add_old_names),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(add_old_names);
+            for (new_name, old, sibling) in OLD_NAMES {
+                if fields.contains_key(sibling)
+                    && let Some(value) = fields.get(new_name).cloned()
+                {
+                    fields.insert(old.to_owned(), value);
+                }
+            }
+        }
+        _ => {}
+    }
+}

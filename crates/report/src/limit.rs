@@ -1,0 +1,195 @@
+//! Decides whether the failure rate is at most the allowed one (`--max-rate`).
+
+use provoke_model::{ExpectedResult, VariantId};
+use provoke_questions::state::{State, Tally};
+use provoke_questions::{CaseBounds, StopRule, Verdict, case_bounds, rate_bounds};
+use provoke_stats::{self as stats, real};
+use provoke_words as words;
+use serde::Serialize;
+
+/// Maximum number of trials that is suggested.
+const MAX_MISSING: u64 = 10_000_000;
+
+/// The failure rate compared with the allowed one.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MaxRateCheck {
+    /// The comparison in one sentence.
+    pub sentence: String,
+    /// The allowed rate.
+    pub allowed: f64,
+    /// One-sided lower bound of the rate, of the variant that failed most.
+    pub at_least: f64,
+    /// One-sided upper bound of the rate, of the variant that failed most.
+    pub at_most: f64,
+    /// The number of trials that would decide it if no more of them fail; null if it is decided, or if no number would.
+    pub trials_to_pass: Option<u64>,
+}
+
+impl MaxRateCheck {
+    /// Compares the rates of all variants; returns `None` without a maximum rate.
+    pub(super) fn new(state: &State, verdict: Verdict) -> Option<Self> {
+        let ExpectedResult::MaxRate(millionths) = state.plan.expect else {
+            return None;
+        };
+        let alpha = state.plan.alpha.to_probability();
+        if provoke_questions::compares_cases(&state.plan) {
+            return Some(Self::of_cases(state, verdict, f64::from(millionths) / 1e6));
+        }
+        let bounds = |(id, tally): (VariantId, &Tally)| {
+            let rule = provoke_questions::policy_of_plan(&state.plan).stop_rule(state, id);
+            rate_bounds(rule, tally, alpha)
+        };
+        let (id, tally) = state
+            .all_tallies()
+            .max_by(|a, b| bounds(*a).hi.total_cmp(&bounds(*b).hi))?;
+        let ends = bounds((id, tally));
+        let allowed = f64::from(millionths) / 1e6;
+        let mut check = Self {
+            sentence: String::new(),
+            allowed,
+            at_least: ends.lo,
+            at_most: ends.hi,
+            trials_to_pass: (verdict == Verdict::Undecided)
+                .then(|| trials_to_pass(tally, allowed, alpha))
+                .flatten(),
+        };
+        let is_planned = provoke_questions::policy_of_plan(&state.plan).stop_rule(state, id)
+            == StopRule::PlannedN;
+        check.sentence = check.write_sentence(state, verdict, (id, tally), is_planned);
+        Some(check)
+    }
+
+    /// Compares the rate of each test of the suite.
+    fn of_cases(state: &State, verdict: Verdict, allowed: f64) -> Self {
+        let alpha = state.plan.alpha.to_probability();
+        let policy = provoke_questions::policy_of_plan(&state.plan);
+        let tallies = state.all_tallies();
+        let bounds: Vec<CaseBounds> = tallies
+            .flat_map(|(id, tally)| case_bounds(policy.stop_rule(state, id), tally, alpha))
+            .collect();
+        let highest = |end: fn(&CaseBounds) -> f64| {
+            let pairs = bounds.iter().max_by(|a, b| end(a).total_cmp(&end(b)));
+            pairs.copied()
+        };
+        let worst = match verdict {
+            Verdict::AboveMaxRate => highest(|bounds| bounds.rate.lo),
+            _ => highest(|bounds| bounds.rate.hi),
+        };
+        let allowed_percent = words::format_percent(allowed);
+        let confidence = state.plan.alpha.confidence_percent();
+        let tests = words::format_count(bounds.len() as u64, "test");
+        let describe = |bounds: &CaseBounds| {
+            let name = state.case_names.name_of(bounds.number);
+            let name = name.map_or_else(String::new, ToString::to_string);
+            format!(
+                "{} failed in {} of {}",
+                words::sanitize_line(&name),
+                bounds.failures,
+                words::format_count(bounds.trials, "trial")
+            )
+        };
+        let sentence = match (verdict, &worst) {
+            (Verdict::AboveMaxRate, Some(worst)) => format!(
+                "FAIL: {}, so its rate is at least {} % ({confidence} % confidence for all {tests}); {allowed_percent} % is allowed",
+                describe(worst),
+                words::percent_at_least(worst.rate.lo)
+            ),
+            (Verdict::BelowMaxRate, Some(worst)) => format!(
+                "PASS: the rate of each of {tests} is at most {} % ({confidence} % confidence for all); {allowed_percent} % is allowed",
+                words::percent_bound(worst.rate.hi)
+            ),
+            (Verdict::CouldNotTest, _) | (_, None) => {
+                "NOT TESTED: no test of the suite ran".to_owned()
+            }
+            (_, Some(worst)) => {
+                let open = bounds.iter().filter(|bounds| bounds.rate.hi > allowed);
+                format!(
+                    "UNDECIDED: {} of {tests} may be above {allowed_percent} % ({confidence} % confidence for all): {}",
+                    open.count(),
+                    describe(worst)
+                )
+            }
+        };
+        Self {
+            sentence,
+            allowed,
+            at_least: worst.map_or(0.0, |worst| worst.rate.lo),
+            at_most: worst.map_or(1.0, |worst| worst.rate.hi),
+            trials_to_pass: None,
+        }
+    }
+
+    fn write_sentence(
+        &self,
+        state: &State,
+        verdict: Verdict,
+        (id, tally): (VariantId, &Tally),
+        is_planned: bool,
+    ) -> String {
+        let allowed = words::format_percent(self.allowed);
+        let confidence = state.plan.alpha.confidence_percent();
+        let name = match state.plan.variant_plan(id).display_label() {
+            name if name.is_empty() => String::new(),
+            name => format!("{}: ", words::sanitize_line(&name)),
+        };
+        let trials = words::format_count(tally.counted_trials(), "trial");
+        let share = real(tally.failures) / real(tally.counted_trials().max(1));
+        let share_text = match tally.failures {
+            0 => String::new(),
+            _ => format!(" ({} %)", words::format_percent(share)),
+        };
+        let counts_text = format!("{name}{} of {trials} failed{share_text}", tally.failures);
+        let bound = if is_planned {
+            format!("{confidence} % confidence")
+        } else {
+            format!("{confidence} % confidence, although the run could stop early")
+        };
+        match verdict {
+            Verdict::BelowMaxRate => format!(
+                "PASS: {counts_text}, so the rate is at most {} % ({bound}); {allowed} % is allowed",
+                words::percent_bound(self.at_most)
+            ),
+            Verdict::AboveMaxRate => format!(
+                "FAIL: {counts_text}, so the rate is at least {} % ({bound}); {allowed} % is allowed",
+                words::percent_at_least(self.at_least)
+            ),
+            Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
+            _ => {
+                let needed_text = match self.trials_to_pass {
+                    Some(needed) if is_planned => {
+                        format!("; -n {needed} is enough to pass if no more trials fail")
+                    }
+                    _ => String::new(),
+                };
+                format!(
+                    "UNDECIDED: {counts_text}, so the rate is at most {} % ({bound}); {allowed} % is allowed{needed_text}",
+                    words::percent_bound(self.at_most)
+                )
+            }
+        }
+    }
+}
+
+/// Returns the minimum number of trials with which the present number of failures is below the allowed rate.
+fn trials_to_pass(tally: &Tally, allowed: f64, alpha: f64) -> Option<u64> {
+    let k = tally.failures;
+    let is_enough = |n: u64| stats::upper_one_sided(k, n, alpha) <= allowed;
+    let mut upper = tally.counted_trials().max(1);
+    while !is_enough(upper) {
+        upper *= 2;
+        if upper > MAX_MISSING {
+            return None;
+        }
+    }
+    let mut lower = k;
+    while lower + 1 < upper {
+        let middle = u64::midpoint(lower, upper);
+        if is_enough(middle) {
+            upper = middle;
+        } else {
+            lower = middle;
+        }
+    }
+    Some(upper)
+}

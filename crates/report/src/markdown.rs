@@ -1,0 +1,307 @@
+//! Report in Markdown, to paste into an issue.
+//!
+//! The name of the machine is left out: readers of an issue do not need it, and it may be confidential. Text that a
+//! child process or the user chose is either code or escaped, so that it cannot become a table, a link, a mention or
+//! HTML.
+
+mod escape;
+mod tables;
+
+use super::facts::{
+    attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
+};
+use super::issue::Issue;
+use super::{Report, VariantReport, headlines};
+use escape::{escape_markdown, fence_code, inline_code};
+use provoke_model::Site;
+use provoke_questions::{Answer, AnswerText as _, HuntReport};
+use provoke_words as words;
+use std::io;
+
+/// Writes the report.
+pub(super) fn write_markdown(
+    report: &Report,
+    issue: &Issue,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let several = report.variants.len() > 1;
+    let hunt = match &report.answer {
+        Some(Answer::Hunt(hunt)) => Some(&**hunt),
+        _ => None,
+    };
+    writeln!(out, "# {}\n", describe_title(report, issue, hunt))?;
+    let so_far = if report.finished { "" } else { " so far" };
+    let verdict = format!("**{}{so_far}.**", headlines::verdict_text(report.verdict));
+    match report.variants.as_slice() {
+        [variant] => {
+            let headline = headlines::rate_headline(variant, report.confidence);
+            let headline = match hunt {
+                Some(_) => format!("Without a hold: {headline}"),
+                None => capitalize_first(&headline),
+            };
+            writeln!(out, "{verdict} {headline}.\n")?;
+        }
+        variants => {
+            writeln!(out, "{verdict}\n")?;
+            for variant in variants
+                .iter()
+                .filter(|variant| tables::is_shown(report, variant))
+            {
+                let headline = headlines::rate_headline(variant, report.confidence);
+                writeln!(out, "- {}: {headline}", inline_code(&variant.name))?;
+            }
+            writeln!(out)?;
+        }
+    }
+    if let Some(answer) = &report.answer {
+        writeln!(
+            out,
+            "> {}.\n",
+            capitalize_first(&escape_markdown(answer.text().sentence()))
+        )?;
+    }
+    write_window(hunt, out)?;
+    tables::write_suite(report, several, out)?;
+    write_failure_source(issue, out)?;
+    last_output(issue, out)?;
+    write_reproduction(report, issue, out)?;
+    write_builds(report, issue, out)?;
+    after_a_fix(report, issue, out)?;
+    writeln!(out, "<details><summary>All counts</summary>\n")?;
+    tables::write_tally(report, several, out)?;
+    tables::write_kinds(report, several, out)?;
+    tables::write_signatures(report, several, out)?;
+    tables::write_load_lines(report, several, out)?;
+    tables::write_differing_facts(report, out)?;
+    let mut lines = Vec::new();
+    for variant in report
+        .variants
+        .iter()
+        .filter(|variant| tables::is_shown(report, variant))
+    {
+        let of_variant = if several {
+            format!("{}: ", inline_code(&variant.name))
+        } else {
+            String::new()
+        };
+        lines.extend(
+            variant_facts(report, variant)
+                .into_iter()
+                .map(|fact| format!("{of_variant}{fact}")),
+        );
+    }
+    if let Some(answer) = &report.answer {
+        // The lines of a hunt are above.
+        let details = match hunt {
+            Some(_) => Vec::new(),
+            None => answer.text().detail_lines(),
+        };
+        let details = details.iter();
+        lines.extend(details.map(|line| capitalize_first(&escape_markdown(line))));
+        let granted = answer.text().assumptions().iter();
+        lines.extend(granted.map(|line| format!("Assumes: {}", escape_markdown(line))));
+    }
+    if let Some(difference) = &report.host_difference {
+        let text = difference.text_lines();
+        lines.extend(text.iter().map(|line| escape_markdown(line.trim())));
+    }
+    let losses = report.host_losses.iter();
+    lines.extend(losses.map(|losses| escape_markdown(&losses.text())));
+    lines.extend(attempt_lines(report));
+    for line in &lines {
+        writeln!(out, "- {line}")?;
+    }
+    if !lines.is_empty() {
+        writeln!(out)?;
+    }
+    writeln!(out, "</details>\n")?;
+    for note in &report.notes {
+        writeln!(out, "- {}", escape_markdown(note))?;
+    }
+    if !report.notes.is_empty() {
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", escape_markdown(&describe_origin(report)))
+}
+
+/// Maximum number of sentences in a short summary.
+const MAX_SENTENCES: usize = 20;
+/// Maximum length of a sentence in a short summary, in characters.
+const MAX_SENTENCE: usize = 1000;
+
+/// Writes the verdict and the failure rates, for a place with too little room for the report.
+pub(super) fn write_short_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let command = inline_code(&words::shorten_text(&report.command, TITLE_COMMAND));
+    let verdict = headlines::verdict_text(report.verdict);
+    writeln!(out, "# {command}: {verdict}\n")?;
+    let sentences = headlines::answer_sentences(report);
+    for sentence in sentences.iter().take(MAX_SENTENCES) {
+        let sentence = words::shorten_text(sentence, MAX_SENTENCE);
+        writeln!(out, "- {}", escape_markdown(&capitalize_first(&sentence)))?;
+    }
+    let unshown = sentences.len().saturating_sub(MAX_SENTENCES) as u64;
+    if unshown > 0 {
+        let more = words::plural_of(unshown, "more variant", "more variants");
+        writeln!(out, "- {more}")?;
+    }
+    writeln!(
+        out,
+        "\nThe whole report is too long for this page: `--md=FILE` writes it.\n"
+    )
+}
+
+/// Maximum length of the command in the title.
+const TITLE_COMMAND: usize = 60;
+
+/// Returns the command and its most frequent failure: `./crash`: SIGSEGV at crash.c:28, 3 of 100 trials. All failures of a
+/// hunt may be under holds.
+fn describe_title(report: &Report, issue: &Issue, hunt: Option<&HuntReport>) -> String {
+    let command = inline_code(&words::shorten_text(&issue.command, TITLE_COMMAND));
+    let Some(((title, _, count, _), (outcome, trials))) =
+        issue.failure.as_ref().zip(issue.outcome.as_ref())
+    else {
+        let crash = hunt.and_then(|hunt| hunt.crash.as_deref());
+        return format!(
+            "{command}: {}",
+            crash.map_or_else(
+                || headlines::verdict_text(report.verdict).to_owned(),
+                escape_markdown
+            )
+        );
+    };
+    let failure = match Site::naming_site(&issue.sites) {
+        Some(site) => escape_markdown(&format!("{outcome} at {}", site.file_and_line())),
+        None => escape_markdown(title),
+    };
+    match report.variants.as_slice() {
+        [_] => format!(
+            "{command}: {failure}, {count} of {}",
+            words::format_count(*trials, "trial")
+        ),
+        _ => format!("{command}: {failure}"),
+    }
+}
+
+/// Writes where threads are held, the lines around it, and the data races.
+fn write_window(hunt: Option<&HuntReport>, out: &mut dyn io::Write) -> io::Result<()> {
+    let lines = hunt.map_or_else(Vec::new, HuntReport::detail_lines);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "### Window\n")?;
+    writeln!(out, "{}", fence_code("text", &lines.join("\n")))
+}
+
+/// Writes the most frequent failure and its source lines.
+fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    let Some((title, id, count, total)) = &issue.failure else {
+        return Ok(());
+    };
+    let of_failures = match (*count, *total) {
+        (1, 1) => "The only failed trial".to_owned(),
+        (count, all) if count == all => format!("All {all} failed trials"),
+        (count, all) => format!("{count} of {all} failed trials"),
+    };
+    let of_variant = issue
+        .variant
+        .as_ref()
+        .map_or(String::new(), |name| format!(" of {}", inline_code(name)));
+    writeln!(
+        out,
+        "### {}\n\n{of_failures}{of_variant}: {} (`{id}`)\n",
+        if count == total {
+            "Failure"
+        } else {
+            "Most frequent failure"
+        },
+        escape_markdown(title)
+    )?;
+    for site in &issue.sites {
+        writeln!(out, "- {}", inline_code(&site.to_string()))?;
+    }
+    if !issue.sites.is_empty() {
+        writeln!(out)?;
+    }
+    if !issue.source.is_empty() {
+        writeln!(out, "{}", fence_code("text", &issue.source.join("\n")))?;
+    }
+    if !issue.stack.is_empty() {
+        writeln!(out, "{}", fence_code("text", &issue.stack.join("\n")))?;
+    }
+    Ok(())
+}
+
+fn last_output(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    let Some((trial, text)) = &issue.output else {
+        return Ok(());
+    };
+    writeln!(out, "### Last output (trial {})\n", trial.0)?;
+    writeln!(out, "{}", fence_code("text", text))
+}
+
+/// Writes the command, and the other parts of a trial.
+fn write_reproduction(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    writeln!(out, "### Reproduce\n")?;
+    let failing = |variant: &&VariantReport| variant.failures > 0;
+    let any_fails = report.variants.iter().any(|variant| failing(&variant));
+    let variants = report.variants.iter();
+    let shown = variants.filter(|variant| !any_fails || failing(variant));
+    let mut commands: Vec<&str> = shown.map(|variant| variant.command.as_str()).collect();
+    commands.dedup();
+    match commands.as_slice() {
+        [_] => writeln!(out, "{}", fence_code("sh", &issue.command))?,
+        several => writeln!(out, "{}", fence_code("sh", &several.join("\n")))?,
+    }
+    for line in &issue.load {
+        writeln!(out, "- {}", capitalize_first(&escape_markdown(line)))?;
+    }
+    if !issue.load.is_empty() {
+        writeln!(out)?;
+    }
+    if let Some(arguments) = &issue.hunt {
+        writeln!(out, "This searches the hold again:\n")?;
+        let command = format!("provoke hunt {arguments}");
+        writeln!(out, "{}", fence_code("sh", &command))?;
+    }
+    if let Some((trials, words)) = &issue.repeat {
+        writeln!(
+            out,
+            "At the measured failure rate, this shows a failure with a probability of {} %:\n",
+            report.confidence
+        )?;
+        let command = format!("provoke run -n {trials} {words}");
+        writeln!(out, "{}", fence_code("sh", &command))?;
+    }
+    Ok(())
+}
+
+fn write_builds(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    writeln!(out, "### Versions\n")?;
+    for line in issue.describe_builds() {
+        writeln!(out, "- {}", escape_markdown(&line))?;
+    }
+    let machine = escape_markdown(&describe_machine(report));
+    writeln!(out, "- {machine}\n")
+}
+
+/// Writes how to confirm a fix without access to this run.
+fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+    let [variant] = report.variants.as_slice() else {
+        return Ok(());
+    };
+    let (Some(needed), Some((_, words))) = (variant.clean_runs_to_exclude_half, &issue.repeat)
+    else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "### After a fix\n\nFIXED at {} % takes {}, with this run alone as the baseline:\n",
+        report.confidence,
+        words::format_count(needed, "passing trial")
+    )?;
+    let command = format!(
+        "provoke confirm --baseline {}/{} {words}",
+        variant.failures, variant.trials
+    );
+    writeln!(out, "{}", fence_code("sh", &command))
+}

@@ -1,0 +1,289 @@
+//! Suggests the commands that may follow a run: to continue it, to explain a failure, to confirm a fix.
+
+use super::{CaseReport, DependenceKind, Report, VariantReport};
+use provoke_questions::{Answer, PooledBaseline, Verdict, required_by_default};
+use provoke_sys::untrusted::{SafeText, shell_word};
+use provoke_words as words;
+use std::fmt::Write as _;
+
+/// Failure rates that a longer run can rule out.
+const RARE: [f64; 2] = [0.01, 0.001];
+
+/// A suggested command.
+pub struct SuggestedCommand {
+    /// Purpose.
+    pub purpose: String,
+    /// The command line.
+    pub line: String,
+    /// Its cost, or what to replace in it.
+    pub remark: String,
+}
+
+impl SuggestedCommand {
+    /// Creates a command for a purpose.
+    pub fn new(purpose: &str, line: impl Into<String>) -> Self {
+        Self {
+            purpose: purpose.to_owned(),
+            line: line.into(),
+            remark: String::new(),
+        }
+    }
+
+    /// Adds a remark in parentheses.
+    #[must_use]
+    pub fn with_remark(mut self, remark: impl Into<String>) -> Self {
+        self.remark = remark.into();
+        self
+    }
+}
+
+/// Returns the suggested commands.
+pub fn next_commands(
+    report: &Report,
+    reference: &str,
+    pooled: Option<PooledBaseline>,
+) -> Vec<SuggestedCommand> {
+    let run = shell_word(reference.as_ref());
+    let mut commands = Vec::new();
+    if report.finished || report.same_deadlock {
+        commands.extend(after_the_end(report, &run, pooled));
+    } else {
+        let resume = SuggestedCommand::new("continue", format!("provoke resume {run}"));
+        commands.push(match (report.trials_left, report.seconds_left) {
+            (Some((trials, seconds)), _) => resume.with_remark(format!(
+                "at most {}, about {}",
+                words::format_count(trials, "more trial"),
+                words::format_seconds(seconds)
+            )),
+            (None, Some(remaining)) => {
+                resume.with_remark(format!("at most {} more", words::format_seconds(remaining)))
+            }
+            (None, None) => resume,
+        });
+        if report.answer.is_none() && report.known_best().is_some() {
+            commands.push(explain_command(report, &run));
+        }
+        commands.extend(report.late_trials.first().map(|late| {
+            let line = format!("provoke explain {run}#{}", late.trial);
+            SuggestedCommand::new("where it was stuck", line)
+        }));
+    }
+    commands
+}
+
+fn explain_command(report: &Report, run: &SafeText) -> SuggestedCommand {
+    let loads = report
+        .variants
+        .iter()
+        .filter_map(|variant| variant.load.as_ref());
+    let in_flight = loads.flat_map(|load| &load.in_flight_at_death);
+    let purpose = if in_flight.sum::<u64>() > 0 {
+        "the crash, and the requests in flight"
+    } else if report.variants.iter().any(has_crash) {
+        "details of the crash"
+    } else {
+        "details of the failure"
+    };
+    SuggestedCommand::new(purpose, format!("provoke explain {run}"))
+}
+
+/// Returns whether a signal ended a trial of a variant.
+fn has_crash(variant: &VariantReport) -> bool {
+    let mut kinds = variant.kinds.iter();
+    kinds.any(|kind| kind.is_the_bug && kind.outcome.starts_with("SIG"))
+}
+
+fn after_the_end(
+    report: &Report,
+    run: &SafeText,
+    pooled: Option<PooledBaseline>,
+) -> Vec<SuggestedCommand> {
+    if let Some(Answer::Hunt(hunt)) = &report.answer
+        && let Some(trial) = hunt.example
+    {
+        return vec![
+            SuggestedCommand::new(
+                "details of the failure",
+                format!("provoke explain {run}#{trial}"),
+            ),
+            SuggestedCommand::new("is it fixed?", format!("provoke confirm --held {run}")),
+            SuggestedCommand::new(
+                "hold the thread again",
+                format!("provoke replay {run}#{trial}"),
+            ),
+        ];
+    }
+    // The failure with the most detailed evidence.
+    let failing = report
+        .variants
+        .iter()
+        .filter(|variant| variant.failures > 0);
+    let variant = failing.min_by_key(|variant| variant.clean_runs_to_confirm);
+    let Some((variant, trial)) =
+        variant.and_then(|variant| Some((variant, variant.failing_trials.first()?)))
+    else {
+        return rarer_failure_command(report).into_iter().collect();
+    };
+    let mut commands: Vec<SuggestedCommand> = Vec::new();
+    if report.known_best().is_some() {
+        commands.push(explain_command(report, run));
+    }
+    match &report.answer {
+        Some(Answer::Confirm(_)) => commands.push(
+            SuggestedCommand::new(
+                "try the next fix",
+                format!("provoke confirm --baseline {run}"),
+            )
+            .with_remark("same baseline and flags"),
+        ),
+        Some(Answer::Ramp(answer)) => {
+            commands.extend(settle_command(report, run));
+            commands.extend(answer.untried_gap().map(|(clean, fails)| {
+                SuggestedCommand::new(
+                    "try the levels between",
+                    format!("repeat this with -c {clean}..{fails}"),
+                )
+            }));
+        }
+        // The failure rate of the suite is not that of a test.
+        None if variant.suite.is_some() => commands.extend(test_commands(report, variant, run)),
+        // The number of trials of each variant depended on its failures, so their share is not a rate.
+        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Shrink(_)) => {}
+        _ => commands.extend(confirm_command(report, variant, run, pooled)),
+    }
+    commands.push(SuggestedCommand::new(
+        "repeat one trial",
+        format!("provoke replay {run}#{trial}"),
+    ));
+    commands
+}
+
+/// Returns the commands about the tests that failed: the one that confirms a fix of the worst, and the one that finds the
+/// tests that another test fails after.
+fn test_commands(
+    report: &Report,
+    variant: &VariantReport,
+    run: &SafeText,
+) -> Vec<SuggestedCommand> {
+    let Some(suite) = &variant.suite else {
+        return Vec::new();
+    };
+    let alpha = 1.0 - report.confidence / 100.0;
+    let only_flag = |case: &CaseReport| {
+        let filter = format!("test:{}", case.name);
+        format!("--only {}", shell_word(filter.as_ref()))
+    };
+    let confirm = suite.failing().next().map(|case| {
+        let line = format!("provoke confirm --baseline {run} {}", only_flag(case));
+        let needed =
+            provoke_stats::clean_runs_needed_effective(case.failures, case.trials, 1.0, alpha);
+        let command = SuggestedCommand::new("is it fixed?", line);
+        match needed {
+            Some(needed) => command.with_remark(format!(
+                "{} for PROBABLY FIXED",
+                words::format_count(needed, "passing trial")
+            )),
+            None => command,
+        }
+    });
+    let depends = |case: &&CaseReport| {
+        let mut dependences = case.order_dependences.iter();
+        dependences.any(|dependence| dependence.relation == DependenceKind::FailsAfter)
+    };
+    let is_pytest = suite.runner == "pytest";
+    let polluted = suite.failing().find(depends).filter(|_| is_pytest);
+    let polluters = polluted.map(|case| {
+        let line = format!("provoke reduce --polluters {run} {}", only_flag(case));
+        SuggestedCommand::new("which tests does it fail after?", line)
+    });
+    confirm.into_iter().chain(polluters).collect()
+}
+
+/// Returns the command that answers the open question of a search for a load level.
+fn settle_command(report: &Report, run: &SafeText) -> Option<SuggestedCommand> {
+    let Some(Answer::Ramp(answer)) = &report.answer else {
+        return None;
+    };
+    let needed = answer.trials_needed?;
+    Some(SuggestedCommand::new(
+        "settle it",
+        format!("provoke resume {run} -n {needed}"),
+    ))
+}
+
+/// Returns the command of a run that would find a failure that is too rare for this one.
+fn rarer_failure_command(report: &Report) -> Option<SuggestedCommand> {
+    let [variant] = report.variants.as_slice() else {
+        return None;
+    };
+    if report.answer.is_some() || variant.trials == 0 || report.verdict != Verdict::Clean {
+        return None;
+    }
+    let alpha = 1.0 - report.confidence / 100.0;
+    let needed = RARE.into_iter().find_map(|rate| {
+        // Half of it, because the interval of the report has two sides.
+        let needed = provoke_stats::clean_runs_at_known_rate(rate, alpha / 2.0)?;
+        (needed > variant.trials).then_some((rate, needed))
+    });
+    let (rate, needed) = needed?;
+    let pass = variant.durations.get("pass")?;
+    let command = SuggestedCommand::new(
+        &format!("exclude a rate of {} %", words::format_percent(rate)),
+        format!("repeat this with -n {needed}"),
+    );
+    Some(command.with_remark(format!(
+        "about {}",
+        time_of_passes(report, pass.p50, needed)
+    )))
+}
+
+/// Returns the duration of this many passing trials.
+fn time_of_passes(report: &Report, pass: f64, trials: u64) -> String {
+    let rounds = trials.div_ceil(u64::from(report.jobs));
+    words::format_seconds((pass + report.overhead_seconds) * provoke_stats::real(rounds))
+}
+
+/// Returns the command that confirms a fix of this variant.
+fn confirm_command(
+    report: &Report,
+    variant: &VariantReport,
+    run: &SafeText,
+    pooled: Option<PooledBaseline>,
+) -> Option<SuggestedCommand> {
+    let (needed, half) = variant
+        .clean_runs_to_confirm
+        .zip(variant.clean_runs_to_exclude_half)?;
+    let pass = variant.durations.get("pass").map(|pass| pass.p50);
+    let seconds = pass.map(|pass| pass + report.overhead_seconds);
+    let required = pooled.map_or_else(
+        || required_by_default(needed, half, report.jobs, seconds),
+        |pooled| pooled.required,
+    );
+    let mut line = format!("provoke confirm --baseline {run}");
+    if !variant.name.is_empty() {
+        let separator = if variant.name.starts_with('-') {
+            '='
+        } else {
+            ' '
+        };
+        let name = shell_word(variant.name.as_ref());
+        let _ = write!(line, " --of{separator}{name}");
+    }
+    let time = pass.map_or(String::new(), |pass| {
+        format!(", about {}", time_of_passes(report, pass, required.trials))
+    });
+    let trials = words::format_count(required.trials, "passing trial");
+    let verdict = if required.excludes_half {
+        ""
+    } else {
+        " for PROBABLY FIXED"
+    };
+    let counted = pooled.map_or(String::new(), |pooled| {
+        let other_runs = words::format_count(pooled.runs.saturating_sub(1), "earlier run");
+        format!("; baseline: this run and {other_runs}")
+    });
+    Some(
+        SuggestedCommand::new("is it fixed?", line)
+            .with_remark(format!("{trials}{verdict}{time}{counted}")),
+    )
+}

@@ -1,0 +1,57 @@
+//! Reads the end of the kept output of a trial, with secrets masked.
+
+use crate::store::Secrets;
+use provoke_words as words;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Maximum number of bytes shown of a stream of a trial, from its end.
+const OUTPUT: u64 = 8 * 1024;
+
+/// Returns the end of a stream of a trial, of each process that wrote to it.
+pub(super) fn read_stream_end(trial: &Path, name: &str, secrets: &Secrets) -> Option<String> {
+    let entries = fs::read_dir(trial).ok()?.flatten();
+    // Only regular files are opened: the program under test can create pipes and links here.
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let named = |path: &PathBuf| {
+        let file = path.file_name().and_then(|file| file.to_str());
+        file.is_some_and(|file| file == name || file.ends_with(&format!(".{name}")))
+    };
+    let mut paths: Vec<PathBuf> = files.map(|entry| entry.path()).filter(named).collect();
+    paths.sort();
+    let mut text = String::new();
+    for path in &paths {
+        if paths.len() > 1 {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            text.extend(["[", &words::sanitize_line(&file), "]\n"]);
+        }
+        text.push_str(&read_file_end(path, OUTPUT / paths.len() as u64, secrets).ok()?);
+    }
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn read_file_end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let skipped = length.saturating_sub(at_most);
+    file.seek(SeekFrom::Start(skipped))?;
+    let mut bytes = Vec::new();
+    file.take(at_most).read_to_end(&mut bytes)?;
+    if skipped > 0 && !secrets.is_empty() {
+        // The beginning may be a part of a secret.
+        let line = bytes.iter().position(|byte| *byte == b'\n');
+        bytes.drain(..line.map_or(bytes.len(), |end| end + 1));
+    }
+    let masked = secrets.mask_text(&bytes);
+    let text = String::from_utf8_lossy(&masked);
+    // The library would remove all tabs, and everything after an incomplete sequence.
+    let text = words::sanitize_lines(&words::without_colours(&text)).replace('\t', "    ");
+    Ok(match skipped {
+        0 => text,
+        _ => format!(
+            "[{} before this are not shown]\n{text}",
+            words::format_bytes(skipped)
+        ),
+    })
+}

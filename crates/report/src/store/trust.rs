@@ -1,0 +1,120 @@
+//! Decides whether the commands in a run's journal may be executed.
+//!
+//! A journal contains commands, hooks and variables. `replay`, `resume` and a baseline execute them, so a journal of
+//! unknown origin is a program of unknown origin: it may come from a directory that other users can write to, from an
+//! archive, or from a CI server. Reading a journal is harmless.
+
+use super::journal::first_event;
+use super::{RunFolder, StoreError};
+use provoke_model::Event;
+use provoke_sys::user;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// Tolerance between the creation time of the file and the time of the first event, in seconds.
+const TOLERANCE: u64 = 10;
+
+/// Why a run is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DistrustReason {
+    /// Another user owns its directory or its journal.
+    #[error("it belongs to {0}")]
+    Owner(String),
+    /// The owner cannot be determined.
+    #[error("its owner is unknown")]
+    Unknown,
+    /// Others can write to its directory or its journal.
+    #[error("other users can write to it")]
+    Writable,
+    /// It was copied, or unpacked from an archive.
+    #[error("its journal is a copy from another place")]
+    Copied,
+}
+
+impl RunFolder {
+    /// Returns the directory if its commands may be executed: it and its journal were written here, by this user or by
+    /// root, and no other user can change them. `anyway` skips the check.
+    pub fn check_trust(self, anyway: bool) -> Result<Self, StoreError> {
+        if anyway {
+            return Ok(self);
+        }
+        let journal = self.journal_path();
+        let paths = [self.path(), journal.as_path()];
+        let distrust = match paths.into_iter().find_map(owner_distrust) {
+            None => copy_distrust(&journal)?,
+            distrust => distrust,
+        };
+        match distrust {
+            None => Ok(self),
+            Some(distrust) => Err(StoreError::Untrusted {
+                path: self.path().to_owned(),
+                why: distrust,
+            }),
+        }
+    }
+}
+
+/// Returns what is wrong with the owner or the mode of a file.
+fn owner_distrust(path: &Path) -> Option<DistrustReason> {
+    let Ok(metadata) = fs::metadata(path) else {
+        return Some(DistrustReason::Unknown);
+    };
+    let own_uid = rustix::process::geteuid().as_raw();
+    let caller = if own_uid == 0 {
+        std::env::var("SUDO_UID")
+            .ok()
+            .and_then(|uid| uid.parse().ok())
+    } else {
+        None
+    };
+    let uid = metadata.uid();
+    if uid != own_uid && uid != 0 && Some(uid) != caller {
+        let name = user::of_number(uid).map(|user| user.name.to_string_lossy().into_owned());
+        return Some(DistrustReason::Owner(match name {
+            Some(name) => format!("the user {name}"),
+            None => format!("the user with ID {uid}"),
+        }));
+    }
+    // On systems where every user has a private group, this group is not another user.
+    let own_group = metadata.gid() == rustix::process::getegid().as_raw();
+    let write_bits = if own_group { 0o002 } else { 0o022 };
+    (metadata.mode() & write_bits != 0).then_some(DistrustReason::Writable)
+}
+
+/// Recognizes a copy by the creation time of its file, which cannot be set. If the file system does not record it,
+/// copies are not recognized.
+fn copy_distrust(journal: &Path) -> Result<Option<DistrustReason>, StoreError> {
+    let Event::RunStarted { at: written, .. } = first_event(journal)? else {
+        return Err(StoreError::NotAJournal(journal.to_owned()));
+    };
+    let Ok(status) = statx(CWD, journal, AtFlags::empty(), StatxFlags::BTIME) else {
+        return Ok(None);
+    };
+    let has_birth_time = status.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let apart = status.stx_btime.tv_sec.abs_diff(written);
+    Ok((has_birth_time && apart > TOLERANCE).then_some(DistrustReason::Copied))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_a_readable_first_event_is_not_trusted() {
+        for beginning in ["", "{\"run_started\":{", "garbage\n"] {
+            let temporary = tempfile::tempdir().unwrap();
+            let folder =
+                RunFolder::create_run(Some(&temporary.path().join("run")), temporary.path())
+                    .unwrap();
+            fs::write(folder.journal_path(), beginning).unwrap();
+            let refused = folder.check_trust(false).unwrap_err();
+            let expected = matches!(
+                refused,
+                StoreError::NotAJournal(_) | StoreError::Damaged { .. }
+            );
+            assert!(expected, "{beginning:?}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Bars: counts of trials by columns of a strip, and counts by value.
+
+use super::percent;
+use maud::{Markup, html};
+use provoke_stats::real;
+use std::fmt::Write as _;
+
+/// Draws a bar for each column of a strip as one path, the highest as high as the picture.
+pub(crate) fn draw_column_bars(counts: &[u64], class: &str) -> Markup {
+    let highest = counts.iter().copied().max().unwrap_or(0).max(1);
+    let mut path = String::new();
+    for (column, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        // At least one pixel, so that a single trial is seen.
+        let height = (real(*count) / real(highest) * 30.0).max(1.5);
+        let _ = write!(path, "M{column} 30v-{height:.1}h.9V30z");
+    }
+    html! {
+        svg.columns width="100%" height="30" viewBox={ "0 0 " (counts.len()) " 30" } preserveAspectRatio="none" {
+            path class=(class) d=(path) {}
+        }
+    }
+}
+
+/// Draws a horizontal bar for a count, as a share of the highest count.
+pub(crate) fn draw_count_bars(count: u64, highest: u64, class: &str) -> Markup {
+    let share = real(count) / real(highest.max(1));
+    html! {
+        svg.bar width="100%" height="14" aria-hidden="true" {
+            @if count > 0 {
+                rect class=(class) x="0" y="2" width=(percent(share.max(0.005))) height="10" {}
+            }
+        }
+    }
+}

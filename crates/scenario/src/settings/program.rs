@@ -1,0 +1,105 @@
+//! Settings of the program: its command, its environment, and the commands around its trials.
+
+use super::{Facts, Limits, Variables, absolute_path, parse_memory};
+use crate::{LimitValue, Matrix};
+use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What runs in a trial, and in which environment.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", default)]
+#[command(next_help_heading = "Command and environment")]
+pub struct ProgramSettings {
+    /// The program and its arguments
+    ///
+    /// It runs without a shell. `{trial}`, `{slot}`, `{seed}`, `{dir}` and `{variant}` are filled in.
+    #[arg(skip)]
+    pub command: Option<Vec<String>>,
+    /// Run a line of shell instead of a command: './a | ./b'
+    #[arg(long, value_name = "LINE")]
+    pub shell: Option<String>,
+    #[command(flatten)]
+    #[schemars(description = Variables::HELP)]
+    pub env: Variables,
+    #[command(flatten)]
+    #[schemars(description = Matrix::HELP)]
+    pub matrix: Matrix,
+    /// Start from an empty environment
+    #[arg(
+        long,
+        num_args = 0,
+        default_missing_value = "true",
+        hide_short_help = true
+    )]
+    pub env_clear: Option<bool>,
+    /// Run the command in this working directory
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().map(absolute_path))]
+    pub cwd: Option<PathBuf>,
+    /// Read stdin from FILE [default: /dev/null]
+    #[arg(
+        long, value_name = "FILE", value_parser = PathBufValueParser::new().map(absolute_path),
+        hide_short_help = true,
+    )]
+    pub stdin: Option<PathBuf>,
+    /// Give each trial a temporary directory: {dir}, PROVOKE_DIR, TMPDIR
+    #[arg(
+        long,
+        num_args = 0,
+        default_missing_value = "true",
+        hide_short_help = true
+    )]
+    pub tmp_per_run: Option<bool>,
+    /// Run each trial in a container of this image
+    ///
+    /// The image must be on this machine. `provoke bisect` takes its tags in order: app:1.0,1.1,1.2
+    #[arg(long, value_name = "IMAGE", hide_short_help = true)]
+    pub image: Option<String>,
+    /// Run containers with this engine [default: the first that responds]
+    #[arg(long, value_name = "docker|podman", hide_short_help = true)]
+    pub engine: Option<String>,
+    /// Mount PATH, PATH:INSIDE or PATH:INSIDE:ro in the container [default: the working directory]
+    ///
+    /// `none` mounts nothing.
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
+    pub mount: Vec<String>,
+    /// Connect the container to this network [default: none; host for a service under load]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub network: Option<String>,
+    /// Pass an option to the container engine: memory=1g, cpus=2, user=1000, runtime=runsc, gpus=all
+    #[arg(long, value_name = "NAME=VALUE", hide_short_help = true)]
+    pub container: Vec<String>,
+    /// Run the processes of trials as this user; provoke and its hooks run as root
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub user: Option<String>,
+    /// Put this in front of the command, such as 'rr record -o {dir}/trace'
+    #[arg(long, value_name = "PREFIX", hide_short_help = true)]
+    pub wrap: Option<String>,
+    /// Limit the memory of all processes of a trial together: 500M, 2G
+    ///
+    /// Above the limit, the kernel kills one of them (outcome `oom`).
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
+    pub memory: Option<LimitValue>,
+    #[command(flatten)]
+    #[schemars(description = Limits::HELP)]
+    pub rlimit: Limits,
+    #[command(flatten)]
+    #[schemars(description = Facts::HELP)]
+    pub fact: Facts,
+    /// Run this shell command once before all trials
+    ///
+    /// Processes that it leaves running are stopped at the end of the run.
+    #[arg(short, long, value_name = "CMD", hide_short_help = true)]
+    pub setup: Option<String>,
+    /// Run this shell command before each trial; if it fails, the trial is inconclusive
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
+    pub prepare: Option<String>,
+    /// Run this shell command after each trial
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
+    pub conclude: Option<String>,
+    /// Run this shell command once after all trials
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
+    pub cleanup: Option<String>,
+}

@@ -1,0 +1,280 @@
+//! Decides whether two runs tried the same program in the same way, so that their trials may count
+//! together. An unknown fact counts as different.
+
+use super::conditions::variant_conditions;
+use super::file_names::NOT_FOUND;
+use super::files::{ENTRIES, FILES, FileComparison, NAMED, UNKNOWN, compare_files};
+use super::main_facts::of_main;
+use super::ranking::{FactGroup, group_of, group_of_variable};
+use super::{CommandEnvironment, RunFacts, mains_of};
+use provoke_model::{ActorPlan, CaptureMode, Hooks, Plan, Rules, Text, VariantId, VariantPlan};
+use provoke_words as words;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// How similar the trials of two variants of different runs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrialSimilarity {
+    /// Program, files, machine and conditions are the same, except that only one of the two had these further files in
+    /// the working directory.
+    Same(Vec<String>),
+    /// The command is the same, but another fact differs or is unknown.
+    Unlike(String),
+    /// The commands differ.
+    OtherCommand,
+}
+
+/// Compares the trials of a variant with the trials of a variant of another run.
+pub fn compare_variants(
+    this_variant: (RunFacts<'_>, VariantId),
+    other_variant: (RunFacts<'_>, VariantId),
+) -> TrialSimilarity {
+    let [own_facts, other_facts] =
+        [this_variant, other_variant].map(|(side, id)| VariantFacts::of_variant(side, id));
+    if own_facts.commands != other_facts.commands {
+        return TrialSimilarity::OtherCommand;
+    }
+    let [other_conditions, own_conditions] = [other_variant, this_variant]
+        .map(|(side, id)| variant_conditions(side.plan, id, side.host));
+    if let Some(difference) = own_conditions.differences_from(&other_conditions).first() {
+        let (condition, other_value, own_value) =
+            (&difference.what, &difference.baseline, &difference.here);
+        return TrialSimilarity::Unlike(format!(
+            "{condition}: {other_value} instead of {own_value}"
+        ));
+    }
+    let names = own_facts.facts.keys().chain(other_facts.facts.keys());
+    let mut unlike =
+        names.filter(|name| own_facts.facts.get(*name) != other_facts.facts.get(*name));
+    if let Some((_, name)) = unlike.next() {
+        return TrialSimilarity::Unlike(format!("{name} differs"));
+    }
+    if let Some(reason) = other_facts.unknown.or(own_facts.unknown) {
+        return TrialSimilarity::Unlike(reason);
+    }
+    let mut added = BTreeSet::new();
+    for (own_files, other_files) in own_facts.files.iter().zip(&other_facts.files) {
+        if own_files.get(FILES) == other_files.get(FILES) {
+            continue;
+        }
+        match compare_files(own_files, other_files) {
+            Some(FileComparison::Added(names)) => added.extend(names),
+            Some(FileComparison::Changed(names)) => {
+                return TrialSimilarity::Unlike(describe_changed(&names));
+            }
+            None => {
+                return TrialSimilarity::Unlike(
+                    "a file of the command or of its working directory differs".to_owned(),
+                );
+            }
+        }
+    }
+    TrialSimilarity::Same(added.into_iter().collect())
+}
+
+/// Returns `the file `settings` differs`.
+fn describe_changed(names: &[String]) -> String {
+    let [first, other_names @ ..] = names else {
+        return "a file differs".to_owned();
+    };
+    match other_names {
+        [] => format!("`{first}` differs"),
+        others => format!(
+            "`{first}` and {} differ",
+            words::format_count(others.len() as u64, "other file")
+        ),
+    }
+}
+
+/// Facts that determine how often a variant fails, and the unknown ones among them.
+struct VariantFacts<'a> {
+    commands: String,
+    /// Facts by priority as the reason, and by name.
+    facts: BTreeMap<(u32, String), String>,
+    /// The recorded files of each main command.
+    files: Vec<BTreeMap<String, &'a str>>,
+    unknown: Option<String>,
+}
+
+impl<'a> VariantFacts<'a> {
+    fn of_variant(side: RunFacts<'a>, id: VariantId) -> Self {
+        let RunFacts { plan, survey, .. } = side;
+        let variant = plan.variant_plan(id);
+        let mut recipe = Self {
+            commands: String::new(),
+            facts: BTreeMap::new(),
+            files: Vec::new(),
+            unknown: unknown_files(plan, variant),
+        };
+        recipe.add_plan(plan, variant);
+        // A variant that is prepared for each run has a different folder in each.
+        let made_folder = variant
+            .make
+            .as_ref()
+            .map(|make| make.folder.to_string())
+            .filter(|folder| !folder.is_empty());
+        let neutral = |text: String| match &made_folder {
+            Some(folder) => text.replace(folder, "{made}"),
+            None => text,
+        };
+        recipe.commands = neutral(describe_commands(variant));
+        recipe.insert_fact(
+            "the working directory",
+            neutral(per_actor(variant, |actor| actor.cwd.to_string())),
+        );
+        recipe.insert_fact(
+            "stdin",
+            per_actor(variant, |actor| format!("{:?}", actor.stdin)),
+        );
+        recipe.insert_fact(
+            "the container",
+            per_actor(variant, |actor| format!("{:?}", actor.container)),
+        );
+        for (number, (name, main)) in mains_of(variant).enumerate() {
+            for (variable, value) in CommandEnvironment::of_actor(plan, main).env {
+                let variable = variable.to_string_lossy();
+                if group_of_variable(&variable) != FactGroup::Trifle {
+                    let key = (3, format!("the environment variable {variable}"));
+                    let value = neutral(value.to_string_lossy().into_owned());
+                    let fact = recipe.facts.entry(key).or_default();
+                    let _ = write!(fact, "{number} {value};");
+                }
+            }
+            let facts = of_main(main, &name, survey);
+            if recipe.unknown.is_none() && variant.make.is_none() {
+                recipe.unknown = unknown_program(&facts);
+            }
+            recipe.files.push(
+                facts
+                    .iter()
+                    .filter(|(name, _)| is_file_fact(name))
+                    .map(|(name, value)| (name.clone(), *value))
+                    .collect(),
+            );
+            for (name, value) in facts {
+                if is_file_fact(&name) {
+                    continue;
+                }
+                // Builds of prepared variants may differ, because they are prepared in the same
+                // way.
+                if variant.make.is_none() || !matches!(group_of(&name), FactGroup::Program) {
+                    recipe.add_fact(&name, number, value);
+                }
+            }
+        }
+        for (name, value) in &survey.0 {
+            if !name.contains('[') && group_of(name) == FactGroup::Processor {
+                recipe.add_fact(name, 0, value);
+            }
+        }
+        recipe
+    }
+
+    fn insert_fact(&mut self, name: &str, value: String) {
+        self.facts.insert((0, name.to_owned()), value);
+    }
+
+    fn add_fact(&mut self, name: &str, number: usize, value: &str) {
+        let key = match group_of(name) {
+            FactGroup::Program => (1, format!("`{name}`")),
+            FactGroup::Library | FactGroup::Package => (2, format!("`{name}`")),
+            _ => (4, format!("`{name}`")),
+        };
+        let fact = self.facts.entry(key).or_default();
+        let _ = write!(fact, "{number} {value};");
+    }
+
+    /// Adds the settings of a plan's trials, except for the conditions.
+    fn add_plan(&mut self, plan: &Plan, variant: &VariantPlan) {
+        let rules = Rules {
+            only: Vec::new(),
+            ..plan.rules.clone()
+        };
+        self.insert_fact("a rule for passing or failing", format!("{rules:?}"));
+        self.insert_fact("a hook", describe_hooks(&plan.hooks, &variant.hooks));
+        self.insert_fact("the load", format!("{:?} {:?}", plan.load, variant.clients));
+        self.insert_fact(
+            "the leak grace",
+            format!("{:?} {:?}", plan.grace, plan.leak_grace),
+        );
+        self.insert_fact("`warmup`", plan.warmup.to_string());
+        self.insert_fact("`tmp-per-run`", plan.scratch.to_string());
+        self.insert_fact("`watch-engine`", plan.watch_engine.to_string());
+        let dumps = plan.capture == CaptureMode::On;
+        self.insert_fact("`capture`", dumps.to_string());
+        let make_script = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
+        self.insert_fact("the build", format!("{make_script:?} {:?}", variant.edits));
+    }
+}
+
+/// Returns whether a fact describes files that the command may read, which are compared one by one.
+fn is_file_fact(name: &str) -> bool {
+    [FILES, NAMED, ENTRIES].contains(&name)
+}
+
+fn describe_commands(variant: &VariantPlan) -> String {
+    per_actor(variant, |actor| {
+        format!(
+            "{} {:?} {:?} {}",
+            actor.name, actor.role, actor.command, actor.copies
+        )
+    })
+}
+
+fn per_actor(variant: &VariantPlan, describe: impl Fn(&ActorPlan) -> String) -> String {
+    let texts: Vec<String> = variant.actors.iter().map(describe).collect();
+    texts.join("\n")
+}
+
+/// Returns the hooks around the trials of a variant, whether they belong to it or to the plan.
+fn describe_hooks(plan: &Hooks, own_hooks: &Hooks) -> String {
+    let commands = |plan: &Option<Text>, own_command: &Option<Text>| {
+        let texts: Vec<String> = plan
+            .iter()
+            .chain(own_command)
+            .map(ToString::to_string)
+            .collect();
+        texts
+    };
+    format!(
+        "{:?} {:?} {:?} {:?}",
+        commands(&plan.setup, &own_hooks.setup),
+        own_hooks.prepare.as_ref().or(plan.prepare.as_ref()),
+        own_hooks.conclude.as_ref().or(plan.conclude.as_ref()),
+        commands(&plan.cleanup, &own_hooks.cleanup),
+    )
+}
+
+/// Returns why the files that a variant reads are unknown. The files of commits are known by the
+/// names of the commits.
+fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
+    let commits = plan
+        .space
+        .as_ref()
+        .is_some_and(|space| space.repository.is_some());
+    if variant.actors.iter().any(|actor| actor.container.is_some()) {
+        Some("the files in its container are not recorded".to_owned())
+    } else if !variant.edits.is_empty() || variant.make.is_some() && !commits {
+        Some("provoke made its files anew, so they cannot be compared".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Returns why the program and the files that it may read are unknown.
+fn unknown_program(facts: &BTreeMap<String, &str>) -> Option<String> {
+    let path = |name: &str| facts.get(name).filter(|path| path.ends_with(NOT_FOUND));
+    match facts.get(FILES) {
+        _ if !facts.contains_key("program.path") => Some("its program is not recorded".to_owned()),
+        _ if path("program.path")
+            .or(path("program.launched.path"))
+            .is_some() =>
+        {
+            Some("the program did not exist before `setup`".to_owned())
+        }
+        None => Some("its files are not recorded".to_owned()),
+        Some(value) => value
+            .strip_prefix(UNKNOWN)
+            .map(|reason| format!("its files are not recorded: {reason}")),
+    }
+}

@@ -1,0 +1,135 @@
+//! Records the conditions under which the trials of a plan run.
+
+use super::{CommandEnvironment, influential_variables::variable_effect, mains_of};
+use provoke_model::{
+    CaptureMode, ConditionDifference, Conditions, Host, Plan, RequestPace, Timeout, VariantId,
+};
+
+/// Returns the conditions of a variant's trials on a machine: settings around the command that can
+/// change its failure rate.
+pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
+    let mut conditions = Conditions::default();
+    conditions.set_fact("jobs", plan.slots_per_host().to_string());
+    let hosts = plan.hosts.as_ref().map(|hosts| hosts.engine.to_string());
+    conditions.set_fact("hosts", or_none(hosts));
+    conditions.set_fact("waves", if plan.waves { "yes" } else { "no" });
+    conditions.set_fact("load", describe_load(plan));
+    let held_plan = plan.held.as_ref();
+    conditions.set_fact("held", or_none(held_plan.map(|held| held.run.clone())));
+    let traced = plan.capture == CaptureMode::Trace;
+    conditions.set_fact("tracer", if traced { "attached" } else { "none" });
+    // Core dumps do not affect a confirmation, which ends at its first crash.
+    let timeout = match plan.timeout {
+        Timeout::After(time) => format!("{} s", time.as_secs_f64()),
+        Timeout::Auto => "auto".to_owned(),
+    };
+    conditions.set_fact("timeout", timeout);
+    let cases = plan.cases.as_ref();
+    let order = cases.map(|cases| {
+        if cases.shuffle {
+            "random"
+        } else {
+            "of the file"
+        }
+    });
+    conditions.set_fact(
+        "cases",
+        or_none(cases.map(|cases| cases.runner.to_string())),
+    );
+    conditions.set_fact("cases.order", or_none(order.map(str::to_owned)));
+    let delay = (!plan.delay.is_zero()).then(|| format!("{} s", plan.delay.as_secs_f64()));
+    conditions.set_fact("delay", or_none(delay));
+    let mut limits: Vec<String> = plan
+        .limits
+        .iter()
+        .map(|limit| match limit.value {
+            Some(value) => format!("{}={value}", limit.resource),
+            None => format!("{}=unlimited", limit.resource),
+        })
+        .collect();
+    limits.sort();
+    conditions.set_fact("limits", or_none(join_if_any(&limits)));
+    let memory = plan.memory.map(|bytes| format!("{bytes} bytes"));
+    conditions.set_fact("memory", or_none(memory));
+    conditions.set_fact(
+        "user",
+        plan.user.as_deref().unwrap_or("the same as provoke"),
+    );
+    if let Some(variant) = plan.variants.get(variant.index()) {
+        let copies = variant.actors.iter().map(|actor| actor.copies.to_string());
+        conditions.set_fact("copies", copies.collect::<Vec<_>>().join("+"));
+        if let Some((_, main)) = mains_of(variant).next() {
+            let wrap: Vec<String> = main
+                .command
+                .iter()
+                .take(plan.wrapped as usize)
+                .map(ToString::to_string)
+                .collect();
+            let wrap = (!wrap.is_empty()).then(|| format!("`{}`", wrap.join(" ")));
+            conditions.set_fact("wrap", or_none(wrap));
+            let container = main.container.as_ref();
+            let engine = container.map(|container| container.engine.clone());
+            conditions.set_fact("container.engine", or_none(engine));
+            let network = container.map(|container| container.network.clone());
+            conditions.set_fact("container.network", or_none(network));
+            let options: Vec<String> = container
+                .map_or(&[][..], |container| &container.options)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            conditions.set_fact("container.options", or_none(join_if_any(&options)));
+            if container.is_none() {
+                for (name, value) in CommandEnvironment::of_actor(plan, main).env {
+                    let name = name.to_string_lossy();
+                    if variable_effect(&name).is_some() {
+                        conditions.set_variable(&name, value.to_string_lossy().into_owned());
+                    }
+                }
+            }
+        }
+    }
+    for (name, value) in [
+        ("cpu.model", format!("{} {}", host.arch, host.cpu)),
+        ("cpu.count", host.cpus.to_string()),
+        ("kernel", host.kernel.clone()),
+        ("machine", host.name.clone()),
+    ] {
+        conditions.set_fact(name, value.trim());
+    }
+    conditions
+}
+
+/// Returns the conditions that differ between the trials of a plan and a baseline. Conditions in
+/// which the plan's variants differ are left out, because they are varied on purpose.
+pub fn differing_conditions(
+    plan: &Plan,
+    host: &Host,
+    baseline: &Conditions,
+) -> Vec<ConditionDifference> {
+    let ids = (0..).map(VariantId).take(plan.variants.len());
+    let differences = ids.map(|id| variant_conditions(plan, id, host).differences_from(baseline));
+    let common = differences.reduce(|mut common, other| {
+        common.retain(|difference| other.contains(difference));
+        common
+    });
+    common.unwrap_or_default()
+}
+
+fn describe_load(plan: &Plan) -> String {
+    match plan.load.as_ref().map(|load| load.pace) {
+        None => "none".to_owned(),
+        Some(RequestPace::Closed { clients }) => format!("{clients} clients"),
+        Some(RequestPace::Open { millihertz, .. }) => {
+            format!("{}.{:03} requests/s", millihertz / 1000, millihertz % 1000)
+        }
+    }
+}
+
+fn join_if_any(parts: &[String]) -> Option<String> {
+    (!parts.is_empty()).then(|| parts.join(","))
+}
+
+fn or_none(value: Option<String>) -> String {
+    let value = value.filter(|value| !value.is_empty());
+    value.unwrap_or_else(|| "none".to_owned())
+}
