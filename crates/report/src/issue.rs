@@ -1,9 +1,10 @@
 //! Collects the details that a bug report needs: stack, output, builds, and the commands to reproduce it.
 
 use super::failure_evidence::FailureEvidence;
-use super::{Report, derive, group_failures, load_assumptions, story};
+use super::{Report, VariantReport, derive, group_failures, load_assumptions, story};
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, VariantId};
+use provoke_questions::Answer;
 use provoke_stats as stats;
 use provoke_sys::untrusted::shell_word;
 use provoke_words as words;
@@ -21,10 +22,10 @@ const VERSIONS: [(&str, &str); 9] = [
     ("os", "system"),
 ];
 
-/// The most frequent failure, and the commands to reproduce it.
+/// The most frequent failure, of a bisection that of the first bad candidate, and the commands to reproduce it.
 #[derive(Default)]
 pub(super) struct Issue {
-    /// The title of the most frequent failure, its signature, and how many trials of all failing ones show it.
+    /// The title of the failure, its signature, and how many trials of all failing ones show it.
     pub(super) failure: Option<(String, String, u64, u64)>,
     /// The variant that shows it, if there are several.
     pub(super) variant: Option<String>,
@@ -82,18 +83,21 @@ impl Issue {
         if !environment {
             store::strip_environment(&mut plan);
         }
-        let most_frequent = (0..)
+        let shown = (0..)
             .zip(&report.variants)
             .flat_map(|(index, variant)| {
                 let groups = group_failures(variant).into_iter();
                 groups.map(move |group| (VariantId(index), variant, group))
             })
             .filter(|(.., group)| group.signature.is_the_bug)
-            .max_by_key(|(_, variant, group)| (group.trial_count(), variant.failures));
+            .max_by_key(|(_, variant, group)| {
+                let is_answer = is_first_bad(report, variant);
+                (is_answer, group.trial_count(), variant.failures)
+            });
         let mut issue = Self::default();
         let mut modules = Vec::new();
         let mut failing = VariantId(0);
-        if let Some((id, variant, group)) = most_frequent {
+        if let Some((id, variant, group)) = shown {
             failing = id;
             issue.failure = Some((
                 group.signature.title.clone(),
@@ -125,6 +129,14 @@ impl Issue {
         });
         issue.builds = facts.chain(modules).collect();
         issue
+    }
+}
+
+/// Returns whether a variant is the first bad candidate of a search.
+fn is_first_bad(report: &Report, variant: &VariantReport) -> bool {
+    match &report.answer {
+        Some(Answer::Bisect(answer)) => answer.culprits.contains(&variant.name),
+        _ => false,
     }
 }
 

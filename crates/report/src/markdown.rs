@@ -11,7 +11,7 @@ use super::facts::{
     attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
 };
 use super::issue::Issue;
-use super::{Report, VariantReport, headlines};
+use super::{Report, headlines};
 use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;
 use provoke_questions::{Answer, AnswerText as _, HuntReport};
@@ -40,25 +40,17 @@ pub(super) fn write_markdown(
                 None => capitalize_first(&headline),
             };
             writeln!(out, "{verdict} {headline}.\n")?;
+            write_sentence(report, out)?;
         }
-        variants => {
+        _ => {
             writeln!(out, "{verdict}\n")?;
-            for variant in variants
-                .iter()
-                .filter(|variant| tables::is_shown(report, variant))
-            {
+            write_sentence(report, out)?;
+            for variant in tables::shown_variants(report) {
                 let headline = headlines::rate_headline(variant, report.confidence);
                 writeln!(out, "- {}: {headline}", inline_code(&variant.name))?;
             }
             writeln!(out)?;
         }
-    }
-    if let Some(answer) = &report.answer {
-        writeln!(
-            out,
-            "> {}.\n",
-            capitalize_first(&escape_markdown(answer.text().sentence()))
-        )?;
     }
     write_window(hunt, out)?;
     tables::write_suite(report, several, out)?;
@@ -74,11 +66,7 @@ pub(super) fn write_markdown(
     tables::write_load_lines(report, several, out)?;
     tables::write_differing_facts(report, out)?;
     let mut lines = Vec::new();
-    for variant in report
-        .variants
-        .iter()
-        .filter(|variant| tables::is_shown(report, variant))
-    {
+    for variant in tables::shown_variants(report) {
         let of_variant = if several {
             format!("{}: ", inline_code(&variant.name))
         } else {
@@ -153,7 +141,7 @@ pub(super) fn write_short_summary(report: &Report, out: &mut dyn io::Write) -> i
 /// Maximum length of the command in the title.
 const TITLE_COMMAND: usize = 60;
 
-/// Returns the command and its most frequent failure: `./crash`: SIGSEGV at crash.c:28, 3 of 100 trials. All failures of a
+/// Returns the command and its failure: `./crash`: SIGSEGV at crash.c:28, 3 of 100 trials. All failures of a
 /// hunt may be under holds.
 fn describe_title(report: &Report, issue: &Issue, hunt: Option<&HuntReport>) -> String {
     let command = inline_code(&words::shorten_text(&issue.command, TITLE_COMMAND));
@@ -182,6 +170,15 @@ fn describe_title(report: &Report, issue: &Issue, hunt: Option<&HuntReport>) -> 
     }
 }
 
+/// Writes the answer of a question.
+fn write_sentence(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let Some(answer) = &report.answer else {
+        return Ok(());
+    };
+    let sentence = capitalize_first(&escape_markdown(answer.text().sentence()));
+    writeln!(out, "> {sentence}.\n")
+}
+
 /// Writes where threads are held, the lines around it, and the data races.
 fn write_window(hunt: Option<&HuntReport>, out: &mut dyn io::Write) -> io::Result<()> {
     let lines = hunt.map_or_else(Vec::new, HuntReport::detail_lines);
@@ -192,7 +189,7 @@ fn write_window(hunt: Option<&HuntReport>, out: &mut dyn io::Write) -> io::Resul
     writeln!(out, "{}", fence_code("text", &lines.join("\n")))
 }
 
-/// Writes the most frequent failure and its source lines.
+/// Writes the failure and its source lines.
 fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     let Some((title, id, count, total)) = &issue.failure else {
         return Ok(());
@@ -242,11 +239,12 @@ fn last_output(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
 /// Writes the command, and the other parts of a trial.
 fn write_reproduction(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "### Reproduce\n")?;
-    let failing = |variant: &&VariantReport| variant.failures > 0;
-    let any_fails = report.variants.iter().any(|variant| failing(&variant));
-    let variants = report.variants.iter();
-    let shown = variants.filter(|variant| !any_fails || failing(variant));
-    let mut commands: Vec<&str> = shown.map(|variant| variant.command.as_str()).collect();
+    let mut variants = tables::shown_variants(report);
+    if variants.iter().any(|variant| variant.failures > 0) {
+        variants.retain(|variant| variant.failures > 0);
+    }
+    let commands = variants.iter().map(|variant| variant.command.as_str());
+    let mut commands: Vec<&str> = commands.collect();
     commands.dedup();
     match commands.as_slice() {
         [_] => writeln!(out, "{}", fence_code("sh", &issue.command))?,

@@ -71,6 +71,32 @@ fn the_first_failing_candidate_is_found_with_any_number_of_jobs() {
 }
 
 #[test]
+fn markdown_begins_with_the_answer_and_lists_candidates_in_their_order() {
+    let sandbox = Sandbox::new();
+    let args = ["--range", "0..16", "--seed", "1", "--shell", FROM_11];
+    let result = sandbox.bisect(&args);
+    assert_eq!(summarize(&result).2, 0, "{}", result.1);
+    let page = sandbox.provoke(&["report", "last", "--md"]).stdout;
+    let place = |text: &str| {
+        page.find(text)
+            .unwrap_or_else(|| panic!("no {text}: {page}"))
+    };
+    let places = [
+        "11 is the first bad",
+        "\n- `0`: ",
+        "\n- `10`: ",
+        "\n- `11`: ",
+    ]
+    .map(place);
+    assert!(places.is_sorted(), "{page}");
+    // The last candidate failed as often.
+    assert!(page.contains("failed trials of `11`: "), "{page}");
+    let commands = page.split("### Reproduce").nth(1).unwrap();
+    let [culprit, last] = ["[ 11 -lt 11 ]", "[ 16 -lt 11 ]"].map(|text| commands.find(text));
+    assert!(culprit < last, "{page}");
+}
+
+#[test]
 fn each_candidate_of_a_list_is_set_up_once_at_its_first_trial() {
     let sandbox = Sandbox::new();
     let setup = "echo {variant} >> made; [ {variant} != v6 ]";

@@ -39,11 +39,7 @@ pub(super) fn write_tally(
     writeln!(out, "| {} |", head.join(" | "))?;
     let first = if several { "---" } else { "---:" };
     writeln!(out, "| {first} |{}", " ---: |".repeat(head.len() - 1))?;
-    for variant in report
-        .variants
-        .iter()
-        .filter(|variant| is_shown(report, variant))
-    {
+    for variant in shown_variants(report) {
         let mut cells = Vec::new();
         if several {
             cells.push(inline_code(&variant.name));
@@ -85,13 +81,26 @@ fn variant_standings(report: &Report) -> Option<&[VariantResult]> {
     }
 }
 
-/// Returns false for a variant of a search without a trial, such as a setting that was not tried.
-pub(super) fn is_shown(report: &Report, variant: &VariantReport) -> bool {
+/// Returns the variants with trials in a search, such as the settings that were tried, and otherwise all. Candidates have
+/// the order of their list, not the one in which the search tried them.
+pub(super) fn shown_variants(report: &Report) -> Vec<&VariantReport> {
     let searches = matches!(
         report.answer,
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_))
     );
-    !searches || report.variants.len() == 1 || variant.trials + variant.other + variant.void > 0
+    let is_shown = |variant: &&VariantReport| {
+        !searches || report.variants.len() == 1 || variant.trials + variant.other + variant.void > 0
+    };
+    let mut variants: Vec<&VariantReport> = report.variants.iter().filter(is_shown).collect();
+    if let Some(Answer::Bisect(answer)) = &report.answer {
+        let place = |variant: &VariantReport| {
+            let mut points = answer.points.iter();
+            let point = points.find(|point| point.name == variant.name);
+            point.map_or(u64::MAX, |point| point.place)
+        };
+        variants.sort_by_key(|variant| place(variant));
+    }
+    variants
 }
 
 pub(super) fn write_kinds(
@@ -120,7 +129,7 @@ pub(super) fn write_kinds(
     };
     writeln!(out, "{head}| outcome |{label_head} count | trials |")?;
     writeln!(out, "{line}| --- |{label_line} ---: | --- |")?;
-    for variant in &report.variants {
+    for variant in shown_variants(report) {
         for kind in &variant.kinds {
             let of_variant = if several {
                 format!("| {} ", inline_code(&variant.name))
@@ -164,7 +173,7 @@ pub(super) fn write_suite(
     several: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    for variant in &report.variants {
+    for variant in shown_variants(report) {
         let Some(suite) = &variant.suite else {
             continue;
         };
@@ -221,7 +230,7 @@ pub(super) fn write_signatures(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let mut rows = Vec::new();
-    for variant in &report.variants {
+    for variant in shown_variants(report) {
         let captured = variant.captured.iter();
         let captured = captured.flat_map(|captured| &captured.signatures);
         let measured = variant
@@ -300,7 +309,7 @@ pub(super) fn write_load_lines(
     several: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    for variant in &report.variants {
+    for variant in shown_variants(report) {
         for line in variant.load.iter().flat_map(LoadTotals::traffic_lines) {
             writeln!(out, "* {}", words::sanitize_line(&line))?;
         }
