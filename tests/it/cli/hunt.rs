@@ -419,7 +419,7 @@ fn confirm_with_a_hold_that_is_never_reached_is_inconclusive() {
     let hunted = sandbox.provoke(&["hunt", "-o", "hunt", "--seed", "1", "--", "./program"]);
     assert_eq!(hunted.code, Some(1), "{hunted}");
     let output = sandbox.provoke(&["confirm", "--held", "hunt", "--progress=none", "--", "true"]);
-    assert_eq!(output.code, Some(125), "{output}");
+    assert_eq!(output.code, Some(3), "{output}");
     assert!(
         output
             .stdout

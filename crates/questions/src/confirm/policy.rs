@@ -214,6 +214,7 @@ impl Policy for ConfirmPolicy {
             Some(_) if untold_trials(state) > 0 => Verdict::Undecided,
             Some(progress) if progress.one_life || progress.doubtful > 0 => Verdict::Undecided,
             Some(progress) if progress.is_clean() => Verdict::Fixed,
+            _ if is_never_reached(state) => Verdict::Undecided,
             _ if state.tally_of(FIXED_SIDE).finished_trials() == 0 => Verdict::CouldNotTest,
             _ => Verdict::Undecided,
         }
