@@ -128,6 +128,18 @@ fn mistyped_command_lines_are_refused_with_a_hint() {
             "did you mean `--json=r.json`?",
         ),
         (
+            "run --runs10 -- true",
+            2,
+            "`provoke run` has no flag `--runs10`",
+            "did you mean `--runs 10`?",
+        ),
+        (
+            "run --rate 10% -- true",
+            2,
+            "`provoke run` has no flag `--rate`",
+            "did you mean `--max-rate 10%`?",
+        ),
+        (
             "run --junitxml=ci.xml -- true",
             2,
             "`provoke run` has no flag `--junitxml`",

@@ -158,6 +158,7 @@ impl RefusedLine<'_> {
         let hint = self
             .hint_at_range(flag)
             .or_else(|| hint_at_number(flag))
+            .or_else(|| self.hint_at_joined_number(flag))
             .or_else(|| self.hint_at_format(flag))
             .or_else(|| self.hint_by_rules(flag, similar.is_some()))
             .or_else(|| self.hint_at_other_command(flag))
@@ -183,6 +184,14 @@ impl RefusedLine<'_> {
 
     fn has_flag(&self, command: &str, flag: &str) -> bool {
         has_flag(self.commands, command, flag)
+    }
+
+    /// Suggests `--runs 10` for `--runs10`.
+    fn hint_at_joined_number(&self, flag: &str) -> Option<String> {
+        let name = flag.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let number = &flag[name.len()..];
+        (!number.is_empty() && self.has_flag(&self.command, name))
+            .then(|| format!("did you mean `{name} {number}`?"))
     }
 
     /// Suggests `--git` for the ends of `git bisect`.
