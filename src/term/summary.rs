@@ -243,7 +243,7 @@ fn format_durations(variant: &VariantReport) -> Option<String> {
         })
     });
     match (pass, fail) {
-        (Some(pass), Some(fail)) => Some(format!("time: pass {pass}, failure {fail}")),
+        (Some(pass), Some(fail)) => Some(format!("median time: pass {pass}, failure {fail}")),
         _ => None,
     }
 }

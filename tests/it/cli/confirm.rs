@@ -867,7 +867,7 @@ fn failures_in_one_clump_count_as_one_failure() {
 
       10x   exit 1: the program reported failure
             trials 121-130
-      time: pass TIME, failure TIME
+      median time: pass TIME, failure TIME
 
       note: 10 failures came in 1 clump (p < 0.001), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure
 
@@ -904,7 +904,7 @@ fn three_failures_just_before_the_end_count_as_one_failure() {
 
       3x    exit 1: the program reported failure
             trials 178-180
-      time: pass TIME, failure TIME
+      median time: pass TIME, failure TIME
 
       note: 3 failures came in 1 clump (p < 0.001), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure
 
@@ -933,7 +933,7 @@ fn confirm_uses_the_half_with_fewer_failures_if_the_rate_changed() {
 
       13x   exit 1: the program reported failure
             trials 1, 7, 12, 20, 26, 33, 40, 47, 55, 61, 70, 150, 190
-      time: pass TIME, failure TIME
+      median time: pass TIME, failure TIME
 
       note: the failure rate fell during the run (Laplace's trend test, p = 0.0043; possibly a warm-up): the rate above is an average, and `confirm` uses the half with fewer failures
 

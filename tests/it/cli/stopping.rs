@@ -96,7 +96,7 @@ fn run_prints_the_failures_and_the_next_commands() {
 
       2x    exit 1: the program reported failure
             trials 3, 7
-      time: pass TIME, failure TIME
+      median time: pass TIME, failure TIME
 
     is it fixed?       provoke confirm --baseline RUN   # 70 passing trials, about TIME
     repeat one trial   provoke replay RUN#3
@@ -135,7 +135,7 @@ fn ticks_and_crosses_are_printed_in_the_order_of_trials() {
 
       2x    SIGSEGV (inferred from exit 139): segmentation fault: invalid memory access
             trials 2, 3
-      time: pass TIME, failure TIME
+      median time: pass TIME, failure TIME
 
       note: no core was captured in extra trials: --capture on dumps cores in every trial
 
