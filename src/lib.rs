@@ -83,12 +83,12 @@ pub use provoke_report as report;
 pub use provoke_report::store;
 pub use provoke_scenario as scenario;
 pub use provoke_scenario::cases;
+pub use provoke_scenario::suggest;
 pub use provoke_slot as slot;
 pub use provoke_survey as survey;
 pub use provoke_sys as sys;
 pub use provoke_sys::untrusted;
 pub use provoke_words as words;
-pub use provoke_words::suggest;
 
 #[cfg(test)]
 use provoke_test_needs as needs;

@@ -10,8 +10,7 @@ use super::{
     VariantReport, group_failures, headlines, rows,
 };
 use crate::store::{RunFolder, Secrets};
-use provoke_model::EvidenceDepth;
-use provoke_model::Site;
+use provoke_model::{EvidenceDepth, Site};
 use provoke_questions::{Answer, Verdict};
 use provoke_sys::untrusted::shell_word;
 use provoke_words as words;

@@ -5,7 +5,7 @@ use super::expected_value::{
     allowed_texts, allowed_types, field_example, field_purpose, list_alternatives, resolve_link,
     type_name, type_words,
 };
-use provoke_words::suggest::{intended_name, known_name};
+use crate::suggest::{intended_name, known_name};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use toml::Spanned;

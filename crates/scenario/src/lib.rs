@@ -34,6 +34,7 @@ mod schema;
 mod search;
 mod settings;
 mod shrink;
+pub mod suggest;
 mod syntax;
 mod value;
 mod write;

@@ -2,9 +2,9 @@
 
 use super::case_settings::RunnerValue;
 use super::host_list::{ListedHost, parse_list};
+use crate::suggest::nearest_name;
 use provoke_model::{Alpha, BugFilter, ExpectedResult, Resource, Signal, Timeout};
 use provoke_sys::untrusted::Untrusted as _;
-use provoke_words::suggest::nearest_name;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;

@@ -3,8 +3,7 @@
 use super::main_facts::is_digest;
 use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
 use super::{CommandEnvironment, SuiteDifference, main_name};
-use provoke_model::is_secret;
-use provoke_model::{CaptureMode, Host, Plan, Survey, Text};
+use provoke_model::{CaptureMode, Host, Plan, Survey, Text, is_secret};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,8 +2,6 @@
 //!
 #![doc = include_str!("../README.md")]
 
-pub mod suggest;
-
 use provoke_model::Observation;
 use provoke_sys::untrusted::{SafeText, Untrusted as _, shell_word};
 use std::ffi::OsStr;

@@ -1,10 +1,9 @@
 //! Finds the tests that ran before a test of a suite when it failed, as the items of a reduction.
 
 use crate::case_reports::pytest;
-use crate::model::BugFilter;
 use crate::model::{
-    CaseEnd, CaseName, CasePattern, CaseRecord, CaseRunner, Event, Item, ItemKind, NumberList,
-    TrialId, VariantChoices,
+    BugFilter, CaseEnd, CaseName, CasePattern, CaseRecord, CaseRunner, Event, Item, ItemKind,
+    NumberList, TrialId, VariantChoices,
 };
 use crate::scenario::{OnlyRule, PlanError, Scenario, SearchSources};
 use crate::state::State;

@@ -134,10 +134,10 @@ fn mistyped_command_lines_are_refused_with_a_hint() {
             "did you mean `--runs 10`?",
         ),
         (
-            "run --rate 10% -- true",
+            "run --quiet1 -- true",
             2,
-            "`provoke run` has no flag `--rate`",
-            "did you mean `--max-rate 10%`?",
+            "`provoke run` has no flag `--quiet1`",
+            "did you mean `--quiet`?",
         ),
         (
             "run --junitxml=ci.xml -- true",

@@ -220,9 +220,8 @@ fn describe_sweep(sweep: SweepReport) -> String {
 }
 
 /// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
-/// it is known.
+/// it is known. In a baseline with holds, most trials crash, and a passing one waits longer.
 fn describe_time(state: &State, question: &ConfirmQuestion, trials: u64) -> String {
-    // A held thread waits longer in a fixed program than in one that crashes.
     if state.plan.held.is_some() && state.tally_of(VariantId(0)).passes == 0 {
         return String::new();
     }

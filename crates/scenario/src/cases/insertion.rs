@@ -1,35 +1,9 @@
 //! Inserts words into the command of a test runner.
 
 use super::command::split_runner_words;
+use super::error::{CaseSetupError, refuse, refuse_shell_line};
 use super::runner::find_position;
 use provoke_model::{ActorPlan, CaseRunner, Text};
-
-/// Why cases cannot be found in the trials of a command.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct CaseSetupError {
-    /// What cannot be done.
-    pub message: String,
-    /// The way out.
-    pub hint: String,
-}
-
-pub(super) fn refuse(message: impl Into<String>, hint: impl Into<String>) -> CaseSetupError {
-    CaseSetupError {
-        message: message.into(),
-        hint: hint.into(),
-    }
-}
-
-pub(super) fn refuse_shell_line(runner: &CaseRunner) -> CaseSetupError {
-    refuse(
-        format!(
-            "`{}` needs an argument of provoke, which a shell line has no place for",
-            runner.name()
-        ),
-        "give the command without a shell: -- CMD ARG...",
-    )
-}
 
 /// Inserts words behind the name of the runner.
 pub(super) fn insert_words(

@@ -1,7 +1,8 @@
 //! Changes a command so that its runner runs one case alone.
 
 use super::command::split_runner_words;
-use super::insertion::{CaseSetupError, insert_words, refuse, refuse_shell_line};
+use super::error::{CaseSetupError, refuse, refuse_shell_line};
+use super::insertion::insert_words;
 use super::runner::find_position;
 
 use provoke_cases::pytest;

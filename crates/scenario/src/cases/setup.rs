@@ -1,7 +1,8 @@
 //! Prepares trials for the report of their cases: arguments and variables of the runner, and files in the trial's folder.
 
 use super::command::split_runner_words;
-use super::insertion::{CaseSetupError, insert_words, refuse, refuse_shell_line};
+use super::error::{CaseSetupError, refuse, refuse_shell_line};
+use super::insertion::insert_words;
 use super::selection::select_case;
 use provoke_cases::pytest;
 use provoke_model::{ActorPlan, ActorRole, CaseName, CaseRunner, CasesPlan, Text, VariantPlan};

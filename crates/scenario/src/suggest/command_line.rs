@@ -2,8 +2,8 @@
 
 use super::Correction;
 use super::rules::FORMATS;
-use crate::quote_word;
 use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::quote_word;
 use std::ffi::{OsStr, OsString};
 
 /// Returns the flag whose file this separate word is: `--json FILE`.

@@ -5,8 +5,17 @@ use clap::{Arg, Command};
 
 /// Returns whether a command has the flag at the beginning of a text such as `-n V`.
 pub(super) fn has_flag(commands: &Command, command: &str, flag: &str) -> bool {
+    find_flag(commands, command, flag).is_some()
+}
+
+/// Returns whether a command has the flag, and the flag takes a value.
+pub(super) fn has_flag_with_value(commands: &Command, command: &str, flag: &str) -> bool {
+    find_flag(commands, command, flag).is_some_and(takes_value)
+}
+
+fn find_flag<'a>(commands: &'a Command, command: &str, flag: &str) -> Option<&'a Arg> {
     let flag = flag.split([' ', '=']).next().unwrap_or_default();
-    flags_of(commands, command).any(|argument| {
+    flags_of(commands, command).find(|argument| {
         let short = argument.get_short().map(|short| format!("-{short}"));
         let long = argument.get_long().map(|long| format!("--{long}"));
         [short, long].iter().flatten().any(|name| name == flag)

@@ -3,7 +3,7 @@
 use super::Correction;
 use super::flags::is_flag;
 use super::rules::{OFTEN_MISPLACED, has_word};
-use crate::quote_word;
+use provoke_words::quote_word;
 use std::ffi::OsString;
 
 /// Refuses a command with flags that were probably meant for provoke. A flag is not refused after `--`, or if it is also

@@ -2,7 +2,7 @@
 
 use super::Correction;
 use super::command_line::{retyped_line, shell_line};
-use crate::quote_word;
+use provoke_words::quote_word;
 use std::ffi::{OsStr, OsString};
 
 /// Corrects a bisection without candidates whose command begins with them: `bisect v1..main` or `bisect v1 main`.

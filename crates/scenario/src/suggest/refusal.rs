@@ -2,16 +2,16 @@
 
 use super::Correction;
 use super::command_line::{file_of_flag, is_assigned, provoke_line, shell_line, value_of};
-use super::flags::{has_flag, similar_flag};
+use super::flags::{has_flag, has_flag_with_value, similar_flag};
 use super::message::text_of;
 use super::misplaced_flags::flags_before_program;
 use super::missing_run::is_scenario;
 use super::names::intended_name;
 use super::rules::{COMMANDS, COMMANDS_BY_USE, FLAGS, FORMAT_FLAGS, FORMATS, has_word};
-use crate::quote_word;
 use clap::Command;
 use clap::error::{ContextKind, ErrorKind};
 use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::quote_word;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -190,7 +190,7 @@ impl RefusedLine<'_> {
     fn hint_at_joined_number(&self, flag: &str) -> Option<String> {
         let name = flag.trim_end_matches(|letter: char| letter.is_ascii_digit());
         let number = &flag[name.len()..];
-        (!number.is_empty() && self.has_flag(&self.command, name))
+        (!number.is_empty() && has_flag_with_value(self.commands, &self.command, name))
             .then(|| format!("did you mean `{name} {number}`?"))
     }
 

@@ -30,7 +30,7 @@ pub const FLAGS: Equivalents = Equivalents(&[
     ("--junitxml --junit-xml", "--junit=FILE"),
     ("--markdown", "--md=FILE"),
     ("--until-fail --until-failure --exitfirst", "-x"),
-    ("--max-failure-rate --rate --threshold", "--max-rate V"),
+    ("--max-failure-rate --threshold", "--max-rate V"),
     ("-C --chdir", "--cwd V"),
     ("--for --budget --time", "-d V"),
     ("--seconds --secs", "-d Vs"),

@@ -2,7 +2,7 @@
 
 use super::Correction;
 use super::command_line::{retyped_line, shell_line};
-use crate::quote_word;
+use provoke_words::quote_word;
 use std::ffi::{OsStr, OsString};
 
 /// Explains that stored runs are not programs to compare.
