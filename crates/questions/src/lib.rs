@@ -42,22 +42,24 @@ pub use answer::{Answer, AnswerText, FailureCounts};
 pub use baseline::{
     BaselineReport, PooledBaseline, RateDriftReport, RateMismatchReport, RequiredPasses,
 };
+pub(crate) use bisect::search_trials;
 pub use bisect::{
     BisectPolicy, BisectProgress, Bisection, CandidateBuilds, CandidateReport,
-    EarlierFailingVersion, EarlierFailureMeaning, LocalCheck, search_trials,
+    EarlierFailingVersion, EarlierFailureMeaning, LocalCheck,
 };
 pub use capture::CapturePolicy;
 pub use checks::{AssumptionChecks, ceil_parts, measure_variant};
 pub use compare::{
     Comparison, Contrast, ContrastReport, DetectableRates, FactorLevelReport, FactorReport,
-    RacePolicy, RatesPolicy, VariantResult, VariantVerdict, contrasts, evidence_threshold,
+    RacePolicy, RatesPolicy, VariantResult, VariantVerdict, contrasts,
 };
 pub use confirm::{
-    ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, clean_needed, doubtful_failures,
-    required_by_default, seconds_of_a_pass,
+    ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, required_by_default,
 };
+pub(crate) use confirm::{clean_needed, doubtful_failures, seconds_of_a_pass};
 pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_holds};
-pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, rate_interval, untold_trials};
+pub(crate) use policy::rate_interval;
+pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, untold_trials};
 pub use ramp::{LoadLevelReport, RampPolicy, Threshold};
 pub use rate::{CaseBounds, RepeatPolicy, case_bounds, compares_cases, rate_bounds};
 pub use reduce::{NeededItem, ReducePolicy, Reduction};
@@ -68,8 +70,8 @@ pub use search::{
     reproduction_progress, trial_limit,
 };
 pub use shrink::{
-    KEPT_ALPHA, LoadDimension, LoadPartKindReport, LoadPartReport, RATE_ALPHA, SMALLEST,
-    ShrinkPolicy, ShrinkProgress, ShrinkState, Shrinking, TriedLoad, TriedLoadReport,
+    LoadDimension, LoadPartKindReport, LoadPartReport, SMALLEST, ShrinkPolicy, ShrinkProgress,
+    ShrinkState, Shrinking, TriedLoad, TriedLoadReport,
 };
 
 use crate::state::{Memory, State};

@@ -157,7 +157,7 @@ impl StopRule {
 }
 
 /// Returns the two-sided interval that the stop rule allows.
-pub fn rate_interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
+pub(crate) fn rate_interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
     let (k, n) = (tally.failures, tally.counted_trials());
     if rule.is_planned() {
         clopper_pearson(k, n, alpha)

@@ -22,7 +22,7 @@ pub struct CountRange {
 
 /// Counts values in a few ranges of equal, round width. Returns nothing if there are so few values that a list of them
 /// is clearer.
-pub fn count_ranges(counts: &[u64]) -> Vec<CountRange> {
+pub(crate) fn count_ranges(counts: &[u64]) -> Vec<CountRange> {
     let (Some([min, _, max]), MIN_VALUES..) = (spread_of_counts(counts), counts.len()) else {
         return Vec::new();
     };

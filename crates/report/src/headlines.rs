@@ -109,7 +109,7 @@ pub fn describe_pace(mtbf: &Mtbf, longer_than: f64, confidence: f64) -> Option<S
 }
 
 /// Returns a verdict in words.
-pub fn verdict_text(verdict: Verdict) -> &'static str {
+pub(crate) fn verdict_text(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Clean => "No failure seen",
         Verdict::Failing => "Failures seen",
@@ -139,7 +139,7 @@ pub fn standing_word(standing: VariantVerdict, failures: u64) -> &'static str {
 }
 
 /// Returns why trials ended, in words.
-pub fn stop_rule_text(rule: StopRule) -> &'static str {
+pub(crate) fn stop_rule_text(rule: StopRule) -> &'static str {
     match rule {
         StopRule::PlannedN => "all planned trials ran (-n)",
         StopRule::KthFailure => "the requested number of failures was seen (--max-fail)",

@@ -6,12 +6,12 @@ use provoke_words as words;
 use std::time::Duration;
 
 /// Describes a trial of a service, including defaults that the user did not set.
-pub fn load_assumptions(plan: &Plan) -> Vec<String> {
+pub(crate) fn load_assumptions(plan: &Plan) -> Vec<String> {
     load_lines(plan, false)
 }
 
 /// Describes the load of a trial of a service.
-pub fn load_summary(plan: &Plan) -> Vec<String> {
+pub(crate) fn load_summary(plan: &Plan) -> Vec<String> {
     load_lines(plan, true)
 }
 

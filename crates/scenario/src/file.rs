@@ -23,12 +23,6 @@ const SCENARIO: &str = "scenario file";
 /// Some editors write it at the start of a file; it would shift the columns of the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads a scenario.
-pub fn load_scenario(file: &Path) -> Result<Scenario, ScenarioError> {
-    let source = read_file(file)?;
-    parse_scenario(&source).map_err(|finding| ScenarioError::new(file, Some(&source), finding))
-}
-
 /// Reads a scenario and makes a plan of it. `overlay` applies the settings of the command line. `context_of` receives
 /// the resulting scenario and the directory of the file, to which relative paths refer.
 pub fn plan_file(

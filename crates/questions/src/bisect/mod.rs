@@ -12,7 +12,8 @@ pub use answer::Bisection;
 pub use candidates::CandidateReport;
 pub use culprit_checks::{EarlierFailingVersion, EarlierFailureMeaning, LocalCheck};
 pub use memory::CandidateBuilds;
-pub use policy::{BisectPolicy, BisectProgress, search_trials};
+pub(crate) use policy::search_trials;
+pub use policy::{BisectPolicy, BisectProgress};
 
 use super::{Answer, Policy, QuestionKind, search};
 use crate::state::{Memory, State};

@@ -130,7 +130,7 @@ impl<'a> BisectProgress<'a> {
 }
 
 /// Returns the approximate number of trials of a search along a list, at the measured rate of the bad end.
-pub fn search_trials(state: &State) -> Option<u64> {
+pub(crate) fn search_trials(state: &State) -> Option<u64> {
     let search = BisectProgress::of_state(state)?.bisection;
     let (failures, trials) = search.failures_and_runs(search.newest_version());
     let p = real(failures) / real(trials.max(1));

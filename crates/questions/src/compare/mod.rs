@@ -15,7 +15,8 @@ pub use contrast_report::ContrastReport;
 pub use detectable::DetectableRates;
 pub use factors::{FactorLevelReport, FactorReport};
 pub use race::{RacePolicy, VariantVerdict};
-pub use rates::{RatesPolicy, evidence_threshold};
+pub use rates::RatesPolicy;
+pub(crate) use rates::evidence_threshold;
 
 use super::{Answer, Policy, QuestionKind};
 use crate::state::{Memory, State};

@@ -15,7 +15,7 @@ pub struct RatesPolicy;
 
 /// Returns the logarithm of the evidence that each contrast needs. With this threshold, any of them is wrong at most as
 /// often as the plan allows for one.
-pub fn evidence_threshold(state: &State) -> f64 {
+pub(crate) fn evidence_threshold(state: &State) -> f64 {
     let contrasts = contrasts(state).len().max(1) as u64;
     (real(contrasts) / state.plan.alpha.to_probability()).ln()
 }

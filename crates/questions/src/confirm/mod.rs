@@ -10,10 +10,8 @@ mod sweep;
 
 pub use answer::Confirmation;
 pub use more_failures::MoreFailures;
-pub use policy::{
-    ConfirmPolicy, ConfirmProgress, clean_needed, doubtful_failures, required_by_default,
-    seconds_of_a_pass,
-};
+pub use policy::{ConfirmPolicy, ConfirmProgress, required_by_default};
+pub(crate) use policy::{clean_needed, doubtful_failures, seconds_of_a_pass};
 
 use super::{Answer, Policy, QuestionKind};
 use crate::state::{Memory, State};

@@ -126,7 +126,7 @@ fn takes_little_time(trials: u64, jobs: u32, seconds: f64) -> bool {
 }
 
 /// Returns the duration of a passing trial with the overhead, in this run or else in the baseline, if it is known.
-pub fn seconds_of_a_pass(state: &State, question: &Asked) -> Option<f64> {
+pub(crate) fn seconds_of_a_pass(state: &State, question: &Asked) -> Option<f64> {
     let pass_time = state.tally_of(FIXED_SIDE).pass_times.quantile_at(0.5);
     let baseline_seconds = || match &question.baseline {
         Baseline::Measured(base) => base.pass_seconds(),
@@ -139,7 +139,7 @@ pub fn seconds_of_a_pass(state: &State, question: &Asked) -> Option<f64> {
 }
 
 /// Returns the number of clean trials that is enough, optionally to exclude a fix that only halves the rate as well.
-pub fn clean_needed(question: &Asked, excludes_half: bool, alpha: f64) -> Option<u64> {
+pub(crate) fn clean_needed(question: &Asked, excludes_half: bool, alpha: f64) -> Option<u64> {
     match &question.baseline {
         Baseline::Measured(base) => {
             let (failures, trials) = base.reference_counts();
@@ -245,7 +245,7 @@ impl Policy for ConfirmPolicy {
 }
 
 /// Returns the failures that may be the bug under a name that the baseline does not know.
-pub fn doubtful_failures<'a>(
+pub(crate) fn doubtful_failures<'a>(
     state: &'a State,
     question: &'a Asked,
 ) -> impl Iterator<Item = &'a SignatureFailures> {

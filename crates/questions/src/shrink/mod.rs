@@ -4,9 +4,8 @@ mod answer;
 mod policy;
 
 pub use answer::{LoadPartKindReport, LoadPartReport, SMALLEST, Shrinking, TriedLoadReport};
-pub use policy::{
-    KEPT_ALPHA, LoadDimension, RATE_ALPHA, ShrinkPolicy, ShrinkProgress, ShrinkState, TriedLoad,
-};
+pub(crate) use policy::{KEPT_ALPHA, RATE_ALPHA};
+pub use policy::{LoadDimension, ShrinkPolicy, ShrinkProgress, ShrinkState, TriedLoad};
 
 use super::{Answer, Policy, QuestionKind};
 use crate::state::State;

@@ -20,9 +20,9 @@ const CRASHES: u64 = 10;
 /// without a crash.
 const PATIENCE: u64 = 10;
 /// Probability that the rate is below the bound that all questions use.
-pub const RATE_ALPHA: f64 = 0.05;
+pub(crate) const RATE_ALPHA: f64 = 0.05;
 /// Probability that a part is kept although the load crashes as often without it.
-pub const KEPT_ALPHA: f64 = 0.01;
+pub(crate) const KEPT_ALPHA: f64 = 0.01;
 /// With more kinds than this, several are left out at a time first.
 const FEW_KINDS: usize = 8;
 /// A shorter trial crashes less often. A trial that crashes much less often is not an improvement, so this part of the

@@ -219,7 +219,7 @@ fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreErr
 
 /// Passes every event of a journal to `on_event`, in order, until it returns an error. Fails at the first invalid line,
 /// so that a damaged journal is not used.
-pub fn for_each_event<E: From<StoreError>>(
+pub(crate) fn for_each_event<E: From<StoreError>>(
     path: &Path,
     on_event: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -227,7 +227,7 @@ pub fn for_each_event<E: From<StoreError>>(
 }
 
 /// Does the same with the secrets of the run masked.
-pub fn masked_events<E: From<StoreError>>(
+pub(crate) fn masked_events<E: From<StoreError>>(
     path: &Path,
     on_event: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -408,7 +408,7 @@ pub fn read_trials(
 }
 
 /// Does the same as [`read_run`] with the secrets of the run masked, for reports that are shared.
-pub fn read_masked(path: &Path) -> Result<State, StoreError> {
+pub(crate) fn read_masked(path: &Path) -> Result<State, StoreError> {
     read_state(path, &Secrets::of_run(path)?, |_, _| {})
 }
 

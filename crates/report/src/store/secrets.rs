@@ -306,7 +306,7 @@ fn strip_query(url: &mut String) {
 }
 
 /// Masks the values of all environment variables of a plan.
-pub fn strip_environment(plan: &mut Plan) {
+pub(crate) fn strip_environment(plan: &mut Plan) {
     for (_, value) in &mut plan.environment {
         *value = MASK.into();
     }

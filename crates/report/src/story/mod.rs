@@ -45,7 +45,7 @@ pub fn crash_story(autopsy: &Autopsy, verbose: bool, width: usize) -> String {
 const REPORT_WIDTH: usize = 96;
 
 /// Returns the calls of the crashed thread, one per line, with the base names of source files.
-pub fn stack_lines(autopsy: &Autopsy) -> Vec<String> {
+pub(crate) fn stack_lines(autopsy: &Autopsy) -> Vec<String> {
     let mut frames = autopsy.crash.frames.clone();
     for (file, _) in frames.iter_mut().filter_map(|frame| frame.line.as_mut()) {
         let name = file.rsplit('/').next().unwrap_or(file).to_owned();

@@ -40,7 +40,7 @@ pub(super) fn find_position(words: &[String]) -> Option<(CaseRunner, usize)> {
 }
 
 /// Returns the ways to name a runner, for a hint.
-pub fn describe_known_runners() -> &'static str {
+pub(crate) fn describe_known_runners() -> &'static str {
     "name it: --cases=pytest, nextest, go, ctest, gtest, tap, junit:'reports/*.xml' or jsonl:FILE"
 }
 

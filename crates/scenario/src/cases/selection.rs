@@ -4,7 +4,6 @@ use super::command::split_runner_words;
 use super::error::{CaseSetupError, refuse, refuse_shell_line};
 use super::insertion::insert_words;
 use super::runner::find_position;
-
 use provoke_cases::pytest;
 use provoke_model::{ActorPlan, ActorRole, CaseName, CaseRunner, CasesPlan, Text, VariantPlan};
 

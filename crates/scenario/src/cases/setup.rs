@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 /// Stands in arguments, values and files for the folder of the trial's reports.
-pub const CASES_MARK: &str = "{cases}";
+pub(crate) const CASES_MARK: &str = "{cases}";
 /// Name of the folder of the plugin, beside the folders of the trials.
 const PLUGIN_FOLDER: &str = "pytest-plugin";
 /// The stream of cases, in the folder of the reports.

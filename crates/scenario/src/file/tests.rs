@@ -29,6 +29,11 @@ fn error_of(text: &str) -> String {
     plan_of(text, |_| {}).unwrap_err()
 }
 
+fn load_scenario(file: &Path) -> Result<Scenario, ScenarioError> {
+    let source = read_file(file)?;
+    parse_scenario(&source).map_err(|finding| ScenarioError::new(file, Some(&source), finding))
+}
+
 #[test]
 fn a_misspelt_field_is_refused_with_the_right_name() {
     assert_snapshot!(error_of("command = ['x']\ntimeuot = \"60s\" # a minute\n"), @r#"
@@ -559,7 +564,7 @@ fn unreadable_files_are_refused_with_different_hints() {
     --> big.toml
      = help: is it the right file? Put long input in a file that `stdin` or `command` names
     ");
-    assert!(super::load_scenario(Path::new("")).is_err());
+    assert!(load_scenario(Path::new("")).is_err());
 }
 
 #[test]
