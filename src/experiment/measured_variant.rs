@@ -163,7 +163,8 @@ fn bug_names(group: &SignatureFailures, captured: &Tally, filters: &[BugFilter])
         [] => vec![signature],
         _ => deeper,
     };
-    let widest = of_depth(signature, EvidenceDepth::Status)
+    let widest = signature
+        .names_at(EvidenceDepth::Status)
         .next()
         .unwrap_or(signature.id);
     let hangs = matches!(group.kind, FailureKind::Hang { .. });
@@ -178,7 +179,7 @@ fn bug_names(group: &SignatureFailures, captured: &Tally, filters: &[BugFilter])
         .filter(|id| filters.contains(&BugFilter::Signature(*id)));
     let names = best
         .iter()
-        .flat_map(|other_signature| of_depth(other_signature, other_signature.depth))
+        .flat_map(|other_signature| other_signature.names_at(other_signature.depth))
         .chain(families);
     KnownBug {
         title: best[0].title.clone(),
@@ -195,19 +196,8 @@ fn bug_names(group: &SignatureFailures, captured: &Tally, filters: &[BugFilter])
 
 /// Returns the specific names of a failure: all but that of its exit status.
 fn all_names(signature: &Signature) -> impl Iterator<Item = SignatureId> {
-    let names = [(signature.depth, signature.id)]
-        .into_iter()
-        .chain(signature.also.iter().copied());
-    names
+    signature
+        .names()
         .filter(|(depth, _)| *depth != EvidenceDepth::Status)
-        .map(|(_, id)| id)
-}
-
-fn of_depth(signature: &Signature, depth: EvidenceDepth) -> impl Iterator<Item = SignatureId> {
-    let names = [(signature.depth, signature.id)]
-        .into_iter()
-        .chain(signature.also.iter().copied());
-    names
-        .filter(move |(name_depth, _)| *name_depth == depth)
         .map(|(_, id)| id)
 }

@@ -258,6 +258,17 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// Returns all names of the failure, each with the kind of evidence that it uses.
+    pub fn names(&self) -> impl Iterator<Item = (EvidenceDepth, SignatureId)> {
+        std::iter::once((self.depth, self.id)).chain(self.also.iter().copied())
+    }
+
+    /// Returns the names of the failure that use this kind of evidence.
+    pub fn names_at(&self, depth: EvidenceDepth) -> impl Iterator<Item = SignatureId> {
+        let names = self.names().filter(move |(of_name, _)| *of_name == depth);
+        names.map(|(_, id)| id)
+    }
+
     /// Returns whether the same bug has this name in every build: it uses a message of the program, or a stack without
     /// offsets in a file. If heap damage was found, the name may differ in every trial.
     pub fn is_same_in_any_build(&self) -> bool {

@@ -86,13 +86,15 @@ fn markdown_begins_with_the_answer_and_lists_candidates_in_their_order() {
         "\n- `0`: ",
         "\n- `10`: ",
         "\n- `11`: ",
+        "\n- `16`: ",
     ]
     .map(place);
     assert!(places.is_sorted(), "{page}");
     // The last candidate failed as often.
     assert!(page.contains("failed trials of `11`: "), "{page}");
     let commands = page.split("### Reproduce").nth(1).unwrap();
-    let [culprit, last] = ["[ 11 -lt 11 ]", "[ 16 -lt 11 ]"].map(|text| commands.find(text));
+    let [culprit, last] =
+        ["[ 11 -lt 11 ]", "[ 16 -lt 11 ]"].map(|text| commands.find(text).unwrap());
     assert!(culprit < last, "{page}");
 }
 

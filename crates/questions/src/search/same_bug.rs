@@ -2,7 +2,7 @@
 
 use super::reproduction::takes_any_failure;
 use crate::state::{TriedOutcome, TriedSetting, TriedSettings};
-use provoke_model::{EvidenceDepth, Failure, FailureKind, Plan, Signature, SignatureId};
+use provoke_model::{EvidenceDepth, Failure, FailureKind, Plan, SignatureId};
 use provoke_stats::raise::Sample;
 
 /// Returns the trials of a setting that count: passes, and failures whose name also occurred under the conditions of the
@@ -48,32 +48,24 @@ fn is_same_bug(bug: &Failure, failure: &Failure) -> bool {
         signature.depth,
         EvidenceDepth::Kernel | EvidenceDepth::Stack
     );
-    let lacks = may_lack
-        && names_at(&failure.signature, signature.depth)
-            .next()
-            .is_none();
+    let lacks = may_lack && failure.signature.names_at(signature.depth).next().is_none();
     let depth = if named && !lacks {
         signature.depth
     } else {
         EvidenceDepth::Status
     };
-    let names: Vec<SignatureId> = names_at(signature, depth).collect();
-    let is_same = names_at(&failure.signature, depth).any(|name| names.contains(&name));
+    let names: Vec<SignatureId> = signature.names_at(depth).collect();
+    let is_same = failure
+        .signature
+        .names_at(depth)
+        .any(|name| names.contains(&name));
     is_same && bug.kind.name() == failure.kind.name()
-}
-
-fn names_at(signature: &Signature, depth: EvidenceDepth) -> impl Iterator<Item = SignatureId> {
-    let names = [(signature.depth, signature.id)]
-        .into_iter()
-        .chain(signature.also.iter().copied());
-    names
-        .filter(move |(name_depth, _)| *name_depth == depth)
-        .map(|(_, id)| id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provoke_model::Signature;
 
     fn failure(code: i32, depth: EvidenceDepth, id: u32, also: &[(EvidenceDepth, u32)]) -> Failure {
         Failure {
