@@ -19,7 +19,7 @@
 //! | module | purpose | may use | crates |
 //! | --- | --- | --- | --- |
 //! | `untrusted` | makes text from outside safe to show | | shlex |
-//! | `model` | types that all modules share: plans, trials, observations, outcomes | | serde, serde_json, schemars |
+//! | `model` | types that all modules share: plans, trials, observations, outcomes | | schemars, serde, serde_json |
 //! | `sys` | the operating system; the only unsafe code of the program | untrusted | libc, rustix, serde, serde_json, thiserror |
 //! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
 //! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
@@ -30,7 +30,7 @@
 //! | `messages` | recognizes crash messages | model | |
 //! | `signature` | names failures: the same bug has the same name in every trial | model, messages | |
 //! | `oracle` | judges an observation | model, messages, signature | |
-//! | `scenario` | settings from flags or a file, made into a plan | model, cases, untrusted, suggest | serde, serde_json, schemars, clap, toml, annotate_snippets, jiff, regex, shlex, thiserror |
+//! | `scenario` | settings from flags or a file, made into a plan | model, cases, untrusted, suggest | serde, serde_json, clap, toml, annotate_snippets, jiff, regex, shlex, thiserror |
 //! | `source` | finds the parts of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
 //! | `prepare` | prepares variants before their trials | model, source, untrusted | object, ring, thiserror |
 //! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted, suggest | pep440_rs, semver, serde_json, thiserror |

@@ -35,8 +35,8 @@ impl ExperimentArgs {
         };
         let mut observer = self.output.observer();
         let plan = match self.file {
-            Some(file) => plan_from_file(&file, overlay, &mut observer)?,
-            None => plan_from_settings(overlay, &mut observer)?,
+            Some(file) => plan_from_file(&file, &overlay, &mut observer)?,
+            None => plan_from_settings(&overlay, &mut observer)?,
         };
         begin_experiment(plan, &self.output, observer)
     }

@@ -52,7 +52,7 @@ impl Execute for RunArgs {
             add_flags(scenario);
         };
         let mut observer = self.output.observer();
-        let plan = plan_from_settings(overlay, &mut observer)?;
+        let plan = plan_from_settings(&overlay, &mut observer)?;
         begin_experiment(plan, &self.output, observer)
     }
 }

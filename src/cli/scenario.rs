@@ -38,7 +38,7 @@ impl Execute for ScenarioArgs {
     fn execute_command(self) -> Result<Exit, CliError> {
         let overlay = self.flags.with_command(self.command)?;
         let mut observer = self.output.observer();
-        let plan = plan_from_file(&self.file, overlay, &mut observer)?;
+        let plan = plan_from_file(&self.file, &overlay, &mut observer)?;
         begin_experiment(plan, &self.output, observer)
     }
 }

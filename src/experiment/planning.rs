@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// Makes a plan from settings, based on the scenario of the baseline's run.
 pub fn plan_from_settings(
-    overlay: impl Fn(&mut Scenario),
+    overlay: &dyn Fn(&mut Scenario),
     observer: &mut dyn ExperimentObserver,
 ) -> Result<Plan, ExperimentError> {
     let here = std::env::current_dir()?;
@@ -121,7 +121,7 @@ pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), ExperimentError
 /// Makes a plan from a scenario file, with the settings that `overlay` changes.
 pub fn plan_from_file(
     file: &Path,
-    overlay: impl FnOnce(&mut Scenario),
+    overlay: &dyn Fn(&mut Scenario),
     observer: &mut dyn ExperimentObserver,
 ) -> Result<Plan, ExperimentError> {
     let context = |scenario: &Scenario, base: &Path| context_of_scenario(scenario, base, observer);

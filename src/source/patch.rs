@@ -1,6 +1,8 @@
 //! Writes the parts that were left out as a patch.
 
-use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::{DiffOp, DiffTag, group_diff_ops};
+use std::convert::Infallible;
 
 /// Number of lines shown around a change.
 const CONTEXT: usize = 3;
@@ -10,8 +12,7 @@ const CONTEXT: usize = 3;
 pub fn unified_diff(name: &str, old: &[u8], new_text: &[u8]) -> Vec<u8> {
     let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect();
     let (old, new_lines): (Vec<&[u8]>, Vec<&[u8]>) = (lines(old), lines(new_text));
-    let changes = capture_diff_slices(Algorithm::Myers, &old, &new_lines);
-    let hunks = group_diff_ops(changes, CONTEXT);
+    let hunks = group_diff_ops(find_changes(&old, &new_lines), CONTEXT);
     let mut output = Vec::new();
     if !hunks.is_empty() {
         // A tab marks the end of a name with spaces.
@@ -30,6 +31,16 @@ pub fn unified_diff(name: &str, old: &[u8], new_text: &[u8]) -> Vec<u8> {
         }
     }
     output
+}
+
+/// Compares with one algorithm: `similar::capture_diff_slices` would add the code of all of them to the program.
+fn find_changes(old: &[&[u8]], new_lines: &[&[u8]]) -> Vec<DiffOp> {
+    let mut changes = Compact::new(Replace::new(Capture::new()), old, new_lines);
+    let (old_range, new_range) = (0..old.len(), 0..new_lines.len());
+    let found: Result<(), Infallible> =
+        myers::diff(&mut changes, old, old_range, new_lines, new_range);
+    let Ok(()) = found;
+    changes.into_inner().into_inner().into_ops()
 }
 
 fn write_change(output: &mut Vec<u8>, change: DiffOp, old: &[&[u8]], new_lines: &[&[u8]]) {

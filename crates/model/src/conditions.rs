@@ -47,7 +47,8 @@ const NAMES: [(&str, &str); 21] = [
 const HARMLESS: [&str; 2] = ["kernel", "machine"];
 
 /// One condition that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConditionDifference {
     /// What differs, such as `parallel trials`.
     pub what: String,

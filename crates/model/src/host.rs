@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The machine on which trials ran.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Its name.
     pub name: String,

@@ -276,9 +276,8 @@ pub struct ActorPlan {
 }
 
 /// The role of an actor.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ActorRole {
     /// Decides the outcome; the trial is over when the last of these has ended.
@@ -383,9 +382,8 @@ pub enum ExpectedResult {
 
 /// When the kernel may dump cores. Dumping changes the timing of the trials that run at the same time and after it, so
 /// trials with and without cores are never counted together.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CaptureMode {
     /// In extra trials after the measurement, if it showed crashes.
@@ -412,9 +410,8 @@ pub struct CoreSettings {
 }
 
 /// How much of the memory of a process its core contains.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CoreSize {
     /// The kernel's default.
@@ -434,9 +431,8 @@ impl Default for CoreSettings {
 }
 
 /// Which output to keep.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum KeepRule {
     /// That of the first failures of each kind.

@@ -120,7 +120,8 @@ pub struct EarlierTrials {
 }
 
 /// Failures among the trials of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunCounts {
     /// The run.
     pub run: String,
@@ -134,7 +135,8 @@ pub struct RunCounts {
 }
 
 /// A run of the same command that does not count.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExcludedRun {
     /// The run.
     pub run: String,
@@ -458,7 +460,8 @@ pub struct CompareQuestion {
 }
 
 /// The goal of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CompareGoal {
     /// Which variants fail, and which fail less often or not at all.

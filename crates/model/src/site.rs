@@ -1,12 +1,12 @@
 //! Lines of source code that a failure points at.
 
 use super::is_default;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A line of source code, and the function that it belongs to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Site {
     /// The path of the file, as the compiler or the interpreter names it.
     pub file: String,

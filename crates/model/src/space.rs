@@ -77,7 +77,8 @@ pub struct UnsearchedSection {
 }
 
 /// Two neighbours in a list, one bad and one good.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Boundary {
     /// The position of the second one in the list, from 0.
     pub place: u64,

@@ -2,6 +2,7 @@
 
 use super::check::{find_first_fault, schema_advice};
 use super::error::{Finding, ScenarioError};
+use super::located::ValueError;
 use super::schema::SCENARIO_SCHEMA;
 use super::syntax::explain_error;
 use super::{PlanContext, PlanError, Scenario};
@@ -27,7 +28,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// the resulting scenario and the directory of the file, to which relative paths refer.
 pub fn plan_file(
     file: &Path,
-    overlay: impl FnOnce(&mut Scenario),
+    overlay: &dyn Fn(&mut Scenario),
     context_of: impl FnOnce(&Scenario, &Path) -> Result<PlanContext, PlanError>,
 ) -> Result<Plan, ScenarioError> {
     let source = read_file(file)?;
@@ -69,14 +70,13 @@ fn parse_scenario(source: &str) -> Result<Scenario, Finding> {
     if let Some(finding) = find_first_fault(source, root.get_ref(), &SCENARIO_SCHEMA) {
         return Err(finding);
     }
-    Scenario::from_table(&root).map_err(|error| {
-        let span = error.span();
+    Scenario::from_table(root.get_ref()).map_err(|ValueError { message, span }| {
         let help = span
             .as_ref()
             .and_then(|span| schema_advice(&SCENARIO_SCHEMA, root.get_ref(), span))
             .unwrap_or_else(|| "see docs/scenario.md".to_owned());
         Finding {
-            message: error.message().to_owned(),
+            message,
             span: span.or(Some(0..0)),
             helps: vec![help],
             notes: Vec::new(),

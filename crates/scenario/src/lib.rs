@@ -24,6 +24,7 @@ mod host_list;
 mod load;
 mod load_arguments;
 mod load_value;
+mod located;
 mod matrix;
 mod plan;
 mod plan_error;
@@ -68,7 +69,6 @@ pub use value::{
 pub use write::under_load;
 
 use provoke_model::ActorRole;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -77,7 +77,8 @@ use std::path::PathBuf;
 /// An experiment: what to run, how often, and what counts as a failure.
 ///
 /// The fields of each group are flags of `provoke run` or of a question, and have the same names in a file.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     #[serde(flatten)]
@@ -130,7 +131,8 @@ pub struct Scenario {
 }
 
 /// The parts of a scenario that only a file can define.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Outline {
     /// What this scenario is about, in one sentence.
@@ -149,7 +151,8 @@ pub struct Outline {
 }
 
 /// The question of a scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum QuestionSettings {
     /// How often does it fail?
@@ -170,9 +173,10 @@ pub enum QuestionSettings {
 }
 
 /// One role in a trial.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[schemars(extend("required" = ["name"]))]
+#[cfg_attr(test, schemars(extend("required" = ["name"])))]
 pub struct Actor {
     /// Its name in reports and in the names of kept files.
     pub name: String,
@@ -193,9 +197,10 @@ pub struct Actor {
 }
 
 /// A variant: its differences from the rest of the file.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[schemars(extend("required" = ["name"]))]
+#[cfg_attr(test, schemars(extend("required" = ["name"])))]
 pub struct Variant {
     /// Its name in reports.
     pub name: String,
@@ -231,9 +236,10 @@ pub struct Variant {
 }
 
 /// Text to replace in a file of a variant.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[schemars(extend("required" = ["file", "find", "replace"]))]
+#[cfg_attr(test, schemars(extend("required" = ["file", "find", "replace"])))]
 pub struct Edit {
     /// The file, relative to the working directory.
     pub file: String,

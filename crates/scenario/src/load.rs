@@ -9,7 +9,6 @@ use provoke_model::{
     ConnectionReuse, ReadyCondition, RequestPace, RequestPlan, ServiceOwner, TargetPlan, Text,
     VariantPlan, WarmUp,
 };
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -46,7 +45,8 @@ pub(super) const NO_CODES: &str =
     "leave it out: a service that ends under load fails, whatever its exit code";
 
 /// HTTP load on the command, which is a service then: a trial is one start of it until its end.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     #[serde(flatten)]

@@ -3,14 +3,12 @@
 use super::plan_error::{PlanError, refuse_at};
 use super::{EnvValue, Scenario};
 use provoke_model::{Factor, Text};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::str::FromStr;
-use toml::Spanned;
 
 /// Maximum number of variants; more of them are probably a mistake.
 const MAX_VARIANTS: usize = 256;
@@ -87,19 +85,24 @@ impl FromStr for MatrixVariable {
 
 impl<'de> Deserialize<'de> for Matrix {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        // The parser sorts tables by name, so their order is taken from the text.
-        let entries = BTreeMap::<String, Spanned<Vec<MatrixValue>>>::deserialize(from)?;
-        let mut sorted_entries: Vec<_> = entries.into_iter().collect();
-        sorted_entries.sort_by_key(|(_, levels)| levels.span().start);
-        let variable = |(name, levels): (String, Spanned<Vec<MatrixValue>>)| MatrixVariable {
-            name,
-            levels: levels
-                .into_inner()
-                .into_iter()
-                .map(|level| level.0)
-                .collect(),
-        };
-        Ok(Self(sorted_entries.into_iter().map(variable).collect()))
+        struct MatrixVisitor;
+        impl<'de> de::Visitor<'de> for MatrixVisitor {
+            type Value = Matrix;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("variables with lists of values")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut table: A) -> Result<Matrix, A::Error> {
+                let mut variables = Vec::new();
+                while let Some((name, levels)) = table.next_entry::<_, Vec<MatrixValue>>()? {
+                    let levels = levels.into_iter().map(|level| level.0).collect();
+                    variables.push(MatrixVariable { name, levels });
+                }
+                Ok(Matrix(variables))
+            }
+        }
+        from.deserialize_map(MatrixVisitor)
     }
 }
 
@@ -110,27 +113,6 @@ impl Serialize for Matrix {
                 .iter()
                 .map(|variable| (&variable.name, &variable.levels)),
         )
-    }
-}
-
-impl JsonSchema for Matrix {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Matrix".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let level = generator.subschema_for::<MatrixValue>();
-        schemars::json_schema!({
-            "description": "Variables with their values.",
-            "type": "object",
-            "additionalProperties": {
-                "description": "The values of one variable.",
-                "type": "array",
-                "items": level,
-                "examples": [["1", "8"]],
-            },
-            "examples": [{ "threads": ["1", "8"] }],
-        })
     }
 }
 

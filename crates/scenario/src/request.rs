@@ -4,14 +4,14 @@ use super::LimitValue;
 use super::plan_error::{PlanError, refuse_at};
 use provoke_model::{FilePick, RequestBody, RequestPlan, Text};
 use provoke_sys::untrusted::Untrusted as _;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 /// A kind of request. Its path, headers and body may hold `{row.NAME}`, `{seq}`, `{rand}` and `{env.NAME}`.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Request {
     /// Its name in reports; default: its method and path.

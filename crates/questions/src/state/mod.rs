@@ -152,7 +152,7 @@ pub struct State {
 impl State {
     /// Starts the fold with the first event of a journal, and the memory of the plan's question; returns `None` for any
     /// other event.
-    pub fn begin_fold(event: Event, memory: impl FnOnce(&Plan) -> Box<dyn Memory>) -> Option<Self> {
+    pub fn begin_fold(event: Event, memory: fn(&Plan) -> Box<dyn Memory>) -> Option<Self> {
         let Event::RunStarted {
             plan,
             version,
@@ -220,6 +220,10 @@ impl State {
     /// Adds the next event. `decided` is evaluated after every single trial that enters the tally, so that no trial is
     /// counted after the decision.
     pub fn apply_event(&mut self, event: &Event, decided: impl Fn(&Self) -> bool) {
+        self.fold_event(event, &decided);
+    }
+
+    fn fold_event(&mut self, event: &Event, decided: &dyn Fn(&Self) -> bool) {
         match event {
             Event::TrialStarted(trial) => self.trial_started(trial.clone()),
             Event::TrialFinished {

@@ -160,7 +160,7 @@ impl State {
     }
 
     /// Moves finished trials into the tally, in launch order, until the decision.
-    pub(super) fn advance_tally(&mut self, decided: impl Fn(&Self) -> bool) {
+    pub(super) fn advance_tally(&mut self, decided: &dyn Fn(&Self) -> bool) {
         // If no variant is testable, the run is interrupted instead of decided.
         let decided = |state: &Self| state.any_testable() && decided(state);
         while !self.decided

@@ -217,78 +217,75 @@ fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreErr
     }
 }
 
-/// Passes every event of a journal to `on_event`, in order, until it returns an error. Fails at the first invalid line,
-/// so that a damaged journal is not used.
-pub(crate) fn for_each_event<E: From<StoreError>>(
-    path: &Path,
-    on_event: impl FnMut(Event) -> Result<(), E>,
-) -> Result<(), E> {
-    read_events(path, &Secrets::default(), on_event)
-}
-
-/// Does the same with the secrets of the run masked.
+/// Passes every event of a journal to `on_event`, in order, until it returns an error, with the secrets of the run masked.
 pub(crate) fn masked_events<E: From<StoreError>>(
     path: &Path,
-    on_event: impl FnMut(Event) -> Result<(), E>,
-) -> Result<(), E> {
-    read_events(path, &Secrets::of_run(path)?, on_event)
-}
-
-fn read_events<E: From<StoreError>>(
-    path: &Path,
-    secrets: &Secrets,
     mut on_event: impl FnMut(Event) -> Result<(), E>,
 ) -> Result<(), E> {
-    let file = File::open(path).map_err(|error| at_line(path, (0, 0), LineError::Io(error)))?;
-    let mut lines = JournalLines::new(BufReader::with_capacity(1 << 20, file));
-    let mut sequence = EventSequence::default();
-    loop {
-        let (parsed, is_first) = match lines.next_event() {
-            Ok(Some(json)) => (
-                secrets.parse_masked(json, Event::from_json),
-                json.starts_with(FIRST_LINE),
-            ),
-            Ok(None) => return Ok(()),
-            Err(error) => return Err(E::from(at_line(path, (lines.number, lines.start), error))),
-        };
-        let damaged = |damage| {
-            let error = LineError::Damage(damage);
-            E::from(at_line(path, (lines.number, lines.start), error))
-        };
-        let event = match (lines.number, parsed) {
-            (1, Ok(Event::RunStarted { format, .. })) if format != FORMAT => {
-                return Err(E::from(StoreError::Format {
-                    path: path.to_owned(),
-                    found: format,
-                }));
-            }
-            (1, Ok(event @ Event::RunStarted { .. })) => event,
-            (1, Err(source)) if is_first => return Err(damaged(JournalDamage::Unreadable(source))),
-            (1, _) => return Err(E::from(StoreError::NotAJournal(path.to_owned()))),
-            (_, Ok(event)) => event,
-            (_, Err(source)) => return Err(damaged(JournalDamage::Unreadable(source))),
-        };
-        sequence.add_event(&event).map_err(damaged)?;
+    let mut events = EventReader::open(path, Secrets::of_run(path)?)?;
+    while let Some(event) = events.next_event()? {
         on_event(event)?;
     }
+    Ok(())
 }
 
 /// Returns the first event of a journal.
 pub fn first_event(journal: &Path) -> Result<Event, StoreError> {
-    /// Stops the reading.
-    enum ReadingEnd {
-        First(Box<Event>),
-        Error(StoreError),
+    EventReader::open(journal, Secrets::default())?
+        .next_event()?
+        .ok_or_else(|| StoreError::NotAJournal(journal.to_owned()))
+}
+
+/// Reads the events of a journal, in order. It fails at the first invalid line, so that a damaged journal is not used.
+struct EventReader<'p> {
+    path: &'p Path,
+    /// Secrets that are masked.
+    secrets: Secrets,
+    lines: JournalLines<BufReader<File>>,
+    sequence: EventSequence,
+}
+
+impl<'p> EventReader<'p> {
+    fn open(path: &'p Path, secrets: Secrets) -> Result<Self, StoreError> {
+        let file = File::open(path).map_err(|error| at_line(path, (0, 0), LineError::Io(error)))?;
+        Ok(Self {
+            path,
+            secrets,
+            lines: JournalLines::new(BufReader::with_capacity(1 << 20, file)),
+            sequence: EventSequence::default(),
+        })
     }
-    impl From<StoreError> for ReadingEnd {
-        fn from(error: StoreError) -> Self {
-            Self::Error(error)
-        }
-    }
-    match for_each_event(journal, |event| Err(ReadingEnd::First(Box::new(event)))) {
-        Err(ReadingEnd::First(event)) => Ok(*event),
-        Err(ReadingEnd::Error(error)) => Err(error),
-        Ok(()) => Err(StoreError::NotAJournal(journal.to_owned())),
+
+    /// Returns the next event; `None` at the end.
+    fn next_event(&mut self) -> Result<Option<Event>, StoreError> {
+        let path = self.path;
+        let (parsed, is_first) = match self.lines.next_event() {
+            Ok(Some(json)) => (
+                self.secrets.parse_masked(json, Event::from_json),
+                json.starts_with(FIRST_LINE),
+            ),
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                return Err(at_line(path, (self.lines.number, self.lines.start), error));
+            }
+        };
+        let (number, start) = (self.lines.number, self.lines.start);
+        let damaged = |damage| at_line(path, (number, start), LineError::Damage(damage));
+        let event = match (number, parsed) {
+            (1, Ok(Event::RunStarted { format, .. })) if format != FORMAT => {
+                return Err(StoreError::Format {
+                    path: path.to_owned(),
+                    found: format,
+                });
+            }
+            (1, Ok(event @ Event::RunStarted { .. })) => event,
+            (1, Err(source)) if is_first => return Err(damaged(JournalDamage::Unreadable(source))),
+            (1, _) => return Err(StoreError::NotAJournal(path.to_owned())),
+            (_, Ok(event)) => event,
+            (_, Err(source)) => return Err(damaged(JournalDamage::Unreadable(source))),
+        };
+        self.sequence.add_event(&event).map_err(damaged)?;
+        Ok(Some(event))
     }
 }
 
@@ -329,24 +326,21 @@ pub fn copy_to_share(
 }
 
 /// Folds a journal, passing each event but the first to `on_event` before the state.
-pub fn read_run(path: &Path, on_event: impl FnMut(&Event, &State)) -> Result<State, StoreError> {
-    read_state(path, &Secrets::default(), on_event)
+pub fn read_run(
+    path: &Path,
+    mut on_event: impl FnMut(&Event, &State),
+) -> Result<State, StoreError> {
+    read_state(path, Secrets::default(), Fold::OF_QUESTION, &mut on_event)
 }
 
 /// Folds a journal as if its run had looked for failures of certain cases.
 pub fn read_run_for_cases(path: &Path, patterns: &[CasePattern]) -> Result<State, StoreError> {
-    let mut state: Option<State> = None;
-    read_events(path, &Secrets::default(), |event| {
+    let mut events = EventReader::open(path, Secrets::default())?;
+    let mut state = None;
+    while let Some(event) = events.next_event()? {
         let judged_event = judge_by_cases(state.as_ref(), event, patterns);
-        fold_event(
-            &mut state,
-            judged_event,
-            questions::begin_memory,
-            questions::is_done,
-            &mut |_: &Event, _: &State| {},
-        );
-        Ok::<(), StoreError>(())
-    })?;
+        Fold::OF_QUESTION.add_event(&mut state, judged_event);
+    }
     state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
 }
 
@@ -393,57 +387,55 @@ pub fn read_trials(
     path: &Path,
     mut on_event: impl FnMut(&Event, &State),
 ) -> Result<State, StoreError> {
-    let mut state = None;
-    read_events(path, &Secrets::default(), |event| {
-        fold_event(
-            &mut state,
-            event,
-            |_| Box::new(()),
-            |_| false,
-            &mut on_event,
-        );
-        Ok::<(), StoreError>(())
-    })?;
-    state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
+    read_state(path, Secrets::default(), Fold::OF_COUNTS, &mut on_event)
 }
 
 /// Does the same as [`read_run`] with the secrets of the run masked, for reports that are shared.
 pub(crate) fn read_masked(path: &Path) -> Result<State, StoreError> {
-    read_state(path, &Secrets::of_run(path)?, |_, _| {})
+    let secrets = Secrets::of_run(path)?;
+    read_state(path, secrets, Fold::OF_QUESTION, &mut |_, _| {})
 }
 
 fn read_state(
     path: &Path,
-    secrets: &Secrets,
-    mut on_event: impl FnMut(&Event, &State),
+    secrets: Secrets,
+    fold: Fold,
+    on_event: &mut dyn FnMut(&Event, &State),
 ) -> Result<State, StoreError> {
+    let mut events = EventReader::open(path, secrets)?;
     let mut state = None;
-    read_events(path, secrets, |event| {
-        fold_event(
-            &mut state,
-            event,
-            questions::begin_memory,
-            questions::is_done,
-            &mut on_event,
-        );
-        Ok::<(), StoreError>(())
-    })?;
+    while let Some(event) = events.next_event()? {
+        if let Some(state) = &state {
+            on_event(&event, state);
+        }
+        fold.add_event(&mut state, event);
+    }
     state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
 }
 
-/// Adds the next event of a journal.
-fn fold_event(
-    state: &mut Option<State>,
-    event: Event,
-    memory: impl FnOnce(&Plan) -> Box<dyn Memory>,
-    decided: impl Fn(&State) -> bool,
-    on_event: &mut impl FnMut(&Event, &State),
-) {
-    if let Some(state) = state {
-        on_event(&event, state);
-        state.apply_event(&event, decided);
-    } else {
-        *state = State::begin_fold(event, memory);
+/// Whether the fold of a journal includes the question of its run.
+#[derive(Clone, Copy)]
+struct Fold {
+    memory: fn(&Plan) -> Box<dyn Memory>,
+    decided: fn(&State) -> bool,
+}
+
+impl Fold {
+    const OF_QUESTION: Self = Self {
+        memory: questions::begin_memory,
+        decided: questions::is_done,
+    };
+    const OF_COUNTS: Self = Self {
+        memory: |_| Box::new(()),
+        decided: |_| false,
+    };
+
+    /// Adds the next event of a journal.
+    fn add_event(self, state: &mut Option<State>, event: Event) {
+        match state {
+            Some(state) => state.apply_event(&event, self.decided),
+            None => *state = State::begin_fold(event, self.memory),
+        }
     }
 }
 

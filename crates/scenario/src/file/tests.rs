@@ -16,12 +16,12 @@ fn plan_context(base: &Path) -> PlanContext {
     }
 }
 
-fn plan_of(text: &str, overlay: impl FnOnce(&mut Scenario)) -> Result<Plan, String> {
+fn plan_of(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("s.toml");
     fs::write(&file, text).unwrap();
     let prefix = format!("{}/", folder.path().display());
-    plan_file(&file, overlay, |_, base| Ok(plan_context(base)))
+    plan_file(&file, &overlay, |_, base| Ok(plan_context(base)))
         .map_err(|error| error.render_message(false).replace(&prefix, ""))
 }
 
@@ -574,14 +574,10 @@ fn relative_paths_are_relative_to_the_directory_of_the_file() {
     let file = folder.path().join("sub/s.toml");
     fs::write(&file, "shell = 'x'\nstdin = 'in.txt'\ncwd = 'work'\n").unwrap();
     let mut base_directory = PathBuf::new();
-    let plan = plan_file(
-        &file,
-        |_| {},
-        |_, base| {
-            base_directory = base.to_owned();
-            Ok(plan_context(base))
-        },
-    )
+    let plan = plan_file(&file, &|_| {}, |_, base| {
+        base_directory = base.to_owned();
+        Ok(plan_context(base))
+    })
     .unwrap();
     let sub = folder.path().join("sub");
     let actor = &plan.variants[0].actors[0];
@@ -601,7 +597,7 @@ fn the_working_directory_is_an_absolute_path() {
         .unwrap();
     std::io::Write::write_all(&mut file, b"shell = 'x'").unwrap();
     let name = Path::new(file.path().file_name().unwrap());
-    let plan = plan_file(name, |_| {}, |_, base| Ok(plan_context(base))).unwrap();
+    let plan = plan_file(name, &|_| {}, |_, base| Ok(plan_context(base))).unwrap();
     let cwd = &plan.variants[0].actors[0].cwd;
     assert_eq!(
         Path::new(cwd.as_os_str()),

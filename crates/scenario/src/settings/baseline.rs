@@ -2,11 +2,11 @@
 
 use crate::RateValue;
 use clap::Args;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The failure rate that `confirm` and `compare` use as the reference.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 pub struct BaselineSettings {
     /// A run, or counts such as 3/30 [default: the newest run with failures]
@@ -29,7 +29,8 @@ pub struct BaselineSettings {
 }
 
 /// How `confirm` treats its baseline.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 pub struct ConfirmSettings {
     /// Assume this failure rate instead of measuring it
@@ -52,7 +53,8 @@ pub struct ConfirmSettings {
 }
 
 /// Which failures and which earlier runs count.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CountSettings {
     /// Count every failure, not only the kinds seen in the baseline or at the bad end

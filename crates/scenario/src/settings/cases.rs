@@ -2,12 +2,12 @@
 
 use crate::{Pattern, RunnerValue};
 use clap::Args;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 
 /// The tests of a suite.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Tests of a suite")]
 pub struct CaseSettings {

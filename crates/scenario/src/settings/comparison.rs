@@ -4,11 +4,11 @@ use super::parse_name;
 use crate::RateValue;
 use clap::Args;
 use provoke_model::CompareGoal;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What `compare` finds out about the variants.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Comparison")]
 pub struct ComparisonSettings {
@@ -16,7 +16,7 @@ pub struct ComparisonSettings {
     ///
     /// [default: different for two variants, failing for three or more]
     #[arg(
-        long, value_name = "failing|different", value_parser = parse_name::<CompareGoal>(),
+        long, value_name = "failing|different", value_parser = parse_name::<CompareGoal>(["failing", "different"]),
         hide_possible_values = true,
     )]
     pub find: Option<CompareGoal>,

@@ -6,14 +6,14 @@ use crate::{HostsValue, ListedHost, PlanError, ScenarioError};
 use clap::Args;
 use provoke_model::{HostEngine, HostPlan, SlurmRequest};
 use provoke_sys::untrusted::Untrusted as _;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 
 /// Where trials run.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Hosts")]
 pub struct HostSettings {

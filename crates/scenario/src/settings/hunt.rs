@@ -1,11 +1,11 @@
 //! Settings of the search for a schedule.
 
 use clap::Args;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where `hunt` holds threads.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 pub struct HuntSettings {
     /// Hold threads only in files whose path contains this [default: the program's own files]

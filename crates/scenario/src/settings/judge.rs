@@ -5,11 +5,11 @@ use super::parse_name;
 use crate::{Codes, DurationValue, Expectation, Pattern, RateValue};
 use clap::Args;
 use provoke_model::LeakRule;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which trials pass, and what result is expected.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Pass or fail")]
 pub struct JudgeSettings {
@@ -28,11 +28,11 @@ pub struct JudgeSettings {
     #[arg(long, value_name = "REGEX", hide_short_help = true)]
     pub ok_if_out: Vec<Pattern>,
     #[command(flatten)]
-    #[schemars(description = OnlyRules::HELP)]
+    #[cfg_attr(test, schemars(description = OnlyRules::HELP))]
     pub only: OnlyRules,
     /// How to treat processes still running after a trial [default: fail]
     #[arg(
-        long, value_name = "off|report|fail", value_parser = parse_name::<LeakRule>(),
+        long, value_name = "off|report|fail", value_parser = parse_name::<LeakRule>(["off", "report", "fail"]),
         hide_possible_values = true, hide_short_help = true,
     )]
     pub leaks: Option<LeakRule>,
@@ -59,7 +59,7 @@ pub struct JudgeSettings {
     pub leak_grace: Option<DurationValue>,
     /// Exit with 0 if the failure is reproduced (`fail`) or if no trial fails (`pass`)
     #[arg(
-        long, value_name = "pass|fail", value_parser = parse_name::<Expectation>(),
+        long, value_name = "pass|fail", value_parser = parse_name::<Expectation>(["pass", "fail"]),
         hide_possible_values = true, hide_short_help = true,
     )]
     pub expect: Option<Expectation>,

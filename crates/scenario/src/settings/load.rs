@@ -4,13 +4,13 @@ use super::parse_name;
 use crate::{AttachedProcess, Concurrency, DurationValue, Frequency, RateValue, ReadyWhen};
 use clap::Args;
 use provoke_model::HttpVersion;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 /// The service, and when it is ready or hung.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Service")]
 pub struct ServiceSettings {
@@ -38,7 +38,8 @@ pub struct ServiceSettings {
 }
 
 /// How many requests are sent, and how fast.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Load")]
 pub struct TrafficSettings {
@@ -100,13 +101,14 @@ impl TrafficSettings {
 }
 
 /// How the clients connect.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Connections")]
 pub struct ConnectionSettings {
     /// HTTP version [default: 1.1]
     #[arg(
-        long, value_name = "1.1|2|2-prior-knowledge", value_parser = parse_name::<HttpVersion>(),
+        long, value_name = "1.1|2|2-prior-knowledge", value_parser = parse_name::<HttpVersion>(["1.1", "2", "2-prior-knowledge"]),
         hide_possible_values = true, hide_short_help = true,
     )]
     pub http: Option<HttpVersion>,

@@ -4,12 +4,12 @@ use super::{Facts, Limits, Variables, absolute_path, parse_memory};
 use crate::{LimitValue, Matrix};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// What runs in a trial, and in which environment.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Command and environment")]
 pub struct ProgramSettings {
@@ -22,10 +22,10 @@ pub struct ProgramSettings {
     #[arg(long, value_name = "LINE")]
     pub shell: Option<String>,
     #[command(flatten)]
-    #[schemars(description = Variables::HELP)]
+    #[cfg_attr(test, schemars(description = Variables::HELP))]
     pub env: Variables,
     #[command(flatten)]
-    #[schemars(description = Matrix::HELP)]
+    #[cfg_attr(test, schemars(description = Matrix::HELP))]
     pub matrix: Matrix,
     /// Start from an empty environment
     #[arg(
@@ -83,10 +83,10 @@ pub struct ProgramSettings {
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     pub memory: Option<LimitValue>,
     #[command(flatten)]
-    #[schemars(description = Limits::HELP)]
+    #[cfg_attr(test, schemars(description = Limits::HELP))]
     pub rlimit: Limits,
     #[command(flatten)]
-    #[schemars(description = Facts::HELP)]
+    #[cfg_attr(test, schemars(description = Facts::HELP))]
     pub fact: Facts,
     /// Run this shell command once before all trials
     ///

@@ -2,11 +2,11 @@
 
 use crate::{Confidence, DurationValue, RateValue, TimeoutValue};
 use clap::Args;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When a trial and the run end.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "When to stop")]
 pub struct StopSettings {

@@ -4,26 +4,28 @@ use crate::expected_value::first_paragraph;
 use crate::host_list::is_fact;
 use crate::{EnvValue, LimitValue, Matrix, MatrixVariable, OnlyRule, ResourceName};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Environment variables to set or to remove.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
-#[schemars(inline)]
+#[cfg_attr(test, schemars(inline))]
 pub struct Variables(pub BTreeMap<String, EnvValue>);
 
 /// Limits of every process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
-#[schemars(inline)]
+#[cfg_attr(test, schemars(inline))]
 pub struct Limits(pub BTreeMap<ResourceName, LimitValue>);
 
 /// Facts about the machine, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
-#[schemars(inline)]
+#[cfg_attr(test, schemars(inline))]
 pub struct Facts(pub BTreeMap<String, String>);
 
 impl Variables {
@@ -79,9 +81,10 @@ impl Facts {
 }
 
 /// Kinds of failures that are the bug.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
-#[schemars(inline)]
+#[cfg_attr(test, schemars(inline))]
 pub struct OnlyRules(pub Vec<OnlyRule>);
 
 impl OnlyRules {
