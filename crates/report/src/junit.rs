@@ -4,6 +4,7 @@
 //! passing trials are one case. Of each other outcome the first [`SHOWN`] trials have their own cases, and the rest are
 //! one. Totals that a server computes from the cases are then too small; the properties of the suite are right.
 
+use super::junit_xml::{Case, Detail, Document, Status, Suite};
 use super::output::read_stream_end;
 use super::{
     CaseReport, CaseVerdict, ExportError, IntervalBasis, Report, TrialClass, TrialRow,
@@ -14,10 +15,8 @@ use provoke_model::{EvidenceDepth, Site};
 use provoke_questions::{Answer, Verdict};
 use provoke_sys::untrusted::shell_word;
 use provoke_words as words;
-use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestRerun, TestSuite};
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Duration;
 
 /// In a run of more trials, some trials share a case.
 pub(super) const FOLDED_FROM: u64 = 10_000;
@@ -59,17 +58,14 @@ pub(super) fn write_junit(
         }
         Ok(())
     })?;
-    let mut junit_report = quick_junit::Report::new(words::sanitize_line(&report.run));
-    // Parsed, so that the time library of this crate's type need not be a dependency.
-    junit_report.timestamp = report.begun.parse().ok();
-    junit_report.time = try_duration(report.seconds);
-    junit_report.add_test_suites(verdict_suite(report));
-    junit_report.add_test_suites(suites.into_iter().map(VariantSuite::into_test_suite));
-    let mut text = Vec::new();
-    junit_report
-        .serialize(&mut text)
-        .map_err(io::Error::other)?;
-    Ok(out.write_all(&text)?)
+    let suites = suites.into_iter().map(VariantSuite::into_suite);
+    let document = Document {
+        name: words::sanitize_line(&report.run),
+        started: report.begun.clone(),
+        seconds: report.seconds,
+        suites: verdict_suite(report).into_iter().chain(suites).collect(),
+    };
+    Ok(document.write(out)?)
 }
 
 /// Returns whether the question decides the result, and not each trial.
@@ -78,7 +74,7 @@ fn is_decided_by_question(report: &Report) -> bool {
 }
 
 /// Returns the answer as its own case: all trials may pass and the question may be undecided.
-fn verdict_suite(report: &Report) -> Option<TestSuite> {
+fn verdict_suite(report: &Report) -> Option<Suite> {
     if let Some(limit) = &report.max_rate {
         let name = "the failure rate is at most the maximum";
         return Some(question_suite(
@@ -115,31 +111,37 @@ fn question_suite(
     name: &str,
     sentence: &str,
     assumptions: &[String],
-) -> TestSuite {
-    let mut status = match report.verdict {
+) -> Suite {
+    let status: fn(Detail) -> Status = match report.verdict {
         Verdict::Fixed
         | Verdict::NoDifference
         | Verdict::Clean
         | Verdict::Found
-        | Verdict::BelowMaxRate => TestCaseStatus::success(),
-        Verdict::Undecided | Verdict::CouldNotTest => {
-            TestCaseStatus::non_success(NonSuccessKind::Error)
-        }
-        _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        | Verdict::BelowMaxRate => |_| Status::Passed,
+        Verdict::Undecided | Verdict::CouldNotTest => Status::Error,
+        _ => Status::Failed,
     };
     let sentence = words::sanitize_line(sentence);
-    status.set_type(headlines::verdict_text(report.verdict));
-    status.set_message(sentence.clone());
     let assumed = assumptions
         .iter()
         .map(|line| format!("assumes: {}", words::sanitize_line(line)));
-    let sentences: Vec<String> = std::iter::once(sentence).chain(assumed).collect();
-    let mut case = TestCase::new(name, status);
-    case.set_classname("provoke");
-    case.set_system_out(sentences.join("\n"));
-    let mut suite = TestSuite::new(format!("provoke {kind}"));
-    suite.add_test_case(case);
-    suite
+    let sentences: Vec<String> = std::iter::once(sentence.clone()).chain(assumed).collect();
+    let case = Case {
+        name: name.to_owned(),
+        class: "provoke".to_owned(),
+        status: status(Detail {
+            kind: Some(headlines::verdict_text(report.verdict).to_owned()),
+            message: Some(sentence),
+            text: None,
+        }),
+        stdout: Some(sentences.join("\n")),
+        ..Case::default()
+    };
+    Suite {
+        name: format!("provoke {kind}"),
+        cases: vec![case],
+        ..Suite::default()
+    }
 }
 
 /// Returns the line of source code of each failed trial; trials without a stack have that of the same crash.
@@ -154,8 +156,18 @@ fn sites_of_trials(variant: &VariantReport) -> BTreeMap<u64, String> {
     sites
 }
 
+/// The trials of a class and an outcome.
+#[derive(Default)]
+struct SeenTrials {
+    count: u64,
+    /// Number of those without a case of their own.
+    folded: u64,
+    /// Total duration of those.
+    seconds: f64,
+}
+
 struct VariantSuite {
-    suite: TestSuite,
+    suite: Suite,
     /// Class name of the cases. It is not the command, because servers treat its dots as package separators.
     class: String,
     /// Name of the run, for the replay command.
@@ -164,8 +176,7 @@ struct VariantSuite {
     is_decided_by_question: bool,
     /// The line of source code of each failed trial, if it is known.
     sites: BTreeMap<u64, String>,
-    /// Number of trials so far, and of those without a case, by class and outcome; and the seconds of the latter.
-    seen: BTreeMap<(&'static str, String), (u64, u64, f64)>,
+    seen: BTreeMap<(TrialClass, String), SeenTrials>,
 }
 
 impl VariantSuite {
@@ -180,12 +191,14 @@ impl VariantSuite {
             name.truncate(position);
             name.push('…');
         }
-        let mut suite = TestSuite::new(name);
-        suite.timestamp = report.begun.parse().ok();
-        suite.time = try_duration(variant.time_between_failures.exposure);
-        suite.add_properties(suite_properties(report, variant));
-        let host = words::sanitize_line(&report.host.name);
-        suite.extra.insert("hostname".into(), host.into());
+        let suite = Suite {
+            name,
+            host: Some(words::sanitize_line(&report.host.name)),
+            started: Some(report.begun.clone()),
+            seconds: Some(variant.time_between_failures.exposure),
+            properties: suite_properties(report, variant),
+            cases: Vec::new(),
+        };
         Self {
             suite,
             class: match variant.name.as_str() {
@@ -209,47 +222,49 @@ impl VariantSuite {
         if matches!(row.class, TrialClass::Capture | TrialClass::Alone) {
             return;
         }
-        let (count, folded, seconds) = self
+        let seen = self
             .seen
-            .entry((class_name(row.class), row.outcome.clone()))
+            .entry((row.class, row.outcome.clone()))
             .or_default();
-        *count += 1;
-        if folds && (row.class == TrialClass::Pass || *count > SHOWN) {
-            *folded += 1;
-            *seconds += row.seconds.unwrap_or(0.0);
+        seen.count += 1;
+        if folds && (row.class == TrialClass::Pass || seen.count > SHOWN) {
+            seen.folded += 1;
+            seen.seconds += row.seconds.unwrap_or(0.0);
             return;
         }
-        let mut status = self.case_status(class_name(row.class), &row.outcome);
         let detail = words::sanitize_line(&row.detail);
-        status.set_message(if detail.is_empty() {
+        let message = if detail.is_empty() {
             describe_outcome(row)
         } else {
             format!("{}: {detail}", describe_outcome(row))
-        });
+        };
         let failed = matches!(row.class, TrialClass::Fail | TrialClass::Other);
-        if failed {
-            status.set_description(self.describe_case(row));
-        }
-        let mut case = TestCase::new(format!("trial {}", row.trial), status);
-        case.set_classname(self.class.as_str());
-        case.time = row.seconds.and_then(try_duration);
-        case.timestamp = row
-            .started
-            .and_then(|started| started.to_string().parse().ok());
-        if row.class != TrialClass::Pass && row.kept.is_some() {
-            let KeptOutput { stdout, err } = output(row);
-            case.system_out = stdout.map(Into::into);
-            case.system_err = err.map(Into::into);
-        }
+        let status = self.case_status(row.class, || Detail {
+            kind: failed.then(|| row.outcome.clone()),
+            message: Some(message),
+            text: failed.then(|| self.describe_case(row)),
+        });
+        let KeptOutput { mut stdout, stderr } =
+            if row.class != TrialClass::Pass && row.kept.is_some() {
+                output(row)
+            } else {
+                KeptOutput::default()
+            };
         if failed && self.is_decided_by_question {
             let text = format!("{}\n{}", describe_outcome(row), self.describe_case(row));
-            let output = case
-                .system_out
-                .take()
-                .map_or(String::new(), |stdout| format!("\n{}", stdout.as_str()));
-            case.set_system_out(format!("{text}{output}"));
+            let output = stdout.map_or(String::new(), |stdout| format!("\n{stdout}"));
+            stdout = Some(text + &output);
         }
-        self.suite.add_test_case(case);
+        self.suite.cases.push(Case {
+            name: format!("trial {}", row.trial),
+            class: self.class.clone(),
+            started: row.started.map(|started| format!("{started:.3}")),
+            seconds: row.seconds,
+            status,
+            stdout,
+            stderr,
+            ..Case::default()
+        });
     }
 
     /// Adds a case for each test of the suite that the trials run.
@@ -257,16 +272,19 @@ impl VariantSuite {
         let allowed = report.max_rate.as_ref().map(|check| check.allowed);
         let tests = variant.suite.iter().flat_map(|suite| &suite.cases);
         for test in tests {
-            self.suite
-                .add_test_case(test_case(test, &self.class, allowed));
+            self.suite.cases.push(test_case(test, &self.class, allowed));
         }
     }
 
-    /// Returns the status of a case; a failed trial passes if the question decides.
-    fn case_status(&self, class: &str, outcome: &str) -> TestCaseStatus {
+    /// Returns the status by outcome: the bug is a failure, another failure is an error, and an inconclusive trial is
+    /// skipped. A failed trial passes if the question decides.
+    fn case_status(&self, class: TrialClass, detail: impl FnOnce() -> Detail) -> Status {
         match class {
-            FAIL | OTHER if self.is_decided_by_question => TestCaseStatus::success(),
-            _ => status_of_class(class, outcome),
+            TrialClass::Pass => Status::Passed,
+            TrialClass::Fail | TrialClass::Other if self.is_decided_by_question => Status::Passed,
+            TrialClass::Fail => Status::Failed(detail()),
+            TrialClass::Other => Status::Error(detail()),
+            _ => Status::Skipped(detail()),
         }
     }
 
@@ -293,29 +311,37 @@ impl VariantSuite {
         lines.join("\n")
     }
 
-    fn into_test_suite(mut self) -> TestSuite {
-        let suites = std::mem::take(&mut self.seen);
-        for ((class, outcome), (_, folded, seconds)) in suites {
-            if folded == 0 {
+    fn into_suite(mut self) -> Suite {
+        for ((class, outcome), seen) in std::mem::take(&mut self.seen) {
+            if seen.folded == 0 {
                 continue;
             }
+            let count = words::format_count(seen.folded, "more trial");
+            let class_name = class_name(class);
             let name = match class {
-                PASS => words::format_count(folded, "more trial") + " that passed",
-                _ => format!("{}: {outcome}", words::format_count(folded, "more trial")),
+                TrialClass::Pass => count + " that passed",
+                _ => format!("{count}: {outcome}"),
             };
-            let mut status = self.case_status(class, &outcome);
-            status.set_message(format!("{class}, {outcome}: folded into one case"));
-            let mut case = TestCase::new(name, status);
-            case.set_classname(self.class.as_str());
-            case.time = try_duration(seconds);
-            self.suite.add_test_case(case);
+            let failed = matches!(class, TrialClass::Fail | TrialClass::Other);
+            let status = self.case_status(class, || Detail {
+                kind: failed.then(|| outcome.clone()),
+                message: Some(format!("{class_name}, {outcome}: folded into one case")),
+                text: None,
+            });
+            self.suite.cases.push(Case {
+                name,
+                class: self.class.clone(),
+                seconds: Some(seen.seconds),
+                status,
+                ..Case::default()
+            });
         }
         self.suite
     }
 }
 
 /// Returns the case of a test. A test that failed in some trials passes as flaky, unless its rate is above the allowed one.
-fn test_case(test: &CaseReport, class: &str, allowed: Option<f64>) -> TestCase {
+fn test_case(test: &CaseReport, class: &str, allowed: Option<f64>) -> Case {
     let failed = format!(
         "failed in {} of {} ({})",
         test.failures,
@@ -323,61 +349,55 @@ fn test_case(test: &CaseReport, class: &str, allowed: Option<f64>) -> TestCase {
         words::format_interval(test.shown_interval())
     );
     let is_above = allowed.is_some_and(|allowed| test.shown_interval()[0] > allowed);
-    let mut status = match test.verdict {
-        CaseVerdict::Passes => TestCaseStatus::success(),
-        CaseVerdict::NeverRan => {
-            let mut status = TestCaseStatus::skipped();
-            status.set_message("not run: it did not pass or fail in any trial");
-            status
-        }
-        CaseVerdict::Flaky | CaseVerdict::Crashes if !is_above => TestCaseStatus::success(),
-        _ => {
-            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            status.set_message(failed.clone());
-            status
-        }
-    };
-    for signature in &test.signatures {
+    let passes = test.verdict == CaseVerdict::Passes || !is_above;
+    let details = test.signatures.iter().map(|signature| {
         let title = words::sanitize_line(&signature.title);
         let text = format!("{}x {title} ({})", signature.count, signature.id);
-        if matches!(status, TestCaseStatus::Success { .. }) {
-            let mut rerun = TestRerun::new(NonSuccessKind::Failure);
-            rerun.set_type(title);
-            rerun.set_message(failed.clone());
-            rerun.set_description(text);
-            status.add_rerun(rerun);
-        } else if let TestCaseStatus::NonSuccess { description, .. } = &mut status {
-            let earlier = description
-                .take()
-                .map_or_else(String::new, |earlier| format!("{}\n", earlier.as_str()));
-            *description = Some(format!("{earlier}{text}").into());
+        (title, text)
+    });
+    let status = match test.verdict {
+        CaseVerdict::NeverRan => Status::Skipped(Detail {
+            message: Some("not run: it did not pass or fail in any trial".to_owned()),
+            ..Detail::default()
+        }),
+        CaseVerdict::Passes | CaseVerdict::Flaky | CaseVerdict::Crashes if passes => {
+            let failures = details.map(|(title, text)| Detail {
+                kind: Some(title),
+                message: Some(failed.clone()),
+                text: Some(text),
+            });
+            Status::Flaky(failures.collect())
         }
-    }
-    let mut case = TestCase::new(words::sanitize_line(&test.name), status);
-    case.set_classname(class);
-    case.time = test.mean_seconds.and_then(try_duration);
+        _ => {
+            let lines: Vec<String> = details.map(|(_, text)| text).collect();
+            Status::Failed(Detail {
+                kind: None,
+                message: Some(failed),
+                text: Some(lines.join("\n")).filter(|text| !text.is_empty()),
+            })
+        }
+    };
     let [low, high] = test.shown_interval();
-    let properties = [
-        ("trials", test.trials.to_string()),
-        ("failures", test.failures.to_string()),
-        ("rate.low", low.to_string()),
-        ("rate.high", high.to_string()),
-    ];
-    for (name, value) in properties {
-        case.add_property(Property::new(name, value));
+    Case {
+        name: words::sanitize_line(&test.name),
+        class: class.to_owned(),
+        seconds: test.mean_seconds,
+        properties: vec![
+            ("trials", test.trials.to_string()),
+            ("failures", test.failures.to_string()),
+            ("rate.low", low.to_string()),
+            ("rate.high", high.to_string()),
+        ],
+        status,
+        ..Case::default()
     }
-    case
 }
-
-const PASS: &str = "passed";
-const FAIL: &str = "failed";
-const OTHER: &str = "failed in another way";
 
 fn class_name(class: TrialClass) -> &'static str {
     match class {
-        TrialClass::Pass => PASS,
-        TrialClass::Fail => FAIL,
-        TrialClass::Other => OTHER,
+        TrialClass::Pass => "passed",
+        TrialClass::Fail => "failed",
+        TrialClass::Other => "failed in another way",
         TrialClass::Void => "inconclusive",
         TrialClass::AfterDecision => "not counted: ended after the decision",
         TrialClass::Waiting => "not counted: a trial before it has not ended",
@@ -385,21 +405,6 @@ fn class_name(class: TrialClass) -> &'static str {
         TrialClass::Held => "not counted: threads were held",
         TrialClass::Alone => "not counted: one failing test ran alone",
     }
-}
-
-/// Returns the status by outcome: the bug is a failure, another failure is an error, and an inconclusive trial is
-/// skipped.
-fn status_of_class(class: &str, outcome: &str) -> TestCaseStatus {
-    let mut status = match class {
-        PASS => return TestCaseStatus::success(),
-        FAIL => TestCaseStatus::non_success(NonSuccessKind::Failure),
-        OTHER => TestCaseStatus::non_success(NonSuccessKind::Error),
-        _ => TestCaseStatus::skipped(),
-    };
-    if matches!(class, FAIL | OTHER) {
-        status.set_type(outcome);
-    }
-    status
 }
 
 /// Describes the outcome of a trial.
@@ -423,7 +428,7 @@ fn describe_outcome(row: &TrialRow) -> String {
     }
 }
 
-fn suite_properties(report: &Report, variant: &VariantReport) -> Vec<Property> {
+fn suite_properties(report: &Report, variant: &VariantReport) -> Vec<(&'static str, String)> {
     let [low, high] = variant.rate.interval();
     let basis = match variant.rate.basis {
         IntervalBasis::Cp => "cp",
@@ -466,20 +471,13 @@ fn suite_properties(report: &Report, variant: &VariantReport) -> Vec<Property> {
             .extend(granted.map(|line| ("answer.taken_for_granted", words::sanitize_line(line))));
     }
     properties
-        .into_iter()
-        .map(|(name, value)| Property::new(name, value))
-        .collect()
-}
-
-fn try_duration(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// The kept output of a trial.
 #[derive(Default)]
 struct KeptOutput {
     stdout: Option<String>,
-    err: Option<String>,
+    stderr: Option<String>,
 }
 
 impl KeptOutput {
@@ -490,12 +488,12 @@ impl KeptOutput {
         let trial = folder.trials_path().join(row.trial.to_string());
         Self {
             stdout: read_stream_end(&trial, "stdout", secrets),
-            err: read_stream_end(&trial, "stderr", secrets),
+            stderr: read_stream_end(&trial, "stderr", secrets),
         }
     }
 
     fn total_length(&self) -> usize {
-        [&self.stdout, &self.err]
+        [&self.stdout, &self.stderr]
             .into_iter()
             .flatten()
             .map(String::len)

@@ -25,6 +25,7 @@ mod issue;
 mod json;
 mod jsonl;
 mod junit;
+mod junit_xml;
 mod limit;
 mod listing;
 mod load;

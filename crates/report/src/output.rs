@@ -45,8 +45,7 @@ fn read_file_end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<Str
     }
     let masked = secrets.mask_text(&bytes);
     let text = String::from_utf8_lossy(&masked);
-    // The library would remove all tabs, and everything after an incomplete sequence.
-    let text = words::sanitize_lines(&words::without_colours(&text)).replace('\t', "    ");
+    let text = words::sanitize_lines(&words::without_colours(&text));
     Ok(match skipped {
         0 => text,
         _ => format!(

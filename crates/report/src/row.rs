@@ -92,7 +92,7 @@ pub struct TrialRow {
 }
 
 /// Whether a trial counts, and as what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialClass {
     /// It passed.

@@ -506,8 +506,8 @@ fn markdown_contains_the_facts_for_an_issue() {
 fn junit_has_a_case_for_every_trial() {
     insta::assert_snapshot!(run_with_every_ending().export(Format::Junit), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
-    <testsuites name="20251121-060000-a1b2" tests="13" skipped="4" failures="6" errors="1" timestamp="2025-11-21T06:00:00.000+00:00" time="14.000">
-        <testsuite name="./neighbors.py &apos;--all of it&apos;" tests="13" skipped="4" errors="1" failures="6" timestamp="2025-11-21T06:00:00.000+00:00" time="2.000" hostname="workstation">
+    <testsuites name="20251121-060000-a1b2" tests="13" skipped="4" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="14.000">
+        <testsuite name="./neighbors.py &apos;--all of it&apos;" tests="13" skipped="4" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="2.000" hostname="workstation">
             <properties>
                 <property name="command" value="./neighbors.py &apos;--all of it&apos;"/>
                 <property name="verdict" value="Failures seen"/>
@@ -527,45 +527,45 @@ fn junit_has_a_case_for_every_trial() {
                 <property name="provoke" value="0.1.0"/>
                 <property name="rate.point" value="0.75"/>
             </properties>
-            <testcase name="trial 1" classname="provoke" timestamp="2025-11-21T06:00:00.750+00:00" time="0.250"/>
-            <testcase name="trial 2" classname="provoke" timestamp="2025-11-21T06:00:01.750+00:00" time="0.250">
+            <testcase name="trial 1" classname="provoke" timestamp="2025-11-21T06:00:00.750Z" time="0.250"/>
+            <testcase name="trial 2" classname="provoke" timestamp="2025-11-21T06:00:01.750Z" time="0.250">
                 <failure message="segmentation fault: invalid memory access: core dumped" type="SIGSEGV">last output: terminate called
     kept in: trials/2
     repeat it: provoke replay 20251121-060000-a1b2#2</failure>
                 <system-err>terminate called
     </system-err>
             </testcase>
-            <testcase name="trial 3" classname="provoke" timestamp="2025-11-21T06:00:02.750+00:00" time="0.250">
+            <testcase name="trial 3" classname="provoke" timestamp="2025-11-21T06:00:02.750Z" time="0.250">
                 <skipped message="inconclusive: skipped"/>
             </testcase>
-            <testcase name="trial 4" classname="provoke" timestamp="2025-11-21T06:00:03.750+00:00" time="0.250">
+            <testcase name="trial 4" classname="provoke" timestamp="2025-11-21T06:00:03.750Z" time="0.250">
                 <failure message="segmentation fault: invalid memory access: inferred from exit 139" type="SIGSEGV">repeat it: provoke replay 20251121-060000-a1b2#4</failure>
             </testcase>
-            <testcase name="trial 5" classname="provoke" timestamp="2025-11-21T06:00:04.750+00:00" time="0.250">
+            <testcase name="trial 5" classname="provoke" timestamp="2025-11-21T06:00:04.750Z" time="0.250">
                 <error message="not the bug looked for: the program reported failure" type="exit 3">last output: error: 3
     repeat it: provoke replay 20251121-060000-a1b2#5</error>
             </testcase>
-            <testcase name="trial 6" classname="provoke" timestamp="2025-11-21T06:00:05.750+00:00" time="0.250">
+            <testcase name="trial 6" classname="provoke" timestamp="2025-11-21T06:00:05.750Z" time="0.250">
                 <failure message="did not end in time" type="hang">last output: waiting
     repeat it: provoke replay 20251121-060000-a1b2#6</failure>
             </testcase>
-            <testcase name="trial 7" classname="provoke" timestamp="2025-11-21T06:00:06.750+00:00" time="0.250">
+            <testcase name="trial 7" classname="provoke" timestamp="2025-11-21T06:00:06.750Z" time="0.250">
                 <failure message="left processes or containers behind: sleep 1000" type="leak">repeat it: provoke replay 20251121-060000-a1b2#7</failure>
             </testcase>
-            <testcase name="trial 8" classname="provoke" timestamp="2025-11-21T06:00:07.750+00:00" time="0.250">
+            <testcase name="trial 8" classname="provoke" timestamp="2025-11-21T06:00:07.750Z" time="0.250">
                 <failure message="its output matched a failure rule: WARNING: data race" type="output">repeat it: provoke replay 20251121-060000-a1b2#8</failure>
             </testcase>
-            <testcase name="trial 9" classname="provoke" timestamp="2025-11-21T06:00:09.750+00:00" time="0.250">
+            <testcase name="trial 9" classname="provoke" timestamp="2025-11-21T06:00:09.750Z" time="0.250">
                 <failure message="killed by the kernel because memory ran out" type="oom">repeat it: provoke replay 20251121-060000-a1b2#9</failure>
             </testcase>
-            <testcase name="trial 10" classname="provoke" timestamp="2025-11-21T06:00:10.750+00:00" time="0.250">
+            <testcase name="trial 10" classname="provoke" timestamp="2025-11-21T06:00:10.750Z" time="0.250">
                 <skipped message="inconclusive: not started: cannot execute `./neighbors.py`: text file busy"/>
             </testcase>
-            <testcase name="trial 11" classname="provoke" timestamp="2025-11-21T06:00:12.000+00:00" time="0.000">
+            <testcase name="trial 11" classname="provoke" timestamp="2025-11-21T06:00:12.000Z" time="0.000">
                 <skipped message="inconclusive: prepare failed: no space\nleft"/>
             </testcase>
-            <testcase name="trial 12" classname="provoke" timestamp="2025-11-21T06:00:12.750+00:00" time="0.250"/>
-            <testcase name="trial 13" classname="provoke" timestamp="2025-11-21T06:00:13.750+00:00" time="0.250">
+            <testcase name="trial 12" classname="provoke" timestamp="2025-11-21T06:00:12.750Z" time="0.250"/>
+            <testcase name="trial 13" classname="provoke" timestamp="2025-11-21T06:00:13.750Z" time="0.250">
                 <skipped message="not counted: ended after the decision (void): interrupted"/>
             </testcase>
         </testsuite>
@@ -849,7 +849,7 @@ fn junit_folds_the_cases_of_a_large_run() {
         .collect();
     assert_eq!(
         folded,
-        ["2000 more trials: SIGSEGV", "9000 more trials that passed"]
+        ["9000 more trials that passed", "2000 more trials: SIGSEGV"]
     );
     assert!(
         suite
