@@ -40,7 +40,7 @@
 //! | `state` | the state of a run: the fold of its events | model | hdrhistogram |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | model, state, survey, untrusted, words | provoke_stats, schemars, serde |
 //! | `load` | puts HTTP load on a service, and records the results | model, sys, untrusted | csv, hdrhistogram, http_body_util, httparse, hyper, hyper_util, regex, ring, rustix, rustls, rustls_native_certs, serde_json, thiserror, tokio, tokio_rustls |
-//! | `exec` | runs one trial and cannot fail | model, cases, sys, autopsy, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde, serde_json, rustix |
+//! | `exec` | runs one trial and cannot fail | model, cases, sys, autopsy, messages, signature, slot, oracle, prepare, load, untrusted | http_body_util, hyper, hyper_util, tokio, serde, serde_json, rustix |
 //! | `workers` | runs trials on other machines, with one worker on each | model, sys, exec, untrusted | ring, rustix, serde, serde_json, shlex, thiserror, tokio |
 //! | `driver` | the loop that runs all trials | model, state, questions, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | memchr, serde_json, regex, rustix, jiff, thiserror |
@@ -53,29 +53,22 @@
 //! own, which compile in parallel, and are re-exported here. The statistics are the crate `provoke_stats`; the program that
 //! misbehaves in tests is `provoke_victim`.
 
-#![cfg_attr(
-    test,
-    expect(clippy::disallowed_methods, reason = "tests show names that they made")
-)]
-
 pub mod cli;
 pub mod doctor;
-pub mod driver;
-pub mod exec;
 pub mod experiment;
-pub mod packages;
-pub mod prepare;
-pub mod source;
 pub mod term;
-pub mod workers;
 
 pub use provoke_autopsy as autopsy;
 pub use provoke_autopsy::messages;
 pub use provoke_autopsy::signature;
 pub use provoke_cases as case_reports;
+pub use provoke_driver as driver;
+pub use provoke_exec as exec;
 pub use provoke_holds as holds;
 pub use provoke_load as load;
 pub use provoke_model as model;
+pub use provoke_packages as packages;
+pub use provoke_prepare as prepare;
 pub use provoke_questions as questions;
 pub use provoke_questions::oracle;
 pub use provoke_questions::state;
@@ -85,10 +78,9 @@ pub use provoke_scenario as scenario;
 pub use provoke_scenario::cases;
 pub use provoke_scenario::suggest;
 pub use provoke_slot as slot;
+pub use provoke_source as source;
 pub use provoke_survey as survey;
 pub use provoke_sys as sys;
 pub use provoke_sys::untrusted;
 pub use provoke_words as words;
-
-#[cfg(test)]
-use provoke_test_needs as needs;
+pub use provoke_workers as workers;

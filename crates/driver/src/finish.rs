@@ -1,0 +1,221 @@
+//! Judges a finished trial, and keeps or removes its evidence.
+
+use super::{LoopState, identical_failures};
+use provoke_exec::{CASES_FOLDER, STORY, remove_cores};
+use provoke_model::{
+    Ending, Event, FailureKind, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome,
+    SlotId, Trial, TrialId,
+};
+use provoke_questions::oracle;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+impl LoopState<'_, '_> {
+    pub(super) async fn finish_trial(
+        &mut self,
+        lane: SlotId,
+        id: TrialId,
+        mut observation: Observation,
+    ) {
+        let lease = self.under_way.get_mut(&lane);
+        let Some(trial) = lease.and_then(|lease| lease.take_first(id)) else {
+            return;
+        };
+        if observation.lost.is_some() {
+            self.suspect_host_killer(&trial, &mut observation);
+        }
+        let state = &*self.driver.state;
+        let mut outcome = oracle::judge_trial(
+            &state.plan.rules,
+            state.plan.variant_plan(trial.variant),
+            &observation,
+        );
+        if trial.id.0 <= state.plan.warmup
+            && !matches!(outcome, Outcome::Void(InconclusiveReason::Interrupted))
+        {
+            outcome = Outcome::Void(InconclusiveReason::Warmup);
+        }
+        if was_stopped_early(
+            &trial,
+            &observation,
+            &outcome,
+            self.pace.hang_timeout(state),
+        ) {
+            outcome = Outcome::Void(InconclusiveReason::StoppedEarly);
+        }
+        if state.plan.held.is_some() && !is_held(&trial, &observation) && !is_inconclusive(&outcome)
+        {
+            outcome = Outcome::Void(InconclusiveReason::NotHeld);
+        }
+        if let Outcome::Fail(failure) = &outcome
+            && !self.driver.question.is_the_bug(state, &trial, failure)
+        {
+            outcome = Outcome::Other(failure.clone());
+        }
+        let folder = self.driver.evidence.join(trial.id.0.to_string());
+        if self.worth_keeping(&trial, &observation, &outcome) {
+            let with_cores = self.limit_cores(&outcome, &mut observation);
+            let executor = &self.driver.executor;
+            executor.keep_output(trial.lane, folder, with_cores).await;
+        } else {
+            drop_evidence(&folder, &mut observation);
+        }
+        if let Some(hook) = &observation.conclude {
+            let text = format!("the `conclude` command failed: {:?}", hook.ending);
+            self.emit_warning(text);
+        }
+        if self.looks_for_alike {
+            let hang = observation.hang.as_ref();
+            let is_proved = hang.is_some_and(|hang| !hang.ended_before.is_zero());
+            let words = if is_proved {
+                Some(identical_failures::DEADLOCK.to_owned())
+            } else {
+                oracle::last_words(&observation)
+            };
+            self.first_words
+                .extend(words.map(|words| (trial.id, words)));
+        }
+        self.cannot_start |= cannot_start(&observation);
+        if outcome == Outcome::Pass && trial.alone.is_none() {
+            self.pace.add_pass(trial.variant, observation.elapsed);
+            self.plain_passes.add_pass(trial.variant, &observation);
+        }
+        if outcome == Outcome::Void(InconclusiveReason::Lost)
+            && let Some(lease) = self.under_way.get_mut(&lane)
+        {
+            lease.is_lost = true;
+        }
+        if let Outcome::Void(void) = outcome {
+            self.last_void
+                .insert(trial.variant, inconclusive_reason(void, &observation));
+        }
+        self.record_cases(&trial, &mut observation);
+        let time = self.working_time();
+        self.emit_event(&Event::TrialFinished {
+            trial: trial.id,
+            at: time,
+            seen: Box::new(observation),
+            outcome,
+        });
+    }
+
+    /// Removes the cores of a failure if the run keeps enough of them; returns whether they are kept.
+    fn limit_cores(&mut self, outcome: &Outcome, observation: &mut Observation) -> bool {
+        let signature = outcome.any_failure().map(|failure| failure.signature.id);
+        let Some(reason) = signature.and_then(|id| self.kept_cores.add_failure(id, observation))
+        else {
+            return true;
+        };
+        remove_cores(observation);
+        if !std::mem::replace(&mut self.told_of_cores, true) {
+            self.emit_warning(format!("further cores are read and removed: {reason}"));
+        }
+        false
+    }
+
+    fn worth_keeping(&self, trial: &Trial, observation: &Observation, outcome: &Outcome) -> bool {
+        let state = &*self.driver.state;
+        if matches!(
+            outcome,
+            Outcome::Void(InconclusiveReason::Interrupted | InconclusiveReason::Lost)
+        ) {
+            return observation.hang.is_some() && state.plan.keep != KeepRule::None;
+        }
+        match (state.plan.keep, outcome) {
+            (KeepRule::All, _) => true,
+            (KeepRule::Fail, Outcome::Fail(failure) | Outcome::Other(failure)) => {
+                let arrived = state.arrived_failures(trial.variant, failure.signature.id);
+                arrived < state.plan.keep_per_sig
+            }
+            (KeepRule::Fail, Outcome::Pass | Outcome::Void(_)) | (KeepRule::None, _) => false,
+        }
+    }
+}
+
+/// Returns whether the kernel refused a program of a trial for a permanent reason.
+fn cannot_start(observation: &Observation) -> bool {
+    let reasons = [
+        "No such file",
+        "Exec format error",
+        "Permission denied",
+        "Not a directory",
+    ];
+    observation.actors.iter().any(|actor| match &actor.ending {
+        Ending::NotStarted(why) => reasons.iter().any(|reason| why.contains(reason)),
+        _ => false,
+    })
+}
+
+/// Returns why a trial was inconclusive.
+fn inconclusive_reason(void: InconclusiveReason, observation: &Observation) -> String {
+    let not_started = observation
+        .actors
+        .iter()
+        .find_map(|actor| match &actor.ending {
+            Ending::NotStarted(reason) => Some(reason.clone()),
+            _ => None,
+        });
+    let detail = match void {
+        InconclusiveReason::Unprepared => observation
+            .prepare
+            .as_ref()
+            .map(|hook| hook.ending.to_string()),
+        InconclusiveReason::NotStarted => not_started,
+        InconclusiveReason::Lost => observation.lost.clone(),
+        InconclusiveReason::NotReady => observation.not_ready(),
+        InconclusiveReason::NotHeld => observation
+            .holds
+            .as_ref()
+            .and_then(|holds| holds.refused.clone()),
+        _ => None,
+    };
+    match detail {
+        Some(detail) => format!("{void}: {detail}"),
+        None => void.to_string(),
+    }
+}
+
+/// Removes the evidence of a trial that is not kept; its results remain in the observation.
+fn drop_evidence(folder: &Path, observation: &mut Observation) {
+    let has_report = observation.cases.is_some();
+    if has_report {
+        let _ = fs::remove_dir_all(folder.join(CASES_FOLDER));
+    }
+    let had_cores = remove_cores(observation);
+    if had_cores {
+        let _ = fs::remove_file(folder.join(STORY));
+    }
+    if had_cores || has_report {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// Returns whether every hold of a trial held a thread.
+fn is_held(trial: &Trial, observation: &Observation) -> bool {
+    let plan = trial.hold.as_deref();
+    let holds = observation.holds.as_deref();
+    plan.zip(holds)
+        .is_some_and(|(plan, observation)| observation.reached_all(plan))
+}
+
+/// Returns whether a trial that explores schedules may only be slow: it did not end in a shorter time than plain trials have,
+/// or while it learned, and one of its threads can continue.
+fn was_stopped_early(
+    trial: &Trial,
+    observation: &Observation,
+    outcome: &Outcome,
+    plain_timeout: Duration,
+) -> bool {
+    let hangs = matches!(outcome, Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. }));
+    let is_proved = observation
+        .hang
+        .as_ref()
+        .is_some_and(|hang| !hang.ended_before.is_zero());
+    let learns = matches!(trial.hold.as_deref(), Some(HoldPlan::Learn(_)));
+    trial.explores && hangs && !is_proved && (learns || trial.timeout < plain_timeout)
+}
+
+fn is_inconclusive(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Void(_))
+}

@@ -1,0 +1,142 @@
+//! Records which hosts join the run and which are lost.
+
+use super::LoopState;
+use provoke_exec::{HostChange, StopUrgency};
+use provoke_model::{Event, Observation, SlotId, StopCause, Trial, VariantId};
+use provoke_questions::state::HostState;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+impl LoopState<'_, '_> {
+    /// Records all changes that are known.
+    pub(super) fn note_host_changes(&mut self) {
+        while let Some(changes) = &mut self.host_changes
+            && let Ok(change) = changes.try_recv()
+        {
+            self.note_host_change(change);
+        }
+    }
+
+    /// Records a change. The slots of a host are free from its start on; those of a lost host are not used again.
+    pub(super) fn note_host_change(&mut self, change: HostChange) {
+        let time = self.working_time();
+        match change {
+            HostChange::Joined(joined) => {
+                self.free.extend(joined.lanes());
+                self.emit_event(&Event::HostJoined { joined, at: time });
+            }
+            HostChange::Missing { name, reason } => self.emit_event(&Event::HostMissing {
+                name,
+                why: reason,
+                at: time,
+            }),
+            HostChange::Warning(text) => self.emit_warning(text),
+            HostChange::Lost { host, reason } => {
+                self.emit_event(&Event::HostLost {
+                    host,
+                    why: reason,
+                    at: time,
+                });
+                let hosts = &self.driver.state.hosts;
+                let lost_lanes = hosts.all().get(host.0 as usize);
+                let lost_lanes: Vec<SlotId> =
+                    lost_lanes.map_or_else(Vec::new, |host| host.joined.lanes().collect());
+                self.free.retain(|lane| !lost_lanes.contains(lane));
+            }
+        }
+    }
+
+    /// Adds to the reason why an attempt was lost that an earlier one also lost its host.
+    pub(super) fn suspect_host_killer(&mut self, trial: &Trial, observation: &mut Observation) {
+        // The loss of the host is known before that of its trials.
+        self.note_host_changes();
+        let hosts = &self.driver.state.hosts;
+        let host = hosts.of_lane(trial.lane).and_then(|id| hosts.get(id));
+        let Some(host) = host.filter(|host| host.lost.is_some()) else {
+            return;
+        };
+        let mut names = hosts.lost_during(trial.id);
+        if names.is_empty() {
+            return;
+        }
+        names.push(&host.joined.destination);
+        let text = format!(
+            "suspected host killer: during {}, the hosts {} were lost",
+            trial.id,
+            names.join(" and ")
+        );
+        if let Some(reason) = &mut observation.lost {
+            *reason = format!("{text}; {reason}");
+        }
+        self.emit_warning(text);
+    }
+
+    /// Returns whether a slot can run further trials.
+    pub(super) fn is_lane_up(&self, lane: SlotId) -> bool {
+        let hosts = &self.driver.state.hosts;
+        let Some(host) = hosts.of_lane(lane) else {
+            return true;
+        };
+        let host = hosts.all().get(host.0 as usize);
+        host.is_none_or(|host| host.lost.is_none())
+    }
+
+    /// Returns the free slot for the next trial of a variant. On hosts, it is one of the host that has run the variant least,
+    /// so that a difference between hosts is not one between variants; `None` if the trial must wait for this host.
+    pub(super) fn best_lane(&self, variant: VariantId) -> Option<SlotId> {
+        let state = &*self.driver.state;
+        let Some(plan) = &state.plan.hosts else {
+            // The lowest free slot, because `{slot}` is below the number of parallel trials.
+            return self.free.iter().copied().min();
+        };
+        let several = state.plan.variants.len() > 1;
+        let excess_of = several.then(|| state.hosts.excess_of(variant));
+        let excess = |host: &HostState| excess_of.as_ref().map_or(0.0, |excess_of| excess_of(host));
+        let free_lanes = self.free.iter().filter_map(|lane| {
+            let host = state.hosts.get(state.hosts.of_lane(*lane)?)?;
+            Some((excess(host), self.running_at(host), *lane))
+        });
+        let (least_excess, _, lane) =
+            free_lanes.min_by(|(a, a_running, a_lane), (b, b_running, b_lane)| {
+                a.total_cmp(b)
+                    .then((a_running, a_lane).cmp(&(b_running, b_lane)))
+            })?;
+        // A busier host may have run the variant less often. Only then is it worth waiting for.
+        let at_once = u32::try_from(self.at_once).unwrap_or(u32::MAX);
+        let tolerance = f64::from(plan.slots) * f64::from(at_once);
+        let waits =
+            |host: &HostState| self.running_at(host) > 0 && excess(host) + tolerance < least_excess;
+        (!several || !state.hosts.up().any(waits)).then_some(lane)
+    }
+
+    /// Returns the number of busy slots of a host.
+    fn running_at(&self, host: &HostState) -> usize {
+        let first = host.joined.first_lane;
+        let end = SlotId(first.0.saturating_add(host.joined.slots));
+        self.under_way.range(first..end).count()
+    }
+
+    /// Returns the cause of a stop if every host was lost, and no other can join.
+    pub(super) fn all_hosts_lost(&self) -> Option<StopCause> {
+        let state = &*self.driver.state;
+        let is_needed = state.plan.hosts.is_some() && !state.decided;
+        let is_any = state.hosts.up().next().is_some() || state.awaited_hosts() > 0;
+        (is_needed && !is_any).then_some(StopCause::HostsLost)
+    }
+
+    /// Returns whether no host is left for further trials, but some may still join.
+    pub(super) fn waits_for_hosts(&self) -> bool {
+        let state = &*self.driver.state;
+        let is_over = state.decided || state.budget_spent || self.halt != StopUrgency::No;
+        !is_over && state.hosts.up().next().is_none() && state.awaited_hosts() > 0
+    }
+}
+
+/// Waits for the next change of the hosts.
+pub(super) async fn next_change(
+    changes: &mut Option<UnboundedReceiver<HostChange>>,
+) -> Option<HostChange> {
+    match changes {
+        Some(changes) => changes.recv().await,
+        None => std::future::pending().await,
+    }
+}

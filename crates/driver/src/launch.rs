@@ -1,0 +1,192 @@
+//! Launches trials, and prepares their variants.
+
+use super::lease::Lease;
+use super::{Driver, LoopState, TaskResult};
+use provoke_exec::PreparationResult;
+use provoke_model::{Event, HoldPlan, Plan, Trial, VariantId, trial_seed};
+use provoke_questions::state::State;
+use provoke_questions::{RerunPolicy, Step, next_extra_step};
+use tokio::time::Instant;
+
+impl LoopState<'_, '_> {
+    /// Fills the free slots, and prepares variants that will probably be tried next.
+    pub(super) fn launch_trials(&mut self) {
+        self.choose_setting();
+        let Plan { waves, jobs, .. } = self.driver.state.plan;
+        if self.under_way.is_empty() {
+            self.wave = jobs;
+        }
+        self.at_once = self.max_trials_at_once();
+        while !self.driver.state.decided && (!waves || self.wave > 0) && self.has_free_lane() {
+            let Some(trial) = self.next_trial() else {
+                break;
+            };
+            self.wave -= u32::from(waves);
+            self.emit_event(&Event::TrialStarted(trial.clone()));
+            self.add_to_lease(trial);
+        }
+        self.start_leases();
+        while !self.driver.state.decided
+            && !self.driver.state.capturing
+            && let Some(step) = self.policy().step_ahead(self.driver.state)
+            && self.get_ready(&step)
+        {}
+    }
+
+    /// Begins the search under the setting that the policy chose.
+    fn choose_setting(&mut self) {
+        let state = &*self.driver.state;
+        if state.undecided_raise().is_none() || state.decided || state.has_open_trials() {
+            return;
+        }
+        let step = self.policy().next_step(state);
+        if let Step::Use(_) = step {
+            self.get_ready(&step);
+        }
+    }
+
+    /// Returns whether another trial may be launched. While settings are tried, the policy limits the parallel trials.
+    fn has_free_lane(&self) -> bool {
+        let state = &*self.driver.state;
+        let lanes = match state.undecided_raise() {
+            // The slot of the last trial is not free yet, and another may be beyond the jobs of the setting.
+            Some(_) if self.under_way.values().any(Lease::has_ended) => return false,
+            Some(_) => state.plan.most_jobs(),
+            None => state.plan.jobs,
+        };
+        !self.free.is_empty() && self.busy_slots() < lanes as usize
+    }
+
+    fn next_trial(&mut self) -> Option<Trial> {
+        loop {
+            let state = &*self.driver.state;
+            let timeout = self.pace.hang_timeout(state);
+            if let Some(trial) = state.to_repeat()
+                && !self.stops_service_runs()
+            {
+                let trial = Trial {
+                    lane: self.best_lane(trial.variant)?,
+                    timeout,
+                    ..trial.clone()
+                };
+                return self.is_ready(trial.variant).then_some(trial);
+            }
+            let capturing = state.capturing;
+            let step = if capturing {
+                next_extra_step(state)
+            } else {
+                self.policy().next_step(state)
+            };
+            if let Step::Launch(variant) = step {
+                let id = state.next_id();
+                let held_trial = if capturing {
+                    None
+                } else {
+                    self.policy().next_held_trial(state)
+                };
+                let timeout = held_trial
+                    .as_ref()
+                    .and_then(|held| held.timeout)
+                    .unwrap_or(timeout);
+                let alone = if state.rerunning {
+                    RerunPolicy::next_case(state).map(|(_, case)| Box::new(case))
+                } else {
+                    None
+                };
+                let explores = held_trial.is_some();
+                let planned = state.plan.held.as_ref();
+                let planned = planned.map(|held_plan| {
+                    HoldPlan::within_timeout(held_plan.holds.clone(), timeout, true)
+                });
+                let trial = Trial {
+                    id,
+                    variant,
+                    lane: self.best_lane(variant)?,
+                    seed: trial_seed(state.plan.seed, id),
+                    timeout,
+                    capture: capturing && !state.rerunning,
+                    alone,
+                    explores,
+                    hold: held_trial.map(|held| held.plan).or(planned).map(Box::new),
+                };
+                return self.is_ready(variant).then_some(trial);
+            }
+            if !self.get_ready(&step) {
+                return None;
+            }
+        }
+    }
+
+    /// Returns whether a variant can be tried now. After a resumption it is prepared again first.
+    fn is_ready(&mut self, variant: VariantId) -> bool {
+        let state = &*self.driver.state;
+        let variant = state.runs_as(variant);
+        let (ready, making) = (state.is_ready(variant), state.making.contains(&variant));
+        if !ready && !making {
+            self.get_ready(&Step::Make(variant));
+        }
+        ready
+    }
+
+    /// Performs a step that precedes a trial; returns false for any other step.
+    fn get_ready(&mut self, step: &Step) -> bool {
+        match step {
+            Step::Choose(choice) => {
+                self.emit_event(&Event::VariantChosen(choice.clone()));
+                let Driver {
+                    state, executor, ..
+                } = &*self.driver;
+                if let Some(id) = state.find_variant(choice) {
+                    executor.learn_variant(id, state.plan.variant_plan(id));
+                }
+                true
+            }
+            Step::Make(id) => {
+                self.emit_event(&Event::MakingBegun(*id));
+                let halt = self.halt_making.subscribe();
+                let making = self.driver.executor.make_variant(*id, halt);
+                let task = self.tasks.spawn(async { TaskResult::Making(making.await) });
+                self.making.insert(task.id(), (*id, Instant::now()));
+                true
+            }
+            Step::Use(variant) => {
+                self.emit_event(&Event::SettingChosen(*variant));
+                let Driver {
+                    state, executor, ..
+                } = &*self.driver;
+                executor.learn_variant(State::FAILING, state.plan.variant_plan(State::FAILING));
+                true
+            }
+            Step::Launch(_) | Step::Wait | Step::Done => false,
+        }
+    }
+
+    pub(super) fn variant_made(
+        &mut self,
+        variant: VariantId,
+        started: Instant,
+        result: PreparationResult,
+    ) {
+        let time = self.working_time();
+        match result {
+            PreparationResult::Ready { build } => {
+                let removed = self.driver.executor.make_room();
+                let took = started.elapsed();
+                self.emit_event(&Event::VariantMade {
+                    variant,
+                    took,
+                    gone: removed,
+                    build,
+                    at: time,
+                });
+            }
+            PreparationResult::Failed(reason) => self.give_up(variant, reason),
+            PreparationResult::Broken(reason) => {
+                let name = &self.driver.state.plan.variant_plan(variant).name;
+                self.emit_warning(format!("cannot build `{name}`: {reason}"));
+                self.cannot_make = true;
+            }
+            PreparationResult::Halted => {}
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Decides when a trial is late or hung, from the times of earlier trials.
+
+use provoke_model::{Timeout, VariantId};
+use provoke_questions::state::{DurationHistogram, State};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Automatic timeout before the first trial has passed.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(300);
+/// Minimum automatic timeout until [`PASSES_NEEDED`] trials have passed.
+const EARLY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Number of passing trials from which the automatic timeout is derived.
+const PASSES_NEEDED: u64 = 5;
+/// After that, a trial is hung if it takes this many times longer than the slowest one that passed, and at least
+/// [`MIN_TIMEOUT`].
+const HANGS: u32 = 20;
+/// Minimum automatic timeout.
+const MIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// A trial is late if it takes this many times longer than the median, and at least [`MIN_LATE`].
+const LATE: u32 = 5;
+/// Minimum time after which a trial is late.
+const MIN_LATE: Duration = Duration::from_secs(1);
+/// Time after which a trial is late if the median is not known.
+const LATE_AT_FIRST: Duration = MIN_TIMEOUT;
+
+/// The durations of passing trials in the order in which they end. The tallies of the state wait for trials that were
+/// launched earlier, and one of those may hang.
+#[derive(Default)]
+pub(super) struct PassDurations {
+    passes: BTreeMap<VariantId, DurationHistogram>,
+}
+
+impl PassDurations {
+    pub(super) fn add_pass(&mut self, variant: VariantId, time: Duration) {
+        self.passes.entry(variant).or_default().add_duration(time);
+    }
+
+    /// Returns the time after which a trial is late, if passing trials determine it.
+    pub(super) fn known_to_be_late_after(&self, state: &State) -> Option<Duration> {
+        let medians = self
+            .known_times(state)
+            .filter_map(|times| times.quantile_at(0.5));
+        Some((medians.max()? * LATE).max(MIN_LATE))
+    }
+
+    /// Returns the time after which a trial is late.
+    pub(super) fn late_after(&self, state: &State) -> Duration {
+        self.known_to_be_late_after(state).unwrap_or(LATE_AT_FIRST)
+    }
+
+    /// Returns the time after which a trial is hung.
+    pub(super) fn hang_timeout(&self, state: &State) -> Duration {
+        match state.plan.timeout {
+            Timeout::After(time) => time,
+            Timeout::Auto => {
+                let slowest = |times: &mut dyn Iterator<Item = &DurationHistogram>| {
+                    times.filter_map(DurationHistogram::max_duration).max()
+                };
+                let early = || slowest(&mut self.passes(state));
+                match slowest(&mut self.known_times(state)) {
+                    Some(slowest) => (slowest * HANGS).max(MIN_TIMEOUT),
+                    None => early().map_or(FIRST_TIMEOUT, |slowest| {
+                        (slowest * HANGS).clamp(EARLY_TIMEOUT, FIRST_TIMEOUT)
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Returns the durations of the variants that passed often enough. In a resumed run, only the state knows the
+    /// earlier passes.
+    fn known_times<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a DurationHistogram> {
+        let enough = |times: &&DurationHistogram| times.count() >= PASSES_NEEDED;
+        self.passes(state).filter(enough)
+    }
+
+    fn passes<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a DurationHistogram> {
+        let counted = state.all_tallies().map(|(_, tally)| &tally.pass_times);
+        self.passes.values().chain(counted)
+    }
+}

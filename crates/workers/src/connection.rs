@@ -1,0 +1,239 @@
+//! Connection to a worker, and the process that carries it.
+
+use super::HostError;
+use super::wire::{MAX_LINE, PROTOCOL, WorkerGreeting, WorkerReply, WorkerTask};
+use provoke_sys::signals;
+use rustix::process::Signal;
+use serde::Serialize;
+use std::io;
+use std::os::unix::net::UnixStream as StdStream;
+use std::process::Child;
+use std::sync::{Arc, Mutex as Register};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Time in which a worker checks the plan.
+const GREET_WITHIN: Duration = Duration::from_secs(60);
+/// Time in which the process ends after SIGTERM.
+const END_WITHIN: Duration = Duration::from_secs(2);
+/// Kept bytes of the messages of the process, and the longest line of text before the worker starts.
+const MESSAGES: usize = 4096;
+
+/// A connection to a worker. When it is dropped, the process that carries it is killed; the worker then ends.
+pub(super) struct WorkerConnection {
+    pub(super) host: String,
+    reader: BufReader<UnixStream>,
+    writer: UnixStream,
+    messages: MessageTail,
+    unread: Vec<u8>,
+    carrier: CarrierProcess,
+}
+
+/// The half of a connection that receives.
+pub(super) struct WorkerReceiver {
+    pub(super) host: String,
+    reader: BufReader<UnixStream>,
+    messages: MessageTail,
+    unread: Vec<u8>,
+    _carrier: CarrierProcess,
+}
+
+struct CarrierProcess(Child);
+
+impl Drop for CarrierProcess {
+    /// Ends the process with SIGTERM, because srun ends its job then.
+    fn drop(&mut self) {
+        let _ = signals::send_signal(self.0.id().cast_signed(), Signal::TERM);
+        let deadline = Instant::now() + END_WITHIN;
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl WorkerConnection {
+    pub(super) fn new(
+        host: &str,
+        child: Child,
+        stream: StdStream,
+        messages: StdStream,
+    ) -> io::Result<Self> {
+        let carrier = CarrierProcess(child);
+        let to_async = |stream: StdStream| {
+            stream.set_nonblocking(true)?;
+            UnixStream::from_std(stream)
+        };
+        Ok(Self {
+            host: host.to_owned(),
+            writer: to_async(stream.try_clone()?)?,
+            reader: BufReader::new(to_async(stream)?),
+            messages: MessageTail::read(to_async(messages)?),
+            unread: Vec::new(),
+            carrier,
+        })
+    }
+
+    /// Returns the next line of text.
+    pub(super) async fn read_text(&mut self) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        let mut reader = (&mut self.reader).take(MESSAGES as u64);
+        if reader.read_until(b'\n', &mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+
+    pub(super) async fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.write_all(bytes).await
+    }
+
+    /// Returns the last line that the process wrote to stderr.
+    pub(super) async fn last_message(&mut self) -> Option<String> {
+        self.messages.last_line().await
+    }
+
+    /// Gives the plan to the worker, and waits until it is ready.
+    pub(super) async fn begin(
+        mut self,
+        task: &WorkerTask,
+    ) -> Result<(WorkerReceiver, UnixStream, WorkerGreeting), HostError> {
+        let host = self.host.clone();
+        let fail = |reason: &str| HostError::new(&host, reason);
+        let greeting = timeout(GREET_WITHIN, async {
+            send_line(&mut self.writer, task).await?;
+            loop {
+                match next_reply(&mut self.reader, &mut self.unread).await? {
+                    WorkerReply::Alive => {}
+                    reply => return Ok::<_, io::Error>(reply),
+                }
+            }
+        });
+        let greeting = match greeting.await {
+            Err(_) => return Err(fail("its worker does not respond")),
+            Ok(Err(error)) => {
+                let message = self.messages.last_line().await;
+                let reason = message.unwrap_or_else(|| format!("its worker ended: {error}"));
+                return Err(fail(&reason));
+            }
+            Ok(Ok(WorkerReply::Ready(greeting))) => *greeting,
+            Ok(Ok(WorkerReply::Refused(reason, hint))) => {
+                let error = fail(&reason);
+                return Err(match hint {
+                    Some(hint) => error.with_hint(hint),
+                    None => error,
+                });
+            }
+            Ok(Ok(_)) => return Err(fail("its worker sent an unexpected message")),
+        };
+        if greeting.protocol != PROTOCOL {
+            return Err(fail("its worker is another build of provoke"));
+        }
+        let receiver = WorkerReceiver {
+            host: self.host,
+            reader: self.reader,
+            messages: self.messages,
+            unread: self.unread,
+            _carrier: self.carrier,
+        };
+        Ok((receiver, self.writer, greeting))
+    }
+}
+
+impl WorkerReceiver {
+    /// Returns the next message.
+    ///
+    /// The future can be dropped: data that was read is kept.
+    pub(super) async fn next_reply(&mut self) -> io::Result<WorkerReply> {
+        next_reply(&mut self.reader, &mut self.unread).await
+    }
+
+    /// Returns the next bytes of a file, at most `max`.
+    pub(super) async fn read_bytes(&mut self, max: u64) -> io::Result<&[u8]> {
+        let available = self.reader.fill_buf().await?;
+        if available.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let length = usize::try_from(max).map_or(available.len(), |max| max.min(available.len()));
+        self.unread.clear();
+        self.unread.extend_from_slice(&available[..length]);
+        self.reader.consume(length);
+        Ok(&self.unread)
+    }
+
+    /// Forgets the bytes of the last file.
+    pub(super) fn end_file(&mut self) {
+        self.unread.clear();
+    }
+
+    /// Returns the last line that the process wrote to stderr.
+    pub(super) async fn last_message(&mut self) -> Option<String> {
+        self.messages.last_line().await
+    }
+}
+
+async fn next_reply(
+    reader: &mut BufReader<UnixStream>,
+    unread: &mut Vec<u8>,
+) -> io::Result<WorkerReply> {
+    let room = (MAX_LINE - unread.len()) as u64;
+    reader.take(room).read_until(b'\n', unread).await?;
+    let Some(line) = unread.strip_suffix(b"\n") else {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    };
+    let reply = serde_json::from_slice(line)?;
+    unread.clear();
+    Ok(reply)
+}
+
+/// Sends a message.
+pub(super) async fn send_line(
+    writer: &mut UnixStream,
+    message: &(impl Serialize + Sync),
+) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    writer.write_all(&line).await
+}
+
+/// The end of what a process writes to stderr.
+struct MessageTail {
+    tail: Arc<Register<Vec<u8>>>,
+    task: JoinHandle<()>,
+}
+
+impl MessageTail {
+    /// Reads until the process ends.
+    fn read(mut messages: UnixStream) -> Self {
+        let tail = Arc::new(Register::new(Vec::new()));
+        let filled = Arc::clone(&tail);
+        let task = tokio::spawn(async move {
+            let mut bytes = vec![0; MESSAGES];
+            while let Ok(length @ 1..) = messages.read(&mut bytes).await {
+                let mut text = filled.lock().expect("no panic");
+                text.extend_from_slice(&bytes[..length]);
+                let excess = text.len().saturating_sub(MESSAGES);
+                text.drain(..excess);
+            }
+        });
+        Self { tail, task }
+    }
+
+    /// Returns the last line, after a short wait for the end.
+    async fn last_line(&mut self) -> Option<String> {
+        let _ = timeout(Duration::from_secs(1), &mut self.task).await;
+        let text = String::from_utf8_lossy(&self.tail.lock().expect("no panic")).into_owned();
+        let line = text.lines().rfind(|line| !line.trim().is_empty())?;
+        Some(line.trim().to_owned())
+    }
+}
+
+impl Drop for MessageTail {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

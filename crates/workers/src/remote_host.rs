@@ -1,0 +1,435 @@
+//! Sends orders to the worker of a host, and passes its replies on.
+
+use super::SILENCE;
+use super::connection::{WorkerReceiver, send_line};
+use super::files::{path_below, relocate_cores};
+use super::wire::{WorkerOrder, WorkerReply};
+use provoke_exec::{PreparationResult, StopUrgency, TrialReporter, wait_for_raise};
+use provoke_model::{FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex as Register};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Pause after which a message shows that the connection works.
+const PULSE: Duration = Duration::from_secs(1);
+/// Time in which a worker ends all processes, sends its last files and removes the others.
+const CLOSE_WITHIN: Duration = Duration::from_secs(120);
+/// Limit in bytes of the files of one trial.
+const MAX_FILES: u64 = 2 << 30;
+
+/// A host with a worker.
+pub(super) struct RemoteHost {
+    name: String,
+    /// `None` after the end of the run.
+    orders: Register<Option<mpsc::UnboundedSender<WorkerOrder>>>,
+    waiting: Arc<Register<Waiting>>,
+    reader: Register<Option<JoinHandle<()>>>,
+}
+
+/// A reply about the trials of a slot.
+enum LeaseReply {
+    Finished(TrialId, Box<Observation>),
+    Idle,
+}
+
+/// Those who wait for replies.
+#[derive(Default)]
+struct Waiting {
+    /// Why the host was lost.
+    lost: Option<String>,
+    /// Whether the worker was told to end.
+    is_closing: bool,
+    slots: BTreeMap<SlotId, mpsc::UnboundedSender<LeaseReply>>,
+    makings: BTreeMap<VariantId, oneshot::Sender<PreparationResult>>,
+    hook: Option<oneshot::Sender<io::Result<Option<FailedHook>>>>,
+    /// Where the files of the last trial of a slot go, and how many bytes they may still have.
+    kept: BTreeMap<SlotId, (PathBuf, u64)>,
+    complaints: Vec<String>,
+}
+
+impl Waiting {
+    /// Ends all waiting.
+    fn lose(&mut self, reason: String) {
+        self.slots.clear();
+        self.makings.clear();
+        self.hook = None;
+        self.kept.clear();
+        self.lost.get_or_insert(reason);
+    }
+
+    fn lost_reason(&self) -> String {
+        let reason = self.lost.as_deref();
+        reason.unwrap_or("the connection was closed").to_owned()
+    }
+}
+
+impl RemoteHost {
+    /// Starts the tasks that send and receive. `folders` are the directories of trials there and here.
+    pub(super) fn start(
+        receiver: WorkerReceiver,
+        writer: UnixStream,
+        folders: (PathBuf, PathBuf),
+        report_loss: impl FnOnce(String) + Send + 'static,
+    ) -> Arc<Self> {
+        let (orders, queue) = mpsc::unbounded_channel();
+        let waiting = Arc::new(Register::new(Waiting::default()));
+        let name = receiver.host.clone();
+        tokio::spawn(send_orders(queue, writer));
+        let replies = ReplyReader {
+            receiver,
+            waiting: Arc::clone(&waiting),
+            folders,
+        };
+        let reader = tokio::spawn(replies.read_to_end(report_loss));
+        Arc::new(Self {
+            name,
+            orders: Register::new(Some(orders)),
+            waiting,
+            reader: Register::new(Some(reader)),
+        })
+    }
+
+    /// Sends an order. A lost host does not get it.
+    pub(super) fn send_order(&self, order: WorkerOrder) {
+        if let Some(orders) = &*self.orders.lock().expect("no panic") {
+            let _ = orders.send(order);
+        }
+    }
+
+    /// Adds someone who waits for a reply, unless the host is lost, and sends the order.
+    fn ask<T>(
+        &self,
+        order: WorkerOrder,
+        wait: impl FnOnce(&mut Waiting, oneshot::Sender<T>),
+    ) -> oneshot::Receiver<T> {
+        let (sender, receiver) = oneshot::channel();
+        let mut waiting = self.waiting.lock().expect("no panic");
+        if waiting.lost.is_none() {
+            wait(&mut waiting, sender);
+            self.send_order(order);
+        }
+        receiver
+    }
+
+    /// Waits for a reply, and sends an order for each rise of urgency. Returns `None` if the host is lost.
+    async fn wait_for<T>(
+        &self,
+        mut reply: oneshot::Receiver<T>,
+        mut halt: watch::Receiver<StopUrgency>,
+        halt_order: impl Fn(StopUrgency) -> WorkerOrder,
+    ) -> Option<T> {
+        let mut urgency = StopUrgency::No;
+        loop {
+            tokio::select! {
+                reply = &mut reply => return reply.ok(),
+                level = wait_for_raise(&mut halt, urgency) => {
+                    urgency = level;
+                    self.send_order(halt_order(level));
+                }
+            }
+        }
+    }
+
+    /// Returns why the host was lost.
+    fn describe_loss(&self) -> String {
+        let reason = self.waiting.lock().expect("no panic").lost_reason();
+        format!("the host `{}` was lost: {reason}", self.name)
+    }
+
+    pub(super) async fn run_trials(
+        &self,
+        lane: SlotId,
+        trials: Vec<Trial>,
+        mut halt: watch::Receiver<StopUrgency>,
+        mut report: TrialReporter,
+    ) {
+        let mut ids: VecDeque<TrialId> = trials.iter().map(|trial| trial.id).collect();
+        let mut replies = self.begin_trials(lane, trials);
+        let mut urgency = StopUrgency::No;
+        loop {
+            tokio::select! {
+                reply = replies.recv() => match reply {
+                    Some(LeaseReply::Finished(id, observation)) => {
+                        // Another trial than the expected is not ours.
+                        if ids.front() == Some(&id) {
+                            ids.pop_front();
+                            report(id, *observation);
+                        }
+                    }
+                    Some(LeaseReply::Idle) => return,
+                    None => break,
+                },
+                level = wait_for_raise(&mut halt, urgency) => {
+                    urgency = level;
+                    self.send_order(WorkerOrder::Halt(lane, level));
+                }
+            }
+        }
+        if let Some(id) = ids.pop_front() {
+            let lost = Some(self.describe_loss());
+            report(
+                id,
+                Observation {
+                    lost,
+                    ..Observation::default()
+                },
+            );
+        }
+    }
+
+    /// Orders trials, and returns the channel of their replies. It is closed if the host is lost, or was lost before.
+    fn begin_trials(
+        &self,
+        lane: SlotId,
+        trials: Vec<Trial>,
+    ) -> mpsc::UnboundedReceiver<LeaseReply> {
+        let (sender, replies) = mpsc::unbounded_channel();
+        let mut waiting = self.waiting.lock().expect("no panic");
+        if waiting.lost.is_none() {
+            waiting.slots.insert(lane, sender);
+            self.send_order(WorkerOrder::Run(lane, trials));
+        }
+        replies
+    }
+
+    /// Prepares a variant; returns `None` if the host is lost.
+    pub(super) async fn make_variant(
+        &self,
+        id: VariantId,
+        halt: watch::Receiver<StopUrgency>,
+    ) -> Option<PreparationResult> {
+        let reply = self.ask(WorkerOrder::Make(id), |waiting, sender| {
+            waiting.makings.insert(id, sender);
+        });
+        self.wait_for(reply, halt, |_| WorkerOrder::StopMaking)
+            .await
+    }
+
+    /// Runs a hook. A lost host runs no trials, so it needs none.
+    pub(super) async fn run_hook(
+        &self,
+        variant: Option<VariantId>,
+        command: Text,
+        halt: watch::Receiver<StopUrgency>,
+    ) -> io::Result<Option<FailedHook>> {
+        let reply = self.ask(WorkerOrder::Hook(variant, command), |waiting, sender| {
+            waiting.hook = Some(sender);
+        });
+        let result = self.wait_for(reply, halt, WorkerOrder::HaltHook).await;
+        result.unwrap_or(Ok(None))
+    }
+
+    /// Copies the files of the last trial of a slot to a directory, without waiting for them.
+    pub(super) fn keep_files(&self, lane: SlotId, folder: PathBuf, with_cores: bool) {
+        let mut waiting = self.waiting.lock().expect("no panic");
+        if waiting.lost.is_none() {
+            waiting.kept.insert(lane, (folder, MAX_FILES));
+            self.send_order(WorkerOrder::Keep { lane, with_cores });
+        }
+    }
+
+    /// Ends the worker, and waits for its last files. Returns what failed there.
+    pub(super) async fn close(&self) -> Vec<String> {
+        self.waiting.lock().expect("no panic").is_closing = true;
+        drop(self.orders.lock().expect("no panic").take());
+        let reader = self.reader.lock().expect("no panic").take();
+        if let Some(mut reader) = reader
+            && timeout(CLOSE_WITHIN, &mut reader).await.is_err()
+        {
+            reader.abort();
+        }
+        let complaints = std::mem::take(&mut self.waiting.lock().expect("no panic").complaints);
+        let complaints = complaints.into_iter();
+        complaints
+            .map(|text| format!("on `{}`: {text}", self.name))
+            .collect()
+    }
+}
+
+/// Sends orders, and a message every second without one. At the end, closes this direction of the connection.
+async fn send_orders(mut orders: mpsc::UnboundedReceiver<WorkerOrder>, mut writer: UnixStream) {
+    loop {
+        let order = match timeout(PULSE, orders.recv()).await {
+            Ok(Some(order)) => order,
+            Ok(None) => break,
+            Err(_) => WorkerOrder::Alive,
+        };
+        if send_line(&mut writer, &order).await.is_err() {
+            // The receiving half reports the loss.
+            break;
+        }
+    }
+    let _ = writer.shutdown().await;
+}
+
+/// Reads the replies of a worker.
+struct ReplyReader {
+    receiver: WorkerReceiver,
+    waiting: Arc<Register<Waiting>>,
+    /// Directories of trials there and here.
+    folders: (PathBuf, PathBuf),
+}
+
+impl ReplyReader {
+    /// Passes the replies on until the worker has closed, or the host is lost. Reports the loss before the lost trials.
+    async fn read_to_end(mut self, report_loss: impl FnOnce(String)) {
+        let reason = loop {
+            match timeout(SILENCE, self.receiver.next_reply()).await {
+                Err(_) => break format!("no message for {} s", SILENCE.as_secs()),
+                Ok(Err(error)) => {
+                    let message = self.receiver.last_message().await;
+                    break message.unwrap_or_else(|| match error.kind() {
+                        io::ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
+                        _ => error.to_string(),
+                    });
+                }
+                Ok(Ok(WorkerReply::Closed)) => {
+                    if !self.lock().is_closing {
+                        break "its worker ended".to_owned();
+                    }
+                    self.lock().lose("the run is over".to_owned());
+                    return;
+                }
+                Ok(Ok(WorkerReply::File { lane, path, size })) => {
+                    let path = Path::new(path.as_os_str());
+                    if let Err(error) = self.receive_file(lane, path, size).await {
+                        break error.to_string();
+                    }
+                }
+                Ok(Ok(reply)) => self.pass_reply(reply),
+            }
+        };
+        report_loss(reason.clone());
+        self.lock().lose(reason);
+        // The end of the process can take a moment, in which the other hosts get their messages.
+        tokio::task::spawn_blocking(move || drop(self.receiver));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect("no panic")
+    }
+
+    fn pass_reply(&self, reply: WorkerReply) {
+        let mut waiting = self.lock();
+        // Someone who no longer waits needs no reply.
+        match reply {
+            WorkerReply::Finished(lane, trial, mut observation) => {
+                if let Some(sender) = waiting.slots.get(&lane) {
+                    let (there, here) = &self.folders;
+                    relocate_cores(&mut observation, trial, there, here);
+                    let _ = sender.send(LeaseReply::Finished(trial, observation));
+                }
+            }
+            WorkerReply::Idle(lane) => {
+                if let Some(sender) = waiting.slots.remove(&lane) {
+                    let _ = sender.send(LeaseReply::Idle);
+                }
+            }
+            WorkerReply::Made(variant, result) => {
+                if let Some(sender) = waiting.makings.remove(&variant) {
+                    let _ = sender.send(result);
+                }
+            }
+            WorkerReply::Hooked(result) => {
+                if let Some(sender) = waiting.hook.take() {
+                    let _ = sender.send(result.map_err(io::Error::other));
+                }
+            }
+            WorkerReply::Kept(lane) => drop(waiting.kept.remove(&lane)),
+            WorkerReply::Complaint(text) => waiting.complaints.push(text),
+            WorkerReply::Ready(_)
+            | WorkerReply::Refused(..)
+            | WorkerReply::File { .. }
+            | WorkerReply::Alive
+            | WorkerReply::Closed => {}
+        }
+    }
+
+    /// Writes a file of a trial. A file that nobody wants, or that is too large, is read and dropped.
+    async fn receive_file(&mut self, lane: SlotId, name: &Path, size: u64) -> io::Result<()> {
+        let path = self.reserve_file(lane, name, size);
+        let mut file = path.and_then(|path| {
+            fs::create_dir_all(path.parent()?).ok()?;
+            // An earlier attempt may have left a file.
+            File::create(path).ok()
+        });
+        let mut left = size;
+        while left > 0 {
+            let bytes = timeout(SILENCE, self.receiver.read_bytes(left)).await??;
+            left -= bytes.len() as u64;
+            let written = file.as_mut().map(|file| file.write_all(bytes));
+            if let Some(Err(error)) = written {
+                file = None;
+                self.lock()
+                    .complaints
+                    .push(format!("cannot write a file of a trial: {error}"));
+            }
+        }
+        self.receiver.end_file();
+        Ok(())
+    }
+
+    /// Returns the path of a file that is wanted and small enough.
+    fn reserve_file(&self, lane: SlotId, name: &Path, size: u64) -> Option<PathBuf> {
+        let mut waiting = self.lock();
+        let Waiting {
+            kept, complaints, ..
+        } = &mut *waiting;
+        let (folder, room) = kept.get_mut(&lane)?;
+        let Some(rest) = room.checked_sub(size) else {
+            complaints.push("the files of a trial are too large to be copied".to_owned());
+            return None;
+        };
+        *room = rest;
+        path_below(folder, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_was_lost_before_its_trials_loses_them() {
+        let waiting = Waiting {
+            lost: Some("the connection was closed".to_owned()),
+            ..Waiting::default()
+        };
+        let host = RemoteHost {
+            name: "h1".to_owned(),
+            orders: Register::default(),
+            waiting: Arc::new(Register::new(waiting)),
+            reader: Register::default(),
+        };
+        let trials = [7, 8].map(|number| Trial {
+            id: TrialId(number),
+            variant: VariantId(0),
+            lane: SlotId(0),
+            seed: number,
+            timeout: Duration::from_secs(1),
+            capture: false,
+            hold: None,
+            explores: false,
+            alone: None,
+        });
+        let (reports, mut reported) = mpsc::unbounded_channel();
+        let report = Box::new(move |id, observation: Observation| {
+            reports.send((id, observation.lost)).unwrap();
+        });
+        let (_halt, halt) = watch::channel(StopUrgency::No);
+        let running = host.run_trials(SlotId(0), trials.to_vec(), halt, report);
+        let a_day = Duration::from_secs(24 * 60 * 60);
+        timeout(a_day, running).await.expect("it ends");
+        let reason = "the host `h1` was lost: the connection was closed".to_owned();
+        assert_eq!(reported.recv().await, Some((TrialId(7), Some(reason))));
+        assert_eq!(reported.recv().await, None);
+    }
+}

@@ -1,0 +1,122 @@
+//! Messages between provoke and a worker: JSON, one message per line.
+
+use provoke_exec::{PreparationResult, StopUrgency};
+use provoke_model::{
+    FailedHook, Host, Observation, Plan, SlotId, Survey, Text, Trial, TrialId, VariantId,
+    VariantPlan,
+};
+use serde::{Deserialize, Serialize};
+
+/// Version of these messages.
+pub const PROTOCOL: u32 = 1;
+
+/// Longest line of a message in bytes: an observation contains the last output of every process.
+pub const MAX_LINE: usize = 64 << 20;
+
+/// The first message from provoke to a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WorkerTask {
+    /// See [`PROTOCOL`].
+    pub protocol: u32,
+    /// The plan, whose parallel trials are those of the worker.
+    pub plan: Box<Plan>,
+    /// A file below the directory of the run, if the host must see this directory.
+    pub shared_file: Option<SharedFile>,
+}
+
+/// A file that shows whether a host sees a directory.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SharedFile {
+    /// Its path.
+    pub path: Text,
+    /// Its contents, which no other file has.
+    pub contents: String,
+}
+
+impl SharedFile {
+    /// Returns whether this machine sees the file.
+    pub fn is_seen(&self) -> bool {
+        std::fs::read_to_string(self.path.as_os_str())
+            .is_ok_and(|contents| contents == self.contents)
+    }
+}
+
+/// Message from provoke to a worker. At the end of the stream the worker ends all processes, removes its files, and ends.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerOrder {
+    /// Add a variant to the plan.
+    Learn(VariantId, Box<VariantPlan>),
+    /// Prepare a variant; answered by [`WorkerReply::Made`].
+    Make(VariantId),
+    /// Stop the preparation of variants.
+    StopMaking,
+    /// Run trials in turn in their slot; answered by [`WorkerReply::Finished`] for each that was run, then by
+    /// [`WorkerReply::Idle`].
+    Run(SlotId, Vec<Trial>),
+    /// End the trials of a slot.
+    Halt(SlotId, StopUrgency),
+    /// Send the files of the last trial of a slot; answered by [`WorkerReply::Kept`].
+    Keep {
+        /// The slot.
+        lane: SlotId,
+        /// Whether to send its cores, too.
+        with_cores: bool,
+    },
+    /// Run a hook for a variant, or for all; answered by [`WorkerReply::Hooked`].
+    Hook(Option<VariantId>, Text),
+    /// End the running hook.
+    HaltHook(StopUrgency),
+    /// The connection works.
+    Alive,
+}
+
+/// Message from a worker to provoke.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerReply {
+    /// The worker is ready.
+    Ready(Box<WorkerGreeting>),
+    /// Trials cannot run on this host, for this reason; the second text is a hint.
+    Refused(String, Option<String>),
+    /// The preparation of a variant ended.
+    Made(VariantId, PreparationResult),
+    /// A trial of a slot is over, and no process of it is left.
+    Finished(SlotId, TrialId, Box<Observation>),
+    /// A slot runs no further trials of the order.
+    Idle(SlotId),
+    /// A file of the last trial of a slot; its bytes follow.
+    File {
+        /// The slot.
+        lane: SlotId,
+        /// Its path below the directory of the trial.
+        path: Text,
+        /// Its length.
+        size: u64,
+    },
+    /// All files of the last trial of this slot were sent.
+    Kept(SlotId),
+    /// A hook has ended: it succeeded, it failed, or it could not run.
+    Hooked(Result<Option<FailedHook>, String>),
+    /// An operation failed that does not affect the trials.
+    Complaint(String),
+    /// The connection works.
+    Alive,
+    /// The worker has ended all processes and removed its files.
+    Closed,
+}
+
+/// Facts about a worker that is ready.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WorkerGreeting {
+    /// See [`PROTOCOL`].
+    pub protocol: u32,
+    /// What distinguishes the running kernel of its machine from all others.
+    pub boot_id: String,
+    /// The machine.
+    pub machine: Host,
+    /// Further facts of its environment.
+    pub survey: Survey,
+    /// Directory of its trials.
+    pub trials: Text,
+}
