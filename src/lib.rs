@@ -10,7 +10,7 @@
 //! flags ────┐                                     ┌─> Journal (events.jsonl)
 //! scenario ─┴─> Plan ──> Policy ──┐               ├─> the live line
 //!                          ▲      ▼               │
-//!                    State ─── driver::drive ──Event──> State (the fold) ──> Report
+//!                    State ─ driver::drive_run ─Event─> State (the fold) ──> Report
 //!                                 │   ▲
 //!                                 ▼   │ Observation ── oracle::judge ── Outcome
 //!                              Executor ── slot process ── the program

@@ -94,51 +94,6 @@ fn the_name_of_a_value_lists_the_possible_values() {
     }
 }
 
-/// Returns the texts that a schema allows, sorted.
-fn allowed_texts(schema: &Value, node: &Value) -> BTreeSet<String> {
-    let shape = match node["$ref"].as_str() {
-        Some(link) => schema
-            .pointer(link.trim_start_matches('#'))
-            .expect("a link"),
-        None => node,
-    };
-    let branches = ["anyOf", "oneOf"].map(|name| shape[name].as_array());
-    let branches = branches.into_iter().flatten().flatten();
-    let inner = branches.flat_map(|branch| allowed_texts(schema, branch));
-    let listed = shape["enum"].as_array().into_iter().flatten();
-    let texts = listed.chain([&shape["const"]]).filter_map(Value::as_str);
-    texts.map(str::to_owned).chain(inner).collect()
-}
-
-#[test]
-fn the_possible_values_of_a_flag_are_those_of_its_field() {
-    let root = provoke::cli::build_command();
-    let schema = &*provoke::scenario::SCENARIO_SCHEMA;
-    let tables = [
-        &schema["properties"],
-        &schema["$defs"]["Load"]["properties"],
-    ];
-    let flags = root
-        .get_subcommands()
-        .flat_map(clap::Command::get_arguments);
-    let mut compared = 0;
-    for flag in flags.filter(|flag| flag.is_hide_possible_values_set()) {
-        let name = flag.get_long().expect("a long flag");
-        let Some(field) = tables.iter().find_map(|fields| fields.get(name)) else {
-            continue;
-        };
-        let values = flag.get_possible_values();
-        let values = values.iter().map(|value| value.get_name().to_owned());
-        let values: BTreeSet<String> = values.collect();
-        if values == names(&["false", "true"]) {
-            continue;
-        }
-        assert_eq!(values, allowed_texts(schema, field), "{name}");
-        compared += 1;
-    }
-    assert!(compared > 6, "{compared}");
-}
-
 /// Returns the names of a flag, as they are typed, with the visible aliases.
 fn typed_names(flag: &Arg) -> Vec<String> {
     let long = flag.get_long_and_visible_aliases().unwrap_or_default();

@@ -1,8 +1,5 @@
 //! Runs all trials in a loop: asks the policy, launches trials and records events.
 //!
-//! Only this loop creates events. Every event goes into the [`State`] first, then to each [`EventSink`], so every number on
-//! the screen comes from an event.
-//!
 #![doc = include_str!("../README.md")]
 
 mod cases;

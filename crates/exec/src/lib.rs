@@ -1,4 +1,4 @@
-//! Runs trials by an executor, which cannot fail: every error is part of the observation.
+//! Defines the executor of trials, which cannot fail: every error is part of the observation.
 //!
 #![doc = include_str!("../README.md")]
 #![cfg_attr(

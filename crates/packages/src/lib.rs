@@ -1,9 +1,5 @@
 //! Lists the versions of a package, makes environments with one of them, and compares environments.
 //!
-//! The package tools are queried, not their registries, so that the user's settings for mirrors,
-//! proxies and passwords apply. The result is a [`EnvironmentRecipe`], which the caller runs for each version
-//! that a search needs.
-//!
 #![doc = include_str!("../README.md")]
 #![cfg_attr(
     test,

@@ -1,10 +1,5 @@
 //! Prepares variants before their trials.
 //!
-//! A variant with changed files runs in a copy of the working directory; the user's own files are never changed. The
-//! copies are created before the first line of the journal is written, and the plan in it contains their paths: to
-//! resume the run or replay a trial, nothing else is needed. In a search, the [`VariantPreparer`] prepares them when they are
-//! chosen.
-//!
 #![doc = include_str!("../README.md")]
 #![cfg_attr(
     test,

@@ -112,28 +112,29 @@ fn question_suite(
     sentence: &str,
     assumptions: &[String],
 ) -> Suite {
-    let status: fn(Detail) -> Status = match report.verdict {
+    let sentence = words::sanitize_line(sentence);
+    let detail = Detail {
+        kind: Some(headlines::verdict_text(report.verdict).to_owned()),
+        message: Some(sentence.clone()),
+        text: None,
+    };
+    let status = match report.verdict {
         Verdict::Fixed
         | Verdict::NoDifference
         | Verdict::Clean
         | Verdict::Found
-        | Verdict::BelowMaxRate => |_| Status::Passed,
-        Verdict::Undecided | Verdict::CouldNotTest => Status::Error,
-        _ => Status::Failed,
+        | Verdict::BelowMaxRate => Status::default(),
+        Verdict::Undecided | Verdict::CouldNotTest => Status::Error(detail),
+        _ => Status::Failed(detail),
     };
-    let sentence = words::sanitize_line(sentence);
     let assumed = assumptions
         .iter()
         .map(|line| format!("assumes: {}", words::sanitize_line(line)));
-    let sentences: Vec<String> = std::iter::once(sentence.clone()).chain(assumed).collect();
+    let sentences: Vec<String> = std::iter::once(sentence).chain(assumed).collect();
     let case = Case {
         name: name.to_owned(),
         class: "provoke".to_owned(),
-        status: status(Detail {
-            kind: Some(headlines::verdict_text(report.verdict).to_owned()),
-            message: Some(sentence),
-            text: None,
-        }),
+        status,
         stdout: Some(sentences.join("\n")),
         ..Case::default()
     };
@@ -160,9 +161,9 @@ fn sites_of_trials(variant: &VariantReport) -> BTreeMap<u64, String> {
 #[derive(Default)]
 struct SeenTrials {
     count: u64,
-    /// Number of those without a case of their own.
+    /// Number of trials without a case of their own.
     folded: u64,
-    /// Total duration of those.
+    /// Total duration of the trials without a case, in seconds.
     seconds: f64,
 }
 
@@ -280,8 +281,10 @@ impl VariantSuite {
     /// skipped. A failed trial passes if the question decides.
     fn case_status(&self, class: TrialClass, detail: impl FnOnce() -> Detail) -> Status {
         match class {
-            TrialClass::Pass => Status::Passed,
-            TrialClass::Fail | TrialClass::Other if self.is_decided_by_question => Status::Passed,
+            TrialClass::Pass => Status::default(),
+            TrialClass::Fail | TrialClass::Other if self.is_decided_by_question => {
+                Status::default()
+            }
             TrialClass::Fail => Status::Failed(detail()),
             TrialClass::Other => Status::Error(detail()),
             _ => Status::Skipped(detail()),
@@ -317,7 +320,6 @@ impl VariantSuite {
                 continue;
             }
             let count = words::format_count(seen.folded, "more trial");
-            let class_name = class_name(class);
             let name = match class {
                 TrialClass::Pass => count + " that passed",
                 _ => format!("{count}: {outcome}"),
@@ -325,7 +327,10 @@ impl VariantSuite {
             let failed = matches!(class, TrialClass::Fail | TrialClass::Other);
             let status = self.case_status(class, || Detail {
                 kind: failed.then(|| outcome.clone()),
-                message: Some(format!("{class_name}, {outcome}: folded into one case")),
+                message: Some(format!(
+                    "{}, {outcome}: folded into one case",
+                    class_name(class)
+                )),
                 text: None,
             });
             self.suite.cases.push(Case {
@@ -349,24 +354,28 @@ fn test_case(test: &CaseReport, class: &str, allowed: Option<f64>) -> Case {
         words::format_interval(test.shown_interval())
     );
     let is_above = allowed.is_some_and(|allowed| test.shown_interval()[0] > allowed);
-    let passes = test.verdict == CaseVerdict::Passes || !is_above;
     let details = test.signatures.iter().map(|signature| {
         let title = words::sanitize_line(&signature.title);
         let text = format!("{}x {title} ({})", signature.count, signature.id);
         (title, text)
     });
+    let passes = match test.verdict {
+        CaseVerdict::Passes => true,
+        CaseVerdict::Flaky | CaseVerdict::Crashes => !is_above,
+        _ => false,
+    };
     let status = match test.verdict {
         CaseVerdict::NeverRan => Status::Skipped(Detail {
             message: Some("not run: it did not pass or fail in any trial".to_owned()),
             ..Detail::default()
         }),
-        CaseVerdict::Passes | CaseVerdict::Flaky | CaseVerdict::Crashes if passes => {
+        _ if passes => {
             let failures = details.map(|(title, text)| Detail {
                 kind: Some(title),
                 message: Some(failed.clone()),
                 text: Some(text),
             });
-            Status::Flaky(failures.collect())
+            Status::Passed(failures.collect())
         }
         _ => {
             let lines: Vec<String> = details.map(|(_, text)| text).collect();

@@ -34,15 +34,18 @@ pub(super) struct Case {
     pub(super) stderr: Option<String>,
 }
 
-#[derive(Default)]
 pub(super) enum Status {
-    #[default]
-    Passed,
-    /// It passed, but failed before.
-    Flaky(Vec<Detail>),
+    /// It passed; the details are earlier failures.
+    Passed(Vec<Detail>),
     Failed(Detail),
     Error(Detail),
     Skipped(Detail),
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self::Passed(Vec::new())
+    }
 }
 
 /// How a case ended.
@@ -68,7 +71,7 @@ impl Totals {
         for case in suites.iter().flat_map(|suite| &suite.cases) {
             totals.cases += 1;
             match case.status {
-                Status::Passed | Status::Flaky(_) => {}
+                Status::Passed(_) => {}
                 Status::Failed(_) => totals.failures += 1,
                 Status::Error(_) => totals.errors += 1,
                 Status::Skipped(_) => totals.skipped += 1,
@@ -127,7 +130,7 @@ impl Case {
         add_attribute(&mut tag, "name", Some(&self.name));
         add_attribute(&mut tag, "classname", Some(&self.class));
         add_times(&mut tag, self.started.as_deref(), self.seconds);
-        let is_bare = matches!(self.status, Status::Passed)
+        let is_bare = matches!(&self.status, Status::Passed(failures) if failures.is_empty())
             && self.properties.is_empty()
             && self.stdout.is_none()
             && self.stderr.is_none();
@@ -137,8 +140,7 @@ impl Case {
         write_element(xml, tag, |xml| {
             write_properties(xml, &self.properties)?;
             match &self.status {
-                Status::Passed => {}
-                Status::Flaky(failures) => {
+                Status::Passed(failures) => {
                     for failure in failures {
                         failure.write(xml, "flakyFailure")?;
                     }
@@ -221,4 +223,67 @@ fn without_forbidden(text: &str) -> String {
         letter => *letter >= ' ',
     };
     text.chars().filter(is_allowed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_cannot_break_the_file() {
+        let hostile = "\u{1}a\u{fffe}b\u{1b}[31m]]>\"<&";
+        let detail = || Detail {
+            kind: Some(hostile.to_owned()),
+            message: Some(hostile.to_owned()),
+            text: Some(hostile.to_owned()),
+        };
+        let case = |name: &str, status| Case {
+            name: name.to_owned(),
+            class: "class".to_owned(),
+            status,
+            ..Case::default()
+        };
+        let document = Document {
+            name: hostile.to_owned(),
+            started: "2025-11-21T06:00:00Z".to_owned(),
+            seconds: 1.0,
+            suites: vec![Suite {
+                name: "suite".to_owned(),
+                properties: vec![("property", hostile.to_owned())],
+                cases: vec![
+                    case("bare", Status::default()),
+                    case("flaky", Status::Passed(vec![detail()])),
+                    case("skipped", Status::Skipped(Detail::default())),
+                    Case {
+                        stdout: Some(hostile.to_owned()),
+                        ..case("error", Status::Error(detail()))
+                    },
+                ],
+                ..Suite::default()
+            }],
+        };
+        let mut xml = Vec::new();
+        document.write(&mut xml).unwrap();
+        insta::assert_snapshot!(String::from_utf8(xml).unwrap(), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites name="ab[31m]]&gt;&quot;&lt;&amp;" tests="4" skipped="1" errors="1" failures="0" timestamp="2025-11-21T06:00:00Z" time="1.000">
+            <testsuite name="suite" tests="4" skipped="1" errors="1" failures="0">
+                <properties>
+                    <property name="property" value="ab[31m]]&gt;&quot;&lt;&amp;"/>
+                </properties>
+                <testcase name="bare" classname="class"/>
+                <testcase name="flaky" classname="class">
+                    <flakyFailure message="ab[31m]]&gt;&quot;&lt;&amp;" type="ab[31m]]&gt;&quot;&lt;&amp;">ab[31m]]&gt;&quot;&lt;&amp;</flakyFailure>
+                </testcase>
+                <testcase name="skipped" classname="class">
+                    <skipped/>
+                </testcase>
+                <testcase name="error" classname="class">
+                    <error message="ab[31m]]&gt;&quot;&lt;&amp;" type="ab[31m]]&gt;&quot;&lt;&amp;">ab[31m]]&gt;&quot;&lt;&amp;</error>
+                    <system-out>ab[31m]]&gt;&quot;&lt;&amp;</system-out>
+                </testcase>
+            </testsuite>
+        </testsuites>
+        "#);
+    }
 }

@@ -7,7 +7,7 @@
 use super::row::{classify_outcome, decisive_actor};
 use super::service_trial::end_lines;
 use super::{ExportError, Report, TrialClass, TrialRow};
-use crate::store::{self, RunFolder};
+use crate::store::{EventReader, RunFolder};
 use jiff::{SignedDuration, Timestamp};
 use provoke_model::{
     ActorObservation, ActorRole, Ending, Event, FailureKind, LoadObservation, Observation, Outcome,
@@ -45,13 +45,14 @@ pub(super) fn for_each_row(
         },
         ..RowReader::default()
     };
-    store::masked_events(&folder.journal_path(), |event| {
+    let journal = folder.journal_path();
+    let mut events = EventReader::open_masked(&journal)?;
+    while let Some(event) = events.next_event()? {
         reader.add_event(event);
         while let Some(row) = reader.next_row() {
             take(row)?;
         }
-        Ok::<(), ExportError>(())
-    })?;
+    }
     while let Some(row) = reader.next_late() {
         take(row)?;
     }

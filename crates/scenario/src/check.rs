@@ -143,18 +143,25 @@ impl SchemaCheck<'_> {
         number: &DeInteger<'_>,
         span: Range<usize>,
     ) {
-        let value = i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(i128::MAX);
+        let too_large = if number.as_str().starts_with('-') {
+            i128::MIN
+        } else {
+            i128::MAX
+        };
+        let value = i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(too_large);
         let bound = |name| {
             node.get(name)
                 .or_else(|| shape.get(name))
                 .and_then(Value::as_i64)
         };
-        let min = bound("minimum").map(i128::from);
+        let min = i128::from(bound("minimum").unwrap_or(i64::MIN));
         let max = bound("maximum").map_or(i128::from(u64::MAX), i128::from);
-        let limit = match min.filter(|min| value < *min) {
-            Some(min) => format!("at least {min}"),
-            None if value > max => format!("at most {max}"),
-            None => return,
+        let limit = if value < min {
+            format!("at least {min}")
+        } else if value > max {
+            format!("at most {max}")
+        } else {
+            return;
         };
         self.add_finding(
             span,

@@ -1,11 +1,10 @@
 //! Deserializes the values of a scenario file.
 
-use super::expected_value::allowed_types;
 use super::matrix::MatrixValue;
 use super::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
     Frequency, HostsValue, IntegerRange, LimitValue, OnlyRule, Pattern, RateValue, ReadyWhen,
-    ResourceName, RunnerValue, SCENARIO_SCHEMA, TimeoutValue,
+    ResourceName, RunnerValue, TimeoutValue,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeSet;
@@ -39,9 +38,9 @@ impl<T: FromStr<Err = String>> de::Visitor<'_> for TextOrNumberVisitor<T> {
     }
 }
 
-/// Makes a value readable from a file and writable to one.
+/// Makes values readable from a file and writable to one: as text, or as an integer where it is one.
 macro_rules! from_text {
-    ($($value:ident),* $(,)?) => {$(
+    ($serialize:ident: $($value:ident),*) => {$(
         impl<'de> Deserialize<'de> for $value {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 from.deserialize_any(TextOrNumberVisitor(std::marker::PhantomData))
@@ -50,23 +49,32 @@ macro_rules! from_text {
 
         impl Serialize for $value {
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                let text = self.to_string();
-                let schema = &SCENARIO_SCHEMA["$defs"][stringify!($value)];
-                match text.parse::<i64>() {
-                    Ok(number) if allowed_types(schema).contains(&"integer") => {
-                        to.serialize_i64(number)
-                    }
-                    _ => to.serialize_str(&text),
-                }
+                $serialize(&self.to_string(), to)
             }
         }
     )*};
 }
 
 from_text! {
+    serialize_text:
     DurationValue, TimeoutValue, RateValue, Confidence, Pattern, OnlyRule, RunnerValue,
-    Expectation, ResourceName, MatrixValue, IntegerRange, Concurrency, HostsValue, Frequency,
-    ReadyWhen, AttachedProcess, LimitValue,
+    Expectation, ResourceName, IntegerRange, HostsValue, Frequency, ReadyWhen
+}
+
+from_text! {
+    serialize_text_or_integer:
+    MatrixValue, Concurrency, AttachedProcess, LimitValue
+}
+
+fn serialize_text<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(text)
+}
+
+fn serialize_text_or_integer<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
+    match text.parse::<i64>() {
+        Ok(number) => to.serialize_i64(number),
+        Err(_) => to.serialize_str(text),
+    }
 }
 
 impl<'de> Deserialize<'de> for Codes {

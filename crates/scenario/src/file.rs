@@ -2,9 +2,9 @@
 
 use super::check::{find_first_fault, schema_advice};
 use super::error::{Finding, ScenarioError};
-use super::located::ValueError;
 use super::schema::SCENARIO_SCHEMA;
 use super::syntax::explain_error;
+use super::table_deserializer::ValueError;
 use super::{PlanContext, PlanError, Scenario};
 use crate::suggest::nearest_name;
 use provoke_model::Plan;

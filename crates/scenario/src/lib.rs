@@ -24,7 +24,6 @@ mod host_list;
 mod load;
 mod load_arguments;
 mod load_value;
-mod located;
 mod matrix;
 mod plan;
 mod plan_error;
@@ -37,6 +36,7 @@ mod settings;
 mod shrink;
 pub mod suggest;
 mod syntax;
+mod table_deserializer;
 mod value;
 mod write;
 

@@ -1,9 +1,5 @@
 //! Runs trials on other machines: provoke starts one worker on each, and the worker runs trials in its own slots.
 //!
-//! A worker is the same program. It gets the plan and the trials through the connection that started it, and its own
-//! wait status gives the outcomes: the exit code of a connection is never the outcome of a trial. A connection that is
-//! closed or silent is not used again, so no result counts twice.
-//!
 #![doc = include_str!("../README.md")]
 
 mod binary;

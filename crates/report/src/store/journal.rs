@@ -217,18 +217,6 @@ fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreErr
     }
 }
 
-/// Passes every event of a journal to `on_event`, in order, until it returns an error, with the secrets of the run masked.
-pub(crate) fn masked_events<E: From<StoreError>>(
-    path: &Path,
-    mut on_event: impl FnMut(Event) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut events = EventReader::open(path, Secrets::of_run(path)?)?;
-    while let Some(event) = events.next_event()? {
-        on_event(event)?;
-    }
-    Ok(())
-}
-
 /// Returns the first event of a journal.
 pub fn first_event(journal: &Path) -> Result<Event, StoreError> {
     EventReader::open(journal, Secrets::default())?
@@ -237,7 +225,7 @@ pub fn first_event(journal: &Path) -> Result<Event, StoreError> {
 }
 
 /// Reads the events of a journal, in order. It fails at the first invalid line, so that a damaged journal is not used.
-struct EventReader<'p> {
+pub(crate) struct EventReader<'p> {
     path: &'p Path,
     /// Secrets that are masked.
     secrets: Secrets,
@@ -246,6 +234,11 @@ struct EventReader<'p> {
 }
 
 impl<'p> EventReader<'p> {
+    /// Opens a journal. The secrets of its run are masked.
+    pub(crate) fn open_masked(path: &'p Path) -> Result<Self, StoreError> {
+        Self::open(path, Secrets::of_run(path)?)
+    }
+
     fn open(path: &'p Path, secrets: Secrets) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(|error| at_line(path, (0, 0), LineError::Io(error)))?;
         Ok(Self {
@@ -257,7 +250,7 @@ impl<'p> EventReader<'p> {
     }
 
     /// Returns the next event; `None` at the end.
-    fn next_event(&mut self) -> Result<Option<Event>, StoreError> {
+    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, StoreError> {
         let path = self.path;
         let (parsed, is_first) = match self.lines.next_event() {
             Ok(Some(json)) => (
@@ -307,7 +300,8 @@ pub fn copy_to_share(
 ) -> Result<(), StoreError> {
     let mut checksum = Checksum::default();
     let mut line = Vec::new();
-    masked_events(journal, |event| {
+    let mut events = EventReader::open_masked(journal)?;
+    while let Some(event) = events.next_event()? {
         line.clear();
         let written = shared
             .strip_event(event)
@@ -321,8 +315,9 @@ pub fn copy_to_share(
             what: "copy",
             path: journal.to_owned(),
             source,
-        })
-    })
+        })?;
+    }
+    Ok(())
 }
 
 /// Folds a journal, passing each event but the first to `on_event` before the state.
@@ -413,28 +408,28 @@ fn read_state(
     state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
 }
 
-/// Whether the fold of a journal includes the question of its run.
+/// How a journal is folded: with the question of its run, or without.
 #[derive(Clone, Copy)]
 struct Fold {
-    memory: fn(&Plan) -> Box<dyn Memory>,
-    decided: fn(&State) -> bool,
+    begin_memory: fn(&Plan) -> Box<dyn Memory>,
+    is_decided: fn(&State) -> bool,
 }
 
 impl Fold {
     const OF_QUESTION: Self = Self {
-        memory: questions::begin_memory,
-        decided: questions::is_done,
+        begin_memory: questions::begin_memory,
+        is_decided: questions::is_done,
     };
     const OF_COUNTS: Self = Self {
-        memory: |_| Box::new(()),
-        decided: |_| false,
+        begin_memory: |_| Box::new(()),
+        is_decided: |_| false,
     };
 
     /// Adds the next event of a journal.
     fn add_event(self, state: &mut Option<State>, event: Event) {
         match state {
-            Some(state) => state.apply_event(&event, self.decided),
-            None => *state = State::begin_fold(event, self.memory),
+            Some(state) => state.apply_event(&event, self.is_decided),
+            None => *state = State::begin_fold(event, self.begin_memory),
         }
     }
 }

@@ -9,7 +9,7 @@ use provoke_model::Resource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
-macro_rules! described {
+macro_rules! describe {
     ($($value:ident $schema:tt)*) => {$(
         impl JsonSchema for $value {
             fn schema_name() -> Cow<'static, str> {
@@ -23,7 +23,7 @@ macro_rules! described {
     )*};
 }
 
-described! {
+describe! {
     DurationValue {
         "description": "A time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`; a bare number is seconds.",
         "type": ["string", "number"],

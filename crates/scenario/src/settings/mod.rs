@@ -43,9 +43,9 @@ fn parse_name<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedVal
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    PossibleValuesParser::new(names).map(|name| {
+    PossibleValuesParser::new(names).try_map(|name| {
         let name: StringDeserializer<value::Error> = name.into_deserializer();
-        T::deserialize(name).expect("a test compares the names with the schema")
+        T::deserialize(name)
     })
 }
 
@@ -60,4 +60,44 @@ fn parse_memory(text: &str) -> Result<LimitValue, String> {
         .ok()
         .filter(|limit: &LimitValue| limit.0.is_some());
     limit.ok_or_else(|| format!("`{text}` is not a size such as `500M` or `2G`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SCENARIO_SCHEMA;
+    use crate::expected_value::{allowed_texts, resolve_link};
+    use clap::builder::PossibleValue;
+    use clap::{Args as _, Command};
+
+    #[test]
+    fn the_possible_values_of_a_flag_are_those_of_its_field() {
+        let schema = &*SCENARIO_SCHEMA;
+        let command = ComparisonSettings::augment_args(Command::new("settings"));
+        let command = JudgeSettings::augment_args(command);
+        let command = EvidenceSettings::augment_args(command);
+        let command = ConnectionSettings::augment_args(command);
+        let mut compared = Vec::new();
+        for flag in command.get_arguments() {
+            let name = flag.get_long().unwrap();
+            let field = schema["properties"]
+                .get(name)
+                .unwrap_or_else(|| &schema["$defs"]["Load"]["properties"][name]);
+            let mut allowed = allowed_texts(resolve_link(schema, field));
+            let values = flag.get_possible_values();
+            if allowed.is_empty() || !flag.get_action().takes_values() {
+                continue;
+            }
+            let mut names: Vec<&str> = values.iter().map(PossibleValue::get_name).collect();
+            names.sort_unstable();
+            allowed.sort_unstable();
+            assert_eq!(names, allowed, "{name}");
+            compared.push(name);
+        }
+        compared.sort_unstable();
+        let expected = [
+            "capture", "cores", "expect", "find", "http", "keep", "leaks",
+        ];
+        assert_eq!(compared, expected);
+    }
 }

@@ -1,8 +1,9 @@
-//! Deserializes the parsed text of a scenario file, so that every error has a position.
+//! Deserializes the parsed tables of a scenario file, so that every error has a position.
 //!
 //! `toml` can do the same, but adds the code of every type three times: for tables, for dates and for values with a
 //! position.
 
+use super::expected_value::{type_name, type_words};
 use super::{Load, Scenario};
 use serde::Deserializer;
 use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
@@ -56,7 +57,7 @@ impl Load {
     }
 }
 
-/// Reads the fields of one group; the others are ignored.
+/// Reads the fields of one group. Other fields are ignored.
 fn read_fields<T: DeserializeOwned>(table: &DeTable<'_>) -> Result<T, ValueError> {
     T::deserialize(MapDeserializer::new(entries(table)))
 }
@@ -71,7 +72,7 @@ pub(super) struct ValueError {
 
 impl ValueError {
     /// Adds the position, unless the error comes from a value within this one.
-    fn at(self, span: Range<usize>) -> Self {
+    fn with_span(self, span: Range<usize>) -> Self {
         Self {
             span: self.span.or(Some(span)),
             ..self
@@ -112,16 +113,8 @@ fn entries<'a>(table: &'a DeTable<'a>) -> std::vec::IntoIter<(&'a str, Located<'
 
 impl<'a> Located<'a> {
     fn refuse_type(self, expected: &dyn de::Expected) -> ValueError {
-        let found = match self.0.get_ref() {
-            DeValue::String(text) => Unexpected::Str(text),
-            DeValue::Integer(number) => Unexpected::Other(number.as_str()),
-            DeValue::Float(number) => Unexpected::Other(number.as_str()),
-            DeValue::Boolean(value) => Unexpected::Bool(*value),
-            DeValue::Datetime(_) => Unexpected::Other("date"),
-            DeValue::Array(_) => Unexpected::Seq,
-            DeValue::Table(_) => Unexpected::Map,
-        };
-        de::Error::invalid_type(found, expected)
+        let found = type_words(type_name(self.0.get_ref()));
+        de::Error::invalid_type(Unexpected::Other(found), expected)
     }
 
     fn visit_any<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, ValueError> {
@@ -137,9 +130,11 @@ impl<'a> Located<'a> {
                     Err(self.refuse_type(&visitor))
                 }
             }
-            DeValue::Float(number) => match number.as_str().parse() {
-                Ok(number) => visitor.visit_f64(number),
-                Err(_) => Err(self.refuse_type(&visitor)),
+            DeValue::Float(number) => match number.as_str().parse::<f64>() {
+                Ok(value) if value.is_finite() || !number.as_str().contains('e') => {
+                    visitor.visit_f64(value)
+                }
+                _ => Err(de::Error::custom("the number is too large")),
             },
             DeValue::Boolean(value) => visitor.visit_bool(*value),
             DeValue::Datetime(_) => Err(self.refuse_type(&visitor)),
@@ -176,7 +171,7 @@ impl<'de> Deserializer<'de> for Located<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
         let read = self.visit_any(visitor);
-        read.map_err(|error| error.at(self.0.span()))
+        read.map_err(|error| error.with_span(self.0.span()))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
@@ -193,12 +188,12 @@ impl<'de> Deserializer<'de> for Located<'de> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
         let read = self.visit_list(visitor);
-        read.map_err(|error| error.at(self.0.span()))
+        read.map_err(|error| error.with_span(self.0.span()))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
         let read = self.visit_table(visitor);
-        read.map_err(|error| error.at(self.0.span()))
+        read.map_err(|error| error.with_span(self.0.span()))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -217,12 +212,16 @@ impl<'de> Deserializer<'de> for Located<'de> {
         visitor: V,
     ) -> Result<V::Value, ValueError> {
         let read = self.visit_name(visitor);
-        read.map_err(|error| error.at(self.0.span()))
+        read.map_err(|error| error.with_span(self.0.span()))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        visitor.visit_unit()
     }
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct tuple
-        tuple_struct identifier ignored_any
+        tuple_struct identifier
     }
 }
 
