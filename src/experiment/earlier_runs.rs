@@ -5,8 +5,8 @@
 
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use crate::model::{
-    EarlierTrials, Event, ExcludedRun, Host, MeasuredBaseline, Plan, RateMismatch, RunCounts,
-    Survey, VariantId,
+    EarlierTrials, Event, ExcludedRun, Failure, FailureName, Host, MeasuredBaseline, Plan,
+    RateMismatch, RunCounts, Survey, VariantId,
 };
 use crate::questions;
 use crate::state::State;
@@ -31,7 +31,8 @@ struct EarlierQuery<'a> {
 struct EarlierRun {
     run: String,
     measured: MeasuredBaseline,
-    kinds: BTreeSet<String>,
+    /// One of each of its failures.
+    failed: Vec<Failure>,
     /// Files that only one of the two runs had in the working directory.
     other_files: Vec<String>,
 }
@@ -157,21 +158,27 @@ fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials
             .map(|(index, p_value)| runs[*index].failed_more_often(*p_value)),
     );
     let counted_runs: Vec<&EarlierRun> = pool.counted.iter().map(|index| &runs[*index]).collect();
-    let kinds: BTreeSet<String> = if says_which || any_failure {
-        BTreeSet::new()
-    } else {
-        counted_runs
-            .iter()
-            .flat_map(|run| run.kinds.iter().cloned())
-            .collect()
-    };
+    let mut failed: Vec<Failure> = Vec::new();
+    if !(says_which || any_failure) {
+        for failure in counted_runs.iter().flat_map(|run| &run.failed) {
+            add_failure(&mut failed, failure);
+        }
+    }
     (!counted_runs.is_empty() || !excluded_runs.is_empty()).then(|| EarlierTrials {
         failures: pool.failures,
         trials: pool.trials,
-        kinds: kinds.into_iter().collect(),
+        failed,
         runs: counted_runs.iter().map(|run| run.run_counts()).collect(),
         left_out: excluded_runs,
     })
+}
+
+/// Adds a failure, unless the same is there.
+fn add_failure(failures: &mut Vec<Failure>, failure: &Failure) {
+    let is_known = |known: &Failure| FailureName::from(known).is_same(failure.into());
+    if !failures.iter().any(is_known) {
+        failures.push(failure.clone());
+    }
 }
 
 fn make_side<'a>(plan: &'a Plan, host: &'a Host, survey: &'a Survey) -> RunFacts<'a> {
@@ -281,7 +288,7 @@ fn read_measured(
     let mut run = EarlierRun {
         run: folder.run_name(),
         measured: MeasuredBaseline::default(),
-        kinds: BTreeSet::new(),
+        failed: Vec::new(),
         other_files: Vec::new(),
     };
     for &id in variants {
@@ -293,7 +300,9 @@ fn read_measured(
             return Err("its failures came in clumps".to_owned());
         }
         let groups = state.tally_of(id).groups.values();
-        run.kinds.extend(groups.map(|group| group.kind.name()));
+        for group in groups {
+            add_failure(&mut run.failed, &group.to_failure());
+        }
         let measured = &mut run.measured;
         measured.failures += baseline.failures;
         measured.trials += baseline.trials;

@@ -49,7 +49,7 @@ impl LoopState<'_, '_> {
             outcome = Outcome::Void(InconclusiveReason::NotHeld);
         }
         if let Outcome::Fail(failure) = &outcome
-            && !self.driver.question.is_the_bug(state, &trial, failure)
+            && !state.is_the_bug(failure)
         {
             outcome = Outcome::Other(failure.clone());
         }

@@ -76,7 +76,9 @@ impl LoopState<'_, '_> {
         }
         let otherwise: Vec<VariantId> = self.driver.state.failing_otherwise().collect();
         for variant in otherwise {
-            self.give_up(variant, "it fails in another way".to_owned());
+            let other_failure = self.driver.state.tally_of(variant).title_of_others();
+            let title = other_failure.map_or(String::new(), |title| format!(": {title}"));
+            self.give_up(variant, format!("it fails in another way{title}"));
         }
         (!self.driver.state.any_testable()).then_some(StopCause::NothingCounts)
     }

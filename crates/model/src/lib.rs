@@ -21,6 +21,7 @@ mod outcome;
 mod plan;
 mod question;
 mod rules;
+mod same_failure;
 mod secret;
 mod setting;
 mod signal;
@@ -70,6 +71,7 @@ pub use question::{
     RateMismatch, RunCounts, SearchQuestion, ShrinkQuestion,
 };
 pub use rules::{BugFilter, LeakRule, Rules};
+pub use same_failure::FailureName;
 pub use secret::is_secret;
 pub use setting::ParallelSetting;
 pub use signal::Signal;

@@ -167,6 +167,11 @@ impl FailureKind {
         matches!(self, Self::Signal { signal, .. } if signal.is_crash())
     }
 
+    /// Returns whether the program, or a test of a suite, ended by itself, so that its message was written.
+    pub fn ends_by_itself(&self) -> bool {
+        matches!(self, Self::Exit { .. } | Self::Test)
+    }
+
     /// Returns the name under which failures of this kind are counted: one name for each signal, however it is known.
     pub fn name(&self) -> String {
         match self {

@@ -1,7 +1,7 @@
 //! Questions that a run answers, and baselines.
 
 use super::{
-    CodeScope, Conditions, Plan, Signature, SignatureId, Text, VariantChoices, VariantId,
+    CodeScope, Conditions, Failure, Plan, Signature, SignatureId, Text, VariantChoices, VariantId,
     is_default,
 };
 use serde::{Deserialize, Serialize};
@@ -109,8 +109,8 @@ pub struct EarlierTrials {
     pub failures: u64,
     /// Counted trials.
     pub trials: u64,
-    /// The kinds of these failures.
-    pub kinds: Vec<String>,
+    /// One of each of these failures; none if the plan defines which failures are the bug.
+    pub failed: Vec<Failure>,
     /// The runs of these trials.
     #[serde(skip_serializing_if = "is_default")]
     pub runs: Vec<RunCounts>,

@@ -51,7 +51,7 @@ pub use capture::CapturePolicy;
 pub use checks::{AssumptionChecks, ceil_parts, measure_variant};
 pub use compare::{
     Comparison, Contrast, ContrastReport, DetectableRates, FactorLevelReport, FactorReport,
-    RacePolicy, RatesPolicy, VariantResult, VariantVerdict, contrasts,
+    FailureContrastReport, RacePolicy, RatesPolicy, VariantResult, VariantVerdict, contrasts,
 };
 pub use confirm::{
     ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, required_by_default,
@@ -66,8 +66,8 @@ pub use reduce::{NeededItem, ReducePolicy, Reduction};
 pub use reruns::{RerunPolicy, next_extra_step};
 pub use search::{
     EarlierTrialsReport, EarlierUse, RaiseDecision, RaiseReport, Reproduction,
-    ReproductionProgress, TriedSettingReport, describe_raised, describe_settings, raise_hint,
-    reproduction_progress, trial_limit,
+    ReproductionProgress, SearchedFailure, TriedSettingReport, describe_raised, describe_settings,
+    raise_hint, reproduction_progress, trial_limit,
 };
 pub use shrink::{
     LoadDimension, LoadPartKindReport, LoadPartReport, SMALLEST, ShrinkPolicy, ShrinkProgress,
@@ -76,7 +76,7 @@ pub use shrink::{
 
 use crate::state::{Memory, State};
 use policy::nothing_counts;
-use provoke_model::{Failure, Plan, Question, Trial, VariantId};
+use provoke_model::{Plan, Question, VariantId};
 
 /// A kind of question.
 pub trait QuestionKind: Send + Sync {
@@ -89,11 +89,6 @@ pub trait QuestionKind: Send + Sync {
     /// Returns the memory before the first trial.
     fn begin_memory(&self, _: &Plan) -> Box<dyn Memory> {
         Box::new(())
-    }
-
-    /// Returns whether a failure is the bug; the rules of the plan have counted it as the bug.
-    fn is_the_bug(&self, _: &State, _: &Trial, _: &Failure) -> bool {
-        true
     }
 
     /// Returns whether variants are often not testable, so that this deserves no warning.

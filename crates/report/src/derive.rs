@@ -80,6 +80,7 @@ impl Report {
             late_trials: late_trials(state),
             after_decision: state.after_decision,
             last_counted_trial: state.last_counted.0,
+            with_another_failure: state.trials_with_others().iter().map(|id| id.0).collect(),
         }
     }
 

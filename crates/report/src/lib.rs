@@ -83,7 +83,7 @@ pub use wrap::wrap_text;
 use provoke_model::{CaptureMode, EvidenceDepth, Host, Site};
 use provoke_questions::{Answer, StopRule, Verdict};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of the report's format.
 pub const FORMAT: u32 = 1;
@@ -162,6 +162,9 @@ pub struct Report {
     /// The number of the last trial that this report takes into account; 0 without any. Later trials ended after the
     /// decision, or wait for an earlier trial that has not ended.
     pub last_counted_trial: u64,
+    /// Trials that counted as the bug when they ended, and show another failure than the one that the search then chose.
+    #[serde(skip)]
+    pub with_another_failure: BTreeSet<u64>,
     /// Notes for the reader.
     pub notes: Vec<String>,
 }

@@ -16,7 +16,7 @@ use provoke_model::{
 use provoke_questions::Verdict;
 use provoke_questions::oracle;
 use provoke_questions::state;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::time::Duration;
@@ -38,6 +38,7 @@ pub(super) fn for_each_row(
         kept_trials: kept_trials(folder),
         verdict: Some(report.verdict),
         last_counted: report.last_counted_trial,
+        with_another_failure: report.with_another_failure.clone(),
         late: if report.after_decision > 0 {
             Some(TrialClass::AfterDecision)
         } else {
@@ -82,6 +83,8 @@ struct RowReader {
     verdict: Option<Verdict>,
     kept_trials: Vec<u64>,
     last_counted: u64,
+    /// Trials that counted as the bug when they ended, but show another failure.
+    with_another_failure: BTreeSet<u64>,
     late: Option<TrialClass>,
     /// Time at which the run was started or last resumed, and the working time until then.
     started: (i64, Duration),
@@ -280,6 +283,8 @@ impl RowReader {
                 TrialClass::Held
             } else if trial.alone.is_some() {
                 TrialClass::Alone
+            } else if self.with_another_failure.contains(&number) {
+                TrialClass::Other
             } else {
                 class
             },

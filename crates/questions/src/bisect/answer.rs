@@ -162,7 +162,9 @@ impl Bisection {
                 } else {
                     ""
                 };
+                let kinds = super::kinds::describe_kinds(state, &self.points, &self.culprits);
                 let culprit_text = match (self.culprits.as_slice(), &self.after_fix) {
+                    _ if let Some(kinds) = &kinds => format!("{kinds} ({certain} %)"),
                     ([culprit], Some(fix)) => format!(
                         "{culprit}{} is the last bad {noun}{rate}, {fix}{} the first good one ({certain} %)",
                         self.candidate_note(culprit),
@@ -425,10 +427,12 @@ impl AnswerText for Bisection {
             ));
         }
         let other_failures: u64 = self.points.iter().map(|point| point.other).sum();
-        if other_failures > 0 {
+        let most_others = self.points.iter().max_by_key(|point| point.other);
+        if let Some(title) = most_others.and_then(|point| point.other_failure.as_ref()) {
             lines.push(format!(
-                "{} in another way: not counted",
-                words::plural_of(other_failures, "trial failed", "trials failed")
+                "{} in another way, such as {}: not counted",
+                words::plural_of(other_failures, "trial failed", "trials failed"),
+                words::sanitize_line(title)
             ));
         }
         if !self.culprits.is_empty()

@@ -26,10 +26,23 @@ pub struct CandidateReport {
     pub failures: u64,
     /// Trials that failed in another way; not counted.
     pub other: u64,
+    /// The most frequent of these other failures; null without any.
+    pub other_failure: Option<String>,
     /// The probability that it is the first bad one.
     pub probability: f64,
     /// Why it is not testable.
     pub untestable: Option<String>,
+}
+
+impl CandidateReport {
+    /// Returns the failure of a candidate that only failed in another way.
+    pub(super) fn only_failure(&self) -> Option<&str> {
+        if self.trials == 0 {
+            self.other_failure.as_deref()
+        } else {
+            None
+        }
+    }
 }
 
 /// Returns whether a fix is searched instead of a bug.
@@ -102,6 +115,7 @@ pub(super) fn candidates_seen(
             trials,
             failures,
             other: variant.map_or(0, |id| state.tally_of(id).other),
+            other_failure: variant.and_then(|id| state.tally_of(id).title_of_others()),
             probability: match masses.get(index) {
                 Some(mass) if searched => *mass,
                 _ => 0.0,

@@ -2,7 +2,7 @@
 
 use super::features::FeatureValues;
 use crate::search::{EarlierUse, Reproduction};
-use crate::state::{Memory, State, TriedOutcome, TriedSettings};
+use crate::state::{Memory, State};
 use provoke_model::{
     Failure, Outcome, Plan, SearchQuestion, Trial, VariantChoice, VariantChoices, VariantId,
 };
@@ -118,6 +118,22 @@ impl Memory for BisectMemory {
         vec![&self.search, &self.reproduction, &self.builds]
     }
 
+    fn is_the_bug(&self, state: &State, failure: &Failure) -> bool {
+        self.reproduction.is_searched(state, failure)
+    }
+
+    fn awaits_failure(&self) -> bool {
+        self.reproduction.awaits_failure()
+    }
+
+    fn choose_failure(&mut self, state: &State) -> bool {
+        self.reproduction.choose_failure(state)
+    }
+
+    fn forget_failing_trials(&mut self, state: &State) {
+        self.restart(state);
+    }
+
     fn add_trial(&mut self, state: &State, trial: &Trial, outcome: &Outcome, time: Duration) {
         if !matches!(outcome, Outcome::Pass | Outcome::Fail(_)) {
             return;
@@ -155,18 +171,6 @@ impl Memory for BisectMemory {
             self.search = search;
             self.features = FeatureValues::default();
             self.add_earlier(&state.plan);
-        }
-    }
-
-    fn add_natural_trials(&mut self, state: &State) {
-        let newest = self.search.newest_version();
-        let natural = state.raise.iter().map(TriedSettings::natural_trials);
-        for (_, outcome) in natural.flat_map(|setting| &setting.outcomes) {
-            match outcome {
-                TriedOutcome::Passed => self.search.observe_run(newest, false),
-                TriedOutcome::Failed(failure, time) => self.observe_failure(newest, failure, *time),
-                TriedOutcome::Otherwise => {}
-            }
         }
     }
 }

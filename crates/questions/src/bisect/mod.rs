@@ -4,6 +4,7 @@ mod answer;
 mod candidates;
 mod culprit_checks;
 mod features;
+mod kinds;
 mod memory;
 mod policy;
 mod progress;
@@ -18,7 +19,7 @@ pub use policy::{BisectPolicy, BisectProgress};
 use super::{Answer, Policy, QuestionKind, search};
 use crate::state::{Memory, State};
 use memory::BisectMemory;
-use provoke_model::{Failure, Plan, Trial, VariantId};
+use provoke_model::{Plan, VariantId};
 
 /// Which candidate of an ordered list is the first that fails?
 pub(super) struct BisectKind;
@@ -38,10 +39,6 @@ impl QuestionKind for BisectKind {
             Some(memory) => Box::new(memory),
             None => Box::new(()),
         }
-    }
-
-    fn is_the_bug(&self, state: &State, trial: &Trial, failure: &Failure) -> bool {
-        search::is_the_bug(state, trial, failure)
     }
 
     fn default_trial_limit(&self, state: &State) -> Option<u64> {

@@ -281,7 +281,12 @@ impl Comparison {
         if !differing.is_empty() {
             let sentences: Vec<String> = differing
                 .iter()
-                .map(|contrast| contrast.to_sentence())
+                .flat_map(|contrast| {
+                    let failures = contrast
+                        .fails_differently()
+                        .then(|| contrast.describe_failures());
+                    [contrast.to_sentence()].into_iter().chain(failures)
+                })
                 .collect();
             let outcome = match RatesPolicy.verdict_of(state) {
                 Verdict::Fixed => "THE FIX HOLDS",
@@ -294,7 +299,20 @@ impl Comparison {
                 sentences.join("; ")
             );
         }
-        match RatesPolicy.verdict_of(state) {
+        let verdict = RatesPolicy.verdict_of(state);
+        if verdict == Verdict::Different {
+            let differing = self
+                .contrasts
+                .iter()
+                .filter(|contrast| contrast.fails_differently());
+            let sentences: Vec<String> = differing.map(ContrastReport::describe_failures).collect();
+            return format!(
+                "DIFFERENT at {}: {}",
+                format_confidence(&state.plan),
+                sentences.join("; ")
+            );
+        }
+        match verdict {
             Verdict::CouldNotTest => not_tested(state),
             Verdict::NoDifference => {
                 format!("NOT KNOWN: no difference found{}", self.describe_power())
@@ -308,7 +326,11 @@ impl Comparison {
 
     /// Returns how many trials would show that a variant fails half as often.
     fn suggest_trials(&self) -> Option<String> {
-        if self.contrasts.iter().any(|contrast| contrast.differs) {
+        if self
+            .contrasts
+            .iter()
+            .any(|contrast| contrast.differs || contrast.fails_differently())
+        {
             return None;
         }
         self.could_see?

@@ -1,10 +1,13 @@
 //! Contrasts of a comparison: the variants on each side, and the evidence so far.
 
 use crate::state::{Memory, State};
-use provoke_model::{CompareQuestion, Outcome, Plan, Trial, VariantId};
+use provoke_model::{CompareQuestion, Failure, FailureName, Outcome, Plan, Trial, VariantId};
 use provoke_stats as stats;
 use std::any::Any;
 use std::time::Duration;
+
+/// Maximum number of different failures that are compared: the error level of each is half that of the one before it.
+const MAX_FAILURES: usize = 8;
 
 /// The evidence of every contrast.
 #[derive(Debug)]
@@ -27,13 +30,13 @@ impl Memory for CompareMemory {
     }
 
     fn add_trial(&mut self, _: &State, trial: &Trial, outcome: &Outcome, _: Duration) {
-        let failed = match outcome {
-            Outcome::Pass => false,
-            Outcome::Fail(_) => true,
+        let failure = match outcome {
+            Outcome::Pass => None,
+            Outcome::Fail(failure) => Some(&**failure),
             Outcome::Other(_) | Outcome::Void(_) => return,
         };
         for contrast in &mut self.0 {
-            contrast.add_trial(trial.variant, failed);
+            contrast.add_trial(trial.variant, failure);
         }
     }
 }
@@ -56,6 +59,19 @@ pub struct Contrast {
     pub pairs: Vec<(VariantId, VariantId)>,
     /// Evidence that they fail at different rates.
     pub evidence: stats::Contrast,
+    /// The different failures, in the order in which they were first seen.
+    pub failures: Vec<FailureContrast>,
+}
+
+/// Evidence that one failure is more frequent on one side of a contrast.
+#[derive(Debug)]
+pub struct FailureContrast {
+    /// The failure.
+    pub failure: Failure,
+    /// The evidence from trials after the one that first showed the failure: that trial chose what is compared.
+    pub evidence: stats::Contrast,
+    /// Trials of the reference and of the other side that showed it.
+    pub counts: (u64, u64),
 }
 
 impl Contrast {
@@ -70,6 +86,7 @@ impl Contrast {
             reference: reference.to_owned(),
             other_name: other_name.to_owned(),
             evidence: stats::Contrast::new(),
+            failures: Vec::new(),
             pairs,
         }
     }
@@ -88,15 +105,65 @@ impl Contrast {
         })
     }
 
-    /// Adds a counted trial.
-    fn add_trial(&mut self, variant: VariantId, failed: bool) {
-        for (stratum, (reference, other_variant)) in self.pairs.iter().enumerate() {
-            if *reference == variant {
-                self.evidence.push_reference(stratum, failed);
-            }
-            if *other_variant == variant {
-                self.evidence.push_other(stratum, failed);
-            }
+    /// Adds a counted trial, with its failure if it failed.
+    fn add_trial(&mut self, variant: VariantId, failure: Option<&Failure>) {
+        if !self.has_variant(variant) {
+            return;
+        }
+        push_trial(&mut self.evidence, &self.pairs, variant, failure.is_some());
+        let is_same = |known: &FailureContrast| {
+            failure.is_some_and(|failure| FailureName::from(&known.failure).is_same(failure.into()))
+        };
+        let is_reference = self
+            .pairs
+            .iter()
+            .any(|(reference, _)| *reference == variant);
+        let mut is_known = false;
+        for known in &mut self.failures {
+            // A failure with several names counts for the first failure that has one of them.
+            let shows_it = !is_known && is_same(known);
+            is_known |= shows_it;
+            push_trial(&mut known.evidence, &self.pairs, variant, shows_it);
+            known.add_count(is_reference, shows_it);
+        }
+        if let Some(failure) = failure
+            && !is_known
+            && self.failures.len() < MAX_FAILURES
+        {
+            let mut new = FailureContrast {
+                failure: failure.clone(),
+                evidence: stats::Contrast::new(),
+                counts: (0, 0),
+            };
+            new.add_count(is_reference, true);
+            self.failures.push(new);
+        }
+    }
+}
+
+impl FailureContrast {
+    fn add_count(&mut self, is_reference: bool, shows_it: bool) {
+        let count = if is_reference {
+            &mut self.counts.0
+        } else {
+            &mut self.counts.1
+        };
+        *count += u64::from(shows_it);
+    }
+}
+
+fn push_trial(
+    evidence: &mut stats::Contrast,
+    pairs: &[(VariantId, VariantId)],
+    variant: VariantId,
+    failed: bool,
+) {
+    for (stratum, (reference, other_variant)) in pairs.iter().enumerate() {
+        if *reference == variant {
+            evidence.push_reference(stratum, failed);
+        }
+        if *other_variant == variant {
+            evidence.push_other(stratum, failed);
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Reports the evidence of a contrast: whether two sides differ, and by how much.
 
-use super::contrast::Contrast;
-use super::rates::evidence_threshold;
+use super::contrast::{Contrast, FailureContrast};
+use super::rates::{evidence_threshold, failure_threshold};
+use crate::FailureCounts;
 use crate::state::State;
+use provoke_model::VariantId;
 use provoke_stats as stats;
 use provoke_words as words;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// A comparison of two variants.
 #[derive(Clone, Debug, Serialize)]
@@ -30,6 +33,22 @@ pub struct ContrastReport {
     /// Fisher's two-sided p-value. It does not hold for a test that is repeated while trials run; use it only to
     /// compare with other work.
     pub fisher: f64,
+    /// The different failures of both sides, in the order in which they were first seen.
+    pub failures: Vec<FailureContrastReport>,
+}
+
+/// How often one failure occurred on both sides of a comparison.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FailureContrastReport {
+    /// The failure.
+    pub title: String,
+    /// How often the reference showed it.
+    pub reference: FailureCounts,
+    /// How often the other variant showed it.
+    pub other: FailureCounts,
+    /// Whether the evidence shows that one side shows it more often.
+    pub differs: bool,
 }
 
 impl ContrastReport {
@@ -53,6 +72,46 @@ impl ContrastReport {
             differs: evidence >= enough,
             difference: [difference.lo, difference.hi],
             fisher: stats::fisher(reference, pairs, other, pairs).two_sided,
+            failures: report_failures(state, contrast),
+        }
+    }
+
+    /// Returns whether the two sides fail in different ways.
+    pub(super) fn fails_differently(&self) -> bool {
+        self.failures.iter().any(|failure| failure.differs)
+    }
+
+    /// Describes the failures of which one side shows more than the other.
+    pub(super) fn describe_failures(&self) -> String {
+        let differing = self.failures.iter().filter(|failure| failure.differs);
+        let counts: Vec<String> = differing
+            .map(|failure| {
+                let FailureContrastReport {
+                    title,
+                    reference,
+                    other,
+                    ..
+                } = failure;
+                format!(
+                    "{} in {} and {}",
+                    words::sanitize_line(title),
+                    reference.in_words(),
+                    other.in_words()
+                )
+            })
+            .collect();
+        format!(
+            "{} and {} fail in different ways: {}",
+            self.level_name(&self.reference),
+            self.level_name(&self.other),
+            counts.join(", ")
+        )
+    }
+
+    fn level_name(&self, level: &str) -> String {
+        match &self.factor {
+            Some(factor) => format!("{factor}={level}"),
+            None => level.to_owned(),
         }
     }
 
@@ -72,17 +131,38 @@ impl ContrastReport {
         } else {
             format!("up to {}", format_points(max))
         };
-        let name = |level: &str| match &self.factor {
-            Some(factor) => format!("{factor}={level}"),
-            None => level.to_owned(),
-        };
         format!(
             "{} fails {} often than {}, by {bounds_text} points",
-            name(&self.other),
+            self.level_name(&self.other),
             if is_higher { "more" } else { "less" },
-            name(&self.reference),
+            self.level_name(&self.reference),
         )
     }
+}
+
+fn report_failures(state: &State, contrast: &Contrast) -> Vec<FailureContrastReport> {
+    let trials_of = |side: fn(&(VariantId, VariantId)) -> VariantId| {
+        let variants: BTreeSet<VariantId> = contrast.pairs.iter().map(side).collect();
+        variants
+            .into_iter()
+            .map(|id| state.tally_of(id).counted_trials())
+            .sum()
+    };
+    let reference_trials: u64 = trials_of(|pair| pair.0);
+    let other_trials: u64 = trials_of(|pair| pair.1);
+    let report = |(position, failure): (usize, &FailureContrast)| FailureContrastReport {
+        title: failure.failure.signature.title.clone(),
+        reference: FailureCounts {
+            failures: failure.counts.0,
+            trials: reference_trials,
+        },
+        other: FailureCounts {
+            failures: failure.counts.1,
+            trials: other_trials,
+        },
+        differs: failure.evidence.ln_e_max() >= failure_threshold(state, position),
+    };
+    contrast.failures.iter().enumerate().map(report).collect()
 }
 
 /// Formats a difference of two shares in percentage points, with few digits, because it is known only roughly.

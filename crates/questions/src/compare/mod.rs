@@ -11,7 +11,7 @@ mod rates;
 
 pub use answer::{Comparison, VariantResult};
 pub use contrast::{Contrast, contrasts};
-pub use contrast_report::ContrastReport;
+pub use contrast_report::{ContrastReport, FailureContrastReport};
 pub use detectable::DetectableRates;
 pub use factors::{FactorLevelReport, FactorReport};
 pub use race::{RacePolicy, VariantVerdict};

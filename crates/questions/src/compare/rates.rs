@@ -13,15 +13,44 @@ use provoke_stats::real;
 /// Runs every variant until it is known to differ from the reference.
 pub struct RatesPolicy;
 
+/// Share of the error level for the claim that variants fail in different ways; the rest is for their rates.
+const FAILURES_SHARE: f64 = 0.05;
+
 /// Returns the logarithm of the evidence that each contrast needs. With this threshold, any of them is wrong at most as
 /// often as the plan allows for one.
 pub(crate) fn evidence_threshold(state: &State) -> f64 {
-    let contrasts = contrasts(state).len().max(1) as u64;
-    (real(contrasts) / state.plan.alpha.to_probability()).ln()
+    threshold_at(state, 1.0 - FAILURES_SHARE)
 }
 
+/// Returns the logarithm of the evidence that a failure of a contrast needs, by its position in the order in which failures
+/// were first seen: each has half the error level of the one before it.
+pub(super) fn failure_threshold(state: &State, position: usize) -> f64 {
+    let halvings = i32::try_from(position + 1).unwrap_or(i32::MAX);
+    threshold_at(state, FAILURES_SHARE * 0.5_f64.powi(halvings))
+}
+
+fn threshold_at(state: &State, share_of_level: f64) -> f64 {
+    let contrasts = contrasts(state).len().max(1) as u64;
+    (real(contrasts) / (state.plan.alpha.to_probability() * share_of_level)).ln()
+}
+
+/// Returns whether a contrast is decided: the rates differ, or, unless a fix is judged by its rate, the failures.
 fn is_known(state: &State, contrast: &Contrast) -> bool {
+    let judges_fix = state
+        .plan
+        .question
+        .as_compare()
+        .is_some_and(|question| question.fixed);
     contrast.evidence.ln_e_max() >= evidence_threshold(state)
+        || !judges_fix && has_different_failures(state, contrast)
+}
+
+/// Returns whether the variants of a contrast fail in different ways.
+fn has_different_failures(state: &State, contrast: &Contrast) -> bool {
+    let mut failures = contrast.failures.iter().enumerate();
+    failures.any(|(position, failure)| {
+        failure.evidence.ln_e_max() >= failure_threshold(state, position)
+    })
 }
 
 /// Returns whether a variant has reached its limit of counted trials, or never will, because most of its trials show

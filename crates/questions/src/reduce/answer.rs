@@ -6,7 +6,7 @@ use crate::answer::{AnswerText, format_confidence, independence_assumptions};
 use crate::search::{not_tested, reproduction_needed, search_assumptions};
 use crate::state::State;
 use crate::{EarlierTrialsReport, FailureCounts, Policy as _, RaiseReport, Verdict};
-use provoke_model::{Item, SearchSpace, VariantId};
+use provoke_model::{Item, SearchSpace, Subset, VariantChoice, VariantId};
 use provoke_stats::search::ItemScreen;
 use provoke_stats::{self as stats, search};
 use provoke_words as words;
@@ -32,6 +32,8 @@ pub struct Reduction {
     pub needed: Vec<NeededItem>,
     /// Items that were never left out, because the program does not run without them.
     pub required: Vec<String>,
+    /// The failure without each of them, in the same order; null if the program did not run at all.
+    pub fails_without_required: Vec<Option<String>>,
     /// Whether the needed items alone reproduce the failure.
     pub sufficient: bool,
     /// How often it failed with the needed items alone.
@@ -107,6 +109,12 @@ impl Reduction {
                 .iter()
                 .map(|item| item_name(things, *item))
                 .collect(),
+            fails_without_required: state
+                .learned()
+                .map_or(&[][..], ItemScreen::required_items)
+                .iter()
+                .map(|item| other_failure_without(state, things.len(), *item))
+                .collect(),
             sufficient: answer.sufficient,
             alone: set_counts(state, needed_items.clone()),
             everything: FailureCounts {
@@ -181,6 +189,10 @@ impl Reduction {
             ),
             _ => self.what_is_needed(),
         };
+        let needed_text = match self.describe_required().as_slice() {
+            [required] if !self.needed.is_empty() => format!("{needed_text}; {required}"),
+            _ => needed_text,
+        };
         let open: Vec<String> = self.unshown_items().map(NeededItem::display_name).collect();
         let ending_text = if open.is_empty() {
             needed_text
@@ -203,6 +215,33 @@ impl Reduction {
             _ if names.len() <= MAX_LISTED => format!("{} are needed", names.join(", ")),
             _ => format!("{} of {} items are needed", names.len(), self.things),
         }
+    }
+
+    /// Lists the items that were never left out, with the failure without each of them.
+    fn describe_required(&self) -> Vec<String> {
+        let no_failure = "the program does not run".to_owned();
+        let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+        for (name, failure) in self.required.iter().zip(&self.fails_without_required) {
+            let reason = failure.as_ref().unwrap_or(&no_failure);
+            match reasons.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, names)) => names.push(name),
+                None => reasons.push((reason.clone(), vec![name])),
+            }
+        }
+        let describe = |(reason, names): (String, Vec<&str>)| match names.as_slice() {
+            [name] => format!("{name} must stay: without it, {reason}"),
+            few if few.len() <= MAX_LISTED => {
+                format!(
+                    "{} must stay: without each of them, {reason}",
+                    few.join(", ")
+                )
+            }
+            many => format!(
+                "{} other items must stay: without each of them, {reason}",
+                many.len()
+            ),
+        };
+        reasons.into_iter().map(describe).collect()
     }
 
     /// Returns the number of items that were not left out.
@@ -243,20 +282,7 @@ impl AnswerText for Reduction {
                 ),
             })
             .collect();
-        match self.required.as_slice() {
-            [] => {}
-            [name] => lines.push(format!(
-                "{name} must stay: without it, the program does not run, or fails differently"
-            )),
-            few if few.len() <= MAX_LISTED => lines.push(format!(
-                "{} must stay: without each of them, the program does not run, or fails differently",
-                few.join(", ")
-            )),
-            many => lines.push(format!(
-                "the other {} must stay: without each of them, the program does not run, or fails differently",
-                many.len()
-            )),
-        }
+        lines.extend(self.describe_required());
         if self.kept_items() < self.things {
             lines.push(format!(
             "with only the needed items, {} trials failed; with all items, {} (each set ran until it was clear whether it fails, so these are not failure rates)",
@@ -317,6 +343,20 @@ fn item_name(items: &[Item], index: usize) -> String {
 /// Returns the variant that keeps these items, if it was tried.
 pub(super) fn find_variant(state: &State, set: Vec<usize>) -> Option<VariantId> {
     state.find_variant(&with_required(state.learned(), set))
+}
+
+/// Returns the failure of the set that lacks only this item, if it failed in another way.
+fn other_failure_without(state: &State, item_count: usize, item: usize) -> Option<String> {
+    let rest: Vec<u32> = (0..item_count)
+        .filter(|other| *other != item)
+        .filter_map(|other| u32::try_from(other).ok())
+        .collect();
+    let variant = state.find_variant(&VariantChoice::Set(Subset(rest)))?;
+    let title = state.tally_of(variant).title_of_others()?;
+    Some(words::shorten_text(
+        &words::sanitize_line(&title),
+        LONGEST_NAME,
+    ))
 }
 
 /// Returns why a set is not testable.

@@ -3,7 +3,7 @@
 use crate::search::{Reproduction, ReproductionProgress};
 use crate::state::{Memory, State};
 use provoke_model::{
-    Outcome, Plan, SearchQuestion, SearchSpace, Subset, Trial, VariantChoice, VariantId,
+    Failure, Outcome, Plan, SearchQuestion, SearchSpace, Subset, Trial, VariantChoice, VariantId,
 };
 use provoke_stats::search::{Count, ItemScreen, Reduction};
 use std::any::Any;
@@ -108,6 +108,18 @@ impl Memory for ReduceMemory {
         parts
     }
 
+    fn is_the_bug(&self, state: &State, failure: &Failure) -> bool {
+        self.reproduction.is_searched(state, failure)
+    }
+
+    fn awaits_failure(&self) -> bool {
+        self.reproduction.awaits_failure()
+    }
+
+    fn choose_failure(&mut self, state: &State) -> bool {
+        self.reproduction.choose_failure(state)
+    }
+
     fn add_trial(&mut self, state: &State, trial: &Trial, outcome: &Outcome, _: Duration) {
         let failed = match outcome {
             Outcome::Pass => Some(false),
@@ -145,10 +157,6 @@ impl Memory for ReduceMemory {
             }
             None => self.update_screen(state, variant, ItemScreen::mark_untestable),
         }
-    }
-
-    fn add_natural_trials(&mut self, state: &State) {
-        self.begin_screen(state);
     }
 }
 

@@ -10,7 +10,7 @@ pub use policy::ReducePolicy;
 use super::{Answer, Policy, QuestionKind, search};
 use crate::state::{Memory, State};
 use memory::ReduceMemory;
-use provoke_model::{Failure, Plan, Trial, VariantId};
+use provoke_model::{Plan, VariantId};
 use provoke_stats::search as stats;
 use provoke_stats::whole;
 
@@ -31,10 +31,6 @@ impl QuestionKind for ReduceKind {
             Some(question) => Box::new(ReduceMemory::new(plan, question)),
             None => Box::new(()),
         }
-    }
-
-    fn is_the_bug(&self, state: &State, trial: &Trial, failure: &Failure) -> bool {
-        search::is_the_bug(state, trial, failure)
     }
 
     fn expects_untestable(&self) -> bool {

@@ -4,7 +4,7 @@ mod earlier;
 mod raise_answer;
 mod raise_policy;
 mod reproduction;
-mod same_bug;
+mod searched_failure;
 mod steps;
 
 pub use earlier::EarlierTrialsReport;
@@ -14,8 +14,8 @@ pub use raise_answer::{
 };
 pub use raise_policy::RaiseDecision;
 pub(crate) use raise_policy::next_step as raise_step;
-pub(crate) use reproduction::is_the_bug;
 pub use reproduction::{EarlierUse, Reproduction, ReproductionProgress, reproduction_progress};
+pub use searched_failure::SearchedFailure;
 pub use steps::trial_limit;
 pub(crate) use steps::{
     free_makers, is_crowded, is_spent, launch_or_make, making_cost, needs_making,

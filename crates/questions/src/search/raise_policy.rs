@@ -4,12 +4,11 @@
 //! setting has one turn. Then the setting with the highest failure rate has all further turns, until it is used or
 //! dropped. During a turn only trials of that setting run.
 
-use super::reproduction::takes_any_failure;
-use super::same_bug::counted_sample;
+use super::searched_failure::takes_any_failure;
 use super::{is_spent, launch_or_make};
 use crate::Step;
-use crate::state::{State, TriedSetting, TriedSettings};
-use provoke_model::{TrialId, VariantId, trial_seed};
+use crate::state::{State, TriedOutcome, TriedSetting, TriedSettings};
+use provoke_model::{Failure, FailureName, Plan, TrialId, VariantId, trial_seed};
 use provoke_stats::raise::{
     PILOT, Sample, SettingVerdict, is_short, setting_budget, standing_of_setting,
 };
@@ -205,4 +204,34 @@ fn has_room(state: &State, variant: VariantId) -> bool {
     let running = state.running_trials().count() as u64;
     let begins_a_wave = state.launched_trials(variant).is_multiple_of(jobs);
     state.is_testable(variant) && running < jobs && !(waves && begins_a_wave)
+}
+
+/// Returns the trials of a setting that count: passes, and failures that also occurred under the conditions of the plan.
+/// Until a failure occurs there, every failure counts.
+fn counted_sample(plan: &Plan, raise: &TriedSettings, setting: &TriedSetting) -> Sample {
+    let natural = raise.natural_trials();
+    let bugs: Vec<FailureName> = natural
+        .outcomes
+        .iter()
+        .filter_map(|(_, outcome)| match outcome {
+            TriedOutcome::Failed(failure, _) => Some(FailureName::from(&**failure)),
+            _ => None,
+        })
+        .collect();
+    let counts_any =
+        takes_any_failure(plan) || setting.variant == natural.variant || bugs.is_empty();
+    let is_bug =
+        |failure: &Failure| counts_any || bugs.iter().any(|bug| bug.is_same(failure.into()));
+    let runs = setting
+        .outcomes
+        .iter()
+        .filter_map(|(batch, outcome)| match outcome {
+            TriedOutcome::Passed => Some((*batch, false)),
+            TriedOutcome::Failed(failure, _) => is_bug(failure).then_some((*batch, true)),
+            TriedOutcome::Otherwise => None,
+        });
+    Sample {
+        runs: runs.collect(),
+        seconds: setting.time.as_secs_f64(),
+    }
 }

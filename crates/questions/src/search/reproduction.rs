@@ -1,13 +1,12 @@
 //! Reproduces the failure before a search, together with earlier runs of the failing variant.
 
+use super::searched_failure::{FailureCensus, SearchedFailure};
 use crate::state::State;
-use provoke_model::{EarlierTrials, Failure, Plan, Trial};
+use provoke_model::{EarlierTrials, Failure, Plan};
 use provoke_stats::fisher;
 
-/// Required failures of the failing variant before the search begins; [`ALWAYS`] limits the trials if all of them fail.
+/// Required failures of the failing variant before the search begins.
 const FAILURES: u64 = 3;
-/// Number of trials that is enough if every trial fails: the variant may always fail.
-const ALWAYS: u64 = 10;
 
 /// Maximum number of earlier failures that count. More of them hardly save a trial, and mislead if the rate has
 /// changed.
@@ -46,6 +45,8 @@ pub enum ReproductionProgress {
 pub struct Reproduction {
     /// Whether earlier runs of the failing variant count.
     pub earlier_use: EarlierUse,
+    /// The failure that the search looks for.
+    pub searched_failure: SearchedFailure,
     /// Required failures if earlier runs count.
     failures_again: u64,
 }
@@ -58,6 +59,7 @@ impl Reproduction {
                 Some(earlier) if earlier.trials > 0 => EarlierUse::Open,
                 _ => EarlierUse::Nothing,
             },
+            searched_failure: SearchedFailure::of_plan(plan),
             failures_again,
         }
     }
@@ -73,25 +75,78 @@ impl Reproduction {
             return ReproductionProgress::No;
         };
         let tally = state.tally_of(State::FAILING);
-        let failures = tally.failures;
         let needed = self.failures_needed();
-        let (all_failures, all_trials) = match self.earlier_use {
-            EarlierUse::Open | EarlierUse::Counted => {
-                with_earlier(&state.plan, failures, tally.counted_trials())
-            }
-            _ => (failures, tally.counted_trials()),
+        let failures = match self.searched_failure {
+            SearchedFailure::Open => FailureCensus::of_tally(tally)
+                .most_frequent()
+                .map_or(0, |(count, _)| count.min(needed.saturating_sub(1))),
+            _ => tally.failures,
         };
-        let always_fails = all_failures == all_trials;
-        let gives_up = tally.finished_trials() >= question.reproduce && failures < needed;
-        if failures >= needed && (!always_fails || all_trials >= ALWAYS) {
+        if failures >= needed {
             ReproductionProgress::Yes
-        } else if !state.is_testable(State::FAILING) || gives_up {
+        } else if !state.is_testable(State::FAILING)
+            || tally.finished_trials() >= question.reproduce
+        {
             ReproductionProgress::No
-        } else if always_fails {
-            ReproductionProgress::NotYet(ALWAYS.saturating_sub(all_trials).max(1))
         } else {
             ReproductionProgress::NotYet(needed - failures)
         }
+    }
+
+    /// Returns whether the failure that the search looks for is still to be chosen.
+    pub(crate) fn awaits_failure(&self) -> bool {
+        self.searched_failure == SearchedFailure::Open
+    }
+
+    /// Chooses the failure that the search looks for, as soon as it has occurred often enough. Returns whether it was chosen
+    /// now.
+    pub(crate) fn choose_failure(&mut self, state: &State) -> bool {
+        let Some(question) = state.plan.question.as_search() else {
+            return false;
+        };
+        if !self.awaits_failure() || state.undecided_raise().is_some() {
+            return false;
+        }
+        // Under a setting, other failures may be more frequent than the one for which the setting was chosen.
+        let natural_census = FailureCensus::of_tally(state.tally_of(state.shows_the_bug()));
+        let natural_failure = natural_census.most_frequent();
+        if state.shows_the_bug() != State::FAILING
+            && let Some((_, failure)) = natural_failure
+        {
+            self.searched_failure = failure;
+            return true;
+        }
+        let tally = state.tally_of(State::FAILING);
+        let census = FailureCensus::of_tally(tally);
+        let Some((count, failure)) = census.most_frequent() else {
+            return false;
+        };
+        let is_earlier_one =
+            earlier_trials(&state.plan).is_some_and(|earlier| failure.covers_all(&earlier.failed));
+        let needed = if is_earlier_one {
+            self.failures_needed()
+        } else {
+            FAILURES
+        };
+        let is_last_chance = tally.finished_trials() >= question.reproduce;
+        let chosen = if count >= needed {
+            Some(failure)
+        } else {
+            census.kind_of_different(needed, is_last_chance)
+        };
+        match chosen {
+            Some(failure) => {
+                self.searched_failure = failure;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Returns whether a failure is the one that the search looks for.
+    pub(crate) fn is_searched(&self, state: &State, failure: &Failure) -> bool {
+        // Before a setting is chosen, each of them may show the failure.
+        state.undecided_raise().is_some() || self.searched_failure.covers(failure)
     }
 
     /// Returns the required number of failures of the failing variant.
@@ -120,11 +175,9 @@ impl Reproduction {
         if self.earlier_use != EarlierUse::Open || tally.failures < self.failures_needed() {
             return false;
         }
-        let mut kinds = tally.groups.values().map(|group| group.kind.name());
-        let same_kinds = earlier.kinds.is_empty()
-            || earlier.kinds.len() == 1 && kinds.all(|kind| earlier.kinds.contains(&kind));
+        let is_same = self.searched_failure.covers_all(&earlier.failed);
         let p_value = rate_change(tally.failures, tally.counted_trials(), earlier);
-        self.earlier_use = if !same_kinds {
+        self.earlier_use = if !is_same {
             EarlierUse::KindDiffers
         } else if p_value < ALIKE {
             EarlierUse::RateDiffers(p_value)
@@ -182,24 +235,4 @@ fn with_earlier(plan: &Plan, failures: u64, trials: u64) -> (u64, u64) {
         };
         (failures + counted, trials + of_trials)
     })
-}
-
-/// Returns whether a failure is the bug that a search looks for. With neither `any_failure` nor `only`, the bug is
-/// limited to the kinds of failure that the failing variant showed: other failures of a variant may come from the items
-/// that were left out.
-pub(crate) fn is_the_bug(state: &State, trial: &Trial, failure: &Failure) -> bool {
-    let example = state.shows_the_bug();
-    if trial.variant == example || takes_any_failure(&state.plan) {
-        return true;
-    }
-    let groups = state.tally_of(example).groups.values();
-    let bugs = groups.filter(|group| group.is_the_bug);
-    let mut kinds = bugs.map(|group| group.kind.name()).peekable();
-    kinds.peek().is_none() || kinds.any(|kind| kind == failure.kind.name())
-}
-
-/// Returns whether the plan itself defines which failures are the bug.
-pub(super) fn takes_any_failure(plan: &Plan) -> bool {
-    let search_question = plan.question.as_search();
-    search_question.is_none_or(|question| question.any_failure) || !plan.rules.only.is_empty()
 }

@@ -1,7 +1,7 @@
 //! Keeps what a question learns from the trials, beyond their counts.
 
 use super::{State, TrialFacts};
-use provoke_model::{Outcome, Trial, VariantId};
+use provoke_model::{Failure, Outcome, Trial, VariantId};
 use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,6 +12,25 @@ use std::time::Duration;
 pub trait Memory: Debug + Send + Sync {
     /// Returns the data that [`State::learned`] finds by their types.
     fn parts(&self) -> Vec<&dyn Any>;
+
+    /// Returns whether a failure that counts by the rules of the plan is the failure of the question.
+    fn is_the_bug(&self, _: &State, _: &Failure) -> bool {
+        true
+    }
+
+    /// Returns whether the failure of the question is still to be chosen.
+    fn awaits_failure(&self) -> bool {
+        false
+    }
+
+    /// Chooses the failure of the question from the failures of the failing variant so far. Returns whether it was chosen
+    /// now: then these trials are counted again.
+    fn choose_failure(&mut self, _: &State) -> bool {
+        false
+    }
+
+    /// Forgets the trials of the failing variant, which are added again.
+    fn forget_failing_trials(&mut self, _: &State) {}
 
     /// Adds the next trial in launch order, without trials that capture evidence or explore schedules.
     fn add_trial(&mut self, _: &State, _: &Trial, _: &Outcome, _: Duration) {}
@@ -27,9 +46,6 @@ pub trait Memory: Debug + Send + Sync {
 
     /// Begins again, because all variants are testable again.
     fn restart(&mut self, _: &State) {}
-
-    /// Adds the trials under the conditions of the plan, which were chosen from several settings.
-    fn add_natural_trials(&mut self, _: &State) {}
 }
 
 /// No memory: the counts are enough.
@@ -44,6 +60,11 @@ impl State {
     pub fn learned<T: 'static>(&self) -> Option<&T> {
         let mut parts_left = self.memory.parts().into_iter();
         parts_left.find_map(<dyn Any>::downcast_ref)
+    }
+
+    /// Returns whether a failure that counts by the rules of the plan is the failure of the question.
+    pub fn is_the_bug(&self, failure: &Failure) -> bool {
+        self.memory.is_the_bug(self, failure)
     }
 
     /// Updates the memory from the state.

@@ -11,6 +11,7 @@
 mod cases;
 mod choices;
 mod counts;
+mod early_trials;
 mod environment;
 mod hosts;
 mod load;
@@ -35,6 +36,7 @@ pub use tally::{DurationHistogram, SignatureFailures, Tally};
 pub use trial_facts::TrialFacts;
 
 use counts::{SignatureCounts, VariantState};
+use early_trials::EarlyTrials;
 use open_trials::OpenTrial;
 use provoke_model::{
     Event, FailureKind, Host, NoteLevel, Observation, Plan, ResumeLimits, SignatureId, StopCause,
@@ -136,6 +138,7 @@ pub struct State {
     /// The first failure of any variant, in launch order.
     pub first_failure: Option<FirstFailure>,
     variants: Vec<VariantState>,
+    early_trials: EarlyTrials,
     /// All trials from the first uncounted one on.
     open: BTreeMap<TrialId, OpenTrial>,
     /// Open trials that must be retried: a hanging trial can make `open` long, so they have their own set.
@@ -173,6 +176,7 @@ impl State {
         let chosen = choices.zip((0..).map(VariantId));
         Some(Self {
             variants: plan.variants.iter().map(begin_variant).collect(),
+            early_trials: EarlyTrials::default(),
             memory: memory(&plan),
             chosen: chosen
                 .filter_map(|(choice, id)| Some((choice?, id)))
@@ -439,7 +443,9 @@ impl State {
             if let Some(reason) = self.untestable.remove(&natural) {
                 self.give_up(Self::FAILING, reason);
             }
-            self.update_memory(|memory, state| memory.add_natural_trials(state));
+            self.use_early_trials();
+        } else {
+            self.drop_early_trials();
         }
     }
 

@@ -166,8 +166,11 @@ impl State {
         while !self.decided
             && let Some(first) = self.open.first_entry()
             && first.get().is_finished()
-            && let OpenTrial::Finished(trial, facts) = first.remove()
+            && let OpenTrial::Finished(trial, mut facts) = first.remove()
         {
+            if trial.is_measured() {
+                facts.outcome = self.outcome_in_question(trial.id, facts.outcome);
+            }
             self.lost_streak = match facts.outcome {
                 Outcome::Void(InconclusiveReason::Lost) => self.lost_streak + 1,
                 _ => 0,
@@ -199,9 +202,9 @@ impl State {
                 self.update_memory(|memory, state| memory.add_held_trial(state, &trial, &facts));
             }
             if trial.is_measured() {
-                self.update_memory(|memory, state| {
-                    memory.add_trial(state, &trial, &facts.outcome, facts.elapsed);
-                });
+                self.add_early_trial(&trial, &facts);
+                facts.outcome = self.outcome_in_question(trial.id, facts.outcome);
+                self.add_to_memory(&trial, &facts);
                 if matches!(facts.outcome, Outcome::Fail(_)) && self.first_failure.is_none() {
                     let tallies = self.variants.iter().map(|variant| &variant.measured.tally);
                     self.first_failure = Some(FirstFailure {

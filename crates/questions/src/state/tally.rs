@@ -3,7 +3,8 @@
 use super::{RateSeries, RequestTotals, SuiteCounts, TrialFacts};
 use hdrhistogram::Histogram;
 use provoke_model::{
-    Failure, FailureKind, InconclusiveReason, Outcome, Signature, SignatureId, Site, TrialId,
+    Failure, FailureKind, FailureName, InconclusiveReason, Outcome, Signature, SignatureId, Site,
+    TrialId,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -86,6 +87,26 @@ pub struct SignatureFailures {
     pub is_the_bug: bool,
     /// Its trials.
     pub trials: Vec<TrialId>,
+}
+
+impl SignatureFailures {
+    /// Returns the name by which the failures are recognized.
+    pub fn name(&self) -> FailureName<'_> {
+        FailureName {
+            kind: &self.kind,
+            signature: &self.signature,
+        }
+    }
+
+    /// Returns one of the failures.
+    pub fn to_failure(&self) -> Failure {
+        Failure {
+            kind: self.kind.clone(),
+            signature: self.signature.clone(),
+            sites: self.sites.clone(),
+            functions: self.functions.clone(),
+        }
+    }
 }
 
 /// A histogram of durations. Most variants of a search are never tried, so it is created with the first duration.
@@ -263,6 +284,13 @@ impl Tally {
     /// Returns the number of trials that ran and ended by themselves.
     pub fn finished_trials(&self) -> u64 {
         self.counted_trials() + self.other
+    }
+
+    /// Returns the title of the most frequent failure that is not the bug.
+    pub fn title_of_others(&self) -> Option<String> {
+        let others = self.groups.values().filter(|group| !group.is_the_bug);
+        let most_frequent = others.max_by_key(|group| group.trials.len())?;
+        Some(most_frequent.signature.title.clone())
     }
 
     /// Returns the number of failed trials whose evidence does not show whether they are the bug.

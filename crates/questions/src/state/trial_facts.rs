@@ -7,7 +7,7 @@ use provoke_model::{
 use std::time::Duration;
 
 /// The facts of an observation that the tally needs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TrialFacts {
     /// The judgement.
     pub outcome: Outcome,
