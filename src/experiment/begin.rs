@@ -61,6 +61,7 @@ impl Experiment {
         let first_slot = first_slot.and_then(Result::ok);
         let survey = survey_trials(&plan, &[&root, folder.path()], &settings.reports);
         earlier_runs::add_to_search(&mut plan, &host, &survey);
+        plan.earlier_checks = earlier_runs::count_checks(&plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
         let time = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open_for_append(&folder.journal_path())?;

@@ -5,8 +5,8 @@
 
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use crate::model::{
-    EarlierTrials, Event, ExcludedRun, Failure, FailureName, Host, MeasuredBaseline, Plan,
-    RateMismatch, RunCounts, Survey, VariantId,
+    EarlierTrials, Event, ExcludedRun, ExpectedResult, Failure, FailureName, Host,
+    MeasuredBaseline, Plan, RateMismatch, RunCounts, Survey, VariantId,
 };
 use crate::questions;
 use crate::state::State;
@@ -171,6 +171,36 @@ fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials
         runs: counted_runs.iter().map(|run| run.run_counts()).collect(),
         left_out: excluded_runs,
     })
+}
+
+/// Counts the stored runs that compared the same program with the same maximum rate: whoever repeats a check until it passes
+/// passes more often.
+pub(super) fn count_checks(plan: &Plan, host: &Host, survey: &Survey) -> u64 {
+    if !matches!(plan.expect, ExpectedResult::MaxRate(_)) {
+        return 0;
+    }
+    let side = make_side(plan, host, survey);
+    let is_check = |folder: &RunFolder| {
+        let Ok(Event::RunStarted {
+            plan: earlier,
+            host,
+            survey,
+            ..
+        }) = store::first_event(&folder.journal_path())
+        else {
+            return false;
+        };
+        let earlier_side = make_side(&earlier, &host, &survey);
+        let of_first = ((side, VariantId(0)), (earlier_side, VariantId(0)));
+        earlier.expect == plan.expect
+            && earlier.variants.len() == plan.variants.len()
+            && matches!(
+                compare_variants(of_first.0, of_first.1),
+                TrialSimilarity::Same(_)
+            )
+    };
+    let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
+    folders.iter().filter(|folder| is_check(folder)).count() as u64
 }
 
 /// Adds a failure, unless the same is there.

@@ -232,7 +232,7 @@ impl TrialForecast {
         let race = match &self.baseline {
             None => stats::race_runs_measured(rate, variants, alpha),
             Some(base) => {
-                let ((k, n), effect) = (base.reference_counts(), base.design_effect());
+                let ((k, n), effect) = (base.counts_of_all_bugs(), base.design_effect());
                 stats::race_runs_against(k, n, effect, variants, alpha)
             }
         };

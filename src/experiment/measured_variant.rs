@@ -1,8 +1,8 @@
 //! Counts the failures of a variant that are the bug that a baseline or a search looks for.
 
 use crate::model::{
-    BugFilter, CasePattern, EvidenceDepth, Failure, FailureKind, KnownBug, MeasuredBaseline,
-    Signature, SignatureId, Site, VariantId,
+    BugFilter, CasePattern, EvidenceDepth, FailureName, KnownBug, MeasuredBaseline, Signature,
+    SignatureId, Site, VariantId,
 };
 use crate::questions;
 use crate::state::{SignatureFailures, State, Tally};
@@ -74,12 +74,7 @@ fn measure_tally(
         bug_names(group, state.captured_tally(variant), &state.plan.rules.only)
     };
     let is_bug = |group: &SignatureFailures| {
-        let failure = Failure {
-            kind: group.kind.clone(),
-            signature: group.signature.clone(),
-            sites: group.sites.clone(),
-            functions: group.functions.clone(),
-        };
+        let failure = group.to_failure();
         match filter {
             BaselineFilter::Any => true,
             BaselineFilter::AsThere => group.is_the_bug,
@@ -140,12 +135,8 @@ fn functions_of_groups<'a>(groups: impl Iterator<Item = &'a SignatureFailures>) 
     functions.into_iter().collect()
 }
 
-/// Returns the names that identify a bug: those from the best evidence, if it is available in every build.
-///
-/// A line of the kernel's log identifies an instruction in one build only, and many bugs share an exit status. But to
-/// miss the bug is worse than to take another failure for it, so in these cases any failure with that status is the
-/// bug. The same applies if heap damage was found, which appears in many places; if a call has no name but its offset
-/// in a file; and to a hang, whose threads may be anywhere in their loop when their stacks are read.
+/// Returns the names that identify a bug in every build, from the best evidence: if only a line of the kernel's log is known,
+/// from captured trials with that line.
 ///
 /// If the run searched for a family, any failure of that family is the bug.
 fn bug_names(group: &SignatureFailures, captured: &Tally, filters: &[BugFilter]) -> KnownBug {
@@ -167,11 +158,18 @@ fn bug_names(group: &SignatureFailures, captured: &Tally, filters: &[BugFilter])
         .names_at(EvidenceDepth::Status)
         .next()
         .unwrap_or(signature.id);
-    let hangs = matches!(group.kind, FailureKind::Hang { .. });
-    let is_portable = !hangs
-        && best
-            .iter()
-            .all(|other_signature| other_signature.is_same_in_any_build());
+    let best_names: Vec<FailureName> = best
+        .iter()
+        .map(|signature| FailureName {
+            kind: &group.kind,
+            signature,
+        })
+        .collect();
+    let depth = best_names
+        .iter()
+        .map(|name| name.portable_depth())
+        .min()
+        .unwrap_or_default();
     let families = best
         .iter()
         .flat_map(|other_signature| &other_signature.families)
@@ -179,16 +177,15 @@ fn bug_names(group: &SignatureFailures, captured: &Tally, filters: &[BugFilter])
         .filter(|id| filters.contains(&BugFilter::Signature(*id)));
     let names = best
         .iter()
-        .flat_map(|other_signature| other_signature.names_at(other_signature.depth))
+        .flat_map(|other_signature| other_signature.names_at(depth))
         .chain(families);
     KnownBug {
         title: best[0].title.clone(),
-        names: if is_portable {
-            names.collect()
-        } else {
-            vec![widest]
+        names: match depth {
+            EvidenceDepth::Status => vec![widest],
+            _ => names.collect(),
         },
-        by_core: is_portable && best[0].depth == EvidenceDepth::Stack && group.kind.is_crash(),
+        by_core: depth == EvidenceDepth::Stack && group.kind.is_crash(),
         widest,
         failures: group.trials.len() as u64,
     }

@@ -4,7 +4,7 @@ use super::error::ExperimentError;
 use super::rerun::{RerunLimits, kept_output, repeat_trial, rerun_trial};
 use super::selected_trial::SelectedTrial;
 use crate::model::{
-    EvidenceDepth, Failure, KeepRule, Observation, Outcome, Plan, Signal, Site, Trial,
+    Failure, FailureName, KeepRule, Observation, Outcome, Plan, Signal, Site, Trial,
 };
 use crate::oracle;
 use crate::report::{Report, group_failures};
@@ -193,7 +193,7 @@ impl TrialReplay {
     /// Returns whether this is the recorded failure; after a pass, any failure is.
     fn is_it(&self, failure: &Failure) -> bool {
         let earlier_failure = self.earlier_outcome.as_ref().and_then(Outcome::any_failure);
-        earlier_failure.is_none_or(|before| is_same(before, failure))
+        earlier_failure.is_none_or(|before| FailureName::from(before).is_same(failure.into()))
     }
 
     /// Describes that it failed, and whether in the same way.
@@ -205,7 +205,7 @@ impl TrialReplay {
         took: &str,
     ) -> String {
         match self.earlier_outcome.as_ref().and_then(Outcome::any_failure) {
-            Some(earlier_failure) if is_same(earlier_failure, failure) => {
+            Some(earlier_failure) if FailureName::from(earlier_failure).is_same(failure.into()) => {
                 format!("; {event} in the same way{position} ({took})")
             }
             Some(_) => format!(
@@ -215,29 +215,6 @@ impl TrialReplay {
             None => format!("; {event}{position}: {} ({took})", in_words(failure)),
         }
     }
-}
-
-/// Returns whether two failures may be one: they end alike, and if both have more evidence than that, they have the
-/// same name.
-fn is_same(earlier_failure: &Failure, now: &Failure) -> bool {
-    if earlier_failure.kind.name() != now.kind.name() {
-        return false;
-    }
-    let names = |failure: &Failure| {
-        let signature = &failure.signature;
-        let own_name = [(signature.depth, signature.id)].into_iter();
-        let names = own_name.chain(signature.also.iter().copied());
-        names
-            .filter(|(depth, _)| *depth != EvidenceDepth::Status)
-            .collect::<Vec<_>>()
-    };
-    let (earlier_names, new_names) = (names(earlier_failure), names(now));
-    let comparable = earlier_names.iter().any(|(depth, _)| {
-        new_names
-            .iter()
-            .any(|(other_depth, _)| other_depth == depth)
-    });
-    !comparable || earlier_names.iter().any(|name| new_names.contains(name))
 }
 
 /// Describes the recorded outcome of a trial, with the best evidence of the whole run.

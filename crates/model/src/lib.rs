@@ -23,6 +23,7 @@ mod question;
 mod rules;
 mod same_failure;
 mod secret;
+mod separate_bugs;
 mod setting;
 mod signal;
 mod site;

@@ -105,6 +105,9 @@ pub struct Plan {
     /// The result that the user expects; it determines the exit code.
     #[serde(default, skip_serializing_if = "is_default")]
     pub expect: ExpectedResult,
+    /// Stored runs that compared the same program with the same maximum rate.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub earlier_checks: u64,
     /// Seed from which the seeds of all trials derive.
     pub seed: u64,
     /// Which output is kept.

@@ -496,13 +496,26 @@ impl MeasuredBaseline {
             .map(|time| Duration::from_micros(time).as_secs_f64())
     }
 
-    /// Returns the failures and trials with which a fix is compared: the counts of the half with fewer failures, if the rate
-    /// changed.
-    pub fn reference_counts(&self) -> (u64, u64) {
+    /// Returns the failures and trials of all bugs together: the counts of the half with fewer failures, if the rate changed.
+    pub fn counts_of_all_bugs(&self) -> (u64, u64) {
         match self.drift {
             Some(drift) => (drift.failures, drift.trials),
             None => (self.failures, self.trials),
         }
+    }
+
+    /// Returns the failures and trials with which a fix is compared: those of the rarest of several bugs, because passing
+    /// trials that exclude all bugs together may not exclude each of them.
+    pub fn reference_counts(&self) -> (u64, u64) {
+        let (failures, trials) = self.counts_of_all_bugs();
+        let of_rarest = self
+            .rarest_bug()
+            .map(|bug| (bug.failures, self.trials_of_bugs()));
+        let is_rarer = |&(rare_failures, rare_trials): &(u64, u64)| {
+            u128::from(rare_failures) * u128::from(trials)
+                < u128::from(failures) * u128::from(rare_trials)
+        };
+        of_rarest.filter(is_rarer).unwrap_or((failures, trials))
     }
 
     /// Returns the number of runs; 0 for plain counts.

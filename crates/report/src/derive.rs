@@ -142,6 +142,10 @@ impl VariantReport {
             (failures, trials)
         };
         let effect = clumping.design_effect();
+        // A fix must remove each of several failures.
+        let rarest = tally
+            .rarest_failure_count()
+            .map_or(k, |rarest| rarest.min(k));
         Self {
             name: plan.variant_plan(id).display_label(),
             command: command_line(plan, id),
@@ -161,8 +165,9 @@ impl VariantReport {
             captured: captured_trials(stop_rule, state, id),
             rate: FailureRate::new(tally, stop_rule, effect, alpha),
             failing_trials,
-            clean_runs_to_confirm: stats::clean_runs_needed_effective(k, n, effect, alpha),
-            clean_runs_to_exclude_half: stats::clean_runs_to_exclude_half(k, n, effect, alpha),
+            rarest_failures: tally.rarest_failure_count(),
+            clean_runs_to_confirm: stats::clean_runs_needed_effective(rarest, n, effect, alpha),
+            clean_runs_to_exclude_half: stats::clean_runs_to_exclude_half(rarest, n, effect, alpha),
             durations: [("pass", &tally.pass_times), ("fail", &tally.fail_times)]
                 .into_iter()
                 .filter_map(|(name, times)| Some((name, Durations::new(times)?)))

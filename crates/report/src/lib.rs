@@ -217,6 +217,8 @@ pub struct VariantReport {
     pub rate: FailureRate,
     /// The trials that showed the bug.
     pub failing_trials: Vec<u64>,
+    /// How often the rarest of several failures occurred, which a fix must remove, too; null if there is only one.
+    pub rarest_failures: Option<u64>,
     /// Passing trials that would confirm a fix at this confidence; null without a failure.
     pub clean_runs_to_confirm: Option<u64>,
     /// The same, if a fix that only halves the failure rate must be excluded as well.

@@ -38,7 +38,7 @@ impl MaxRateCheck {
         }
         let bounds = |(id, tally): (VariantId, &Tally)| {
             let rule = provoke_questions::policy_of_plan(&state.plan).stop_rule(state, id);
-            rate_bounds(rule, tally, alpha)
+            rate_bounds(state, rule, tally)
         };
         let (id, tally) = state
             .all_tallies()
@@ -147,8 +147,9 @@ impl MaxRateCheck {
         };
         match verdict {
             Verdict::BelowMaxRate => format!(
-                "PASS: {counts_text}, so the rate is at most {} % ({bound}); {allowed} % is allowed",
-                words::percent_bound(self.at_most)
+                "PASS: {counts_text}, so the rate is at most {} % ({bound}); {allowed} % is allowed{}",
+                words::percent_bound(self.at_most),
+                describe_earlier_checks(state)
             ),
             Verdict::AboveMaxRate => format!(
                 "FAIL: {counts_text}, so the rate is at least {} % ({bound}); {allowed} % is allowed",
@@ -157,10 +158,10 @@ impl MaxRateCheck {
             Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
             _ => {
                 let needed_text = match self.trials_to_pass {
-                    Some(needed) if is_planned => {
-                        format!("; -n {needed} is enough to pass if no more trials fail")
-                    }
-                    _ => String::new(),
+                    Some(needed) => format!(
+                        "; it passes after {needed} trials if no more of them fail (provoke resume -n {needed})"
+                    ),
+                    None => String::new(),
                 };
                 format!(
                     "UNDECIDED: {counts_text}, so the rate is at most {} % ({bound}); {allowed} % is allowed{needed_text}",
@@ -171,10 +172,26 @@ impl MaxRateCheck {
     }
 }
 
-/// Returns the minimum number of trials with which the present number of failures is below the allowed rate.
+/// Says how often one of several checks of the same program passes by chance.
+fn describe_earlier_checks(state: &State) -> String {
+    match state.plan.earlier_checks {
+        0 => String::new(),
+        earlier => {
+            let checks = earlier + 1;
+            let any_pass = (real(checks) * state.plan.alpha.to_probability()).min(1.0);
+            format!(
+                "; this is check {checks} of this program: one at the limit passes at least one of {checks} in up to {} % of cases",
+                words::format_percent(any_pass)
+            )
+        }
+    }
+}
+
+/// Returns the minimum number of trials with which the present number of failures is below the allowed rate, if the run is
+/// resumed.
 fn trials_to_pass(tally: &Tally, allowed: f64, alpha: f64) -> Option<u64> {
     let k = tally.failures;
-    let is_enough = |n: u64| stats::upper_one_sided(k, n, alpha) <= allowed;
+    let is_enough = |n: u64| stats::bounds_at_any_time(k, n, alpha).hi <= allowed;
     let mut upper = tally.counted_trials().max(1);
     while !is_enough(upper) {
         upper *= 2;

@@ -299,7 +299,8 @@ fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::R
     )?;
     let command = format!(
         "provoke confirm --baseline {}/{} {words}",
-        variant.failures, variant.trials
+        variant.rarest_failures.unwrap_or(variant.failures),
+        variant.trials
     );
     writeln!(out, "{}", fence_code("sh", &command))
 }

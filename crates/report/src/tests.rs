@@ -464,10 +464,10 @@ fn markdown_contains_the_facts_for_an_issue() {
 
     ### After a fix
 
-    FIXED at 95 % takes 11 passing trials, with this run alone as the baseline:
+    FIXED at 95 % takes 314 passing trials, with this run alone as the baseline:
 
     ```sh
-    provoke confirm --baseline 6/8 -j 2 -- ./neighbors.py '--all of it'
+    provoke confirm --baseline 1/8 -j 2 -- ./neighbors.py '--all of it'
     ```
 
     <details><summary>All counts</summary>
@@ -491,7 +491,7 @@ fn markdown_contains_the_facts_for_an_issue() {
     - Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
     - One failure about every 333 ms of trial time (95 % interval 153 ms to 908 ms)
     - Left behind and killed: 3 processes of 1 trial
-    - To confirm a fix: 11 passing trials in a row, at 95 % confidence
+    - To confirm a fix: 314 passing trials in a row, at 95 % confidence
     - Why the trials ended: all planned trials ran (-n)
     - Finished after the decision, not counted: 1 trial
     - Interrupted or lost, and retried: 1 attempt

@@ -169,6 +169,7 @@ impl Scenario {
                 .conf
                 .map_or(Alpha::default(), |confidence| confidence.0),
             expect: self.plan_expectation()?,
+            earlier_checks: 0,
             seed: self.trials.seed.unwrap_or(context.seed),
             keep: self.evidence.keep.unwrap_or_default(),
             keep_per_sig: self.evidence.keep_per_sig.unwrap_or(DEFAULT_KEPT),

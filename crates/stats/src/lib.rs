@@ -21,6 +21,7 @@
 //! | [`cases`] | which tests of a suite fail, how often, after which others, and together with which? |
 //! | [`hosts`] | do trials fail more often on hosts with a certain property? |
 //! | [`mod@growth`] | does a quantity grow from trial to trial, and by how much? |
+//! | [`limit`] | is the rate below a limit, or above it, after every run? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
 //! | [`search`] | which version, or which set of items, causes the failure? |
 //! | `special` | special functions used by all others; the only user of `statrs` |
@@ -43,6 +44,7 @@ pub mod fisher;
 pub mod growth;
 pub mod hosts;
 pub mod interval;
+pub mod limit;
 pub mod plan;
 pub mod pool;
 pub mod power;
@@ -70,6 +72,7 @@ pub use interval::{
     Interval, clopper_pearson, clopper_pearson_effective, confidence_sequence,
     confidence_sequence_effective, lower_one_sided, upper_one_sided,
 };
+pub use limit::{bounds_at_any_time, ln_evidence_above, ln_evidence_below};
 pub use plan::{
     RunsPerFailure, chance_to_see, clean_runs_at_known_rate, runs_for_width, runs_per_failure,
     runs_to_check_rate, runs_to_see_one,

@@ -17,6 +17,11 @@ pub(super) fn ln_beta(a: f64, b: f64) -> f64 {
     beta::ln_beta(a, b)
 }
 
+/// Returns the probability that a Beta(a, b) variable is at most `x`.
+pub(super) fn beta_share(a: f64, b: f64, x: f64) -> f64 {
+    beta::beta_reg(a, b, x)
+}
+
 /// Returns the quantile of Beta(a, b) at this probability.
 ///
 /// Closed forms are used if one parameter is 1. A quantile above one half is found as the distance of its mirror image

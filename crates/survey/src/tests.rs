@@ -65,6 +65,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         delay: Duration::ZERO,
         alpha: Alpha::default(),
         expect: ExpectedResult::default(),
+        earlier_checks: 0,
         seed: 1,
         keep: KeepRule::default(),
         keep_per_sig: 1,

@@ -25,6 +25,7 @@ mod load_real;
 mod outcomes;
 mod reduce;
 mod run_environment;
+mod same_failure;
 mod sharing;
 mod slurm;
 pub(crate) mod slurm_cluster;

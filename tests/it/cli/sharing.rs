@@ -1,6 +1,7 @@
 //! Tests that exports and bundles contain no secrets.
 
 use super::support::{CommandOutput, Sandbox};
+use crate::needs::{needs, program};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -137,6 +138,7 @@ fn a_page_goes_to_a_private_file_or_to_the_directory_of_its_run() {
 
 #[test]
 fn runs_are_ordered_by_start_and_by_commit() {
+    needs!(program("git"));
     let sandbox = Sandbox::new();
     let run_git = |args: &[&str]| {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@localhost"];

@@ -181,10 +181,12 @@ impl Bisection {
                         culprits.join(", ")
                     ),
                 };
-                match began_earlier {
-                    Some(earlier) => format!("{culprit_text}; {}", earlier.to_sentence(state)),
-                    None => culprit_text,
-                }
+                let mut parts = vec![culprit_text];
+                parts.extend(began_earlier.map(|earlier| earlier.to_sentence(state)));
+                parts.extend(self.describe_background());
+                parts.extend(self.describe_rise());
+                parts.extend(self.describe_unchecked());
+                parts.join("; ")
             }
             (Verdict::NotThere, Found::AlreadyBad(_)) => {
                 let begin = if is_fixed(state) { "later" } else { "earlier" };
@@ -294,6 +296,29 @@ impl Bisection {
         matching.max_by_key(|point| point.trials)
     }
 
+    /// Reports that another change may have raised the rate further.
+    fn describe_rise(&self) -> Option<String> {
+        let rise = self.rise.as_ref()?;
+        Some(format!(
+            "{}, the bad end, fails more often ({} of {}) than {} ({} of {}): another change between them may have raised the rate",
+            rise.bad_end,
+            rise.failures,
+            rise.trials,
+            rise.culprit,
+            rise.culprit_failures,
+            rise.culprit_trials
+        ))
+    }
+
+    /// Reports that a limit ended the check of the answer.
+    fn describe_unchecked(&self) -> Option<String> {
+        let UncheckedTrials { name, trials } = self.unchecked.as_ref()?;
+        Some(format!(
+            "not checked whether an earlier version also fails, which takes {} of {name}",
+            words::format_count(*trials, "more trial")
+        ))
+    }
+
     /// Reports that good versions fail as well, or may fail, unless the sentence already says so.
     fn describe_background(&self) -> Option<String> {
         let earlier = self.earlier.as_ref()?;
@@ -379,31 +404,12 @@ impl AnswerText for Bisection {
                 "{}, the good end, also fails, less often ({} of {}): continued without --clean",
                 good.name, good.failures, good.trials
             ));
-        } else {
-            lines.extend(self.describe_background());
-        }
-        if let Some(rise) = &self.rise {
-            lines.push(format!(
-                "{}, the bad end, fails more often ({} of {}) than {} ({} of {}): another change between them may have raised the rate",
-                rise.bad_end,
-                rise.failures,
-                rise.trials,
-                rise.culprit,
-                rise.culprit_failures,
-                rise.culprit_trials
-            ));
         }
         lines.extend(self.raised.iter().flat_map(RaiseReport::summary_lines));
         if let Some(limit) = self.limit {
             lines.push(format!(
                 "stopped at the limit of {}: -n allows more, and --log continues from these results",
                 words::format_count(limit, "trial")
-            ));
-        }
-        if let Some(UncheckedTrials { name, trials }) = &self.unchecked {
-            lines.push(format!(
-                "the check of the answer is incomplete: {} of {name} would show whether an earlier version also fails",
-                words::format_count(*trials, "more trial")
             ));
         }
         if self.identical_builds > 0 {

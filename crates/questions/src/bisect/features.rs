@@ -1,6 +1,6 @@
 //! Converts the features of failures into features for the statistics of a search.
 
-use provoke_model::{Failure, FailureKind, SignatureId};
+use provoke_model::{EvidenceDepth, Failure, FailureName, SignatureId};
 use provoke_stats::search::Features;
 use std::time::Duration;
 
@@ -27,12 +27,15 @@ fn number_of_value<T: PartialEq>(values: &mut Vec<T>, value: T) -> usize {
 impl FeatureValues {
     /// Returns the features of a failure. A signature is a feature only if the same bug has it in every build.
     pub(super) fn features_of(&mut self, failure: &Failure, time: Duration) -> Features {
-        let signature = &failure.signature;
-        let hangs = matches!(failure.kind, FailureKind::Hang { .. });
-        let comparable = !hangs && signature.is_same_in_any_build();
+        let name = FailureName::from(failure);
+        let comparable = name.portable_depth() != EvidenceDepth::Status;
         let first = *self.first_time.get_or_insert(time);
         Features {
-            signature: comparable.then(|| number_of_value(&mut self.signatures, signature.id)),
+            signature: name
+                .portable_names()
+                .next()
+                .filter(|_| comparable)
+                .map(|name| number_of_value(&mut self.signatures, name)),
             time: Some(number_of_value(
                 &mut self.octaves,
                 octave_of_time(time, first),

@@ -2,7 +2,6 @@
 
 use super::CandidateReport;
 use super::candidates::is_fixed;
-use crate::Reproduction;
 use crate::state::State;
 use provoke_words as words;
 
@@ -19,8 +18,8 @@ pub(super) fn describe_kinds(
     points: &[CandidateReport],
     culprits: &[String],
 ) -> Option<String> {
-    let reproduction = Reproduction::of_state(state)?;
-    let bug = reproduction.searched_failure.title().unwrap_or("fails");
+    let bug = state.tally_of(State::FAILING).title_of_bugs();
+    let bug = bug.as_deref().unwrap_or("fails");
     let is_culprit = |point: &&CandidateReport| culprits.contains(&point.name);
     let first = points.iter().position(|point| is_culprit(&point))?;
     let last = points.iter().rposition(|point| is_culprit(&point))?;

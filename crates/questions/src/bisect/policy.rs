@@ -15,7 +15,7 @@ use provoke_model::{VariantChoice, VariantId};
 use provoke_stats::search::{
     BatchOptions, Bisection, Channel, Costs, SearchVerdict as Found, StopConditions, bisect_runs,
 };
-use provoke_stats::{clean_runs_needed, real, whole};
+use provoke_stats::{clean_runs_needed, fisher, real, whole};
 
 /// Cost of a switch to another candidate, in trials: its files may not be in the file cache.
 const SWITCH: f64 = 0.5;
@@ -65,6 +65,20 @@ impl<'a> BisectProgress<'a> {
         let agree = matches!(self.current_verdict(), Found::AlreadyBad(_));
         let (failures, trials) = self.bisection.failures_and_runs(0);
         agree && (self.bisection.allows_background() || failures >= FAILURES || trials == 0)
+    }
+
+    /// Returns whether the good end failed, but not often enough to fail as the bad end does, and not rarely enough to be
+    /// good.
+    fn good_end_is_doubtful(&self, state: &State) -> bool {
+        let (failures, trials) = self.bisection.failures_and_runs(0);
+        let bad_end = self
+            .bisection
+            .failures_and_runs(self.bisection.newest_version());
+        let is_rarer = || {
+            fisher(bad_end.0, bad_end.1, failures, trials).greater
+                <= state.plan.alpha.to_probability()
+        };
+        (1..FAILURES).contains(&failures) && !is_rarer()
     }
 
     /// Returns the candidate that the check of the answer tries next, and the number of trials.
@@ -308,6 +322,9 @@ impl Policy for BisectPolicy {
             }
             (None, Found::AlreadyBad(_)) => return compare_ends(state, &search),
             (None, Found::Known(_)) if is_spent(state) => return Step::wait_or_done(state),
+            (None, Found::Known(_)) if search.good_end_is_doubtful(state) => {
+                return compare_ends(state, &search);
+            }
             (None, Found::Known(_)) => {
                 return check_answer(state, &search).unwrap_or_else(|| Step::wait_or_done(state));
             }

@@ -10,6 +10,9 @@ use provoke_words as words;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+/// Maximum number of failures in a sentence.
+const MAX_SHOWN: usize = 3;
+
 /// A comparison of two variants.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -81,10 +84,12 @@ impl ContrastReport {
         self.failures.iter().any(|failure| failure.differs)
     }
 
-    /// Describes the failures of which one side shows more than the other.
+    /// Describes the failures of both sides.
     pub(super) fn describe_failures(&self) -> String {
-        let differing = self.failures.iter().filter(|failure| failure.differs);
-        let counts: Vec<String> = differing
+        let counts: Vec<String> = self
+            .failures
+            .iter()
+            .take(MAX_SHOWN)
             .map(|failure| {
                 let FailureContrastReport {
                     title,

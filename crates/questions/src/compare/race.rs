@@ -114,7 +114,7 @@ impl<'a> RaceProgress<'a> {
         let baseline = given.or(own_baseline);
         let measured = baseline.as_ref().filter(|base| base.failures >= enough);
         let needed = measured.and_then(|base| {
-            let (failures, trials) = base.reference_counts();
+            let (failures, trials) = base.counts_of_all_bugs();
             clean_runs_needed_effective(failures, trials, base.design_effect(), level)
         });
         Self {

@@ -1,9 +1,11 @@
 //! Answer of `confirm`: whether the bug is fixed.
 
 use super::assumptions::list_assumptions;
-use super::baseline_text::{describe_baseline, describe_bug, describe_clumps, describe_drift};
+use super::baseline_text::{
+    describe_baseline, describe_bug, describe_clumps, describe_drift, describe_rarest,
+};
 use super::more_failures::MoreFailures;
-use super::rare_bug::RareBug;
+use super::policy::clean_needed_for;
 use super::sweep::{SweepMemory, SweepReport, is_never_reached};
 use crate::answer::{AnswerText, format_confidence, one_of};
 use crate::state::State;
@@ -46,8 +48,8 @@ pub struct Confirmation {
     pub clean_to_exclude_half: Option<u64>,
     /// More baseline failures that would have saved trials in all; null if none would.
     pub more_failures: Option<MoreFailures>,
-    /// The rarest of several bugs of the baseline, if these trials are too few for it alone; null after a failure.
-    pub rare_bug: Option<RareBug>,
+    /// The separate bugs of the baseline, if there are several, with the passing trials that each of them needs alone.
+    pub separate_bugs: Vec<SeparateBug>,
     /// Failures that are not the bug of the baseline.
     pub other_failures: u64,
     /// Earlier fixes that were tried against the same baseline.
@@ -101,9 +103,8 @@ impl Confirmation {
                 }
                 _ => None,
             },
-            rare_bug: baseline
-                .filter(|_| progress.failures == 0)
-                .and_then(|base| RareBug::of_baseline(base, progress.clean, alpha)),
+            separate_bugs: baseline
+                .map_or_else(Vec::new, |base| separate_bugs(base, &progress, alpha)),
             other_failures: tally.other,
             earlier_attempts: question.earlier_attempts,
             error_rate_of_attempts: error_of_attempts(question, alpha),
@@ -155,14 +156,11 @@ impl AnswerText for Confirmation {
                 "a fix that only halves the failure rate also passes, in {passes} % of cases{half}"
             ));
         }
-        if is_fixed {
-            lines.extend(self.rare_bug.as_ref().map(RareBug::describe));
-        }
         if self.rate_below.is_some() && self.clean_missing != Some(0) {
             lines.extend(self.more_failures.map(MoreFailures::to_advice));
         }
         if self.earlier_attempts > 0 && self.clean_missing == Some(0) {
-            lines.push(describe_attempts(self.earlier_attempts, self.error_rate));
+            lines.push(suggest_confidence(self.earlier_attempts, self.error_rate));
         }
         if self.rate_below.is_some()
             && let Some(compare) = &self.compare
@@ -174,12 +172,6 @@ impl AnswerText for Confirmation {
         let sweep = self.sweep;
         let shown = sweep.filter(|sweep| sweep.trials > 0 || sweep.failures > 0);
         lines.extend(shown.map(describe_sweep));
-        if self.other_failures > 0 {
-            lines.push(format!(
-                "{} of another kind: still present, and not counted for or against the fix",
-                words::format_count(self.other_failures, "failure")
-            ));
-        }
         lines
     }
 
@@ -237,17 +229,41 @@ fn error_of_attempts(question: &ConfirmQuestion, alpha: f64) -> f64 {
     (real(question.earlier_attempts + 1) * alpha).min(1.0)
 }
 
-/// Describes the effect of earlier attempts.
-fn describe_attempts(earlier: u64, alpha: f64) -> String {
-    let attempts = earlier + 1;
-    let error_bound = words::format_percent((real(attempts) * alpha).min(1.0));
-    // Rounded up, so that all attempts together keep the level.
-    let confidence = (1e4 - (1e4 * alpha / real(attempts)).floor()) / 100.0;
+/// Says how often one of several checks against the same baseline is wrong.
+fn describe_attempts(question: &ConfirmQuestion, alpha: f64) -> String {
+    if question.earlier_attempts == 0 {
+        return String::new();
+    }
+    let attempts = question.earlier_attempts + 1;
     format!(
-        "check number {attempts} against this baseline: a FIXED is wrong in at most {} % of cases, and one or more of {attempts} in up to {error_bound} %; --conf {confidence} keeps that below {} %",
-        words::format_percent(alpha),
+        "; this is check {attempts} against this baseline: if no fix had an effect, at least one of {attempts} checks would say FIXED in up to {} % of cases",
+        words::format_percent(error_of_attempts(question, alpha)),
+    )
+}
+
+/// Suggests the confidence at which several checks against the same baseline keep the error level together.
+fn suggest_confidence(earlier: u64, alpha: f64) -> String {
+    // Rounded up, so that all checks together keep the level.
+    let confidence = (1e4 - (1e4 * alpha / real(earlier + 1)).floor()) / 100.0;
+    format!(
+        "--conf {confidence} keeps the probability of any false FIXED in {} below {} %",
+        words::format_count(earlier + 1, "check"),
         words::format_percent(alpha),
     )
+}
+
+/// Mentions failures that are not the bug of the baseline.
+fn describe_others(state: &State) -> String {
+    let tally = state.tally_of(VariantId(0));
+    match tally.title_of_others() {
+        Some(title) => format!(
+            "; it failed in another way in {} of {}: {}",
+            tally.other,
+            words::format_count(tally.finished_trials(), "trial"),
+            words::sanitize_line(&title),
+        ),
+        None => String::new(),
+    }
 }
 
 /// Returns the conditions that differ from the baseline.
@@ -314,6 +330,9 @@ pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> V
         lines.extend(base.drift.map(describe_drift));
         lines.extend(base.clumps.map(|clumps| describe_clumps(base, clumps)));
         lines.extend(describe_bug(base, &state.plan.rules.only));
+        lines.extend(describe_rarest(base).map(|rarest| {
+            format!("the rarest failure determines this number: {rarest} (--only selects another failure)")
+        }));
         lines.extend(MoreFailures::of_baseline(base, alpha).map(MoreFailures::to_advice));
     }
     if let Some(trial_limit) = state.plan.stop.trials.filter(|limit| *limit < needed) {
@@ -366,21 +385,102 @@ fn describe_doubt(state: &State, question: &ConfirmQuestion, clean: &str) -> Str
     )
 }
 
+/// A bug of a baseline with several bugs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SeparateBug {
+    /// Its title.
+    pub title: String,
+    /// Its failures in the baseline.
+    pub failures: u64,
+    /// Trials of that baseline.
+    pub trials: u64,
+    /// Passing trials that show that this bug is fixed; null if no number does.
+    pub clean_needed: Option<u64>,
+}
+
+fn separate_bugs(
+    base: &MeasuredBaseline,
+    progress: &ConfirmProgress,
+    alpha: f64,
+) -> Vec<SeparateBug> {
+    let trials = base.trials_of_bugs();
+    let bugs = base.separate_bugs().into_iter();
+    bugs.map(|bug| SeparateBug {
+        title: bug.title,
+        failures: bug.failures,
+        trials,
+        clean_needed: clean_needed_for(
+            (bug.failures, trials),
+            base.design_effect(),
+            progress.excludes_half,
+            alpha,
+        ),
+    })
+    .collect()
+}
+
+/// Returns the verdict before enough trials have passed: those of several bugs that are fixed already.
+fn describe_partial_fix(
+    state: &State,
+    question: &ConfirmQuestion,
+    progress: &ConfirmProgress,
+) -> String {
+    let Baseline::Measured(base) = &question.baseline else {
+        return "NOT YET".to_owned();
+    };
+    let bugs = separate_bugs(base, progress, state.plan.alpha.to_probability());
+    let is_fixed = |bug: &SeparateBug| {
+        bug.clean_needed
+            .is_some_and(|needed| progress.clean >= needed)
+    };
+    let titles = |fixed: bool| -> String {
+        let chosen = bugs.iter().filter(|bug| is_fixed(bug) == fixed);
+        let titles: Vec<String> = chosen.map(|bug| words::sanitize_line(&bug.title)).collect();
+        titles.join(", ")
+    };
+    if !bugs.iter().any(is_fixed) {
+        return "NOT YET".to_owned();
+    }
+    let fixed = if progress.excludes_half {
+        "FIXED"
+    } else {
+        "PROBABLY FIXED"
+    };
+    format!(
+        "{fixed} for {}, NOT YET for {} ({})",
+        titles(true),
+        titles(false),
+        format_confidence(&state.plan)
+    )
+}
+
 fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmProgress) -> String {
     let tally = state.tally_of(VariantId(0));
     let against = describe_baseline(&question.baseline);
     let clean = words::format_count(progress.clean, "passing trial");
     match crate::ConfirmPolicy.verdict_of(state) {
         Verdict::Fixed => {
-            let (fixed, rate) = if progress.excludes_half {
-                ("FIXED", "Even at half that rate")
-            } else {
-                ("PROBABLY FIXED", "At that rate")
+            let fixed = if progress.excludes_half { "FIXED" } else { "PROBABLY FIXED" };
+            let rarest = match &question.baseline {
+                Baseline::Measured(base) => describe_rarest(base),
+                Baseline::Assumed(_) => None,
             };
+            let rate = match (rarest, progress.excludes_half) {
+                (None, true) => "Even at half that rate".to_owned(),
+                (None, false) => "At that rate".to_owned(),
+                (Some(rarest), true) => {
+                    format!("Even at half the rate of the rarest failure ({rarest})")
+                }
+                (Some(rarest), false) => format!("At the rate of the rarest failure ({rarest})"),
+            };
+            let alpha = state.plan.alpha.to_probability();
             format!(
-                "{fixed} ({}): {clean}; before, {against} failed. {rate}, this many passes would occur by chance in at most {} cases",
+                "{fixed} ({}): {clean}; before, {against} failed. {rate}, this many passes would occur by chance in at most {} cases{}{}",
                 format_confidence(&state.plan),
-                one_of(state.plan.alpha.to_probability()),
+                one_of(alpha),
+                describe_others(state),
+                describe_attempts(question, alpha),
             )
         }
         Verdict::NotFixed => {
@@ -404,14 +504,20 @@ fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmP
             "NOT KNOWN: {clean}, but {} failed without evidence of which failure it was",
             words::format_count(crate::untold_trials(state), "trial"),
         ),
+        _ if progress.clean == 0 && tally.other > 0 => format!(
+            "NOT KNOWN: the failure of the baseline is gone{}; before, {against} failed",
+            describe_others(state)
+        ),
         _ => {
             let missing_text = progress.missing_trials().map_or_else(
                 || "no number of trials is enough".to_owned(),
                 |missing| format!("{missing} more needed{}", describe_time(state, question, missing)),
             );
+            let verdict = describe_partial_fix(state, question, progress);
             format!(
-                "NOT YET: {clean}, {missing_text}; before, {against} failed, and an unfixed program passes as often in {} % of cases",
-                words::format_percent(progress.unchanged)
+                "{verdict}: {clean}, {missing_text}; before, {against} failed, and an unfixed program passes as often in {} % of cases{}",
+                words::format_percent(progress.unchanged),
+                describe_others(state)
             )
         }
     }

@@ -71,7 +71,7 @@ pub(super) fn list_assumptions(
             }
             let has_measured_effect = base.run.is_some() && base.design_effect() <= 1.0;
             if has_measured_effect && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
-                let (failures, trials) = base.reference_counts();
+                let (failures, trials) = base.counts_of_all_bugs();
                 let effect = real(base.failures);
                 let alpha = state.plan.alpha.to_probability();
                 let is_refuted = ConfirmPolicy.verdict_of(state) == Verdict::NotFixed;

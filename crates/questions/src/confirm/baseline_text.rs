@@ -7,7 +7,7 @@ use provoke_words as words;
 pub(super) fn describe_baseline(baseline: &Baseline) -> String {
     match baseline {
         Baseline::Measured(base) => {
-            let (failures, trials) = base.reference_counts();
+            let (failures, trials) = base.counts_of_all_bugs();
             match base.runs.len() {
                 0 => format!("{failures} of {trials}"),
                 runs => format!("{failures} of {trials} in {runs} runs"),
@@ -20,6 +20,17 @@ pub(super) fn describe_baseline(baseline: &Baseline) -> String {
             )
         }
     }
+}
+
+/// Names the rarest of several bugs, which determines the number of passing trials.
+pub(super) fn describe_rarest(base: &MeasuredBaseline) -> Option<String> {
+    let rarest = base.rarest_bug()?;
+    Some(format!(
+        "{} in {} of {}",
+        words::sanitize_line(&rarest.title),
+        rarest.failures,
+        base.trials_of_bugs()
+    ))
 }
 
 /// Names the bug of the baseline, if these filters select it.

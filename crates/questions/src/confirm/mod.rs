@@ -5,7 +5,6 @@ mod assumptions;
 mod baseline_text;
 mod more_failures;
 mod policy;
-mod rare_bug;
 mod sweep;
 
 pub use answer::Confirmation;

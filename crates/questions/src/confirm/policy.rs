@@ -141,20 +141,32 @@ pub(crate) fn seconds_of_a_pass(state: &State, question: &Asked) -> Option<f64> 
 /// Returns the number of clean trials that is enough, optionally to exclude a fix that only halves the rate as well.
 pub(crate) fn clean_needed(question: &Asked, excludes_half: bool, alpha: f64) -> Option<u64> {
     match &question.baseline {
-        Baseline::Measured(base) => {
-            let (failures, trials) = base.reference_counts();
-            let rule = if excludes_half {
-                clean_runs_to_exclude_half
-            } else {
-                clean_runs_needed_effective
-            };
-            rule(failures, trials, base.design_effect(), alpha)
-        }
+        Baseline::Measured(base) => clean_needed_for(
+            base.reference_counts(),
+            base.design_effect(),
+            excludes_half,
+            alpha,
+        ),
         Baseline::Assumed(millionths) => {
             let share = if excludes_half { 2.0 } else { 1.0 };
             clean_runs_at_known_rate(rate_of_millionths(*millionths) / share, alpha)
         }
     }
+}
+
+/// Returns the same for these failures and trials of a baseline.
+pub(super) fn clean_needed_for(
+    (failures, trials): (u64, u64),
+    design_effect: f64,
+    excludes_half: bool,
+    alpha: f64,
+) -> Option<u64> {
+    let rule = if excludes_half {
+        clean_runs_to_exclude_half
+    } else {
+        clean_runs_needed_effective
+    };
+    rule(failures, trials, design_effect, alpha)
 }
 
 fn rate_of_millionths(millionths: u32) -> f64 {

@@ -3,9 +3,11 @@
 use super::cases::{case_bounds, compare_cases, compares_cases};
 use crate::blocks::next_in_block;
 use crate::state::{State, Tally};
-use crate::{Policy, Step, StopRule, Verdict, nothing_counts, rate_interval, untold_trials};
+use crate::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
 use provoke_model::{ExpectedResult, StopLimits, VariantId};
-use provoke_stats::{Interval, clopper_pearson, confidence_sequence, upper_one_sided};
+use provoke_stats::{
+    Interval, bounds_at_any_time, confidence_sequence, lower_one_sided, real, upper_one_sided,
+};
 
 /// Repeats every variant, in turn, until its own stop rule is met.
 pub struct RepeatPolicy;
@@ -65,17 +67,23 @@ impl Policy for RepeatPolicy {
     }
 }
 
-/// Returns the bounds of the failure rate that a maximum rate is compared with. Each holds at the confidence level: only
-/// one of them decides.
-pub fn rate_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
+/// Returns the bounds of the failure rate of a variant that a maximum rate is compared with. Each holds at the confidence
+/// level: only one of them decides. A single variant above the limit is enough for a failure, so the lower bounds of all
+/// variants together hold at that level.
+pub fn rate_bounds(state: &State, rule: StopRule, tally: &Tally) -> Interval {
     let (k, n) = (tally.failures, tally.counted_trials());
+    let alpha = state.plan.alpha.to_probability();
+    let lower_alpha = alpha / real(state.plan.variants.len().max(1) as u64);
     if rule.is_planned() {
         Interval {
-            lo: clopper_pearson(k, n, 2.0 * alpha).lo,
+            lo: lower_one_sided(k, n, lower_alpha),
             hi: upper_one_sided(k, n, alpha),
         }
     } else {
-        rate_interval(rule, tally, alpha)
+        Interval {
+            lo: bounds_at_any_time(k, n, lower_alpha).lo,
+            hi: bounds_at_any_time(k, n, alpha).hi,
+        }
     }
 }
 
@@ -93,13 +101,7 @@ fn compare_with_allowed(state: &State, allowed: f64) -> Verdict {
     }
     let intervals: Vec<Interval> = state
         .all_tallies()
-        .map(|(_, tally)| {
-            rate_bounds(
-                stop_rule(state, tally),
-                tally,
-                state.plan.alpha.to_probability(),
-            )
-        })
+        .map(|(_, tally)| rate_bounds(state, stop_rule(state, tally), tally))
         .collect();
     if intervals.iter().any(|interval| interval.lo > allowed) {
         Verdict::AboveMaxRate
@@ -145,11 +147,7 @@ fn is_decided(state: &State, tally: &Tally) -> bool {
         let bounds = case_bounds(StopRule::Decision, tally, alpha);
         return compare_cases(&bounds, allowed) != Verdict::Undecided;
     }
-    let rate = confidence_sequence(
-        tally.failures,
-        tally.counted_trials(),
-        state.plan.alpha.to_probability(),
-    );
+    let rate = rate_bounds(state, StopRule::Decision, tally);
     rate.lo > allowed || rate.hi <= allowed
 }
 

@@ -42,15 +42,6 @@ impl SearchedFailure {
         }
     }
 
-    /// Returns its title, once it is chosen.
-    pub fn title(&self) -> Option<&str> {
-        match self {
-            Self::OfPlan | Self::Open => None,
-            Self::Named(bug) => Some(&bug.signature.title),
-            Self::Kind(kind) => Some(kind),
-        }
-    }
-
     /// Returns whether all of these failures are the one that the search looks for.
     pub(super) fn covers_all(&self, failures: &[Failure]) -> bool {
         failures.iter().all(|failure| self.covers(failure))

@@ -286,10 +286,31 @@ impl Tally {
         self.counted_trials() + self.other
     }
 
+    /// Returns how often the rarest of several different failures occurred that are the bug.
+    pub fn rarest_failure_count(&self) -> Option<u64> {
+        let bugs = || self.groups.values().filter(|group| group.is_the_bug);
+        let count_same = |group: &SignatureFailures| {
+            let same = bugs().filter(|other| group.name().is_same(other.name()));
+            same.map(|other| other.trials.len() as u64).sum()
+        };
+        let rarest = bugs().map(count_same).min()?;
+        (rarest < self.failures).then_some(rarest)
+    }
+
+    /// Returns the title of the most frequent failure that is the bug.
+    pub fn title_of_bugs(&self) -> Option<String> {
+        self.most_frequent_title(true)
+    }
+
     /// Returns the title of the most frequent failure that is not the bug.
     pub fn title_of_others(&self) -> Option<String> {
-        let others = self.groups.values().filter(|group| !group.is_the_bug);
-        let most_frequent = others.max_by_key(|group| group.trials.len())?;
+        self.most_frequent_title(false)
+    }
+
+    fn most_frequent_title(&self, is_the_bug: bool) -> Option<String> {
+        let groups = self.groups.values();
+        let matching = groups.filter(|group| group.is_the_bug == is_the_bug);
+        let most_frequent = matching.max_by_key(|group| group.trials.len())?;
         Some(most_frequent.signature.title.clone())
     }
 
