@@ -7,6 +7,7 @@ use provoke_model::{
     SlotId, Trial, TrialId,
 };
 use provoke_questions::oracle;
+use provoke_questions::state::State;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -41,10 +42,13 @@ impl LoopState<'_, '_> {
             &observation,
             &outcome,
             self.pace.hang_timeout(state),
+            self.pace.is_assumed(state),
         ) {
             outcome = Outcome::Void(InconclusiveReason::StoppedEarly);
         }
-        if state.plan.held.is_some() && !is_held(&trial, &observation) && !is_inconclusive(&outcome)
+        if state.plan.held.is_some()
+            && !counts_under_holds(state, &trial, &observation)
+            && !is_inconclusive(&outcome)
         {
             outcome = Outcome::Void(InconclusiveReason::NotHeld);
         }
@@ -191,29 +195,34 @@ fn drop_evidence(folder: &Path, observation: &mut Observation) {
     }
 }
 
-/// Returns whether every hold of a trial held a thread.
-fn is_held(trial: &Trial, observation: &Observation) -> bool {
+/// Returns whether a trial counts as one under the holds of its plan. Reaching them may depend on the outcome, so trials that
+/// do not reach them count, too, as soon as one has shown that the program can.
+fn counts_under_holds(state: &State, trial: &Trial, observation: &Observation) -> bool {
     let plan = trial.hold.as_deref();
     let holds = observation.holds.as_deref();
-    plan.zip(holds)
-        .is_some_and(|(plan, observation)| observation.reached_all(plan))
+    plan.zip(holds).is_some_and(|(plan, observation)| {
+        observation.reached_all(plan)
+            || observation.refused.is_none() && state.tally_of(trial.variant).finished_trials() > 0
+    })
 }
 
-/// Returns whether a trial that explores schedules may only be slow: it did not end in a shorter time than plain trials have,
-/// or while it learned, and one of its threads can continue.
+/// Returns whether a trial of a hunt may only be slow: one of its threads can continue, and it was stopped before it is known
+/// how long the program takes, or in a shorter time than plain trials have, or while it learned.
 fn was_stopped_early(
     trial: &Trial,
     observation: &Observation,
     outcome: &Outcome,
     plain_timeout: Duration,
+    is_assumed: bool,
 ) -> bool {
     let hangs = matches!(outcome, Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. }));
     let is_proved = observation
         .hang
         .as_ref()
-        .is_some_and(|hang| !hang.ended_before.is_zero());
+        .is_some_and(|hang| !hang.ended_before.is_zero() || !hang.cycle.is_empty());
     let learns = matches!(trial.hold.as_deref(), Some(HoldPlan::Learn(_)));
-    trial.explores && hangs && !is_proved && (learns || trial.timeout < plain_timeout)
+    let explores_in_less_time = trial.explores && (learns || trial.timeout < plain_timeout);
+    hangs && !is_proved && (is_assumed || explores_in_less_time)
 }
 
 fn is_inconclusive(outcome: &Outcome) -> bool {

@@ -62,7 +62,7 @@ impl LoopState<'_, '_> {
             let state = &*self.driver.state;
             let timeout = self.pace.hang_timeout(state);
             if let Some(trial) = state.to_repeat()
-                && !self.stops_service_runs()
+                && !self.stops_at_time_limit()
             {
                 let trial = Trial {
                     lane: self.best_lane(trial.variant)?,

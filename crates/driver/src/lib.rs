@@ -233,7 +233,7 @@ impl LoopState<'_, '_> {
             if let Some(StopCause::Signal(_)) = broken_off {
                 self.inspect_late_trials();
             }
-            if self.driver.state.decided || broken_off.is_some() || self.stops_service_runs() {
+            if self.driver.state.decided || broken_off.is_some() || self.stops_at_time_limit() {
                 self.raise_halt(StopUrgency::Gently);
             }
             if self.driver.state.budget_spent || self.halt != StopUrgency::No {
@@ -241,7 +241,7 @@ impl LoopState<'_, '_> {
             }
             self.notify_before_wait();
             if self.tasks.is_empty() && (broken_off.is_some() || !self.waits_for_hosts()) {
-                self.name_stopped_service_run();
+                self.name_stopped_trial();
                 return broken_off;
             }
             tokio::select! {
@@ -290,17 +290,18 @@ impl LoopState<'_, '_> {
         }
     }
 
-    /// Returns whether the time budget is spent and stops running trials. Other trials may finish, but a trial of a
-    /// service can take long.
-    fn stops_service_runs(&self) -> bool {
+    /// Returns whether the time budget is spent and stops running trials: a trial of a service can take long, and a hunt
+    /// provokes hangs. Other trials may finish.
+    fn stops_at_time_limit(&self) -> bool {
         let state = &*self.driver.state;
-        state.budget_spent && !state.capturing && state.plan.load.is_some()
+        let may_take_long = state.plan.load.is_some() || state.plan.question.as_hunt().is_some();
+        state.budget_spent && !state.capturing && may_take_long
     }
 
-    /// Names the first service trial that the time budget stopped. It stays open, so that later trials do not count:
+    /// Names the first trial that the time budget stopped. It stays open, so that later trials do not count:
     /// which of them finish in time depends on how they end.
-    fn name_stopped_service_run(&mut self) {
-        if !self.stops_service_runs() {
+    fn name_stopped_trial(&mut self) {
+        if !self.stops_at_time_limit() {
             return;
         }
         let open = self.driver.state.to_repeat().map(|trial| trial.id);

@@ -1,6 +1,6 @@
 //! Decides when a trial is late or hung, from the times of earlier trials.
 
-use provoke_model::{Timeout, VariantId};
+use provoke_model::{InconclusiveReason, Timeout, VariantId};
 use provoke_questions::state::{DurationHistogram, State};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,6 +16,9 @@ const PASSES_NEEDED: u64 = 5;
 const HANGS: u32 = 20;
 /// Minimum automatic timeout.
 const MIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Part of a hunt's time limit that a trial may take before one has passed: one of this many parts. Each trial that is
+/// stopped then doubles it. It is also the minimum timeout later, unless [`MIN_TIMEOUT`] is shorter.
+const HUNT_PART: u32 = 10;
 /// A trial is late if it takes this many times longer than the median, and at least [`MIN_LATE`].
 const LATE: u32 = 5;
 /// Minimum time after which a trial is late.
@@ -50,21 +53,35 @@ impl PassDurations {
 
     /// Returns the time after which a trial is hung.
     pub(super) fn hang_timeout(&self, state: &State) -> Duration {
-        match state.plan.timeout {
-            Timeout::After(time) => time,
-            Timeout::Auto => {
-                let slowest = |times: &mut dyn Iterator<Item = &DurationHistogram>| {
-                    times.filter_map(DurationHistogram::max_duration).max()
-                };
-                let early = || slowest(&mut self.passes(state));
-                match slowest(&mut self.known_times(state)) {
-                    Some(slowest) => (slowest * HANGS).max(MIN_TIMEOUT),
-                    None => early().map_or(FIRST_TIMEOUT, |slowest| {
-                        (slowest * HANGS).clamp(EARLY_TIMEOUT, FIRST_TIMEOUT)
-                    }),
-                }
-            }
+        if let Timeout::After(time) = state.plan.timeout {
+            return time;
         }
+        let slowest = |times: &mut dyn Iterator<Item = &DurationHistogram>| {
+            times.filter_map(DurationHistogram::max_duration).max()
+        };
+        let early = || slowest(&mut self.passes(state));
+        if let Some(budget) = time_limit_of_hunt(state) {
+            let part = budget / HUNT_PART;
+            return match early() {
+                Some(slowest) => (slowest * HANGS).max(part.min(MIN_TIMEOUT)),
+                None => part.saturating_mul(1 << unended_trials(state).min(10)),
+            };
+        }
+        match slowest(&mut self.known_times(state)) {
+            Some(slowest) => (slowest * HANGS).max(MIN_TIMEOUT),
+            None => early().map_or(FIRST_TIMEOUT, |slowest| {
+                (slowest * HANGS).clamp(EARLY_TIMEOUT, FIRST_TIMEOUT)
+            }),
+        }
+    }
+
+    /// Returns whether a trial that reaches the timeout may only be slow: nothing is known about its duration.
+    pub(super) fn is_assumed(&self, state: &State) -> bool {
+        let is_automatic = state.plan.timeout == Timeout::Auto;
+        let mut passes = self.passes(state);
+        is_automatic
+            && time_limit_of_hunt(state).is_some()
+            && passes.all(|times| times.count() == 0)
     }
 
     /// Returns the durations of the variants that passed often enough. In a resumed run, only the state knows the
@@ -78,4 +95,18 @@ impl PassDurations {
         let counted = state.all_tallies().map(|(_, tally)| &tally.pass_times);
         self.passes.values().chain(counted)
     }
+}
+
+/// Returns the time limit of a hunt, which no trial of it may exceed.
+fn time_limit_of_hunt(state: &State) -> Option<Duration> {
+    state.plan.question.as_hunt()?;
+    state.plan.stop.time_budget()
+}
+
+/// Returns the number of plain trials that were stopped before one had passed.
+fn unended_trials(state: &State) -> u64 {
+    let mut unended = state
+        .all_tallies()
+        .filter_map(|(_, tally)| tally.void.get(&InconclusiveReason::StoppedEarly));
+    unended.next().copied().unwrap_or(0)
 }

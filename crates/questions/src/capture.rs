@@ -37,6 +37,7 @@ impl CapturePolicy {
             && state.plan.load.as_ref().is_none_or(|load| load.owner == ServiceOwner::Provoke)
             && (!state.capturing || state.rerunning)
             && Self::has_crashes(state)
+            && !Self::time_limit(state).is_zero()
     }
 
     /// Returns whether the measurement saw a program crash.
@@ -60,13 +61,19 @@ impl CapturePolicy {
     }
 
     /// Returns the time limit of the capture: the duration of the measurement or, if the measurement had a time limit,
-    /// a tenth of its duration; but at least 10 seconds.
+    /// a tenth of its duration; but at least 10 seconds. The time limit of a hunt includes the capture.
     pub fn time_limit(state: &State) -> Duration {
-        let measured = match state.plan.stop.time_budget() {
+        let budget = state.plan.stop.time_budget();
+        let measured = match budget {
             Some(_) => state.worked / 10,
             None => state.worked,
         };
-        measured.max(A_MOMENT)
+        match budget.filter(|_| state.plan.question.as_hunt().is_some()) {
+            Some(budget) => measured
+                .max(A_MOMENT)
+                .min(budget.saturating_sub(state.worked)),
+            None => measured.max(A_MOMENT),
+        }
     }
 
     /// Returns the numbers of captured and of wanted crashes.
