@@ -22,9 +22,9 @@ pub fn has_lines(plan: &HoldPlan) -> bool {
     let is_line = |hold: &Hold| matches!(hold.point, HoldPoint::Line { .. });
     match plan {
         HoldPlan::Learn(CodeScope::Own | CodeScope::Named(_)) => true,
-        HoldPlan::Learn(CodeScope::Around(holds)) | HoldPlan::Hold { holds, .. } => {
-            holds.iter().any(is_line)
-        }
+        HoldPlan::Learn(CodeScope::Around(holds))
+        | HoldPlan::Trace(holds)
+        | HoldPlan::Hold { holds, .. } => holds.iter().any(is_line),
     }
 }
 
@@ -40,11 +40,11 @@ pub fn prepare_lines(
     let output = folder.join(RESULT_FILE);
     fs::write(&output, "")?;
     let total_limit = match plan {
-        HoldPlan::Learn(_) => 0,
+        HoldPlan::Learn(_) | HoldPlan::Trace(_) => 0,
         HoldPlan::Hold { total_limit, .. } => total_limit.as_micros(),
     };
     // Holds at other points keep their indices, but no line has the number 0.
-    let holds: Vec<Value> = plan.holds().iter().map(describe_hold).collect();
+    let holds: Vec<Value> = plan.traced_holds().iter().map(describe_hold).collect();
     let instructions = json!({
         "learn": matches!(plan, HoldPlan::Learn(_)),
         "holds": holds,

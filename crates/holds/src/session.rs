@@ -402,15 +402,18 @@ pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
     if matches!(plan, HoldPlan::Learn(_)) {
         return TRACED_CALLS.into_iter().chain([PTRACE]).collect();
     }
-    if plan.holds().iter().any(is_progress) {
+    if plan.traced_holds().iter().any(is_progress) {
         return TRACED_CALLS.to_vec();
     }
-    let calls = plan.holds().iter().filter_map(|hold| match hold.point {
-        HoldPoint::Call { call, .. } => Some(call),
-        // A new process has a copy of the breakpoints, so it must not start without the tracer.
-        HoldPoint::Code(_) => Some(CLONE3),
-        HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
-    });
+    let calls = plan
+        .traced_holds()
+        .iter()
+        .filter_map(|hold| match hold.point {
+            HoldPoint::Call { call, .. } => Some(call),
+            // A new process has a copy of the breakpoints, so it must not start without the tracer.
+            HoldPoint::Code(_) => Some(CLONE3),
+            HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
+        });
     calls.collect::<BTreeSet<u64>>().into_iter().collect()
 }
 

@@ -115,6 +115,8 @@ pub struct Hold {
 pub enum HoldPlan {
     /// Find out which points the program reaches.
     Learn(CodeScope),
+    /// Trace the program as these holds need it, but hold no thread: the control of their trials.
+    Trace(Vec<Hold>),
     /// Hold threads.
     Hold {
         /// Where and how long. Several threads may be held at once. When no other thread can run, they continue in this
@@ -271,8 +273,16 @@ impl HoldPlan {
     /// Returns the holds.
     pub fn holds(&self) -> &[Hold] {
         match self {
-            Self::Learn(_) => &[],
+            Self::Learn(_) | Self::Trace(_) => &[],
             Self::Hold { holds, .. } => holds,
+        }
+    }
+
+    /// Returns the holds for whose points the program is traced, whether or not a thread is held there.
+    pub fn traced_holds(&self) -> &[Hold] {
+        match self {
+            Self::Learn(_) => &[],
+            Self::Trace(holds) | Self::Hold { holds, .. } => holds,
         }
     }
 

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::state::State;
 use provoke_model::{Plan, RunCounts, VariantId};
+use provoke_stats::real;
 use provoke_words as words;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -55,6 +56,11 @@ pub struct FailureCounts {
 impl FailureCounts {
     pub(super) fn in_words(self) -> String {
         format!("{} of {}", self.failures, self.trials)
+    }
+
+    /// Returns the part of the trials that failed; 0 without a trial.
+    pub(super) fn rate(self) -> f64 {
+        real(self.failures) / real(self.trials.max(1))
     }
 }
 

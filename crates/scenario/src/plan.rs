@@ -73,7 +73,10 @@ impl Scenario {
         let uses_folder = commands
             .flat_map(|actor| &actor.command)
             .any(|word| contains_bytes(word, b"{dir}"));
-        let has_one_result = variants.len() == 1 && cases.is_none();
+        // The answer of a hunt says by itself that the program fails in most plain trials.
+        let has_one_result = variants.len() == 1
+            && cases.is_none()
+            && self.outline.ask != Some(QuestionSettings::Hunt);
         let clear = self.program.env_clear.unwrap_or(false);
         let defaults = Rules::default();
         let (capture, cores) = self.capture_settings();

@@ -29,7 +29,7 @@ impl HeldTrials {
             counts.failures >= PROMISING_FAILURES && counts.fails_nearly_always()
         };
         let budget = state.plan.stop.time_budget();
-        if self.is_reliable_or_new()
+        if self.is_reliable_or_new(state.plan.alpha.to_probability())
             || budget.is_some_and(|budget| state.worked * PAIRING_TIME_PART > budget)
             || self
                 .failing

@@ -1,22 +1,23 @@
 //! Answer of `hunt`: the hold that makes a program fail, with the window in the source and the races.
 
-use super::held_trials::HeldCounts;
+use super::held_trials::{Examination, HeldCounts};
 use super::memory::HuntMemory;
 use super::places::{HeldPlace, describe_place};
-use super::races::{RaceReport, seen_races};
+use super::policy::{HuntPolicy, fails_if_plain, fails_if_traced};
+use super::races::{RACE_TITLE, RaceReport, seen_races};
 use super::window::{WindowLine, draw_window, window_lines};
-use crate::FailureCounts;
 use crate::answer::{AnswerText, independence_assumptions};
+use crate::policy::rate_interval;
 use crate::state::State;
+use crate::{FailureCounts, Policy as _};
 use provoke_model::{KnownBug, VariantId};
-use provoke_stats::{clopper_pearson, confidence_sequence, real, upper_one_sided};
+use provoke_stats::{confidence_sequence, real};
 use provoke_words as words;
 use serde::Serialize;
+use std::time::Duration;
 
 /// Races that are shown.
 const SHOWN_RACES: usize = 3;
-/// Title of a race if nothing failed. It may be harmless, because some atomic operations are plain instructions.
-const POSSIBLE_RACE: &str = "data race, unless both accesses are atomic operations";
 
 /// The hold under which the program fails, with the numbers behind it.
 #[derive(Clone, Debug, Serialize)]
@@ -24,18 +25,26 @@ const POSSIBLE_RACE: &str = "data race, unless both accesses are atomic operatio
 pub struct HuntReport {
     /// The answer in one sentence.
     pub sentence: String,
-    /// Trials without holds.
+    /// Plain trials: without holds, and not traced.
     pub natural: FailureCounts,
     /// The interval of the natural failure rate; null without such a trial.
     pub natural_interval: Option<[f64; 2]>,
-    /// Fresh trials under the hold that was found; null until there is one.
+    /// Fresh trials under the hold that was found, whether or not they reached it; null until the program is known to fail
+    /// more often under a hold.
     pub held: Option<FailureCounts>,
     /// The interval of the failure rate under this hold.
     pub held_interval: Option<[f64; 2]>,
-    /// Fresh trials in which the hold was not reached; they do not count.
+    /// Fresh trials in which the hold was not reached. They count, because reaching it may depend on the outcome.
     pub unreached: u64,
-    /// Lower bound of the ratio of both rates; null if it is not known.
+    /// Control trials of this hold: traced in the same way, but no thread was held. Without a hold that was found, those of
+    /// all holds that were examined.
+    pub control: FailureCounts,
+    /// The interval of the failure rate of the control trials; null without such a trial.
+    pub control_interval: Option<[f64; 2]>,
+    /// Lower bound of the ratio of the rates of held trials and control trials; null if it is not known.
     pub times_as_often: Option<f64>,
+    /// Whether most plain trials fail, or most trials that are only traced, so that no hold is needed.
+    pub needs_no_hold: bool,
     /// Where threads are held.
     pub places: Vec<HeldPlace>,
     /// The failure that happens under the hold, by its signature's title.
@@ -50,8 +59,10 @@ pub struct HuntReport {
     pub races: Vec<RaceReport>,
     /// Number of points that the program reaches.
     pub points: u64,
-    /// All trials with holds, whatever was held.
+    /// All trials with holds, whatever was held. Those that watched memory do not count.
     pub tried: FailureCounts,
+    /// Plain trials that were stopped before any plain trial had passed.
+    pub unended: u64,
     /// Why threads could not be held; null if they could.
     pub refused: Option<String>,
     /// The assumptions of the answer.
@@ -71,10 +82,18 @@ impl HuntReport {
             trials: plain.counted_trials(),
         };
         let held_tally = state.held_tally(VariantId(0));
-        let examined = memory.held_trials.best_examination();
+        let needs_no_hold = fails_if_plain(state) || fails_if_traced(state, memory);
+        let claimed = || memory.held_trials.claimed_examination(alpha);
+        let examined = if needs_no_hold { None } else { claimed() };
+        let control = examined.map_or_else(
+            || memory.held_trials.control_total(),
+            |examination| examination.control,
+        );
         // The best of several examined holds is reported, so each interval shares the error rate.
         let held_alpha = alpha / real(memory.held_trials.examination_count().max(1));
         let fresh = examined.map_or_else(HeldCounts::default, |examination| examination.fresh);
+        let held = fresh.of_all_trials();
+        let stop_rule = HuntPolicy.stop_rule(state, VariantId(0));
         let most_frequent = held_tally
             .groups
             .values()
@@ -89,23 +108,18 @@ impl HuntReport {
         let mut report = Self {
             sentence: String::new(),
             natural,
-            natural_interval: natural_interval(natural, alpha),
-            held: examined.map(|_| FailureCounts {
-                failures: fresh.failures,
-                trials: fresh.trials,
-            }),
-            held_interval: examined.map(|_| {
-                let interval = confidence_sequence(fresh.failures, fresh.trials, held_alpha);
+            natural_interval: (natural.trials > 0).then(|| {
+                let interval = rate_interval(stop_rule, plain, alpha);
                 [interval.lo, interval.hi]
             }),
+            held: examined.map(|_| held),
+            held_interval: examined.and_then(|_| interval_of(held, held_alpha)),
             unreached: fresh.unreached,
-            times_as_often: examined.and_then(|_| ratio_of_rates(fresh, natural, held_alpha)),
-            places: examined.map_or_else(Vec::new, |examination| {
-                let holds = examination.holds.iter();
-                holds
-                    .map(|hold| describe_place(&memory.held_trials.points, hold))
-                    .collect()
-            }),
+            control,
+            control_interval: interval_of(control, alpha),
+            times_as_often: examined.and_then(|_| ratio_of_rates(held, control, held_alpha)),
+            needs_no_hold,
+            places: examined.map_or_else(Vec::new, |examination| places_of(memory, examination)),
             same_as,
             crash: held_crash.or_else(|| name_crash(VariantId(0))),
             example: examined
@@ -119,43 +133,57 @@ impl HuntReport {
                 most_frequent.map_or(&[], |group| group.sites.as_slice()),
             ),
             points: memory.held_trials.points.in_order().len() as u64,
-            tried: FailureCounts {
-                failures: held_tally.failures,
-                trials: held_tally.counted_trials(),
-            },
+            tried: memory.tried,
+            unended: memory.unended,
             refused: memory.refused.clone(),
             assumptions: independence_assumptions(state),
         };
-        report.sentence = report.write_sentence();
+        report.sentence = report.write_sentence(&BestSoFar::new(memory), memory.longest_unended);
         Some(report)
     }
 
-    fn write_sentence(&self) -> String {
+    fn write_sentence(&self, best: &BestSoFar, longest_unended: Duration) -> String {
         let natural = self.natural.in_words();
-        if let (Some(held_counts), Some(interval)) = (self.held, self.held_interval) {
-            let places_text = self.places_in_words();
-            if self.natural.failures > 0 && self.times_as_often.is_none_or(|ratio| ratio <= 1.0) {
-                return format!(
-                    "It fails without a hold in {natural}, and no hold makes it fail clearly more often; the best one, if {places_text}: {} trials (95 % interval {})",
-                    held_counts.in_words(),
-                    words::format_interval(interval),
-                );
-            }
-            return format!(
-                "It fails in {} new trials (95 % interval {}) if {places_text}; without a hold in {natural}",
-                held_counts.in_words(),
-                words::format_interval(interval),
+        let control = self.control.in_words();
+        if self.needs_no_hold {
+            return self.write_failure_without_hold();
+        }
+        if let (Some(held), Some(interval)) = (self.held, self.held_interval) {
+            let places_text = places_in_words(&self.places);
+            let counts = format!(
+                "{} new trials (95 % interval {})",
+                held.in_words(),
+                words::format_interval(interval)
             );
+            return if 2 * held.failures > held.trials {
+                format!("It fails in {counts} if {places_text}; traced without a hold in {control}")
+            } else {
+                format!(
+                    "It fails more often if {places_text}: in {counts}; traced without a hold in {control}"
+                )
+            };
         }
         if let Some(reason) = &self.refused {
             return format!(
                 "NOT KNOWN: its threads cannot be held ({reason}); without a hold it failed in {natural} trials"
             );
         }
+        if self.natural.trials == 0 && self.unended > 0 {
+            return format!(
+                "NOT KNOWN: no trial ended, the longest one was stopped after {}; give the hunt more time with -d, or a trial with -t",
+                words::format_seconds(longest_unended.as_secs_f64())
+            );
+        }
+        let best_text = best.in_words();
+        if self.natural.failures > 0 {
+            return format!(
+                "It fails without a hold in {natural}, and no hold that was tried makes it fail clearly more often{best_text}"
+            );
+        }
         let tried_text = self.tried.in_words();
         if self.tried.failures > 0 {
             format!(
-                "NOT KNOWN YET: it failed in {tried_text} trials with holds, but no single hold makes it fail often; without a hold in {natural}"
+                "NOT KNOWN YET: it failed in {tried_text} trials with holds, but no single hold makes it fail clearly more often{best_text}; without a hold in {natural}"
             )
         } else if self.tried.trials == 0 {
             format!(
@@ -174,19 +202,22 @@ impl HuntReport {
         }
     }
 
-    /// Returns where threads are held: `a thread is held at a.c:7, and another one at a.c:9`.
-    fn places_in_words(&self) -> String {
-        let names: Vec<&str> = self
-            .places
-            .iter()
-            .map(|held_place| &*held_place.place)
-            .collect();
-        match names[..] {
-            [first, second] if first == second => format!("two threads are held {first}"),
-            [first, second, third] => {
-                format!("a thread is held {first}, another one {second}, and a third one {third}")
-            }
-            _ => format!("a thread is held {}", names.join(", and another one ")),
+    /// Describes a program that fails in most trials although no thread is held.
+    fn write_failure_without_hold(&self) -> String {
+        let natural = self.natural.in_words();
+        let interval_text =
+            |interval: Option<[f64; 2]>| words::format_interval(interval.unwrap_or([0.0, 1.0]));
+        if 2 * self.natural.failures > self.natural.trials {
+            format!(
+                "It fails in most plain trials, so no hold is needed: {natural} (95 % interval {})",
+                interval_text(self.natural_interval)
+            )
+        } else {
+            format!(
+                "It fails in most trials that are only traced, so no hold is needed: {} (95 % interval {}); not traced, in {natural}",
+                self.control.in_words(),
+                interval_text(self.control_interval)
+            )
         }
     }
 
@@ -199,6 +230,54 @@ impl HuntReport {
     }
 }
 
+/// Returns where threads are held: `a thread is held at a.c:7, and another one at a.c:9`.
+fn places_in_words(places: &[HeldPlace]) -> String {
+    let names: Vec<&str> = places.iter().map(|held_place| &*held_place.place).collect();
+    match names[..] {
+        [first, second] if first == second => format!("two threads are held {first}"),
+        [first, second, third] => {
+            format!("a thread is held {first}, another one {second}, and a third one {third}")
+        }
+        _ => format!("a thread is held {}", names.join(", and another one ")),
+    }
+}
+
+/// The hold with the highest failure rate so far, which is not known to make the program fail more often.
+struct BestSoFar(Option<(Vec<HeldPlace>, FailureCounts, FailureCounts)>);
+
+impl BestSoFar {
+    fn new(memory: &HuntMemory) -> Self {
+        let best = memory.held_trials.best_examination();
+        Self(best.map(|examination| {
+            (
+                places_of(memory, examination),
+                examination.fresh.of_all_trials(),
+                examination.control,
+            )
+        }))
+    }
+
+    fn in_words(&self) -> String {
+        self.0
+            .as_ref()
+            .map_or_else(String::new, |(places, fresh, control)| {
+                format!(
+                    " (the best one, if {}: {} new trials; traced without a hold: {})",
+                    places_in_words(places),
+                    fresh.in_words(),
+                    control.in_words()
+                )
+            })
+    }
+}
+
+fn places_of(memory: &HuntMemory, examination: &Examination) -> Vec<HeldPlace> {
+    let holds = examination.holds.iter();
+    holds
+        .map(|hold| describe_place(&memory.held_trials.points, hold))
+        .collect()
+}
+
 impl AnswerText for HuntReport {
     fn sentence(&self) -> &str {
         &self.sentence
@@ -207,13 +286,8 @@ impl AnswerText for HuntReport {
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = self.fact_lines();
         lines.extend(draw_window(&self.window, self.held, self.places.len() > 1));
-        let kind = if self.held.is_some() {
-            "data race"
-        } else {
-            POSSIBLE_RACE
-        };
         let races = self.races.iter().take(SHOWN_RACES);
-        lines.extend(races.map(|race| format!("{kind}: {}", race.describe())));
+        lines.extend(races.map(|race| format!("{RACE_TITLE}: {}", race.describe())));
         lines
     }
 
@@ -226,7 +300,7 @@ impl HuntReport {
     /// Describes the failure, without the window and the races.
     pub fn fact_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if self.held.is_some()
+        if (self.held.is_some() || self.needs_no_hold)
             && let Some(crash) = &self.crash
         {
             let same_as = self.same_as.as_ref();
@@ -238,40 +312,42 @@ impl HuntReport {
             // Rounded down, because it is a lower bound.
             let digits = if ratio < 10.0 { 10.0 } else { 1.0 };
             let ratio = words::format_number((ratio * digits).floor() / digits);
-            lines.push(format!("at least {ratio} times as often as without a hold"));
+            lines.push(format!(
+                "at least {ratio} times as often as traced without a hold"
+            ));
         }
         if self.unreached > 0 {
             lines.push(format!(
-                "in {} the hold was not reached; they do not count",
-                words::format_count(self.unreached, "more trial")
+                "the hold was not reached in {} of these trials; they count",
+                self.unreached
+            ));
+        }
+        if let Some(interval) = self.natural_interval
+            && !(self.needs_no_hold && 2 * self.natural.failures > self.natural.trials)
+        {
+            lines.push(format!(
+                "natural rate: {} plain trials failed (95 % interval {})",
+                self.natural.in_words(),
+                words::format_interval(interval)
             ));
         }
         lines
     }
 }
 
-/// Returns the interval of the natural rate; one-sided without a failure.
-fn natural_interval(natural: FailureCounts, alpha: f64) -> Option<[f64; 2]> {
-    let FailureCounts { failures, trials } = natural;
-    match (failures, trials) {
-        (_, 0) => None,
-        (0, trials) => Some([0.0, upper_one_sided(0, trials, alpha)]),
-        _ => {
-            let interval = clopper_pearson(failures, trials, alpha);
-            Some([interval.lo, interval.hi])
-        }
-    }
+/// Returns the interval of the rate of trials whose number depends on how they end.
+fn interval_of(counts: FailureCounts, alpha: f64) -> Option<[f64; 2]> {
+    (counts.trials > 0).then(|| {
+        let interval = confidence_sequence(counts.failures, counts.trials, alpha);
+        [interval.lo, interval.hi]
+    })
 }
 
 /// Returns a lower bound of the ratio of the rates. Each bound may be wrong with half of the error rate.
-fn ratio_of_rates(held_counts: HeldCounts, natural: FailureCounts, alpha: f64) -> Option<f64> {
-    if natural.trials == 0 {
-        return None;
-    }
-    // The number of trials under the hold depends on their failures.
-    let held_rate = confidence_sequence(held_counts.failures, held_counts.trials, alpha).lo;
-    let natural = upper_one_sided(natural.failures, natural.trials, alpha / 2.0);
-    Some(held_rate / natural)
+fn ratio_of_rates(held: FailureCounts, control: FailureCounts, alpha: f64) -> Option<f64> {
+    let [held_rate, _] = interval_of(held, alpha)?;
+    let [_, control_rate] = interval_of(control, alpha)?;
+    Some(held_rate / control_rate)
 }
 
 /// Describes the search before it starts.

@@ -1,11 +1,12 @@
 //! Counts the trials under each set of holds, and keeps the examinations of promising ones.
 
 use super::points::HuntPoints;
+use crate::FailureCounts;
 use crate::state::TrialFacts;
 use provoke_model::{
     CodeAnchor, FailureKind, Hold, HoldObservation, HoldPoint, Outcome, Trial, TrialId,
 };
-use provoke_stats::{lower_one_sided, real};
+use provoke_stats::{EProcess, lower_one_sided, real};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of trials after which holds that failed once are judged.
@@ -16,6 +17,8 @@ pub(super) const PROMISING_FAILURES: u64 = 3;
 const UNJUDGED_TRIALS: u64 = 3;
 /// Number of fresh trials after which the examination of a hold may be given up.
 pub(super) const FIRST_FRESH_TRIALS: u64 = 8;
+/// Number of fresh trials after which an examination without a claim is given up.
+pub(super) const MAX_FRESH_TRIALS: u64 = 60;
 
 /// Trials under one set of holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +29,7 @@ pub(super) struct HeldCounts {
     pub(super) failures: u64,
     /// Trials in which a hold was not reached.
     pub(super) unreached: u64,
-    /// Those of the unreached ones that failed, which says nothing about the hold.
+    /// Those of the unreached ones that failed.
     pub(super) failed_before: u64,
 }
 
@@ -35,7 +38,22 @@ impl HeldCounts {
         self.trials + self.unreached
     }
 
-    /// Returns the trials that show whether the program fails with the hold.
+    /// Returns all trials and their failures, also those in which a hold was not reached: that may depend on the outcome. A
+    /// point on the path of the failure is reached by failing trials only, so the others would all fail.
+    pub(super) fn of_all_trials(self) -> FailureCounts {
+        FailureCounts {
+            failures: self.failures + self.failed_before,
+            trials: self.launched(),
+        }
+    }
+
+    /// Returns whether some trials reached the hold and all of these failed, and some did not and all of these passed.
+    pub(super) fn is_on_failure_path(self) -> bool {
+        let are_reached_failing = self.trials > 0 && self.failures == self.trials;
+        are_reached_failing && self.unreached > 0 && self.failed_before == 0
+    }
+
+    /// Returns the trials by which the search compares holds. A failure before the hold does not make the hold promising.
     pub(super) fn judged(self) -> u64 {
         self.launched() - self.failed_before
     }
@@ -50,11 +68,6 @@ impl HeldCounts {
         let are_few = 10 * self.passes() <= self.judged();
         let is_one = self.passes() == 1 && self.judged() >= FIRST_FRESH_TRIALS;
         self.failures > 0 && (are_few || is_one)
-    }
-
-    /// Returns whether fewer than half of the trials failed, after enough trials.
-    pub(super) fn is_rare(self) -> bool {
-        self.launched() >= FIRST_FRESH_TRIALS && 2 * self.failures < self.judged()
     }
 
     /// Returns whether fewer than a quarter of the trials failed, after enough trials.
@@ -88,7 +101,13 @@ impl HeldCounts {
 /// The hold whose rate and neighbouring points are measured.
 #[derive(Clone, Debug)]
 pub(super) struct Examination {
+    /// Number of this examination of the hunt, from 1.
+    pub(super) number: u64,
     pub(super) holds: Vec<Hold>,
+    /// Trials in which the program was traced as for these holds, and no thread was held.
+    pub(super) control: FailureCounts,
+    /// The evidence that fresh trials and control trials fail at different rates.
+    pub(super) evidence: EProcess,
     /// Trials since the examination began: the hold was chosen because it had failed, so earlier trials do not count.
     pub(super) fresh: HeldCounts,
     /// Whether a trial under the hold was stopped although its threads could continue, so that the program may be slow.
@@ -101,6 +120,44 @@ pub(super) struct Examination {
     pub(super) anchors: Vec<Option<CodeAnchor>>,
     /// Rows of points around the holds.
     pub(super) neighbours: Vec<Vec<Neighbour>>,
+}
+
+impl Examination {
+    /// Returns whether the program fails more often under the hold than in the control trials.
+    ///
+    /// The hold was chosen among others, so the error rate `alpha` is divided among all examinations of the hunt:
+    /// examination N gets 1/(N (N + 1)) of it.
+    pub(super) fn is_claimed(&self, alpha: f64) -> bool {
+        let number = real(self.number);
+        let needed = (number * (number + 1.0) / alpha).ln();
+        self.fresh.of_all_trials().rate() > self.control.rate()
+            && self.evidence.ln_e_max() >= needed
+    }
+
+    /// Returns whether other holds are worth more: most trials that pass without a hold pass with this one, too, or many
+    /// trials did not show a difference.
+    pub(super) fn is_worthless(&self, alpha: f64) -> bool {
+        let fresh = self.fresh.of_all_trials();
+        let control_rate = if self.control.trials < FIRST_FRESH_TRIALS {
+            0.0
+        } else {
+            self.control.rate()
+        };
+        let is_rare =
+            fresh.trials >= FIRST_FRESH_TRIALS && 1.0 - fresh.rate() > (1.0 - control_rate) / 2.0;
+        is_rare || fresh.trials >= MAX_FRESH_TRIALS && !self.is_claimed(alpha)
+    }
+
+    fn add_fresh_trial(&mut self, is_reached: bool, failed: bool) {
+        count_trial(&mut self.fresh, is_reached, failed);
+        self.evidence.push_a(failed);
+    }
+
+    fn add_control_trial(&mut self, failed: bool) {
+        self.control.trials += 1;
+        self.control.failures += u64::from(failed);
+        self.evidence.push_b(failed);
+    }
 }
 
 /// A point around an examined hold.
@@ -184,7 +241,7 @@ impl HeldTrials {
                 // Until a trial with more time hangs, the program may only be slow.
                 return;
             }
-            count_trial(&mut examined.fresh, is_reached, failed);
+            examined.add_fresh_trial(is_reached, failed);
             if examined.anchors.is_empty() {
                 examined.anchors.clone_from(&observation.anchors);
             }
@@ -192,6 +249,25 @@ impl HeldTrials {
                 examined.example.get_or_insert(trial.id);
             }
         }
+    }
+
+    /// Counts a trial that was traced as for these holds, but in which no thread was held.
+    pub(super) fn add_control_trial(&mut self, holds: &[Hold], failed: bool) {
+        let mut examinations = self.examined.iter_mut().chain(&mut self.earlier);
+        if let Some(examination) = examinations.find(|examination| examination.holds == holds) {
+            examination.add_control_trial(failed);
+        }
+    }
+
+    /// Returns the trials of all examinations in which the program was only traced.
+    pub(super) fn control_total(&self) -> FailureCounts {
+        let examinations = self.examined.iter().chain(&self.earlier);
+        examinations.fold(FailureCounts::default(), |total, examination| {
+            FailureCounts {
+                failures: total.failures + examination.control.failures,
+                trials: total.trials + examination.control.trials,
+            }
+        })
     }
 
     /// Returns whether a set of holds is or was examined.
@@ -205,12 +281,25 @@ impl HeldTrials {
         self.earlier.len() as u64 + u64::from(self.examined.is_some())
     }
 
+    /// Returns the examined hold with the highest failure rate, of those under which the program fails more often than
+    /// without a hold.
+    pub(super) fn claimed_examination(&self, alpha: f64) -> Option<&Examination> {
+        self.best_of_examinations(|examination| examination.is_claimed(alpha))
+    }
+
     /// Returns the examined hold with the highest failure rate.
     pub(super) fn best_examination(&self) -> Option<&Examination> {
+        self.best_of_examinations(|examination| examination.fresh.of_all_trials().failures > 0)
+    }
+
+    fn best_of_examinations(
+        &self,
+        is_wanted: impl Fn(&Examination) -> bool,
+    ) -> Option<&Examination> {
         let rate = |examination: &&Examination| examination.fresh.plausible_rate();
         let examined = self.examined.iter().chain(&self.earlier);
-        let failing = examined.filter(|examination| examination.fresh.failures > 0);
-        failing.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+        let wanted = examined.filter(|examination| is_wanted(examination));
+        wanted.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
 }
 
@@ -224,6 +313,7 @@ fn count_trial(counts: &mut HeldCounts, is_reached: bool, failed: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provoke_model::trial_seed;
 
     #[test]
     fn a_hold_is_tried_again_if_the_program_failed_before_it() {
@@ -266,6 +356,97 @@ mod tests {
         };
         assert!(!never_reached.fails_nearly_always());
     }
+
+    /// Failure rates of the trials with a hold and of the control trials, and whether only failing trials reach the hold.
+    #[derive(Clone, Copy)]
+    struct Program {
+        held_rate: f64,
+        control_rate: f64,
+        is_on_failure_path: bool,
+    }
+
+    /// Examines a hold until it is claimed, at most with all fresh trials. The random numbers follow from `seed`.
+    fn examine(program: Program, number: u64, seed: u64) -> Examination {
+        let mut drawn = 0;
+        let mut fails = |rate: f64| {
+            drawn += 1;
+            real(trial_seed(seed, TrialId(drawn)) % 10_000) < rate * 10_000.0
+        };
+        let mut examination = Examination {
+            number,
+            fresh: HeldCounts::default(),
+            ..samples::examination(&[1], 0)
+        };
+        while examination.fresh.launched() < MAX_FRESH_TRIALS && !examination.is_claimed(0.05) {
+            let failed = fails(program.held_rate);
+            examination.add_fresh_trial(failed || !program.is_on_failure_path, failed);
+            examination.add_control_trial(fails(program.control_rate));
+        }
+        examination
+    }
+
+    #[test]
+    fn a_hold_that_only_failing_trials_reach_is_not_claimed() {
+        let program = Program {
+            held_rate: 0.4,
+            control_rate: 0.4,
+            is_on_failure_path: true,
+        };
+        let mut most_failures = 0;
+        for seed in 0..20 {
+            let examination = examine(program, 1, seed);
+            let fresh = examination.fresh;
+            assert_eq!(fresh.failures, fresh.trials);
+            assert!(fresh.is_on_failure_path());
+            assert!(!examination.is_claimed(0.05), "{fresh:?}");
+            most_failures = most_failures.max(fresh.failures);
+        }
+        assert!(most_failures > 20);
+    }
+
+    #[test]
+    fn a_hunt_without_a_difference_seldom_claims_one_of_its_holds() {
+        for rate in [0.05, 0.4, 0.9] {
+            let program = Program {
+                held_rate: rate,
+                control_rate: rate,
+                is_on_failure_path: false,
+            };
+            let claims = |hunt: u64| {
+                (1..=8).any(|number| examine(program, number, hunt * 8 + number).is_claimed(0.05))
+            };
+            let wrong_hunts = (0..500).filter(|hunt| claims(*hunt)).count();
+            assert!(wrong_hunts <= 25, "{wrong_hunts} of 500 at {rate}");
+        }
+    }
+
+    #[test]
+    fn a_hold_that_fails_in_most_trials_is_claimed_after_many_others() {
+        for (held_rate, control_rate, number) in [(1.0, 0.0, 30), (0.9, 0.2, 10), (0.5, 0.0, 5)] {
+            let program = Program {
+                held_rate,
+                control_rate,
+                is_on_failure_path: false,
+            };
+            let claimed = (0..100).filter(|seed| examine(program, number, *seed).is_claimed(0.05));
+            assert!(claimed.count() >= 95, "{held_rate} {control_rate}");
+        }
+    }
+
+    #[test]
+    fn a_hold_is_worthless_if_most_trials_that_pass_without_it_pass_with_it() {
+        let with = |failures: u64, control_failures: u64| Examination {
+            control: FailureCounts {
+                failures: control_failures,
+                trials: 10,
+            },
+            ..samples::examination(&[1], failures)
+        };
+        assert!(!with(6, 0).is_worthless(0.05));
+        assert!(with(4, 0).is_worthless(0.05));
+        assert!(with(7, 6).is_worthless(0.05));
+        assert!(!with(9, 6).is_worthless(0.05));
+    }
 }
 
 #[cfg(test)]
@@ -293,6 +474,9 @@ pub(super) mod samples {
                 unreached: 0,
                 failed_before: 0,
             },
+            number: 1,
+            control: FailureCounts::default(),
+            evidence: EProcess::new(),
             may_hang: false,
             hung_trials: 0,
             example: None,

@@ -8,9 +8,10 @@ use super::held_trials::{
     Examination, FIRST_FRESH_TRIALS, HeldCounts, HeldTrials, Neighbour, PROMISING_FAILURES,
 };
 use super::neighbours::rows_of_points;
+use crate::FailureCounts;
 use crate::state::State;
 use provoke_model::{Hold, HoldPoint, VariantId};
-use provoke_stats::real;
+use provoke_stats::{EProcess, real};
 use std::cmp::Reverse;
 
 /// Number of trials of promising holds, before the best is examined; and the limit of these holds.
@@ -27,29 +28,33 @@ impl HeldTrials {
     /// Begins the examination of the most promising hold, when enough others were tried. Gives an examination up if
     /// another hold is more promising.
     pub(super) fn choose_examined(&mut self, state: &State) {
-        if self.unverified_hold(|_| 0).is_some()
+        let alpha = state.plan.alpha.to_probability();
+        if self.unverified_hold(alpha, |_| 0).is_some()
             || self.untried_extension(state, |_| 0).is_some()
             || !self.has_tried_enough(state)
         {
             return;
         }
-        self.change_examined(natural_rate(state), !has_spent_search_time(state));
+        let is_searching = !has_spent_search_time(state);
+        self.change_examined(alpha, self.rate_without_holds(state), is_searching);
     }
 
     /// Examines the most promising hold.
-    fn change_examined(&mut self, natural_rate: f64, is_searching: bool) {
-        let Some(rate) = self.rate_to_exceed() else {
+    fn change_examined(&mut self, alpha: f64, rate_without_holds: f64, is_searching: bool) {
+        let Some(rate) = self.rate_to_exceed(alpha, is_searching) else {
             return;
         };
         let unexamined = if is_searching || self.examined.is_none() {
-            self.most_promising_hold(natural_rate)
+            self.most_promising_hold(rate_without_holds)
         } else {
             None
         };
         let unexamined_rate = unexamined
             .as_ref()
             .map_or(0.0, |holds| self.plausible_rate(holds));
-        if let Some(index) = self.best_earlier(rate.max(unexamined_rate)) {
+        // At the end, a hold under which it seldom fails is better than none.
+        let is_wanted = |earlier: &Examination| !is_searching || !earlier.is_worthless(alpha);
+        if let Some(index) = self.best_earlier(rate.max(unexamined_rate), is_wanted) {
             let resumed = self.earlier.remove(index);
             self.earlier.extend(self.examined.replace(resumed));
         } else if let Some(holds) = unexamined
@@ -57,7 +62,7 @@ impl HeldTrials {
         {
             let begun = self.begin_examination(holds);
             self.earlier.extend(self.examined.replace(begun));
-        } else if is_searching && self.examines_rare_hold() {
+        } else if is_searching && self.examines_worthless_hold(alpha) {
             // Holds that were not tried may be better.
             self.earlier.extend(self.examined.take());
         }
@@ -65,32 +70,32 @@ impl HeldTrials {
 
     /// Returns the failure rate that another hold must exceed to be examined instead of the present one. Returns `None`
     /// while the present one has too few fresh trials, and if it fails nearly always.
-    fn rate_to_exceed(&self) -> Option<f64> {
+    fn rate_to_exceed(&self, alpha: f64, is_searching: bool) -> Option<f64> {
         let Some(examined) = &self.examined else {
             return Some(0.0);
         };
-        if self.is_reliable_or_new() {
+        if self.is_reliable_or_new(alpha) {
             None
-        } else if self.examines_rare_hold() {
+        } else if is_searching && examined.is_worthless(alpha) {
             Some(0.0)
         } else {
             Some(examined.fresh.plausible_rate())
         }
     }
 
-    fn examines_rare_hold(&self) -> bool {
+    fn examines_worthless_hold(&self, alpha: f64) -> bool {
         let examined = self.examined.as_ref();
-        examined.is_some_and(|examination| examination.fresh.is_rare())
+        examined.is_some_and(|examination| examination.is_worthless(alpha))
     }
 
     /// Returns the earlier examination with the highest failure rate, if it exceeds this rate. A hold is chosen because it
     /// failed by chance more often than usual, so one that was given up for it may be better.
-    fn best_earlier(&self, rate: f64) -> Option<usize> {
+    fn best_earlier(&self, rate: f64, is_wanted: impl Fn(&Examination) -> bool) -> Option<usize> {
         let rates = self
             .earlier
             .iter()
             .enumerate()
-            .filter(|(_, earlier)| !earlier.fresh.is_rare())
+            .filter(|(_, earlier)| is_wanted(earlier))
             .map(|(index, earlier)| (index, earlier.fresh.plausible_rate()));
         let best = rates.max_by(|a, b| a.1.total_cmp(&b.1));
         best.filter(|(_, best_rate)| *best_rate > rate)
@@ -98,8 +103,12 @@ impl HeldTrials {
     }
 
     /// Returns a hold that failed and needs more trials, besides the open ones, to be compared with others.
-    pub(super) fn unverified_hold(&self, open: impl Fn(&[Hold]) -> u64) -> Option<&Vec<Hold>> {
-        if self.is_reliable_or_new() {
+    pub(super) fn unverified_hold(
+        &self,
+        alpha: f64,
+        open: impl Fn(&[Hold]) -> u64,
+    ) -> Option<&Vec<Hold>> {
+        if self.is_reliable_or_new(alpha) {
             return None;
         }
         let needs_first =
@@ -119,9 +128,10 @@ impl HeldTrials {
     }
 
     /// Returns whether no better hold is needed: the examined one fails nearly always, or has too few trials to tell.
-    pub(super) fn is_reliable_or_new(&self) -> bool {
+    pub(super) fn is_reliable_or_new(&self, alpha: f64) -> bool {
         self.examined.as_ref().is_some_and(|examined| {
-            examined.fresh.launched() < FIRST_FRESH_TRIALS || examined.fresh.fails_nearly_always()
+            examined.fresh.launched() < FIRST_FRESH_TRIALS
+                || examined.fresh.fails_nearly_always() && !examined.is_worthless(alpha)
         })
     }
 
@@ -154,12 +164,12 @@ impl HeldTrials {
 
     /// Returns the hold that was not examined and has the highest failure rate, if most of its trials failed, and more
     /// than without a hold.
-    fn most_promising_hold(&self, natural_rate: f64) -> Option<Vec<Hold>> {
+    fn most_promising_hold(&self, rate_without_holds: f64) -> Option<Vec<Hold>> {
         let promising = self.failing.iter().filter(|holds| {
             let counts = self.counts_of(holds);
             counts.failures >= PROMISING_FAILURES
                 && 2 * counts.failures > counts.judged()
-                && counts.plausible_rate() > natural_rate
+                && counts.plausible_rate() > rate_without_holds
                 && !self.was_examined(holds)
         });
         // Of equally good ones, the one with fewer holds is easier to understand, and the program's own code shows the
@@ -199,6 +209,9 @@ impl HeldTrials {
             neighbours = best_holds.map_or_else(Vec::new, |alone| self.moved_holds(alone, 0));
         }
         Examination {
+            number: self.examination_count() + 1,
+            control: FailureCounts::default(),
+            evidence: EProcess::new(),
             neighbours,
             may_hang: self.stopped_early.contains(&holds),
             holds,
@@ -230,6 +243,13 @@ impl HeldTrials {
         rows_of_points(moved.collect(), &holds[index].point)
     }
 
+    /// Returns the failure rate of the trials without holds: the plain ones, or those that were only traced.
+    fn rate_without_holds(&self, state: &State) -> f64 {
+        let plain = state.tally_of(VariantId(0));
+        let plain_rate = real(plain.failures) / real(plain.counted_trials().max(1));
+        plain_rate.max(self.control_total().rate())
+    }
+
     /// Returns whether a hold of several makes a difference: without it, the others make clearly fewer trials fail. Only
     /// then do the points around it show a window.
     fn matters_in(&self, holds: &[Hold], index: usize) -> bool {
@@ -246,12 +266,6 @@ fn has_spent_search_time(state: &State) -> bool {
     budget.is_some_and(|budget| state.worked * 4 > budget * 3)
 }
 
-/// Returns the failure rate of the trials without holds.
-fn natural_rate(state: &State) -> f64 {
-    let plain = state.tally_of(VariantId(0));
-    real(plain.failures) / real(plain.counted_trials().max(1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,7 +274,7 @@ mod tests {
 
     /// Returns the addresses of the holds that are examined when the search has seen these trials.
     fn examined_addresses(held_trials: &mut HeldTrials) -> Option<Vec<u64>> {
-        held_trials.change_examined(0.0, true);
+        held_trials.change_examined(0.05, 0.0, true);
         let examined = held_trials.examined.as_ref();
         examined.map(|examination| addresses(&examination.holds))
     }
@@ -307,9 +321,9 @@ mod tests {
             ..HeldTrials::default()
         };
         held_trials.failing.insert(rival.holds.clone());
-        assert!(held_trials.unverified_hold(|_| 0).is_some());
+        assert!(held_trials.unverified_hold(0.05, |_| 0).is_some());
         held_trials.examined = Some(examination(&[2], 9));
-        assert!(held_trials.unverified_hold(|_| 0).is_none());
+        assert!(held_trials.unverified_hold(0.05, |_| 0).is_none());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::attempts::without_watches;
 use super::held_trials::HeldTrials;
+use crate::FailureCounts;
 use crate::state::{Memory, State, TrialFacts};
 use provoke_model::{
     CodeScope, FailureKind, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome,
@@ -29,9 +30,15 @@ pub(super) struct HuntMemory {
     pub(super) races: Vec<(TrialId, RacingAccess)>,
     /// Trials that watched memory, by their holds.
     pub(super) watched: BTreeMap<Vec<Hold>, u64>,
-    /// Duration of plain and of held trials.
+    /// Trials in which threads were held, whatever was held. Those that watched memory do not count.
+    pub(super) tried: FailureCounts,
+    /// Duration of plain trials, of all others, and of those of the others that were only traced.
     pub(super) plain_time: Duration,
     pub(super) held_time: Duration,
+    pub(super) control_time: Duration,
+    /// Plain trials that were stopped before it was known how long the program takes, and the longest of them.
+    pub(super) unended: u64,
+    pub(super) longest_unended: Duration,
     /// Duration of the slowest plain trial that failed and did not hang.
     pub(super) slowest_failure: Duration,
     /// Why threads could not be held.
@@ -46,8 +53,12 @@ impl HuntMemory {
             learning_trials: 0,
             races: Vec::new(),
             watched: BTreeMap::new(),
+            tried: FailureCounts::default(),
             plain_time: Duration::ZERO,
             held_time: Duration::ZERO,
+            control_time: Duration::ZERO,
+            unended: 0,
+            longest_unended: Duration::ZERO,
             slowest_failure: Duration::ZERO,
             refused: None,
         }
@@ -67,6 +78,10 @@ impl Memory for HuntMemory {
 
     fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
         self.plain_time += elapsed + OVERHEAD;
+        if *outcome == Outcome::Void(InconclusiveReason::StoppedEarly) {
+            self.unended += 1;
+            self.longest_unended = self.longest_unended.max(elapsed);
+        }
         if let Outcome::Fail(failure) = outcome
             && !matches!(failure.kind, FailureKind::Hang { .. })
         {
@@ -114,7 +129,13 @@ impl Memory for HuntMemory {
                         .get_or_insert_with(|| NOTHING_TO_HOLD.to_owned());
                 }
             }
-            HoldPlan::Hold { .. } if is_inconclusive(&facts.outcome) => {}
+            HoldPlan::Hold { .. } | HoldPlan::Trace(_) if is_inconclusive(&facts.outcome) => {}
+            HoldPlan::Trace(holds) => {
+                self.control_time += facts.elapsed + OVERHEAD;
+                // A trial that was stopped early counts as failed: the claim must not depend on it.
+                self.held_trials.add_control_trial(holds, failed);
+                self.held_trials.choose_examined(state);
+            }
             HoldPlan::Hold { holds, .. } if plan.watches() => {
                 let holds = without_watches(holds);
                 *self.watched.entry(holds).or_default() += 1;
@@ -123,6 +144,10 @@ impl Memory for HuntMemory {
                 self.races.extend(races.map(|race| (trial.id, race)));
             }
             HoldPlan::Hold { holds, .. } => {
+                if !is_stopped_early {
+                    self.tried.trials += 1;
+                    self.tried.failures += u64::from(failed);
+                }
                 self.held_trials
                     .add_trial(trial, holds, facts, observation, failed);
                 self.held_trials.choose_examined(state);

@@ -23,7 +23,7 @@ pub use answer::HuntReport;
 pub use places::HeldPlace;
 pub(super) use points::HuntPoints;
 pub use policy::HuntPolicy;
-pub use races::{RaceReport, RaceSide};
+pub use races::{RACE_TITLE, RaceReport, RaceSide};
 pub use window::WindowLine;
 
 use super::{Answer, FailureCounts, Policy, QuestionKind};
@@ -69,20 +69,17 @@ impl QuestionKind for HuntKind {
     }
 }
 
-/// Returns the best hold of a hunt, for trials of other runs and builds, with the failures of its fresh trials.
+/// Returns the hold that a hunt has found, for trials of other runs and builds, with the failures of its fresh trials.
 pub fn found_holds(state: &State) -> Option<(Vec<Hold>, FailureCounts)> {
     let memory: &HuntMemory = state.learned()?;
-    let best_examination = memory.held_trials.best_examination()?;
-    let anchors = best_examination
+    let alpha = state.plan.alpha.to_probability();
+    let examination = memory.held_trials.claimed_examination(alpha)?;
+    let anchors = examination
         .anchors
         .iter()
         .cloned()
         .chain(std::iter::repeat(None));
-    let holds = best_examination.holds.iter().cloned().zip(anchors);
+    let holds = examination.holds.iter().cloned().zip(anchors);
     let holds = holds.map(|(hold, anchor)| Hold { anchor, ..hold });
-    let counts = FailureCounts {
-        failures: best_examination.fresh.failures,
-        trials: best_examination.fresh.trials,
-    };
-    Some((holds.collect(), counts))
+    Some((holds.collect(), examination.fresh.of_all_trials()))
 }

@@ -94,8 +94,10 @@ fn is_in_window(held_trials: &HeldTrials, examined: &Examination, neighbour: &Ne
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FailureCounts;
     use crate::hunt::attempts::hold_at;
     use provoke_model::{CodePoint, HuntQuestion};
+    use provoke_stats::EProcess;
 
     fn code_point(address: u64) -> HoldPoint {
         HoldPoint::Code(CodePoint {
@@ -132,7 +134,10 @@ mod tests {
         let examination = Examination {
             neighbours: rows_of_points(moved.collect(), &point(examined)),
             holds: holds_at(examined),
+            number: 1,
             fresh: HeldCounts::default(),
+            control: FailureCounts::default(),
+            evidence: EProcess::new(),
             may_hang: false,
             hung_trials: 0,
             example: None,

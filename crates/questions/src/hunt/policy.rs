@@ -1,10 +1,11 @@
 //! `hunt`: searches the hold under which the program fails most often.
 //!
 //! The plan of a trial follows from the memory and the open trials. Plain trials get a fifth of the time. The others
-//! learn the points, then repeat holds that failed, then examine the best hold, then try new holds.
+//! learn the points, then repeat holds that failed, then examine the best hold, then try new holds. The claim about a hold
+//! compares all its fresh trials with control trials, which are traced in the same way and hold no thread.
 
 use super::attempts::{ATTEMPTS, PAIR_ATTEMPTS, after_creator, hold_at, one_by_one};
-use super::held_trials::{Examination, HeldCounts};
+use super::held_trials::{Examination, MAX_FRESH_TRIALS};
 use super::memory::{HuntMemory, LEARNING_TRIALS};
 use super::neighbours::untried_neighbour;
 use super::watching::{unwatched_hold, unwatched_point};
@@ -23,6 +24,15 @@ const NATURAL_TRIALS: u64 = 300;
 const NATURAL_TIME_PART: u32 = 10;
 /// Plain trials before the first held one: they show how long the program takes.
 const FIRST_PLAIN_TRIALS: u64 = 2;
+/// Limit of these trials while most of them fail: then no hold may be needed.
+const MAX_FIRST_PLAIN_TRIALS: u64 = 30;
+/// Control trials of the best hold, unless they take more than this part of the time limit.
+const CONTROL_TRIALS: u64 = 100;
+const CONTROL_TIME_PART: u32 = 10;
+/// A trial that learns may take this part of the time limit: breakpoints make the program slow.
+const LEARNING_TIME_PART: u32 = 4;
+/// Part of the time limit for the races of a program that fails without a hold.
+const RACES_TIME_PART: u32 = 10;
 /// Round of attempts at pairs of system calls of two processes: they are few, and a race between processes needs two holds.
 const CALL_PAIRS: u64 = 1;
 const MAX_CALL_PAIRS: usize = 64;
@@ -44,8 +54,8 @@ const HANGS: u32 = 20;
 const FAILURES: u32 = 2;
 /// Failing trials of the examined hold whose stacks are recorded.
 const TRIALS_WITH_EVIDENCE: u64 = 5;
-/// Fresh trials of the examined hold, at least and at most.
-const FRESH_TRIALS: (u64, u64) = (20, 60);
+/// Minimum number of fresh trials of the examined hold.
+const MIN_FRESH_TRIALS: u64 = 20;
 /// Width of the interval at which fresh trials end.
 const WIDTH: f64 = 0.25;
 /// Trials of a hold that failed sometimes, before other holds are tried.
@@ -62,9 +72,17 @@ const PAIRS: u64 = 0x7061_6972_7321_2121;
 /// Searches the hold under which the program fails most often.
 pub struct HuntPolicy;
 
+/// What the next trial that is not plain does.
+enum Attempt {
+    /// It holds threads.
+    Hold(Vec<Hold>),
+    /// It is traced as for these holds, and holds no thread.
+    Control(Vec<Hold>),
+}
+
 impl Policy for HuntPolicy {
     fn next_step(&self, state: &State) -> Step {
-        if is_examined(state) {
+        if is_answered(state) {
             return Step::Done;
         }
         let trials = state.plan.stop.trials;
@@ -76,7 +94,7 @@ impl Policy for HuntPolicy {
 
     fn next_held_trial(&self, state: &State) -> Option<HeldTrial> {
         let memory: &HuntMemory = state.learned()?;
-        if memory.refused.is_some() || state.expected_trials(VariantId(0)) < FIRST_PLAIN_TRIALS {
+        if memory.refused.is_some() || needs_first_plain_trials(state) {
             return None;
         }
         let learning = state
@@ -84,32 +102,35 @@ impl Policy for HuntPolicy {
             .filter(|plan| matches!(plan, HoldPlan::Learn(_)));
         if memory.learning_trials + (learning.count() as u64) < LEARNING_TRIALS {
             let scope = state.plan.question.as_hunt()?.scope.clone();
-            return Some(HeldTrial {
-                plan: HoldPlan::Learn(scope),
-                timeout: None,
-            });
+            return Some(learning_trial(state, scope));
         }
-        if memory.plain_time * (PLAIN_SHARE - 1) < memory.held_time
-            || is_hold_examined(state, memory)
-        {
+        if memory.plain_time * (PLAIN_SHARE - 1) < memory.held_time {
             return None;
         }
+        let timeout = exploring_timeout(state, memory);
+        if let Some(holds) = needs_no_hold(state, memory).then(|| unwatched_open(state, memory)) {
+            return Some(HeldTrial {
+                plan: HoldPlan::within_timeout(holds?, timeout, false),
+                timeout: Some(timeout),
+            });
+        }
+        let examined = memory.held_trials.examined.as_ref();
+        if is_hold_examined(state, memory) {
+            let holds = examined.filter(|examined| needs_control(state, memory, examined))?;
+            return Some(control_trial(holds.holds.clone(), timeout));
+        }
         if let Some(holds) = memory.held_trials.holds_without_details() {
-            let plan = HoldPlan::Learn(CodeScope::Around(holds.clone()));
+            let scope = CodeScope::Around(holds);
+            let plan = HoldPlan::Learn(scope.clone());
             if state.open_holds().all(|open_plan| *open_plan != plan) {
-                return Some(HeldTrial {
-                    plan,
-                    timeout: None,
-                });
+                return Some(learning_trial(state, scope));
             }
         }
-        let holds = next_holds(state, memory)?;
-        let timeout = exploring_timeout(state, memory);
-        let examined = memory
-            .held_trials
-            .examined
-            .as_ref()
-            .filter(|examination| examination.holds == holds);
+        let holds = match next_attempt(state, memory)? {
+            Attempt::Hold(holds) => holds,
+            Attempt::Control(holds) => return Some(control_trial(holds, timeout)),
+        };
+        let examined = examined.filter(|examination| examination.holds == holds);
         let needs_proof = examined.is_some_and(|examination| {
             examination.hung_trials < PROVING_TRIALS && examination.may_hang
         });
@@ -122,13 +143,16 @@ impl Policy for HuntPolicy {
 
     fn verdict_of(&self, state: &State) -> Verdict {
         let plain = state.tally_of(VariantId(0));
-        let held: Option<&HuntMemory> = state.learned();
-        let has_recipe = held.is_some_and(|memory| memory.held_trials.best_examination().is_some());
-        if has_recipe || plain.failures > 0 {
+        let Some(memory): Option<&HuntMemory> = state.learned() else {
+            return Verdict::Undecided;
+        };
+        let alpha = state.plan.alpha.to_probability();
+        let has_claim = memory.held_trials.claimed_examination(alpha).is_some();
+        if has_claim || plain.failures > 0 || fails_if_traced(state, memory) {
             Verdict::Failing
         } else if nothing_counts(state) {
             Verdict::CouldNotTest
-        } else if state.held_tally(VariantId(0)).failures > 0 {
+        } else if memory.tried.failures > 0 {
             Verdict::Undecided
         } else {
             Verdict::Clean
@@ -136,7 +160,7 @@ impl Policy for HuntPolicy {
     }
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
-        if is_examined(state) {
+        if is_answered(state) {
             StopRule::Decision
         } else {
             StopRule::from_outside(state)
@@ -145,6 +169,62 @@ impl Policy for HuntPolicy {
 
     fn remaining_trials(&self, _: &State) -> Option<u64> {
         None
+    }
+}
+
+/// Returns whether plain trials run before any other: until they show how long the program takes, and while most of them
+/// fail.
+fn needs_first_plain_trials(state: &State) -> bool {
+    let plain = state.tally_of(VariantId(0));
+    let trials = state.expected_trials(VariantId(0));
+    let mostly_fails = 2 * plain.failures > plain.counted_trials();
+    trials < FIRST_PLAIN_TRIALS
+        || mostly_fails && trials < MAX_FIRST_PLAIN_TRIALS && !fails_if_plain(state)
+}
+
+/// Returns whether more than half of plain trials fail, so that no hold is needed.
+pub(super) fn fails_if_plain(state: &State) -> bool {
+    let plain = state.tally_of(VariantId(0));
+    mostly_fails(state, plain.failures, plain.counted_trials())
+}
+
+/// Returns whether more than half of the trials that are only traced fail, so that no hold is needed.
+pub(super) fn fails_if_traced(state: &State, memory: &HuntMemory) -> bool {
+    let control = memory.held_trials.control_total();
+    mostly_fails(state, control.failures, control.trials)
+}
+
+/// The number of trials depends on how they end, so the interval is one that may be looked at after each trial.
+fn mostly_fails(state: &State, failures: u64, trials: u64) -> bool {
+    2 * failures > trials
+        && confidence_sequence(failures, trials, state.plan.alpha.to_probability()).lo > 0.5
+}
+
+fn needs_no_hold(state: &State, memory: &HuntMemory) -> bool {
+    fails_if_plain(state) || fails_if_traced(state, memory)
+}
+
+/// Returns a hold at a point whose memory was not watched, besides the open trials.
+fn unwatched_open(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
+    let open: Vec<&[Hold]> = state.open_holds().map(HoldPlan::holds).collect();
+    unwatched_point(memory, &open)
+}
+
+fn learning_trial(state: &State, scope: CodeScope) -> HeldTrial {
+    let budget = match state.plan.timeout {
+        Timeout::After(_) => None,
+        Timeout::Auto => state.plan.stop.time_budget(),
+    };
+    HeldTrial {
+        plan: HoldPlan::Learn(scope),
+        timeout: budget.map(|budget| budget / LEARNING_TIME_PART),
+    }
+}
+
+fn control_trial(holds: Vec<Hold>, timeout: Duration) -> HeldTrial {
+    HeldTrial {
+        plan: HoldPlan::Trace(holds),
+        timeout: Some(timeout),
     }
 }
 
@@ -173,11 +253,43 @@ fn knows_natural_rate(state: &State, memory: &HuntMemory) -> bool {
         || budget.is_some_and(|budget| memory.plain_time * NATURAL_TIME_PART > budget)
 }
 
-/// Returns whether the examination of a hold is complete, and nothing is left to do.
-fn is_examined(state: &State) -> bool {
+/// Returns whether more control trials of an examined hold are wanted.
+fn needs_control(state: &State, memory: &HuntMemory, examined: &Examination) -> bool {
+    let budget = state.plan.stop.time_budget();
+    control_trials(state, examined) < CONTROL_TRIALS
+        && budget.is_none_or(|budget| memory.control_time * CONTROL_TIME_PART <= budget)
+}
+
+/// Returns the number of control trials of an examined hold, with the open ones.
+fn control_trials(state: &State, examined: &Examination) -> u64 {
+    let is_control =
+        |plan: &&HoldPlan| matches!(plan, HoldPlan::Trace(holds) if *holds == examined.holds);
+    examined.control.trials + state.open_holds().filter(is_control).count() as u64
+}
+
+/// Returns whether nothing is left to do: a hold is examined, or the program fails without one and its races are known.
+fn is_answered(state: &State) -> bool {
     let memory: Option<&HuntMemory> = state.learned();
-    memory
-        .is_some_and(|memory| is_hold_examined(state, memory) && knows_natural_rate(state, memory))
+    memory.is_some_and(|memory| {
+        if needs_no_hold(state, memory) {
+            return has_sought_races(state, memory);
+        }
+        is_hold_examined(state, memory)
+            && knows_natural_rate(state, memory)
+            && memory
+                .held_trials
+                .examined
+                .as_ref()
+                .is_none_or(|examined| !needs_control(state, memory, examined))
+    })
+}
+
+/// Returns whether the memory at each point was watched, or the time for that is over.
+fn has_sought_races(state: &State, memory: &HuntMemory) -> bool {
+    let budget = state.plan.stop.time_budget();
+    memory.refused.is_some()
+        || budget.is_some_and(|budget| memory.held_time * RACES_TIME_PART > budget)
+        || memory.learning_trials >= LEARNING_TRIALS && unwatched_point(memory, &[]).is_none()
 }
 
 fn is_hold_examined(state: &State, memory: &HuntMemory) -> bool {
@@ -186,17 +298,22 @@ fn is_hold_examined(state: &State, memory: &HuntMemory) -> bool {
         .examined
         .as_ref()
         .is_some_and(|examined| {
-            has_fresh_trials(examined.fresh)
+            has_fresh_trials(state, examined)
                 && better_holds(state, memory, |_| 0).is_none()
                 && untried_neighbour(memory, examined, &[]).is_none()
                 && unwatched_hold(memory, examined, &[]).is_none()
         })
 }
 
-fn has_fresh_trials(fresh: HeldCounts) -> bool {
-    let (min, max) = FRESH_TRIALS;
+/// Returns whether the fresh trials show that the program fails more often under the hold, and how often.
+fn has_fresh_trials(state: &State, examined: &Examination) -> bool {
+    let alpha = state.plan.alpha.to_probability();
+    let fresh = examined.fresh.of_all_trials();
     let width = || confidence_sequence(fresh.failures, fresh.trials, 0.05).width();
-    fresh.launched() >= max || (fresh.trials >= min && width() <= WIDTH)
+    fresh.trials >= MIN_FRESH_TRIALS
+        && (fresh.trials >= MAX_FRESH_TRIALS || width() <= WIDTH)
+        && examined.is_claimed(alpha)
+        && !examined.is_worthless(alpha)
 }
 
 /// Returns whether the stacks of a failing trial are wanted: they cost more time than the trial.
@@ -207,19 +324,28 @@ fn needs_evidence(memory: &HuntMemory, holds: &[Hold]) -> bool {
     })
 }
 
-/// Returns the holds of the next trial.
+/// Returns what the next trial does.
+fn next_attempt(state: &State, memory: &HuntMemory) -> Option<Attempt> {
+    if let Some(examined) = &memory.held_trials.examined
+        && better_holds(state, memory, |holds| open_trials(state, holds)).is_none()
+    {
+        return examination_attempt(state, memory, examined);
+    }
+    next_holds(state, memory).map(Attempt::Hold)
+}
+
+/// Returns the number of open trials under these holds.
+fn open_trials(state: &State, holds: &[Hold]) -> u64 {
+    let is_open = |plan: &&HoldPlan| plan.holds() == holds;
+    state.open_holds().filter(is_open).count() as u64
+}
+
+/// Returns the holds of the next trial, if no hold is examined.
 fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
     let open: Vec<&[Hold]> = state.open_holds().map(HoldPlan::holds).collect();
-    let under_way = |holds: &[Hold]| {
-        open.iter()
-            .filter(|open_holds| **open_holds == holds)
-            .count() as u64
-    };
+    let under_way = |holds: &[Hold]| open_trials(state, holds);
     if let Some(holds) = better_holds(state, memory, under_way) {
         return Some(holds);
-    }
-    if let Some(examined) = &memory.held_trials.examined {
-        return examination_holds(memory, examined, &open);
     }
     let number = state.next_id().0;
     let repeated = || {
@@ -307,7 +433,11 @@ fn better_holds(
     memory: &HuntMemory,
     under_way: impl Fn(&[Hold]) -> u64 + Copy,
 ) -> Option<Vec<Hold>> {
-    let unverified = memory.held_trials.unverified_hold(under_way).cloned();
+    let alpha = state.plan.alpha.to_probability();
+    let unverified = memory
+        .held_trials
+        .unverified_hold(alpha, under_way)
+        .cloned();
     unverified.or_else(|| memory.held_trials.untried_extension(state, under_way))
 }
 
@@ -333,19 +463,30 @@ fn most_promising<'a>(
     failing.max_by(|a, b| upper(a).total_cmp(&upper(b)))
 }
 
-/// Returns the holds of the next trial that examines a hold: first its rate, then the points around it, then the memory
-/// that is accessed there, then its rate more exactly.
-fn examination_holds(
+/// Returns the next trial that examines a hold: first its rate, then the points around it, then the memory that is
+/// accessed there, then its rate more exactly. Fresh trials and control trials take turns, so that both see the same
+/// machine.
+fn examination_attempt(
+    state: &State,
     memory: &HuntMemory,
     examined: &Examination,
-    open: &[&[Hold]],
-) -> Option<Vec<Hold>> {
-    if examined.fresh.launched() < FRESH_TRIALS.0 / 2 {
-        return Some(examined.holds.clone());
+) -> Option<Attempt> {
+    let open: Vec<&[Hold]> = state.open_holds().map(HoldPlan::holds).collect();
+    let next_of_rate = || {
+        let fresh = examined.fresh.launched() + open_trials(state, &examined.holds);
+        if control_trials(state, examined) < fresh {
+            Attempt::Control(examined.holds.clone())
+        } else {
+            Attempt::Hold(examined.holds.clone())
+        }
+    };
+    if examined.fresh.launched() < MIN_FRESH_TRIALS / 2 {
+        return Some(next_of_rate());
     }
-    untried_neighbour(memory, examined, open)
-        .or_else(|| unwatched_hold(memory, examined, open))
-        .or_else(|| Some(examined.holds.clone()))
+    untried_neighbour(memory, examined, &open)
+        .or_else(|| unwatched_hold(memory, examined, &open))
+        .map(Attempt::Hold)
+        .or_else(|| Some(next_of_rate()))
 }
 
 /// Returns a pair of points that different threads reached, chosen by a hash of the number of the trial.

@@ -10,7 +10,7 @@ use provoke_words as words;
 pub(super) fn describe_search(state: &State) -> Option<String> {
     let memory: &HuntMemory = state.learned()?;
     if let Some(examined) = &memory.held_trials.examined {
-        let fresh = examined.fresh;
+        let fresh = examined.fresh.of_all_trials();
         return Some(format!(
             "examines a hold: {} of {} failed",
             fresh.failures, fresh.trials

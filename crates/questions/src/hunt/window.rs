@@ -32,10 +32,12 @@ pub struct WindowLine {
     pub instructions: u64,
     /// Number of those at which trials failed.
     pub failing_instructions: u64,
-    /// Trials in which a thread was held at one of them.
+    /// Trials that were to hold a thread at one of them, whether or not they reached it.
     pub trials: u64,
     /// Those that failed.
     pub failures: u64,
+    /// Whether only failing trials reached it: it may be on the path of the failure after its cause.
+    pub only_failures: bool,
 }
 
 /// Counts the trials at the points around a hold by lines of the source.
@@ -74,11 +76,14 @@ pub(super) fn window_lines(held_trials: &HeldTrials, examined: &Examination) -> 
             failing_instructions: 0,
             trials: 0,
             failures: 0,
+            only_failures: true,
         });
+        let all = counts.of_all_trials();
         line.instructions += 1;
-        line.failing_instructions += u64::from(counts.failures > 0);
-        line.trials += counts.trials;
-        line.failures += counts.failures;
+        line.failing_instructions += u64::from(all.failures > 0);
+        line.trials += all.trials;
+        line.failures += all.failures;
+        line.only_failures &= counts.is_on_failure_path();
     }
     lines.into_values().collect()
 }
@@ -100,7 +105,8 @@ pub(super) fn draw_window(
         line.failures > 0
             && (!is_pair || rate(line.failures, line.trials) > held_rate * PAIR_WINDOW)
     };
-    let (failing, passing): (Vec<_>, Vec<_>) = window.iter().partition(is_failing);
+    let (on_path, others): (Vec<_>, Vec<_>) = window.iter().partition(|line| line.only_failures);
+    let (failing, passing): (Vec<&WindowLine>, Vec<_>) = others.into_iter().partition(is_failing);
     let mut lines = Vec::new();
     for line in failing.iter().take(SHOWN_LINES) {
         let place_text = window_place(line);
@@ -123,6 +129,10 @@ pub(super) fn draw_window(
             "and {} more with failures",
             words::format_count(hidden.len() as u64, "line")
         ));
+    }
+    if !on_path.is_empty() && !lines.is_empty() {
+        let places: Vec<String> = on_path.into_iter().map(window_place).collect();
+        lines.push(format!("only failing trials reach {}", places.join(", ")));
     }
     let (failures, trials) = passing.iter().fold((0, 0), |(failures, trials), line| {
         (failures + line.failures, trials + line.trials)

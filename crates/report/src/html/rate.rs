@@ -115,7 +115,16 @@ pub(super) fn rate_rows(report: &Report) -> Vec<RateRow> {
         Some(Answer::Hunt(answer)) => {
             let natural = answer.natural_interval.map(|interval| {
                 let counts = answer.natural;
-                named_row("without a hold", counts.failures, counts.trials, interval)
+                named_row("plain", counts.failures, counts.trials, interval)
+            });
+            let control = answer.control_interval.map(|interval| {
+                let counts = answer.control;
+                named_row(
+                    "traced without a hold",
+                    counts.failures,
+                    counts.trials,
+                    interval,
+                )
             });
             let held = answer
                 .held
@@ -123,7 +132,7 @@ pub(super) fn rate_rows(report: &Report) -> Vec<RateRow> {
                 .map(|(counts, interval)| {
                     named_row("with the hold", counts.failures, counts.trials, interval)
                 });
-            natural.into_iter().chain(held).collect()
+            natural.into_iter().chain(control).chain(held).collect()
         }
         Some(_) => Vec::new(),
     }
