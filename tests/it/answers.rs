@@ -23,7 +23,7 @@ use std::io::Write as _;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::held_program::hold_threads_in_large_code;
+use crate::held_program::{DECIDED_RATE, hold_threads_after_decision, hold_threads_in_large_code};
 use crate::loop_and_fold::{begin, hash, plan};
 use crate::ramp::levels_of_load;
 
@@ -63,8 +63,8 @@ pub(crate) struct Simulation {
     /// The kind of failures, which determines the duration of each trial.
     pub(crate) failure: Failure,
     pub(crate) time: Duration,
-    /// The observation of holds in a trial, and whether it fails.
-    pub(crate) hold: fn(&HoldPlan) -> (HoldObservation, bool),
+    /// The observation of holds in a trial, and whether it fails. The number in [0, 1) is drawn for the trial.
+    pub(crate) hold: fn(&HoldPlan, f64) -> (HoldObservation, bool),
 }
 
 /// The outcome of a trial, and the observation of its holds.
@@ -81,7 +81,7 @@ impl Simulation {
             order,
             failure: failure(1),
             time: Duration::ZERO,
-            hold: |_| (HoldObservation::default(), false),
+            hold: |_, _| (HoldObservation::default(), false),
         }
     }
 
@@ -113,7 +113,8 @@ impl Simulation {
         match &trial.hold {
             None => (self.outcome(state, trial), None),
             Some(plan) => {
-                let (observation, fails) = (self.hold)(plan);
+                let drawn = uniform(hash(self.seed, trial.id.0), u64::from(trial.variant.0));
+                let (observation, fails) = (self.hold)(plan, drawn);
                 let outcome = if fails {
                     Outcome::Fail(Box::new(self.failure.clone()))
                 } else {
@@ -747,6 +748,30 @@ fn a_run_that_is_cut_at_any_event_has_the_same_result() {
                 assert_resumes(&simulation, plan, &events, &uncut, cut);
             }
         }
+    }
+}
+
+#[test]
+fn a_hold_on_the_path_of_a_failure_is_not_the_answer_of_a_hunt() {
+    let plan = Plan {
+        question: Question::Hunt(HuntQuestion::default()),
+        ..plan("runs = 600")
+    };
+    for seed in 0..4 {
+        let mut simulation = Simulation::new(seed, &[DECIDED_RATE], SETTINGS[0]);
+        simulation.time = Duration::from_millis(6);
+        simulation.hold = hold_threads_after_decision;
+        let state = simulation.answer_question(&plan);
+        let report = serde_json::to_value(Report::new(&state, true)).unwrap();
+        let answer = &report["answer"]["hunt"];
+        assert!(answer["tried"]["trials"].as_u64() > Some(200), "{answer}");
+        assert!(answer["held"].is_null(), "{answer}");
+        assert!(questions::found_holds(&state).is_none());
+        let sentence = answer["sentence"].as_str().unwrap();
+        assert!(
+            sentence.starts_with("It fails without a hold in "),
+            "{sentence}"
+        );
     }
 }
 

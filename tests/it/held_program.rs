@@ -24,10 +24,12 @@ const WINDOW: RangeInclusive<u64> = 0x1148..=WRITE;
 const WRITE: u64 = 0x1150;
 
 /// Returns the observation of a trial, and whether the program crashes.
-pub(crate) fn hold_threads(plan: &HoldPlan) -> (HoldObservation, bool) {
+pub(crate) fn hold_threads(plan: &HoldPlan, _: f64) -> (HoldObservation, bool) {
     let mut observation = HoldObservation::default();
-    if plan.holds().is_empty() {
+    if let HoldPlan::Learn(_) = plan {
         observation.learned = INSTRUCTIONS.map(learned_point).to_vec();
+    }
+    if plan.holds().is_empty() {
         return (observation, false);
     }
     observation.times = vec![1; plan.holds().len()];
@@ -51,14 +53,32 @@ pub(crate) fn hold_threads(plan: &HoldPlan) -> (HoldObservation, bool) {
 
 /// Returns the same for a program with much code, of which only the entries of functions are learned at first: it also
 /// crashes if a thread is held at the entry of its function.
-pub(crate) fn hold_threads_in_large_code(plan: &HoldPlan) -> (HoldObservation, bool) {
-    let (mut observation, crashes) = hold_threads(plan);
+pub(crate) fn hold_threads_in_large_code(plan: &HoldPlan, drawn: f64) -> (HoldObservation, bool) {
+    let (mut observation, crashes) = hold_threads(plan, drawn);
     if let HoldPlan::Learn(CodeScope::Own) = plan {
         observation.learned.truncate(1);
         observation.entries_only = true;
     }
     let is_at_entry = |hold: &Hold| hold.point == HoldPoint::Code(code_point(INSTRUCTIONS[0].0));
     (observation, crashes || plan.holds().iter().any(is_at_entry))
+}
+
+/// Failure rate of a program in which no hold makes a difference.
+pub(crate) const DECIDED_RATE: f64 = 0.3;
+
+/// Returns the same for a program that fails by chance: whether it fails is decided before the first thread is created, and
+/// only failing trials reach the last instruction.
+pub(crate) fn hold_threads_after_decision(plan: &HoldPlan, drawn: f64) -> (HoldObservation, bool) {
+    let fails = drawn < DECIDED_RATE;
+    let (mut observation, _) = hold_threads(plan, drawn);
+    let (last, _) = INSTRUCTIONS[INSTRUCTIONS.len() - 1];
+    let is_reached = |hold: &Hold| fails || hold.point != HoldPoint::Code(code_point(last));
+    observation.times = plan
+        .holds()
+        .iter()
+        .map(|hold| u32::from(is_reached(hold)))
+        .collect();
+    (observation, fails)
 }
 
 fn code_point(address: u64) -> CodePoint {

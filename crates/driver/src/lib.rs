@@ -298,10 +298,10 @@ impl LoopState<'_, '_> {
         state.budget_spent && !state.capturing && may_take_long
     }
 
-    /// Names the first trial that the time budget stopped. It stays open, so that later trials do not count:
+    /// Names the first trial of a service that the time budget stopped. It stays open, so that later trials do not count:
     /// which of them finish in time depends on how they end.
     fn name_stopped_trial(&mut self) {
-        if !self.stops_at_time_limit() {
+        if !self.stops_at_time_limit() || self.driver.state.plan.load.is_none() {
             return;
         }
         let open = self.driver.state.to_repeat().map(|trial| trial.id);

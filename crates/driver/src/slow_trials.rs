@@ -63,10 +63,13 @@ impl LoopState<'_, '_> {
         }
     }
 
-    /// Ends trials that exceed a timeout which was not known when they were launched.
+    /// Ends trials that exceed a timeout which was not known when they were launched. A hunt gives each trial its own.
     fn end_hung_trials(&self) {
         let state = &*self.driver.state;
-        if state.plan.timeout != Timeout::Auto || state.plan.load.is_some() {
+        if state.plan.timeout != Timeout::Auto
+            || state.plan.load.is_some()
+            || state.plan.question.as_hunt().is_some()
+        {
             return;
         }
         let timeout = self.pace.hang_timeout(state);

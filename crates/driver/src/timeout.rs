@@ -19,6 +19,8 @@ const MIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Part of a hunt's time limit that a trial may take before one has passed: one of this many parts. Each trial that is
 /// stopped then doubles it. It is also the minimum timeout later, unless [`MIN_TIMEOUT`] is shorter.
 const HUNT_PART: u32 = 10;
+/// Minimum of this time, for programs that take long to start.
+const MIN_HUNT_TIME: Duration = Duration::from_secs(1);
 /// A trial is late if it takes this many times longer than the median, and at least [`MIN_LATE`].
 const LATE: u32 = 5;
 /// Minimum time after which a trial is late.
@@ -61,7 +63,7 @@ impl PassDurations {
         };
         let early = || slowest(&mut self.passes(state));
         if let Some(budget) = time_limit_of_hunt(state) {
-            let part = budget / HUNT_PART;
+            let part = (budget / HUNT_PART).max(MIN_HUNT_TIME);
             return match early() {
                 Some(slowest) => (slowest * HANGS).max(part.min(MIN_TIMEOUT)),
                 None => part.saturating_mul(1 << unended_trials(state).min(10)),

@@ -33,7 +33,6 @@ pub fn has_lines(plan: &HoldPlan) -> bool {
 pub fn prepare_lines(
     folder: &Path,
     plan: &HoldPlan,
-    site_packages: bool,
     python_path: Option<&OsStr>,
 ) -> io::Result<Vec<(OsString, OsString)>> {
     fs::write(folder.join(MODULE_FILE), MODULE)?;
@@ -43,12 +42,16 @@ pub fn prepare_lines(
         HoldPlan::Learn(_) | HoldPlan::Trace(_) => 0,
         HoldPlan::Hold { total_limit, .. } => total_limit.as_micros(),
     };
+    let named: &[String] = match plan {
+        HoldPlan::Learn(CodeScope::Named(names)) => names,
+        _ => &[],
+    };
     // Holds at other points keep their indices, but no line has the number 0.
     let holds: Vec<Value> = plan.traced_holds().iter().map(describe_hold).collect();
     let instructions = json!({
         "learn": matches!(plan, HoldPlan::Learn(_)),
         "holds": holds,
-        "site_packages": site_packages,
+        "named": named,
         "output": output.to_str().ok_or(io::ErrorKind::InvalidFilename)?,
         "total_limit_us": u64::try_from(total_limit).unwrap_or(u64::MAX),
     });
@@ -86,6 +89,13 @@ pub fn read_lines(
                     .and_then(|index| usize::try_from(index).ok());
                 if let Some(times) = index.and_then(|index| observation.times.get_mut(index)) {
                     *times += 1;
+                }
+            }
+            Some("left_out") => {
+                let package = record[1].as_str().unwrap_or_default().to_owned();
+                // Packages come before the modules of the standard library.
+                if !observation.left_out.contains(&package) {
+                    observation.left_out.insert(0, package);
                 }
             }
             Some("refused") => {

@@ -63,6 +63,20 @@ pub(crate) fn is_in_scope(scope: &CodeScope, program: Option<&Path>, path: &Path
     }
 }
 
+/// Returns the name of a Python extension module whose instructions do not become points, although it is one of a package or
+/// of the standard library: `_queue` of `_queue.cpython-311-x86_64-linux-gnu.so`.
+pub(crate) fn left_out_module(scope: &CodeScope, path: &Path) -> Option<String> {
+    let has_folder = |folder: &str| path.iter().any(|component| component == folder);
+    let is_module = [PYTHON_LIBRARY, "site-packages", "dist-packages"]
+        .into_iter()
+        .any(has_folder);
+    if *scope != CodeScope::Own || !is_module || is_in_scope(scope, None, path) {
+        return None;
+    }
+    let name = path.file_name()?.to_string_lossy();
+    name.split('.').next().map(str::to_owned)
+}
+
 /// Returns whether a file has the name of an interpreter, with or without a version: `python3.11`, `libpython3.11.so.1.0`.
 fn is_interpreter(name: &str) -> bool {
     let is_version = |rest: &str| {
@@ -115,6 +129,17 @@ mod tests {
         let of_named = |path: &str| is_in_scope(&named, None, Path::new(path));
         assert!(of_named("/usr/lib/libc.so.6"));
         assert!(!of_named("/home/me/server"));
+    }
+
+    #[test]
+    fn modules_of_the_standard_library_of_python_are_left_out_by_name() {
+        let module = |scope: &CodeScope, path: &str| left_out_module(scope, Path::new(path));
+        let queue = "/opt/lib/python3.11/lib-dynload/_queue.cpython-311-x86_64-linux-gnu.so";
+        assert_eq!(module(&CodeScope::Own, queue).as_deref(), Some("_queue"));
+        assert_eq!(module(&CodeScope::Own, "/usr/lib/libc.so.6"), None);
+        assert_eq!(module(&CodeScope::Own, "/x/site-packages/a/_core.so"), None);
+        let named = CodeScope::Named(vec!["_queue".to_owned()]);
+        assert_eq!(module(&named, queue), None);
     }
 
     #[test]

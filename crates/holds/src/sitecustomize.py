@@ -1,7 +1,8 @@
 # Holds threads of a Python program before chosen lines, or records the lines that it reaches.
 #
 # The variable PROVOKE_HOLD_LINES has the instructions as JSON. Results are appended to a file, one JSON array per line:
-# ["line", FILE, LINE, THREAD] for a reached line, ["held", INDEX] for a held thread, ["refused", REASON].
+# ["line", FILE, LINE, THREAD] for a reached line, ["held", INDEX] for a held thread, ["left_out", PACKAGE] for a package whose
+# lines are of no interest, ["refused", REASON].
 import sys
 
 
@@ -50,7 +51,9 @@ def _provoke_install():
         for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
         if folder
     ]
-    skipped_parts = () if order["site_packages"] else (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+    named = order["named"]
+    package_folders = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+    left_out = set()
     # Its lines run at the exit of the interpreter, while daemon threads continue.
     exit_code = getattr(threading._shutdown, "__code__", None)
     exit_file = real_path(threading.__file__)
@@ -74,22 +77,32 @@ def _provoke_install():
             return exit_file if learns or exit_file in wanted_files else None
         code_file = code.co_filename
         try:
-            return files[code_file]
+            name, package = files[code_file]
         except KeyError:
-            pass
-        name = None
-        if not code_file.startswith("<"):
-            path = real_path(code_file)
-            in_library = any(path.startswith(folder) for folder in library)
-            in_packages = "site-packages" in path or "dist-packages" in path
-            is_library = in_library and not in_packages
-            is_skipped = any(part in path for part in skipped_parts)
-            if path != own_file and not is_library and not is_skipped:
-                name = path
-        if name is not None and not learns and name not in wanted_files:
-            name = None
-        files[code_file] = name
+            name, package = files[code_file] = classify(code_file)
+        if package is not None and package not in left_out and not is_alone():
+            left_out.add(package)
+            report("left_out", package)
         return name
+
+    def classify(code_file):
+        """Returns the real path of a file whose lines are of interest, otherwise None; and the package of a file that is
+        left out while lines are learned."""
+        if code_file.startswith("<"):
+            return None, None
+        path = real_path(code_file)
+        if path == own_file:
+            return None, None
+        if not learns:
+            return (path if path in wanted_files else None), None
+        if named:
+            return (path if any(text in path for text in named) else None), None
+        for folder in package_folders:
+            if folder in path:
+                inside = path.split(folder)[-1]
+                return None, inside.split(os.sep)[0].split(".")[0]
+        is_library = any(path.startswith(folder) for folder in library)
+        return (None if is_library else path), None
 
     def mix(number):
         mask = (1 << 64) - 1

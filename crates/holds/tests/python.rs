@@ -80,7 +80,7 @@ assert sorted(doubled) == [2 * number for number in range(20)]
 fn run(folder: &Path, plan: &HoldPlan) -> HeldRun {
     let lines = folder.join("lines");
     fs::create_dir_all(&lines).unwrap();
-    let variables = prepare_lines(&lines, plan, false, Some(folder.as_os_str())).unwrap();
+    let variables = prepare_lines(&lines, plan, Some(folder.as_os_str())).unwrap();
     let command: Vec<OsString> = vec!["python3".into(), folder.join("program.py").into()];
     let limit = Duration::from_secs(10);
     let mut files = CodeCache::default();

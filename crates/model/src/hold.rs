@@ -160,6 +160,9 @@ pub struct HoldObservation {
     /// Whether only the entries of functions were learned, because the program has much code.
     #[serde(skip_serializing_if = "is_default")]
     pub entries_only: bool,
+    /// Python packages and extension modules that the program uses, and whose code was left out while points were learned.
+    #[serde(skip_serializing_if = "is_default")]
+    pub left_out: Vec<String>,
     /// Accesses of other threads to memory that a held thread was about to access.
     #[serde(skip_serializing_if = "is_default")]
     pub races: Vec<RacingAccess>,

@@ -61,7 +61,7 @@ impl TrialHolds {
         let mut path = path.filter(|(name, _)| name.as_os_str() == "PYTHONPATH");
         let path = path.next().map(|(_, value)| value.as_os_str());
         let prepared =
-            fs::create_dir_all(&folder).and_then(|()| prepare_lines(&folder, plan, false, path));
+            fs::create_dir_all(&folder).and_then(|()| prepare_lines(&folder, plan, path));
         match (prepared, &mut self.session) {
             (Ok(variables), _) => {
                 self.lines = Some((plan.clone(), folder));

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Compiles a program of the crate `provoke-holds` as `./program`.
 fn compile(sandbox: &Sandbox, source: &str) {
@@ -463,6 +464,101 @@ fn a_correct_program_does_not_fail() {
     assert!(answer["tried"]["trials"].as_u64() > Some(100), "{output}");
     assert!(
         output.stdout.starts_with("No failure: it passed in all"),
+        "{output}"
+    );
+}
+
+/// Programs whose failure is decided before anything shows it, with the number of trials of a quick test. In the directory
+/// `decided` of `provoke-holds`.
+const DECIDED: [(&str, Option<u32>); 12] = [
+    ("message.c", Some(200)),
+    ("message.py", Some(24)),
+    ("message.sh", Some(60)),
+    ("abort_deep.c", None),
+    ("null_pointer.c", None),
+    ("waits.c", None),
+    ("child.c", None),
+    ("pipe.c", None),
+    ("pool.c", None),
+    ("exception.py", None),
+    ("children.py", None),
+    ("files.sh", None),
+];
+
+/// Hunts a program whose failure no hold can cause, and asserts that no hold is reported.
+fn assert_no_claim(program_file: &str, limit: [&str; 2]) {
+    let sandbox = Sandbox::new();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/holds/tests/decided");
+    for file in [program_file, "decided.h"] {
+        std::fs::copy(sources.join(file), sandbox.path(file)).unwrap();
+    }
+    let command = match program_file.rsplit_once('.').unwrap().1 {
+        "c" => {
+            compile_here(&sandbox, program_file);
+            vec!["./program"]
+        }
+        "py" => vec!["python3", program_file],
+        _ => vec!["bash", program_file],
+    };
+    let options = [&limit[..], &["--seed", "1", "--"]].concat();
+    let (report, output) = sandbox.run_with_report("hunt", &[&options[..], &command].concat());
+    let answer = &report["answer"]["hunt"];
+    assert_eq!(answer["held"], Value::Null, "{program_file}: {output}");
+    assert_eq!(answer["places"], Value::Array(Vec::new()), "{output}");
+    assert!(!output.stdout.contains("new trials (95 %"), "{output}");
+}
+
+#[test]
+fn no_hold_is_reported_if_the_failure_was_decided_before() {
+    needs!(program("cc"), program("python3"), program("bash"));
+    let quick = DECIDED.iter();
+    let quick = quick.filter_map(|(file, trials)| Some((file, (*trials)?.to_string())));
+    for (file, trials) in quick {
+        assert_no_claim(file, ["-n", &trials]);
+    }
+}
+
+#[test]
+#[ignore = "takes four minutes"]
+fn no_hold_of_twelve_programs_is_reported_if_the_failure_was_decided_before() {
+    for (file, _) in DECIDED {
+        assert_no_claim(file, ["-d", "20s"]);
+    }
+}
+
+#[test]
+fn a_program_that_fails_anyway_needs_no_hold_and_its_races_are_shown() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "fails.c",
+        &ADDS_WITH_ONE_INSTRUCTION.replace("count != 2", "1"),
+    );
+    compile_here(&sandbox, "fails.c");
+    let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    assert_eq!(answer["needs_no_hold"], true, "{output}");
+    let sentence = "It fails in most plain trials, so no hold is needed: ";
+    assert!(output.stdout.starts_with(sentence), "{output}");
+    assert_eq!(answer["races"][0]["held"]["line"], 6, "{output}");
+    assert_eq!(answer["held"], Value::Null, "{output}");
+    assert_eq!(answer["tried"]["trials"], 0, "{output}");
+}
+
+#[test]
+fn the_time_limit_of_a_hunt_also_ends_trials_that_hang_at_first() {
+    let sandbox = Sandbox::new();
+    let begun = Instant::now();
+    let (report, output) = sandbox.run_with_report("hunt", &["-d", "2s", "--", "sleep", "1000"]);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{output}");
+    assert!(
+        output
+            .stdout
+            .starts_with("NOT KNOWN: no trial ended, the longest one was stopped after "),
+        "{output}"
+    );
+    assert!(
+        report["answer"]["hunt"]["unended"].as_u64() > Some(0),
         "{output}"
     );
 }

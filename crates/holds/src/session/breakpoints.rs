@@ -3,7 +3,7 @@
 use super::{HoldSession, ThreadActivity, executable_of, resume};
 use crate::loader::find_load_event;
 use crate::process::{MappedCode, TracedProcess};
-use crate::scope::{is_in_scope, may_have_point};
+use crate::scope::{is_in_scope, left_out_module, may_have_point};
 use provoke_model::{CodePoint, CodeScope, Hold, HoldPlan, HoldPoint, LearnedPoint};
 use provoke_sys::memory::read_mappings;
 use provoke_sys::tracee::{self, StopReason};
@@ -71,6 +71,7 @@ impl HoldSession {
                 let program = program.then(|| executable_of(pid)).flatten();
                 let in_scope = |path: &Path| is_in_scope(&scope, program.as_deref(), path);
                 let mapped = MappedCode::of_process(pid, &mut self.files, in_scope);
+                self.note_left_out_modules(pid, &scope);
                 let known_addresses = match &scope {
                     CodeScope::Own | CodeScope::Named(_) => None,
                     CodeScope::Around(holds) => Some(mapped.addresses_of_holds(holds)),
@@ -97,6 +98,18 @@ impl HoldSession {
                         Some((address, index))
                     })
                     .collect()
+            }
+        }
+    }
+
+    /// Notes the extension modules of a process that have no points.
+    fn note_left_out_modules(&mut self, pid: i32, scope: &CodeScope) {
+        let left_out = &mut self.observation.left_out;
+        for mapping in read_mappings(pid).unwrap_or_default() {
+            if let Some(module) = left_out_module(scope, Path::new(&mapping.name))
+                && !left_out.contains(&module)
+            {
+                left_out.push(module);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Answer of `hunt`: the hold that makes a program fail, with the window in the source and the races.
 
-use super::held_trials::{Examination, HeldCounts};
-use super::memory::HuntMemory;
+use super::held_trials::{Examination, FIRST_FRESH_TRIALS, HeldCounts};
+use super::memory::{HuntMemory, LEARNING_TRIALS};
 use super::places::{HeldPlace, describe_place};
 use super::policy::{HuntPolicy, fails_if_plain, fails_if_traced};
 use super::races::{RACE_TITLE, RaceReport, seen_races};
@@ -10,12 +10,15 @@ use crate::answer::{AnswerText, independence_assumptions};
 use crate::policy::rate_interval;
 use crate::state::State;
 use crate::{FailureCounts, Policy as _};
-use provoke_model::{KnownBug, VariantId};
+use provoke_model::{CodeScope, HoldPoint, KnownBug, VariantId};
 use provoke_stats::{confidence_sequence, real};
 use provoke_words as words;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// Names of packages that are shown.
+const SHOWN_NAMES: usize = 4;
 /// Races that are shown.
 const SHOWN_RACES: usize = 3;
 
@@ -63,6 +66,10 @@ pub struct HuntReport {
     pub tried: FailureCounts,
     /// Plain trials that were stopped before any plain trial had passed.
     pub unended: u64,
+    /// Python packages and extension modules that the program uses, and in which no thread was held.
+    pub left_out: Vec<String>,
+    /// The texts of `--hold-in` that the path of no file with points contains.
+    pub not_found: Vec<String>,
     /// Why threads could not be held; null if they could.
     pub refused: Option<String>,
     /// The assumptions of the answer.
@@ -135,6 +142,8 @@ impl HuntReport {
             points: memory.held_trials.points.in_order().len() as u64,
             tried: memory.tried,
             unended: memory.unended,
+            left_out: memory.left_out.clone(),
+            not_found: names_not_found(memory),
             refused: memory.refused.clone(),
             assumptions: independence_assumptions(state),
         };
@@ -173,6 +182,9 @@ impl HuntReport {
                 "NOT KNOWN: no trial ended, the longest one was stopped after {}; give the hunt more time with -d, or a trial with -t",
                 words::format_seconds(longest_unended.as_secs_f64())
             );
+        }
+        if self.natural.trials + self.tried.trials == 0 {
+            return "NOT KNOWN: no trial ended in time; give the hunt more time with -d".to_owned();
         }
         let best_text = best.in_words();
         if self.natural.failures > 0 {
@@ -248,6 +260,7 @@ struct BestSoFar(Option<(Vec<HeldPlace>, FailureCounts, FailureCounts)>);
 impl BestSoFar {
     fn new(memory: &HuntMemory) -> Self {
         let best = memory.held_trials.best_examination();
+        let best = best.filter(|best| best.fresh.launched() >= FIRST_FRESH_TRIALS);
         Self(best.map(|examination| {
             (
                 places_of(memory, examination),
@@ -331,8 +344,49 @@ impl HuntReport {
                 words::format_interval(interval)
             ));
         }
+        if !self.not_found.is_empty() {
+            lines.push(format!(
+                "--hold-in {} has no effect: no code of such a file runs after the first thread was created",
+                self.not_found.join(", ")
+            ));
+        }
+        if self.held.is_none() && !self.needs_no_hold && !self.left_out.is_empty() {
+            let shown = self.left_out.len().min(SHOWN_NAMES);
+            let more = match self.left_out.len() - shown {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            lines.push(format!(
+                "no thread was held in {}{more}; --hold-in NAME holds threads there",
+                self.left_out[..shown].join(", ")
+            ));
+        }
         lines
     }
+}
+
+/// Returns the texts of `--hold-in` that no file contains in which the program reached a point.
+fn names_not_found(memory: &HuntMemory) -> Vec<String> {
+    let CodeScope::Named(names) = &memory.question.scope else {
+        return Vec::new();
+    };
+    if memory.learning_trials < LEARNING_TRIALS {
+        return Vec::new();
+    }
+    let points = memory.held_trials.points.in_order().iter();
+    let files: BTreeSet<String> = points
+        .filter_map(|point| match point {
+            HoldPoint::Code(code) => Some(code.object.to_string()),
+            HoldPoint::Line { file, .. } => Some(file.to_string()),
+            HoldPoint::Start(_) | HoldPoint::Call { .. } => None,
+        })
+        .collect();
+    let is_found = |name: &&String| files.iter().any(|file| file.contains(&***name));
+    names
+        .iter()
+        .filter(|name| !is_found(name))
+        .cloned()
+        .collect()
 }
 
 /// Returns the interval of the rate of trials whose number depends on how they end.

@@ -41,6 +41,8 @@ pub(super) struct HuntMemory {
     pub(super) longest_unended: Duration,
     /// Duration of the slowest plain trial that failed and did not hang.
     pub(super) slowest_failure: Duration,
+    /// Packages and modules whose code was left out, packages first.
+    pub(super) left_out: Vec<String>,
     /// Why threads could not be held.
     pub(super) refused: Option<String>,
 }
@@ -60,6 +62,7 @@ impl HuntMemory {
             unended: 0,
             longest_unended: Duration::ZERO,
             slowest_failure: Duration::ZERO,
+            left_out: Vec::new(),
             refused: None,
         }
     }
@@ -119,6 +122,11 @@ impl Memory for HuntMemory {
             }
             HoldPlan::Learn(_) => {
                 self.learning_trials += 1;
+                for name in &observation.left_out {
+                    if !self.left_out.contains(name) {
+                        self.left_out.push(name.clone());
+                    }
+                }
                 let points = &mut self.held_trials.points;
                 points.add_reached(&observation.learned, &self.question.first);
                 if observation.entries_only {

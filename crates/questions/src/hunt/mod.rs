@@ -23,7 +23,7 @@ pub use answer::HuntReport;
 pub use places::HeldPlace;
 pub(super) use points::HuntPoints;
 pub use policy::HuntPolicy;
-pub use races::{RACE_TITLE, RaceReport, RaceSide};
+pub use races::{RaceReport, RaceSide};
 pub use window::WindowLine;
 
 use super::{Answer, FailureCounts, Policy, QuestionKind};

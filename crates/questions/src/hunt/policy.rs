@@ -28,7 +28,7 @@ const FIRST_PLAIN_TRIALS: u64 = 2;
 const MAX_FIRST_PLAIN_TRIALS: u64 = 30;
 /// Control trials of the best hold, unless they take more than this part of the time limit.
 const CONTROL_TRIALS: u64 = 100;
-const CONTROL_TIME_PART: u32 = 10;
+const CONTROL_TIME_PART: u32 = 20;
 /// A trial that learns may take this part of the time limit: breakpoints make the program slow.
 const LEARNING_TIME_PART: u32 = 4;
 /// Part of the time limit for the races of a program that fails without a hold.

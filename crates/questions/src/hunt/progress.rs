@@ -21,7 +21,13 @@ pub(super) fn describe_search(state: &State) -> Option<String> {
             .open_holds()
             .any(|plan| matches!(plan, HoldPlan::Learn(_)))
     {
-        return Some("learns the points that the program reaches".to_owned());
+        let learns = state.open_holds().next().is_some() || memory.learning_trials > 0;
+        let step = if learns {
+            "learns the points that the program reaches"
+        } else {
+            "runs without holds"
+        };
+        return Some(step.to_owned());
     }
     let points = memory.held_trials.points.in_order().len() as u64;
     let held_tally = state.held_tally(VariantId(0));

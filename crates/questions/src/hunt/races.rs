@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 /// Title of a race. It may be harmless, because some atomic operations are plain instructions; a failure under the hold
 /// does not show that they are none.
-pub const RACE_TITLE: &str = "data race, unless both accesses are atomic operations";
+pub(super) const RACE_TITLE: &str = "data race, unless both accesses are atomic operations";
 /// Functions of a stack that are shown.
 const SHOWN_FRAMES: usize = 3;
 /// Beginning of the names of Go's runtime, which accesses memory of its threads without locks on purpose.

@@ -5,7 +5,7 @@ use super::source::{PageDetail, PageSource};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker};
 use maud::{Markup, html};
-use provoke_questions::{Answer, RACE_TITLE, RaceSide, WindowLine};
+use provoke_questions::{Answer, RaceSide, WindowLine};
 use provoke_stats::{clopper_pearson, real};
 use provoke_words as words;
 
@@ -27,7 +27,7 @@ pub(super) fn hunt_section(source: &PageSource<'_>, detail: &PageDetail) -> Opti
             (window_table(&window, 1.0 - source.report.confidence / 100.0))
         }
         @for race in answer.races.iter().take(RACES) {
-            h3 { "Possible " (RACE_TITLE) ": " (words::format_count(u64::from(race.size), "byte")) ", seen in trial " (race.trial) }
+            h3 { "Data race on " (words::format_count(u64::from(race.size), "byte")) ", unless both accesses are atomic operations, seen in trial " (race.trial) }
             (scrolling_table(&format!("Both sides of the data race of trial {}", race.trial), &html! {
                 thead { tr { th scope="col" { "thread" } th scope="col" { "access" } th scope="col" { "line" } th scope="col" { "calls, innermost first" } } }
                 tbody {
