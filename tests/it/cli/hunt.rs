@@ -471,9 +471,9 @@ fn a_correct_program_does_not_fail() {
 /// Programs whose failure is decided before anything shows it, with the number of trials of a quick test. In the directory
 /// `decided` of `provoke-holds`.
 const DECIDED: [(&str, Option<u32>); 12] = [
-    ("message.c", Some(200)),
-    ("message.py", Some(24)),
-    ("message.sh", Some(60)),
+    ("message.c", Some(150)),
+    ("message.py", Some(16)),
+    ("message.sh", Some(40)),
     ("abort_deep.c", None),
     ("null_pointer.c", None),
     ("waits.c", None),
