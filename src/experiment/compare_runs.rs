@@ -29,18 +29,21 @@ pub fn compare_two_runs(
             }
         })
         .collect();
-    let chance = report::chance_of_difference(&left.state, &right.state);
+    let rates = report::test_rates(&left.state, &right.state);
+    let test = rates.as_ref().ok();
     Ok(RunComparison {
         format: RunComparison::FORMAT,
         left: left.summarize(),
         right: right.summarize(),
-        p_value: chance.as_ref().ok().copied(),
-        tests: if chance.is_ok() {
+        p_value: test.map(|test| test.p_value),
+        design_effect: test.map_or(1.0, |test| test.design_effect),
+        stopped: test.map_or_else(Vec::new, |test| test.stopped.clone()),
+        tests: if rates.is_ok() {
             compare_tests(&left.state, &right.state)
         } else {
             None
         },
-        not_comparable: chance.err(),
+        not_comparable: rates.err(),
         differences,
     })
 }

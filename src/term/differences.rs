@@ -174,18 +174,38 @@ fn describe_significance(compared: &RunComparison) -> String {
         (Some(_), _) if is_equal => {
             "The measured failure rates are equal; that does not exclude a difference.".to_owned()
         }
-        (Some(p), _) if p <= SMALL => {
-            let p = words::p_value(p);
-            format!("The failure rates differ significantly (Fisher's exact test: {p}).")
-        }
         (Some(p), _) => {
-            let p = words::p_value(p);
-            format!("The failure rates do not differ significantly (Fisher's exact test: {p}).")
+            let not = if p <= SMALL { "" } else { "do not " };
+            format!(
+                "The failure rates {not}differ significantly ({}).",
+                describe_test(compared, p)
+            )
         }
         (None, reason) => {
             let safe_reason = words::sanitize_line(reason.as_deref().unwrap_or_default());
             format!("The failure rates are not compared: {safe_reason}.")
         }
+    }
+}
+
+/// Describes the test of the failure rates, its result, and what it allows for.
+fn describe_test(compared: &RunComparison, p_value: f64) -> String {
+    let p_value = words::p_value(p_value);
+    let test = match compared.stopped.as_slice() {
+        [] => format!("Fisher's exact test: {p_value}"),
+        [run] => format!(
+            "{p_value}, by intervals that hold at any time, because {} did not run a fixed number of trials",
+            words::sanitize_line(run)
+        ),
+        _ => format!(
+            "{p_value}, by intervals that hold at any time, because neither run has a fixed number of trials"
+        ),
+    };
+    if compared.design_effect > 1.0 {
+        let effect = words::format_number(compared.design_effect);
+        format!("{test}; failures clump, so {effect} trials count as one")
+    } else {
+        test
     }
 }
 
@@ -297,6 +317,8 @@ mod tests {
             left: run("a", 3),
             right: run("b", 0),
             p_value: Some(0.24),
+            design_effect: 1.0,
+            stopped: Vec::new(),
             not_comparable: None,
             tests: None,
             differences,
@@ -359,6 +381,27 @@ mod tests {
         let shown = |all| format_differences(&many, all, None).lines().count();
         assert_eq!(shown(true) - shown(false), 29);
         assert!(format_differences(&many, false, None).contains("and 30 more: --all"));
+    }
+
+    #[test]
+    fn the_sentence_names_what_the_test_allows_for() {
+        let sentence = |stopped: &[&str], design_effect| {
+            let compared = RunComparison {
+                p_value: Some(0.03),
+                design_effect,
+                stopped: stopped.iter().map(|run| (*run).to_owned()).collect(),
+                ..comparison(Vec::new())
+            };
+            describe_significance(&compared)
+        };
+        assert_eq!(
+            sentence(&[], 10.0),
+            "The failure rates differ significantly (Fisher's exact test: p = 0.03; failures clump, so 10 trials count as one)."
+        );
+        assert_eq!(
+            sentence(&["a"], 1.0),
+            "The failure rates differ significantly (p = 0.03, by intervals that hold at any time, because a did not run a fixed number of trials)."
+        );
     }
 
     #[test]

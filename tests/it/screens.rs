@@ -165,6 +165,8 @@ fn two_runs() -> RunComparison {
         left: run("20261122-035210-ecbc", 31, "tower"),
         right: run("20261122-041133-2c31", 0, "laptop"),
         p_value: Some(1.4e-11),
+        design_effect: 1.0,
+        stopped: Vec::new(),
         not_comparable: None,
         tests: None,
         differences: vec![

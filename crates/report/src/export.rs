@@ -4,8 +4,8 @@ use super::annotations::{Annotation, AnnotationLevel, list_annotations};
 use super::html::TrendRun;
 use super::issue::Issue;
 use super::{
-    PageOptions, PictureFile, Report, case_list, chance_of_difference, csv, html, json, jsonl,
-    junit, markdown,
+    PageOptions, PictureFile, Report, case_list, csv, html, json, jsonl, junit, markdown,
+    test_rates,
 };
 use crate::store::{self, RunFolder, Secrets, StoreError};
 use provoke_model::Survey;
@@ -212,7 +212,7 @@ pub fn export_trend(
         if run.report.command != first.report.command {
             return Some("another command".to_owned());
         }
-        chance_of_difference(run.state, first.state).err()
+        test_rates(run.state, first.state).err()
     };
     let shown: Vec<TrendRun<'_>> = runs
         .iter()

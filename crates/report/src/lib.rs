@@ -71,7 +71,7 @@ pub use load_forecast::{LoadMeasurements, forecast_duration};
 pub(crate) use load_plan::{load_assumptions, load_summary};
 pub use log::bisect_log;
 pub use next_commands::{SuggestedCommand, next_commands};
-pub use rates::chance_of_difference;
+pub use rates::{RateTest, test_rates};
 pub use row::{TrialClass, TrialRow};
 pub use source::source_line;
 pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, LoneTrials, SuiteReport};

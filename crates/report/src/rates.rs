@@ -1,16 +1,25 @@
 //! Tests whether two runs fail at different rates.
 
 use provoke_model::VariantId;
-use provoke_questions::StopRule;
 use provoke_questions::state::State;
-use provoke_stats as stats;
+use provoke_questions::{AssumptionChecks, StopRule};
+use provoke_stats::{self as stats, ComparedCounts};
 use provoke_survey::variant_conditions;
 
-/// Returns the probability of a difference between the failure rates of two runs that is at least as large by chance,
-/// by Fisher's exact test; or why the rates cannot be compared.
-pub fn chance_of_difference(one: &State, other_run: &State) -> Result<f64, String> {
-    let [(failures, trials), (other_failures, other_trials)] =
-        [measured_rate(one)?, measured_rate(other_run)?];
+/// A test whether two runs fail at different rates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateTest {
+    /// Probability that failure rates differ this much by chance.
+    pub p_value: f64,
+    /// Number of trials that count as one, because failures clump in one of the runs; otherwise 1.
+    pub design_effect: f64,
+    /// Runs without a fixed number of trials, which their results may have ended.
+    pub stopped: Vec<String>,
+}
+
+/// Tests whether two runs fail at different rates; or returns why the rates cannot be compared.
+pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
+    let runs = [measured_rate(one)?, measured_rate(other_run)?];
     let [conditions, other_conditions] =
         [one, other_run].map(|run| variant_conditions(&run.plan, VariantId(0), &run.host));
     let differences = conditions.differences_from(&other_conditions).into_iter();
@@ -24,11 +33,25 @@ pub fn chance_of_difference(one: &State, other_run: &State) -> Result<f64, Strin
             differing.join(", ")
         ));
     }
-    Ok(stats::fisher(failures, trials, other_failures, other_trials).two_sided)
+    let [effect, other_effect] = [one, other_run].map(|run| {
+        AssumptionChecks::of_variant(run, VariantId(0))
+            .clumping
+            .design_effect()
+    });
+    let design_effect = effect.max(other_effect);
+    let stopped = [one, other_run].into_iter().zip(runs);
+    Ok(RateTest {
+        p_value: stats::chance_of_difference(runs, design_effect),
+        design_effect,
+        stopped: stopped
+            .filter(|(_, counts)| !counts.is_planned)
+            .map(|(run, _)| run.run.clone())
+            .collect(),
+    })
 }
 
-/// Returns the failures and trials of a run that measured one rate.
-fn measured_rate(run: &State) -> Result<(u64, u64), String> {
+/// Returns the counts of a run that measured one rate.
+fn measured_rate(run: &State) -> Result<ComparedCounts, String> {
     let measures = run.plan.question.is_rate() && run.plan.variants.len() == 1;
     let tally = run.tally_of(VariantId(0));
     let stop_rule = provoke_questions::policy_of_plan(&run.plan).stop_rule(run, VariantId(0));
@@ -43,6 +66,10 @@ fn measured_rate(run: &State) -> Result<(u64, u64), String> {
             provoke_questions::of_plan(&run.plan).command()
         )),
         0 => Err(format!("all trials of {} were inconclusive", run.run)),
-        trials => Ok((tally.failures, trials)),
+        trials => Ok(ComparedCounts {
+            failures: tally.failures,
+            trials,
+            is_planned: stop_rule.is_planned(),
+        }),
     }
 }

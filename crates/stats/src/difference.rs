@@ -1,6 +1,10 @@
-//! Calculates an interval for the difference between the failure rates of two variants.
+//! Compares two failure rates: an interval for their difference, and the probability of the counts if there is none.
 
-use super::interval::{Interval, confidence_sequence};
+use super::convert::{real, whole};
+use super::fisher::fisher;
+use super::interval::{
+    Interval, clopper_pearson_effective, confidence_sequence, confidence_sequence_effective,
+};
 
 /// Returns the interval of the second rate minus the first, after (failures, runs) of each.
 ///
@@ -16,9 +20,105 @@ pub fn difference(a: (u64, u64), b: (u64, u64), alpha: f64) -> Interval {
     }
 }
 
+/// The counts of a run that is compared with another run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ComparedCounts {
+    /// Trials that failed.
+    pub failures: u64,
+    /// All trials.
+    pub trials: u64,
+    /// Whether the end of the run was planned. A run that was stopped may have ended because of its results.
+    pub is_planned: bool,
+}
+
+impl ComparedCounts {
+    /// Returns the interval that holds for the way in which the run ended.
+    fn interval(self, design_effect: f64, alpha: f64) -> Interval {
+        let interval = if self.is_planned {
+            clopper_pearson_effective
+        } else {
+            confidence_sequence_effective
+        };
+        interval(self.failures, self.trials, design_effect, alpha)
+    }
+}
+
+/// Returns the probability of counts that differ at least this much, if both runs fail at the same rate.
+///
+/// `design_effect` is the number of trials that are worth one independent trial. It must be the larger one of the two
+/// runs: if they fail at the same rate, their failures clump alike, and the run with fewer failures rarely shows it.
+///
+/// If both ends were planned, this is Fisher's exact test of the divided counts. Otherwise it is the smallest alpha for
+/// which the intervals of both rates, at alpha/2 each, do not overlap; the interval of a run that was stopped holds for
+/// any stop.
+pub fn chance_of_difference(runs: [ComparedCounts; 2], design_effect: f64) -> f64 {
+    let [first, second] = runs;
+    if first.is_planned && second.is_planned {
+        let divide = |count: u64| whole(real(count) / design_effect.max(1.0));
+        let [(k1, n1), (k2, n2)] = runs.map(|run| (divide(run.failures), divide(run.trials)));
+        return fisher(k1, n1, k2, n2).two_sided;
+    }
+    let are_apart = |alpha: f64| {
+        let [first, second] = runs.map(|run| run.interval(design_effect, alpha / 2.0));
+        first.hi < second.lo || second.hi < first.lo
+    };
+    if !are_apart(MOST_ALPHA) {
+        return 1.0;
+    }
+    if are_apart(SMALLEST_CHANCE) {
+        return SMALLEST_CHANCE;
+    }
+    let (mut apart, mut overlap) = (MOST_ALPHA, SMALLEST_CHANCE);
+    for _ in 0..40 {
+        let middle = (apart * overlap).sqrt();
+        if are_apart(middle) {
+            apart = middle;
+        } else {
+            overlap = middle;
+        }
+    }
+    apart
+}
+
+/// The smallest probability that [`chance_of_difference`] calculates for a run that was stopped.
+const SMALLEST_CHANCE: f64 = 1e-12;
+/// An interval needs an alpha below 1.
+const MOST_ALPHA: f64 = 0.999;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn counts(failures: u64, trials: u64, is_planned: bool) -> ComparedCounts {
+        ComparedCounts {
+            failures,
+            trials,
+            is_planned,
+        }
+    }
+
+    #[test]
+    fn a_clump_counts_as_one_failure() {
+        let runs = [counts(10, 200, true), counts(0, 200, true)];
+        let independent = chance_of_difference(runs, 1.0);
+        assert!((independent - 0.001_7).abs() < 1e-4, "{independent}");
+        assert!(chance_of_difference(runs, 10.0) > 0.9);
+    }
+
+    #[test]
+    fn a_stopped_run_needs_more_evidence() {
+        let planned = [counts(20, 100, true), counts(5, 100, true)];
+        let stopped = [counts(20, 100, true), counts(5, 100, false)];
+        let (planned, stopped) = (
+            chance_of_difference(planned, 1.0),
+            chance_of_difference(stopped, 1.0),
+        );
+        assert!(planned < 0.01 && stopped > 2.0 * planned, "{stopped}");
+        let apart = [counts(900, 1000, false), counts(0, 1000, false)];
+        assert!(chance_of_difference(apart, 1.0) <= SMALLEST_CHANCE);
+        let equal = [counts(3, 10, false), counts(3, 10, true)];
+        assert!(chance_of_difference(equal, 1.0) >= 1.0);
+    }
 
     #[test]
     fn without_runs_the_interval_contains_every_difference() {

@@ -18,6 +18,10 @@ pub struct RunComparison {
     pub right: ComparedRun,
     /// Probability that failure rates differ this much by chance; null if they cannot be compared.
     pub p_value: Option<f64>,
+    /// Number of trials that count as one in the p-value, because failures clump; 1 if they do not, as far as is known.
+    pub design_effect: f64,
+    /// Runs without a fixed number of trials, which their results may have ended. The p-value allows for it.
+    pub stopped: Vec<String>,
     /// Reason why the failure rates cannot be compared; null if they can.
     pub not_comparable: Option<String>,
     /// Differences between the tests of a suite; null if the runs did not count tests, or cannot be compared.

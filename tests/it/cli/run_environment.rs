@@ -135,6 +135,19 @@ fn diff_compares_failure_rates_only_under_equal_conditions() {
 }
 
 #[test]
+fn diff_counts_a_clump_of_failures_as_one() {
+    let sandbox = Sandbox::new();
+    let failing = ["--", PROVOKE, "victim", "exit", "--fail-on", "121-130"];
+    sandbox.report(&[&["-n", "200", "-o", "a"], &failing[..]].concat());
+    let passing = ["--", PROVOKE, "victim", "exit", "--fail-on", "999"];
+    sandbox.report(&[&["-n", "200", "-o", "b"], &passing[..]].concat());
+    let output = sandbox.provoke(&["diff", "a", "b"]);
+    let sentence = "The failure rates do not differ significantly (Fisher's exact test: p = 1; failures clump, so 10 trials count as one).";
+    let words: Vec<&str> = output.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains(sentence), "{output}");
+}
+
+#[test]
 fn diff_finds_a_different_variable() {
     let sandbox = Sandbox::new();
     run(&sandbox, "a", &[], &["true"]);

@@ -1,4 +1,6 @@
-use provoke_stats::{clean_runs_needed_effective, find_clumps};
+use provoke_stats::{
+    ComparedCounts, chance_of_difference, clean_runs_needed_effective, find_clumps, fisher,
+};
 
 use super::chance::{Chance, share};
 
@@ -126,5 +128,75 @@ fn clumps_in_a_baseline_of_three_failures_usually_cause_a_warning() {
             fixed <= most_fixed,
             "blocks of {length}: {fixed} called fixed"
         );
+    }
+}
+
+#[test]
+fn two_runs_of_the_same_program_rarely_differ() {
+    const REPETITIONS: u32 = 100;
+    let mut chance = Chance::new(75);
+    for blocks in [
+        Blocks(1, 1.0, 0.05),
+        Blocks(8, 0.1, 0.5),
+        Blocks(20, 0.1, 0.5),
+        Blocks(50, 0.1, 0.5),
+    ] {
+        for trials in [100, 200, 400] {
+            let (mut differ, mut differ_independent) = (0, 0);
+            for _ in 0..REPETITIONS {
+                let runs =
+                    [(); 2].map(|()| blocks.baseline(&mut chance, BaselineEnd::Trials(trials)).0);
+                let effects = runs.each_ref().map(|places| {
+                    let found = find_clumps(places, trials, false);
+                    let warned = found.filter(|found| found.p_value <= 0.01);
+                    warned.map_or(1.0, |found| found.design_effect)
+                });
+                let counts = runs.map(|places| ComparedCounts {
+                    failures: places.len() as u64,
+                    trials,
+                    is_planned: true,
+                });
+                let p_value = |effect| chance_of_difference(counts, effect);
+                differ += u32::from(p_value(effects[0].max(effects[1])) <= ALPHA);
+                differ_independent += u32::from(p_value(1.0) <= ALPHA);
+            }
+            let Blocks(length, ..) = blocks;
+            assert!(length == 1 || differ_independent > REPETITIONS / 10);
+            let (differ, error) = share(differ, REPETITIONS, ALPHA);
+            assert!(differ <= ALPHA + error, "{blocks:?}, {trials}: {differ}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_when_it_looks_different_rarely_differs() {
+    const REPETITIONS: u32 = 300;
+    let mut chance = Chance::new(76);
+    for rate in [0.05, 0.3] {
+        let (mut differ, mut differ_as_planned) = (0, 0);
+        for _ in 0..REPETITIONS {
+            let first = ComparedCounts {
+                failures: (0..100).filter(|_| chance.fails(rate)).count() as u64,
+                trials: 100,
+                is_planned: true,
+            };
+            let mut second = ComparedCounts {
+                failures: 0,
+                trials: 0,
+                is_planned: false,
+            };
+            let fisher_of = |second: ComparedCounts| {
+                fisher(first.failures, 100, second.failures, second.trials).two_sided
+            };
+            while second.trials < 200 && (second.trials < 10 || fisher_of(second) > ALPHA) {
+                second.trials += 1;
+                second.failures += u64::from(chance.fails(rate));
+            }
+            differ += u32::from(chance_of_difference([first, second], 1.0) <= ALPHA);
+            differ_as_planned += u32::from(fisher_of(second) <= ALPHA);
+        }
+        let (differ, error) = share(differ, REPETITIONS, ALPHA);
+        assert!(differ <= ALPHA + error, "{rate}: {differ}");
+        assert!(f64::from(differ_as_planned) > 0.1 * f64::from(REPETITIONS));
     }
 }
