@@ -37,14 +37,6 @@ pub(super) fn write_suite(
     for line in suite.remaining_lines() {
         screen.push_text(2, &words::sanitize_line(&line));
     }
-    let tested = suite.failing_cases + suite.passing_cases;
-    if suite.failing_cases > 0 && suite.failing_cases < tested {
-        let text = format!(
-            "the intervals are wide enough for {} selected from {tested} by their failures",
-            words::format_count(suite.failing_cases, "test"),
-        );
-        screen.push_text(2, &style(text).dim().to_string());
-    }
 }
 
 /// Returns the selected tests of every variant.

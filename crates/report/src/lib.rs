@@ -75,7 +75,9 @@ pub use rates::{RateTest, test_rates};
 pub use row::{TrialClass, TrialRow};
 pub use source::source_line;
 pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, LoneTrials, SuiteReport};
-pub use suite_order::{CaseCluster, CaseDependence, DependenceKind};
+pub use suite_order::{
+    CaseCluster, CaseDependence, CaseOrderPart, CasePlace, DependenceKind, OrderEffect,
+};
 pub use svg::RateAxis;
 pub use time::relative_time;
 pub use wrap::wrap_text;

@@ -1,6 +1,6 @@
 //! Suggests the commands that may follow a run: to continue it, to explain a failure, to confirm a fix.
 
-use super::{CaseReport, DependenceKind, Report, VariantReport};
+use super::{CaseReport, Report, SuiteReport, VariantReport};
 use provoke_questions::{Answer, PooledBaseline, Verdict, required_by_default};
 use provoke_sys::untrusted::{SafeText, shell_word};
 use provoke_words as words;
@@ -122,7 +122,16 @@ fn after_the_end(
     let Some((variant, trial)) =
         variant.and_then(|variant| Some((variant, variant.failing_trials.first()?)))
     else {
-        return rarer_failure_command(report).into_iter().collect();
+        // A runner can pass although tests failed.
+        let suites = report.variants.iter();
+        let commands: Vec<SuggestedCommand> = suites
+            .flat_map(|variant| test_commands(variant, report, run))
+            .collect();
+        return if commands.is_empty() {
+            rarer_failure_command(report).into_iter().collect()
+        } else {
+            commands
+        };
     };
     let mut commands: Vec<SuggestedCommand> = Vec::new();
     if report.known_best().is_some() {
@@ -146,7 +155,7 @@ fn after_the_end(
             }));
         }
         // The failure rate of the suite is not that of a test.
-        None if variant.suite.is_some() => commands.extend(test_commands(report, variant, run)),
+        None if variant.suite.is_some() => commands.extend(test_commands(variant, report, run)),
         // The number of trials of each variant depended on its failures, so their share is not a rate.
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Shrink(_)) => {}
         _ => commands.extend(confirm_command(report, variant, run, pooled)),
@@ -161,8 +170,8 @@ fn after_the_end(
 /// Returns the commands about the tests that failed: the one that confirms a fix of the worst, and the one that finds the
 /// tests that another test fails after.
 fn test_commands(
-    report: &Report,
     variant: &VariantReport,
+    report: &Report,
     run: &SafeText,
 ) -> Vec<SuggestedCommand> {
     let Some(suite) = &variant.suite else {
@@ -186,17 +195,34 @@ fn test_commands(
             None => command,
         }
     });
-    let depends = |case: &&CaseReport| {
-        let mut dependences = case.order_dependences.iter();
-        dependences.any(|dependence| dependence.relation == DependenceKind::FailsAfter)
-    };
-    let is_pytest = suite.runner == "pytest";
-    let polluted = suite.failing().find(depends).filter(|_| is_pytest);
-    let polluters = polluted.map(|case| {
+    let order = order_command(suite, run, only_flag);
+    confirm.into_iter().chain(order).collect()
+}
+
+/// Returns the command that shows on what in the order of the tests the failures of a test depend.
+fn order_command(
+    suite: &SuiteReport,
+    run: &SafeText,
+    only_flag: impl Fn(&CaseReport) -> String,
+) -> Option<SuggestedCommand> {
+    let (case, effect) = suite
+        .failing()
+        .find_map(|case| Some((case, case.order_effect.as_ref()?)))?;
+    if suite.runner == "pytest" && effect.may_fail_after_tests() {
         let line = format!("provoke reduce --polluters {run} {}", only_flag(case));
-        SuggestedCommand::new("which tests does it fail after?", line)
-    });
-    confirm.into_iter().chain(polluters).collect()
+        return Some(SuggestedCommand::new(
+            "which tests does it fail after?",
+            line,
+        ));
+    }
+    // More orders distinguish another test from the place.
+    let orders = 2 * suite.trials;
+    effect.tests.is_empty().then(|| {
+        SuggestedCommand::new(
+            "is it the place or another test?",
+            format!("provoke resume {run} -n {orders}"),
+        )
+    })
 }
 
 /// Returns the command that answers the open question of a search for a load level.

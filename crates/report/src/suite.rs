@@ -1,6 +1,6 @@
 //! Describes the tests of a suite: how often each failed, with which failures, and which tests depend on each other.
 
-use super::suite_order::{self, CaseCluster, CaseDependence};
+use super::suite_order::{self, CaseCluster, OrderEffect};
 use provoke_cases as case_reports;
 use provoke_model::{CaseEnd, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
 use provoke_questions::state::{CaseCounts, LoneCounts, State, SuiteCounts, Tally};
@@ -93,8 +93,8 @@ pub struct CaseReport {
     pub verdict: CaseVerdict,
     /// The interval of its failure rate, for a test that was chosen before the run.
     pub interval: [f64; 2],
-    /// The same for a test that was chosen because it failed in this run: wider, because one of many tests may fail often
-    /// by chance. Null without a failure.
+    /// The same for a test that was chosen because of its failures in this run: wider, so that the intervals of all tests
+    /// hold at once. Null if it never passed or failed.
     pub selected_interval: Option<[f64; 2]>,
     /// The trials in which it failed.
     pub failing_trials: Vec<u64>,
@@ -106,8 +106,8 @@ pub struct CaseReport {
     pub signatures: Vec<CaseSignature>,
     /// The trials after the measurement in which it ran alone (--rerun-failing). They do not count in its rate.
     pub run_alone: Option<LoneTrials>,
-    /// How its failures depend on the order of the tests; empty if that is not known.
-    pub order_dependences: Vec<CaseDependence>,
+    /// How its failures depend on the order of the tests; null if no dependence is known.
+    pub order_effect: Option<OrderEffect>,
     /// Mean duration in seconds; null if it never ran to an end.
     pub mean_seconds: Option<f64>,
     /// Longest duration in seconds.
@@ -195,8 +195,8 @@ impl SuiteReport {
     ) -> Option<Self> {
         let plan = state.plan.cases.as_ref()?;
         let suite = &tally.suite;
-        let dependences = suite_order::find_dependences(state, &plan.runner, suite);
-        let mut cases = describe_cases(state, id, stop_rule, &dependences);
+        let order_effects = suite_order::find_order_effects(state, &plan.runner, suite);
+        let mut cases = describe_cases(state, id, stop_rule, order_effects);
         cases.sort_by(compare_cases);
         let count = |fits: &dyn Fn(CaseVerdict) -> bool| {
             cases.iter().filter(|case| fits(case.verdict)).count() as u64
@@ -273,6 +273,12 @@ impl SuiteReport {
             ),
         };
         lines.push(format!("{passing}{unknown}"));
+        let known = self.failing_cases + self.passing_cases;
+        if self.failing_cases > 0 && known > 1 {
+            lines.push(format!(
+                "the intervals hold for all {known} tests together, so also for the one that failed most often"
+            ));
+        }
         if self.starts_not_run > 0 {
             let crashing: Vec<&str> = self
                 .cases
@@ -360,7 +366,8 @@ impl SuiteReport {
 }
 
 impl CaseReport {
-    /// Returns the interval to show: that for a test that was selected by its failures, if there is one.
+    /// Returns the interval to show. Every form of the report shows it: that for a test that was chosen because of its
+    /// failures.
     pub fn shown_interval(&self) -> [f64; 2] {
         self.selected_interval.unwrap_or(self.interval)
     }
@@ -390,8 +397,10 @@ impl CaseReport {
 
     /// Returns what a reader must know about the counts of the test.
     pub fn remarks(&self) -> Vec<String> {
-        let dependences = self.order_dependences.iter();
-        let mut remarks: Vec<String> = dependences.map(CaseDependence::text).collect();
+        let mut remarks = self
+            .order_effect
+            .as_ref()
+            .map_or_else(Vec::new, OrderEffect::lines);
         let rate = self.rate().unwrap_or_default();
         remarks.extend(self.run_alone.as_ref().map(|alone| alone.describe(rate)));
         let count_of = |end: CaseEnd| self.ends.get(end.name()).copied().unwrap_or(0);
@@ -449,13 +458,12 @@ fn describe_cases(
     state: &State,
     id: VariantId,
     stop_rule: StopRule,
-    dependences: &BTreeMap<u32, Vec<CaseDependence>>,
+    mut order_effects: BTreeMap<u32, OrderEffect>,
 ) -> Vec<CaseReport> {
     let (suite, captured) = (&state.tally_of(id).suite, state.captured_tally(id));
     let alpha = state.plan.alpha.to_probability();
-    let failing = suite.failing_cases().count() as u64;
     let known = suite.cases.iter().filter(|case| case.counted_trials() > 0);
-    let selected_alpha = stats::cases::selected_alpha(alpha, failing, known.count() as u64);
+    let selected_alpha = stats::cases::selected_alpha(alpha, known.count() as u64);
     let interval_of = |failures: u64, trials: u64, alpha: f64| {
         let interval = if stop_rule.is_planned() {
             stats::clopper_pearson(failures, trials, alpha)
@@ -481,7 +489,7 @@ fn describe_cases(
                 ends: ends.collect(),
                 verdict: verdict_of(counts),
                 interval: interval_of(failures, trials, alpha),
-                selected_interval: (failures > 0)
+                selected_interval: (trials > 0)
                     .then(|| interval_of(failures, trials, selected_alpha)),
                 failing_trials: counts
                     .failing_trials
@@ -492,7 +500,7 @@ fn describe_cases(
                 retried: u64::from(counts.retried),
                 signatures: describe_signatures(state, captured, counts),
                 run_alone: lone_trials(state.lone_counts(id, number), alpha),
-                order_dependences: dependences.get(&number).cloned().unwrap_or_default(),
+                order_effect: order_effects.remove(&number),
                 mean_seconds: counts.mean_time().map(|time| time.as_secs_f64()),
                 longest_seconds: counts.longest.as_secs_f64(),
             })

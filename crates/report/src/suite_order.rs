@@ -2,7 +2,11 @@
 
 use provoke_model::{CaseEnd, CaseRunner};
 use provoke_questions::state::{State, SuiteCounts, TrialOrder};
-use provoke_stats::cases::{FailureSets, MOST_VICTIMS, OrderRelation, OrderTable};
+use provoke_stats::cases::{
+    self as case_statistics, FailureSets, MOST_VICTIMS, OrderDependence, OrderPart, OrderRelation,
+    OrderTable, PlaceDependence, VictimFindings,
+};
+use provoke_words as words;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +14,45 @@ use std::collections::{BTreeMap, BTreeSet};
 const JOINED_BY_CHANCE: f64 = 0.01;
 /// Maximum number of tests with the same evidence that are named.
 const MOST_RIVALS: usize = 20;
+
+/// How the failures of a test depend on the order of the tests.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OrderEffect {
+    /// The probability of such a dependence on the order by chance, corrected for all tests.
+    pub p_value: f64,
+    /// The other tests that explain the failures better than the place in the order does.
+    pub tests: Vec<CaseDependence>,
+    /// The effect of its place in the order, whether or not these tests ran before it.
+    pub place: Option<CasePlace>,
+}
+
+/// How the failures of a test depend on its place in the order.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CasePlace {
+    /// The part of the order in which it fails more often.
+    pub part: CaseOrderPart,
+    /// The number of tests before it in the same process from which its place counts as late.
+    pub limit: u64,
+    /// Failures and trials in this part.
+    pub inside: [u64; 2],
+    /// Failures and trials in the rest of the order.
+    pub outside: [u64; 2],
+    /// The probability of such a difference by chance, corrected for all tests.
+    pub p_value: f64,
+}
+
+/// A part of the order of the tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CaseOrderPart {
+    /// After many other tests.
+    Late,
+    /// After few other tests.
+    Early,
+}
 
 /// How the failures of a test depend on another test.
 #[derive(Clone, Debug, Serialize)]
@@ -27,8 +70,6 @@ pub struct CaseDependence {
     pub p_value: f64,
     /// Tests that explain the failures as well as the other one.
     pub rivals: Vec<String>,
-    /// Whether the failures also depend on how late the test runs, so that the other test may not be the cause.
-    pub depends_on_position: bool,
 }
 
 /// How the failures of a test depend on another one.
@@ -52,11 +93,100 @@ pub struct CaseCluster {
     pub trials: Vec<u64>,
 }
 
+impl OrderEffect {
+    /// Describes the effect, one line for each cause.
+    pub fn lines(&self) -> Vec<String> {
+        let tests = self.tests.iter().map(CaseDependence::text);
+        let place = self
+            .place
+            .as_ref()
+            .map(|place| match self.tests.as_slice() {
+                [] => place.text(),
+                [_] => format!(
+                    "whether or not that test ran before it, it fails more often {} in the order",
+                    place.part.name()
+                ),
+                _ => format!(
+                    "whether or not these tests ran before it, it fails more often {} in the order",
+                    place.part.name()
+                ),
+            });
+        let lines: Vec<String> = tests.chain(place).collect();
+        if lines.is_empty() {
+            return vec![format!(
+                "its failures depend on the order of the tests ({}); these trials do not show on what in it",
+                words::p_value(self.p_value)
+            )];
+        }
+        lines
+    }
+
+    /// Returns whether the failure may need tests that ran before.
+    pub(super) fn may_fail_after_tests(&self) -> bool {
+        match self.tests.as_slice() {
+            [] => self
+                .place
+                .as_ref()
+                .is_none_or(|place| place.part == CaseOrderPart::Late),
+            tests => tests
+                .iter()
+                .any(|test| test.relation == DependenceKind::FailsAfter),
+        }
+    }
+
+    fn new(found: &VictimFindings, name_of: impl Fn(u32) -> String) -> Self {
+        let tests = found.dependences.iter();
+        Self {
+            p_value: found.corrected_p_value,
+            tests: tests
+                .map(|dependence| CaseDependence::new(dependence, &name_of))
+                .collect(),
+            place: found.place.map(CasePlace::new),
+        }
+    }
+}
+
+impl CasePlace {
+    fn text(&self) -> String {
+        let limit = words::format_count(self.limit, "test");
+        let (inside, outside) = (format_counts(self.inside), format_counts(self.outside));
+        let before = match self.part {
+            CaseOrderPart::Late => format!("after at least {limit}"),
+            CaseOrderPart::Early => format!("after fewer than {limit}"),
+        };
+        format!(
+            "it fails more often {} in the order: {inside} {before}, otherwise {outside}",
+            self.part.name()
+        )
+    }
+
+    fn new(place: PlaceDependence) -> Self {
+        Self {
+            part: match place.part {
+                OrderPart::Late => CaseOrderPart::Late,
+                OrderPart::Early => CaseOrderPart::Early,
+            },
+            limit: place.limit,
+            inside: counts_of(place.inside),
+            outside: counts_of(place.outside),
+            p_value: place.corrected_p_value,
+        }
+    }
+}
+
+impl CaseOrderPart {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Late => "late",
+            Self::Early => "early",
+        }
+    }
+}
+
 impl CaseDependence {
     /// Describes the dependence, with its counts.
     pub fn text(&self) -> String {
-        let counts = |[failures, trials]: [u64; 2]| format!("{failures} of {trials}");
-        let (after, not_after) = (counts(self.after), counts(self.not_after));
+        let (after, not_after) = (format_counts(self.after), format_counts(self.not_after));
         let rivals = match self.rivals.as_slice() {
             [] => String::new(),
             [rival] => format!("; or {rival}, which explains the failures as well"),
@@ -66,14 +196,6 @@ impl CaseDependence {
             ),
         };
         match self.relation {
-            DependenceKind::FailsAfter if self.depends_on_position => format!(
-                "it fails late in the order: {after} after {}, {not_after} otherwise",
-                self.other
-            ),
-            DependenceKind::FailsWithout if self.depends_on_position => format!(
-                "it fails early in the order: {after} after {}, {not_after} otherwise",
-                self.other
-            ),
             DependenceKind::FailsAfter => format!(
                 "it fails after {}: {after}, otherwise {not_after}{rivals}",
                 self.other
@@ -84,14 +206,37 @@ impl CaseDependence {
             ),
         }
     }
+
+    fn new(dependence: &OrderDependence, name_of: impl Fn(u32) -> String) -> Self {
+        let rivals = dependence.rivals.iter().take(MOST_RIVALS);
+        Self {
+            other: name_of(dependence.other),
+            relation: match dependence.relation {
+                OrderRelation::FailsAfter => DependenceKind::FailsAfter,
+                OrderRelation::FailsWithout => DependenceKind::FailsWithout,
+            },
+            after: counts_of(dependence.after),
+            not_after: counts_of(dependence.not_after),
+            p_value: dependence.corrected_p_value,
+            rivals: rivals.map(|number| name_of(*number)).collect(),
+        }
+    }
 }
 
-/// Returns for each test the tests on which its failures depend. Nothing is known if all trials had the same order.
-pub(super) fn find_dependences(
+fn counts_of(counts: case_statistics::CaseCounts) -> [u64; 2] {
+    [counts.failures, counts.trials]
+}
+
+fn format_counts([failures, trials]: [u64; 2]) -> String {
+    format!("{failures} of {trials}")
+}
+
+/// Returns the tests whose failures depend on the order. Nothing is known if all trials had the same order.
+pub(super) fn find_order_effects(
     state: &State,
     runner: &CaseRunner,
     suite: &SuiteCounts,
-) -> BTreeMap<u32, Vec<CaseDependence>> {
+) -> BTreeMap<u32, OrderEffect> {
     if suite.reordered_trials == 0 || runner.isolates_cases() {
         return BTreeMap::new();
     }
@@ -115,27 +260,10 @@ pub(super) fn find_dependences(
         name.map_or_else(String::new, ToString::to_string)
     };
     let alpha = state.plan.alpha.to_probability();
-    let mut dependences: BTreeMap<u32, Vec<CaseDependence>> = BTreeMap::new();
-    for finding in table.find_dependences(&victims, alpha) {
-        let counts = |counts: provoke_stats::cases::CaseCounts| [counts.failures, counts.trials];
-        let rivals = finding.rivals.iter().take(MOST_RIVALS);
-        dependences
-            .entry(finding.victim)
-            .or_default()
-            .push(CaseDependence {
-                other: name_of(finding.other),
-                relation: match finding.relation {
-                    OrderRelation::FailsAfter => DependenceKind::FailsAfter,
-                    OrderRelation::FailsWithout => DependenceKind::FailsWithout,
-                },
-                after: counts(finding.after),
-                not_after: counts(finding.not_after),
-                p_value: finding.corrected_p_value,
-                rivals: rivals.map(|number| name_of(*number)).collect(),
-                depends_on_position: finding.depends_on_position,
-            });
-    }
-    dependences
+    let findings = table.find_dependences(&victims, alpha).into_iter();
+    findings
+        .map(|found| (found.victim, OrderEffect::new(&found, name_of)))
+        .collect()
 }
 
 fn add_order(table: &mut OrderTable, order: &TrialOrder) {

@@ -15,6 +15,9 @@ mod selected;
 pub use changes::{CaseChange, CasePair, benjamini_hochberg, changed_cases};
 pub use clusters::{FailureCluster, FailureSets, MOST_CLUSTERED_CASES};
 pub use counts::CaseCounts;
-pub use order::{MOST_VICTIMS, OrderDependence, OrderRelation, OrderTable};
+pub use order::{
+    MOST_VICTIMS, OrderDependence, OrderPart, OrderRelation, OrderTable, PlaceDependence,
+    VictimFindings,
+};
 pub use runs::runs_to_see_every;
-pub use selected::{possible_worst, selected_alpha, selected_intervals};
+pub use selected::{selected_alpha, selected_intervals};

@@ -1,20 +1,33 @@
 use provoke_stats::cases::{
-    CaseCounts, CasePair, FailureSets, OrderDependence, OrderTable, changed_cases,
-    runs_to_see_every, selected_intervals,
+    CaseCounts, CasePair, FailureSets, OrderDependence, OrderPart, OrderTable, VictimFindings,
+    changed_cases, runs_to_see_every, selected_alpha, selected_intervals,
 };
 use provoke_stats::clopper_pearson;
 
 use super::chance::{Chance, share};
 
-/// Returns the mean share of selected cases whose interval misses their rate, with and without the correction.
-fn missed_shares(
+/// How often the intervals of selected cases miss their rates.
+struct Misses {
+    /// Mean share of the selected cases.
+    selected: f64,
+    /// Share of the suites whose case with the most failures is missed.
+    first_row: f64,
+    /// The same with the usual interval of a single case.
+    first_row_uncorrected: f64,
+}
+
+fn measure_misses(
     chance: &mut Chance,
     suites: u32,
     trials: u32,
     rates: &[f64],
     group: usize,
-) -> (f64, f64) {
-    let mut shares = (0.0, 0.0);
+) -> Misses {
+    let mut misses = Misses {
+        selected: 0.0,
+        first_row: 0.0,
+        first_row_uncorrected: 0.0,
+    };
     for _ in 0..suites {
         let mut failures = vec![0_u64; rates.len()];
         for _ in 0..trials {
@@ -33,29 +46,58 @@ fn missed_shares(
                 trials: trials.into(),
             })
             .collect();
-        let missed = |intervals: Vec<Option<provoke_stats::Interval>>| -> f64 {
-            let selected: Vec<bool> = intervals
-                .into_iter()
-                .zip(rates)
-                .filter_map(|(interval, rate)| Some(!interval?.contains(*rate)))
-                .collect();
-            let missed = selected.iter().filter(|is_missed| **is_missed).count() as u64;
-            provoke_stats::real(missed) / provoke_stats::real((selected.len() as u64).max(1))
+        let intervals = selected_intervals(&counts, 0.05, clopper_pearson);
+        let is_missed: Vec<bool> = intervals
+            .into_iter()
+            .zip(rates)
+            .zip(&failures)
+            .filter(|(_, failures)| **failures > 0)
+            .filter_map(|((interval, rate), _)| Some(!interval?.contains(*rate)))
+            .collect();
+        let missed = is_missed.iter().filter(|is_missed| **is_missed).count() as u64;
+        let selected = (is_missed.len() as u64).max(1);
+        let suites = f64::from(suites);
+        misses.selected += provoke_stats::real(missed) / provoke_stats::real(selected) / suites;
+        let (first, most) = (0..rates.len())
+            .map(|case| (case, failures[case]))
+            .max_by_key(|(_, failures)| *failures)
+            .unwrap();
+        let alpha = selected_alpha(0.05, rates.len() as u64);
+        let is_missed = |alpha: f64| {
+            f64::from(u8::from(
+                !clopper_pearson(most, trials.into(), alpha).contains(rates[first]),
+            ))
         };
-        let plain = |k, n, _| clopper_pearson(k, n, 0.05);
-        shares.0 += missed(selected_intervals(&counts, 0.05, clopper_pearson)) / f64::from(suites);
-        shares.1 += missed(selected_intervals(&counts, 0.05, plain)) / f64::from(suites);
+        misses.first_row += is_missed(alpha) / suites;
+        misses.first_row_uncorrected += is_missed(0.05) / suites;
     }
-    shares
+    misses
 }
 
 #[test]
-fn intervals_of_selected_cases_cover_95_percent_of_them() {
+fn the_interval_of_the_first_row_covers() {
+    let mut chance = Chance::new(39);
+    for (cases, rate, trials) in [
+        (200, 0.02, 50),
+        (200, 0.05, 30),
+        (1_000, 0.01, 50),
+        (50, 0.1, 30),
+    ] {
+        let misses = measure_misses(&mut chance, 100, trials, &vec![rate; cases], 1);
+        let (first_row, selected) = (misses.first_row, misses.selected);
+        assert!(first_row <= 0.05, "{cases}: {first_row}");
+        assert!(selected <= 0.05, "{cases}: {selected}");
+        assert!(misses.first_row_uncorrected > 0.2, "{cases}");
+    }
+}
+
+#[test]
+fn the_intervals_of_selected_cases_cover() {
     let mut chance = Chance::new(31);
-    // Rare failures: without the correction, the interval of every selected case excludes its rate.
-    let (corrected, plain) = missed_shares(&mut chance, 20, 50, &[0.0004; 2_000], 1);
-    assert!(corrected <= 0.05, "{corrected}");
-    assert!(plain > 0.9, "{plain}");
+    // Rare failures: the usual interval of every selected case excludes its rate.
+    let misses = measure_misses(&mut chance, 20, 50, &[0.0004; 2_000], 1);
+    assert!(misses.selected <= 0.05, "{}", misses.selected);
+    assert!(misses.first_row_uncorrected > 0.9);
     let mixed: Vec<f64> = (0..2_000)
         .map(|case| match case % 100 {
             0 => 0.5,
@@ -64,13 +106,11 @@ fn intervals_of_selected_cases_cover_95_percent_of_them() {
             _ => 0.0001,
         })
         .collect();
-    let (corrected, plain) = missed_shares(&mut chance, 20, 50, &mixed, 1);
-    assert!(
-        corrected <= 0.05 && corrected < plain,
-        "{corrected} {plain}"
-    );
-    let (corrected, _) = missed_shares(&mut chance, 200, 50, &[0.002; 400], 10);
-    assert!(corrected <= 0.05, "{corrected}");
+    let misses = measure_misses(&mut chance, 20, 50, &mixed, 1);
+    assert!(misses.selected <= 0.05, "{}", misses.selected);
+    let misses = measure_misses(&mut chance, 200, 50, &[0.002; 400], 10);
+    assert!(misses.selected <= 0.05, "{}", misses.selected);
+    assert!(misses.first_row <= 0.05, "{}", misses.first_row);
 }
 
 #[test]
@@ -100,25 +140,39 @@ fn the_interval_of_a_chosen_case_covers_behind_a_case_that_crashes() {
 struct SimulatedSuite {
     cases: u32,
     trials: u32,
-    is_shuffled: bool,
+    shuffle: Shuffle,
     /// The chance that a process crashes at case 1.
     crash_rate: f64,
     /// The cases that fail, and their rates. They have a common cause.
     failing: Vec<(u32, f64)>,
-    /// Case 0 fails after this case.
-    polluter: Option<u32>,
+    /// Returns the chance that case 0 fails, by the cases before it and its share of the order, from 0 to 1.
+    victim_rate: fn(&[u32], f64) -> f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shuffle {
+    None,
+    All,
+    /// Modules of ten cases, and the cases of each.
+    Modules,
 }
 
 impl SimulatedSuite {
-    fn find_dependences(&self, chance: &mut Chance) -> Vec<OrderDependence> {
+    fn find_dependences(&self, chance: &mut Chance) -> Vec<VictimFindings> {
         let mut table = OrderTable::new();
         for _ in 0..self.trials {
             let mut order: Vec<u32> = (0..self.cases).collect();
-            if self.is_shuffled {
-                for place in (1..order.len()).rev() {
-                    let other = chance.uniform() * provoke_stats::real(place as u64 + 1);
-                    let other = usize::try_from(provoke_stats::whole(other.floor())).unwrap();
-                    order.swap(place, other);
+            match self.shuffle {
+                Shuffle::None => {}
+                Shuffle::All => shuffle(&mut order, chance),
+                Shuffle::Modules => {
+                    let mut modules: Vec<Vec<u32>> =
+                        order.chunks(10).map(<[u32]>::to_vec).collect();
+                    for module in &mut modules {
+                        shuffle(module, chance);
+                    }
+                    shuffle(&mut modules, chance);
+                    order = modules.concat();
                 }
             }
             if chance.fails(self.crash_rate) {
@@ -132,16 +186,47 @@ impl SimulatedSuite {
                 .filter(|(case, rate)| draw < *rate && order.contains(case))
                 .map(|(case, _)| *case)
                 .collect();
-            let victim = order.iter().position(|case| *case == 0);
-            if let (Some(polluter), Some(victim)) = (self.polluter, victim)
-                && order[..victim].contains(&polluter)
-            {
-                failed.push(0);
+            if let Some(place) = order.iter().position(|case| *case == 0) {
+                let share = provoke_stats::real(place as u64) / f64::from(self.cases);
+                if chance.fails((self.victim_rate)(&order[..place], share)) {
+                    failed.push(0);
+                }
             }
             table.add_trial(&[&order], &failed, &[1]);
         }
         let victims: Vec<u32> = (0..self.cases).collect();
         table.find_dependences(&victims, 0.05)
+    }
+
+    /// Returns the shares of runs that find case 3 for case 0, that name another case, and that find a late place.
+    fn measure(&self, runs: u32, chance: &mut Chance) -> [f64; 3] {
+        let mut counts = [0_u32; 3];
+        for _ in 0..runs {
+            let findings = self.find_dependences(chance);
+            let blamed = || findings.iter().flat_map(|found| &found.dependences);
+            let is_right = |finding: &OrderDependence| (finding.victim, finding.other) == (0, 3);
+            let is_late = |found: &VictimFindings| {
+                let place = found.place.filter(|place| place.part == OrderPart::Late);
+                found.victim == 0 && place.is_some()
+            };
+            let facts = [
+                blamed().any(is_right),
+                blamed().any(|finding| !is_right(finding)),
+                findings.iter().any(is_late),
+            ];
+            for (count, is_fact) in counts.iter_mut().zip(facts) {
+                *count += u32::from(is_fact);
+            }
+        }
+        counts.map(|count| f64::from(count) / f64::from(runs))
+    }
+}
+
+fn shuffle<T>(items: &mut [T], chance: &mut Chance) {
+    for place in (1..items.len()).rev() {
+        let other = chance.uniform() * provoke_stats::real(place as u64 + 1);
+        let other = usize::try_from(provoke_stats::whole(other.floor())).unwrap();
+        items.swap(place, other);
     }
 }
 
@@ -149,14 +234,19 @@ impl SimulatedSuite {
 fn without_an_effect_of_the_order_a_run_rarely_has_a_finding() {
     const RUNS: u32 = 200;
     let mut chance = Chance::new(33);
-    for (is_shuffled, crash_rate) in [(true, 0.0), (true, 0.3), (false, 0.0), (false, 0.3)] {
+    for (shuffle, crash_rate) in [
+        (Shuffle::All, 0.0),
+        (Shuffle::All, 0.3),
+        (Shuffle::None, 0.0),
+        (Shuffle::None, 0.3),
+    ] {
         let suite = SimulatedSuite {
             cases: 100,
             trials: 40,
-            is_shuffled,
+            shuffle,
             crash_rate,
-            failing: vec![(0, 0.3), (7, 0.5), (50, 0.1), (99, 0.4)],
-            polluter: None,
+            failing: vec![(7, 0.5), (50, 0.1), (99, 0.4)],
+            victim_rate: |_, _| 0.3,
         };
         let mut false_findings = 0;
         for _ in 0..RUNS {
@@ -166,9 +256,9 @@ fn without_an_effect_of_the_order_a_run_rarely_has_a_finding() {
         let (false_findings, error) = share(false_findings, RUNS, 0.05);
         assert!(
             false_findings <= 0.05 + error,
-            "{is_shuffled} {crash_rate}: {false_findings}"
+            "{crash_rate}: {false_findings}"
         );
-        if !is_shuffled {
+        if shuffle == Shuffle::None {
             assert!(false_findings <= 0.0, "{false_findings}");
         }
     }
@@ -176,29 +266,73 @@ fn without_an_effect_of_the_order_a_run_rarely_has_a_finding() {
 
 #[test]
 fn a_polluter_is_found_and_no_other_case_is_named() {
-    const RUNS: u32 = 200;
     let mut chance = Chance::new(34);
+    for (trials, least) in [(30, 0.8), (50, 0.97)] {
+        let suite = SimulatedSuite {
+            cases: 200,
+            trials,
+            shuffle: Shuffle::All,
+            crash_rate: 0.0,
+            failing: vec![(7, 0.5), (50, 0.1)],
+            victim_rate: |before, _| f64::from(u8::from(before.contains(&3))),
+        };
+        let [right, wrong, _] = suite.measure(200, &mut chance);
+        assert!(right >= least, "{trials}: {right}");
+        assert!(wrong <= 0.05, "{trials}: {wrong}");
+    }
+}
+
+#[test]
+fn no_case_is_blamed_if_only_the_place_matters() {
+    const RUNS: u32 = 100;
+    let mut chance = Chance::new(37);
+    let late: fn(&[u32], f64) -> f64 = |_, share| 0.6 * share;
+    let last: fn(&[u32], f64) -> f64 = |_, share| if share >= 0.9 { 0.8 } else { 0.0 };
+    let first: fn(&[u32], f64) -> f64 = |_, share| if share < 0.1 { 0.8 } else { 0.0 };
+    let half: fn(&[u32], f64) -> f64 = |_, share| f64::from(u8::from(share >= 0.5));
+    let whole: fn(&[u32], f64) -> f64 = |_, share| share;
+    for (cell, trials, shuffle, victim_rate) in [
+        ("late", 30, Shuffle::All, late),
+        ("late", 100, Shuffle::All, late),
+        ("late, in modules", 100, Shuffle::Modules, late),
+        ("last tenth", 100, Shuffle::All, last),
+        ("first tenth", 100, Shuffle::All, first),
+        ("second half", 30, Shuffle::All, half),
+        ("second half, in modules", 100, Shuffle::Modules, half),
+        ("as likely as late", 60, Shuffle::All, whole),
+    ] {
+        let suite = SimulatedSuite {
+            cases: 200,
+            trials,
+            shuffle,
+            crash_rate: 0.0,
+            failing: Vec::new(),
+            victim_rate,
+        };
+        let [right, wrong, is_late] = suite.measure(RUNS, &mut chance);
+        assert!(right + wrong <= 0.05, "{cell}, {trials}: {right} {wrong}");
+        if trials == 100 && shuffle == Shuffle::All && cell != "first tenth" {
+            assert!(is_late >= 0.9, "{cell}: {is_late}");
+        }
+    }
+}
+
+#[test]
+fn a_polluter_is_found_besides_an_effect_of_the_place() {
+    let mut chance = Chance::new(38);
     let suite = SimulatedSuite {
         cases: 200,
-        trials: 40,
-        is_shuffled: true,
+        trials: 200,
+        shuffle: Shuffle::All,
         crash_rate: 0.0,
-        failing: vec![(7, 0.5), (50, 0.1)],
-        polluter: Some(3),
+        failing: Vec::new(),
+        victim_rate: |before, share| {
+            let passes = if before.contains(&3) { 0.4 } else { 1.0 };
+            1.0 - passes * (1.0 - 0.3 * share)
+        },
     };
-    let (mut right, mut wrong) = (0, 0);
-    for _ in 0..RUNS {
-        let findings = suite.find_dependences(&mut chance);
-        let is_right = |finding: &&OrderDependence| finding.victim == 0 && finding.other == 3;
-        let count = findings.iter().filter(is_right).count();
-        right += u32::from(count == 1);
-        wrong += u32::from(findings.len() > count);
-        let blamed = findings.iter().filter(is_right);
-        assert!(blamed.clone().all(|finding| !finding.depends_on_position));
-    }
-    assert!(right >= 196, "found in {right} of {RUNS} runs");
-    let (wrong, error) = share(wrong, RUNS, 0.05);
-    assert!(wrong <= 0.05 + error, "{wrong}");
+    let [right, wrong, _] = suite.measure(100, &mut chance);
+    assert!(right >= 0.9 && wrong <= 0.05, "{right} {wrong}");
 }
 
 #[test]
