@@ -43,6 +43,8 @@ Examples:
     provoke reduce --args -- ./program --fast --cache --workers 4
   Find the tests that a test fails after, in a run with --cases --shuffle:
     provoke reduce --polluters last --only test:tests/test_x.py::test_y
+  Find the tests that a test needs to pass, because it fails alone:
+    provoke reduce --needs last --only test:tests/test_x.py::test_y
   Try it:
     provoke reduce --set a,b,c -- sh -c 'case \"{set}\" in *b*) exit 1; esac'";
 
@@ -54,8 +56,8 @@ impl Execute for ReduceArgs {
             self.reduce.apply_to(&mut scenario.reduce);
             self.search.apply_to(&mut scenario.search);
             self.count.apply_to(&mut scenario.count);
-            if scenario.items.polluters.is_some() {
-                // Each trial runs the tests in the order of the failing trial.
+            if scenario.items.run_of_tests().is_some() {
+                // Each trial runs the tests in the order of the trial of that run.
                 scenario.suite.shuffle = None;
             }
         };

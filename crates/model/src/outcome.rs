@@ -67,6 +67,8 @@ pub enum FailureKind {
     Gone,
     /// A case failed, and the run looks for failures of cases.
     Test,
+    /// A test of the suite passed, and the search is for what it needs to pass.
+    TestPassed,
 }
 
 /// How a death by signal is known.
@@ -184,6 +186,7 @@ impl FailureKind {
             Self::Output => "output".to_owned(),
             Self::Gone => "gone".to_owned(),
             Self::Test => "test failed".to_owned(),
+            Self::TestPassed => "test passed".to_owned(),
         }
     }
 
@@ -205,6 +208,7 @@ impl FailureKind {
             Self::Output => "its output matched a failure rule".to_owned(),
             Self::Gone => "the service no longer exists, and how it ended is not known".to_owned(),
             Self::Test => "a test of the suite failed".to_owned(),
+            Self::TestPassed => "a test of the suite passed".to_owned(),
         }
     }
 

@@ -77,15 +77,23 @@ pub enum BugFilter {
     Signature(SignatureId),
     /// A failure of a case whose name matches. A trial in which no such case ran is inconclusive.
     Test(CasePattern),
+    /// The reverse, for a search of what a case needs: the case passes. A trial in which it fails is a passing one.
+    Passes(CasePattern),
 }
 
 impl Rules {
     /// Returns the patterns of the cases whose failures are the bug; none if any trial counts by its own end.
     pub fn searched_cases(&self) -> impl Iterator<Item = &CasePattern> {
         self.only.iter().filter_map(|filter| match filter {
-            BugFilter::Test(pattern) => Some(pattern),
+            BugFilter::Test(pattern) | BugFilter::Passes(pattern) => Some(pattern),
             _ => None,
         })
+    }
+
+    /// Returns whether the trials in which a case passes are searched, and not the ones in which it fails.
+    pub fn search_passes(&self) -> bool {
+        let mut filters = self.only.iter();
+        filters.any(|filter| matches!(filter, BugFilter::Passes(_)))
     }
 }
 
@@ -101,6 +109,7 @@ impl BugFilter {
             FailureKind::Output => Self::Output,
             FailureKind::Gone => Self::Gone,
             FailureKind::Test => Self::Test(CasePattern::new("*")),
+            FailureKind::TestPassed => Self::Passes(CasePattern::new("*")),
         }
     }
 
@@ -119,7 +128,7 @@ impl BugFilter {
             }
             (Self::Code(wanted_code), kind) => kind.exit_code() == Some(*wanted_code),
             // A run that looks for failures of cases has judged its trials by them.
-            (Self::Test(_), _)
+            (Self::Test(_) | Self::Passes(_), _)
             | (Self::Hang, FailureKind::Hang { .. })
             | (Self::Leak, FailureKind::Leak)
             | (Self::Oom, FailureKind::Oom { .. })
@@ -142,6 +151,7 @@ impl fmt::Display for BugFilter {
             Self::Gone => f.write_str("gone"),
             Self::Signature(id) => write!(f, "sig:{id}"),
             Self::Test(pattern) => write!(f, "test:{pattern}"),
+            Self::Passes(pattern) => write!(f, "passes:{pattern}"),
         }
     }
 }
@@ -171,6 +181,9 @@ impl FromStr for BugFilter {
                 );
             }
             return Ok(Self::Test(CasePattern::new(pattern)));
+        }
+        if let Some(pattern) = text.strip_prefix("passes:").filter(|text| !text.is_empty()) {
+            return Ok(Self::Passes(CasePattern::new(pattern)));
         }
         if let Some(id) = text.strip_prefix("sig:") {
             return id.parse().map(Self::Signature);

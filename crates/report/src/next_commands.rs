@@ -1,6 +1,6 @@
 //! Suggests the commands that may follow a run: to continue it, to explain a failure, to confirm a fix.
 
-use super::{CaseReport, Report, SuiteReport, VariantReport};
+use super::{CaseReport, OrderEffect, Report, SuiteReport, VariantReport};
 use provoke_questions::{Answer, PooledBaseline, Verdict, required_by_default};
 use provoke_sys::untrusted::{SafeText, shell_word};
 use provoke_words as words;
@@ -195,34 +195,42 @@ fn test_commands(
             None => command,
         }
     });
-    let order = order_command(suite, run, only_flag);
+    let order = order_commands(suite, run, only_flag);
     confirm.into_iter().chain(order).collect()
 }
 
-/// Returns the command that shows on what in the order of the tests the failures of a test depend.
-fn order_command(
+/// Returns the commands that show on what in the order of the tests the failures of a test depend: for the first test
+/// that may fail after others, and for the first one that may need others to pass.
+fn order_commands(
     suite: &SuiteReport,
     run: &SafeText,
     only_flag: impl Fn(&CaseReport) -> String,
-) -> Option<SuggestedCommand> {
-    let (case, effect) = suite
-        .failing()
-        .find_map(|case| Some((case, case.order_effect.as_ref()?)))?;
-    if suite.runner == "pytest" && effect.may_fail_after_tests() {
-        let line = format!("provoke reduce --polluters {run} {}", only_flag(case));
-        return Some(SuggestedCommand::new(
-            "which tests does it fail after?",
-            line,
-        ));
+) -> Vec<SuggestedCommand> {
+    let find_case = |fits: &dyn Fn(&OrderEffect) -> bool| {
+        let mut failing = suite.failing();
+        failing.find(|case| case.order_effect.as_ref().is_some_and(fits))
+    };
+    if suite.runner != "pytest" {
+        // More orders distinguish another test from the place.
+        let is_open = |effect: &OrderEffect| effect.tests.is_empty();
+        let orders = 2 * suite.trials;
+        let more_orders = find_case(&is_open).map(|_| {
+            SuggestedCommand::new(
+                "is it the place or another test?",
+                format!("provoke resume {run} -n {orders}"),
+            )
+        });
+        return more_orders.into_iter().collect();
     }
-    // More orders distinguish another test from the place.
-    let orders = 2 * suite.trials;
-    effect.tests.is_empty().then(|| {
-        SuggestedCommand::new(
-            "is it the place or another test?",
-            format!("provoke resume {run} -n {orders}"),
-        )
-    })
+    let polluted = find_case(&OrderEffect::may_fail_after_tests).map(|case| {
+        let line = format!("provoke reduce --polluters {run} {}", only_flag(case));
+        SuggestedCommand::new("which tests does it fail after?", line)
+    });
+    let needing = find_case(&OrderEffect::may_need_tests).map(|case| {
+        let line = format!("provoke reduce --needs {run} {}", only_flag(case));
+        SuggestedCommand::new("which tests does it need to pass?", line)
+    });
+    polluted.into_iter().chain(needing).collect()
 }
 
 /// Returns the command that answers the open question of a search for a load level.

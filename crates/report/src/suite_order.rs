@@ -134,6 +134,19 @@ impl OrderEffect {
         }
     }
 
+    /// Returns whether the test may need others before it to pass.
+    pub(super) fn may_need_tests(&self) -> bool {
+        match self.tests.as_slice() {
+            [] => self
+                .place
+                .as_ref()
+                .is_some_and(|place| place.part == CaseOrderPart::Early),
+            tests => tests
+                .iter()
+                .any(|test| test.relation == DependenceKind::FailsWithout),
+        }
+    }
+
     fn new(found: &VictimFindings, name_of: impl Fn(u32) -> String) -> Self {
         let tests = found.dependences.iter();
         Self {

@@ -443,7 +443,13 @@ impl Scenario {
             .only
             .0
             .iter()
-            .map(|rule| rule.0.clone())
+            .map(|rule| match &rule.0 {
+                // The search is for what lets the test pass.
+                BugFilter::Test(pattern) if self.items.needs.is_some() => {
+                    BugFilter::Passes(pattern.clone())
+                }
+                filter => filter.clone(),
+            })
             .collect();
         match question {
             Question::Confirm(ConfirmQuestion {

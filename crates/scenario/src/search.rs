@@ -112,7 +112,7 @@ impl Scenario {
     }
 
     /// Returns the fields that define a set of items, and whether they are set.
-    pub(super) fn set_fields(&self) -> [(&'static str, bool); 9] {
+    pub(super) fn set_fields(&self) -> [(&'static str, bool); 10] {
         [
             ("imports", !self.items.imports.is_empty()),
             ("statements", !self.items.statements.is_empty()),
@@ -122,6 +122,7 @@ impl Scenario {
             ("variables", self.items.variables == Some(true)),
             ("set", !self.items.set.is_empty()),
             ("polluters", self.items.polluters.is_some()),
+            ("needs", self.items.needs.is_some()),
             ("from", self.items.from.is_some() || self.items.to.is_some()),
         ]
     }

@@ -1,8 +1,8 @@
 //! Finds the candidates of a search that the scenario does not list, such as commits.
 
 mod committed;
+mod earlier_tests;
 mod packages;
-mod polluters;
 mod priors;
 mod source_parts;
 mod stacks;
@@ -44,8 +44,8 @@ pub(super) fn find_searched(
         (Some(QuestionSettings::Reduce), Some((field, files, grain))) => {
             Some(of_sources(field, files, grain, base, &folder)?)
         }
-        (Some(QuestionSettings::Reduce), None) if scenario.items.polluters.is_some() => {
-            Some(polluters::earlier_tests(scenario)?)
+        (Some(QuestionSettings::Reduce), None) if scenario.items.run_of_tests().is_some() => {
+            Some(earlier_tests::find_earlier_tests(scenario)?)
         }
         (Some(QuestionSettings::Reduce), None) => {
             match (

@@ -136,6 +136,78 @@ fn the_tests_that_a_failure_needs_are_found() {
 }
 
 #[test]
+fn the_tests_that_a_test_needs_to_pass_are_found() {
+    needs!(python("pytest"));
+    let sandbox = suite_folder(
+        "rows = []\n\n\ndef test_other():\n    pass\n\n\ndef test_load():\n    rows.append(1)\n\n\ndef test_last():\n    pass\n\n\ndef test_report():\n    assert rows\n",
+    );
+    let args = [&["--cases", "-n", "2", "--capture", "off"], &*pytest(&[])].concat();
+    sandbox.report(&args);
+    let name = "test:test_it.py::test_report";
+    let output = sandbox.provoke(&["reduce", "--polluters", "last", "--only", name, "-q"]);
+    assert!(
+        output
+            .stderr
+            .contains("shows a failure of `test_it.py::test_report`"),
+        "{output}"
+    );
+    let output = sandbox.provoke(&["reduce", "--needs", "last", "--only", name, "-q"]);
+    let answer = "`test_it.py::test_load` is needed; without it, 0 of ";
+    assert!(output.stdout.starts_with(answer), "{output}");
+    assert!(output.stdout.contains(" passed"), "{output}");
+}
+
+#[test]
+fn a_test_whose_place_matters_blames_no_other_test() {
+    needs!(python("random"));
+    let sandbox = Sandbox::new();
+    // 100 tests in random order; three of them fail in the last part of it.
+    sandbox.write(
+        "suite.py",
+        r#"
+import os
+import random
+
+chance = random.Random(int(os.environ["PROVOKE_TRIAL"]))
+order = list(range(100))
+chance.shuffle(order)
+print("1..100")
+for place, test in enumerate(order, 1):
+    fails = test < 3 and chance.random() < 0.01 * place
+    print("not ok" if fails else "ok", place, f"- t{test:02}")
+"#,
+    );
+    let args = ["--cases=tap", "-n", "60", "--", "python3", "suite.py"];
+    let (report, output) = sandbox.report(&args);
+    let cases = suite_of(&report)["cases"].as_array().unwrap();
+    for case in &cases[..3] {
+        let effect = &case["order_effect"];
+        assert_eq!(effect["tests"], json!([]), "{output}");
+        assert_eq!(effect["place"]["part"], "late", "{output}");
+        // The intervals of all tests hold at once.
+        let width =
+            |interval: &Value| interval[1].as_f64().unwrap() - interval[0].as_f64().unwrap();
+        assert!(width(&case["selected_interval"]) > 1.3 * width(&case["interval"]));
+    }
+    assert!(
+        output
+            .stdout
+            .contains("it fails more often late in the order: "),
+        "{output}"
+    );
+    assert!(
+        output.stdout.contains("is it the place or another test?"),
+        "{output}"
+    );
+    assert!(
+        output
+            .stdout
+            .contains("the intervals hold for all 100 tests together"),
+        "{output}"
+    );
+}
+
+#[test]
 fn a_repeated_test_counts_with_its_first_attempt() {
     needs!(python("pytest, pytest_rerunfailures"));
     let sandbox = suite_folder(

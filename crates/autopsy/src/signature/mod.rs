@@ -60,7 +60,11 @@ pub fn signature_of_failure(
         }
         FailureKind::Hang { .. } => levels.extend(of_hang(kind, variant, main, observation)),
         FailureKind::Output => levels.extend(message::of_rule(observation)),
-        FailureKind::Leak | FailureKind::Oom { .. } | FailureKind::Gone | FailureKind::Test => {}
+        FailureKind::Leak
+        | FailureKind::Oom { .. }
+        | FailureKind::Gone
+        | FailureKind::Test
+        | FailureKind::TestPassed => {}
     }
     signature_of_levels(levels)
 }

@@ -64,6 +64,9 @@ pub(super) fn judge_searched_cases(
             .any(|pattern| pattern.matches_case(&result.case))
     };
     let searched: Vec<&CaseResult> = cases.results.iter().filter(is_searched).collect();
+    if rules.search_passes() && searched.iter().any(|result| result.end.is_failure()) {
+        return Outcome::Pass;
+    }
     // A crash tells more than a failed assertion.
     let worst = searched
         .iter()
@@ -83,8 +86,17 @@ pub(super) fn judge_searched_cases(
             Outcome::Fail(Box::new(failure))
         };
     }
-    if searched.iter().any(|result| result.end.is_pass()) {
-        return Outcome::Pass;
+    if let Some(result) = searched.iter().find(|result| result.end.is_pass()) {
+        return if rules.search_passes() {
+            Outcome::Fail(Box::new(Failure {
+                kind: FailureKind::TestPassed,
+                signature: signature_of_case(result.end, None),
+                sites: Vec::new(),
+                functions: Vec::new(),
+            }))
+        } else {
+            Outcome::Pass
+        };
     }
     Outcome::Void(if searched.is_empty() && !plans_any(cases, &patterns) {
         InconclusiveReason::NoCase
@@ -100,7 +112,7 @@ fn site_of_case(result: &CaseResult) -> Vec<provoke_model::Site> {
 
 /// Returns whether the run also looks for certain failures, and this is none of them.
 fn is_other_bug(rules: &Rules, failure: &Failure) -> bool {
-    let is_case = |filter: &&BugFilter| matches!(filter, BugFilter::Test(_));
+    let is_case = |filter: &&BugFilter| matches!(filter, BugFilter::Test(_) | BugFilter::Passes(_));
     let mut kinds = rules
         .only
         .iter()
@@ -177,6 +189,14 @@ mod tests {
         }
         assert_eq!(judge(&["test:e"], Some(plan), &ends), "void: no such test");
         assert_eq!(judge(&["test:e"], None, &ends), "void: no such test");
+    }
+
+    #[test]
+    fn a_search_for_passes_reverses_the_outcome() {
+        let ends = [("a", CaseEnd::Failed), ("b", CaseEnd::Passed)];
+        assert_eq!(judge(&["passes:a"], None, &ends), "pass");
+        assert_eq!(judge(&["passes:b"], None, &ends), "fail: passed");
+        assert_eq!(judge(&["passes:c"], None, &ends), "void: no such test");
     }
 
     #[test]

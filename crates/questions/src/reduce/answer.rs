@@ -6,7 +6,7 @@ use crate::answer::{AnswerText, format_confidence, independence_assumptions};
 use crate::search::{not_tested, reproduction_needed, search_assumptions};
 use crate::state::State;
 use crate::{EarlierTrialsReport, FailureCounts, Policy as _, RaiseReport, Verdict};
-use provoke_model::{Item, SearchSpace, Subset, VariantChoice, VariantId};
+use provoke_model::{Item, Plan, SearchSpace, Subset, VariantChoice, VariantId};
 use provoke_stats::search::ItemScreen;
 use provoke_stats::{self as stats, search};
 use provoke_words as words;
@@ -51,6 +51,9 @@ pub struct Reduction {
     pub earlier_runs: Option<EarlierTrialsReport>,
     /// The assumptions of the answer.
     pub assumptions: Vec<String>,
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    searched: SearchedEnd,
 }
 
 /// An item that the failure needs.
@@ -66,6 +69,46 @@ pub struct NeededItem {
     pub shown: bool,
     /// Why the rest is not testable without it.
     pub untestable: Option<String>,
+}
+
+/// What the searched trials do.
+#[derive(Clone, Copy, Debug, Default)]
+enum SearchedEnd {
+    #[default]
+    Fail,
+    /// A test passes, and needs earlier tests for it.
+    Pass,
+}
+
+impl SearchedEnd {
+    fn of_plan(plan: &Plan) -> Self {
+        if plan.rules.search_passes() {
+            Self::Pass
+        } else {
+            Self::Fail
+        }
+    }
+
+    fn infinitive(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Pass => "pass",
+        }
+    }
+
+    fn present(self) -> &'static str {
+        match self {
+            Self::Fail => "fails",
+            Self::Pass => "passes",
+        }
+    }
+
+    fn past(self) -> &'static str {
+        match self {
+            Self::Fail => "failed",
+            Self::Pass => "passed",
+        }
+    }
 }
 
 impl Reduction {
@@ -131,6 +174,7 @@ impl Reduction {
             raised: RaiseReport::new(state),
             earlier_runs: EarlierTrialsReport::of_search(state),
             assumptions: list_assumptions(state),
+            searched: SearchedEnd::of_plan(&state.plan),
         };
         reduction.sentence = reduction.write_sentence(state);
         Some(reduction)
@@ -138,19 +182,20 @@ impl Reduction {
 
     fn write_sentence(&self, state: &State) -> String {
         let FailureCounts { failures, trials } = self.everything;
+        let (infinitive, past) = (self.searched.infinitive(), self.searched.past());
         match ReducePolicy.verdict_of(state) {
             Verdict::CouldNotTest => not_tested(state),
             Verdict::NotThere if failures == 0 => {
                 let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
                 format!(
-                    "NOT REPRODUCED: with all items it did not fail in {}, so the rate is below {} % ({} interval)",
+                    "NOT REPRODUCED: with all items it did not {infinitive} in {}, so the rate is below {} % ({} interval)",
                     words::format_count(trials, "trial"),
                     words::percent_bound(bound),
                     format_confidence(&state.plan)
                 )
             }
             Verdict::NotThere => format!(
-                "NOT REPRODUCED: with all items it failed in only {failures} of {}, too rarely to search; --reproduce-limit allows more trials",
+                "NOT REPRODUCED: with all items it {past} in only {failures} of {}, too rarely to search; --reproduce-limit allows more trials",
                 words::format_count(trials, "trial")
             ),
             Verdict::Found => self.say_found(),
@@ -162,7 +207,7 @@ impl Reduction {
                 .is_some_and(search::Reduction::is_over) =>
             {
                 format!(
-                    "NOT KNOWN: {}, judging by some sets, but alone it failed {}, and with all items {}; counting only one kind of failure may help (--only)",
+                    "NOT KNOWN: {}, judging by some sets, but alone it {past} {}, and with all items {}; counting only one kind of failure may help (--only)",
                     self.what_is_needed(),
                     self.alone.in_words(),
                     self.everything.in_words()
@@ -173,17 +218,18 @@ impl Reduction {
     }
 
     fn say_found(&self) -> String {
+        let (past, present) = (self.searched.past(), self.searched.present());
         let FailureCounts { failures, trials } = self.alone;
         let needed_text = match self.needed.as_slice() {
             [] if self.required.is_empty() => format!(
-                "none of the {} is needed: without all of them it failed {failures} of {trials}",
+                "none of the {} is needed: without all of them it {past} {failures} of {trials}",
                 words::format_count(self.things, "item")
             ),
             [] => format!(
-                "only the items that it needs to run: with those alone it failed {failures} of {trials}"
+                "only the items that it needs to run: with those alone it {past} {failures} of {trials}"
             ),
             [item] if item.shown => format!(
-                "{}; without it, {} failed",
+                "{}; without it, {} {past}",
                 self.what_is_needed(),
                 item.without.in_words()
             ),
@@ -201,7 +247,7 @@ impl Reduction {
         };
         match self.times_rarer {
             Some([min, _]) => format!(
-                "{ending_text}; but alone it fails at least {} times more rarely than with all items: something else contributes",
+                "{ending_text}; but alone it {present} at least {} times more rarely than with all items: something else contributes",
                 words::format_number(min)
             ),
             None => ending_text,
@@ -276,18 +322,21 @@ impl AnswerText for Reduction {
                     item.display_name()
                 ),
                 None => format!(
-                    "without {}: {} failed",
+                    "without {}: {} {}",
                     item.display_name(),
-                    item.without.in_words()
+                    item.without.in_words(),
+                    self.searched.past()
                 ),
             })
             .collect();
         lines.extend(self.describe_required());
         if self.kept_items() < self.things {
             lines.push(format!(
-            "with only the needed items, {} trials failed; with all items, {} (each set ran until it was clear whether it fails, so these are not failure rates)",
+            "with only the needed items, {} trials {}; with all items, {} (each set ran until it was clear whether it {}, so these are not failure rates)",
             self.alone.in_words(),
-            self.everything.in_words()
+            self.searched.past(),
+            self.everything.in_words(),
+            self.searched.present()
             ));
         }
         lines.extend(raised);
@@ -381,9 +430,10 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
     let item_count = state.plan.space.as_ref().map_or(0, SearchSpace::len);
     let (earlier_trials, limit_text) = reproduction_needed(state);
     let mut lines = vec![format!(
-        "minimizing {} at {} confidence; first, the command with all items must fail {limit_text}",
+        "minimizing {} at {} confidence; first, the command with all items must {} {limit_text}",
         words::format_count(item_count as u64, "item"),
-        format_confidence(&state.plan)
+        format_confidence(&state.plan),
+        SearchedEnd::of_plan(&state.plan).infinitive()
     )];
     lines.extend(
         earlier_trials

@@ -44,6 +44,12 @@ pub struct ItemSettings {
     /// counted its tests (--cases). For pytest.
     #[arg(long, value_name = "RUN")]
     pub polluters: Option<String>,
+    /// Reduce the tests that ran before the test of --only in a trial of RUN in which it passed
+    ///
+    /// Finds the tests that `--only test:NAME` needs to pass: the tests that prepare a state, if it fails alone. The run
+    /// must have counted its tests (--cases). For pytest.
+    #[arg(long, value_name = "RUN")]
+    pub needs: Option<String>,
     /// An environment that does not fail: requirements, `pip freeze`, `env -0`, or a run
     ///
     /// A requirements file, a file with the output of `pip freeze` or `env -0`, or a run, for its
@@ -53,6 +59,13 @@ pub struct ItemSettings {
     /// The environment that fails; reduce its differences from --from
     #[arg(long, value_name = "FILE|RUN", requires = "from")]
     pub to: Option<PathBuf>,
+}
+
+impl ItemSettings {
+    /// Returns the run whose tests are the items.
+    pub fn run_of_tests(&self) -> Option<&String> {
+        self.polluters.as_ref().or(self.needs.as_ref())
+    }
 }
 
 /// What `reduce` does with its result.

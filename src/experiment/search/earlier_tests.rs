@@ -1,4 +1,4 @@
-//! Finds the tests that ran before a test of a suite when it failed, as the items of a reduction.
+//! Finds the tests that ran before a test of a suite when it failed, or when it passed, as the items of a reduction.
 
 use crate::case_reports::pytest;
 use crate::model::{
@@ -12,22 +12,58 @@ use crate::store::{self, RunFolder, default_root};
 /// Maximum number of bytes of the names: each variant of the search has a copy.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The tests before a failure.
-struct FailingOrder {
+/// The trials that the search is about: one of them has the tests that ran before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SearchedTrials {
+    /// The test failed: which earlier tests does the failure need?
+    Failing,
+    /// The test passed: which earlier tests does the test need?
+    Passing,
+}
+
+impl SearchedTrials {
+    fn of_scenario(scenario: &Scenario) -> Self {
+        if scenario.items.needs.is_some() {
+            Self::Passing
+        } else {
+            Self::Failing
+        }
+    }
+
+    fn includes_end(self, end: CaseEnd) -> bool {
+        match self {
+            Self::Failing => end.is_failure(),
+            Self::Passing => end.is_pass(),
+        }
+    }
+
+    fn refuse(self, message: impl Into<String>, hint: &str) -> PlanError {
+        let field = match self {
+            Self::Failing => "polluters",
+            Self::Passing => "needs",
+        };
+        PlanError::of_field(field, message, hint)
+    }
+}
+
+/// The tests before the searched one in a trial.
+struct EarlierTests {
     trial: TrialId,
     /// The numbers of the tests in the same process, in their order.
     earlier: Vec<u32>,
 }
 
-/// Returns the tests that ran before the test of `only` in a trial in which it failed. The trial with the fewest such tests
-/// is chosen.
-pub(super) fn earlier_tests(scenario: &Scenario) -> Result<SearchSources, PlanError> {
-    let run = scenario.items.polluters.as_deref().unwrap_or_default();
-    let pattern = searched_case(scenario)?;
+/// Returns the tests that ran before the test of `only` in a trial in which it failed, or passed. The trial with the fewest
+/// such tests is chosen.
+pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, PlanError> {
+    let run = scenario.items.run_of_tests().map_or("", String::as_str);
+    let searched = SearchedTrials::of_scenario(scenario);
+    let refuse = |message: String, hint: &str| searched.refuse(message, hint);
+    let pattern = searched_case(scenario, searched)?;
     let folder = RunFolder::find_run(run, &default_root())
         .and_then(|folder| folder.check_trust(scenario.trust))
         .map_err(|error| refuse(format!("cannot read the run: {error}"), "provoke list"))?;
-    let mut shortest: Option<FailingOrder> = None;
+    let mut shortest: Option<EarlierTests> = None;
     let state = store::read_run(&folder.journal_path(), |event, state| {
         let Event::TrialFinished { trial, seen, .. } = event else {
             return;
@@ -35,7 +71,7 @@ pub(super) fn earlier_tests(scenario: &Scenario) -> Result<SearchSources, PlanEr
         let Some(record) = &seen.case_record else {
             return;
         };
-        if let Some(order) = failing_order(state, *trial, record, &pattern)
+        if let Some(order) = searched_order(state, *trial, record, &pattern, searched)
             && shortest
                 .as_ref()
                 .is_none_or(|known| order.earlier.len() < known.earlier.len())
@@ -44,11 +80,19 @@ pub(super) fn earlier_tests(scenario: &Scenario) -> Result<SearchSources, PlanEr
         }
     })
     .map_err(|error| refuse(format!("cannot read the run: {error}"), "provoke list"))?;
-    check_runner(&state)?;
+    check_runner(&state, searched)?;
     let name = state.run.as_str();
     let Some(order) = shortest else {
+        let message = match searched {
+            SearchedTrials::Failing => {
+                format!("no trial of the run {name} shows a failure of `{pattern}`")
+            }
+            SearchedTrials::Passing => {
+                format!("`{pattern}` passed in no trial of the run {name}")
+            }
+        };
         return Err(refuse(
-            format!("no trial of the run {name} shows a failure of `{pattern}`"),
+            message,
             "provoke report RUN --cases lists the tests of a run",
         ));
     };
@@ -59,9 +103,13 @@ pub(super) fn earlier_tests(scenario: &Scenario) -> Result<SearchSources, PlanEr
         .find(|name| pattern.matches_case(name))
         .map_or_else(String::new, CaseName::to_string);
     if order.earlier.is_empty() {
+        let end = match searched {
+            SearchedTrials::Failing => "failed",
+            SearchedTrials::Passing => "passed",
+        };
         return Err(refuse(
             format!(
-                "`{victim}` failed as the first test of {}: it needs no earlier test",
+                "`{victim}` {end} as the first test of {}: it needs no earlier test",
                 order.trial
             ),
             "measure how often it fails alone: provoke run -- pytest NAME",
@@ -96,34 +144,30 @@ pub(super) fn earlier_tests(scenario: &Scenario) -> Result<SearchSources, PlanEr
     })
 }
 
-fn refuse(message: impl Into<String>, hint: &str) -> PlanError {
-    PlanError::of_field("polluters", message, hint)
-}
-
-/// Returns the test whose failure is searched.
-fn searched_case(scenario: &Scenario) -> Result<CasePattern, PlanError> {
+/// Returns the test that the search is about.
+fn searched_case(scenario: &Scenario, searched: SearchedTrials) -> Result<CasePattern, PlanError> {
     let mut patterns = scenario.judge.only.0.iter().filter_map(|rule| match rule {
         OnlyRule(BugFilter::Test(pattern)) => Some(pattern.clone()),
         _ => None,
     });
     match (patterns.next(), patterns.next()) {
         (Some(pattern), None) if pattern.exact_name().is_some() => Ok(pattern),
-        _ => Err(refuse(
-            "the search for polluters needs the name of one test",
+        _ => Err(searched.refuse(
+            "the search for earlier tests needs the name of one test",
             "name the test that fails: --only test:NAME",
         )),
     }
 }
 
-fn check_runner(state: &State) -> Result<(), PlanError> {
+fn check_runner(state: &State, searched: SearchedTrials) -> Result<(), PlanError> {
     match state.plan.cases.as_deref() {
-        None => Err(refuse(
+        None => Err(searched.refuse(
             format!("the run {} did not count its tests", state.run),
             "measure it again with --cases",
         )),
-        Some(cases) if cases.runner != CaseRunner::Pytest => Err(refuse(
+        Some(cases) if cases.runner != CaseRunner::Pytest => Err(searched.refuse(
             format!(
-                "polluters can be searched with pytest only, and not with {}",
+                "earlier tests can be searched with pytest only, and not with {}",
                 cases.runner.name()
             ),
             "leave tests out yourself: provoke reduce --set A,B,C -- CMD {set}",
@@ -132,18 +176,22 @@ fn check_runner(state: &State) -> Result<(), PlanError> {
     }
 }
 
-/// Returns the tests before a failure in its process; `None` if the test did not fail.
-fn failing_order(
+/// Returns the tests before the searched one in its process; `None` if the trial is not searched.
+fn searched_order(
     state: &State,
     trial: TrialId,
     record: &CaseRecord,
     pattern: &CasePattern,
-) -> Option<FailingOrder> {
+    searched: SearchedTrials,
+) -> Option<EarlierTests> {
     let names = state.case_names.all_names();
     let victim = names.iter().position(|name| pattern.matches_case(name))?;
     let victim = u32::try_from(victim).ok()?;
     let ends = record.decode_ends();
-    if !ends.get(victim as usize)?.is_some_and(CaseEnd::is_failure) {
+    if !ends
+        .get(victim as usize)?
+        .is_some_and(|end| searched.includes_end(end))
+    {
         return None;
     }
     let has_started = |end: &Option<CaseEnd>| end.is_some_and(|end| end != CaseEnd::NotRun);
@@ -154,7 +202,7 @@ fn failing_order(
     }
     orders.into_iter().find_map(|order| {
         let position = order.iter().position(|number| *number == victim)?;
-        Some(FailingOrder {
+        Some(EarlierTests {
             trial,
             earlier: order[..position].to_vec(),
         })
