@@ -66,7 +66,7 @@ impl Search<'_> {
         };
         loop {
             match self.ramp.next_step(&rule) {
-                RampStep::Try(level) => self.live(level),
+                RampStep::Try(level) | RampStep::TryAny(level) => self.live(level),
                 RampStep::From(level) => return Some(level),
                 RampStep::Never | RampStep::Stuck => return None,
             }

@@ -2,6 +2,7 @@
 
 use super::live_fit::{GAP, fit_status, fit_trial_line};
 use super::live_hosts::HostProgress;
+use super::load_progress::TrialStatus;
 use super::{pictures, print_message, safe_for_stderr, screen};
 use crate::model::{
     Event, EvidenceDepth, Failure, InconclusiveReason, NoteLevel, Observation, Outcome, TrialId,
@@ -9,7 +10,7 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::questions::{self, CapturePolicy, ReproductionProgress, RerunPolicy};
-use crate::report::{LoadMeasurements, forecast_duration as load_forecast};
+use crate::report::{ANNOUNCED_FROM, LoadMeasurements, forecast_duration as load_forecast};
 use crate::state::{EventSink, State};
 use crate::words;
 use console::{Term, style, truncate_str};
@@ -24,6 +25,8 @@ const NOW_AND_THEN: Duration = Duration::from_secs(10);
 const RATE_WINDOW: Duration = Duration::from_secs(10);
 /// Minimum width of a terminal for a progress bar.
 const WIDE: usize = 70;
+/// A forecast is corrected if the run takes longer by this factor.
+const SLIPPED: f64 = 1.5;
 /// Number of failures of one kind that are shown individually; the rest are counted.
 const SHOWN_PER_KIND: u64 = 3;
 
@@ -51,9 +54,11 @@ pub(super) struct LiveDisplay {
     /// Working time before this process, for a resumed run.
     worked_before: Duration,
     /// Describes the progress within the running trials.
-    trial_status: Option<Box<dyn Fn() -> String>>,
+    trial_status: Option<Box<dyn Fn() -> TrialStatus>>,
     /// Returns the responses per second of a service under load, once they are known.
     rate: Option<Box<dyn Fn() -> Option<f64>>>,
+    /// The duration of the run in seconds according to the last forecast.
+    announced: Option<f64>,
 }
 
 impl LiveDisplay {
@@ -97,6 +102,7 @@ impl LiveDisplay {
             worked_before: Duration::ZERO,
             trial_status: None,
             rate: None,
+            announced: None,
         }
     }
 
@@ -104,7 +110,7 @@ impl LiveDisplay {
     #[must_use]
     pub(super) fn with_trial_status(
         mut self,
-        trial_status: Option<Box<dyn Fn() -> String>>,
+        trial_status: Option<Box<dyn Fn() -> TrialStatus>>,
     ) -> Self {
         self.trial_status = trial_status;
         self
@@ -119,20 +125,44 @@ impl LiveDisplay {
 
     /// Prints the expected duration of the run once, if it is long.
     fn print_forecast(&mut self, state: &State, speed: LoadMeasurements) {
-        // The first trials of a search say little about the others: each level has its own throughput.
-        let is_unknown = questions::policy_of_plan(&state.plan)
-            .remaining_trials(state)
-            .is_none();
-        if state.plan.question.as_ramp().is_some() && is_unknown {
-            return;
-        }
         self.rate = None;
         // A forecast from the plan alone was printed before the start.
-        if load_forecast(state, None).is_none()
-            && let Some(text) = load_forecast(state, Some(speed))
-        {
-            self.print_text(2, &text);
+        let announced = load_forecast(state, None);
+        let forecast = match announced {
+            Some(announced) => Some(announced),
+            None => {
+                let forecast = load_forecast(state, Some(speed));
+                if let Some(forecast) = &forecast {
+                    self.print_text(2, &forecast.text);
+                }
+                forecast
+            }
+        };
+        self.announced = Some(forecast.map_or(ANNOUNCED_FROM, |forecast| forecast.seconds));
+    }
+
+    /// Prints a new forecast if the run will take much longer than the last one said.
+    fn correct_forecast(&mut self, state: &State) {
+        let (Some(announced), Some(left)) = (
+            self.announced,
+            questions::of_plan(&state.plan).expected_seconds_left(state),
+        ) else {
+            return;
+        };
+        let total = self.began.elapsed().as_secs_f64() + left;
+        if total < announced * SLIPPED {
+            return;
         }
+        self.announced = Some(total);
+        let trials = questions::policy_of_plan(&state.plan).remaining_trials(state);
+        let trials = words::format_count(trials.unwrap_or(0), "more trial");
+        let left = words::format_seconds(left);
+        let text = if announced > ANNOUNCED_FROM {
+            format!("the run takes longer than expected: {trials}, about {left} more")
+        } else {
+            format!("expected: {trials} if all of them pass, about {left} more")
+        };
+        self.print_text(2, &text);
     }
 
     /// Removes the live line.
@@ -353,14 +383,18 @@ impl LiveDisplay {
         // Last, because a narrow terminal cuts it off.
         parts.extend(hosts.and_then(|hosts| hosts.describe_failures()));
         parts.extend(self.trial_status.as_ref().map(|say| {
+            let status = match say() {
+                TrialStatus::Waiting(status) | TrialStatus::Working(status) => status,
+            };
             let variant_name = self
                 .running
                 .values()
                 .find_map(|(_, variant)| *variant)
                 .map(|id| &state.plan.variant_plan(id).name);
-            variant_name.map_or_else(&say, |name| {
-                format!("{}: {}", words::sanitize_line(name), say())
-            })
+            variant_name.map_or_else(
+                || status.clone(),
+                |name| format!("{}: {status}", words::sanitize_line(name)),
+            )
         }));
         parts.join(GAP)
     }
@@ -397,7 +431,9 @@ impl LiveDisplay {
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
         match (remaining, state.plan.stop.time_budget()) {
             (Some(remaining), _) if fresh > 0 && remaining > 0 => {
-                let left = elapsed.as_secs_f64() * real(remaining) / real(fresh);
+                let expected = questions::of_plan(&state.plan).expected_seconds_left(state);
+                let left = expected
+                    .unwrap_or_else(|| elapsed.as_secs_f64() * real(remaining) / real(fresh));
                 format!("{spent}, {} left", words::format_seconds(left))
             }
             (None, Some(time_limit)) => {
@@ -468,6 +504,7 @@ impl EventSink for LiveDisplay {
                 if self.rate.is_some() && *outcome == Outcome::Pass {
                     self.print_forecast(state, LoadMeasurements::ServiceRun(observation.elapsed));
                 }
+                self.correct_forecast(state);
             }
             Event::TrialWithdrawn(trial) => {
                 self.running.remove(trial);
@@ -532,12 +569,19 @@ impl EventSink for LiveDisplay {
             let columns = Term::stderr()
                 .size_checked()
                 .map_or(usize::MAX, |(_, columns)| usize::from(columns));
+            let wait = self.trial_status.as_ref().and_then(|say| match say() {
+                TrialStatus::Waiting(wait) => Some(words::sanitize_line(&wait)),
+                TrialStatus::Working(_) => None,
+            });
             let progress = match self.progress_share(state) {
-                Some(share) if columns >= WIDE => format!("{}  ", pictures::draw_progress(share)),
+                Some(share) if columns >= WIDE && wait.is_none() => {
+                    format!("{}  ", pictures::draw_progress(share))
+                }
                 _ => String::new(),
             };
             let room = columns.saturating_sub(2 + progress.len());
-            let status = fit_status(self.status_line(state), room);
+            // Nothing else happens until the service is ready.
+            let status = wait.unwrap_or_else(|| fit_status(self.status_line(state), room));
             bar.set_message(safe_for_stderr(&format!("  {progress}{status}")).into_string());
             bar.tick();
         } else if self

@@ -12,16 +12,29 @@ use std::time::{Duration, Instant};
 /// Maximum number of kinds of errors in the live line.
 const ERRORS: usize = 3;
 
+/// What the running trial does.
+pub(super) enum TrialStatus {
+    /// It waits until its service is ready.
+    Waiting(String),
+    /// Anything else.
+    Working(String),
+}
+
 /// Describes the progress of the running trial.
-pub(super) fn watch_progress(live: Arc<LoadProgress>) -> Box<dyn Fn() -> String> {
+pub(super) fn watch_progress(live: Arc<LoadProgress>) -> Box<dyn Fn() -> TrialStatus> {
     let last = Cell::new((Instant::now(), 0_u64, 0.0));
     Box::new(move || {
         let load_count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stage = match live.current_stage() {
-            LoadStage::Starting => return "starting".to_owned(),
+            LoadStage::Starting => {
+                let wait = live.describe_wait().map(TrialStatus::Waiting);
+                return wait.unwrap_or_else(|| TrialStatus::Working("starting".to_owned()));
+            }
             LoadStage::WarmUp => "warm-up",
             LoadStage::Loading => "load",
-            LoadStage::Settling | LoadStage::Over => return "quiet time".to_owned(),
+            LoadStage::Settling | LoadStage::Over => {
+                return TrialStatus::Working("quiet time".to_owned());
+            }
         };
         let (last_time, last_served, rate) = last.get();
         let (now, served) = (Instant::now(), load_count(&live.served));
@@ -35,11 +48,11 @@ pub(super) fn watch_progress(live: Arc<LoadProgress>) -> Box<dyn Fn() -> String>
             rate
         };
         let latency = words::format_seconds(real(load_count(&live.latency_us)) / 1e6);
-        format!(
+        TrialStatus::Working(format!(
             "{stage} {rate:.0}/s, {} in flight, {latency}, {} so far",
             load_count(&live.in_flight),
             describe_errors(&live.frequent_errors()),
-        )
+        ))
     })
 }
 

@@ -345,7 +345,7 @@ fn late_trials(screen: &mut Screen, report: &Report) {
             .fold(0.0, f64::max);
         screen.push_gap();
         let text = format!(
-            "{} still running after {} when you stopped the run:",
+            "{} still running after {} when the run was stopped:",
             format_trial_numbers(&trials),
             words::format_seconds(longest)
         );

@@ -2,7 +2,7 @@
 
 use super::columns::Columns;
 use super::pictures;
-use crate::model::CompareGoal;
+use crate::model::{CompareGoal, LoadGoal};
 use crate::questions::{
     Answer, Bisection, CandidateReport, LoadLevelReport, Threshold, VariantVerdict,
 };
@@ -186,40 +186,93 @@ fn candidate_cells(answer: &Bisection, point: &CandidateReport) -> [String; 5] {
     ]
 }
 
-/// Returns the tested load levels, and the crashes of the service at each.
+/// Returns the tested load levels, and the crashes of the service at each. Neighbours without failures share a row.
 pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<usize>) -> String {
     let interval = format!("{} %", report.confidence);
-    let heads = ["clients", "trials", "died", &interval, "served before"];
-    let row = |level: &LoadLevelReport| {
-        let rate = level.interval.map_or(String::new(), |ends| {
-            if level.one_sided {
+    let failed = match answer.find {
+        LoadGoal::Death => "died",
+        LoadGoal::Refusal => "failed",
+    };
+    let has_refusals = answer.levels.iter().any(|level| level.refused > 0);
+    let has_deaths = answer
+        .levels
+        .iter()
+        .any(|level| level.served_before_death.is_some());
+    let refused_head = if has_refusals { "refused" } else { "" };
+    let served_head = if has_deaths { "served before" } else { "" };
+    let heads = [
+        "clients",
+        "trials",
+        failed,
+        &interval,
+        refused_head,
+        served_head,
+    ];
+    let row = |levels: &[&LoadLevelReport]| {
+        let [first, last] = [levels[0], levels[levels.len() - 1]];
+        let clients = match levels.len() {
+            1 => first.clients.to_string(),
+            _ => format!("{} to {}", first.clients, last.clients),
+        };
+        let sum =
+            |count: fn(&LoadLevelReport) -> u64| levels.iter().map(|level| count(level)).sum();
+        let (trials, failures): (u64, u64) =
+            (sum(|level| level.lives), sum(|level| level.failures));
+        let (refused, requests): (u64, u64) =
+            (sum(|level| level.refused), sum(|level| level.requests));
+        // A bound for all levels of a row together would be no bound for any of them.
+        let interval = first.interval.filter(|_| levels.len() == 1);
+        let rate = interval.map_or(String::new(), |ends| {
+            if first.one_sided {
                 format!("at most {} %", words::percent_bound(ends[1]))
             } else {
                 words::format_interval(ends)
             }
         });
-        let served = level.served_before_death.as_ref();
+        let share = stats::real(refused) / stats::real(requests.max(1));
+        let served = first.served_before_death.as_ref();
         [
-            level.clients.to_string(),
-            level.lives.to_string(),
-            level.failures.to_string(),
+            clients,
+            trials.to_string(),
+            failures.to_string(),
             rate,
+            if has_refusals {
+                format!("{} %", words::format_percent(share))
+            } else {
+                String::new()
+            },
             served.map_or(String::new(), |[min, median, max]| {
                 format!("{min} / {median} / {max}")
             }),
         ]
     };
     let axis = RateAxis::covering(answer.levels.iter().filter_map(|level| level.interval));
-    let picture = |level: &LoadLevelReport| {
+    let picture = |levels: &[&LoadLevelReport]| {
+        let [level] = levels else {
+            return String::new();
+        };
         let share = stats::real(level.failures) / stats::real(level.lives.max(1));
         level.interval.map_or(String::new(), |interval| {
             pictures::draw_interval(interval, Some(share), axis)
         })
     };
     let levels = answer.levels.iter().zip(&report.variants);
-    let tried_levels = levels.filter(|(level, _)| level.lives > 0);
-    let rows: Vec<([String; 5], String, String)> = tried_levels
-        .map(|(level, variant)| (row(level), picture(level), describe_failures(variant)))
+    let tried_levels: Vec<(&LoadLevelReport, String)> = levels
+        .filter(|(level, _)| level.lives > 0)
+        .map(|(level, variant)| (level, describe_failures(variant)))
+        .collect();
+    let shares_row = |a: &(&LoadLevelReport, String), b: &(&LoadLevelReport, String)| {
+        let is_plain = |(level, crashes): &(&LoadLevelReport, String)| {
+            level.failures == 0 && crashes.is_empty() && answer.clean_to != Some(level.clients)
+        };
+        is_plain(a) && is_plain(b) && refuses_load(answer, a.0) == refuses_load(answer, b.0)
+    };
+    let rows: Vec<([String; 6], String, &str)> = tried_levels
+        .chunk_by(shares_row)
+        .map(|group| {
+            let levels: Vec<&LoadLevelReport> = group.iter().map(|(level, _)| *level).collect();
+            (row(&levels), picture(&levels), group[0].1.as_str())
+        })
         .collect();
     if rows.is_empty() {
         return String::new();
@@ -234,7 +287,7 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
         terminal.is_some_and(|terminal| used_width + picture_width + TITLE <= terminal);
     let used_width = used_width + if draws_intervals { picture_width } else { 0 };
     let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(used_width));
-    let full = |row: &[String; 5], picture: &str, crashes: &str| {
+    let full = |row: &[String; 6], picture: &str, crashes: &str| {
         let picture = if draws_intervals {
             pad_str(picture, picture_width, Alignment::Left, None)
         } else {
@@ -257,10 +310,34 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
     out
 }
 
-/// Explains the marks in the table of levels, if there are any.
-pub(super) fn marks_of_levels(answer: &Threshold) -> Option<&'static str> {
-    let marked = answer.levels.iter().any(|level| level.one_sided);
-    marked.then_some("at most: upper limit, because no trial failed; served before: responses before the death (min / median / max)")
+/// Returns whether a level is one of those from which on the service refuses its load.
+fn refuses_load(answer: &Threshold, level: &LoadLevelReport) -> bool {
+    let refusals = answer.refusals.as_ref();
+    refusals.is_some_and(|refusals| level.clients >= refusals.from.clients)
+}
+
+/// Explains the columns in the table of levels that need it.
+pub(super) fn marks_of_levels(answer: &Threshold) -> Option<String> {
+    let has = |is_marked: fn(&LoadLevelReport) -> bool| answer.levels.iter().any(is_marked);
+    let marks = [
+        (
+            has(|level| level.one_sided),
+            "at most: upper limit, because no trial failed",
+        ),
+        (
+            has(|level| level.refused > 0),
+            "refused: share of the requests",
+        ),
+        (
+            has(|level| level.served_before_death.is_some()),
+            "served before: responses before the death (min / median / max)",
+        ),
+    ];
+    let shown: Vec<&str> = marks
+        .into_iter()
+        .filter_map(|(is_shown, text)| is_shown.then_some(text))
+        .collect();
+    (!shown.is_empty()).then(|| shown.join("; "))
 }
 
 /// Returns a row for each variant, but a single row for many variants that passed.

@@ -1,9 +1,10 @@
 //! Tests the search for the lowest failing concurrency: its trials and its report.
 
 use provoke::model::{
-    Event, LoadObservation, Observation, Outcome, Plan, Question, RampQuestion, RequestsAtFailure,
-    SlotId, StopLimits, Trial, VariantId, VariantPlan,
+    Event, LoadObservation, LoadStage, Observation, Outcome, Plan, Question, RampQuestion,
+    RequestResult, RequestsAtFailure, SlotId, StopLimits, Trial, VariantId, VariantPlan,
 };
+use provoke::oracle;
 use provoke::questions::{self, Step, Verdict};
 use provoke::questions::{Answer, Threshold};
 use provoke::report::Report;
@@ -30,6 +31,27 @@ pub(crate) fn levels_of_load(levels: &[u32], above: bool) -> Plan {
 
 /// Runs trials one after another until the question is answered; `life` returns the number of responses before a crash.
 fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
+    run_loads(plan, |_, clients, turn| {
+        let served = life(clients, turn);
+        let load = LoadObservation {
+            served: served.unwrap_or(2000),
+            death: served.map(|_| RequestsAtFailure::default()),
+            ..LoadObservation::default()
+        };
+        let outcome = served.map_or(Outcome::Pass, |_| crash());
+        (load, outcome)
+    })
+}
+
+fn crash() -> Outcome {
+    let mut failure = failure(1);
+    "SIGSEGV, in parse".clone_into(&mut failure.signature.title);
+    Outcome::Fail(Box::new(failure))
+}
+
+/// Runs trials one after another until the question is answered; `life` returns what the clients observe, and the
+/// outcome.
+fn run_loads(plan: Plan, life: impl Fn(&Plan, u32, u64) -> (LoadObservation, Outcome)) -> State {
     let (_, mut state) = begin(plan);
     while !state.decided {
         let Step::Launch(variant) = questions::policy_of_plan(&state.plan).next_step(&state) else {
@@ -48,14 +70,10 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
         };
         let id = trial.id;
         let clients = state.plan.variant_plan(variant).clients.unwrap();
-        let served = life(clients, state.tally_of(variant).counted_trials());
+        let turn = state.tally_of(variant).counted_trials();
+        let (load, outcome) = life(&state.plan, clients, turn);
         state.apply_event(&Event::TrialStarted(trial), questions::is_done);
-        let load = LoadObservation {
-            clients,
-            served: served.unwrap_or(2000),
-            death: served.map(|_| RequestsAtFailure::default()),
-            ..LoadObservation::default()
-        };
+        let load = LoadObservation { clients, ..load };
         let finished = Event::TrialFinished {
             trial: id,
             at: Duration::ZERO,
@@ -63,14 +81,7 @@ fn run(plan: Plan, life: impl Fn(u32, u64) -> Option<u64>) -> State {
                 load: Some(Box::new(load)),
                 ..Observation::default()
             }),
-            outcome: match served {
-                Some(_) => {
-                    let mut failure = failure(1);
-                    "SIGSEGV, in parse".clone_into(&mut failure.signature.title);
-                    Outcome::Fail(Box::new(failure))
-                }
-                None => Outcome::Pass,
-            },
+            outcome,
         };
         state.apply_event(&finished, questions::is_done);
     }
@@ -126,7 +137,7 @@ fn the_answer_names_the_failing_level_and_the_clean_level_below() {
 
       at level 10:
       8x    SIGSEGV, in parse: the program reported failure
-            trials 4, 17, 19, 22, 28, 34, 40, 46
+            trials 4, 18, 20, 22, 28, 34, 40, 46
 
       assumes: more clients never make it safer
 
@@ -140,7 +151,7 @@ fn without_failures_the_answer_is_an_upper_bound_of_the_rate() {
     let state = run(levels_of_load(&LEVELS, false), |_, _| None);
     assert_eq!(verdict(&state), Verdict::NotThere);
     let seen = answer(&state);
-    insta::assert_snapshot!(seen.sentence, @"It does not die in 10 % or more of the trials at any level up to 16 clients (95 %, one-sided): at 16, 9.9 % or more is excluded");
+    insta::assert_snapshot!(seen.sentence, @"It survives 16 clients (29 of 29 trials)");
     assert_eq!((seen.clean_to, seen.fails_from), (Some(16), None));
 }
 
@@ -166,7 +177,7 @@ fn too_few_trials_are_reported_with_the_missing_number() {
     }
     insta::assert_snapshot!(output.join("\n"), @"
     CouldNotTest: NOT TESTED: no trial was conclusive
-    Undecided: NOT KNOWN YET: 16 clients kill it (1 of 1 trial), 6 did not in 1 trial; the levels between are not known
+    Undecided: NOT KNOWN YET: with 16 clients 1 of 1 trial died, with 6 0 of 1; the level at which that begins is not known
     Undecided: NOT KNOWN YET: at 10 clients 1 of 1 trial died, at 9 0 of 3; the two do not differ significantly yet; 26 more passing trials at 9 would settle it
     Undecided: NOT KNOWN YET: at 10 clients 1 of 2 trials died, at 9 0 of 8; the two do not differ significantly yet; 21 more passing trials at 9 would settle it
     Undecided: NOT KNOWN YET: at 10 clients 4 of 7 trials died, at 9 0 of 15; 14 more passing trials at 9 would exclude a rate of 10 % there
@@ -245,7 +256,7 @@ fn a_level_with_a_lower_rate_than_a_lower_level_is_reported() {
     let state = run(levels_of_load(&[1, 2, 4, 8], true), |clients, turn| {
         (clients == 2 || clients == 4 && turn > 20).then_some(1)
     });
-    insta::assert_snapshot!(answer(&state).sentence, @"It dies from 2 clients on: SIGSEGV, in parse (with 1 it survived 30 of 30 trials); but 8 clients kill it less often (0 of 28) than 2 (3 of 3): the failure rate does not rise with the load");
+    insta::assert_snapshot!(answer(&state).sentence, @"It dies from 2 clients on: SIGSEGV, in parse (with 1 it survived 76 of 76 trials); but 8 clients make it fail less often (0 of 28) than 2 (3 of 3): the failure rate does not rise with the load");
 }
 
 #[test]
@@ -270,4 +281,136 @@ fn an_untestable_level_is_skipped() {
     );
     let next = questions::policy_of_plan(&state.plan).next_step(&state);
     assert_eq!(next, Step::Launch(VariantId(7)));
+}
+
+/// Returns the observation of a service that answers eight clients at once and refuses three of four requests of more.
+fn busy_load(clients: u32) -> LoadObservation {
+    let refused = if clients > 8 { 1500 } else { 0 };
+    let ends = [
+        (RequestResult::Ok, 2000 - refused),
+        (RequestResult::Status(503), refused),
+    ];
+    LoadObservation {
+        stage: LoadStage::Over,
+        sent: 2000,
+        served: 2000,
+        ends: ends.into_iter().filter(|(_, count)| *count > 0).collect(),
+        ..LoadObservation::default()
+    }
+}
+
+fn summary(state: &State) -> String {
+    let report = Report::new(state, true);
+    let summary =
+        provoke::term::format_summary(&report, "x".as_ref(), "last", None, Vec::new(), Some(80));
+    console::strip_ansi_codes(&summary).into_owned()
+}
+
+fn all_levels(last: u32) -> Plan {
+    levels_of_load(&(1..=last).collect::<Vec<u32>>(), false)
+}
+
+#[test]
+fn a_service_that_survives_but_refuses_requests_is_reported_in_one_line() {
+    let state = run_loads(all_levels(64), |_, clients, _| {
+        (busy_load(clients), Outcome::Pass)
+    });
+    assert_eq!(verdict(&state), Verdict::NotThere);
+    assert_eq!(state.completed_trials(), 57);
+    insta::assert_snapshot!(summary(&state), @"
+    It survives 64 clients (29 of 29 trials), but from 9 on it refuses most requests
+      (status 503)
+      with 64 clients, it dies in less than 9.9 % of the trials (95 %, one-sided)
+      refused: 0 of 6000 requests with 8 clients (3 trials), 4500 of 6000 requests
+        with 9 clients (3 trials)
+
+      clients  trials  died           95 %  refused
+       1 to 8      10     0                     0 %
+      9 to 63      18     0                    75 %
+           64      29     0  at most 9.9 %     75 %
+      at most: upper limit, because no trial failed; refused: share of the requests
+
+      assumes: more clients never make it safer
+
+    continue   provoke resume last
+    saved in   x
+    ");
+}
+
+#[test]
+fn refusals_of_a_stopped_search_are_counted_at_the_tried_levels() {
+    let mut plan = all_levels(64);
+    plan.stop.trials = Some(5);
+    let state = run_loads(plan, |_, clients, _| (busy_load(clients), Outcome::Pass));
+    insta::assert_snapshot!(answer(&state).sentence, @"NOT KNOWN YET: 0 of 5 trials with up to 64 clients died, but with 43 or more it refuses most requests (status 503; no lower level was tried)");
+}
+
+#[test]
+fn a_search_for_refusals_finds_their_level_and_names_deaths_above_it() {
+    let mut plan = all_levels(64);
+    plan.rules.refusals.fails = true;
+    let state = run_loads(plan, |plan, clients, _| {
+        let load = busy_load(clients);
+        if clients > 40 {
+            return (load, crash());
+        }
+        let observation = Observation {
+            load: Some(Box::new(load.clone())),
+            ..Observation::default()
+        };
+        let outcome = oracle::judge_trial(&plan.rules, &plan.variants[0], &observation);
+        (load, outcome)
+    });
+    insta::assert_snapshot!(summary(&state), @"
+    It refuses most requests from 9 clients on: status 503 (with 8 it did not refuse
+      most requests in 29 of 29 trials)
+      with 8 clients, that happens in less than 9.9 % of the trials
+        (95 %, one-sided)
+      from 64 clients on it also fails in another way: SIGSEGV, in parse (1 trial)
+
+      clients  trials  failed           95 %  refused  signature
+            5       1       0   at most 95 %      0 %
+            8      29       0  at most 9.9 %      0 %
+            9      14      14    70 to 100 %     75 %  refused: status 503
+           10       1       1   2.5 to 100 %     75 %  refused: status 503
+           12       1       1   2.5 to 100 %     75 %  refused: status 503
+           27       1       1   2.5 to 100 %     75 %  refused: status 503
+           64       1       1   2.5 to 100 %     75 %  SIGSEGV, in parse
+      at most: upper limit, because no trial failed; refused: share of the requests
+
+      at level 9:
+      14x   refused: status 503: more of the requests than --refusal-share
+            trials 7, 12, 13, 16, 19, 22, 25, 28, 31, 34, 37, 40 and 2 more
+
+      assumes: with more clients it never refuses or dies less often
+
+    continue   provoke resume last
+    saved in   x
+    ");
+}
+
+#[test]
+fn a_service_that_also_dies_without_load_gets_the_level_at_which_the_rate_rises() {
+    let state = run(all_levels(16), |clients, turn| {
+        (clients >= 10 || turn % 15 == 7).then_some(5)
+    });
+    insta::assert_snapshot!(answer(&state).sentence, @"It dies more often from 10 clients on: SIGSEGV, in parse (15 of 15 trials; with 9 it survived 27 of 29 trials; with 1 client it survived 2 of 2)");
+}
+
+#[test]
+fn a_service_that_dies_as_often_at_any_load_gets_no_level() {
+    let state = run(all_levels(16), |clients, turn| {
+        ((turn + 3 * u64::from(clients)) % 20 == 9).then_some(5)
+    });
+    assert_eq!(verdict(&state), Verdict::NotThere);
+    insta::assert_snapshot!(answer(&state).sentence, @"It survives 16 clients (454 of 478 trials; with 1 client it survived 43 of 45)");
+}
+
+#[test]
+fn the_forecast_of_a_search_is_the_number_of_trials_that_it_takes() {
+    let (_, state) = begin(all_levels(64));
+    let policy = questions::policy_of_plan(&state.plan);
+    assert_eq!(policy.remaining_trials(&state), Some(57));
+    let all = run(all_levels(64), |_, _| None);
+    assert_eq!(all.completed_trials(), 57);
 }

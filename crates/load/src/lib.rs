@@ -42,6 +42,8 @@ mod timer;
 mod tls;
 mod worker;
 
+pub use ready::ReadyWait;
+
 use provoke_model::{
     LoadObservation, LoadPlan, LoadStage, ReadyCondition, RequestResult, ServiceOwner,
 };
@@ -100,9 +102,22 @@ pub struct LoadProgress {
     pub latency_us: AtomicU64,
     /// Results of requests that did not succeed.
     pub ends: Mutex<BTreeMap<RequestResult, u64>>,
+    /// What the trial waits for before its load.
+    pub readiness: Mutex<Option<ReadyWait>>,
 }
 
 impl LoadProgress {
+    /// Describes what the trial waits for, if its service takes long to become ready.
+    pub fn describe_wait(&self) -> Option<String> {
+        if self.current_stage() != LoadStage::Starting {
+            return None;
+        }
+        let readiness = self.readiness.lock();
+        let readiness = readiness.unwrap_or_else(PoisonError::into_inner);
+        let readiness = readiness.as_ref().filter(|wait| wait.is_long());
+        readiness.map(ReadyWait::describe_progress)
+    }
+
     /// Returns the current stage of the trial.
     pub fn current_stage(&self) -> LoadStage {
         let stage = self.stage.load(Ordering::Relaxed);

@@ -11,16 +11,78 @@ use tokio::sync::watch;
 /// Initial and later pause between two tries.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// Time after which a service takes long to become ready.
+const LONG_WAIT: Duration = Duration::from_secs(1);
+
+/// What a trial waits for until its service is ready.
+#[derive(Clone, Debug)]
+pub struct ReadyWait {
+    /// What must happen: `127.0.0.1:8080 to accept connections`.
+    condition: String,
+    started: Instant,
+    limit: Duration,
+}
+
+impl ReadyWait {
+    pub(super) fn new(
+        ready: &ReadyCondition,
+        target: &Target,
+        started: Instant,
+        limit: Duration,
+    ) -> Self {
+        let condition = match ready {
+            ReadyCondition::Connects => format!("{} to accept connections", target.display_name()),
+            ReadyCondition::Http { status: None, path } => {
+                format!("{} to answer `{path}`", target.display_name())
+            }
+            ReadyCondition::Http {
+                status: Some(status),
+                path,
+            } => format!(
+                "{} to answer `{path}` with status {status}",
+                target.display_name()
+            ),
+            ReadyCondition::Log(pattern) => {
+                format!("a line of its output that matches `{pattern}`")
+            }
+            ReadyCondition::After(_) => "the time of --ready".to_owned(),
+        };
+        Self {
+            condition,
+            started,
+            limit,
+        }
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.started.elapsed() >= LONG_WAIT
+    }
+
+    /// Describes how long the trial has waited, and for what.
+    pub fn describe_progress(&self) -> String {
+        format!(
+            "waiting for {}: {} s of {} s (--ready-limit)",
+            self.condition,
+            self.started.elapsed().as_secs(),
+            self.limit.as_secs_f64()
+        )
+    }
+}
 
 /// Waits until the service is ready. Returns the missing condition if that takes too long or cannot
 /// happen.
 pub(super) async fn wait_until_ready(
     ready: &ReadyCondition,
-    limit: Duration,
-    started: Instant,
+    wait: &ReadyWait,
     probe: &Probe,
     has_said: &mut watch::Receiver<bool>,
 ) -> Result<(), String> {
+    let ReadyWait {
+        condition,
+        started,
+        limit,
+    } = wait;
+    let (started, limit) = (*started, *limit);
     let mut last = String::new();
     let checks = async {
         let mut pause = FIRST_PAUSE;
@@ -60,13 +122,15 @@ pub(super) async fn wait_until_ready(
     if let Ok(result) = tokio::time::timeout_at((started + limit).into(), checks).await {
         return result;
     }
-    if last.is_empty() {
-        last = match ready {
-            ReadyCondition::Log(text) => format!("no line of its output matches `{text}`"),
-            _ => String::from("no answer"),
-        };
-    }
-    Err(format!("not ready within {limit:?}: {last}"))
+    let last = match ready {
+        // The condition says the same.
+        ReadyCondition::Log(_) => String::new(),
+        _ if last.is_empty() => ": no answer".to_owned(),
+        _ => format!(": {last}"),
+    };
+    Err(format!(
+        "not ready within {limit:?} (--ready-limit), waiting for {condition}{last}"
+    ))
 }
 
 /// Returns the listening sockets of a target.

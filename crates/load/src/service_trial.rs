@@ -9,6 +9,7 @@ use super::http2_connection;
 use super::phase::LoadPhase;
 use super::phase_run::{PhaseContext, PhaseResult, wait_for_death, wait_for_halt};
 use super::probe::Probe;
+use super::ready::ReadyWait;
 use super::record::WorkerRecord;
 use super::request::{DrawnRequest, Requests, hash_number};
 use super::request_evidence;
@@ -24,8 +25,8 @@ use provoke_model::{
 use provoke_sys::untrusted::Untrusted as _;
 use provoke_sys::{limits, process, sockets};
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// File descriptors that are not connections.
@@ -173,17 +174,19 @@ async fn run_stages(
         prepared.map_err(|error| error.to_string())?
     };
     let probe = prepared.make_probe(&load, &life.fill, dialer.clone());
-    let waiting = ready::wait_until_ready(
+    let wait = ReadyWait::new(
         &load.ready,
-        load.ready_limit,
+        &prepared.target,
         life.started,
-        &probe,
-        &mut life.said,
+        load.ready_limit,
     );
+    let readiness = life.live.readiness.lock();
+    *readiness.unwrap_or_else(PoisonError::into_inner) = Some(wait.clone());
+    let waiting = ready::wait_until_ready(&load.ready, &wait, &probe, &mut life.said);
     tokio::select! {
         ready = waiting => ready?,
         _ = wait_for_death(&mut life.death) => return Ok(()),
-        () = wait_for_halt(&mut life.halt) => return Ok(()),
+        () = wait_for_halt(&mut life.halt) => return Err(wait.describe_progress()),
     }
     if !life.pids.is_empty() {
         let (target, pids) = (prepared.target.clone(), life.pids.clone());

@@ -68,10 +68,10 @@ pub use plan::{
 };
 pub use question::{
     Baseline, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, ExcludedRun, Factor,
-    HuntQuestion, KnownBug, KnownCrash, MeasuredBaseline, Question, RampQuestion, RateDrift,
-    RateMismatch, RunCounts, SearchQuestion, ShrinkQuestion,
+    HuntQuestion, KnownBug, KnownCrash, LoadGoal, MeasuredBaseline, Question, RampQuestion,
+    RateDrift, RateMismatch, RunCounts, SearchQuestion, ShrinkQuestion,
 };
-pub use rules::{BugFilter, LeakRule, Rules};
+pub use rules::{BugFilter, LeakRule, RefusalRules, Rules};
 pub use same_failure::FailureName;
 pub use secret::is_secret;
 pub use setting::ParallelSetting;

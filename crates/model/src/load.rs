@@ -387,6 +387,12 @@ impl LoadObservation {
         self.stage == LoadStage::Starting || self.silent >= SILENCE
     }
 
+    /// Returns what the trial waited for when it was stopped before the service was ready.
+    pub fn stopped_wait(&self) -> Option<&str> {
+        let is_starting = self.stage == LoadStage::Starting;
+        self.trouble.as_deref().filter(|_| is_starting)
+    }
+
     /// Returns the number of requests whose result shows a fault of the running service.
     pub fn error_count(&self) -> u64 {
         let errors = self.ends.iter().filter(|(result, _)| result.is_error());

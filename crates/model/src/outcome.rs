@@ -65,6 +65,8 @@ pub enum FailureKind {
     Output,
     /// A service that provoke did not start was no longer running.
     Gone,
+    /// A service refused most of its load, and the run looks for that.
+    Refused,
     /// A case failed, and the run looks for failures of cases.
     Test,
     /// A test of the suite passed, and the search is for what it needs to pass.
@@ -185,6 +187,7 @@ impl FailureKind {
             Self::Oom { .. } => "oom".to_owned(),
             Self::Output => "output".to_owned(),
             Self::Gone => "gone".to_owned(),
+            Self::Refused => "refused".to_owned(),
             Self::Test => "test failed".to_owned(),
             Self::TestPassed => "test passed".to_owned(),
         }
@@ -207,6 +210,7 @@ impl FailureKind {
             }
             Self::Output => "its output matched a failure rule".to_owned(),
             Self::Gone => "the service no longer exists, and how it ended is not known".to_owned(),
+            Self::Refused => "more of the requests than --refusal-share".to_owned(),
             Self::Test => "a test of the suite failed".to_owned(),
             Self::TestPassed => "a test of the suite passed".to_owned(),
         }

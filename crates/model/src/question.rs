@@ -60,6 +60,18 @@ pub struct ShrinkQuestion {
     pub reproduce: u64,
 }
 
+/// What a load finds out about a service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum LoadGoal {
+    /// Whether it dies.
+    #[default]
+    Death,
+    /// Whether it refuses most requests; its death counts as well.
+    Refusal,
+}
+
 /// A search for the lowest failing load level; the plan's variants are the levels in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RampQuestion {

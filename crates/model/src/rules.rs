@@ -1,8 +1,8 @@
 //! Rules for judging observations.
 
-use super::{CasePattern, Failure, FailureKind, Signal, SignatureId, is_default};
+use super::{CasePattern, Failure, FailureKind, RequestResult, Signal, SignatureId, is_default};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -24,6 +24,60 @@ pub struct Rules {
     /// Whether crashed child processes are ignored if the trial otherwise passed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ignore_child_crashes: bool,
+    /// Which requests a service refused, and whether that fails a trial.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub refusals: RefusalRules,
+}
+
+/// Which requests a service refused, and whether that fails a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RefusalRules {
+    /// The statuses of refusals. A refused connection is always one.
+    pub status: BTreeSet<u16>,
+    /// The share of refused requests, in millionths, above which a service refuses its load.
+    pub share: u32,
+    /// Whether a trial above this share fails.
+    pub fails: bool,
+}
+
+impl Default for RefusalRules {
+    fn default() -> Self {
+        Self {
+            status: BTreeSet::from([429, 503]),
+            share: 500_000,
+            fails: false,
+        }
+    }
+}
+
+impl RefusalRules {
+    /// Returns the refused requests by result, the most frequent first.
+    pub fn refusals<'a>(
+        &self,
+        ends: &'a BTreeMap<RequestResult, u64>,
+    ) -> Vec<(&'a RequestResult, u64)> {
+        let is_refusal = |result: &RequestResult| match result {
+            RequestResult::Refused => true,
+            RequestResult::Status(status) => self.status.contains(status),
+            _ => false,
+        };
+        let refused = ends.iter().filter(|(result, _)| is_refusal(result));
+        let mut refused: Vec<(&RequestResult, u64)> =
+            refused.map(|(result, count)| (result, *count)).collect();
+        refused.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        refused
+    }
+
+    /// Returns the number of refused requests.
+    pub fn count_refused(&self, ends: &BTreeMap<RequestResult, u64>) -> u64 {
+        self.refusals(ends).iter().map(|(_, count)| count).sum()
+    }
+
+    /// Returns whether so many of the sent requests were refused that the service refuses its load.
+    pub fn refuses_load(&self, refused: u64, sent: u64) -> bool {
+        u128::from(refused) * 1_000_000 > u128::from(self.share) * u128::from(sent)
+    }
 }
 
 impl Default for Rules {
@@ -36,6 +90,7 @@ impl Default for Rules {
             only: Vec::new(),
             leaks: LeakRule::default(),
             ignore_child_crashes: false,
+            refusals: RefusalRules::default(),
         }
     }
 }
@@ -72,6 +127,8 @@ pub enum BugFilter {
     Output,
     /// A service that provoke did not start and that was no longer running.
     Gone,
+    /// A service that refused its load.
+    Refused,
     /// Exactly this signature.
     #[serde(rename = "sig")]
     Signature(SignatureId),
@@ -108,6 +165,7 @@ impl BugFilter {
             FailureKind::Oom { .. } => Self::Oom,
             FailureKind::Output => Self::Output,
             FailureKind::Gone => Self::Gone,
+            FailureKind::Refused => Self::Refused,
             FailureKind::Test => Self::Test(CasePattern::new("*")),
             FailureKind::TestPassed => Self::Passes(CasePattern::new("*")),
         }
@@ -133,7 +191,8 @@ impl BugFilter {
             | (Self::Leak, FailureKind::Leak)
             | (Self::Oom, FailureKind::Oom { .. })
             | (Self::Output, FailureKind::Output)
-            | (Self::Gone, FailureKind::Gone) => true,
+            | (Self::Gone, FailureKind::Gone)
+            | (Self::Refused, FailureKind::Refused) => true,
             _ => false,
         }
     }
@@ -149,6 +208,7 @@ impl fmt::Display for BugFilter {
             Self::Oom => f.write_str("oom"),
             Self::Output => f.write_str("output"),
             Self::Gone => f.write_str("gone"),
+            Self::Refused => f.write_str("refused"),
             Self::Signature(id) => write!(f, "sig:{id}"),
             Self::Test(pattern) => write!(f, "test:{pattern}"),
             Self::Passes(pattern) => write!(f, "passes:{pattern}"),
@@ -166,6 +226,7 @@ impl FromStr for BugFilter {
             "oom" => return Ok(Self::Oom),
             "output" => return Ok(Self::Output),
             "gone" => return Ok(Self::Gone),
+            "refused" => return Ok(Self::Refused),
             _ => {}
         }
         if let Some(code) = text.strip_prefix("code:") {

@@ -60,7 +60,9 @@ pub(crate) use confirm::{clean_needed, doubtful_failures, seconds_of_a_pass};
 pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_holds};
 pub(crate) use policy::rate_interval;
 pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, untold_trials};
-pub use ramp::{LoadLevelReport, RampPolicy, Threshold};
+pub use ramp::{
+    LoadLevelReport, OtherKindReport, RampPolicy, RefusalCounts, RefusalReport, Threshold,
+};
 pub use rate::{CaseBounds, RepeatPolicy, case_bounds, compares_cases, rate_bounds};
 pub use reduce::{NeededItem, ReducePolicy, Reduction};
 pub use reruns::{RerunPolicy, next_extra_step};
@@ -103,6 +105,12 @@ pub trait QuestionKind: Send + Sync {
 
     /// Returns the approximate number of remaining trials, or a lower bound of it.
     fn expected_trials_left(&self, _: &State) -> Option<u64> {
+        None
+    }
+
+    /// Returns the approximate time of the remaining trials in seconds, if trials of different variants take different
+    /// times.
+    fn expected_seconds_left(&self, _: &State) -> Option<f64> {
         None
     }
 

@@ -9,6 +9,6 @@ pub fn lines_before_start(state: &State) -> Vec<String> {
     let mut lines = load_summary(&state.plan);
     lines.extend(questions::of_plan(&state.plan).lines_before_start(state));
     lines.extend(questions::describe_settings(state));
-    lines.extend(forecast_duration(state, None));
+    lines.extend(forecast_duration(state, None).map(|forecast| forecast.text));
     lines
 }

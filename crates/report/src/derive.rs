@@ -190,7 +190,7 @@ impl VariantReport {
             load: plan
                 .load
                 .as_ref()
-                .map(|load| LoadTotals::new(load, &tally.lives)),
+                .map(|load| LoadTotals::new(load, &plan.rules.refusals, &tally.lives)),
             suite: SuiteReport::new(state, id, tally, stop_rule),
             dependence: clumping.batches.map(|dependence| Dependence {
                 batches: dependence.batches,
@@ -394,12 +394,23 @@ fn trials_left(state: &State) -> Option<(u64, f64)> {
 
 fn late_trials(state: &State) -> Vec<LateTrial> {
     let late = state.late.iter().filter_map(|(trial, observation)| {
-        let hang = oracle::seeming_hang(state.plan.variant_plan(trial.variant), observation)?;
+        let hang = oracle::seeming_hang(state.plan.variant_plan(trial.variant), observation);
+        let load = observation.load.as_ref();
+        // A service that was not ready is not known to hang.
+        let wait = load.and_then(|load| load.stopped_wait());
+        let (title, sites) = match (wait, hang) {
+            (Some(wait), Some(hang)) => {
+                let service = hang.signature.title.trim_start_matches("hang: ").to_owned();
+                (format!("{wait}; the service: {service}"), hang.sites)
+            }
+            (Some(wait), None) => (wait.to_owned(), Vec::new()),
+            (None, hang) => hang.map(|hang| (hang.signature.title, hang.sites))?,
+        };
         Some(LateTrial {
             trial: trial.id.0,
             seconds: observation.elapsed.as_secs_f64(),
-            title: hang.signature.title,
-            sites: hang.sites,
+            title,
+            sites,
         })
     });
     late.collect()
@@ -463,13 +474,6 @@ fn collect_notes(
                 words::p_value(trend.p_value),
             ));
         }
-        if let Some(load) = variant.load.as_ref().filter(|load| load.mostly_errors()) {
-            notes.push(format!(
-                "{of_variant}only {} of {} requests got the expected response: check the requests",
-                load.ends.get("ok").copied().unwrap_or(0),
-                load.requests,
-            ));
-        }
         if variant.unkillable_processes > 0 {
             notes.push(format!(
                 "{of_variant}{} could not be killed and may still run; see `unkillable` in the journal",
@@ -483,6 +487,7 @@ fn collect_notes(
             ));
         }
     }
+    notes.extend(describe_unexpected_responses(variants));
     if CapturePolicy::has_crashes(state)
         && state.plan.capture != CaptureMode::Off
         && let Some(reason) = &state.plan.no_cores
@@ -530,6 +535,28 @@ fn collect_notes(
         notes.push(format!("{text}{times}"));
     }
     notes
+}
+
+/// Describes that most requests of some variants did not get the expected response, in one note for all of them.
+fn describe_unexpected_responses(variants: &[VariantReport]) -> Option<String> {
+    let wrong = variants.iter().filter_map(|variant| {
+        let load = variant.load.as_ref().filter(|load| load.mostly_errors())?;
+        Some((variant.name.as_str(), load))
+    });
+    let wrong: Vec<(&str, &LoadTotals)> = wrong.collect();
+    let (first, last) = (wrong.first()?.0, wrong.last()?.0);
+    let of_variants = match wrong.as_slice() {
+        [("", _)] => String::new(),
+        [(name, _)] => format!("{name}: "),
+        _ => format!("{first} to {last}: "),
+    };
+    let sum =
+        |count: fn(&LoadTotals) -> u64| wrong.iter().map(|(_, load)| count(load)).sum::<u64>();
+    Some(format!(
+        "{of_variants}only {} of {} requests got the expected response: check the requests",
+        sum(|load| load.ends.get("ok").copied().unwrap_or(0)),
+        sum(|load| load.requests),
+    ))
 }
 
 /// Suggests that failures with different signatures have one cause, if all of them are of a damaged heap.

@@ -1,6 +1,6 @@
 //! Describes rates, verdicts and stop rules in words.
 
-use super::{Mtbf, Report, VariantReport};
+use super::{LoadTotals, Mtbf, Report, VariantReport};
 use provoke_model::InconclusiveReason;
 use provoke_questions::{StopRule, VariantVerdict, Verdict};
 use provoke_words::{
@@ -16,7 +16,10 @@ pub fn answer_sentences(report: &Report) -> Vec<String> {
             .variants
             .iter()
             .map(|variant| {
-                let headline = rate_headline(variant, report.confidence);
+                let load = variant.load.as_ref();
+                let refusal = load.and_then(LoadTotals::refusal_clause);
+                let refusal = refusal.map_or(String::new(), |clause| format!("; {clause}"));
+                let headline = rate_headline(variant, report.confidence) + &refusal;
                 match variant.name.as_str() {
                     "" => headline,
                     name => format!("{name}: {headline}"),

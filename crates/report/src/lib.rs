@@ -67,7 +67,7 @@ pub use html::{PageOptions, PictureFile};
 pub use limit::MaxRateCheck;
 pub use listing::RunListing;
 pub use load::LoadTotals;
-pub use load_forecast::{LoadMeasurements, forecast_duration};
+pub use load_forecast::{ANNOUNCED_FROM, LoadForecast, LoadMeasurements, forecast_duration};
 pub(crate) use load_plan::{load_assumptions, load_summary};
 pub use log::bisect_log;
 pub use next_commands::{SuggestedCommand, next_commands};

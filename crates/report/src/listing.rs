@@ -1,7 +1,7 @@
 //! Summarizes a run in one line of a list: question, result and failure.
 
 use super::{Report, group_failures};
-use provoke_model::{CompareGoal, Site};
+use provoke_model::{CompareGoal, LoadGoal, Site};
 use provoke_questions::state::State;
 use provoke_questions::{
     Answer, Bisection, Comparison, HuntReport, Reduction, Shrinking, Threshold, VariantVerdict,
@@ -84,8 +84,17 @@ fn format_counts(report: &Report) -> String {
 
 fn format_rate(report: &Report) -> String {
     let counts = format_counts(report);
+    let mut loads = report
+        .variants
+        .iter()
+        .filter_map(|variant| variant.load.as_ref());
+    let refused = if loads.any(|load| load.refuses) {
+        ", refused requests"
+    } else {
+        ""
+    };
     match report.max_rate.as_ref().map(|_| report.verdict) {
-        None => format!("{counts} failed"),
+        None => format!("{counts} failed{refused}"),
         Some(Verdict::BelowMaxRate) => format!("PASS {counts}"),
         Some(Verdict::AboveMaxRate) => format!("FAIL {counts}"),
         Some(_) => format!("UNDECIDED {counts}"),
@@ -169,10 +178,18 @@ fn item_text(name: &str) -> &str {
 }
 
 fn load_result(answer: &Threshold) -> String {
-    match (answer.fails_from, answer.clean_to) {
-        (Some(clients), _) => format!("dies at {}", words::format_count(clients, "client")),
-        (None, Some(clients)) => format!("survives {}", words::format_count(clients, "client")),
+    let [fails, passes] = match answer.find {
+        LoadGoal::Death => ["dies", "survives"],
+        LoadGoal::Refusal => ["refuses or dies", "serves"],
+    };
+    let result = match (answer.fails_from, answer.clean_to) {
+        (Some(clients), _) => format!("{fails} at {}", words::format_count(clients, "client")),
+        (None, Some(clients)) => format!("{passes} {}", words::format_count(clients, "client")),
         (None, None) => NOT_KNOWN.to_owned(),
+    };
+    match &answer.refusals {
+        Some(refusals) => format!("{result}, refuses at {}", refusals.from.clients),
+        None => result,
     }
 }
 

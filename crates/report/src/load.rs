@@ -2,7 +2,7 @@
 
 use super::GrowingQuantity;
 use super::growth::{GrownQuantity, median_growth, service_growth};
-use provoke_model::{Latencies, LoadPlan};
+use provoke_model::{Latencies, LoadPlan, RefusalRules};
 use provoke_questions::state::RequestTotals;
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
@@ -33,6 +33,10 @@ pub struct LoadTotals {
     pub ends: BTreeMap<String, u64>,
     /// Requests that ended in an error while the service was running.
     pub errors: u64,
+    /// Requests among them that the service refused.
+    pub refused: u64,
+    /// Whether so many requests were refused that the service refuses its load.
+    pub refuses: bool,
     /// Responses per second under load.
     pub answers_per_second: Option<f64>,
     /// Bytes of responses.
@@ -118,7 +122,7 @@ impl LatencyReport {
 }
 
 impl LoadTotals {
-    pub(super) fn new(load: &LoadPlan, lives: &RequestTotals) -> Self {
+    pub(super) fn new(load: &LoadPlan, rules: &RefusalRules, lives: &RequestTotals) -> Self {
         let ends = lives.ends.iter();
         let errors = ends.clone().filter(|(result, _)| result.is_error());
         let latency = LatencyReport::new(&lives.latency);
@@ -127,6 +131,7 @@ impl LoadTotals {
             .zip(late)
             .is_some_and(|(latency, late)| late.p99 > LATE.max(latency.p99 * LATE_SHARE));
         let seconds = lives.loaded.as_secs_f64();
+        let refused = rules.count_refused(&lives.ends);
         let growth = service_growth(lives);
         Self {
             lives: lives.lives,
@@ -138,6 +143,8 @@ impl LoadTotals {
                 .map(|(result, n)| (result.to_string(), *n))
                 .collect(),
             errors: errors.map(|(_, count)| count).sum(),
+            refused,
+            refuses: rules.refuses_load(refused, lives.sent),
             answers_per_second: (seconds > 0.0).then(|| real(lives.served) / seconds),
             bytes: lives.bytes,
             connections: lives.connections,
@@ -161,9 +168,20 @@ impl LoadTotals {
         }
     }
 
-    /// Returns whether most of the responses were wrong.
+    /// Returns whether most of the responses were wrong, and not because the service refused the requests.
     pub(super) fn mostly_errors(&self) -> bool {
-        self.errors * 2 > self.requests
+        self.errors.saturating_sub(self.refused) * 2 > self.requests
+    }
+
+    /// Describes that the service refused its load, as a clause; `None` if it did not.
+    pub(super) fn refusal_clause(&self) -> Option<String> {
+        self.refuses.then(|| {
+            format!(
+                "it refused {} of {}",
+                self.refused,
+                words::format_count(self.requests, "request")
+            )
+        })
     }
 
     /// Describes the observations of the clients.

@@ -3,13 +3,12 @@
 use provoke_model::{LoadLimit, ReadyCondition, RequestPace};
 use provoke_questions as questions;
 use provoke_questions::state::State;
-use provoke_stats::ramp::Ramp;
 use provoke_stats::{real, whole};
 use provoke_words as words;
 use std::time::Duration;
 
 /// Runs that take longer than this are announced, in seconds.
-const LONG: f64 = 30.0;
+pub const ANNOUNCED_FROM: f64 = 30.0;
 /// Share of the time limit that a suggested load may need: levels differ in throughput.
 const SAFE_SHARE: f64 = 0.5;
 
@@ -22,9 +21,21 @@ pub enum LoadMeasurements {
     Answers(f64),
 }
 
+/// The expected duration of all service trials of a run.
+#[derive(Clone, Debug)]
+pub struct LoadForecast {
+    /// The duration in seconds.
+    pub seconds: f64,
+    /// The forecast for the user.
+    pub text: String,
+}
+
 /// Returns the expected duration of all service trials, if it is long and can be predicted, from the plan alone or with
 /// a measurement.
-pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> Option<String> {
+pub fn forecast_duration(
+    state: &State,
+    measured: Option<LoadMeasurements>,
+) -> Option<LoadForecast> {
     let load = state.plan.load.as_ref()?;
     let startup = match load.ready {
         ReadyCondition::After(length) => load.settle + length,
@@ -45,11 +56,9 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
     };
     let seconds_per_trial = sending + startup.as_secs_f64();
     let remaining = questions::policy_of_plan(&state.plan).remaining_trials(state);
-    let least: Option<&Ramp> = state.learned();
-    let guard_trials = least.map(|ramp| ramp.guard_runs(state.plan.alpha.to_probability()));
-    let runs = remaining.or(guard_trials).unwrap_or(1).max(1);
+    let runs = remaining.unwrap_or(1).max(1);
     let total = seconds_per_trial * real(runs.div_ceil(u64::from(state.plan.jobs)));
-    if total <= LONG {
+    if total <= ANNOUNCED_FROM {
         return None;
     }
     let rate = match measured {
@@ -62,8 +71,12 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
         LoadLimit::Requests(_) => "fewer --requests",
         LoadLimit::Time(_) => "a shorter --time",
     };
-    // The levels of a search are not known in advance, and each has its own throughput.
     let about = if remaining.is_none() { "about " } else { "" };
+    // Failures lead to trials at other levels, and each level has its own throughput.
+    let condition = match state.plan.question.as_ramp() {
+        Some(_) => " if all of them pass",
+        None => "",
+    };
     let limit = state.plan.stop.time_budget();
     let exceeded = limit.filter(|limit| total > limit.as_secs_f64());
     let fitting = exceeded.and_then(|limit| {
@@ -82,12 +95,16 @@ pub fn forecast_duration(state: &State, measured: Option<LoadMeasurements>) -> O
         ),
         _ => format!("{shorter} would take less time"),
     };
-    Some(format!(
-        "expected: {about}{} of {}{rate}, about {} in all; {advice}",
+    let text = format!(
+        "expected: {about}{} of {}{rate}, about {} in all{condition}; {advice}",
         words::format_count(runs, "trial"),
         words::format_seconds(seconds_per_trial),
         words::format_seconds(total),
-    ))
+    );
+    Some(LoadForecast {
+        seconds: total,
+        text,
+    })
 }
 
 /// Rounds down to one significant digit; `None` below 1.

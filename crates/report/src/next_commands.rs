@@ -128,7 +128,10 @@ fn after_the_end(
             .flat_map(|variant| test_commands(variant, report, run))
             .collect();
         return if commands.is_empty() {
-            rarer_failure_command(report).into_iter().collect()
+            refusal_command(report)
+                .or_else(|| rarer_failure_command(report))
+                .into_iter()
+                .collect()
         } else {
             commands
         };
@@ -147,6 +150,7 @@ fn after_the_end(
         ),
         Some(Answer::Ramp(answer)) => {
             commands.extend(settle_command(report, run));
+            commands.extend(refusal_command(report));
             commands.extend(answer.untried_gap().map(|(clean, fails)| {
                 SuggestedCommand::new(
                     "try the levels between",
@@ -231,6 +235,16 @@ fn order_commands(
         SuggestedCommand::new("which tests does it need to pass?", line)
     });
     polluted.into_iter().chain(needing).collect()
+}
+
+/// Returns the command that tests from which load level on a service refuses most requests.
+fn refusal_command(report: &Report) -> Option<SuggestedCommand> {
+    let Some(Answer::Ramp(answer)) = &report.answer else {
+        return None;
+    };
+    answer.refusals.as_ref()?;
+    let command = "repeat this with --find refusal".to_owned();
+    Some(SuggestedCommand::new("test where it refuses", command))
 }
 
 /// Returns the command that answers the open question of a search for a load level.

@@ -122,6 +122,9 @@ pub struct Scenario {
     /// The load of a run that is done again.
     #[serde(skip)]
     pub loaded: Option<provoke_model::LoadPlan>,
+    /// Which requests count as refused in a run that is done again.
+    #[serde(skip)]
+    pub refusals: provoke_model::RefusalRules,
     /// Stop if the first trials all fail in the same way; cannot be set in a file.
     #[serde(skip)]
     pub stop_if_alike: bool,

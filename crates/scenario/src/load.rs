@@ -6,8 +6,8 @@ use super::{
     Request, Scenario, ServiceSettings, TrafficSettings, Variant,
 };
 use provoke_model::{
-    ConnectionReuse, ReadyCondition, RequestPace, RequestPlan, ServiceOwner, TargetPlan, Text,
-    VariantPlan, WarmUp,
+    ConnectionReuse, LoadGoal, ReadyCondition, RefusalRules, RequestPace, RequestPlan,
+    ServiceOwner, TargetPlan, Text, VariantPlan, WarmUp,
 };
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -308,6 +308,24 @@ impl Scenario {
             ..service.clone()
         };
         Ok(levels.into_iter().map(level).collect())
+    }
+
+    /// Returns which requests count as refused, and whether refusals fail a trial.
+    pub(super) fn refusal_rules(&self) -> RefusalRules {
+        let defaults = self.refusals.clone();
+        let Some(traffic) = self.load.as_ref().map(|load| &load.traffic) else {
+            return defaults;
+        };
+        let status = traffic.refusal_status.as_ref();
+        RefusalRules {
+            status: status.map_or(defaults.status, |status| status.iter().copied().collect()),
+            share: traffic
+                .refusal_share
+                .map_or(defaults.share, |share| share.0),
+            fails: traffic
+                .find
+                .map_or(defaults.fails, |find| find == LoadGoal::Refusal),
+        }
     }
 
     /// Returns the failure rate of a failing level, in millionths.

@@ -154,6 +154,7 @@ impl Scenario {
                 only: self.bug_rules(&question),
                 leaks: self.judge.leaks.unwrap_or(defaults.leaks),
                 ignore_child_crashes: self.judge.ignore_child_crashes.unwrap_or(false),
+                refusals: self.refusal_rules(),
             },
             cases,
             stop: StopLimits {

@@ -38,6 +38,7 @@ impl Scenario {
         let rules = &plan.rules;
         let mut scenario = Self {
             loaded: plan.load.clone(),
+            refusals: plan.rules.refusals.clone(),
             program: ProgramSettings {
                 env_clear: plan.environment.is_empty().then_some(true),
                 setup: combined(&plan.hooks.setup, &hooks.setup)?,

@@ -5,6 +5,7 @@
 
 use super::expected_value::{type_name, type_words};
 use super::{Load, Scenario};
+use provoke_model::RefusalRules;
 use serde::Deserializer;
 use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeOwned, IntoDeserializer, Unexpected, Visitor};
@@ -41,6 +42,7 @@ impl Scenario {
                 None => None,
             },
             loaded: None,
+            refusals: RefusalRules::default(),
             stop_if_alike: false,
             trust: false,
         })

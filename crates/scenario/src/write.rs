@@ -3,12 +3,12 @@
 use super::restore::{NonUtf8Argument, utf8_text};
 use super::{
     AttachedProcess, Concurrency, ConnectionSettings, DurationValue, Frequency, JudgeSettings,
-    LimitValue, Load, Outline, ReadyWhen, Request, Scenario, ServiceSettings, StopSettings,
-    TrafficSettings, TrialSettings,
+    LimitValue, Load, Outline, RateValue, ReadyWhen, Request, Scenario, ServiceSettings,
+    StopSettings, TrafficSettings, TrialSettings,
 };
 use provoke_model::{
-    ConnectionReuse, LoadLimit, LoadPlan, Plan, ReadyCondition, RequestBody, RequestPace,
-    RequestPlan, ServiceOwner, Text, VariantPlan,
+    ConnectionReuse, LoadGoal, LoadLimit, LoadPlan, Plan, ReadyCondition, RefusalRules,
+    RequestBody, RequestPace, RequestPlan, ServiceOwner, Text, VariantPlan,
 };
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub fn under_load(
             requests: sent.map(request_of_plan).collect::<Result<_, _>>()?,
             ..Outline::default()
         },
-        load: Some(load_of_plan(load)?),
+        load: Some(load_of_plan(load, &plan.rules.refusals)?),
         program: restored.program,
         trials: TrialSettings {
             copies: restored.trials.copies,
@@ -76,7 +76,7 @@ fn remove_empty(table: &mut Table) {
     });
 }
 
-fn load_of_plan(load: &LoadPlan) -> Result<Load, NonUtf8Argument> {
+fn load_of_plan(load: &LoadPlan, refusals: &RefusalRules) -> Result<Load, NonUtf8Argument> {
     let target = &load.target;
     let span = |time| Some(DurationValue(time));
     let path = |path: &Option<Text>| path.as_ref().map(utf8_path).transpose();
@@ -127,6 +127,9 @@ fn load_of_plan(load: &LoadPlan) -> Result<Load, NonUtf8Argument> {
             think: span(load.think),
             spread: span(load.spread),
             rows: path(&load.rows)?,
+            find: refusals.fails.then_some(LoadGoal::Refusal),
+            refusal_share: Some(RateValue(refusals.share)),
+            refusal_status: Some(refusals.status.iter().copied().collect()),
             detect: None,
             exact: None,
         },
@@ -238,6 +241,9 @@ time = "1500ms"
 requests-per-connection = 1
 http = "2"
 rows = "rows.csv"
+find = "refusal"
+refusal-share = "20%"
+refusal-status = [500, 502]
 think = "1ms"
 [[request]]
 name = "text"

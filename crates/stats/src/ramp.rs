@@ -1,9 +1,10 @@
 //! Searches the lowest load level at which a service fails.
 //!
-//! Levels are in ascending order. The search finds the lowest level whose trials fail at the rate `detect` or more. The
-//! model assumes that levels below it never fail; from it on the rate may be constant or rise as a power of the level.
-//! A model with a constant rate finds a far too high level if the rate rises (wrong in 44 % of searches instead of
-//! none).
+//! Levels are in ascending order. The search finds the lowest level whose trials fail at the rate `detect` or more. Below
+//! it, the model allows a background: a lower rate of failures that have nothing to do with the load. A model without it
+//! named a level in 70 % of searches for a service that fails in 5 % of its trials at any load. From the level on, the
+//! rate may be constant or rise as a power of the level. A model with a constant rate finds a far too high level if the
+//! rate rises (wrong in 44 % of searches instead of none).
 //!
 //! The search has these phases:
 //! * **top**: one trial at the highest level. Trials with few clients take the longest if the number of requests is
@@ -13,10 +14,11 @@
 //! * **guard**: the level below passes so often that the rate is excluded there, whatever the model says, and until its
 //!   trials differ significantly from the trials of the answer. Trials of both alternate: otherwise a machine that becomes
 //!   less busy during the search would look like a threshold;
+//! * **background**, instead of the guard phase if a level below has failed: the level below has as many trials as in the
+//!   guard phase, and the level fails significantly more often than the level below and than the lowest level;
 //! * **above**, if requested: a level at twice the answer fails, too.
 //!
-//! A failure in the guard phase counts like any other, so the search continues lower down. The exception is a level
-//! that fails so rarely that the rate searched for is excluded there all the same: such a level stays below the answer.
+//! A failure below counts like any other: the search continues lower down, unless a background explains it better.
 //! All results depend on the counts alone, whatever their order.
 
 use super::confirm::clean_runs_needed;
@@ -36,6 +38,9 @@ const ALWAYS: f64 = 0.1;
 const SLOPES: [i32; 3] = [0, 1, 2];
 /// The prior probability that no level fails.
 const NEVER: f64 = 1.0 / 16.0;
+/// Rates below the first failing level, as shares of the rate searched for, with their prior probabilities: a service may
+/// also fail for reasons that have nothing to do with the load.
+const BACKGROUNDS: [(f64, f64); 3] = [(0.0, 0.9), (0.15, 0.05), (0.5, 0.05)];
 /// Number of block lengths for which the information of a trial is computed.
 const BLOCKS: usize = 8;
 /// Minimum number of failures of a level before its trials are compared with the level below.
@@ -49,13 +54,13 @@ const GUARD: f64 = 0.5;
 const HARDLY: f64 = 2.0;
 /// Share of the error for the comparison of two levels: a level was chosen because it had failed.
 const APART: f64 = 0.2;
-/// Probability that a level is wrongly said to fail less often than at the rate searched for: this is tested after
-/// every trial, and an error makes the answer wrong.
-const RARE: f64 = 0.01;
+/// Error of the lower bound of the rate of the failing level.
+const BOUND: f64 = 0.01;
 /// Multiple of the guard trials after which two levels count as not distinguishable.
 const PATIENCE: u64 = 10;
-/// Below this total weight, everything is computed again from logarithms.
-const UNDERFLOW: f64 = 1e-200;
+/// If a trial leaves less than this of the total weight, everything is computed again from logarithms: hypotheses that
+/// seemed impossible before may explain it.
+const SURPRISE: f64 = 1e-30;
 /// With more levels than this, not all of them are considered for the next trial.
 const CANDIDATES: usize = 64;
 /// Gains that differ by less than this share are equal.
@@ -70,6 +75,8 @@ const NOTHING: f64 = 1e-13;
 struct RampCell {
     rate: f64,
     slope: i32,
+    /// The failure rate at lower levels.
+    background: f64,
     weight: f64,
 }
 
@@ -121,6 +128,9 @@ impl Forecast {
 pub enum RampStep {
     /// Run a trial at this level.
     Try(usize),
+    /// Run a trial at this level or at any other below the top: no level fails so far, and a rate may fall as the load
+    /// grows.
+    TryAny(usize),
     /// This level is the first that fails, among the levels that could be tried.
     From(usize),
     /// No level fails.
@@ -142,6 +152,15 @@ pub struct Ramp {
     masses: Vec<f64>,
 }
 
+/// Masses of each first failing level, summed over cells.
+#[derive(Debug)]
+struct SummedMasses {
+    /// For levels from the first failing one on, where the background has no effect.
+    by_course: Vec<Vec<f64>>,
+    /// For levels below, where only the background has.
+    by_background: Vec<[f64; BACKGROUNDS.len()]>,
+}
+
 fn x_ln_x(x: f64) -> f64 {
     if x > 0.0 { x * x.ln() } else { 0.0 }
 }
@@ -159,21 +178,34 @@ fn rate_cells(detect: f64) -> Vec<RampCell> {
     let total: f64 = nodes.iter().map(|rate| rate.sqrt()).sum();
     let weighted = |&rate: &f64| (rate, (1.0 - ALWAYS) * rate.sqrt() / total);
     let rates = nodes.iter().map(weighted).chain([(1.0, ALWAYS)]);
-    let with_slopes = |(rate, weight): (f64, f64)| {
-        SLOPES.map(|slope| RampCell {
-            rate,
-            slope,
-            weight: weight / real(SLOPES.len() as u64),
+    let courses = rates.flat_map(|(rate, weight)| {
+        SLOPES.map(|slope| (rate, slope, weight / real(SLOPES.len() as u64)))
+    });
+    let courses: Vec<(f64, i32, f64)> = courses.collect();
+    let with_courses = |(share, prior): (f64, f64)| {
+        courses.iter().map(move |(rate, slope, weight)| RampCell {
+            rate: *rate,
+            slope: *slope,
+            background: share * detect,
+            weight: prior * weight,
         })
     };
-    rates.flat_map(with_slopes).collect()
+    BACKGROUNDS.into_iter().flat_map(with_courses).collect()
 }
 
 impl RampCell {
-    /// Returns the rate of a level that is `times` times as high as the first failing one.
-    fn rate_at(&self, times: f64) -> f64 {
-        (self.rate * times.powi(self.slope)).min(1.0)
+    /// Returns the rate of a level that is `times` times as high as the first failing one; `None` below that one.
+    fn rate_at(&self, times: Option<f64>) -> f64 {
+        times.map_or(self.background, |times| {
+            (self.rate * times.powi(self.slope)).min(1.0)
+        })
     }
+}
+
+/// Returns how many times as high as the first failing level a level is; `None` below it, or if no level fails.
+fn times_of_first(levels: &[f64], level: usize, first: usize) -> Option<f64> {
+    let first_level = levels.get(first).filter(|_| first <= level);
+    first_level.map(|first_level| levels[level] / first_level)
 }
 
 impl Ramp {
@@ -196,24 +228,12 @@ impl Ramp {
 
     /// Adds one trial.
     pub fn observe_life(&mut self, level: usize, failed: bool) {
-        let was_rare = self.is_rare(level);
         let lives = &mut self.lives[level];
         lives.runs += 1;
         lives.failures += u64::from(failed);
-        let rare = self.is_rare(level);
-        if rare != was_rare {
-            return self.rebuild_masses();
-        }
         let width = self.cells.len();
-        for first in 0..=self.levels.len() {
-            let row = &mut self.masses[first * width..(first + 1) * width];
-            if level < first {
-                if failed && !rare {
-                    row.fill(0.0);
-                }
-                continue;
-            }
-            let times = self.levels[level] / self.levels[first];
+        for (first, row) in self.masses.chunks_exact_mut(width).enumerate() {
+            let times = times_of_first(&self.levels, level, first);
             for (mass, cell) in row.iter_mut().zip(&self.cells) {
                 let rate = cell.rate_at(times);
                 *mass *= if failed { rate } else { 1.0 - rate };
@@ -230,21 +250,30 @@ impl Ramp {
         self.rebuild_masses();
     }
 
-    /// Returns whether a level failed, but so rarely that the rate searched for is excluded.
-    fn is_rare(&self, level: usize) -> bool {
-        self.lives[level].failures > 0 && self.is_excluded(level, RARE)
-    }
-
     /// Returns whether the trials of a level alone exclude the rate searched for.
     fn is_excluded(&self, level: usize, delta: f64) -> bool {
         let LevelCounts { failures, runs } = self.lives[level];
         runs > 0 && upper_one_sided(failures, runs, delta) <= self.detect
     }
 
-    /// Returns the lowest level that failed and that is not excluded as too rare.
+    /// Returns the lowest level that failed and probably not by the background alone.
     pub fn lowest_failing(&self) -> Option<usize> {
-        let failed = |level: &usize| self.lives[*level].failures > 0 && !self.is_rare(*level);
-        (0..self.levels.len()).find(failed)
+        let mut reached = 0.0;
+        let reached_by = self.level_posterior().into_iter().map(|mass| {
+            reached += mass;
+            reached
+        });
+        let mut levels = self.lives.iter().zip(reached_by);
+        levels.position(|(lives, reached)| lives.failures > 0 && reached >= 0.5)
+    }
+
+    /// Returns the trials of all levels below this one.
+    pub fn background_counts(&self, level: usize) -> LevelCounts {
+        let lower = &self.lives[..level];
+        LevelCounts {
+            failures: lower.iter().map(|lives| lives.failures).sum(),
+            runs: lower.iter().map(|lives| lives.runs).sum(),
+        }
     }
 
     /// Marks a level as not testable.
@@ -265,7 +294,7 @@ impl Ramp {
 
     fn normalise_masses(&mut self) {
         let total: f64 = self.masses.iter().sum();
-        if total < UNDERFLOW {
+        if total < SURPRISE {
             self.rebuild_masses();
         } else {
             self.masses.iter_mut().for_each(|mass| *mass /= total);
@@ -280,16 +309,15 @@ impl Ramp {
         let mut lns = Vec::with_capacity((count + 1) * self.cells.len());
         for first in 0..=count {
             let prior = if first == count { NEVER } else { each };
-            let below = self.lowest_failing().is_some_and(|level| level < first);
             for cell in &self.cells {
                 let mut ln = (prior * cell.weight).ln();
-                let levels = self.lives.iter().enumerate().skip(first);
+                let levels = self.lives.iter().enumerate();
                 for (level, lives) in levels.filter(|(_, lives)| lives.runs > 0) {
-                    let rate = cell.rate_at(self.levels[level] / self.levels[first]);
+                    let rate = cell.rate_at(times_of_first(&self.levels, level, first));
                     ln += times_ln(lives.failures, rate.ln())
                         + times_ln(lives.runs - lives.failures, (-rate).ln_1p());
                 }
-                lns.push(if below { f64::NEG_INFINITY } else { ln });
+                lns.push(ln);
             }
         }
         let largest = lns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -352,22 +380,50 @@ impl Ramp {
 
     /// Returns the probability that a trial at a level fails.
     pub fn failure_chance(&self, level: usize) -> f64 {
-        self.expected_gains(level).1[0]
+        self.expected_gains(level, &self.summed_masses()).1[0]
+    }
+
+    /// Returns the masses summed over the cells that predict the same at a level.
+    fn summed_masses(&self) -> SummedMasses {
+        let courses = self.cells.len() / BACKGROUNDS.len();
+        let rows = self.masses.chunks_exact(self.cells.len());
+        let row_sums = rows.map(|row| {
+            let mut by_course = vec![0.0; courses];
+            let by_background = std::array::from_fn(|background| {
+                let cells = &row[background * courses..(background + 1) * courses];
+                by_course
+                    .iter_mut()
+                    .zip(cells)
+                    .for_each(|(sum, mass)| *sum += mass);
+                cells.iter().sum()
+            });
+            (by_course, by_background)
+        });
+        let (by_course, by_background) = row_sums.unzip();
+        SummedMasses {
+            by_course,
+            by_background,
+        }
     }
 
     /// Returns for blocks of 1, 2, 4 ... trials at a level the information of the outcome "none failed" or "some
     /// failed" about the first failing level, and the probability of a failure.
-    fn expected_gains(&self, level: usize) -> ([f64; BLOCKS], [f64; BLOCKS]) {
-        let width = self.cells.len();
+    fn expected_gains(&self, level: usize, sums: &SummedMasses) -> ([f64; BLOCKS], [f64; BLOCKS]) {
+        let courses = self.cells.len() / BACKGROUNDS.len();
         let (mut fails, mut noise) = ([0.0; BLOCKS], [0.0; BLOCKS]);
-        for first in 0..=level {
-            let row = &self.masses[first * width..(first + 1) * width];
-            if row.iter().all(|mass| *mass < NEGLIGIBLE) {
+        for first in 0..=self.levels.len() {
+            let times = times_of_first(&self.levels, level, first);
+            let (masses, cells_between) = match times {
+                Some(_) => (sums.by_course[first].as_slice(), 1),
+                None => (sums.by_background[first].as_slice(), courses),
+            };
+            // Without a background, trials below the first failing level pass for certain.
+            let certain = usize::from(times.is_none());
+            if masses[certain..].iter().all(|mass| *mass < NEGLIGIBLE) {
                 continue;
             }
-            let times = self.levels[level] / self.levels[first];
             let (mut mass, mut clean) = (0.0, [0.0; BLOCKS]);
-            for (value, cell) in row.iter().zip(&self.cells) {
+            for (value, cell) in masses.iter().zip(self.cells.iter().step_by(cells_between)) {
                 mass += value;
                 let mut passes = 1.0 - cell.rate_at(times);
                 for clean in &mut clean {
@@ -412,9 +468,10 @@ impl Ramp {
 
     /// Returns the level whose trials give the most information, each or as a block.
     pub fn choose_level(&self) -> Option<usize> {
+        let sums = self.summed_masses();
         let mut best_level: Option<(f64, usize)> = None;
         for level in self.candidate_levels() {
-            let (gains, _) = self.expected_gains(level);
+            let (gains, _) = self.expected_gains(level, &sums);
             let mut lives = 1.0;
             for gain in gains {
                 let worth = gain / lives;
@@ -437,7 +494,7 @@ impl Ramp {
     /// Returns the error of the test of the level below this one.
     fn guard_error(&self, level: usize, delta: f64) -> f64 {
         let LevelCounts { failures, runs } = self.lives[level];
-        let min = clopper_pearson(failures, runs, 2.0 * RARE).lo;
+        let min = clopper_pearson(failures, runs, 2.0 * BOUND).lo;
         if min < HARDLY * self.detect {
             GUARD * delta
         } else {
@@ -478,47 +535,38 @@ impl Ramp {
             .find(|other| self.levels[*other] >= twice)
     }
 
-    /// Returns the level below the likeliest, with its trials and the trials that it still needs, if only the guard
-    /// phase is left.
-    pub fn guarding_level(&self, rule: &RampRule) -> Option<(usize, u64, u64)> {
-        let below = self.guarded_level(rule)?;
-        let forecast = self.forecast_lives(rule)?;
-        Some((below, self.lives[below].runs, forecast.of_level(below)))
-    }
-
-    fn guarded_level(&self, rule: &RampRule) -> Option<usize> {
+    /// Returns the level whose passing trials end the search: the level below the likeliest, or the top if probably no
+    /// level fails. Returns `None` while neither is probable enough.
+    pub fn guarded_level(&self, rule: &RampRule) -> Option<usize> {
         let (group, never_fails) = self.likeliest_group();
-        if never_fails || group.mass < 1.0 - rule.delta {
+        if group.mass < 1.0 - rule.delta {
             return None;
+        }
+        if never_fails {
+            return self.open_levels().next_back();
         }
         self.level_below(*group.levels.end())
     }
 
-    /// Returns the number of trials that are missing according to [`Self::forecast_lives`], if only the guard phase is left.
-    pub fn missing_guard_lives(&self, rule: &RampRule) -> Option<u64> {
-        self.guarded_level(rule)?;
-        let forecast = self.forecast_lives(rule)?;
-        Some(forecast.total_lives())
-    }
-
     /// Returns how many more trials of each level the search takes if levels continue to fail as often as they did, or
-    /// as the lowest failing one, and the levels below it do not fail. Returns `None` if this would not end the search,
-    /// or if nothing has failed yet.
+    /// as the lowest failing one, and other levels do not fail. Returns `None` if this would not end the search.
     pub fn forecast_lives(&self, rule: &RampRule) -> Option<Forecast> {
-        let lowest = self.lowest_failing()?;
+        let lowest = self.lowest_failing();
         let fails_next = |ahead: &Self, level: usize| {
-            let counts = match self.lives[level].runs {
-                0 => self.lives[lowest],
+            let counts = match (self.lives[level].runs, lowest) {
+                (0, Some(lowest)) if level >= lowest => self.lives[lowest],
                 _ => self.lives[level],
             };
             let LevelCounts { failures, runs } = ahead.lives[level];
-            level >= lowest && failures * counts.runs < counts.failures * (runs + 1)
+            failures * counts.runs < counts.failures * (runs + 1)
         };
         let mut ahead = self.clone();
         let max = self.guard_runs(rule.delta).saturating_mul(2 * PATIENCE);
         for _ in 0..max {
             match ahead.next_step(rule) {
-                RampStep::Try(level) => ahead.observe_life(level, fails_next(&ahead, level)),
+                RampStep::Try(level) | RampStep::TryAny(level) => {
+                    ahead.observe_life(level, fails_next(&ahead, level));
+                }
                 RampStep::From(_) | RampStep::Never => {
                     let lives = ahead.lives.iter().zip(&self.lives);
                     return Some(Forecast(
@@ -556,29 +604,17 @@ impl Ramp {
             if needed > guard && lives.failures < FAILURES {
                 return RampStep::Try(level);
             }
-            let counts = self.lives[below];
-            let clean_for_long = counts.failures == 0 && counts.runs >= needed;
-            if !self.is_excluded(below, error) || counts.failures == 0 && !clean_for_long {
-                return match counts.runs {
-                    _ if lives.runs * MIXED < counts.runs => RampStep::Try(level),
+            if self.background_counts(level).failures > 0 {
+                if let Some(step) = self.compare_with_background(level, rule.delta) {
+                    return step;
+                }
+            } else if self.lives[below].runs < needed {
+                let runs = self.lives[below].runs;
+                return match runs {
+                    _ if lives.runs * MIXED < runs => RampStep::Try(level),
                     // The level stopped failing, so it cannot be distinguished from the one below.
-                    runs if counts.failures == 0 && runs >= guard.saturating_mul(PATIENCE) => {
-                        RampStep::Stuck
-                    }
+                    _ if runs >= guard.saturating_mul(PATIENCE) => RampStep::Stuck,
                     _ => RampStep::Try(below),
-                };
-            }
-            if counts.failures > 0 && !self.is_apart(level, below, rule.delta) {
-                let lowest_level = if counts.runs < lives.runs {
-                    below
-                } else {
-                    level
-                };
-                let patient = self.lives[lowest_level].runs < guard.saturating_mul(PATIENCE);
-                return if patient {
-                    RampStep::Try(lowest_level)
-                } else {
-                    RampStep::Stuck
                 };
             }
         } else if lives.failures < FAILURES {
@@ -593,17 +629,54 @@ impl Ramp {
         }
     }
 
+    /// Returns the next step until a level fails more often than the level below it and than the lowest level, which
+    /// shows the rate of failures that have nothing to do with the load. Returns `None` if both are known.
+    fn compare_with_background(&self, level: usize, delta: f64) -> Option<RampStep> {
+        let below = self.level_below(level)?;
+        let lowest = self.open_levels().next()?;
+        let guard = self.guard_runs(delta);
+        if self.lives[level].runs * MIXED < self.lives[below].runs {
+            return Some(RampStep::Try(level));
+        }
+        if self.lives[below].runs < guard {
+            return Some(RampStep::Try(below));
+        }
+        let patience = guard.saturating_mul(PATIENCE);
+        let other = [below, lowest]
+            .into_iter()
+            .find(|other| !self.is_apart(level, *other, delta))?;
+        let least = if self.lives[level].runs < self.lives[other].runs {
+            level
+        } else {
+            other
+        };
+        Some(if self.lives[least].runs < patience {
+            RampStep::Try(least)
+        } else {
+            RampStep::Stuck
+        })
+    }
+
     /// Returns the next step if probably no level fails: the top is tried until the rate is excluded there, in turn
     /// with the other levels, because a rate may fall as the load grows.
     fn next_of_none(&self, top: usize, delta: f64) -> RampStep {
-        if self.is_excluded(top, delta) {
-            return RampStep::Never;
-        }
         let others = || self.open_levels().filter(|level| *level < top);
-        let runs_below: u64 = others().map(|level| self.lives[level].runs).sum();
-        match others().min_by_key(|level| self.lives[*level].runs) {
-            Some(level) if runs_below < self.lives[top].runs => RampStep::Try(level),
-            _ => RampStep::Try(top),
+        let below = self.background_counts(top);
+        // The lowest level shows whether failures have to do with the load.
+        let has_failed = below.failures + self.lives[top].failures > 0;
+        let lowest = others().next().filter(|_| has_failed);
+        if self.is_excluded(top, delta) {
+            let guard = self.guard_runs(delta);
+            let unknown = lowest.filter(|lowest| self.lives[*lowest].runs < guard);
+            return unknown.map_or(RampStep::Never, RampStep::Try);
+        }
+        if below.runs >= self.lives[top].runs {
+            return RampStep::Try(top);
+        }
+        let rarest = || others().min_by_key(|level| self.lives[*level].runs);
+        match lowest.filter(|lowest| self.lives[*lowest].runs * 2 <= below.runs) {
+            Some(lowest) => RampStep::Try(lowest),
+            None => rarest().map_or(RampStep::Try(top), RampStep::TryAny),
         }
     }
 
@@ -629,7 +702,7 @@ mod tests {
         let mut tried = Vec::new();
         loop {
             match ramp.next_step(&RULE) {
-                RampStep::Try(level) => {
+                RampStep::Try(level) | RampStep::TryAny(level) => {
                     ramp.observe_life(level, fails(level, ramp.lives_by_level()[level].runs));
                     tried.push(level);
                 }
@@ -706,6 +779,25 @@ mod tests {
             "{:?}",
             ramp.lives_by_level()
         );
+    }
+
+    #[test]
+    fn the_lowest_level_shows_the_background_before_a_level_is_named() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || turn % 20 == 9);
+        assert_eq!(over, RampStep::From(5));
+        let lives = ramp.lives_by_level();
+        assert!(lives[4].failures > 0 && lives[4].runs >= 29, "{lives:?}");
+        assert!(ramp.is_apart(5, 0, RULE.delta), "{lives:?}");
+    }
+
+    #[test]
+    fn a_background_alone_gives_no_level() {
+        let mut ramp = Ramp::new(&LEVELS, 0.1);
+        let (over, _) = finish(&mut ramp, |level, turn| (turn + 3 * level as u64) % 20 == 9);
+        assert_eq!(over, RampStep::Never);
+        let lives = ramp.lives_by_level();
+        assert!(lives[0].failures > 0 && lives[0].runs >= 29, "{lives:?}");
     }
 
     #[test]

@@ -63,6 +63,7 @@ pub fn signature_of_failure(
         FailureKind::Leak
         | FailureKind::Oom { .. }
         | FailureKind::Gone
+        | FailureKind::Refused
         | FailureKind::Test
         | FailureKind::TestPassed => {}
     }

@@ -4,7 +4,7 @@ use super::{EvidenceName, frames};
 use crate::messages::normalise_line;
 use provoke_model::{
     EngineObjectKind, EvidenceDepth, FailureKind, Observation, ProcessObservation,
-    RemainingProcesses,
+    RemainingProcesses, RequestResult,
 };
 
 pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> EvidenceName {
@@ -17,6 +17,14 @@ pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> Evi
             format!("{name} | {leftovers}"),
             title,
         );
+    }
+    if *kind == FailureKind::Refused {
+        let load = observation.load.as_ref();
+        let errors = load.into_iter().flat_map(|load| &load.ends);
+        let errors = errors.filter(|(result, _)| result.is_error());
+        let result = errors.max_by_key(|(_, count)| **count);
+        let title = result.map_or_else(|| name.clone(), |(result, _)| refusal_title(result));
+        return EvidenceName::new(EvidenceDepth::Status, format!("{name} | {title}"), title);
     }
     // If the ending does not show it, the processes that died in the tree are part of the name.
     let mut deaths: Vec<String> = match kind {
@@ -34,6 +42,13 @@ pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> Evi
         format!("{name} | {died}"),
         format!("{name} after {died}"),
     )
+}
+
+fn refusal_title(result: &RequestResult) -> String {
+    match result {
+        RequestResult::Refused => "connection refused".to_owned(),
+        result => format!("refused: {result}"),
+    }
 }
 
 fn describe_casualties(observation: &Observation) -> impl Iterator<Item = String> {

@@ -37,7 +37,8 @@ pub fn judge_trial(rules: &Rules, variant: &VariantPlan, observation: &Observati
     // However it ended, a trial may also have written or leaked what the rules search for.
     let kinds = shown
         .chain(output_failure(rules, observation))
-        .chain(leak_failure(rules, observation));
+        .chain(leak_failure(rules, observation))
+        .chain(refusal_failure(rules, observation));
     let mut failures: Vec<Box<Failure>> = kinds
         .map(|kind| Box::new(failure_of(kind, variant, observation)))
         .collect();
@@ -217,6 +218,13 @@ fn output_failure(rules: &Rules, observation: &Observation) -> Option<FailureKin
 
 fn leak_failure(rules: &Rules, observation: &Observation) -> Option<FailureKind> {
     (observation.residue.is_leak() && rules.leaks == LeakRule::Fail).then_some(FailureKind::Leak)
+}
+
+fn refusal_failure(rules: &Rules, observation: &Observation) -> Option<FailureKind> {
+    let load = observation.load.as_ref().filter(|_| rules.refusals.fails)?;
+    let refused = rules.refusals.count_refused(&load.ends);
+    let refuses = rules.refusals.refuses_load(refused, load.sent);
+    refuses.then_some(FailureKind::Refused)
 }
 
 /// Returns whether the output matched one of these rules.

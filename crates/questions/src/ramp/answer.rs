@@ -1,10 +1,11 @@
 //! Answer of `load` at several levels: the lowest concurrency that fails.
 
 use super::RampPolicy;
+use super::refusals::{RefusalReport, refused_amount};
 use crate::answer::{AnswerText, format_confidence, independence_assumptions};
-use crate::state::{State, Tally};
+use crate::state::{SignatureFailures, State, Tally};
 use crate::{Policy as _, Verdict};
-use provoke_model::{RampQuestion, VariantId};
+use provoke_model::{FailureKind, FailureName, LoadGoal, RampQuestion, VariantId};
 use provoke_stats::ramp::Ramp as Known;
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
@@ -16,6 +17,8 @@ use serde::Serialize;
 pub struct Threshold {
     /// The answer in one sentence.
     pub sentence: String,
+    /// What makes a trial fail.
+    pub find: LoadGoal,
     /// The lowest level that fails; null until that is known, or if none does.
     pub fails_from: Option<u64>,
     /// The highest testable level below it, or of all levels if none fails; null until that is known, or if the lowest
@@ -32,6 +35,12 @@ pub struct Threshold {
     pub excluded: Option<f64>,
     /// Every level.
     pub levels: Vec<LoadLevelReport>,
+    /// From which level on the service refuses most requests, if it does; null if refusals are searched.
+    pub refusals: Option<RefusalReport>,
+    /// Whether lower levels fail as well, so that the level is where the rate rises.
+    pub background: bool,
+    /// Failures of another kind at higher levels than the lowest that fails.
+    pub other_kinds: Vec<OtherKindReport>,
     /// If not known yet: the passing trials of the level below the lowest failing one that would settle it, if that one
     /// goes on failing as often. Null if it is known, or if no number would.
     pub missing: Option<u64>,
@@ -47,6 +56,28 @@ pub struct Threshold {
     /// The confidence as text.
     #[serde(skip)]
     confidence: String,
+}
+
+/// A failure at higher load levels that the lowest failing level does not show.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OtherKindReport {
+    /// The title of its signature.
+    pub title: String,
+    /// The lowest level with it.
+    pub clients: u64,
+    /// Its trials, at all levels.
+    pub trials: u64,
+}
+
+/// How failing and passing trials read.
+struct FailureWords {
+    /// `dies`
+    fails: String,
+    /// `died`
+    failed: String,
+    /// `survived`
+    passed: String,
 }
 
 /// One level of load.
@@ -66,6 +97,10 @@ pub struct LoadLevelReport {
     pub one_sided: bool,
     /// The probability that it is the first bad one.
     pub probability: f64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Refused requests.
+    pub refused: u64,
     /// Responses before a crash, warm-up included: minimum, median and maximum; null without a crash.
     pub served_before_death: Option<[u64; 3]>,
     /// Why it is not testable.
@@ -99,6 +134,8 @@ impl LoadLevelReport {
             interval,
             one_sided: failures == 0 && lives > 0,
             probability: mass,
+            requests: tally.lives.sent,
+            refused: state.plan.rules.refusals.count_refused(&tally.lives.ends),
             served_before_death: stats::spread_of_counts(&served),
             untestable: state.untestable.get(&id).cloned(),
         }
@@ -131,8 +168,14 @@ impl Threshold {
         } else {
             (None, None)
         };
+        let find = if state.plan.rules.refusals.fails {
+            LoadGoal::Refusal
+        } else {
+            LoadGoal::Death
+        };
         let mut answer = Self {
             sentence: String::new(),
+            find,
             fails_from: fails.map(level),
             clean_to: clean.map(level),
             crash: fails.and_then(|index| name_crash(VariantId(u32::try_from(index).ok()?))),
@@ -145,6 +188,11 @@ impl Threshold {
             levels: levels
                 .map(|(tally, mass)| LoadLevelReport::new(state, ramp, tally, mass))
                 .collect(),
+            refusals: (find == LoadGoal::Death)
+                .then(|| RefusalReport::new(state))
+                .flatten(),
+            background: fails.is_some_and(|level| ramp.background_counts(level).failures > 0),
+            other_kinds: fails.map_or_else(Vec::new, |level| other_kinds(state, level)),
             missing,
             trials_needed,
             not_monotone: not_monotone(state, ramp),
@@ -152,15 +200,22 @@ impl Threshold {
             assumptions: list_assumptions(state),
             confidence: format_confidence(&state.plan),
         };
-        let sentence = answer.write_sentence(state, ramp, verdict);
-        answer.sentence = match &answer.not_monotone {
-            Some(contradiction) => {
-                format!(
-                    "{sentence}; but {contradiction}: the failure rate does not rise with the load"
-                )
-            }
-            None => sentence,
-        };
+        let words = FailureWords::new(state, answer.lowest_failing());
+        let mut sentence = answer.write_sentence(state, ramp, verdict, &words);
+        if let Some(refusals) = &answer.refusals {
+            let link = if verdict == Verdict::Found {
+                ";"
+            } else {
+                ", but"
+            };
+            sentence = format!("{sentence}{link} {}", refusals.clause());
+        }
+        if let Some(contradiction) = &answer.not_monotone {
+            sentence = format!(
+                "{sentence}; but {contradiction}: the failure rate does not rise with the load"
+            );
+        }
+        answer.sentence = sentence;
         Some(answer)
     }
 
@@ -176,65 +231,121 @@ impl Threshold {
         self.levels.iter().position(|level| level.clients == fails)
     }
 
-    fn write_sentence(&self, state: &State, ramp: &Known, verdict: Verdict) -> String {
-        let certain = format_confidence(&state.plan);
-        let bound = self.excluded.map(words::percent_bound).unwrap_or_default();
+    fn write_sentence(
+        &self,
+        state: &State,
+        ramp: &Known,
+        verdict: Verdict,
+        words: &FailureWords,
+    ) -> String {
+        let FailureWords {
+            fails: verb,
+            passed,
+            ..
+        } = words;
         let crash = self.crash.as_ref();
-        let crash_text = crash.map_or(String::new(), |crash| format!(": {crash}"));
-        let failures_text = self
-            .clean_to
-            .and_then(|clients| self.find_level(clients))
-            .filter(|level| level.failures > 0)
-            .map_or(String::new(), |level| {
-                format!(" ({} of {} died)", level.failures, level.lives)
-            });
+        let crash_text = crash.map_or(String::new(), |crash| {
+            format!(": {}", crash.trim_start_matches("refused: "))
+        });
+        let passed_at = |clients: u64| {
+            let level = self.find_level(clients);
+            let (failures, trials) = level.map_or((0, 0), |level| (level.failures, level.lives));
+            let passes = trials.saturating_sub(failures);
+            (passes, words::format_count(trials, "trial"))
+        };
         match (verdict, self.fails_from, self.clean_to) {
             (Verdict::Found, Some(fails), Some(clean)) => {
-                let clean_level = self.find_level(clean);
-                let (died, trials) =
-                    clean_level.map_or((0, 0), |level| (level.failures, level.lives));
-                let dies = match self.untried_gap() {
-                    None => format!("from {} on", words::format_count(fails, "client")),
-                    Some(_) => format!("at {}", words::format_count(fails, "client")),
+                let more = if self.background { " more often" } else { "" };
+                let clients = words::format_count(fails, "client");
+                let fails_text = match self.untried_gap() {
+                    None => format!("{verb}{more} from {clients} on"),
+                    Some(_) => format!("{verb}{more} at {clients}"),
                 };
-                let survived = trials.saturating_sub(died);
-                format!(
-                    "It dies {dies}{crash_text} (with {clean} it survived {survived} of {trials} trials)"
-                )
+                let (passes, trials) = passed_at(clean);
+                let below = format!("with {clean} it {passed} {passes} of {trials}");
+                let lower = if self.background {
+                    let (failures, trials) = self.failures_at(fails);
+                    let lowest = self.background_text(clean, words);
+                    format!("{failures} of {trials}; {below}{lowest}")
+                } else {
+                    below
+                };
+                format!("It {fails_text}{crash_text} ({lower})")
             }
             (Verdict::Found, Some(fails), None) => {
-                let failing_level = self.find_level(fails);
+                let (failures, trials) = self.failures_at(fails);
                 format!(
-                    "It dies with {} already{crash_text} ({} of {}; no lower level could be tried)",
+                    "It {verb} with {} already{crash_text} ({failures} of {trials}; no lower level could be tried)",
                     words::format_count(fails, "client"),
-                    failing_level.map_or(0, |at| at.failures),
-                    words::format_count(failing_level.map_or(0, |at| at.lives), "trial"),
                 )
             }
-            (Verdict::NotThere, _, Some(clean)) => format!(
-                "It does not die in {} % or more of the trials at any level up to {clean} clients ({certain}, one-sided): at {clean}, {bound} % or more is excluded{failures_text}",
-                words::format_percent(self.detect),
-            ),
+            (Verdict::NotThere, _, Some(clean)) => {
+                let (passes, trials) = passed_at(clean);
+                let counts = format!("{passes} of {trials}");
+                let lowest = self.background_text(clean, words);
+                let clients = words::format_count(clean, "client");
+                match self.find {
+                    LoadGoal::Death => format!("It survives {clients} ({counts}{lowest})"),
+                    LoadGoal::Refusal => format!(
+                        "It does not refuse {} with {clients} ({counts}{lowest})",
+                        refused_amount(&state.plan.rules.refusals)
+                    ),
+                }
+            }
             (Verdict::CouldNotTest, ..) => "NOT TESTED: no trial was conclusive".to_owned(),
-            _ => self.not_known(state, ramp),
+            _ => self.not_known(state, ramp, words),
         }
     }
 
+    fn failures_at(&self, clients: u64) -> (u64, String) {
+        let level = self.find_level(clients);
+        let (failures, trials) = level.map_or((0, 0), |level| (level.failures, level.lives));
+        (failures, words::format_count(trials, "trial"))
+    }
+
+    /// Describes the lowest level, if failures below or at this one may have nothing to do with the load.
+    fn background_text(&self, clients: u64, words: &FailureWords) -> String {
+        let lower = self.levels.iter().filter(|level| level.clients <= clients);
+        if lower.map(|level| level.failures).sum::<u64>() == 0 {
+            return String::new();
+        }
+        let mut levels = self.levels.iter();
+        let lowest = levels.find(|level| level.lives > 0 && level.clients < clients);
+        lowest.map_or(String::new(), |lowest| {
+            format!(
+                "; with {} it {} {} of {}",
+                words::format_count(lowest.clients, "client"),
+                words.passed,
+                lowest.lives - lowest.failures,
+                lowest.lives,
+            )
+        })
+    }
+
     /// Describes the results so far if they do not answer the question.
-    fn not_known(&self, state: &State, ramp: &Known) -> String {
+    fn not_known(&self, state: &State, ramp: &Known, words: &FailureWords) -> String {
         let has_trials = |level: &&LoadLevelReport| level.lives > 0;
+        let FailureWords { fails, failed, .. } = words;
         let Some(index) = ramp.lowest_failing() else {
             return match self.levels.iter().rfind(has_trials) {
-                Some(top) => format!(
-                    "NOT KNOWN YET: no death up to {} clients so far",
-                    top.clients
-                ),
+                Some(top) => {
+                    let trials = self.levels.iter().map(|level| level.lives).sum();
+                    let failures: u64 = self.levels.iter().map(|level| level.failures).sum();
+                    format!(
+                        "NOT KNOWN YET: {failures} of {} with up to {} clients {failed}",
+                        words::format_count(trials, "trial"),
+                        top.clients
+                    )
+                }
                 None => "NOT KNOWN YET".to_owned(),
             };
         };
-        let (fails, below_index) = (&self.levels[index], ramp.level_below(index));
+        let (level, below_index) = (&self.levels[index], ramp.level_below(index));
+        let (clients, failures) = (level.clients, level.failures);
+        let trials = words::format_count(level.lives, "trial");
+        let certain = format_confidence(&state.plan);
         match (below_index.map(|index| &self.levels[index]), self.missing) {
-            (Some(level), Some(missing)) if level.lives > 0 && missing > 0 => {
+            (Some(below), Some(missing)) if below.lives > 0 && missing > 0 => {
                 let missing_text = words::format_count(missing, "more passing trial");
                 let delta = state.plan.alpha.to_probability();
                 let apart = below_index.is_some_and(|below| ramp.is_apart(index, below, delta));
@@ -242,54 +353,38 @@ impl Threshold {
                     let rate = words::format_percent(self.detect);
                     format!(
                         "{missing_text} at {} would exclude a rate of {rate} % there",
-                        level.clients
+                        below.clients
                     )
                 } else {
                     format!(
                         "the two do not differ significantly yet; {missing_text} at {} would settle it",
-                        level.clients
+                        below.clients
                     )
                 };
                 format!(
-                    "NOT KNOWN YET: at {} clients {} of {} died, at {} {} of {}; {missing}",
-                    fails.clients,
-                    fails.failures,
-                    words::format_count(fails.lives, "trial"),
-                    level.clients,
-                    level.failures,
-                    level.lives,
+                    "NOT KNOWN YET: at {clients} clients {failures} of {trials} {failed}, at {} {} of {}; {missing}",
+                    below.clients, below.failures, below.lives,
                 )
             }
             (Some(_), _) => {
-                let clean = self
-                    .levels
-                    .iter()
-                    .filter(|level| level.clients < fails.clients);
-                match clean.rev().find(has_trials) {
-                    Some(clean) => format!(
-                        "NOT KNOWN YET: {} clients kill it ({} of {}), {} did not in {}; the levels between are not known",
-                        fails.clients,
-                        fails.failures,
-                        words::format_count(fails.lives, "trial"),
-                        clean.clients,
-                        words::format_count(clean.lives, "trial"),
-                    ),
-                    None => format!(
-                        "NOT KNOWN YET: {} clients kill it ({} of {}), and no lower level was tried",
-                        fails.clients,
-                        fails.failures,
-                        words::format_count(fails.lives, "trial"),
-                    ),
-                }
-            }
-            (None, _) => {
-                let plan = &state.plan;
-                let certain = format_confidence(plan);
+                let lower = self.levels[..index].iter().rfind(has_trials);
+                let lower = lower.map_or_else(
+                    || "and no lower level was tried".to_owned(),
+                    |lower| {
+                        format!(
+                            "with {} {} of {}; the level at which that begins is not known",
+                            lower.clients, lower.failures, lower.lives
+                        )
+                    },
+                );
                 format!(
-                    "NOT KNOWN YET: it died at {} clients, the lowest level, but not often enough for {certain}",
-                    fails.clients
+                    "NOT KNOWN YET: with {clients} clients {failures} of {trials} {failed}, {lower}"
                 )
             }
+            (None, _) => format!(
+                "NOT KNOWN YET: it {fails} at {} clients, the lowest level, but not often enough for {certain}",
+                level.clients
+            ),
         }
     }
 
@@ -303,22 +398,112 @@ impl AnswerText for Threshold {
         &self.sentence
     }
 
-    /// Describes the rate that is excluded at the level below the answer.
+    /// Describes the rate that is excluded at the highest level without failures, the requests that were refused, and
+    /// failures of other kinds at higher levels.
     fn detail_lines(&self) -> Vec<String> {
-        let below = self.fails_from.and(self.clean_to).zip(self.excluded);
-        let line = |(clean, bound)| {
+        let clean = self.clean_to.and_then(|clients| self.find_level(clients));
+        let bound = self
+            .excluded
+            .filter(|_| clean.is_some_and(|level| level.failures == 0));
+        let excluded = clean.zip(bound).map(|(clean, bound)| {
+            let fails = match self.find {
+                LoadGoal::Death => "it dies",
+                LoadGoal::Refusal => "that happens",
+            };
             format!(
-                "with {}, it dies in less than {} % of the trials ({}, one-sided)",
-                words::format_count(clean, "client"),
+                "with {}, {fails} in less than {} % of the trials ({}, one-sided)",
+                words::format_count(clean.clients, "client"),
                 words::percent_bound(bound),
                 self.confidence,
             )
-        };
-        below.map(line).into_iter().collect()
+        });
+        let refusals = self.refusals.as_ref().map(RefusalReport::counts_line);
+        let others = self.other_kinds.iter().map(|other| {
+            format!(
+                "from {} on it also fails in another way: {} ({})",
+                words::format_count(other.clients, "client"),
+                other.title,
+                words::format_count(other.trials, "trial"),
+            )
+        });
+        excluded.into_iter().chain(refusals).chain(others).collect()
     }
 
     fn assumptions(&self) -> &[String] {
         &self.assumptions
+    }
+}
+
+impl FailureWords {
+    fn new(state: &State, lowest_failing: Option<usize>) -> Self {
+        let rules = &state.plan.rules.refusals;
+        let id = lowest_failing.and_then(|level| Some(VariantId(u32::try_from(level).ok()?)));
+        let failed = id.map(|id| &state.tally_of(id).failed);
+        // With refusals, the death of the service counts as well.
+        let kind = failed.and_then(|failed| {
+            let most = failed.iter().max_by_key(|(_, trials)| trials.len());
+            most.map(|(kind, _)| kind)
+        });
+        let is_refusal = kind.map_or(rules.fails, |kind| *kind == FailureKind::Refused);
+        if is_refusal {
+            let amount = refused_amount(rules);
+            Self {
+                fails: format!("refuses {amount}"),
+                failed: format!("refused {amount}"),
+                passed: format!("did not refuse {amount} in"),
+            }
+        } else {
+            Self {
+                fails: "dies".to_owned(),
+                failed: "died".to_owned(),
+                passed: "survived".to_owned(),
+            }
+        }
+    }
+}
+
+/// Returns the failures above a level that no failure at that level may be, the most frequent first.
+fn other_kinds(state: &State, level: usize) -> Vec<OtherKindReport> {
+    let groups = |is_wanted: fn(usize, usize) -> bool| {
+        let tallies = state
+            .all_tallies()
+            .filter(move |(id, _)| is_wanted(id.index(), level));
+        tallies.flat_map(|(id, tally)| {
+            let of_level = move |group| (clients_of_level(state, id.index()), group);
+            tally.groups.values().map(of_level)
+        })
+    };
+    let known: Vec<FailureName<'_>> = groups(|index, level| index == level)
+        .map(|(_, group)| name_of_group(group))
+        .collect();
+    let mut others: Vec<(FailureName<'_>, OtherKindReport)> = Vec::new();
+    for (clients, group) in groups(|index, level| index > level) {
+        let name = name_of_group(group);
+        if known.iter().any(|known| known.is_same(name)) {
+            continue;
+        }
+        let trials = group.trials.len() as u64;
+        match others.iter_mut().find(|(other, _)| other.is_same(name)) {
+            Some((_, report)) => report.trials += trials,
+            None => others.push((
+                name,
+                OtherKindReport {
+                    title: group.signature.title.clone(),
+                    clients,
+                    trials,
+                },
+            )),
+        }
+    }
+    let mut others: Vec<OtherKindReport> = others.into_iter().map(|(_, report)| report).collect();
+    others.sort_by_key(|report| std::cmp::Reverse(report.trials));
+    others
+}
+
+fn name_of_group(group: &SignatureFailures) -> FailureName<'_> {
+    FailureName {
+        kind: &group.kind,
+        signature: &group.signature,
     }
 }
 
@@ -378,7 +563,7 @@ fn not_monotone(state: &State, ramp: &Known) -> Option<String> {
                     .is_none_or(|(smallest, _)| chance < *smallest)
             {
                 let contradiction = format!(
-                    "{} clients kill it less often ({other_failures} of {lives}) than {} ({k} of {n})",
+                    "{} clients make it fail less often ({other_failures} of {lives}) than {} ({k} of {n})",
                     clients_of_level(state, high),
                     clients_of_level(state, low),
                 );
@@ -391,7 +576,11 @@ fn not_monotone(state: &State, ramp: &Known) -> Option<String> {
 
 fn list_assumptions(state: &State) -> Vec<String> {
     let mut assumptions = independence_assumptions(state);
-    assumptions.push("more clients never make it safer".to_owned());
+    assumptions.push(if state.plan.rules.refusals.fails {
+        "with more clients it never refuses or dies less often".to_owned()
+    } else {
+        "more clients never make it safer".to_owned()
+    });
     assumptions
 }
 

@@ -2,8 +2,9 @@
 
 use crate::state::{Memory, State};
 use provoke_model::{Outcome, Plan, RampQuestion, Trial, VariantId};
-use provoke_stats::ramp::Ramp;
+use provoke_stats::ramp::{Forecast, Ramp};
 use std::any::Any;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The posterior of the lowest failing level.
@@ -11,7 +12,13 @@ use std::time::Duration;
 pub(super) struct RampMemory {
     question: RampQuestion,
     ramp: Ramp,
+    forecast: KnownForecast,
 }
+
+/// The trials that the search still takes, once they were asked for: they are simulated, and the live line asks for them
+/// several times per second.
+#[derive(Debug, Default)]
+pub(super) struct KnownForecast(pub(super) OnceLock<Option<Forecast>>);
 
 impl RampMemory {
     /// Returns the memory before the first trial; `None` if a variant is not a load level.
@@ -19,17 +26,19 @@ impl RampMemory {
         Some(Self {
             ramp: initial_posterior(plan, question)?,
             question: question.clone(),
+            forecast: KnownForecast::default(),
         })
     }
 }
 
 impl Memory for RampMemory {
     fn parts(&self) -> Vec<&dyn Any> {
-        vec![&self.ramp]
+        vec![&self.ramp, &self.forecast]
     }
 
     fn add_trial(&mut self, _: &State, trial: &Trial, outcome: &Outcome, _: Duration) {
         let level = trial.variant.index();
+        self.forecast = KnownForecast::default();
         match outcome {
             Outcome::Pass => self.ramp.observe_life(level, false),
             Outcome::Fail(_) => self.ramp.observe_life(level, true),
@@ -39,11 +48,13 @@ impl Memory for RampMemory {
 
     fn give_up(&mut self, _: &State, variant: VariantId) {
         self.ramp.mark_untestable(variant.index());
+        self.forecast = KnownForecast::default();
     }
 
     fn restart(&mut self, state: &State) {
         if let Some(ramp) = initial_posterior(&state.plan, &self.question) {
             self.ramp = ramp;
+            self.forecast = KnownForecast::default();
         }
     }
 }

@@ -4,9 +4,11 @@ mod answer;
 mod memory;
 mod policy;
 mod progress;
+mod refusals;
 
-pub use answer::{LoadLevelReport, Threshold};
+pub use answer::{LoadLevelReport, OtherKindReport, Threshold};
 pub use policy::RampPolicy;
+pub use refusals::{RefusalCounts, RefusalReport};
 
 use super::{Answer, Policy, QuestionKind};
 use crate::state::{Memory, State};
@@ -38,6 +40,10 @@ impl QuestionKind for RampKind {
         question.map_or_else(Vec::new, |question| {
             answer::lines_before_start(state, question)
         })
+    }
+
+    fn expected_seconds_left(&self, state: &State) -> Option<f64> {
+        RampPolicy::seconds_left(state)
     }
 
     fn progress(&self, state: &State) -> Option<String> {

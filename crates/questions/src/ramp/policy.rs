@@ -4,11 +4,14 @@
 //! trials show that its rate is below the requested one; see `stats::ramp`. With several slots, each running trial is
 //! assumed to end in the more likely way; if it does not, a trial or two were less useful.
 
+use super::memory::KnownForecast;
+use super::refusals::level_to_probe;
 use crate::search::{is_crowded, is_spent, stop_rule, under_way};
-use crate::state::State;
+use crate::state::{State, Tally};
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
 use provoke_model::VariantId;
-use provoke_stats::ramp::{Ramp, RampRule, RampStep};
+use provoke_stats::ramp::{Forecast, Ramp, RampRule, RampStep};
+use provoke_stats::real;
 
 /// Searches the lowest level that fails.
 pub struct RampPolicy;
@@ -23,6 +26,32 @@ impl RampPolicy {
         }
     }
 
+    /// Returns how many more trials of each level the search takes if levels go on as they did.
+    pub fn forecast(state: &State) -> Option<&Forecast> {
+        let (ramp, forecast) = (state.learned::<Ramp>()?, state.learned::<KnownForecast>()?);
+        let known = forecast
+            .0
+            .get_or_init(|| ramp.forecast_lives(&Self::search_rule(state)));
+        known.as_ref()
+    }
+
+    /// Returns the duration of these trials in seconds, one after another; `None` before the first trial. A level that was not tried
+    /// takes as long as the slowest of the others.
+    pub fn seconds_left(state: &State) -> Option<f64> {
+        let forecast = Self::forecast(state)?;
+        let mean = |tally: &Tally| {
+            let trials = tally.counted_trials();
+            (trials > 0).then(|| tally.exposure.as_secs_f64() / real(trials))
+        };
+        let means: Vec<Option<f64>> = state.all_tallies().map(|(_, tally)| mean(tally)).collect();
+        let slowest = means.iter().flatten().copied().max_by(f64::total_cmp)?;
+        let seconds = means
+            .iter()
+            .enumerate()
+            .map(|(level, seconds)| real(forecast.of_level(level)) * seconds.unwrap_or(slowest));
+        Some(seconds.sum::<f64>() / f64::from(state.plan.jobs))
+    }
+
     /// Returns the next step of the search, or its result.
     pub fn next_action(state: &State) -> RampStep {
         let ramp: Option<&Ramp> = state.learned();
@@ -34,9 +63,10 @@ impl RampPolicy {
 
 impl Policy for RampPolicy {
     fn next_step(&self, state: &State) -> Step {
-        let (Some(ramp), RampStep::Try(level)) =
-            (state.learned::<Ramp>(), Self::next_action(state))
-        else {
+        let Some(ramp) = state.learned::<Ramp>() else {
+            return Step::Done;
+        };
+        let Some(level) = level_to_try(state, Self::next_action(state)) else {
             return Step::Done;
         };
         if is_spent(state) {
@@ -55,10 +85,8 @@ impl Policy for RampPolicy {
             let fails = ahead.failure_chance(level) >= 0.5;
             ahead.observe_life(level, fails);
         }
-        match ahead.next_step(&Self::search_rule(state)) {
-            RampStep::Try(level) => launch_level(level),
-            _ => Step::Wait,
-        }
+        let next_step = ahead.next_step(&Self::search_rule(state));
+        level_to_try(state, next_step).map_or(Step::Wait, launch_level)
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {
@@ -78,9 +106,16 @@ impl Policy for RampPolicy {
     }
 
     fn remaining_trials(&self, state: &State) -> Option<u64> {
-        state
-            .learned::<Ramp>()?
-            .missing_guard_lives(&Self::search_rule(state))
+        Self::forecast(state).map(Forecast::total_lives)
+    }
+}
+
+/// Returns the level of the next trial. A trial that may be at any level also tells where refusals begin.
+fn level_to_try(state: &State, step: RampStep) -> Option<usize> {
+    match step {
+        RampStep::Try(level) => Some(level),
+        RampStep::TryAny(level) => Some(level_to_probe(state).unwrap_or(level)),
+        RampStep::From(_) | RampStep::Never | RampStep::Stuck => None,
     }
 }
 

@@ -2,29 +2,37 @@
 
 use super::RampPolicy;
 use crate::state::State;
-use provoke_stats::ramp::Ramp;
+use provoke_stats::ramp::{LevelCounts, Ramp};
 use provoke_words as words;
 
 /// Returns the results for the load levels so far.
 pub(super) fn describe_levels(state: &State) -> Option<String> {
     let ramp: &Ramp = state.learned()?;
     let name = |level: usize| words::sanitize_line(&state.plan.variants[level].name);
-    if let Some((lower_level, passed, missing)) =
-        ramp.guarding_level(&RampPolicy::search_rule(state))
-    {
-        let needed = passed + missing;
-        return Some(format!(
-            "{}: {passed} of {needed} passed",
-            name(lower_level)
-        ));
-    }
+    let guard = ramp
+        .guarded_level(&RampPolicy::search_rule(state))
+        .zip(RampPolicy::forecast(state))
+        .map_or(String::new(), |(level, forecast)| {
+            let LevelCounts { failures, runs } = ramp.lives_by_level()[level];
+            let (passed, missing) = (runs - failures, forecast.of_level(level));
+            let needed = passed + missing;
+            format!(
+                ", {passed} of {} needed at {}",
+                words::plural_of(needed, "pass", "passes"),
+                name(level)
+            )
+        });
     if let Some(level) = ramp.lowest_failing() {
         let confidence = 1.0 - state.plan.alpha.to_probability();
         let remaining = ramp.credible_levels(confidence).len() as u64;
-        let level_count = words::format_count(remaining, "level");
-        return Some(format!("fails at {}   {level_count} left", name(level)));
+        let left = if guard.is_empty() {
+            format!(", {} possible", words::format_count(remaining, "level"))
+        } else {
+            guard
+        };
+        return Some(format!("fails at {}{left}", name(level)));
     }
     let mut levels = ramp.lives_by_level().iter();
     let highest_tried = levels.rposition(|trials| trials.runs > 0)?;
-    Some(format!("no failure up to {}", name(highest_tried)))
+    Some(format!("no failure up to {}{guard}", name(highest_tried)))
 }

@@ -88,7 +88,11 @@ impl State {
             return;
         };
         let (trial, mut losses) = (trial.clone(), *losses);
-        if outcome == Outcome::Void(InconclusiveReason::Interrupted) && observation.hang.is_some() {
+        let was_waiting =
+            (observation.load.as_ref()).is_some_and(|load| load.stopped_wait().is_some());
+        if outcome == Outcome::Void(InconclusiveReason::Interrupted)
+            && (observation.hang.is_some() || was_waiting)
+        {
             self.late
                 .push((trial.clone(), Box::new(observation.clone())));
         }

@@ -8,6 +8,7 @@ use crate::bars::count_ranges;
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, draw_count_bars};
 use maud::{Markup, html};
+use provoke_model::LoadGoal;
 use provoke_questions::{Answer, AnswerText as _, LoadLevelReport, Shrinking, Threshold};
 use provoke_stats::real;
 use provoke_words as words;
@@ -42,16 +43,22 @@ fn levels(answer: &Threshold, detail: &PageDetail) -> Markup {
     };
     let intervals = tested().filter_map(|level| level.interval);
     let axis = RateAxis::covering(intervals.chain([[0.0, answer.detect]]));
+    let has_refusals = answer.levels.iter().any(|level| level.refused > 0);
+    let failed = match answer.find {
+        LoadGoal::Death => "died",
+        LoadGoal::Refusal => "failed",
+    };
     let table = html! {
         thead { tr {
             th.number scope="col" { "clients" }
-            th.number scope="col" { "died" }
+            th.number scope="col" { (failed) }
             th.number scope="col" { "trials" }
             th.number scope="col" { "interval" }
             th.plot scope="col" { span.hidden { "picture" } (axis.draw()) }
             th.number scope="col" { "responses before the death" }
+            @if has_refusals { th.number scope="col" { "refused requests" } }
         } }
-        tbody { @for level in tested() { (level_row(answer, level, axis)) } }
+        tbody { @for level in tested() { (level_row(answer, level, axis, has_refusals)) } }
     };
     html! {
         p {
@@ -103,7 +110,12 @@ fn interval_of_level(level: &LoadLevelReport) -> String {
     })
 }
 
-fn level_row(answer: &Threshold, level: &LoadLevelReport, axis: RateAxis) -> Markup {
+fn level_row(
+    answer: &Threshold,
+    level: &LoadLevelReport,
+    axis: RateAxis,
+    has_refusals: bool,
+) -> Markup {
     html! {
         tr {
             th.number scope="row" { (level.clients) }
@@ -117,6 +129,7 @@ fn level_row(answer: &Threshold, level: &LoadLevelReport, axis: RateAxis) -> Mar
             td.number {
                 @if let Some([min, median, max]) = level.served_before_death { (min) " / " (median) " / " (max) }
             }
+            @if has_refusals { td.number { (level.refused) " of " (level.requests) } }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::parse_name;
 use crate::{AttachedProcess, Concurrency, DurationValue, Frequency, RateValue, ReadyWhen};
 use clap::Args;
-use provoke_model::HttpVersion;
+use provoke_model::{HttpVersion, LoadGoal};
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
@@ -83,6 +83,23 @@ pub struct TrafficSettings {
     /// Failure rate at which a load level counts as failing [default: 10%]
     #[arg(long, value_name = "P", hide_short_help = true)]
     pub detect: Option<RateValue>,
+    /// What makes a trial fail: the death of the service, or also that it refuses most requests [default: death]
+    ///
+    /// With levels, `refusal` searches for the lowest level at which the service refuses most requests, or dies.
+    #[arg(
+        long, value_name = "death|refusal", value_parser = parse_name::<LoadGoal>(["death", "refusal"]),
+        hide_possible_values = true,
+    )]
+    pub find: Option<LoadGoal>,
+    /// A service refuses its load if more than this share of the requests of a trial is refused [default: 50%]
+    #[arg(long, value_name = "P", hide_short_help = true)]
+    pub refusal_share: Option<RateValue>,
+    /// Statuses of refused requests; refused connections always count [default: 429,503]
+    #[arg(
+        long, value_name = "CODES", value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(100..1000), hide_short_help = true,
+    )]
+    pub refusal_status: Option<Vec<u16>>,
     /// Accepted without effect: every load level is a candidate
     #[arg(long, num_args = 0, default_missing_value = "true", hide = true)]
     pub exact: Option<bool>,

@@ -29,7 +29,8 @@ pub(super) fn similar_flag(
     flag: &str,
 ) -> Option<(String, bool)> {
     let flag = match (command, flag.strip_prefix("--")?) {
-        ("load", "concurrency" | "users" | "virtual-users") => "clients",
+        ("load", "concurrency" | "users" | "virtual-users" | "vus") => "clients",
+        ("load", "until" | "ramp-until") => "find",
         (_, name) => name,
     };
     let names: Vec<(&str, &Arg)> = flags_of(commands, command)

@@ -24,6 +24,8 @@ struct Cell {
     p: f64,
     /// Whether the rate rises with the level.
     rises: bool,
+    /// The rate at lower levels.
+    background: f64,
     searches: u32,
     lives: f64,
 }
@@ -52,9 +54,10 @@ impl Search {
     }
 
     fn live(&mut self, level: usize, cell: &Cell) {
-        let times = f64::from(LEVELS[level]) / f64::from(LEVELS[self.first]);
+        let first_level = LEVELS.get(self.first).copied().unwrap_or(u32::MAX);
+        let times = f64::from(LEVELS[level]) / f64::from(first_level);
         let rate = match level < self.first {
-            true => 0.0,
+            true => cell.background,
             false if cell.rises => (cell.p * times).min(1.0),
             false => cell.p,
         };
@@ -83,6 +86,7 @@ fn the_lowest_failing_level_is_found_in_few_trials() {
         let cell = Cell {
             p,
             rises,
+            background: 0.0,
             searches: 60,
             lives,
         };
@@ -113,13 +117,14 @@ fn the_lowest_failing_level_is_found_in_few_trials() {
 #[test]
 fn a_whole_search_keeps_its_promise_down_to_the_requested_rate() {
     for (p, rises, searches, lives) in [
-        (0.5, false, 60, 78.0),
-        (0.2, true, 60, 125.0),
-        (0.1, false, 100, 290.0),
+        (0.5, false, 40, 78.0),
+        (0.2, true, 30, 125.0),
+        (0.1, false, 12, 330.0),
     ] {
         let cell = Cell {
             p,
             rises,
+            background: 0.0,
             searches,
             lives,
         };
@@ -128,13 +133,52 @@ fn a_whole_search_keeps_its_promise_down_to_the_requested_rate() {
             let mut search = Search::new(seed);
             let found = loop {
                 match search.ramp.next_step(&RULE) {
-                    RampStep::Try(level) => search.live(level, &cell),
+                    RampStep::Try(level) | RampStep::TryAny(level) => search.live(level, &cell),
                     over => break over,
                 }
             };
             // An inconclusive search is not a wrong answer.
             let right = [RampStep::From(search.first), RampStep::Stuck];
             wrong += u32::from(!right.contains(&found));
+            all += search.lives;
+        }
+        assert_rare(wrong, &cell);
+        assert_cheap(all, &cell);
+    }
+}
+
+/// A service that dies in 5 % of its trials whatever the load gave a wrong level in two of three searches when the
+/// search assumed that lower levels never fail.
+#[test]
+fn a_background_rate_does_not_lead_to_a_lower_level() {
+    for (p, first, searches, lives) in [
+        (1.0, None, 30, 70.0),
+        (0.5, None, 20, 180.0),
+        (0.05, Some(64), 6, 800.0),
+    ] {
+        let cell = Cell {
+            p,
+            rises: false,
+            background: 0.05,
+            searches,
+            lives,
+        };
+        let (mut wrong, mut all) = (0, 0.0);
+        for seed in 0..u64::from(cell.searches) {
+            let mut search = Search::new(seed);
+            search.first = first.unwrap_or(search.first);
+            let found = loop {
+                match search.ramp.next_step(&RULE) {
+                    RampStep::Try(level) | RampStep::TryAny(level) => search.live(level, &cell),
+                    over => break over,
+                }
+            };
+            let right = if first.is_some() {
+                RampStep::Never
+            } else {
+                RampStep::From(search.first)
+            };
+            wrong += u32::from(![right, RampStep::Stuck].contains(&found));
             all += search.lives;
         }
         assert_rare(wrong, &cell);
