@@ -15,7 +15,7 @@ use crate::state::{EventSink, State};
 use crate::words;
 use console::{Term, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use provoke_stats::real;
+use provoke_stats::{confidence_sequence, real};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -351,7 +351,7 @@ impl LiveDisplay {
             // Only passing trials bring the end closer.
             (progress, None)
         } else if question.is_rate() {
-            (Some(ran), format_rate(failed, completed))
+            (Some(ran), describe_rate(state, failed, completed))
         } else {
             (Some(ran), progress)
         };
@@ -597,8 +597,16 @@ impl EventSink for LiveDisplay {
     }
 }
 
-/// Returns the share of failures in the displayed counts.
-fn format_rate(failed: u64, completed: u64) -> Option<String> {
+/// Returns the failure rate of a single variant with the interval that is valid at any moment, in which trials count in the
+/// order in which they started; of several variants, the share of failures in the displayed counts.
+fn describe_rate(state: &State, failed: u64, completed: u64) -> Option<String> {
+    if let [_] = state.plan.variants.as_slice() {
+        let tally = state.tally_of(VariantId(0));
+        let alpha = state.plan.alpha.to_probability();
+        let rate = confidence_sequence(tally.failures, tally.counted_trials(), alpha);
+        return (tally.counted_trials() > 0)
+            .then(|| format!("rate {}", words::format_interval([rate.lo, rate.hi])));
+    }
     let share = real(failed) / real(completed.max(1));
     (failed > 0).then(|| format!("{} %", words::format_percent(share)))
 }

@@ -59,7 +59,7 @@ pub use confirm::{
 pub(crate) use confirm::{clean_needed, doubtful_failures, seconds_of_a_pass};
 pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_holds};
 pub(crate) use policy::rate_interval;
-pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, untold_trials};
+pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, interval_at_any_time, untold_trials};
 pub use ramp::{
     LoadLevelReport, OtherKindReport, RampPolicy, RefusalCounts, RefusalReport, Threshold,
 };

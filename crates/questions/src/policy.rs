@@ -6,7 +6,10 @@
 use super::next_extra_step;
 use crate::state::{State, Tally};
 use provoke_model::{HoldPlan, VariantChoice, VariantId};
-use provoke_stats::{Interval, clopper_pearson, confidence_sequence};
+use provoke_stats::{Interval, clopper_pearson, running_interval};
+
+/// Moments at which the interval of an unplanned run is taken: more make it hardly narrower.
+const MOMENTS: usize = 32;
 use std::time::Duration;
 
 /// A trial that holds threads to explore schedules.
@@ -158,12 +161,17 @@ impl StopRule {
 
 /// Returns the two-sided interval that the stop rule allows.
 pub(crate) fn rate_interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
-    let (k, n) = (tally.failures, tally.counted_trials());
     if rule.is_planned() {
-        clopper_pearson(k, n, alpha)
+        clopper_pearson(tally.failures, tally.counted_trials(), alpha)
     } else {
-        confidence_sequence(k, n, alpha)
+        interval_at_any_time(tally, 1.0, alpha)
     }
+}
+
+/// Returns the interval of the failure rate that holds at all moments of a run together.
+pub fn interval_at_any_time(tally: &Tally, design_effect: f64, alpha: f64) -> Interval {
+    let moments = tally.rate_series.counts_over_time(MOMENTS);
+    running_interval(moments, design_effect, alpha)
 }
 
 /// Returns the number of failed trials that may or may not be the bug.

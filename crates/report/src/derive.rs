@@ -18,7 +18,7 @@ use provoke_model::{
 };
 use provoke_questions::oracle;
 use provoke_questions::state::{DurationHistogram, SignatureFailures, State, Tally};
-use provoke_questions::{Answer, AssumptionChecks, CapturePolicy, StopRule};
+use provoke_questions::{Answer, AssumptionChecks, CapturePolicy, StopRule, interval_at_any_time};
 use provoke_stats::{self as stats, real};
 use provoke_sys::untrusted::shell_word;
 use provoke_words as words;
@@ -221,7 +221,7 @@ impl FailureRate {
         Self {
             point: (k > 0 && !at_first).then(|| real(k) / real(n)),
             cp: ends(stats::clopper_pearson_effective(k, n, effect, alpha)),
-            cs: ends(stats::confidence_sequence_effective(k, n, effect, alpha)),
+            cs: ends(interval_at_any_time(tally, effect, alpha)),
             upper_one_sided: stats::upper_one_sided(k, n, alpha),
             basis: if planned {
                 IntervalBasis::Cp

@@ -70,7 +70,7 @@ pub use growth::{Growth, Kendall, Slope, mann_kendall, measure_growth, theil_sen
 pub use hosts::{HostTrials, holm, hosts_needed, property_p_value, smallest_property_p_value};
 pub use interval::{
     Interval, clopper_pearson, clopper_pearson_effective, confidence_sequence,
-    confidence_sequence_effective, lower_one_sided, upper_one_sided,
+    confidence_sequence_effective, lower_one_sided, running_interval, upper_one_sided,
 };
 pub use limit::{bounds_at_any_time, ln_evidence_above, ln_evidence_below};
 pub use plan::{

@@ -90,6 +90,16 @@ impl RateSeries {
         }
     }
 
+    /// Returns the failures and the trials from the first trial to the end of each window, in order.
+    pub fn counts_over_time(&self, at_most: usize) -> impl Iterator<Item = (u64, u64)> {
+        let windows = self.windows(at_most).into_iter();
+        windows.scan((0, 0), |(failures, trials), window| {
+            *failures += window.0;
+            *trials += window.1;
+            Some((*failures, *trials))
+        })
+    }
+
     /// Returns the failures and the trials of at most this number of windows, in order.
     pub fn windows(&self, at_most: usize) -> Vec<(u64, u64)> {
         let factor = self.columns.len().div_ceil(at_most.max(1)).max(1);
