@@ -173,7 +173,7 @@ fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials
     })
 }
 
-/// Counts the stored runs that compared the same program with the same maximum rate: whoever repeats a check until it passes
+/// Counts the stored runs that compared the same program with the same maximum rate. A check that is repeated until it passes
 /// passes more often.
 pub(super) fn count_checks(plan: &Plan, host: &Host, survey: &Survey) -> u64 {
     if !matches!(plan.expect, ExpectedResult::MaxRate(_)) {

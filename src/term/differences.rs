@@ -396,11 +396,11 @@ mod tests {
         };
         assert_eq!(
             sentence(&[], 10.0),
-            "The failure rates differ significantly (Fisher's exact test: p = 0.03; failures clump, so 10 trials count as one)."
+            "The failure rates differ significantly (Fisher's exact test: p = 0.030; failures clump, so 10 trials count as one)."
         );
         assert_eq!(
             sentence(&["a"], 1.0),
-            "The failure rates differ significantly (p = 0.03, by intervals that hold at any time, because a did not run a fixed number of trials)."
+            "The failure rates differ significantly (p = 0.030, by intervals that hold at any time, because a did not run a fixed number of trials)."
         );
     }
 

@@ -131,7 +131,7 @@ fn the_answer_names_the_failing_level_and_the_clean_level_below() {
       clients  trials  died           95 %      served before  signature
             6       1     0   at most 95 %
             9      29     0  at most 9.9 %
-           10      15     8     18 to 86 %  700 / 1300 / 2100  SIGSEGV, in parse
+           10      15     8     18 to 85 %  700 / 1300 / 2100  SIGSEGV, in parse
            16       1     1   2.5 to 100 %    700 / 700 / 700  SIGSEGV, in parse
       at most: upper limit, because no trial failed; served before: responses before the death (min / median / max)
 

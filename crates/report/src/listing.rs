@@ -121,7 +121,15 @@ fn compare_result(answer: &Comparison, verdict: Verdict) -> String {
         .map(|result| result.name.as_str())
         .collect();
     match (answer.find, verdict, fails.as_slice()) {
-        (CompareGoal::Different, Verdict::Different, _) => "rates differ".to_owned(),
+        (CompareGoal::Different, Verdict::Different, _) => {
+            let rates_differ = answer.contrasts.iter().any(|contrast| contrast.differs);
+            if rates_differ {
+                "rates differ"
+            } else {
+                "failures differ"
+            }
+            .to_owned()
+        }
         (CompareGoal::Different, Verdict::NoDifference, _) => "no difference".to_owned(),
         (CompareGoal::Failing, _, [name]) => format!("{name} fails"),
         (CompareGoal::Failing, _, fails) if !fails.is_empty() => {
@@ -145,6 +153,9 @@ const NOT_REPRODUCED: &str = "not reproduced";
 
 fn bisect_result(answer: &Bisection, verdict: Verdict) -> String {
     match (verdict, answer.points.as_slice()) {
+        (Verdict::Found, _) if answer.has_caveat() => {
+            format!("{} (caveat)", answer.culprits.join(", "))
+        }
         (Verdict::Found, _) => answer.culprits.join(", "),
         (Verdict::NotThere, [good, .., bad]) if good.failures > 0 && bad.failures > 0 => {
             "both ends fail".to_owned()

@@ -112,7 +112,7 @@ fn a_fix_of_one_of_two_bugs_is_fixed_for_that_one_only() {
     let passes = confirm(&["-n", "30"], "true");
     assert_eq!(passes.code, Some(3), "{passes}");
     let answer = passes.to_string();
-    insta::assert_snapshot!(answer.lines().next().unwrap(), @"PROBABLY FIXED for exit 1, NOT YET for exit 3 (95 %): 30 passing trials, 34 more needed, about TIME; before, 35 of 100 failed, and an unfixed program passes as often in 20 % of cases");
+    insta::assert_snapshot!(answer.lines().next().unwrap(), @"NOT YET for exit 3, PROBABLY FIXED for exit 1 (95 %): 30 passing trials, 34 more needed, about TIME; before, 35 of 100 failed, and an unfixed program passes as often in 20 % of cases");
     let rare_bug = confirm(&[], HALF_FIXED);
     assert_eq!(rare_bug.code, Some(1), "{rare_bug}");
     let both = confirm(&[], "true");

@@ -481,7 +481,7 @@ fn list_shows_the_result_of_each_question() {
     bisect   both ends fail  exit 1  false
     reduce   b               exit 1  sh needs-b a b
     confirm  FIXED 0 of 15           true
-    run      PASS 0 of 7             true
+    run      PASS 0 of 6             true
     ");
 }
 

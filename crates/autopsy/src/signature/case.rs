@@ -49,6 +49,7 @@ fn of_end(end: CaseEnd) -> EvidenceName {
         CaseEnd::Crashed => "its process died",
         CaseEnd::TimedOut => "timed out",
         CaseEnd::Error => "error around the test",
+        _ if end.is_pass() => "passed",
         _ => "failed",
     };
     EvidenceName::new(EvidenceDepth::Status, format!("case | {words}"), words)

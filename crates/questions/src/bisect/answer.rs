@@ -275,6 +275,14 @@ impl Bisection {
         }
     }
 
+    /// Returns whether the sentence has a part that changes the meaning of the answer.
+    pub fn has_caveat(&self) -> bool {
+        self.contradiction.is_some()
+            || self.earlier.is_some()
+            || self.rise.is_some()
+            || self.unchecked.is_some()
+    }
+
     /// Returns the setting that the search used to raise the rate.
     fn raising_setting(&self) -> Option<&str> {
         self.raised.as_ref()?.setting.as_deref()

@@ -448,9 +448,9 @@ fn describe_partial_fix(
         "PROBABLY FIXED"
     };
     format!(
-        "{fixed} for {}, NOT YET for {} ({})",
-        titles(true),
+        "NOT YET for {}, {fixed} for {} ({})",
         titles(false),
+        titles(true),
         format_confidence(&state.plan)
     )
 }

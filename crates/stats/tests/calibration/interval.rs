@@ -1,4 +1,6 @@
-use provoke_stats::{Interval, clopper_pearson, confidence_sequence, mtbf, upper_one_sided};
+use provoke_stats::{
+    Interval, clopper_pearson, confidence_sequence, mtbf, running_interval, upper_one_sided,
+};
 
 use super::chance::{Chance, binomial, negative_binomial, rates, share};
 
@@ -128,6 +130,36 @@ fn the_confidence_sequence_keeps_its_promise_when_checked_after_every_run() {
     for p in [0.5, 0.1, 0.03, 0.01] {
         let wrong = ever_excludes(p, 1000, confidence_sequence);
         assert!(wrong <= ALPHA, "p {p}: {wrong}");
+    }
+}
+
+#[test]
+fn the_intersection_of_any_time_intervals_is_narrower_and_keeps_the_promise() {
+    const RUNS: u32 = 400;
+    let mut chance = Chance::new(12);
+    for (p, narrower) in [(0.5, 0.92), (0.1, 0.94), (0.01, 1.0)] {
+        let (mut wrong, mut width, mut last_width) = (0, 0.0, 0.0);
+        for _ in 0..RUNS {
+            let mut counts = Vec::new();
+            let mut failures = 0;
+            for trial in 1..=320_u64 {
+                failures += u64::from(chance.fails(p));
+                if trial % 10 == 0 {
+                    counts.push((failures, trial));
+                }
+            }
+            let interval = running_interval(counts, 1.0, ALPHA);
+            wrong += u32::from(!interval.contains(p));
+            width += interval.width();
+            last_width += confidence_sequence(failures, 320, ALPHA).width();
+        }
+        let (wrong, _) = share(wrong, RUNS, ALPHA);
+        assert!(wrong <= ALPHA, "p {p}: {wrong}");
+        assert!(
+            width <= narrower * last_width,
+            "p {p}: {}",
+            width / last_width
+        );
     }
 }
 
