@@ -8,6 +8,7 @@
 
 mod apt;
 mod cargo;
+mod cargo_build;
 mod difference;
 mod npm;
 mod order;
@@ -17,6 +18,7 @@ mod requirements;
 mod script;
 mod spec;
 
+pub use cargo_build::{builds_other_profile, cargo_build_of};
 pub use difference::{
     EntryDifference, EntryKind, EnvironmentComparison, EnvironmentEntries, compare_files,
     compare_parts,

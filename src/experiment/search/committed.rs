@@ -2,17 +2,20 @@
 
 use crate::experiment::missing_file::find_script;
 use crate::model::Text;
+use crate::packages::builds_other_profile;
 use crate::prepare::{self, Commit, CommitHistory};
 use crate::scenario::{PlanError, Scenario};
 use std::fs;
 use std::path::Path;
+
+const CARGO_MANIFEST: &str = "Cargo.toml";
 
 /// Files that show how a project is built, each with the usual command.
 const BUILDS: [(&str, &str); 6] = [
     ("Makefile", "make"),
     ("makefile", "make"),
     ("GNUmakefile", "make"),
-    ("Cargo.toml", "'cargo build'"),
+    (CARGO_MANIFEST, "'cargo build'"),
     ("CMakeLists.txt", "'cmake -B build && cmake --build build'"),
     ("go.mod", "'go build ./...'"),
 ];
@@ -47,7 +50,11 @@ pub(super) fn check_committed(
         let build = BUILDS
             .iter()
             .find(|(file, _)| line.root.join(file).exists())
-            .map_or("CMD", |(_, command)| command);
+            .map_or("CMD".to_owned(), |(file, command)| {
+                let inferred = super::needed_cargo_build(scenario);
+                let inferred = inferred.filter(|_| *file == CARGO_MANIFEST);
+                inferred.map_or((*command).to_owned(), |build| format!("'{build}'"))
+            });
         return Err(PlanError::of_field(
             "build",
             format!("the commits do not contain the program `{program}`"),
@@ -82,4 +89,14 @@ fn is_committed(name: &Text, line: &CommitHistory, folder: &Path) -> bool {
         Ok(file) if is_plain => is_known(file),
         _ => true,
     }
+}
+
+/// Returns a warning if the build of each commit creates the program in another folder than the one that the command
+/// names.
+pub(super) fn warn_of_other_profile(scenario: &Scenario) -> Option<String> {
+    let build = scenario.bisect.build.as_deref()?;
+    let needed = super::needed_cargo_build(scenario)?;
+    builds_other_profile(build, &needed).then(|| {
+        format!("`{build}` does not create the program of the command; --build '{needed}' does")
+    })
 }

@@ -9,11 +9,11 @@ mod stacks;
 
 use super::observer::{ExperimentMessage, ExperimentObserver};
 use crate::model::VariantChoices;
-use crate::packages::PackageManager;
+use crate::packages::{PackageManager, cargo_build_of};
 use crate::prepare::{self, Commit, CommitHistory, PreparationError};
 use crate::scenario::{PlanError, QuestionSettings, Scenario, SearchSources};
 use crate::source::PartSize;
-use committed::check_committed;
+use committed::{check_committed, warn_of_other_profile};
 use packages::{image_tags, of_differences, package_versions};
 use priors::{read_candidates, read_log, read_weights};
 use source_parts::{of_files, of_sources};
@@ -99,6 +99,9 @@ fn in_order(
             let line = prepare::commit_line(folder, range, scenario.bisect.prior.is_some())
                 .map_err(into_refusal)?;
             check_committed(scenario, &line, folder)?;
+            if let Some(warning) = warn_of_other_profile(scenario) {
+                observer.on_message(ExperimentMessage::Note(warning));
+            }
             commits_of_line(scenario, line, folder, observer)
         }
         (None, Some((field, spec, manager)), _) => (
@@ -159,6 +162,12 @@ fn in_order(
         searched.known = read_log(&base.join(log), &indices, observer)?;
     }
     Ok(Some(searched))
+}
+
+/// Returns the `cargo build` command that creates the program of the command, if its path shows that.
+fn needed_cargo_build(scenario: &Scenario) -> Option<String> {
+    let words = scenario.program.command.iter().flatten();
+    cargo_build_of(words.map(String::as_str))
 }
 
 /// Converts an error of a preparation to a refusal of the scenario.

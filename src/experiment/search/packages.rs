@@ -38,6 +38,7 @@ pub(super) fn package_versions(
         path(&scenario.bisect.requirements),
         path(&scenario.bisect.constraints),
     );
+    let inferred_build = super::needed_cargo_build(scenario);
     let query = VersionQuery {
         manager,
         spec,
@@ -46,7 +47,7 @@ pub(super) fn package_versions(
         requirements: requirements.as_deref(),
         constraints: constraints.as_deref(),
         python: scenario.search.python.as_deref(),
-        build: scenario.bisect.build.as_deref(),
+        build: (scenario.bisect.build.as_deref()).or(inferred_build.as_deref()),
     };
     let versions =
         packages::find_versions(&query).map_err(|fault| refusal_of_fault(field, &fault))?;
