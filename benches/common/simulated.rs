@@ -53,6 +53,7 @@ pub(crate) fn failure(signature: u32) -> Outcome {
             families: Vec::new(),
         },
         sites: Vec::new(),
+        functions: Vec::new(),
     }))
 }
 
@@ -81,6 +82,9 @@ pub(crate) fn answer(
             seed: 0,
             timeout: Duration::from_secs(1),
             capture: false,
+            hold: None,
+            explores: false,
+            alone: None,
         };
         state.apply_event(&Event::TrialStarted(trial.clone()), |_| false);
         let (outcome, elapsed) = outcome(&state, &trial);

@@ -65,6 +65,9 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
                 seed: 0,
                 timeout: Duration::from_secs(1),
                 capture: false,
+                hold: None,
+                explores: false,
+                alone: None,
             }),
             step => panic!("one trial at a time never waits: {step:?}"),
         };

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use provoke::model::{EarlierTrials, Outcome, Plan, Question, VariantChoice};
-use provoke::questions::Verdict;
-use provoke::report::{Answer, Report};
+use provoke::questions::{Answer, Verdict};
+use provoke::report::Report;
 use provoke::state::State;
 
 use super::chance::Chance;
@@ -252,7 +252,8 @@ const fn world(name: &'static str, last: usize, clean: bool, within: f64, rate: 
 }
 
 /// One rate of all bad versions, and one of all good ones.
-pub(crate) const CONSTANT: [World; 22] = [
+pub(crate) const CONSTANT: [World; 23] = [
+    world("16, 1, 0", 16, false, 1.0, constant!(1.0, 0.0)),
     world("64, 1, 0", 64, false, 1.0, constant!(1.0, 0.0)),
     world("64, 1, 0", 64, true, 1.0, constant!(1.0, 0.0)),
     world("64, .5, 0", 64, false, 1.0, constant!(0.5, 0.0)),
@@ -280,6 +281,8 @@ pub(crate) const CONSTANT: [World; 22] = [
 const RISE: Rates = shaped!(|way| 0.1 + 0.4 * way);
 const GENTLE: Rates = shaped!(|way| 0.15 + 0.35 * way);
 const STEP: Rates = shaped!(|way| if way < 0.5 { 0.1 } else { 0.5 });
+const ALWAYS_STEP: Rates = shaped!(|way| if way < 0.5 { 0.2 } else { 1.0 });
+const ALWAYS_DIP: Rates = shaped!(|way| if (0.4..0.6).contains(&way) { 0.02 } else { 1.0 });
 const SMALL_STEP: Rates = shaped!(|way| if way < 0.5 { 0.25 } else { 0.5 });
 const DIP: Rates = shaped!(|way| if (0.4..0.6).contains(&way) { 0.02 } else { 0.5 });
 const SHALLOW: Rates = shaped!(|way| if (0.4..0.6).contains(&way) { 0.1 } else { 0.5 });
@@ -287,13 +290,15 @@ const FALL: Rates = shaped!(|way| 0.5 - 0.4 * way);
 const WAVE: Rates = shaped!(|way| 0.3 + 0.2 * (way * 6.0 * std::f64::consts::PI).sin());
 
 /// Rates that vary between versions, with 64 versions.
-pub(crate) const VARYING: [World; 23] = [
+pub(crate) const VARYING: [World; 25] = [
     world("rise .1 to .5", 64, false, 0.75, RISE),
     world("rise .1 to .5", 64, true, 0.75, RISE),
     world("rise .15 to .5", 64, false, 0.75, GENTLE),
     world("rise .15 to .5", 64, true, 0.75, GENTLE),
     world("step .1, then .5", 64, false, 0.75, STEP),
     world("step .1, then .5", 64, true, 0.75, STEP),
+    world("step .2, then always", 64, false, 0.75, ALWAYS_STEP),
+    world("dip of always to .02", 64, false, 0.75, ALWAYS_DIP),
     world("step .25, then .5", 64, false, 0.75, SMALL_STEP),
     world("step .25, then .5", 64, true, 0.75, SMALL_STEP),
     world("dip to .02", 64, false, 0.75, DIP),
