@@ -5,9 +5,13 @@
 //! first that fails. So the answer is checked by runs that need no model:
 //!
 //! * the culprit fails three times;
-//! * the version before it passes so often that it does not fail at a fifth of the rate, nor at the culprit's own;
+//! * the version before it passes so often that it does not fail at the culprit's own rate;
 //! * the good end and three versions between pass as often together as bad versions would by chance alone: if the rate
 //!   falls for some versions and rises again, the version before the culprit may never fail;
+//! * the version before the culprit passes so often that it does not fail at a fifth of the rate. If every trial of a
+//!   bad version failed, the passes of older versions count as well: failures at a fifth of the rate may have begun at
+//!   any of them, and the test is the mean over all starts, by their prior weights. About 11 passes are enough then,
+//!   instead of 14;
 //! * if an earlier version failed, the good end passes as often as the counts of that version require, up to a limit:
 //!   if it does, the failures began earlier, and if it fails, good versions fail as well;
 //! * if the culprit failed less than half as often as the newest version, the newest is tried until the difference is
@@ -31,6 +35,8 @@ const MIN_RATE: f64 = 0.15;
 /// Share of the level for the comparison of the culprit with the version before it: the culprit was chosen because it
 /// failed.
 const APART: f64 = 0.25;
+/// Share of the level for failures that began at an earlier version: a change that raised their rate may be near.
+const NEAR: f64 = 0.8;
 /// Distances from the version before the culprit, as shares of the way to the good end, which is 1.
 const DISTANCES: [usize; 4] = [1, 2, 4, 8];
 /// Number of runs of an end after which a question about it stays open.
@@ -83,9 +89,8 @@ impl Bisection {
         }
         let (bad_failures, bad_runs) = self.runs_from(group.last);
         let rate = real(bad_failures) / real(bad_runs);
-        let rare = clean_runs_at_known_rate(MIN_RATE.max(SHARE * rate), alpha)?;
         let apart = clean_runs_needed(failures, runs, APART * alpha)?;
-        if let Some(missing) = missing(last_good, rare.max(apart)) {
+        if let Some(missing) = missing(last_good, apart) {
             return Some(missing);
         }
         let trials_each =
@@ -95,6 +100,15 @@ impl Bisection {
             .into_iter()
             .filter(testable);
         if let Some(missing) = further.find_map(|version| missing(version, trials_each.max(1))) {
+            return Some(missing);
+        }
+        let excluded_rate = MIN_RATE.max(SHARE * rate);
+        let rare = if bad_failures == bad_runs {
+            self.passes_without_earlier_start(last_good, excluded_rate, NEAR * alpha)
+        } else {
+            clean_runs_at_known_rate(excluded_rate, alpha)?
+        };
+        if let Some(missing) = missing(last_good, rare) {
             return Some(missing);
         }
         if self.failures_and_runs(0).0 == 0
@@ -113,6 +127,31 @@ impl Bisection {
             return None;
         }
         missing(self.newest, runs.min(MAX_END_RUNS))
+    }
+
+    /// Returns how many runs the last good version needs so that failures at this rate, which begin at any version up to
+    /// it, would have been seen with probability `1 - alpha`.
+    fn passes_without_earlier_start(&self, last_good: usize, rate: f64, alpha: f64) -> u64 {
+        let mut unseen = 0.0;
+        let mut chance = 1.0;
+        let mut next_start = last_good + 1;
+        let earlier = self.tested_versions().iter().rev();
+        for tested in earlier.filter(|tested| (1..last_good).contains(&tested.version)) {
+            unseen += chance * self.prior_weight(&(tested.version + 1..next_start));
+            chance *= (1.0 - rate).powf(real(tested.runs));
+            next_start = tested.version + 1;
+        }
+        unseen += chance * self.prior_weight(&(1..next_start));
+        let all_starts = self.prior_weight(&(1..last_good + 1));
+        let share = if all_starts > 0.0 {
+            unseen / all_starts
+        } else {
+            1.0
+        };
+        if share <= alpha {
+            return 0;
+        }
+        clean_runs_at_known_rate(rate, alpha / share).unwrap_or(u64::MAX)
     }
 
     /// Returns whether the newest version fails significantly more often than the last of a group.
@@ -156,13 +195,13 @@ mod tests {
         assert_eq!(search.check_group(&stop, &group), Some((40, 1)));
         search.observe_many(40, 3, 6);
         search.observe_many(39, 0, 12);
-        // At a rate of a half 19 clean runs exclude .15.
-        assert_eq!(search.check_group(&stop, &group), Some((39, 7)));
-        search.observe_many(39, 0, 7);
         for version in [0, 20, 30, 35] {
             assert_eq!(search.check_group(&stop, &group), Some((version, 1)));
             search.observe_many(version, 0, 1);
         }
+        // At a rate of a half 19 clean runs exclude .15.
+        assert_eq!(search.check_group(&stop, &group), Some((39, 7)));
+        search.observe_many(39, 0, 7);
         assert_eq!(search.check_group(&stop, &group), None);
         // One failure in two runs requires 38 clean ones of the good end.
         search.observe_many(30, 1, 1);
@@ -178,6 +217,32 @@ mod tests {
             search.check_group(&StopConditions::at_delta(0.05), &group),
             None
         );
+    }
+
+    #[test]
+    fn the_passes_of_older_versions_count_if_every_bad_version_always_failed() {
+        let mut search = Bisection::new(64, &SearchPrior::default(), None);
+        let (stop, group) = (
+            StopConditions::with_check(0.05),
+            HypothesisGroup {
+                first: 40,
+                last: 40,
+                mass: 0.97,
+            },
+        );
+        search.observe_many(64, 3, 3);
+        search.observe_many(40, 3, 3);
+        while let Some((version, runs)) = search.check_group(&stop, &group) {
+            assert!(version < 40 && runs > 0);
+            search.observe_many(version, 0, 1);
+        }
+        let runs_from = |start| search.runs_from(start).1 - search.runs_from(40).1;
+        assert_eq!(search.failures_and_runs(39), (0, 13));
+        // Failures at a fifth of the rate that began at any version would have been seen with 95 %.
+        let unseen: f64 = (1..40)
+            .map(|start| 0.8_f64.powf(real(runs_from(start))))
+            .sum();
+        assert!(unseen / 39.0 <= 0.05, "{unseen}");
     }
 
     #[test]
