@@ -87,7 +87,7 @@ fn split_sections(state: &State, whole: &UnsearchedSection) -> Vec<UnsearchedSec
     let Some(index) = BisectPolicy::turns_at(state) else {
         return Vec::new();
     };
-    let both_fail = state.tally_of(State::FAILING).failures > 0;
+    let both_fail = BisectPolicy::bad_end_fails(state);
     let (first_section, other_section) = (
         cut_section(whole, 0, index),
         cut_section(whole, index, whole.places.len() - 1),

@@ -1,6 +1,6 @@
 //! Continues a search inside the merge commit that a search found.
 
-use crate::model::{BugFilter, Candidate, Plan, VariantChoices};
+use crate::model::{BugFilter, Candidate, Plan, VariantChoices, trial_seed};
 use crate::prepare;
 use crate::questions::{Answer, BisectProgress, Verdict};
 use crate::report::Report;
@@ -83,7 +83,8 @@ impl CulpritMerge {
     }
 }
 
-/// Limits a plan to the remaining trials and time; returns `None` if none are left.
+/// Limits the plan of a following search to the remaining trials and time; returns `None` if none are left. It has
+/// another seed, so its trials are not those of this search again, and the trials of this search count as earlier ones.
 pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
     let remaining =
         |limit: u64, spent: u64| limit.checked_sub(spent).filter(|remaining| *remaining > 0);
@@ -98,6 +99,7 @@ pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
         let worked = u64::try_from(state.worked.as_micros()).unwrap_or(u64::MAX);
         plan.stop.duration_us = Some(remaining(max, worked)?);
     }
+    plan.seed = trial_seed(plan.seed, state.next_id());
     Some(plan)
 }
 

@@ -169,9 +169,53 @@ fn a_search_ends_if_the_bad_end_rarely_fails() {
         "{}",
         result.1
     );
-    let wanted = "8, the bad end, failed in only 2 of 30 trials";
-    assert!(result.1.stdout.contains(wanted), "{}", result.1);
+    let sentence = &result.0["answer"]["bisect"]["sentence"];
+    assert_eq!(
+        sentence,
+        "8, the bad end, failed in only 2 of 30 trials, too rarely to search, and no version tested between them failed more often; try --raise-rate, --held with a hold that `hunt` found or --reproduce-limit 90"
+    );
     assert_eq!(result.0["answer"]["bisect"]["contradiction"], Value::Null);
+}
+
+#[test]
+fn versions_between_are_tested_if_the_bad_end_rarely_fails() {
+    let sandbox = Sandbox::new();
+    let line = "case {variant} in 3|4|5) false ;; 8) [ $PROVOKE_TRIAL != 2 ] ;; esac";
+    let args = [
+        "--range",
+        "1..8",
+        "--reproduce-limit",
+        "30",
+        "--seed",
+        "1",
+        "--capture",
+        "off",
+        "--shell",
+        line,
+    ];
+    let (report, output) = sandbox.bisect(&args);
+    let wanted = "8, the bad end, failed in only 1 of 30 trials, too rarely to search; but 4 failed more often (2 of 2): the bug comes and goes";
+    assert!(output.stdout.contains(wanted), "{output}");
+    assert_eq!(boundaries(&report), [(2, true), (5, false)], "{output}");
+}
+
+#[test]
+fn a_program_in_the_output_of_cargo_needs_the_build_of_its_profile() {
+    needs!(program("git"));
+    let sandbox = Sandbox::new();
+    history(&sandbox);
+    sandbox.write("repo/Cargo.toml", "");
+    let program = "./target/release/app";
+    let search = |more: &[&str]| {
+        let range = ["bisect", "--cwd", "repo", "--git", "v1..main", "-n", "1"];
+        sandbox.provoke(&[&range, more, &["--", program]].concat())
+    };
+    let output = search(&[]);
+    let wanted = "hint: build it in each commit: --build 'cargo build --release'";
+    assert!(output.stderr.contains(wanted), "{output}");
+    let output = search(&["--build", "cargo build"]);
+    let wanted = "`cargo build` does not create the program of the command; --build 'cargo build --release' does";
+    assert!(output.stderr.contains(wanted), "{output}");
 }
 
 #[test]
@@ -728,6 +772,9 @@ fn all_boundaries_are_found_with_the_flag_all() {
     assert_eq!(output.code, Some(0), "{output}");
     let all = [(10, true), (25, false), (40, true)];
     assert_eq!(boundaries(&report), all, "{output}");
+    // The bad end of a following search was tested by an earlier one.
+    let wanted = "63 failed in 3 of 3 trials of 1 earlier run: counted";
+    assert!(output.stdout.contains(wanted), "{output}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::culprit_checks::{
 };
 use super::{BisectPolicy, BisectProgress, CandidateBuilds};
 use crate::answer::{AnswerText, format_confidence, independence_assumptions, one_of};
-use crate::search::{not_tested, reproduction_needed, search_assumptions};
+use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
 use crate::state::State;
 use crate::{EarlierTrialsReport, Policy as _, RaiseReport, Verdict};
 use provoke_model::{Boundary, Candidate, VariantId};
@@ -36,6 +36,9 @@ pub struct Bisection {
     pub rate: [f64; 2],
     /// The tested candidates, and those that may be the answer.
     pub points: Vec<CandidateReport>,
+    /// The failures and trials of all bad candidates.
+    #[serde(skip)]
+    failing_counts: (u64, u64),
     /// How the first bad candidate compares with the one before it, by their own trials.
     pub local: Option<LocalCheck>,
     /// Why the results contradict a single boundary and one failure rate of all bad candidates; null if they do not.
@@ -116,6 +119,7 @@ impl Bisection {
                 .map(name)
                 .collect(),
             rate: [rate.lo, rate.hi],
+            failing_counts: (k, n),
             points: candidates_seen(state, &search, &masses),
             local: local_check(state, &search),
             contradiction: describe_contradiction(state, &search),
@@ -148,7 +152,6 @@ impl Bisection {
 
     fn write_sentence(&self, state: &State, search: &BisectProgress) -> String {
         let (first, last) = end_names(state);
-        let failing_tally = state.tally_of(State::FAILING);
         let answer = match (BisectPolicy.verdict_of(state), search.current_verdict()) {
             (Verdict::Found, _) => {
                 let certain = words::format_percent(self.probability);
@@ -196,14 +199,20 @@ impl Bisection {
                         point.name, point.failures, point.trials
                     ),
                     None => {
-                        let agree =
-                            format!("{first}, the good end, fails as {last} does");
+                        let agree = format!("{first}, the good end, fails as {last} does");
                         match searched_merge(state) {
-                            Some(merge) if is_fixed(state) => format!("{agree}; {}", describe_merge_itself(merge, "fixed")),
+                            Some(merge) if is_fixed(state) => {
+                                format!("{agree}; {}", describe_merge_itself(merge, "fixed"))
+                            }
                             _ => match self.raising_setting() {
                                 Some(setting) => {
                                     format!(
                                         "{agree} with {setting}; search again without --raise-rate"
+                                    )
+                                }
+                                None if takes_any_failure(state) => {
+                                    format!(
+                                        "{agree}: start {begin}, or count one failure with --only"
                                     )
                                 }
                                 None => format!("{agree}: start {begin}"),
@@ -212,48 +221,19 @@ impl Bisection {
                     }
                 }
             }
-            (Verdict::NotThere, _) if failing_tally.failures == 0 => {
-                let trial_count = failing_tally.counted_trials();
-                let bound = stats::clopper_pearson(0, trial_count, state.plan.alpha.to_probability()).hi;
-                let rate = words::percent_bound(bound);
-                let trials = words::format_count(trial_count, "trial");
-                let ends = format!(
-                    "{last}, the bad end, did not fail in {trials}: its failure rate is below {rate} % ({} interval)",
-                    format_confidence(&state.plan)
-                );
-                match self.turning_candidate(state) {
-                    Some(point) => format!(
-                        "{ends}; but {} did ({} of {}): the bug comes and goes",
-                        point.name, point.failures, point.trials
-                    ),
-                    None => {
-                        let has_trials_between = self.most_tried_between(|point| point.trials > 0).is_some();
-                        let between_text = if has_trials_between {
-                            ", and no version tested between them failed"
-                        } else {
-                            ""
-                        };
-                        let reason = match searched_merge(state) {
-                            Some(merge) if !is_fixed(state) && state.is_testable(State::FAILING) => {
-                                format!("; {}", describe_merge_itself(merge, "brought"))
-                            }
-                            _ => String::new(),
-                        };
-                        format!("{ends}{between_text}{reason}")
-                    }
-                }
-            }
-            (Verdict::NotThere, _) => format!(
-                "{last}, the bad end, failed in only {} of {}, too rarely to search; --reproduce-limit allows more trials",
-                failing_tally.failures,
-                words::format_count(failing_tally.counted_trials(), "trial")
-            ),
+            (Verdict::NotThere, _) => self.describe_rare_end(state),
             (Verdict::CouldNotTest, _) => not_tested(state),
             (_, Found::Impossible) => {
-                "NOT KNOWN: no boundary explains the results; perhaps good versions fail, too (try without --clean)".to_owned()
+                let way_out = if search.bisection.allows_background() {
+                    "--only with one failure may help"
+                } else {
+                    "perhaps good versions fail, too (try without --clean)"
+                };
+                format!("NOT KNOWN: no boundary explains the results; {way_out}")
             }
             _ => {
-                let candidates_left = words::format_count(self.credible.len() as u64, candidate_noun(state));
+                let candidates_left =
+                    words::format_count(self.credible.len() as u64, candidate_noun(state));
                 let likeliest = match &self.credible[..] {
                     [name, _, ..] => format!(
                         ", most likely {name} ({} %)",
@@ -281,6 +261,50 @@ impl Bisection {
             || self.earlier.is_some()
             || self.rise.is_some()
             || self.unchecked.is_some()
+    }
+
+    /// Says that the bad end failed too rarely to search, or not at all, and what may help.
+    fn describe_rare_end(&self, state: &State) -> String {
+        let last = end_names(state).1;
+        let tally = state.tally_of(State::FAILING);
+        let (failures, trials) = (tally.failures, tally.counted_trials());
+        let counted = words::format_count(trials, "trial");
+        let text = if failures == 0 {
+            let bound = stats::clopper_pearson(0, trials, state.plan.alpha.to_probability()).hi;
+            format!(
+                "{last}, the bad end, did not fail in {counted}: its failure rate is below {} % ({} interval)",
+                words::percent_bound(bound),
+                format_confidence(&state.plan)
+            )
+        } else {
+            format!(
+                "{last}, the bad end, failed in only {failures} of {counted}, too rarely to search"
+            )
+        };
+        if let Some(point) = self.turning_candidate(state) {
+            let more_often = if failures > 0 {
+                " failed more often"
+            } else {
+                " did"
+            };
+            return format!(
+                "{text}; but {}{more_often} ({} of {}): the bug comes and goes",
+                point.name, point.failures, point.trials
+            );
+        }
+        let between_text = match self.most_tried_between(|point| point.trials > 0) {
+            Some(_) if failures > 0 => ", and no version tested between them failed more often",
+            Some(_) => ", and no version tested between them failed",
+            None => "",
+        };
+        let way_out = match searched_merge(state) {
+            Some(merge) if !is_fixed(state) && state.is_testable(State::FAILING) => {
+                format!("; {}", describe_merge_itself(merge, "brought"))
+            }
+            _ if follows_boundary(state) => String::new(),
+            _ => format!("; {}", ways_to_reproduce(state)),
+        };
+        format!("{text}{between_text}{way_out}")
     }
 
     /// Returns the setting that the search used to raise the rate.
@@ -340,10 +364,17 @@ impl Bisection {
         let end = format!("{}, the good end", good.name);
         match earlier.meaning {
             EarlierFailureMeaning::BeganEarlier => None,
-            EarlierFailureMeaning::Background => Some(format!(
-                "good versions also fail, less often: {end}, failed in {} of {}",
-                good.failures, good.trials
-            )),
+            EarlierFailureMeaning::Background => {
+                let (bad_failures, bad_trials) = self.failing_counts;
+                let is_rarer = stats::fisher(bad_failures, bad_trials, good.failures, good.trials)
+                    .greater
+                    <= self.error_rate;
+                let rarer = if is_rarer { ", less often" } else { "" };
+                Some(format!(
+                    "good versions also fail{rarer}: {end}, failed in {} of {}",
+                    good.failures, good.trials
+                ))
+            }
             EarlierFailureMeaning::NotKnown => Some(format!(
                 "{name} also failed, in {failures} of {trials}; {end}, in {} of {}: too few trials to tell an earlier start from background failures",
                 good.failures, good.trials
@@ -467,6 +498,12 @@ impl AnswerText for Bisection {
     }
 }
 
+/// Returns whether every failure counts.
+fn takes_any_failure(state: &State) -> bool {
+    let question = state.plan.question.as_search();
+    question.is_some_and(|question| question.any_failure)
+}
+
 /// Returns whether the first or the last bad candidate is searched, in the order of the user's list.
 fn searched_end(state: &State) -> &'static str {
     if is_fixed(state) { "last" } else { "first" }
@@ -476,6 +513,13 @@ fn searched_end(state: &State) -> &'static str {
 fn searched_merge(state: &State) -> Option<&Candidate> {
     let space = state.plan.space.as_ref();
     space.and_then(|space| space.merge.as_ref())
+}
+
+/// Returns whether an earlier search found a boundary, so that this one may well find none.
+fn follows_boundary(state: &State) -> bool {
+    let space = state.plan.space.as_ref();
+    let stretch = space.and_then(|space| space.stretch.as_ref());
+    stretch.is_some_and(|stretch| !stretch.found.is_empty())
 }
 
 /// Returns the boundaries found so far.

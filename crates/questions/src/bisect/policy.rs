@@ -191,14 +191,16 @@ struct AgreeingEnds<'a> {
     search: &'a BisectProgress<'a>,
     /// Whether both ends fail; otherwise neither does.
     both_fail: bool,
-    /// Number of clean trials that shows that a candidate does not fail.
+    /// Number of trials that shows that a candidate is as the ends are.
     enough: u64,
+    /// Failures and trials of the bad end.
+    rare_end: (u64, u64),
+    alpha: f64,
 }
 
 impl<'a> AgreeingEnds<'a> {
     fn new(state: &State, search: &'a BisectProgress<'a>) -> Option<Self> {
-        let failing = state.tally_of(State::FAILING);
-        let both_fail = failing.failures > 0;
+        let both_fail = BisectPolicy::bad_end_fails(state);
         let alpha = state.plan.alpha.to_probability();
         let question = state.plan.question.as_search()?;
         let enough = if both_fail {
@@ -214,6 +216,10 @@ impl<'a> AgreeingEnds<'a> {
             search,
             both_fail,
             enough,
+            rare_end: search
+                .bisection
+                .failures_and_runs(search.bisection.newest_version()),
+            alpha,
         })
     }
 
@@ -231,9 +237,17 @@ impl<'a> AgreeingEnds<'a> {
             if self.both_fail {
                 failures == 0 && trials >= self.enough
             } else {
-                failures > 0
+                self.fails_more_often(failures, trials)
             }
         })
+    }
+
+    /// Returns whether a candidate fails more often than an end that fails rarely or never.
+    fn fails_more_often(&self, failures: u64, trials: u64) -> bool {
+        let (rare_failures, rare_trials) = self.rare_end;
+        failures > 0
+            && (rare_failures == 0
+                || fisher(failures, trials, rare_failures, rare_trials).greater <= self.alpha)
     }
 
     /// Returns the next choice to try, until one candidate differs from the ends, or all agree.
@@ -243,7 +257,8 @@ impl<'a> AgreeingEnds<'a> {
             let id = state.variant_at_place(*index);
             let testable = id.is_none_or(|id| state.is_testable(id));
             let coming = id.map_or(0, |id| state.in_flight(id));
-            testable && failures == 0 && trials + coming < self.enough
+            let open = failures == 0 || !self.both_fail;
+            testable && open && trials + coming < self.enough
         });
         if self.turns_at().is_some() {
             return None;
@@ -295,6 +310,11 @@ fn look_inside(state: &State, search: &BisectProgress) -> Step {
 }
 
 impl BisectPolicy {
+    /// Returns whether the bad end fails often enough to search.
+    pub fn bad_end_fails(state: &State) -> bool {
+        reproduction_progress(state) == ReproductionProgress::Yes
+    }
+
     /// Returns a candidate that differs from both ends, if the ends agree.
     pub fn turns_at(state: &State) -> Option<usize> {
         let search = BisectProgress::of_state(state)?;
@@ -311,11 +331,11 @@ impl Policy for BisectPolicy {
             return step;
         }
         let reproduced = reproduction_step(state);
-        let passes = reproduced == Some(Step::Done)
+        let fails_too_rarely = reproduced == Some(Step::Done)
             && state.is_testable(State::FAILING)
-            && state.tally_of(State::FAILING).failures == 0;
+            && reproduction_progress(state) == ReproductionProgress::No;
         match (reproduced, search.current_verdict()) {
-            (Some(Step::Done), _) if passes => return look_inside(state, &search),
+            (Some(Step::Done), _) if fails_too_rarely => return look_inside(state, &search),
             (Some(step), _) => return step,
             (None, Found::AlreadyBad(_)) if search.ends_agree() => {
                 return look_inside(state, &search);

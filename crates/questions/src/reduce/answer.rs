@@ -3,7 +3,7 @@
 use super::ReducePolicy;
 use super::memory::with_required;
 use crate::answer::{AnswerText, format_confidence, independence_assumptions};
-use crate::search::{not_tested, reproduction_needed, search_assumptions};
+use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
 use crate::state::State;
 use crate::{EarlierTrialsReport, FailureCounts, Policy as _, RaiseReport, Verdict};
 use provoke_model::{Item, Plan, SearchSpace, Subset, VariantChoice, VariantId};
@@ -188,15 +188,17 @@ impl Reduction {
             Verdict::NotThere if failures == 0 => {
                 let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
                 format!(
-                    "NOT REPRODUCED: with all items it did not {infinitive} in {}, so the rate is below {} % ({} interval)",
+                    "NOT REPRODUCED: with all items it did not {infinitive} in {}, so the rate is below {} % ({} interval); {}",
                     words::format_count(trials, "trial"),
                     words::percent_bound(bound),
-                    format_confidence(&state.plan)
+                    format_confidence(&state.plan),
+                    ways_to_reproduce(state)
                 )
             }
             Verdict::NotThere => format!(
-                "NOT REPRODUCED: with all items it {past} in only {failures} of {}, too rarely to search; --reproduce-limit allows more trials",
-                words::format_count(trials, "trial")
+                "NOT REPRODUCED: with all items it {past} in only {failures} of {}, too rarely to search; {}",
+                words::format_count(trials, "trial"),
+                ways_to_reproduce(state)
             ),
             Verdict::Found => self.say_found(),
             _ if self.needed.is_empty() => {

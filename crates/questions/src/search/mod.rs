@@ -34,7 +34,49 @@ pub(crate) fn not_tested(state: &State) -> String {
         let name = words::sanitize_line(&failing.name);
         return format!("NOT TESTED: preparing {name} took all of the time; -d allows more");
     }
-    "NOT TESTED: no trial was conclusive".to_owned()
+    let space = state.plan.space.as_ref();
+    let preparation = space.and_then(|space| space.template.make.as_ref());
+    let way_out = match preparation.map(|preparation| &preparation.script) {
+        Some(None) => "; --build CMD builds each candidate before its trials",
+        Some(Some(_)) => "; check that --build creates what the command runs",
+        None => "",
+    };
+    format!("NOT TESTED: no trial was conclusive{way_out}")
+}
+
+/// Names the flags that may help if the failing variant fails too rarely, or not at all.
+pub(crate) fn ways_to_reproduce(state: &State) -> String {
+    let tally = state.tally_of(State::FAILING);
+    let raises_rate = (state.plan.question.as_search()).is_some_and(|question| question.raise_rate);
+    // Settings and holds make failures more frequent, not passes.
+    let searches_failures = !state.plan.rules.search_passes();
+    let mut ways = Vec::new();
+    if searches_failures && !raises_rate {
+        ways.push("--raise-rate".to_owned());
+    }
+    if searches_failures && state.plan.held.is_none() {
+        ways.push("--held with a hold that `hunt` found".to_owned());
+    }
+    ways.push(
+        match trials_to_reproduce(tally.failures, tally.counted_trials()) {
+            Some(trials) => format!("--reproduce-limit {trials}"),
+            None => "a higher --reproduce-limit".to_owned(),
+        },
+    );
+    let last_way = ways.pop().unwrap_or_default();
+    if ways.is_empty() {
+        format!("try {last_way}")
+    } else {
+        format!("try {} or {last_way}", ways.join(", "))
+    }
+}
+
+/// Returns twice the mean number of trials until the required failures, with two significant digits; `None` without a
+/// failure.
+fn trials_to_reproduce(failures: u64, trials: u64) -> Option<u64> {
+    let needed = (2 * reproduction::FAILURES * trials).checked_div(failures)?;
+    let unit = 10_u64.pow(needed.checked_ilog10()?.saturating_sub(1));
+    Some(needed.div_ceil(unit) * unit)
 }
 
 /// Returns the assumptions of a search, after those of its list.

@@ -6,7 +6,7 @@ use provoke_model::{EarlierTrials, Failure, Plan};
 use provoke_stats::fisher;
 
 /// Required failures of the failing variant before the search begins.
-const FAILURES: u64 = 3;
+pub(super) const FAILURES: u64 = 3;
 
 /// Maximum number of earlier failures that count. More of them hardly save a trial, and mislead if the rate has
 /// changed.
