@@ -100,10 +100,23 @@ pub fn mounts() -> Option<String> {
     success(&["unshare", "-m", "true"])
 }
 
-/// Returns why the kernel's log cannot be read.
+/// Returns why the kernel's log cannot be read, or does not name processes as this process does.
 pub fn kernel_log() -> Option<String> {
-    let error = File::open("/dev/kmsg").err()?;
-    Some(format!("`/dev/kmsg` cannot be read: {error}"))
+    match File::open("/dev/kmsg") {
+        Ok(_) => process_events(),
+        Err(error) => Some(format!("`/dev/kmsg` cannot be read: {error}")),
+    }
+}
+
+/// Returns why the kernel does not report to this process how other processes end.
+pub fn process_events() -> Option<String> {
+    // The kernel fixes the number of the first namespace: PROC_PID_INIT_INO.
+    const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    (namespace != Path::new(FIRST_NAMESPACE)).then(|| {
+        "the kernel names processes differently here: this is a PID namespace, as in a container"
+            .to_owned()
+    })
 }
 
 /// Returns why a copy of a file cannot be distinguished from the file here.

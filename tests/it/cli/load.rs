@@ -4,6 +4,7 @@
 
 use super::support::{CommandOutput, Sandbox, example, wait_until};
 use crate::limited;
+use crate::needs::{needs, process_events};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -264,6 +265,7 @@ fn the_load_waits_until_the_service_is_ready() {
 
 #[test]
 fn a_crashed_worker_is_a_crash_of_the_service() {
+    needs!(process_events());
     let sandbox = Sandbox::new();
     let port = port();
     // The shell sees its child die, and continues.
@@ -579,7 +581,10 @@ fn the_service_crashes_only_under_enough_parallel_requests() {
         let args = [&post[..], &["-c", clients], more].concat();
         let (report, output) = load(&sandbox, port, &args, &[&server, "--port", &number]);
         assert_eq!(output.code, Some(code), "{output}");
-        assert_eq!(first_variant(&report)["load"]["errors"], 0, "{output}");
+        // A damaged heap may also damage a response before the crash.
+        if code == 0 {
+            assert_eq!(first_variant(&report)["load"]["errors"], 0, "{output}");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests crashes that exit codes hide, and the kernel's log lines about them.
 
 use super::bench::{Bench, LONG, PROVOKE};
-use crate::needs::{kernel_log, needs};
+use crate::needs::{kernel_log, needs, process_events};
 use provoke::model::{CrashedProcess, Ending, Observation, Signal};
 use std::thread::sleep;
 use std::time::Duration;
@@ -15,6 +15,7 @@ fn only_casualty(seen: &Observation) -> &CrashedProcess {
 
 #[test]
 fn a_crashed_child_behind_exit_code_0_is_recorded() {
+    needs!(process_events());
     let mut bench = Bench::new();
     let script = format!("sh -c '{CRASH}' & wait; true");
     for _ in 0..20 {
@@ -28,6 +29,7 @@ fn a_crashed_child_behind_exit_code_0_is_recorded() {
 
 #[test]
 fn a_crashed_child_is_recorded_without_root() {
+    needs!(process_events());
     let mut bench = Bench::without_root();
     let script = format!("sh -c '{CRASH}' & wait; true");
     let seen = bench.run(&["sh", "-c", &script], LONG);
@@ -36,6 +38,7 @@ fn a_crashed_child_is_recorded_without_root() {
 
 #[test]
 fn a_crashed_grandchild_below_a_failing_child_is_recorded() {
+    needs!(process_events());
     let mut bench = Bench::new();
     let script = r#"sh -c 'sh -c "kill -SEGV \$\$"; exit 2'; true"#;
     let seen = bench.run(&["sh", "-c", script], LONG);
@@ -44,6 +47,7 @@ fn a_crashed_grandchild_below_a_failing_child_is_recorded() {
 
 #[test]
 fn a_crashed_orphan_is_recorded() {
+    needs!(process_events());
     let mut bench = Bench::new();
     bench.settle = LONG;
     // Waits until its parent has changed to the slot.

@@ -1,7 +1,7 @@
 //! Tests traced trials.
 
 use super::bench::{Bench, LONG, PROVOKE};
-use crate::needs::{needs, program};
+use crate::needs::{needs, process_events, program};
 use provoke::autopsy::{Examiner, ExaminerSettings};
 use provoke::model::{
     Autopsy, CoreObservation, CreationSide, Ending, Hold, HoldEnd, HoldPlan, HoldPoint,
@@ -359,6 +359,7 @@ fn assert_same_when_traced(run: impl Fn(&mut Bench) -> Observation) {
 
 #[test]
 fn a_traced_trial_has_the_same_ending_as_an_untraced_trial() {
+    needs!(process_events());
     let commands: &[&[&str]] = &[
         &["true"],
         &["/nonexistent"],
