@@ -52,13 +52,14 @@ fn versions_that_fail_in_another_way_are_named_with_their_failure() {
         let output =
             sandbox.provoke(&[&["bisect", "-q", "--seed", "1"], flags, &command[..]].concat());
         assert_eq!(output.code, Some(0), "{output}");
-        output.stdout
+        // The probability also depends on the times of the trials.
+        output.stdout.split(" (").next().unwrap().to_owned()
     };
     let fix = search(&["--fixed"], KINDS);
-    insta::assert_snapshot!(fix, @"SIGSEGV up to 2, exit 1: RuntimeError: refused in 3 and 4, passes from 5 (99.999 %)");
+    insta::assert_snapshot!(fix, @"SIGSEGV up to 2, exit 1: RuntimeError: refused in 3 and 4, passes from 5");
     let broken =
         "case $0 in 5|6) kill -SEGV $$;; 3|4) echo 'RuntimeError: refused' >&2; exit 1;; esac";
-    insta::assert_snapshot!(search(&[], broken), @"passes up to 2, exit 1: RuntimeError: refused in 3 and 4, SIGSEGV from 5 (99.999 %)");
+    insta::assert_snapshot!(search(&[], broken), @"passes up to 2, exit 1: RuntimeError: refused in 3 and 4, SIGSEGV from 5");
 }
 
 #[test]
