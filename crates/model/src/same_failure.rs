@@ -2,7 +2,7 @@
 
 use super::{EvidenceDepth, Failure, FailureKind, Signature, SignatureId};
 
-/// A failure as far as its identity is concerned.
+/// The parts of a failure that identify it.
 #[derive(Clone, Copy, Debug)]
 pub struct FailureName<'a> {
     /// Its kind.

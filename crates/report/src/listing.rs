@@ -4,8 +4,8 @@ use super::{Report, group_failures};
 use provoke_model::{CompareGoal, LoadGoal, Site};
 use provoke_questions::state::State;
 use provoke_questions::{
-    Answer, Bisection, Comparison, HuntReport, Reduction, Shrinking, Threshold, VariantVerdict,
-    Verdict,
+    Answer, Bisection, Comparison, FailureCounts, HuntReport, Reduction, Shrinking, Threshold,
+    VariantVerdict, Verdict,
 };
 use provoke_words as words;
 
@@ -205,11 +205,14 @@ fn load_result(answer: &Threshold) -> String {
 }
 
 fn hunt_result(answer: &HuntReport) -> String {
-    let counts = answer.held.unwrap_or(answer.tried);
-    format!(
-        "{} of {} failed under holds",
-        counts.failures, counts.trials
-    )
+    let in_words = |counts: FailureCounts| format!("{} of {}", counts.failures, counts.trials);
+    match answer.held {
+        Some(counts) => format!("{} failed under holds", in_words(counts)),
+        None if answer.natural.failures > 0 => {
+            format!("{} failed without a hold", in_words(answer.natural))
+        }
+        None => "no hold found".to_owned(),
+    }
 }
 
 fn shrink_result(answer: &Shrinking, verdict: Verdict) -> String {

@@ -420,7 +420,7 @@ fn separate_bugs(
     .collect()
 }
 
-/// Returns the verdict before enough trials have passed: those of several bugs that are fixed already.
+/// Returns the verdict before enough trials have passed, which names the bugs that are fixed already.
 fn describe_partial_fix(
     state: &State,
     question: &ConfirmQuestion,

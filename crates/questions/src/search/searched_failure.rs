@@ -1,7 +1,7 @@
 //! Chooses the failure that a search looks for: the one that the failing variant shows most often.
 //!
 //! An exit code is not enough: a program that lacks an import exits as one with the bug does. So a search looks for one
-//! failure, and any other is an outcome of its own.
+//! failure, and counts any other apart.
 
 use crate::state::{SignatureFailures, Tally};
 use provoke_model::{BugFilter, Failure, FailureName, Plan};
