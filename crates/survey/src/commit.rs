@@ -70,6 +70,7 @@ fn read_text(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provoke_test_needs::{needs, program};
     use std::process::Command;
 
     /// Runs git without settings of the user, and returns its output.
@@ -89,6 +90,7 @@ mod tests {
 
     #[test]
     fn the_commit_is_that_of_git() {
+        needs!(program("git"));
         let folder = tempfile::tempdir().unwrap();
         let main = folder.path().join("main");
         fs::create_dir_all(main.join("a/b")).unwrap();
