@@ -99,6 +99,7 @@ fn duration_since_epoch(time: Timespec) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provoke_test_needs::{needs, program};
     use std::io::Read as _;
     use std::process::{Child, Command, Stdio};
 
@@ -136,6 +137,7 @@ mod tests {
 
     #[test]
     fn the_remaining_time_of_a_sleep_is_found() {
+        needs!(program("python3"));
         let wait = wait_of_program("import time; time.sleep(10)").unwrap();
         assert!(wait <= TEN_SECONDS, "{wait:?}");
         assert!(wait > Duration::from_secs(1), "{wait:?}");
@@ -143,6 +145,7 @@ mod tests {
 
     #[test]
     fn the_time_limit_of_a_poll_is_found() {
+        needs!(program("python3"));
         let program = "import select; select.poll().poll(10000)";
         assert_eq!(wait_of_program(program), Some(TEN_SECONDS));
         let program = "import select; select.epoll().poll(10)";
@@ -151,6 +154,7 @@ mod tests {
 
     #[test]
     fn the_time_limit_of_a_lock_is_found() {
+        needs!(program("python3"));
         let program =
             "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire(timeout=10)";
         let wait = wait_of_program(program).unwrap();
@@ -160,6 +164,7 @@ mod tests {
 
     #[test]
     fn a_wait_without_a_limit_has_no_time() {
+        needs!(program("python3"));
         assert_eq!(wait_of_program("import signal; signal.pause()"), None);
         let program = "import select; select.poll().poll()";
         assert_eq!(wait_of_program(program), None);
