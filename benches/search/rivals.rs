@@ -3,90 +3,6 @@
 use super::bisect::{Truth, cell, search, setup};
 use super::chance::{Chance, means, share};
 
-/// The rule of git-bayesect: both sides have independent rates, with Jeffreys priors, which may be equal. It runs after
-/// the same baseline, until one culprit has .95.
-fn independent_rates(truth: &Truth, chance: &mut Chance) -> [f64; 2] {
-    let n = truth.n;
-    let culprit = 1 + chance.below(n);
-    let mut ln = vec![0.0_f64; n + 1];
-    let mut counts = vec![(0.0, 0.0); n + 1];
-    let mut observe = |version: usize, failed: bool, ln: &mut Vec<f64>| {
-        // Failures and runs on both sides of each culprit.
-        let total = counts
-            .iter()
-            .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-        let mut good = (0.0, 0.0);
-        let mut rates = vec![(0.0, 0.0); n + 1];
-        for c in 1..=n {
-            good = (good.0 + counts[c - 1].0, good.1 + counts[c - 1].1);
-            let bad = (total.0 - good.0, total.1 - good.1);
-            let rate = |side: (f64, f64)| (side.0 + 0.5) / (side.1 + 1.0);
-            rates[c] = (rate(bad), rate(good));
-        }
-        if version <= n {
-            for c in 1..=n {
-                let rate = if version >= c { rates[c].0 } else { rates[c].1 };
-                ln[c] += if failed { rate.ln() } else { (1.0 - rate).ln() };
-            }
-            counts[version].0 += f64::from(u8::from(failed));
-            counts[version].1 += 1.0;
-        }
-        rates
-    };
-    let (failures, baseline) = chance.baseline(truth.p);
-    for run in 0..baseline {
-        observe(n, run >= baseline - failures, &mut ln);
-    }
-    let entropy = |x: f64| {
-        if x > 0.0 && x < 1.0 {
-            -x * x.ln() - (1.0 - x) * (1.0 - x).ln()
-        } else {
-            0.0
-        }
-    };
-    let mut runs = 0.0;
-    loop {
-        let most = ln[1..].iter().copied().fold(f64::MIN, f64::max);
-        let masses: Vec<f64> = ln.iter().map(|ln| (ln - most).exp()).collect();
-        let total: f64 = masses[1..].iter().sum();
-        let best = (1..=n).fold(1, |a, b| if masses[b] > masses[a] { b } else { a });
-        if masses[best] >= 0.95 * total || runs > 20_000.0 {
-            return [runs, share(best != culprit)];
-        }
-        let rates = observe(n + 1, false, &mut ln);
-        let mut query = (f64::MIN, 0);
-        let mut below = (0.0, 0.0);
-        let mut above = (0.0, 0.0);
-        for c in 1..=n {
-            let mass = masses[c] / total;
-            above = (
-                above.0 + mass * rates[c].1,
-                above.1 + mass * entropy(rates[c].1),
-            );
-        }
-        for v in 0..=n {
-            if v > 0 {
-                let mass = masses[v] / total;
-                above = (
-                    above.0 - mass * rates[v].1,
-                    above.1 - mass * entropy(rates[v].1),
-                );
-                below = (
-                    below.0 + mass * rates[v].0,
-                    below.1 + mass * entropy(rates[v].0),
-                );
-            }
-            let gain = entropy((above.0 + below.0).clamp(0.0, 1.0)) - above.1 - below.1;
-            if gain > query.0 {
-                query = (gain, v);
-            }
-        }
-        let failed = chance.uniform() < truth.rate(query.1, culprit);
-        observe(query.1, failed, &mut ln);
-        runs += 1.0;
-    }
-}
-
 /// A fixed test of one version: up to `runs` runs, "bad" after a number of failures, ended as soon as its result is
 /// certain.
 #[derive(Clone, Copy)]
@@ -191,8 +107,8 @@ fn repeated(truth: &Truth, test: Repeats, chance: &mut Chance) -> [f64; 2] {
     [runs, share(bad != culprit)]
 }
 
-/// Shows runs and error of each rule. provoke's rule and that of git-bayesect run after the same baseline; an oracle
-/// that knows both rates chooses the repeats, which need no baseline.
+/// Shows runs and error of the model of `bisect`, and of plain bisection with repeats that an oracle chooses, which knows
+/// both rates.
 pub(crate) fn rivals(trials: u64, only: &str) {
     for n in [8, 64, 1024] {
         for q in [0.0, 0.01] {
@@ -205,8 +121,7 @@ pub(crate) fn rivals(trials: u64, only: &str) {
                 let test = Repeats::oracle(&truth);
                 let [steps, steps_wrong] =
                     means(0, trials, |chance| repeated(&truth, test, chance));
-                // A step costs these rules about n operations, and a search of provoke about as many as it has tested
-                // versions.
+                // A step costs about as many operations as versions were tested.
                 let fewer = if n > 64 && p < 0.2 {
                     trials.min(100)
                 } else {
@@ -228,10 +143,8 @@ pub(crate) fn rivals(trials: u64, only: &str) {
                 let ours = told(means(0, fewer, |chance| {
                     search(&truth, &setup(false, 0.0), chance)
                 }));
-                let [other, other_wrong] =
-                    means(0, fewer, |chance| independent_rates(&truth, chance));
                 println!(
-                    "{name} clean {clean} default {ours} git-bayesect {other:>7.1} {other_wrong:.3} K* {steps:>7.1} {steps_wrong:.3} (exactly {:.3}; {} failures of {}) ({trials}, {fewer} trials)",
+                    "{name} clean {clean} default {ours} K* {steps:>7.1} {steps_wrong:.3} (exactly {:.3}; {} failures of {}) ({trials}, {fewer} trials)",
                     test.wrong(&truth),
                     test.failures,
                     test.runs,

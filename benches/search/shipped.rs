@@ -79,13 +79,21 @@ pub(crate) fn trials(state: &State) -> u64 {
 }
 
 /// Returns the result of a search with a known culprit.
-pub(crate) fn ending(state: &State, culprit: usize) -> Ending {
+pub(crate) fn ending(state: &State, culprit: usize, rate: impl Fn(usize) -> f64) -> Ending {
     let report = Report::new(state, true);
     let Some(Answer::Bisect(answer)) = &report.answer else {
         panic!("a search has an answer");
     };
-    let warned =
-        answer.contradiction.is_some() || answer.earlier.is_some() || answer.rise.is_some();
+    let culprits = answer.culprits.iter();
+    let first = culprits.filter_map(|name| name.parse::<usize>().ok()).min();
+    // A stated bound is a warning if it covers the rate of the version before the answer.
+    let is_bounded = |bound: f64| {
+        first.is_some_and(|first| first != culprit && bound >= rate(first.saturating_sub(1)))
+    };
+    let warned = answer.contradiction.is_some()
+        || answer.earlier.is_some()
+        || answer.rise.is_some()
+        || answer.earlier_rate_bound.is_some_and(is_bounded);
     match (report.verdict, warned) {
         (Verdict::Found, _) => {
             let right = answer.culprits == [culprit.to_string()];
@@ -157,7 +165,7 @@ pub(crate) fn searches(
                 (world.features)(version, culprit, world.last, chance)
             };
             let state = search(&plan, &mut chance, rate, features);
-            (trials(&state), ending(&state, culprit))
+            (trials(&state), ending(&state, culprit, rate))
         };
         seeds.map(one).collect::<Vec<_>>()
     };
@@ -252,9 +260,11 @@ const fn world(name: &'static str, last: usize, clean: bool, within: f64, rate: 
 }
 
 /// One rate of all bad versions, and one of all good ones.
-pub(crate) const CONSTANT: [World; 23] = [
+pub(crate) const CONSTANT: [World; 29] = [
     world("16, 1, 0", 16, false, 1.0, constant!(1.0, 0.0)),
     world("64, 1, 0", 64, false, 1.0, constant!(1.0, 0.0)),
+    world("16, .5, 0", 16, false, 1.0, constant!(0.5, 0.0)),
+    world("16, .1, 0", 16, false, 1.0, constant!(0.1, 0.0)),
     world("64, 1, 0", 64, true, 1.0, constant!(1.0, 0.0)),
     world("64, .5, 0", 64, false, 1.0, constant!(0.5, 0.0)),
     world("64, .5, 0", 64, true, 1.0, constant!(0.5, 0.0)),
@@ -265,7 +275,11 @@ pub(crate) const CONSTANT: [World; 23] = [
     world("64, .03, 0", 64, false, 1.0, constant!(0.03, 0.0)),
     world("64, .03, 0", 64, true, 1.0, constant!(0.03, 0.0)),
     world("64, 1, .01", 64, false, 1.0, constant!(1.0, 0.01)),
+    world("64, 1, .05", 64, false, 1.0, constant!(1.0, 0.05)),
     world("64, .5, .01", 64, false, 1.0, constant!(0.5, 0.01)),
+    world("64, .5, .05", 64, false, 1.0, constant!(0.5, 0.05)),
+    world("64, .02, 0", 64, false, 1.0, constant!(0.02, 0.0)),
+    world("64, .02, .01", 64, false, 1.0, constant!(0.02, 0.01)),
     world("64, .3, .01", 64, false, 1.0, constant!(0.3, 0.01)),
     world("64, .1, .01", 64, false, 1.0, constant!(0.1, 0.01)),
     world("64, .03, .01", 64, false, 1.0, constant!(0.03, 0.01)),

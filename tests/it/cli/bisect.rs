@@ -59,6 +59,15 @@ fn the_first_failing_candidate_is_found_with_any_number_of_jobs() {
             "{}",
             result.1
         );
+        // Every bad version always failed, so the answer says what the short check leaves.
+        let bound = answer["earlier_rate_bound"].as_f64().unwrap();
+        assert!((0.2..=0.5).contains(&bound), "{answer}");
+        let percent = format!("earlier ones fail in at most {} %", (bound * 100.0).ceil());
+        assert!(
+            result.1.stdout.contains(&percent),
+            "{percent}: {}",
+            result.1
+        );
         // Only a fraction of the candidates was tried.
         let tried = answer["points"]
             .as_array()

@@ -45,6 +45,9 @@ pub struct Bisection {
     pub contradiction: Option<String>,
     /// A version before the first bad one that also fails, less often; null if none was seen.
     pub earlier: Option<EarlierFailingVersion>,
+    /// The highest rate at which versions before the first bad one may still fail; null if less than a fifth of the rate
+    /// of bad versions is left, or if a version failed.
+    pub earlier_rate_bound: Option<f64>,
     /// The bad end, if it fails significantly more often than the culprit: another change between them may have raised
     /// the rate; null otherwise.
     pub rise: Option<RateRise>,
@@ -124,6 +127,10 @@ impl Bisection {
             local: local_check(state, &search),
             contradiction: describe_contradiction(state, &search),
             earlier: earlier_failing(state, &search),
+            earlier_rate_bound: match search.current_verdict() {
+                Found::Known(group) => search.bisection.earlier_rate_bound(&search.stop, &group),
+                _ => None,
+            },
             rise: rate_rise(state, &search),
             clean_refuted: state
                 .plan
@@ -187,6 +194,7 @@ impl Bisection {
                 let mut parts = vec![culprit_text];
                 parts.extend(began_earlier.map(|earlier| earlier.to_sentence(state)));
                 parts.extend(self.describe_background());
+                parts.extend(self.describe_earlier_bound(state));
                 parts.extend(self.describe_rise());
                 parts.extend(self.describe_unchecked());
                 parts.join("; ")
@@ -340,6 +348,13 @@ impl Bisection {
             rise.culprit_failures,
             rise.culprit_trials
         ))
+    }
+
+    /// States the failure rate that versions before the first bad one may still have.
+    fn describe_earlier_bound(&self, state: &State) -> Option<String> {
+        let bound = words::percent_bound(self.earlier_rate_bound?);
+        let side = if is_fixed(state) { "later" } else { "earlier" };
+        Some(format!("{side} ones fail in at most {bound} % of trials"))
     }
 
     /// Reports that a limit ended the check of the answer.

@@ -8,14 +8,16 @@
 //! * the version before it passes so often that it does not fail at the culprit's own rate;
 //! * the good end and three versions between pass as often together as bad versions would by chance alone: if the rate
 //!   falls for some versions and rises again, the version before the culprit may never fail;
-//! * the version before the culprit passes so often that it does not fail at a fifth of the rate. If every trial of a
-//!   bad version failed, the passes of older versions count as well: failures at a fifth of the rate may have begun at
-//!   any of them, and the test is the mean over all starts, by their prior weights. About 11 passes are enough then,
-//!   instead of 14;
+//! * the version before the culprit passes so often that it does not fail at a fifth of the rate;
 //! * if an earlier version failed, the good end passes as often as the counts of that version require, up to a limit:
 //!   if it does, the failures began earlier, and if it fails, good versions fail as well;
 //! * if the culprit failed less than half as often as the newest version, the newest is tried until the difference is
 //!   significant or disappears, up to a limit: a second change may have made the failure more frequent.
+//!
+//! If every trial of a bad version failed, the check is shorter (see [`Demands::ALWAYS`]): excluding a fifth of the rate
+//! would take as many trials as everything else together. It excludes a half, and the passes of older versions count as
+//! well: failures at this rate may have begun at any of them, and the test is the mean over all starts, by their prior
+//! weights. The answer states the rate that is left ([`Bisection::earlier_rate_bound`]).
 //!
 //! The runs of the check are evidence like all others. So it begins before the posterior reaches its limit, and costs
 //! little more than the runs that the posterior needs anyway (`benches/search/shipped.rs`).
@@ -27,22 +29,45 @@ use super::tested::TestedVersion;
 
 /// Required failures of the culprit.
 const FAILURES: u64 = 3;
-/// This share of the rate of the bad versions is excluded for the version before the culprit, but at least
-/// [`MIN_RATE`].
-const SHARE: f64 = 0.2;
-/// Lower bound of the excluded rate.
+/// Lower bound of the rate that is excluded for the version before the culprit.
 const MIN_RATE: f64 = 0.15;
 /// Share of the level for the comparison of the culprit with the version before it: the culprit was chosen because it
 /// failed.
 const APART: f64 = 0.25;
-/// Share of the level for failures that began at an earlier version: a change that raised their rate may be near.
-const NEAR: f64 = 0.8;
-/// Distances from the version before the culprit, as shares of the way to the good end, which is 1.
-const DISTANCES: [usize; 4] = [1, 2, 4, 8];
-/// Number of runs of an end after which a question about it stays open.
-const MAX_END_RUNS: u64 = 60;
 /// Share of the level for the comparison of the newest version with the culprit: it is repeated after each run.
 const MORE_OFTEN: f64 = 0.5;
+/// Number of runs of the newest version after which its comparison with the culprit stays open.
+const MAX_NEWEST_RUNS: u64 = 60;
+/// Number of halvings of the interval of a rate.
+const HALVINGS: u32 = 40;
+
+/// What the check demands.
+struct Demands {
+    /// This share of the rate of the bad versions is excluded for the version before the culprit.
+    excluded_share: f64,
+    /// Share of the level for the culprit's own failures beside the version before it.
+    own_level: f64,
+    /// Distances from the version before the culprit, as shares of the way to the good end, which is 1.
+    distances: &'static [usize],
+    /// Number of runs of the good end after which it stays open whether good versions fail as well.
+    max_good_runs: u64,
+}
+
+impl Demands {
+    /// Every trial of a bad version failed.
+    const ALWAYS: Self = Self {
+        excluded_share: 0.5,
+        own_level: 1.0,
+        distances: &[1, 2, 4],
+        max_good_runs: 1,
+    };
+    const SOMETIMES: Self = Self {
+        excluded_share: 0.2,
+        own_level: APART,
+        distances: &[1, 2, 4, 8],
+        max_good_runs: 60,
+    };
+}
 
 impl Bisection {
     /// Returns the version before a group that failed most often, if one failed; of equals, the last. The good end
@@ -77,8 +102,7 @@ impl Bisection {
             return None;
         }
         let alpha = stop.check?;
-        let testable = |version: &usize| !self.untestable.contains(version);
-        let last_good = (0..group.first).rev().find(testable)?;
+        let last_good = self.testable_before(group.first)?;
         let missing = |version: usize, enough: u64| {
             let missing = enough.saturating_sub(self.failures_and_runs(version).1);
             (missing > 0).then_some((version, missing))
@@ -88,23 +112,32 @@ impl Bisection {
             return Some((group.last, FAILURES - failures));
         }
         let (bad_failures, bad_runs) = self.runs_from(group.last);
-        let rate = real(bad_failures) / real(bad_runs);
-        let apart = clean_runs_needed(failures, runs, APART * alpha)?;
+        let always_failed = bad_failures == bad_runs;
+        let demands = if always_failed {
+            Demands::ALWAYS
+        } else {
+            Demands::SOMETIMES
+        };
+        let apart = clean_runs_needed(bad_failures, bad_runs, APART * alpha)?.max(
+            clean_runs_needed(failures, runs, demands.own_level * alpha)?,
+        );
         if let Some(missing) = missing(last_good, apart) {
             return Some(missing);
         }
+        let distances = demands.distances;
         let trials_each =
-            clean_runs_needed(bad_failures, bad_runs, alpha)? / DISTANCES.len() as u64;
-        let mut further = DISTANCES
+            clean_runs_needed(bad_failures, bad_runs, alpha)? / distances.len() as u64;
+        let mut further = distances
+            .iter()
             .map(|divisor| last_good - last_good / divisor)
-            .into_iter()
-            .filter(testable);
+            .filter(|version| self.is_testable(*version));
         if let Some(missing) = further.find_map(|version| missing(version, trials_each.max(1))) {
             return Some(missing);
         }
-        let excluded_rate = MIN_RATE.max(SHARE * rate);
-        let rare = if bad_failures == bad_runs {
-            self.passes_without_earlier_start(last_good, excluded_rate, NEAR * alpha)
+        let rate = real(bad_failures) / real(bad_runs);
+        let excluded_rate = MIN_RATE.max(demands.excluded_share * rate);
+        let rare = if always_failed {
+            self.passes_without_earlier_start(last_good, excluded_rate, alpha)
         } else {
             clean_runs_at_known_rate(excluded_rate, alpha)?
         };
@@ -112,11 +145,11 @@ impl Bisection {
             return Some(missing);
         }
         if self.failures_and_runs(0).0 == 0
-            && testable(&0)
+            && self.is_testable(0)
             && let Some(earlier) = self.earlier_failing(group)
         {
             let enough = clean_runs_needed(earlier.failures, earlier.runs, alpha)?;
-            if let Some(missing) = missing(0, enough.min(MAX_END_RUNS)) {
+            if let Some(missing) = missing(0, enough.min(demands.max_good_runs)) {
                 return Some(missing);
             }
         }
@@ -126,7 +159,48 @@ impl Bisection {
         if is_half || self.newest_fails_more_often(stop, group) {
             return None;
         }
-        missing(self.newest, runs.min(MAX_END_RUNS))
+        missing(self.newest, runs.min(MAX_NEWEST_RUNS))
+    }
+
+    fn is_testable(&self, version: usize) -> bool {
+        !self.untestable.contains(&version)
+    }
+
+    fn testable_before(&self, version: usize) -> Option<usize> {
+        (0..version)
+            .rev()
+            .find(|version| self.is_testable(*version))
+    }
+
+    /// Returns the highest rate at which versions before a group may still fail although none of their trials did;
+    /// `None` if the check excludes a fifth of the rate of bad versions.
+    pub fn earlier_rate_bound(
+        &self,
+        stop: &StopConditions,
+        group: &HypothesisGroup,
+    ) -> Option<f64> {
+        let alpha = stop.check?;
+        let last_good = self.testable_before(group.first)?;
+        let (bad_failures, bad_runs) = self.runs_from(group.last);
+        if bad_failures < bad_runs || self.earlier_failing(group).is_some() {
+            return None;
+        }
+        let passes = self.failures_and_runs(last_good).1;
+        let is_excluded =
+            |rate: f64| self.passes_without_earlier_start(last_good, rate, alpha) <= passes;
+        if is_excluded(Demands::SOMETIMES.excluded_share) {
+            return None;
+        }
+        let (mut left, mut excluded) = (Demands::SOMETIMES.excluded_share, 1.0);
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(left, excluded);
+            if is_excluded(middle) {
+                excluded = middle;
+            } else {
+                left = middle;
+            }
+        }
+        Some(excluded)
     }
 
     /// Returns how many runs the last good version needs so that failures at this rate, which begin at any version up to
@@ -220,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_passes_of_older_versions_count_if_every_bad_version_always_failed() {
+    fn the_check_is_shorter_if_every_bad_version_always_failed_and_leaves_a_rate() {
         let mut search = Bisection::new(64, &SearchPrior::default(), None);
         let (stop, group) = (
             StopConditions::with_check(0.05),
@@ -236,13 +310,17 @@ mod tests {
             assert!(version < 40 && runs > 0);
             search.observe_many(version, 0, 1);
         }
+        assert_eq!(search.failures_and_runs(39), (0, 4));
+        let bound = search.earlier_rate_bound(&stop, &group).unwrap();
+        assert!((0.4..=0.5).contains(&bound), "{bound}");
+        // Failures at this rate that began at any version would have been seen with 95 %.
         let runs_from = |start| search.runs_from(start).1 - search.runs_from(40).1;
-        assert_eq!(search.failures_and_runs(39), (0, 13));
-        // Failures at a fifth of the rate that began at any version would have been seen with 95 %.
         let unseen: f64 = (1..40)
-            .map(|start| 0.8_f64.powf(real(runs_from(start))))
+            .map(|start| (1.0 - bound).powf(real(runs_from(start))))
             .sum();
-        assert!(unseen / 39.0 <= 0.05, "{unseen}");
+        assert!((unseen / 39.0 - 0.05).abs() < 1e-6, "{unseen}");
+        search.observe_many(39, 0, 20);
+        assert_eq!(search.earlier_rate_bound(&stop, &group), None);
     }
 
     #[test]
