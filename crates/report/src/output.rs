@@ -46,6 +46,9 @@ fn read_file_end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<Str
     let masked = secrets.mask_text(&bytes);
     let text = String::from_utf8_lossy(&masked);
     let text = words::sanitize_lines(&words::without_colours(&text));
+    // Removing colours may have joined the parts of a secret.
+    let masked = secrets.mask_text(text.as_bytes());
+    let text = String::from_utf8_lossy(&masked).into_owned();
     Ok(match skipped {
         0 => text,
         _ => format!(

@@ -1,9 +1,11 @@
 //! Masks secrets in all shared data: variables and request headers with secret names.
 
 use provoke_model::{Event, Plan, RequestBody, RequestPlan, encode_hex, is_secret};
-use regex::bytes::{NoExpand, Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
 
 /// Minimum length of a secret: a shorter value may also be a common word.
 const SHORTEST: usize = 8;
@@ -11,6 +13,15 @@ const SHORTEST: usize = 8;
 const SHORTEST_PART: usize = 4;
 /// Size limit of the pattern that matches all secrets.
 const PATTERN_LIMIT: usize = 64 << 20;
+
+/// What may be inside a secret in text without changing what people read: colours and other terminal sequences, also in
+/// escaped form, and the end of a line where text is folded.
+const INVISIBLE: &str = r"(?:\x1b|\\x1b|\\u001b|\\u\{1b\}|\\e|\\033)(?:\[[ -?]*[@-~]|[()][0-9A-Z])|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\r?\n[ \t]*|\x08|\xe2\x80\x8b";
+/// The same in JSON text.
+const INVISIBLE_IN_JSON: &str = r"\\u001b(?:\[[ -?]*[@-~]|[()][0-9A-Z])|\\[rnt]|[ \t]";
+
+static INVISIBLE_PARTS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(&format!("(?-u)(?:{INVISIBLE})+")).expect("a pattern"));
 
 /// Replacement of a secret value.
 pub(super) const MASK: &str = "***";
@@ -60,6 +71,11 @@ impl Secrets {
             .map(|text| text.into_owned().into_bytes())
             .collect();
         values.extend(lossy);
+        let seen: Vec<Vec<u8>> = values
+            .iter()
+            .map(|value| VisibleText::new(value).bytes)
+            .collect();
+        values.extend(seen);
         values.retain(|value| value.len() >= SHORTEST);
         values.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
         values.dedup();
@@ -74,8 +90,8 @@ impl Secrets {
             ]
         });
         Self {
-            whole: any_of(values.iter().cloned()),
-            in_json: any_of(in_json),
+            whole: any_of(values.iter().cloned(), ""),
+            in_json: any_of(in_json, INVISIBLE_IN_JSON),
             values,
         }
     }
@@ -109,33 +125,26 @@ impl Secrets {
     }
 
     fn masked_segment(&self, pattern: &Regex, text: &[u8]) -> Vec<u8> {
-        let mut text = pattern
-            .replace_all(text, NoExpand(MASK.as_bytes()))
-            .into_owned();
-        let line_end = text.len() - text.trim_ascii_end().len();
-        let ellipsis = if text.ends_with("\u{2026}".as_bytes()) {
-            3
-        } else {
-            0
+        let visible = VisibleText::new(text);
+        let bytes = visible.bytes.as_slice();
+        let mut secret_ranges: Vec<Range<usize>> = Vec::new();
+        let length_of = |values_end: &dyn Fn(&[u8], usize) -> bool, limit: usize| {
+            let lengths = self.values.iter().filter_map(|value| {
+                let max = value.len().saturating_sub(1).min(limit);
+                let mut lengths = (SHORTEST_PART..=max).rev();
+                lengths.find(|length| values_end(value, *length))
+            });
+            lengths.max()
         };
-        let end = text.len() - line_end.max(ellipsis);
-        let overlaps = self.values.iter().filter_map(|value| {
-            let max = value.len().saturating_sub(1).min(end);
-            let mut lengths = (SHORTEST_PART..=max).rev();
-            lengths.find(|length| text[..end].ends_with(&value[..*length]))
-        });
-        if let Some(length) = overlaps.max() {
-            text.splice(end - length..end, MASK.bytes());
-        }
-        let begun = self.values.iter().filter_map(|value| {
-            let max = value.len().saturating_sub(1).min(text.len());
-            let mut lengths = (SHORTEST_PART..=max).rev();
-            lengths.find(|length| text.starts_with(&value[value.len() - length..]))
-        });
-        if let Some(length) = begun.max() {
-            text.splice(..length, MASK.bytes());
-        }
-        text
+        // The text may have been cut inside a secret.
+        let ends_with =
+            |value: &[u8], length: usize| bytes.starts_with(&value[value.len() - length..]);
+        secret_ranges.extend(length_of(&ends_with, bytes.len()).map(|length| 0..length));
+        secret_ranges.extend(pattern.find_iter(bytes).map(|found| found.range()));
+        let end = end_of_cut_text(bytes);
+        let begins = |value: &[u8], length: usize| bytes[..end].ends_with(&value[..length]);
+        secret_ranges.extend(length_of(&begins, end).map(|length| end - length..end));
+        visible.replace_ranges(text, secret_ranges)
     }
 
     /// Parses JSON with the secrets in its strings masked.
@@ -192,6 +201,65 @@ impl Secrets {
     }
 }
 
+/// Text without what is invisible in it.
+struct VisibleText {
+    bytes: Vec<u8>,
+    /// Positions in `bytes`, and the positions of the same bytes in the text, at the beginning and after each invisible part.
+    positions: Vec<(usize, usize)>,
+}
+
+impl VisibleText {
+    fn new(text: &[u8]) -> Self {
+        let mut visible = Self {
+            bytes: Vec::with_capacity(text.len()),
+            positions: vec![(0, 0)],
+        };
+        let mut end = 0;
+        for part in INVISIBLE_PARTS.find_iter(text) {
+            visible.bytes.extend_from_slice(&text[end..part.start()]);
+            end = part.end();
+            visible.positions.push((visible.bytes.len(), end));
+        }
+        visible.bytes.extend_from_slice(&text[end..]);
+        visible
+    }
+
+    /// Returns the position in the text of a visible byte.
+    fn position_in_text(&self, visible: usize) -> usize {
+        let after = self
+            .positions
+            .partition_point(|(start, _)| *start <= visible);
+        let (start, in_text) = self.positions[after - 1];
+        in_text + visible - start
+    }
+
+    /// Returns the text with a mask in place of each of these ranges of visible bytes.
+    fn replace_ranges(&self, text: &[u8], mut ranges: Vec<Range<usize>>) -> Vec<u8> {
+        ranges.sort_by_key(|range| range.start);
+        let mut masked = Vec::with_capacity(text.len());
+        let (mut kept, mut last_end) = (0, None);
+        for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+            let start = self.position_in_text(range.start);
+            let end = self.position_in_text(range.end - 1) + 1;
+            if last_end.is_none_or(|last| start >= last) {
+                masked.extend_from_slice(&text[kept..start]);
+                masked.extend_from_slice(MASK.as_bytes());
+            }
+            kept = end.max(kept);
+            last_end = Some(kept);
+        }
+        masked.extend_from_slice(&text[kept..]);
+        masked
+    }
+}
+
+/// Returns the end of a text without the spaces or the ellipsis after its last word.
+fn end_of_cut_text(text: &[u8]) -> usize {
+    let trimmed = text.trim_ascii_end();
+    let end = trimmed.strip_suffix("\u{2026}".as_bytes());
+    end.unwrap_or(trimmed).len()
+}
+
 /// Returns a value and the parts of it that programs print: its lines, and the text after `Bearer`.
 fn printed_parts(value: &[u8]) -> Vec<Vec<u8>> {
     let words = value.split(u8::is_ascii_whitespace);
@@ -224,13 +292,16 @@ fn json_quoted(value: &[u8]) -> Vec<u8> {
     inside.unwrap_or_default().as_bytes().to_vec()
 }
 
-fn any_of(values: impl Iterator<Item = Vec<u8>>) -> Option<Regex> {
+/// Returns a pattern of any of these values, whose bytes this pattern may separate.
+fn any_of(values: impl Iterator<Item = Vec<u8>>, separator: &str) -> Option<Regex> {
+    let between = if separator.is_empty() {
+        String::new()
+    } else {
+        format!("(?:{separator})*")
+    };
     let escaped = |value: Vec<u8>| -> String {
-        value
-            .iter()
-            .map(|byte| format!("\\x{byte:02x}"))
-            .collect::<Vec<_>>()
-            .concat()
+        let bytes: Vec<String> = value.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+        bytes.join(&between)
     };
     let patterns: Vec<String> = values.map(escaped).collect();
     if patterns.is_empty() {
@@ -369,6 +440,33 @@ mod tests {
             mask_text(&[b"hunter2hunter2"], cut),
             "a ***\n[provoke: 9 bytes are not kept here]\n*** b\n"
         );
+    }
+
+    #[test]
+    fn a_secret_is_masked_across_colours_and_folded_lines() {
+        let secret = b"hunter2hunter2".as_slice();
+        let masked = |text: &str| mask_text(&[secret], text.as_bytes());
+        assert_eq!(masked("a \x1b[1mhunt\x1b[0mer2hunter2 b"), "a \x1b[1m*** b");
+        assert_eq!(
+            masked("a hunt\x1b(B\x1b[mer2hunter2\x1b[0m b"),
+            "a ***\x1b[0m b"
+        );
+        assert_eq!(masked(r"a hunt\x1b[31mer2hunter2 b"), "a *** b");
+        assert_eq!(masked("a hunter2\r\n  hunter2 b\nc"), "a *** b\nc");
+        assert_eq!(masked("token hunter\x1b[1m2hu\n"), "token ***\n");
+        assert_eq!(masked("nter\x1b[1m2 rest"), "*** rest");
+        let two_lines = mask_text(&[b"secret line\nshort"], b"x secret line\nshort y");
+        assert_eq!(two_lines, "x *** y");
+    }
+
+    #[test]
+    fn a_coloured_secret_in_json_is_masked() {
+        let secrets = Secrets::new(vec![b"hunter2hunter2".to_vec()]);
+        let json = br#"{"message":"h\u001b[1munter2hunte\u001b[0mr2"}"#;
+        let value: Value = secrets
+            .parse_masked(json, |json| serde_json::from_slice(json))
+            .unwrap();
+        assert_eq!(value["message"], "***");
     }
 
     #[test]
