@@ -19,6 +19,7 @@ mod raise;
 mod ramp;
 mod reduce;
 mod reduce_rivals;
+mod reduce_shipped;
 mod rivals;
 mod shipped;
 #[path = "../common/simulated.rs"]
@@ -55,6 +56,8 @@ fn main() {
         "reduce-background" => reduce::background(trials),
         "reduce-untestable" => reduce::untestable(trials),
         "reduce-order" => reduce::order(trials),
+        "reduce-shipped" => reduce_shipped::ordinary(trials),
+        "reduce-graded" => reduce_shipped::graded(trials),
         "reduce-rivals" => reduce_rivals::rivals(trials, only),
         "contradictions" => contradictions::contradictions(trials),
         other => panic!("no table `{other}`"),

@@ -255,6 +255,7 @@ fn the_report_contains_the_answer_of_a_reduction() {
         "sufficient": true,
         "alone": { "failures": 3, "trials": 3 },
         "everything": { "failures": 3, "trials": 3 },
+        "fails_more_rarely": false,
         "times_rarer": null,
         "error_rate": 0.05,
         "raised": null,

@@ -40,6 +40,9 @@ pub struct Reduction {
     pub alone: FailureCounts,
     /// How often it failed with all items.
     pub everything: FailureCounts,
+    /// Whether it fails more rarely with the needed items alone than with all items: then another item makes the failure
+    /// more frequent.
+    pub fails_more_rarely: bool,
     /// How many times more rarely it fails with the needed items alone than with all items, at least and at most; null
     /// if the difference is not significant. A set that fails much more rarely is not a reduction.
     pub times_rarer: Option<[f64; 2]>,
@@ -164,6 +167,8 @@ impl Reduction {
                 failures: failing.failures,
                 trials: failing.counted_trials(),
             },
+            fails_more_rarely: answer.sufficient
+                && reduction.is_some_and(search::Reduction::is_found_set_rarer),
             times_rarer: match rates {
                 Some(rates) if answer.sufficient => {
                     rates.times_rarer().map(|(min, max)| [min, max])
@@ -247,13 +252,18 @@ impl Reduction {
         } else {
             format!("{needed_text}; not known for {}", open.join(", "))
         };
-        match self.times_rarer {
-            Some([min, _]) => format!(
-                "{ending_text}; but alone it {present} at least {} times more rarely than with all items: something else contributes",
-                words::format_number(min)
-            ),
-            None => ending_text,
+        if !self.fails_more_rarely {
+            return ending_text;
         }
+        let factor = match self.times_rarer {
+            Some([min, _]) => format!(", at least {} times", words::format_number(min)),
+            None => String::new(),
+        };
+        format!(
+            "{ending_text}; but alone it {present} more rarely ({}) than with all items ({}){factor}: something else contributes",
+            self.alone.in_words(),
+            self.everything.in_words()
+        )
     }
 
     fn what_is_needed(&self) -> String {

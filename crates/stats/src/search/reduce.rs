@@ -16,9 +16,14 @@
 //! may come from the background, and to leave that item out ends the search. So its being needless must be shown at any
 //! background, by a bound that holds after every run, and against the same number of runs of the item.
 //!
+//! A set may fail more rarely than all items together, because an item that was left out makes the failure more frequent.
+//! [`rarer_set`] compares the two before the check ends.
+//!
 //! If some sets cannot be run, for example because one item needs another, the search may find a group of items that no
 //! prefix divides. Other prefixes may divide it: so the search begins anew within the found set, in other orders, until
 //! none of the last few orders improved the result.
+
+mod rarer_set;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -94,6 +99,15 @@ pub fn stage_prior(remaining: usize, first: bool) -> Vec<f64> {
 pub struct Count {
     pub failures: u64,
     pub runs: u64,
+}
+
+impl Count {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            failures: self.failures + other.failures,
+            runs: self.runs + other.runs,
+        }
+    }
 }
 
 /// How often the found set fails, compared with all items together.
@@ -486,26 +500,26 @@ impl Reduction {
                         .iter()
                         .all(|item| set.binary_search(item).is_ok())
             })
-            .fold(Count::default(), |sum, (_, count)| Count {
-                failures: sum.failures + count.failures,
-                runs: sum.runs + count.runs,
-            });
+            .fold(Count::default(), |sum, (_, count)| sum.plus(*count));
         let rarer = fisher(larger.failures, larger.runs, alone.failures, alone.runs).greater;
         if alone.failures == 0 || rarer < DOUBT {
             return alone;
         }
-        Count {
-            failures: alone.failures + larger.failures,
-            runs: alone.runs + larger.runs,
-        }
+        alone.plus(larger)
     }
 
     /// Returns how many more runs each set of the end check needs.
     fn missing_runs(&self) -> Vec<(Vec<usize>, u64)> {
         let whole_set = self.prefix_set(0);
         let alone = self.count_of(&whole_set);
-        if alone.failures < self.failures && !self.untestable.contains(&whole_set) {
+        if !self.found_groups.is_empty()
+            && alone.failures < self.failures
+            && !self.untestable.contains(&whole_set)
+        {
             return vec![(whole_set, self.failures - alone.failures)];
+        }
+        if let Some(set) = self.missing_comparison() {
+            return vec![(set, 1)];
         }
         let needed = self.clean_runs();
         let missing = (0..self.found_groups.len()).filter_map(|group| {
@@ -624,7 +638,9 @@ impl Reduction {
             Some(_) if self.found_groups.len() == 1 => {
                 self.found_groups.clear();
                 self.order.clear();
-                self.phase = ReductionPhase::Over;
+                if self.missing_comparison().is_none() {
+                    self.phase = ReductionPhase::Over;
+                }
             }
             Some(group) if self.restarts < self.all_items.len() => {
                 let last = self.found_groups.remove(group);
@@ -733,7 +749,7 @@ impl Reduction {
         let settled = self.as_settled();
         let interval = |count: Count| confidence_sequence(count.failures, count.runs, alpha / 2.0);
         ReductionRates {
-            of_all: interval(self.baseline),
+            of_all: interval(self.count_of(&self.everything)),
             of_found: interval(settled.count_of(&settled.prefix_set(0))),
         }
     }
