@@ -148,6 +148,7 @@ impl ExperimentError {
                 StoreError::NoRun { .. }
                 | StoreError::Ambiguous { .. }
                 | StoreError::Untrusted { .. }
+                | StoreError::ForeignRoot { .. }
                 | StoreError::NotAJournal(_),
             ) => ErrorCategory::Usage,
             Self::Store(_)

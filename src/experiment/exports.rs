@@ -121,7 +121,7 @@ impl RequestedReports {
                     continue;
                 }
                 ReportTarget::File(path) => path.clone(),
-                ReportTarget::RunFolder => folder.path().join(PAGE),
+                ReportTarget::RunFolder => default_page(folder)?,
             };
             write_report(*format, folder, report, &options, &path)?;
             written.push(path);
@@ -131,6 +131,24 @@ impl RequestedReports {
             written.push(directory.clone());
         }
         Ok(written)
+    }
+}
+
+/// Returns the path of the page in the directory of its run. Another user could have put a link there, and could replace
+/// the page later.
+fn default_page(folder: &RunFolder) -> Result<PathBuf, ExperimentError> {
+    let path = folder.path().join(PAGE);
+    let problem = match folder.foreign_owner() {
+        Some(owner) => Some(format!("the directory of the run belongs to {owner}")),
+        None if path.is_symlink() => Some(format!("`{}` is a link", path.to_safe())),
+        None => None,
+    };
+    match problem {
+        None => Ok(path),
+        Some(problem) => Err(ExperimentError::usage(format!(
+            "{problem}, so no page is written there"
+        ))
+        .with_hint("name a file: --html=FILE")),
     }
 }
 

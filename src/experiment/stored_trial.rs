@@ -2,7 +2,7 @@
 
 use super::core_analysis::CoreAnalysis;
 use super::error::ExperimentError;
-use super::trial_evidence::{in_flight, last_output};
+use super::trial_evidence::{LARGEST, in_flight, last_output};
 use super::trial_reference::parse_trial;
 use crate::exec::STORY;
 use crate::model::{
@@ -15,10 +15,9 @@ use crate::report::Report;
 use crate::report::story::{BetterTrial, TrialDetails, trial_story};
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
-use crate::sys::calls;
+use crate::sys::{calls, files};
 use crate::untrusted::shell_word;
 use crate::words;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of trials that are listed.
@@ -128,7 +127,7 @@ impl StoredTrial {
                 .map(|name| analysis.examine_core(&self.directory.join(name)))
                 .collect();
         }
-        let written = fs::read(self.directory.join(STORY))
+        let written = files::read_itself(&self.directory.join(STORY), LARGEST)
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok());
         Ok(written.unwrap_or_else(|| {

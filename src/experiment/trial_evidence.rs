@@ -1,19 +1,23 @@
 //! Reads the evidence in the directory of a trial.
 
 use crate::report::story::RequestInFlight;
+use crate::sys::files;
 use serde_json::Value;
-use std::fs;
-use std::io::Read as _;
 use std::path::Path;
 
 /// Maximum length of the first line of a request.
-const REQUEST_LINE: u64 = 8192;
+const REQUEST_LINE: usize = 8192;
+/// Maximum size of a file of evidence that is read as a whole.
+pub(super) const LARGEST: u64 = 64 << 20;
+/// Maximum number of bytes that are read of the end of an output.
+const OUTPUT: u64 = 64 << 10;
 /// Number of output lines that are shown.
 const LAST_LINES: usize = 15;
 
 /// Returns the JSON values of a file with one per line; empty if the file cannot be read.
 pub(super) fn json_lines(file: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(file).unwrap_or_default();
+    let bytes = files::read_itself(file, LARGEST).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let lines = text.lines();
     lines
         .filter_map(|line| serde_json::from_str(line).ok())
@@ -24,10 +28,9 @@ pub(super) fn json_lines(file: &Path) -> Vec<Value> {
 pub(super) fn in_flight(directory: &Path) -> Vec<RequestInFlight> {
     let first_line = |line: &Value| {
         let file_name = Path::new(line["request"].as_str()?).file_name()?;
-        let file = fs::File::open(directory.join("requests").join(file_name)).ok()?;
-        let mut bytes = Vec::new();
-        file.take(REQUEST_LINE).read_to_end(&mut bytes).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
+        let file = directory.join("requests").join(file_name);
+        let bytes = files::read_itself(&file, LARGEST).ok()?;
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REQUEST_LINE)]);
         let line = text.lines().next()?;
         let line = line.rsplit_once(" HTTP/").map_or(line, |(line, _)| line);
         Some(line.to_owned())
@@ -48,7 +51,8 @@ pub(super) fn in_flight(directory: &Path) -> Vec<RequestInFlight> {
 /// Returns the last lines that a trial wrote to stderr, or else to stdout.
 pub(super) fn last_output(directory: &Path) -> Vec<String> {
     let last_lines = |name: &str| {
-        let bytes = fs::read(directory.join(name)).unwrap_or_default();
+        let file = directory.join(name);
+        let (bytes, _) = files::read_end_of_itself(&file, OUTPUT).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let first = lines.len().saturating_sub(LAST_LINES);

@@ -21,6 +21,8 @@ use tokio::sync::watch;
 
 /// Interval between checks of a slot that sends no messages.
 const LOOK: Duration = Duration::from_millis(200);
+/// Time after which a slot that a debugger stopped is killed.
+const MAX_TRACED: Duration = Duration::from_secs(1);
 /// Time in which a slot kills its processes and removes its files.
 const CLOSE_WITHIN: Duration = Duration::from_secs(60);
 /// Time in which a slot writes the output of a trial.
@@ -46,6 +48,8 @@ pub(super) struct SlotHandle {
     knows: BTreeSet<VariantId>,
     /// Deadline of the slot's next answer.
     answer_until: Option<Instant>,
+    /// When another process was first seen to hold it as a debugger.
+    traced_since: Option<Instant>,
     /// Time of the next check, if the slot sends nothing until then.
     look_at: tokio::time::Instant,
     /// Whether the slot was stopped by a signal and continued.
@@ -97,6 +101,7 @@ impl SlotHandle {
             unread: Vec::new(),
             knows: BTreeSet::new(),
             answer_until: None,
+            traced_since: None,
             look_at: tokio::time::Instant::now(),
             was_stopped: false,
             _group: slot.group,
@@ -216,14 +221,29 @@ impl SlotHandle {
         self.answer_until = Instant::now().checked_add(time);
     }
 
-    /// Continues the slot if it was stopped by a signal.
+    /// Continues the slot if it was stopped by a signal, and kills it if another process, such as its trial, stopped it
+    /// as a debugger: only that process could continue it.
     fn continue_if_stopped(&mut self) {
-        let state = process::process_state(self.pid());
-        if state.is_some_and(|(state, _)| state == 'T') {
+        let state = process::process_state(self.pid()).map(|(state, _)| state);
+        let now = Instant::now();
+        self.traced_since = match (state, self.traced_since) {
+            (Some('t'), since) => since.or(Some(now)),
+            _ => None,
+        };
+        if state == Some('T') {
             self.was_stopped = true;
             // A slot that cannot be continued is killed at its deadline.
             let _ = signals::send_signal(self.pid(), Signal::CONT);
         }
+        if self.is_held_by_debugger() {
+            self.was_stopped = true;
+            let _ = signals::send_signal(self.pid(), Signal::KILL);
+        }
+    }
+
+    fn is_held_by_debugger(&self) -> bool {
+        self.traced_since
+            .is_some_and(|since| since.elapsed() > MAX_TRACED)
     }
 
     /// Returns whether the slot was stopped since the last call of [`SlotHandle::forget_stop`]; its measurements are then
@@ -259,6 +279,10 @@ impl SlotHandle {
                 () = tokio::time::sleep_until(self.look_at) => {
                     self.look_at = tokio::time::Instant::now() + LOOK;
                     self.continue_if_stopped();
+                    if self.is_held_by_debugger() {
+                        let text = "another process stopped it as a debugger";
+                        return Err(io::Error::other(text));
+                    }
                     if self.answer_until.is_some_and(|until| Instant::now() > until) {
                         let text = "it did not respond in time";
                         return Err(io::Error::new(io::ErrorKind::TimedOut, text));

@@ -5,8 +5,7 @@ use super::rows::kept_trials;
 use super::{FailureGroup, source_line};
 use crate::store::{RunFolder, Secrets};
 use provoke_model::{Autopsy, TrialId};
-use std::fs::File;
-use std::io::Read as _;
+use provoke_sys::files;
 use std::path::Path;
 
 /// File with the analysis of cores, in the directory of a trial.
@@ -68,14 +67,8 @@ impl FailureEvidence {
 
 /// Returns the analysis of the core of a trial that crashed.
 fn read_autopsy(trial: &Path, secrets: &Secrets) -> Option<Autopsy> {
-    let path = trial.join(ANALYSIS);
     // The program under test may have created a link or a pipe of this name.
-    if !path.symlink_metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut json = Vec::new();
-    let file = File::open(path).ok()?;
-    file.take(LONGEST).read_to_end(&mut json).ok()?;
+    let json = files::read_itself(&trial.join(ANALYSIS), LONGEST).ok()?;
     let autopsies: Vec<Autopsy> = secrets
         .parse_masked(&json, |json| serde_json::from_slice(json))
         .ok()?;

@@ -1,9 +1,10 @@
 //! Reads the end of the kept output of a trial, with secrets masked.
 
 use crate::store::Secrets;
+use provoke_sys::files;
 use provoke_words as words;
-use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of bytes shown of a stream of a trial, from its end.
@@ -32,12 +33,7 @@ pub(super) fn read_stream_end(trial: &Path, name: &str, secrets: &Secrets) -> Op
 }
 
 fn read_file_end(path: &Path, at_most: u64, secrets: &Secrets) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let skipped = length.saturating_sub(at_most);
-    file.seek(SeekFrom::Start(skipped))?;
-    let mut bytes = Vec::new();
-    file.take(at_most).read_to_end(&mut bytes)?;
+    let (mut bytes, skipped) = files::read_end_of_itself(path, at_most)?;
     if skipped > 0 && !secrets.is_empty() {
         // The beginning may be a part of a secret.
         let line = bytes.iter().position(|byte| *byte == b'\n');

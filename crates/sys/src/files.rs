@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -73,6 +73,39 @@ pub fn regular_itself(path: &Path) -> io::Result<File> {
     open_regular(path, libc::O_NOFOLLOW)
 }
 
+/// Reads a regular file of at most this many bytes, but not through a symlink. A longer file is an error.
+pub fn read_itself(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let file = regular_itself(path)?;
+    let mut bytes = Vec::new();
+    file.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
+}
+
+/// Reads at most this many bytes of the end of a regular file, but not through a symlink. Returns them and the number of
+/// bytes before them.
+pub fn read_end_of_itself(path: &Path, max: u64) -> io::Result<(Vec<u8>, u64)> {
+    let mut file = regular_itself(path)?;
+    let skipped = file.metadata()?.len().saturating_sub(max);
+    file.seek(SeekFrom::Start(skipped))?;
+    let mut bytes = Vec::new();
+    file.take(max).read_to_end(&mut bytes)?;
+    Ok((bytes, skipped))
+}
+
+/// Opens a regular file for appending, and creates it if it does not exist; not through a symlink.
+pub fn append_to_itself(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOFOLLOW)
+        .open(path)?;
+    only_regular(file)
+}
+
 /// Opens a regular file. Other types are refused: opening a named pipe could block, and a device
 /// may be endless.
 pub fn open_regular_file(path: &Path) -> io::Result<File> {
@@ -84,6 +117,10 @@ fn open_regular(path: &Path, flags: i32) -> io::Result<File> {
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | flags)
         .open(path)?;
+    only_regular(file)
+}
+
+fn only_regular(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
@@ -174,6 +211,13 @@ mod tests {
         std::os::unix::fs::symlink(&target, &link).unwrap();
         assert!(regular_itself(&link).is_err());
         assert!(regular_itself(&target).is_ok());
+        assert!(append_to_itself(&link).is_err());
+        assert_eq!(read_itself(&target, 4).unwrap(), b"kept");
+        assert!(read_itself(&target, 3).is_err());
+        assert_eq!(
+            read_end_of_itself(&target, 3).unwrap(),
+            (b"ept".to_vec(), 1)
+        );
         drop(create_private(&link).unwrap());
         assert_eq!(fs::read(&target).unwrap(), b"kept");
         let metadata = fs::symlink_metadata(&link).unwrap();

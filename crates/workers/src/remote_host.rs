@@ -6,8 +6,9 @@ use super::files::{path_below, relocate_cores};
 use super::wire::{WorkerOrder, WorkerReply};
 use provoke_exec::{PreparationResult, StopUrgency, TrialReporter, wait_for_raise};
 use provoke_model::{FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId};
+use provoke_sys::files;
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as Register};
@@ -16,7 +17,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Pause after which a message shows that the connection works.
 const PULSE: Duration = Duration::from_secs(1);
@@ -24,6 +25,16 @@ const PULSE: Duration = Duration::from_secs(1);
 const CLOSE_WITHIN: Duration = Duration::from_secs(120);
 /// Limit in bytes of the files of one trial.
 const MAX_FILES: u64 = 2 << 30;
+/// Limit of the number of files of one trial.
+const MAX_FILE_COUNT: u32 = 1000;
+/// A host that sends a larger file than this, which would be read and dropped, is lost.
+const MAX_DROPPED: u64 = 64 << 30;
+/// Time after the time limit of a trial in which its result must arrive: for examining a hang, killing processes, and
+/// collecting evidence.
+const RESULT_WITHIN: Duration = Duration::from_secs(180);
+/// Limits of the messages about what failed on a host: their number, and the length of each in bytes.
+const MAX_COMPLAINTS: usize = 100;
+const MAX_COMPLAINT: usize = 4096;
 
 /// A host with a worker.
 pub(super) struct RemoteHost {
@@ -45,14 +56,26 @@ enum LeaseReply {
 struct Waiting {
     /// Why the host was lost.
     lost: Option<String>,
+    /// Why the host counts as lost although it still sends messages.
+    overdue: Option<String>,
     /// Whether the worker was told to end.
     is_closing: bool,
     slots: BTreeMap<SlotId, mpsc::UnboundedSender<LeaseReply>>,
     makings: BTreeMap<VariantId, oneshot::Sender<PreparationResult>>,
     hook: Option<oneshot::Sender<io::Result<Option<FailedHook>>>>,
-    /// Where the files of the last trial of a slot go, and how many bytes they may still have.
-    kept: BTreeMap<SlotId, (PathBuf, u64)>,
+    /// Where the files of the last trial of a slot go.
+    kept: BTreeMap<SlotId, KeptFiles>,
     complaints: Vec<String>,
+    /// Number of complaints that were dropped because there were too many.
+    dropped_complaints: u64,
+}
+
+/// The files of a trial that are copied to this host.
+struct KeptFiles {
+    folder: PathBuf,
+    /// How many bytes and how many files may still arrive.
+    bytes_left: u64,
+    files_left: u32,
 }
 
 impl Waiting {
@@ -63,6 +86,26 @@ impl Waiting {
         self.hook = None;
         self.kept.clear();
         self.lost.get_or_insert(reason);
+    }
+
+    /// Records what failed on the host, up to a limit.
+    fn complain(&mut self, mut text: String) {
+        if self.complaints.len() >= MAX_COMPLAINTS {
+            self.dropped_complaints += 1;
+            return;
+        }
+        let ends = (0..=MAX_COMPLAINT.min(text.len())).rev();
+        let end = ends.into_iter().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+        self.complaints.push(text);
+    }
+
+    fn take_complaints(&mut self) -> Vec<String> {
+        let mut complaints = std::mem::take(&mut self.complaints);
+        if self.dropped_complaints > 0 {
+            complaints.push(format!("{} more messages", self.dropped_complaints));
+        }
+        complaints
     }
 
     fn lost_reason(&self) -> String {
@@ -151,16 +194,24 @@ impl RemoteHost {
         mut halt: watch::Receiver<StopUrgency>,
         mut report: TrialReporter,
     ) {
-        let mut ids: VecDeque<TrialId> = trials.iter().map(|trial| trial.id).collect();
+        let mut open: VecDeque<(TrialId, Duration)> = trials
+            .iter()
+            .map(|trial| (trial.id, trial.timeout.saturating_add(RESULT_WITHIN)))
+            .collect();
         let mut replies = self.begin_trials(lane, trials);
         let mut urgency = StopUrgency::No;
+        let mut began = Instant::now();
         loop {
+            let overdue_at = open
+                .front()
+                .and_then(|(_, limit)| began.checked_add(*limit));
             tokio::select! {
                 reply = replies.recv() => match reply {
                     Some(LeaseReply::Finished(id, observation)) => {
                         // Another trial than the expected is not ours.
-                        if ids.front() == Some(&id) {
-                            ids.pop_front();
+                        if open.front().is_some_and(|(expected, _)| *expected == id) {
+                            open.pop_front();
+                            began = Instant::now();
                             report(id, *observation);
                         }
                     }
@@ -171,9 +222,16 @@ impl RemoteHost {
                     urgency = level;
                     self.send_order(WorkerOrder::Halt(lane, level));
                 }
+                () = sleep_until(overdue_at.unwrap_or(began)), if overdue_at.is_some() => {
+                    let mut waiting = self.waiting.lock().expect("no panic");
+                    let reason = "it sent no result of a trial in time".to_owned();
+                    waiting.overdue = Some(reason.clone());
+                    waiting.lose(reason);
+                    break;
+                }
             }
         }
-        if let Some(id) = ids.pop_front() {
+        if let Some((id, _)) = open.pop_front() {
             let lost = Some(self.describe_loss());
             report(
                 id,
@@ -231,7 +289,12 @@ impl RemoteHost {
     pub(super) fn keep_files(&self, lane: SlotId, folder: PathBuf, with_cores: bool) {
         let mut waiting = self.waiting.lock().expect("no panic");
         if waiting.lost.is_none() {
-            waiting.kept.insert(lane, (folder, MAX_FILES));
+            let kept = KeptFiles {
+                folder,
+                bytes_left: MAX_FILES,
+                files_left: MAX_FILE_COUNT,
+            };
+            waiting.kept.insert(lane, kept);
             self.send_order(WorkerOrder::Keep { lane, with_cores });
         }
     }
@@ -246,9 +309,9 @@ impl RemoteHost {
         {
             reader.abort();
         }
-        let complaints = std::mem::take(&mut self.waiting.lock().expect("no panic").complaints);
-        let complaints = complaints.into_iter();
+        let complaints = self.waiting.lock().expect("no panic").take_complaints();
         complaints
+            .into_iter()
             .map(|text| format!("on `{}`: {text}", self.name))
             .collect()
     }
@@ -282,6 +345,9 @@ impl ReplyReader {
     /// Passes the replies on until the worker has closed, or the host is lost. Reports the loss before the lost trials.
     async fn read_to_end(mut self, report_loss: impl FnOnce(String)) {
         let reason = loop {
+            if let Some(reason) = self.lock().overdue.take() {
+                break reason;
+            }
             match timeout(SILENCE, self.receiver.next_reply()).await {
                 Err(_) => break format!("no message for {} s", SILENCE.as_secs()),
                 Ok(Err(error)) => {
@@ -344,7 +410,7 @@ impl ReplyReader {
                 }
             }
             WorkerReply::Kept(lane) => drop(waiting.kept.remove(&lane)),
-            WorkerReply::Complaint(text) => waiting.complaints.push(text),
+            WorkerReply::Complaint(text) => waiting.complain(text),
             WorkerReply::Ready(_)
             | WorkerReply::Refused(..)
             | WorkerReply::File { .. }
@@ -355,11 +421,14 @@ impl ReplyReader {
 
     /// Writes a file of a trial. A file that nobody wants, or that is too large, is read and dropped.
     async fn receive_file(&mut self, lane: SlotId, name: &Path, size: u64) -> io::Result<()> {
+        if size > MAX_DROPPED {
+            return Err(io::Error::other(format!("it sent a file of {size} bytes")));
+        }
         let path = self.reserve_file(lane, name, size);
         let mut file = path.and_then(|path| {
             fs::create_dir_all(path.parent()?).ok()?;
             // An earlier attempt may have left a file.
-            File::create(path).ok()
+            files::create_private(&path).ok()
         });
         let mut left = size;
         while left > 0 {
@@ -369,8 +438,7 @@ impl ReplyReader {
             if let Some(Err(error)) = written {
                 file = None;
                 self.lock()
-                    .complaints
-                    .push(format!("cannot write a file of a trial: {error}"));
+                    .complain(format!("cannot write a file of a trial: {error}"));
             }
         }
         self.receiver.end_file();
@@ -380,16 +448,16 @@ impl ReplyReader {
     /// Returns the path of a file that is wanted and small enough.
     fn reserve_file(&self, lane: SlotId, name: &Path, size: u64) -> Option<PathBuf> {
         let mut waiting = self.lock();
-        let Waiting {
-            kept, complaints, ..
-        } = &mut *waiting;
-        let (folder, room) = kept.get_mut(&lane)?;
-        let Some(rest) = room.checked_sub(size) else {
-            complaints.push("the files of a trial are too large to be copied".to_owned());
+        let kept = waiting.kept.get_mut(&lane)?;
+        let (Some(bytes_left), Some(files_left)) = (
+            kept.bytes_left.checked_sub(size),
+            kept.files_left.checked_sub(1),
+        ) else {
+            waiting.complain("a trial has too many or too large files to be copied".to_owned());
             return None;
         };
-        *room = rest;
-        path_below(folder, name)
+        (kept.bytes_left, kept.files_left) = (bytes_left, files_left);
+        path_below(&kept.folder, name)
     }
 }
 
@@ -397,12 +465,8 @@ impl ReplyReader {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_host_that_was_lost_before_its_trials_loses_them() {
-        let waiting = Waiting {
-            lost: Some("the connection was closed".to_owned()),
-            ..Waiting::default()
-        };
+    /// Orders two trials from a host that sends no result, and returns what is reported for the first.
+    async fn loss_of_first_trial(waiting: Waiting) -> Option<String> {
         let host = RemoteHost {
             name: "h1".to_owned(),
             orders: Register::default(),
@@ -428,8 +492,40 @@ mod tests {
         let running = host.run_trials(SlotId(0), trials.to_vec(), halt, report);
         let a_day = Duration::from_secs(24 * 60 * 60);
         timeout(a_day, running).await.expect("it ends");
-        let reason = "the host `h1` was lost: the connection was closed".to_owned();
-        assert_eq!(reported.recv().await, Some((TrialId(7), Some(reason))));
+        let (id, lost) = reported.recv().await.expect("a report");
+        assert_eq!(id, TrialId(7));
         assert_eq!(reported.recv().await, None);
+        lost
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_was_lost_before_its_trials_loses_them() {
+        let lost = loss_of_first_trial(Waiting {
+            lost: Some("the connection was closed".to_owned()),
+            ..Waiting::default()
+        });
+        let reason = "the host `h1` was lost: the connection was closed";
+        assert_eq!(lost.await.as_deref(), Some(reason));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_sends_no_result_is_lost() {
+        let began = Instant::now();
+        let lost = loss_of_first_trial(Waiting::default()).await;
+        let reason = "the host `h1` was lost: it sent no result of a trial in time";
+        assert_eq!(lost.as_deref(), Some(reason));
+        assert_eq!(began.elapsed().as_secs(), 181);
+    }
+
+    #[test]
+    fn messages_about_failures_are_limited_in_number_and_length() {
+        let mut waiting = Waiting::default();
+        for _ in 0..1000 {
+            waiting.complain("\u{e9}".repeat(10_000));
+        }
+        let complaints = waiting.take_complaints();
+        assert_eq!(complaints.len(), MAX_COMPLAINTS + 1);
+        assert!(complaints.iter().all(|text| text.len() <= MAX_COMPLAINT));
+        assert_eq!(complaints.last().unwrap(), "900 more messages");
     }
 }

@@ -195,6 +195,9 @@ impl Bisection {
                 parts.extend(began_earlier.map(|earlier| earlier.to_sentence(state)));
                 parts.extend(self.describe_background());
                 parts.extend(self.describe_earlier_bound(state));
+                if kinds.is_none() {
+                    parts.extend(self.describe_other_failure(state));
+                }
                 parts.extend(self.describe_rise());
                 parts.extend(self.describe_unchecked());
                 parts.join("; ")
@@ -347,6 +350,22 @@ impl Bisection {
             rise.culprit,
             rise.culprit_failures,
             rise.culprit_trials
+        ))
+    }
+
+    /// Reports that the version before the first bad one failed in another way: the bug may have had another name there.
+    fn describe_other_failure(&self, state: &State) -> Option<String> {
+        let first = self.culprits.first()?;
+        let place = self.points.iter().position(|point| point.name == *first)?;
+        let before = self.points.get(place.checked_sub(1)?)?;
+        let title = before.other_failure.as_ref().filter(|_| before.other > 0)?;
+        let side = if is_fixed(state) { "after" } else { "before" };
+        Some(format!(
+            "{} {side} it failed in another way in {} of {}: {}",
+            before.name,
+            before.other,
+            before.trials + before.other,
+            words::sanitize_line(title)
         ))
     }
 

@@ -1,6 +1,7 @@
 //! Directory of a run, and the search for it.
 
 use super::StoreError;
+use super::trust::foreign_owner;
 use jiff::tz::TimeZone;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -36,7 +37,10 @@ impl RunFolder {
     pub fn create_run(output: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
         let path = match output {
             Some(path) => path.to_owned(),
-            None => unused_path(root),
+            None => {
+                check_default_root(root)?;
+                unused_path(root)
+            }
         };
         let io = |action| {
             let path = path.clone();
@@ -282,6 +286,24 @@ fn end_of_name(name: &str) -> Option<&str> {
     let end = end.strip_prefix('-')?;
     let is_end = end.len() == 4 && end.bytes().all(|byte| byte.is_ascii_hexdigit());
     (is_time && is_end).then_some(end)
+}
+
+/// Refuses the root directory of runs in the working directory if another user owns it, who could replace the files of a
+/// run while it lasts. A directory in `PROVOKE_HOME` is the user's choice.
+fn check_default_root(root: &Path) -> Result<(), StoreError> {
+    if root != Path::new(ROOT) {
+        return Ok(());
+    }
+    let owner = fs::symlink_metadata(root)
+        .ok()
+        .and_then(|metadata| foreign_owner(&metadata));
+    match owner {
+        None => Ok(()),
+        Some(owner) => Err(StoreError::ForeignRoot {
+            path: root.to_owned(),
+            owner,
+        }),
+    }
 }
 
 /// Returns a path for a new run. Two runs of the same second may get the same random letters.

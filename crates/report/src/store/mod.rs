@@ -76,6 +76,14 @@ pub enum StoreError {
         /// The reason.
         why: DistrustReason,
     },
+    /// Another user owns the directory in which runs are stored by default.
+    #[error("`{}` belongs to {owner}, so no run is stored there", path.to_safe())]
+    ForeignRoot {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: String,
+    },
     /// The journal was changed after it was written.
     #[error("{}:{line}: the journal is damaged: {damage}", path.to_safe())]
     Damaged {
@@ -132,6 +140,9 @@ impl StoreError {
                 "inspect it first: provoke report {}\n      if you trust its commands, add --trust",
                 shell_word(path.as_os_str())
             ),
+            Self::ForeignRoot { .. } => {
+                "name a directory: --out DIR, or set PROVOKE_HOME".to_owned()
+            }
             Self::Ambiguous { .. } => "give more of the name".to_owned(),
             Self::Damaged { line: 1, .. } => "restore the file from a copy".to_owned(),
             Self::Damaged {

@@ -9,7 +9,7 @@ use super::{RunFolder, StoreError};
 use provoke_model::Event;
 use provoke_sys::user;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -34,6 +34,11 @@ pub enum DistrustReason {
 }
 
 impl RunFolder {
+    /// Returns the owner of the directory, if it is another user.
+    pub fn foreign_owner(&self) -> Option<String> {
+        foreign_owner(&fs::metadata(self.path()).ok()?)
+    }
+
     /// Returns the directory if its commands may be executed: it and its journal were written here, by this user or by
     /// root, and no other user can change them. `anyway` skips the check.
     pub fn check_trust(self, anyway: bool) -> Result<Self, StoreError> {
@@ -61,6 +66,17 @@ fn owner_distrust(path: &Path) -> Option<DistrustReason> {
     let Ok(metadata) = fs::metadata(path) else {
         return Some(DistrustReason::Unknown);
     };
+    if let Some(owner) = foreign_owner(&metadata) {
+        return Some(DistrustReason::Owner(owner));
+    }
+    // On systems where every user has a private group, this group is not another user.
+    let own_group = metadata.gid() == rustix::process::getegid().as_raw();
+    let write_bits = if own_group { 0o002 } else { 0o022 };
+    (metadata.mode() & write_bits != 0).then_some(DistrustReason::Writable)
+}
+
+/// Returns the owner of a file who is neither this user nor root nor the user who called `sudo`.
+pub(super) fn foreign_owner(metadata: &Metadata) -> Option<String> {
     let own_uid = rustix::process::geteuid().as_raw();
     let caller = if own_uid == 0 {
         std::env::var("SUDO_UID")
@@ -70,17 +86,13 @@ fn owner_distrust(path: &Path) -> Option<DistrustReason> {
         None
     };
     let uid = metadata.uid();
-    if uid != own_uid && uid != 0 && Some(uid) != caller {
+    (uid != own_uid && uid != 0 && Some(uid) != caller).then(|| {
         let name = user::of_number(uid).map(|user| user.name.to_string_lossy().into_owned());
-        return Some(DistrustReason::Owner(match name {
+        match name {
             Some(name) => format!("the user {name}"),
             None => format!("the user with ID {uid}"),
-        }));
-    }
-    // On systems where every user has a private group, this group is not another user.
-    let own_group = metadata.gid() == rustix::process::getegid().as_raw();
-    let write_bits = if own_group { 0o002 } else { 0o022 };
-    (metadata.mode() & write_bits != 0).then_some(DistrustReason::Writable)
+        }
+    })
 }
 
 /// Recognizes a copy by the creation time of its file, which cannot be set. If the file system does not record it,

@@ -1,7 +1,7 @@
 //! Remembers which report files provoke wrote, so that they do not count as files of the program.
 
+use provoke_sys::files;
 use std::ffi::OsStr;
-use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Name of the list below the root directory of runs: the absolute paths, each followed by a zero byte.
 const LIST: &str = "reports";
 /// Limit of bytes of the list that are read.
-const MAX_BYTES: usize = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Adds a file to the list, if there is a directory of runs. Errors are ignored: the file is then taken for one of the program.
 pub fn remember_report(file: &Path, root: &Path) {
@@ -19,19 +19,15 @@ pub fn remember_report(file: &Path, root: &Path) {
     if written_reports(root).contains(&file) {
         return;
     }
-    let list = File::options()
-        .create(true)
-        .append(true)
-        .open(root.join(LIST));
-    if let Ok(mut list) = list {
+    if let Ok(mut list) = files::append_to_itself(&root.join(LIST)) {
         let _ = list.write_all(&[file.as_os_str().as_bytes(), b"\0"].concat());
     }
 }
 
 /// Returns the files in the list.
 pub fn written_reports(root: &Path) -> Vec<PathBuf> {
-    let list = fs::read(root.join(LIST)).unwrap_or_default();
-    let paths = list[..list.len().min(MAX_BYTES)].split(|byte| *byte == 0);
+    let list = files::read_itself(&root.join(LIST), MAX_BYTES).unwrap_or_default();
+    let paths = list.split(|byte| *byte == 0);
     paths
         .filter(|path| !path.is_empty())
         .map(|path| PathBuf::from(OsStr::from_bytes(path)))
