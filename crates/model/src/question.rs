@@ -88,7 +88,7 @@ pub struct SearchQuestion {
     /// Whether a good variant never fails, because other failures are distinguished from the bug.
     #[serde(default, skip_serializing_if = "is_default")]
     pub clean: bool,
-    /// Whether every failure is the bug, not only the failures that the failing variant showed.
+    /// Whether every failure is the bug, not only the one that the failing variant shows most often.
     #[serde(default, skip_serializing_if = "is_default")]
     pub any_failure: bool,
     /// Whether the list began with the failing end, so that the search finds the last failing candidate before a fix.

@@ -116,6 +116,7 @@ fn confirm_prints_the_answer_and_the_assumptions_of_a_fix() {
     FIXED (95 %): 390 passing trials; before, 1 of 10 failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases
 
       assumes: the trials of the baseline were independent (requests to one server are not) and ran under the same conditions
+      assumes: the bug does not come and go by itself, for example from hour to hour
 
     saved in   provoke-out/RUN
     ------- stderr -------
@@ -991,6 +992,7 @@ fn confirm_counts_the_attempts_against_one_baseline() {
       --conf 98.34 keeps the probability of any false FIXED in 3 checks below 5 %
 
       assumes: true is the fixed version of provoke
+      assumes: the bug does not come and go by itself, for example from hour to hour
       assumes: the 3 failures of the baseline were independent of each other (too few to test this). If one event, such as a full disk, caused all of them, FIXED needs 564 passing trials
 
     saved in   provoke-out/RUN

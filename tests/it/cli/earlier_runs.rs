@@ -73,6 +73,7 @@ fn all_earlier_runs_of_the_program_count_for_the_baseline() {
       baseline: 3 of 100 failed in RUN, 3 of 200 in 2 other runs of the same program (--ignore-earlier-runs ignores the others)
 
       assumes: the runs of the baseline do not differ in anything that is not recorded, such as an external database
+      assumes: the bug does not come and go by itself, for example from hour to hour
 
     saved in   provoke-out/RUN
     ------- stderr -------

@@ -61,20 +61,24 @@ pub(super) fn list_assumptions(
                     .iter()
                     .map(|difference| format!("the failure rate does not depend on {difference}")),
             );
-            if let Some(drift) = base.drift {
-                assumptions.push(format!(
+            let is_refuted = ConfirmPolicy.verdict_of(state) == Verdict::NotFixed;
+            match base.drift {
+                Some(drift) => assumptions.push(format!(
                     "the failure rate is still at least that of the {} half of the baseline, {} of {}",
                     quieter_half_name(drift),
                     drift.failures,
                     drift.trials
-                ));
+                )),
+                None if is_refuted => {}
+                None => assumptions.push(
+                    "the bug does not come and go by itself, for example from hour to hour".to_owned(),
+                ),
             }
             let has_measured_effect = base.run.is_some() && base.design_effect() <= 1.0;
             if has_measured_effect && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
                 let (failures, trials) = base.counts_of_all_bugs();
                 let effect = real(base.failures);
                 let alpha = state.plan.alpha.to_probability();
-                let is_refuted = ConfirmPolicy.verdict_of(state) == Verdict::NotFixed;
                 let needed_if_clean = (!is_refuted)
                     .then(|| stats::clean_runs_to_exclude_half(failures, trials, effect, alpha))
                     .flatten();

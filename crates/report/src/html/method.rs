@@ -103,7 +103,12 @@ pub(super) fn method_section(source: &PageSource<'_>, detail: &PageDetail) -> Ma
         .map(|assumption| capitalize_first(assumption))
         .collect();
     let body = html! {
-        p { (interval_text(report)) " The confidence is " (report.confidence) " %." }
+        p {
+            (interval_text(report)) " The confidence is " (report.confidence) " %."
+            @if report.answer.is_none() {
+                " They assume that the failure rate does not change over a longer time than the run; the run cannot show that."
+            }
+        }
         @if several {
             details { summary { "Trials of each variant" } (text_list(&lines)) }
         } @else { (text_list(&lines)) }

@@ -57,7 +57,7 @@ pub struct ConfirmSettings {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CountSettings {
-    /// Count every failure, not only the kinds seen in the baseline or at the bad end
+    /// Count every failure, not only those of the baseline, or the one that a search reproduced first
     #[arg(
         long,
         num_args = 0,
