@@ -9,7 +9,9 @@
 #[path = "common/simulated.rs"]
 mod simulated;
 
-use provoke::model::{Baseline, ConfirmQuestion, Outcome, Plan, Question, VariantId};
+use provoke::model::{
+    Baseline, ConfirmQuestion, MeasuredBaseline, Outcome, Plan, Question, VariantId,
+};
 use provoke::questions::{self, ConfirmProgress};
 use provoke::report::Report;
 use provoke::state::State;
@@ -34,27 +36,6 @@ enum World {
 }
 
 impl World {
-    /// Returns the rate of a trial; `chance` determines the kind of its block.
-    fn rate(self, trial: u64, block: &mut f64, chance: &mut Pcg64Mcg) -> f64 {
-        match self {
-            Self::Even(rate) => rate,
-            Self::Blocks(length, bad, inside) => {
-                if (trial - 1).is_multiple_of(length) {
-                    *block = if uniform(chance) < bad { inside } else { 0.0 };
-                }
-                *block
-            }
-            Self::Step(first, at, second) => {
-                if trial < at {
-                    first
-                } else {
-                    second
-                }
-            }
-            Self::Slope(from, to, length) => from + (to - from) * trial as f64 / length as f64,
-        }
-    }
-
     /// Returns the rate over all of `trials`.
     fn mean(self, trials: u64) -> f64 {
         match self {
@@ -67,14 +48,62 @@ impl World {
             Self::Slope(from, to, _) => f64::midpoint(from, to),
         }
     }
+}
+
+/// The trials of one run. It starts anywhere in a block.
+struct Course {
+    world: World,
+    /// Trials of the first block that came before the run.
+    before: u64,
+    /// The rate of the present block.
+    block: f64,
+}
+
+impl Course {
+    fn new(world: World, chance: &mut Pcg64Mcg) -> Self {
+        let mut course = Self {
+            world,
+            before: 0,
+            block: 0.0,
+        };
+        if let World::Blocks(length, ..) = world {
+            course.before = u64::from(chance.next_u32()) % length;
+            course.begin_block(chance);
+        }
+        course
+    }
+
+    fn begin_block(&mut self, chance: &mut Pcg64Mcg) {
+        if let World::Blocks(_, bad, inside) = self.world {
+            self.block = if uniform(chance) < bad { inside } else { 0.0 };
+        }
+    }
+
+    /// Returns whether a trial fails; trials are asked in their order.
+    fn fails(&mut self, trial: u64, chance: &mut Pcg64Mcg) -> bool {
+        let rate = match self.world {
+            World::Even(rate) => rate,
+            World::Blocks(length, ..) => {
+                if trial > 1 && (trial - 1 + self.before).is_multiple_of(length) {
+                    self.begin_block(chance);
+                }
+                self.block
+            }
+            World::Step(first, at, second) => {
+                if trial < at {
+                    first
+                } else {
+                    second
+                }
+            }
+            World::Slope(from, to, length) => from + (to - from) * trial as f64 / length as f64,
+        };
+        uniform(chance) < rate
+    }
 
     /// Returns the number of passing trials before the first failure.
-    fn clean(self, chance: &mut Pcg64Mcg) -> u64 {
-        let mut block = 0.0;
-        let failing = (1..1_000_000).find(|trial| {
-            let rate = self.rate(*trial, &mut block, chance);
-            uniform(chance) < rate
-        });
+    fn passes(mut self, chance: &mut Pcg64Mcg) -> u64 {
+        let failing = (1..1_000_000).find(|trial| self.fails(*trial, chance));
         failing.map_or(1_000_000, |trial| trial - 1)
     }
 }
@@ -85,10 +114,9 @@ fn uniform(chance: &mut Pcg64Mcg) -> f64 {
 
 /// Measures a baseline.
 fn baseline(plan: &Plan, world: World, chance: &mut Pcg64Mcg) -> State {
-    let mut block = 0.0;
+    let mut course = Course::new(world, chance);
     simulated::answer(plan, MOST, |_, trial| {
-        let rate = world.rate(trial.id.0, &mut block, chance);
-        let outcome = if uniform(chance) < rate {
+        let outcome = if course.fails(trial.id.0, chance) {
             simulated::failure(1)
         } else {
             Outcome::Pass
@@ -105,8 +133,26 @@ struct Shares {
     drift: u32,
     covered: u32,
     unknown: u32,
-    false_fixed: u32,
+    /// Baselines after which the unchanged program is called PROBABLY FIXED, and FIXED.
+    probably_fixed: u32,
+    fixed: u32,
     needed: Vec<u64>,
+}
+
+/// Returns the passing trials that `confirm` requires, optionally to exclude a fix that only halves the rate as well.
+fn needed_passes(measured: &MeasuredBaseline, exclude_half: bool) -> Option<u64> {
+    let confirm = simulated::begin(Plan {
+        question: Question::Confirm(ConfirmQuestion {
+            baseline: Baseline::Measured(Box::new(measured.clone())),
+            accept_conditions: false,
+            earlier_attempts: 0,
+            exclude_half: Some(exclude_half),
+            independent: false,
+            doubts: Vec::new(),
+        }),
+        ..simulated::plan("ask = 'confirm'\nassume-rate = 0.1")
+    });
+    ConfirmProgress::of_state(&confirm)?.needed
 }
 
 fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
@@ -132,36 +178,28 @@ fn row(name: &str, rule: &str, before: World, after: World, repetitions: u64) {
         let mean = before.mean(tally.counted_trials());
         shares.covered += u32::from((low..=high).contains(&mean));
         let measured = questions::measure_variant(&state, VariantId(0), tally.failures);
-        let confirm = simulated::begin(Plan {
-            question: Question::Confirm(ConfirmQuestion {
-                baseline: Baseline::Measured(Box::new(measured)),
-                accept_conditions: false,
-                earlier_attempts: 0,
-                exclude_half: Some(false),
-                independent: false,
-                doubts: Vec::new(),
-            }),
-            ..simulated::plan("ask = 'confirm'\nassume-rate = 0.1")
-        });
-        match ConfirmProgress::of_state(&confirm).and_then(|progress| progress.needed) {
-            None => shares.unknown += 1,
-            Some(needed) => {
-                shares.needed.push(needed);
-                shares.false_fixed += u32::from(after.clean(&mut chance) >= needed);
-            }
-        }
+        let [probably, certainly] = [false, true].map(|half| needed_passes(&measured, half));
+        let (Some(probably), Some(certainly)) = (probably, certainly) else {
+            shares.unknown += 1;
+            continue;
+        };
+        shares.needed.push(probably);
+        let clean = Course::new(after, &mut chance).passes(&mut chance);
+        shares.probably_fixed += u32::from(clean >= probably);
+        shares.fixed += u32::from(clean >= certainly);
     }
     let share = |count: u32| f64::from(count) / f64::from(shares.seen.max(1));
     shares.needed.sort_unstable();
     let median = shares.needed.get(shares.needed.len() / 2).copied();
     println!(
-        "| {name}, {rule} | {:.2} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {} |",
+        "| {name}, {rule} | {:.2} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {} |",
         f64::from(shares.seen) / repetitions as f64,
         share(shares.clumps),
         share(shares.drift),
         share(shares.covered),
         share(shares.unknown),
-        share(shares.false_fixed),
+        share(shares.probably_fixed),
+        share(shares.fixed),
         median.unwrap_or(0),
     );
 }
@@ -178,7 +216,7 @@ fn main() {
         .next()
         .map_or(2000, |text| text.parse().expect("a number"));
     println!(
-        "| world, rule | saw a failure | clumps | drift | covered | not known | false FIXED | median clean trials |"
+        "| world, rule | saw a failure | clumps | drift | covered | not known | false PROBABLY FIXED | false FIXED | median clean trials |"
     );
     let rules = [
         "runs = 100",
@@ -198,6 +236,10 @@ fn main() {
         (
             "blocks of 20, half of them, 10 %",
             World::Blocks(20, 0.5, 0.1),
+        ),
+        (
+            "blocks of 200, a third of them, 10 %",
+            World::Blocks(200, 1.0 / 3.0, 0.1),
         ),
     ] {
         for rule in rules {

@@ -44,7 +44,7 @@
 //! | `workers` | runs trials on other machines, with one worker on each | model, sys, exec, untrusted | ring, rustix, serde, serde_json, shlex, thiserror, tokio |
 //! | `driver` | the loop that runs all trials | model, state, questions, exec, oracle | tokio |
 //! | `store` | the folder of a run, and its journal | model, sys, state, questions, untrusted | memchr, serde_json, regex, rustix, jiff, thiserror |
-//! | `report` | reports of a run, in every format | model, case_reports, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, maud, provoke_stats, quick_xml, ring, serde, serde_json, thiserror |
+//! | `report` | reports of a run, in every format | model, sys, case_reports, messages, oracle, state, questions, store, survey, untrusted, words | csv, jiff, maud, provoke_stats, quick_xml, ring, serde, serde_json, thiserror |
 //! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | model, sys, untrusted, words, suggest, autopsy, survey, oracle, scenario, source, prepare, packages, case_reports, slot, state, questions, load, exec, workers, driver, store, report | flate2, jiff, provoke_stats, rustix, serde, serde_json, shlex, tar, thiserror, tokio |
 //! | `term` | output on the terminal | model, cases, oracle, scenario, state, questions, load, store, report, experiment, survey, doctor, untrusted, words | clap, clap_mangen, console, indicatif, provoke_stats |
 //! | `cli` | the command line | all | clap, clap_complete, provoke_victim, tokio |

@@ -1,4 +1,4 @@
-//! Measures the cost and the error rate of searches: the figures of `provoke_stats::search`.
+//! Measures the cost and the error rate of searches and comparisons.
 //!
 //! `cargo bench --bench search -- <table> [trials] [only]`, where the tables are named in `main`, and `only`
 //! keeps the rows with these words.
@@ -12,6 +12,7 @@
 
 mod bisect;
 mod chance;
+mod compare;
 mod contradictions;
 mod parallel;
 mod priors;
@@ -45,6 +46,8 @@ fn main() {
         "stacks" => priors::stacks(trials),
         "raise" => raise::raised(trials, only),
         "ramp" => ramp::ramps(trials, only),
+        "ramp-background" => ramp::backgrounds(trials, only),
+        "compare" => compare::comparisons(trials, only),
         "shipped" => {
             shipped::shown(&shipped::CONSTANT, trials, only);
             shipped::shown(&shipped::VARYING, trials, only);

@@ -59,16 +59,16 @@ impl Search<'_> {
         }
     }
 
-    fn whole(&mut self, above: bool) -> Option<usize> {
+    /// Runs until the search ends, and returns its result.
+    fn whole(&mut self) -> RampStep {
         let rule = RampRule {
             delta: DELTA,
-            above,
+            above: false,
         };
         loop {
             match self.ramp.next_step(&rule) {
                 RampStep::Try(level) | RampStep::TryAny(level) => self.live(level),
-                RampStep::From(level) => return Some(level),
-                RampStep::Never | RampStep::Stuck => return None,
+                result => return result,
             }
         }
     }
@@ -105,7 +105,10 @@ fn cell(how: How, levels: &[u32], p: Option<f64>, shape: Shape, trials: u64) -> 
         };
         let found = match how {
             How::Engine => search.engine(),
-            How::Whole => search.whole(false),
+            How::Whole => match search.whole() {
+                RampStep::From(level) => Some(level),
+                _ => None,
+            },
         };
         let truth = p.map(|_| first);
         all.wrong += f64::from(u8::from(found != truth));
@@ -152,6 +155,67 @@ pub(crate) fn ramps(trials: u64, only: &str) {
         if name.contains(only) {
             show(&name, &cell(How::Whole, levels, None, |_| 1.0, trials));
         }
+    }
+}
+
+/// Shows how often the level is right, or too low, if lower levels fail as well.
+pub(crate) fn backgrounds(trials: u64, only: &str) {
+    let levels: Vec<u32> = (1..=64).collect();
+    let flat: Shape = |_| 1.0;
+    let linear: Shape = |times| times;
+    for (below, p, shape_name, shape) in [
+        (0.0, Some(1.0), "flat", flat),
+        (0.0, Some(0.5), "flat", flat),
+        (0.0, Some(0.2), "flat", flat),
+        (0.05, Some(1.0), "flat", flat),
+        (0.05, Some(0.5), "flat", flat),
+        (0.05, Some(0.5), "rising linearly", linear),
+        (0.05, None, "at every level", flat),
+        (0.02, None, "at every level", flat),
+    ] {
+        let name = match p {
+            Some(p) => format!("{below} below, {p}, {shape_name}"),
+            None => format!("{below} {shape_name}"),
+        };
+        if !name.contains(only) {
+            continue;
+        }
+        let (mut lives, mut right, mut low, mut open) = (0.0, 0.0, 0.0, 0.0);
+        for seed in 0..trials {
+            let mut chance = Pcg64Mcg::seed_from_u64(seed);
+            let drawn = (chance.next_u64() % levels.len() as u64) as usize;
+            let first = p.map_or(levels.len(), |_| drawn);
+            let rate = |level: usize| match p {
+                Some(p) if level >= first => {
+                    (p * shape(f64::from(levels[level]) / f64::from(levels[first]))).min(1.0)
+                }
+                _ => below,
+            };
+            let mut search = Search {
+                ramp: Ramp::new(&levels, DETECT),
+                levels: &levels,
+                rate: &rate,
+                chance,
+                sums: Sums::default(),
+            };
+            let found = search.whole();
+            lives += search.sums.lives;
+            match found {
+                RampStep::From(level) if level == first => right += 1.0,
+                RampStep::From(level) if level < first => low += 1.0,
+                RampStep::Never if p.is_none() => right += 1.0,
+                RampStep::Stuck => open += 1.0,
+                _ => {}
+            }
+        }
+        let count = trials as f64;
+        println!(
+            "{name:<40} trials {:>6.1}  right {:.3}  too low {:.3}  not known {:.3}  ({trials})",
+            lives / count,
+            right / count,
+            low / count,
+            open / count,
+        );
     }
 }
 

@@ -59,15 +59,15 @@ fn the_first_failing_candidate_is_found_with_any_number_of_jobs() {
             "{}",
             result.1
         );
-        // Every bad version always failed, so the answer says what the short check leaves.
-        let bound = answer["earlier_rate_bound"].as_f64().unwrap();
-        assert!((0.2..=0.5).contains(&bound), "{answer}");
-        let percent = format!("earlier ones fail in at most {} %", (bound * 100.0).ceil());
-        assert!(
-            result.1.stdout.contains(&percent),
-            "{percent}: {}",
-            result.1
-        );
+        // Every bad version always failed, so the answer says what the short check leaves. Parallel slots may leave less.
+        if let Some(bound) = answer["earlier_rate_bound"].as_f64() {
+            assert!((0.2..=0.5).contains(&bound), "{answer}");
+            let percent = format!("earlier ones fail in at most {} %", (bound * 100.0).ceil());
+            let stdout = &result.1.stdout;
+            assert!(stdout.contains(&percent), "{percent}: {stdout}");
+        } else {
+            assert_ne!(jobs, "1", "{answer}");
+        }
         // Only a fraction of the candidates was tried.
         let tried = answer["points"]
             .as_array()
