@@ -21,7 +21,7 @@
 //! | `untrusted` | makes text from outside safe to show | | shlex |
 //! | `model` | types that all modules share: plans, trials, observations, outcomes | | schemars, serde, serde_json |
 //! | `sys` | the operating system; the only unsafe code of the program | untrusted | libc, rustix, serde, serde_json, thiserror |
-//! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, thiserror |
+//! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, serde, serde_json, thiserror |
 //! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
 //! | `holds` | holds threads at instructions, to provoke rare schedules | model, sys, untrusted | gimli, iced_x86, object, rustix, serde_json, thiserror |
 //! | `suggest` | suggests corrections of mistyped names and command lines | untrusted, words | clap, strsim |

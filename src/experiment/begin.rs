@@ -3,7 +3,7 @@
 use super::cores::{do_not_queue_for_cores, no_cores};
 use super::error::ExperimentError;
 use super::exports::RequestedReports;
-use super::helper::is_helper;
+use super::helper::refuse_helper;
 use super::observer::ExperimentObserver;
 use super::preflight::{check_commands, check_plan};
 use super::run::{Experiment, ExperimentSettings};
@@ -28,13 +28,7 @@ impl Experiment {
         settings: ExperimentSettings,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<Self, ExperimentError> {
-        // Without this check, each slot would begin the experiment again.
-        if is_helper() {
-            let message = "this process is a helper of another experiment";
-            return Err(ExperimentError::could_not(message).with_hint(
-                "call `provoke::experiment::serve_if_helper()` at the beginning of `main`",
-            ));
-        }
+        refuse_helper()?;
         signals::survive_file_size_limit();
         check_plan(&plan)?;
         check_hosts(&plan)?;

@@ -1,8 +1,9 @@
 //! Analyses a core file, also with other tools.
 
 use super::error::ExperimentError;
+use super::helper::refuse_helper;
 use crate::autopsy::tools::{self, Tool};
-use crate::autopsy::{Examiner, ExaminerSettings};
+use crate::autopsy::{ExaminerClient, ExaminerSettings};
 use crate::model::Autopsy;
 use crate::sys::host;
 use std::collections::BTreeSet;
@@ -35,7 +36,10 @@ impl CoreAnalysis {
         settings
             .debug_dirs
             .splice(0..0, self.debug_dirs.iter().cloned());
-        let mut autopsy = Examiner::new(settings).examine_core(core)?;
+        refuse_helper()?;
+        let binary = std::env::current_exe()?;
+        let mut examiner = ExaminerClient::new(&binary, settings, tools::PATIENCE);
+        let mut autopsy = examiner.examine_core(core)?;
         tools::ask_for_python(&mut autopsy, core, tools::PATIENCE);
         let program = self
             .program

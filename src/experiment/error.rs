@@ -153,7 +153,9 @@ impl ExperimentError {
             ) => ErrorCategory::Usage,
             Self::Store(_)
             | Self::Preparation(PreparationError::Io { .. })
-            | Self::Core(CoreError::Broken { .. } | CoreError::Foreign { .. })
+            | Self::Core(
+                CoreError::Broken { .. } | CoreError::Foreign { .. } | CoreError::Unfinished { .. },
+            )
             | Self::Host(_)
             | Self::Io(_) => ErrorCategory::CouldNotTest,
             Self::Check(check) => check.category,

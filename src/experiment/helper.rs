@@ -1,14 +1,16 @@
 //! Runs the helpers of an experiment, which are processes of the running program.
 
+use super::error::ExperimentError;
 use super::worker;
+use crate::autopsy::examiner_process;
 use crate::survey::processor;
 use crate::{slot, workers};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-/// Runs a helper, and ends the process, if an experiment started this process as a helper: with `slot`, `worker` or
-/// `processor` as its first argument. Otherwise does nothing.
+/// Runs a helper, and ends the process, if an experiment started this process as a helper: with `slot`, `worker`,
+/// `examiner` or `processor` as its first argument. Otherwise does nothing.
 ///
 /// Every program that runs an experiment calls this at the beginning of `main`.
 #[expect(clippy::exit, reason = "a helper does nothing else")]
@@ -21,6 +23,8 @@ pub fn serve_if_helper() {
         slot::main(arguments.next().map(PathBuf::from).as_deref())
     } else if command == workers::COMMAND {
         worker::serve()
+    } else if command == examiner_process::COMMAND {
+        examiner_process::serve()
     } else {
         let description = processor::describe_processor().unwrap_or_default();
         io::stdout().write_all(description.as_bytes())
@@ -28,14 +32,25 @@ pub fn serve_if_helper() {
     std::process::exit(result.is_err().into());
 }
 
-/// Returns whether an experiment started this process as a helper.
-pub(super) fn is_helper() -> bool {
+/// Refuses a process that an experiment started as a helper. Without this check, each helper would begin the work of its
+/// parent again, and start further helpers.
+pub(super) fn refuse_helper() -> Result<(), ExperimentError> {
     let first: Option<OsString> = std::env::args_os().nth(1);
-    first.is_some_and(|first| is_command(&first))
+    if first.is_some_and(|first| is_command(&first)) {
+        let message = "this process is a helper of another experiment";
+        return Err(ExperimentError::could_not(message).with_hint(
+            "call `provoke::experiment::serve_if_helper()` at the beginning of `main`",
+        ));
+    }
+    Ok(())
 }
 
 fn is_command(word: &OsStr) -> bool {
-    [slot::COMMAND, workers::COMMAND, processor::COMMAND]
-        .iter()
-        .any(|command| word == *command)
+    let commands = [
+        slot::COMMAND,
+        workers::COMMAND,
+        examiner_process::COMMAND,
+        processor::COMMAND,
+    ];
+    commands.iter().any(|command| word == *command)
 }

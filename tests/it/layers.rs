@@ -298,6 +298,30 @@ fn all_questions_are_listed_in_one_file_and_created_by_the_scenario() {
     assert_eq!(lists, [Path::new("crates/questions/src/lib.rs")]);
 }
 
+#[test]
+fn files_are_mapped_and_cores_analysed_only_in_the_process_for_that() {
+    let users = |call: &str| -> Vec<PathBuf> {
+        let folders = fs::read_dir("crates").unwrap();
+        let folders = folders.map(|entry| entry.unwrap().path().join("src"));
+        let files = folders
+            .chain([PathBuf::from("src")])
+            .flat_map(|folder| sources(&folder));
+        let files = files.filter(|path| path.extension().is_some_and(|kind| kind == "rs"));
+        let mut users: Vec<PathBuf> = files
+            .filter(|path| code_of_file(path).contains(call))
+            .collect();
+        users.sort();
+        users
+    };
+    let of_autopsy = |path: &PathBuf| path.starts_with("crates/autopsy/src");
+    let mappers = users("map_program(");
+    let (readers, others): (Vec<_>, Vec<_>) = mappers.into_iter().partition(of_autopsy);
+    assert!(!readers.is_empty());
+    assert_eq!(others, [Path::new("crates/sys/src/files.rs")]);
+    let process = Path::new("crates/autopsy/src/examiner_process.rs");
+    assert_eq!(users("Examiner::new("), [process]);
+}
+
 /// Modules of the main package whose files do not use each other in a cycle.
 const UNTANGLED_MODULES: [&str; 3] = ["cli", "experiment", "term"];
 

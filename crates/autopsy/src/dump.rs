@@ -9,6 +9,7 @@ use provoke_sys::files;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::rc::Rc;
@@ -75,17 +76,17 @@ struct SegmentHeader {
 
 impl Dump {
     pub(super) fn open_core(path: &Path) -> Result<Self, CoreError> {
-        let unreadable = |reason| CoreError::Unreadable {
-            path: path.to_owned(),
-            reason,
+        let unreadable = |reason: io::Error| CoreError::Unreadable {
+            path: path.into(),
+            reason: reason.to_string(),
         };
-        let no_core = |reason| CoreError::NoCore {
-            path: path.to_owned(),
-            why: reason,
+        let no_core = |reason: &'static str| CoreError::NoCore {
+            path: path.into(),
+            why: reason.into(),
         };
-        let broken = |reason| CoreError::Broken {
-            path: path.to_owned(),
-            why: reason,
+        let broken = |reason: &'static str| CoreError::Broken {
+            path: path.into(),
+            why: reason.into(),
         };
         let file = files::open_regular_file(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
@@ -137,7 +138,7 @@ impl Dump {
     /// Returns the error for a program of an unsupported architecture.
     pub(super) fn foreign_error(&self, path: &Path) -> CoreError {
         CoreError::Foreign {
-            path: path.to_owned(),
+            path: path.into(),
             what: self.foreign.clone().unwrap_or_default(),
         }
     }

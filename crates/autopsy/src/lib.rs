@@ -14,6 +14,8 @@
 //! it is the same in every process. The offset of a caller is the instruction behind the call; its
 //! function and line belong to the call itself.
 //!
+//! `examiner_process` does all this in a process of its own, which `examiner_client` starts and asks.
+//!
 //! The content of a core is not trusted: numbers are bounded before use, and invalid content
 //! becomes a gap in the analysis.
 
@@ -28,6 +30,8 @@ mod dump;
 mod elf;
 mod error;
 mod examine;
+mod examiner_client;
+pub mod examiner_process;
 pub mod fault;
 pub mod fault_context;
 mod file_cache;
@@ -46,6 +50,7 @@ pub mod tools;
 mod unwind;
 
 pub use error::CoreError;
+pub use examiner_client::ExaminerClient;
 
 use dump::Dump;
 use file_cache::FileCache;

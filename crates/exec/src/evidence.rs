@@ -6,7 +6,7 @@
 use super::core_search::{candidate_files, find_cores, has_dumped, is_of_another};
 use super::image::ImageFolders;
 use provoke_autopsy::cpu_features::flags_of_model;
-use provoke_autopsy::{Examiner, tools};
+use provoke_autopsy::{CoreError, ExaminerClient, ExaminerSettings, tools};
 use provoke_model::{
     Autopsy, CoreObservation, Ending, HungThread, KernelLine, Observation, Trial, VariantPlan,
 };
@@ -35,11 +35,14 @@ const CUT_SHORT: &str =
 /// Time limit of tools that read a core, because other trials wait for them.
 const TOOLS_WITHIN: Duration = Duration::from_secs(3);
 
+/// Time limit of the analysis of a core, because other trials wait for it.
+const ANALYSIS_WITHIN: Duration = Duration::from_secs(10);
+
 /// Collects the cores of trials.
 pub(super) struct CoreCollector {
     /// Folder with a folder for each trial.
     trials: PathBuf,
-    pub(super) examiner: Mutex<Examiner>,
+    pub(super) examiner: Mutex<ExaminerClient>,
     pub(super) images: Mutex<ImageFolders>,
 }
 
@@ -55,10 +58,13 @@ struct CoreContext<'a> {
 }
 
 impl CoreCollector {
-    pub(super) fn new(trials: &Path) -> Self {
+    /// Creates a collector that reads cores with this binary of the program.
+    pub(super) fn new(trials: &Path, binary: &Path) -> Self {
+        let settings = ExaminerSettings::default();
+        let examiner = ExaminerClient::new(binary, settings, ANALYSIS_WITHIN);
         Self {
             trials: trials.to_owned(),
-            examiner: Mutex::new(Examiner::new(provoke_autopsy::ExaminerSettings::default())),
+            examiner: Mutex::new(examiner),
             images: Mutex::new(ImageFolders::new(trials)),
         }
     }
@@ -320,7 +326,10 @@ impl CoreCollector {
                 Some(story)
             }
             Err(error) => {
-                core.unread = Some(error.to_string());
+                core.unread = Some(match error {
+                    CoreError::Unfinished { why, .. } => why,
+                    error => error.to_string(),
+                });
                 None
             }
         }

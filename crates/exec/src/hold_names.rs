@@ -7,7 +7,7 @@ use provoke_model::{
     CodePoint, Frame, HoldObservation, HoldPoint, LearnedPoint, Observation, Text, VariantPlan,
 };
 use provoke_sys::calls;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Limit of the callers that a side of a race has.
@@ -22,17 +22,20 @@ impl CoreCollector {
         let root = self.root_of_holds(variant, holds);
         let mut examiner = self.examiner.lock().expect("no panic");
         examiner.set_origin(root, Path::new(""), None);
-        let mut frames_of = |point: &CodePoint| {
-            let frames = examiner.frames_at(Path::new(point.object.as_os_str()), point.address);
-            without_library(&frames).to_vec()
+        let points: Vec<CodePoint> = code_points(holds).cloned().collect();
+        let frames = examiner.frames_at(&points);
+        let frames_by_point: BTreeMap<CodePoint, Vec<Frame>> =
+            points.into_iter().zip(frames).collect();
+        let frames_of = |point: &CodePoint| {
+            without_library(frames_by_point.get(point).map_or(&[], Vec::as_slice))
         };
         for learned in &mut holds.learned {
             match &learned.point {
                 HoldPoint::Code(point) => {
-                    if let Some(frame) = frames_of(point).into_iter().next() {
-                        learned.is_library = is_library(&frame);
-                        learned.name = short_name(&frame);
-                        learned.line = frame.line;
+                    if let Some(frame) = frames_of(point).first() {
+                        learned.is_library = is_library(frame);
+                        learned.name = short_name(frame);
+                        learned.line.clone_from(&frame.line);
                     }
                 }
                 HoldPoint::Call { call, .. } => {
@@ -44,7 +47,7 @@ impl CoreCollector {
         mark_code_without_lines(&mut holds.learned);
         for race in &mut holds.races {
             for side in [&mut race.held, &mut race.other] {
-                side.stack = side.point.iter().flat_map(&mut frames_of).collect();
+                side.stack = side.point.iter().flat_map(frames_of).cloned().collect();
             }
         }
         for race in &mut holds.races {
@@ -83,21 +86,25 @@ impl CoreCollector {
     fn root_of_holds(&self, variant: &VariantPlan, holds: &HoldObservation) -> Option<PathBuf> {
         let mut actors = variant.actors.iter();
         let container = actors.find_map(|actor| actor.container.as_ref())?;
-        let learned = holds
-            .learned
-            .iter()
-            .filter_map(|learned| learned.point.as_code());
-        let sides = holds
-            .races
-            .iter()
-            .flat_map(|race| [&race.held, &race.other]);
-        let points = learned.chain(sides.filter_map(|side| side.point.as_ref()));
-        let files: BTreeSet<PathBuf> = points
+        let files: BTreeSet<PathBuf> = code_points(holds)
             .map(|point| PathBuf::from(point.object.as_os_str()))
             .collect();
         let mut images = self.images.lock().expect("no panic");
         images.root_with_files(container, &variant.name, files)
     }
+}
+
+/// Returns the points in the code of files that a trial reached, and those of the races that were seen in it.
+fn code_points(holds: &HoldObservation) -> impl Iterator<Item = &CodePoint> {
+    let learned = holds
+        .learned
+        .iter()
+        .filter_map(|learned| learned.point.as_code());
+    let sides = holds
+        .races
+        .iter()
+        .flat_map(|race| [&race.held, &race.other]);
+    learned.chain(sides.filter_map(|side| side.point.as_ref()))
 }
 
 /// Returns the name of a function without its parameters and template arguments, as signatures have it.

@@ -23,7 +23,7 @@ use provoke_slot::wire::{RunHook, VariantRecipe};
 use provoke_sys::engine::Engine;
 use provoke_sys::engine::service::PodmanService;
 use provoke_sys::untrusted::Untrusted as _;
-use provoke_sys::{child, core_pattern, process, signals, user};
+use provoke_sys::{child, core_pattern, helper, process, signals, user};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -73,9 +73,6 @@ struct ExecutorContext {
     one_dump: Option<Mutex<()>>,
     /// API service of a container engine without a daemon.
     service: Register<Option<PodmanService>>,
-    /// Pids of the API service and of running slots. Any other child of provoke is an orphan of a lost
-    /// slot.
-    pids: Register<Vec<i32>>,
     complaints: Register<Vec<String>>,
 }
 
@@ -141,8 +138,8 @@ impl LocalExecutor {
             .map(|cases| CaseReports::prepare(cases, plan, trials))
             .transpose()?;
         let makers = plan.space.as_ref().map_or(0, |space| space.makers.max(1));
+        let binary = std::env::current_exe()?;
         let shared = ExecutorContext {
-            binary: std::env::current_exe()?,
             common,
             recipes: Register::default(),
             maker: Arc::new(VariantPreparer::new(plan.space.as_ref())),
@@ -150,7 +147,8 @@ impl LocalExecutor {
             makers: (0..makers).map(|_| Mutex::default()).collect(),
             patience: plan.make_limit,
             set_up: Register::default(),
-            collector: CoreCollector::new(trials),
+            collector: CoreCollector::new(trials, &binary),
+            binary,
             lives: plan.load.clone().map(|load| ServiceContext {
                 load: Arc::new(load),
                 evidence: trials.to_owned(),
@@ -160,7 +158,6 @@ impl LocalExecutor {
             usage: UsageMonitor::default(),
             doors,
             one_dump: core_pattern::cores_overwrite_each_other().then(Mutex::default),
-            pids: Register::new(service.iter().map(PodmanService::pid).collect()),
             service: Register::new(service),
             complaints: Register::default(),
         };
@@ -180,7 +177,6 @@ impl LocalExecutor {
     /// Uses a slot that was started before for the first job.
     pub fn with_started_slot(mut self, slot: StartedSlot) -> io::Result<Self> {
         let slot = SlotHandle::connect(slot)?;
-        self.shared.pids.lock().expect("no panic").push(slot.pid());
         self.lanes[0] = Arc::new(Mutex::new(Some(slot)));
         Ok(self)
     }
@@ -335,7 +331,6 @@ impl Executor for LocalExecutor {
             }
             drop(shared.service.lock().expect("no panic").take());
             // A slot that crashed may have left orphans, which are now children of provoke.
-            shared.pids.lock().expect("no panic").clear();
             shared.kill_orphans();
             complaints
         })
@@ -424,7 +419,6 @@ impl ExecutorContext {
     fn started_slot<'a>(&self, lane: &'a mut Option<SlotHandle>) -> io::Result<&'a mut SlotHandle> {
         if lane.is_none() {
             let slot = SlotHandle::connect(StartedSlot::start_from(&self.binary)?)?;
-            self.pids.lock().expect("no panic").push(slot.pid());
             *lane = Some(slot);
         }
         Ok(lane.as_mut().expect("just filled"))
@@ -448,10 +442,6 @@ impl ExecutorContext {
             return format!("cannot start its slot: {error}");
         };
         let end_text = slot.kill_and_wait();
-        self.pids
-            .lock()
-            .expect("no panic")
-            .retain(|pid| *pid != slot.pid());
         self.kill_orphans();
         for engine in self.plan_engines() {
             engine.remove_orphans(Some(slot.pid()));
@@ -476,16 +466,19 @@ impl ExecutorContext {
         names.into_iter().filter_map(Engine::find_in_path).collect()
     }
 
-    /// Kills all children of provoke that are not slots: the orphans of a lost slot. Does not wait
-    /// for processes that cannot be killed.
+    /// Kills all children of provoke that are neither helpers nor the API service: the orphans of a lost slot. Does not
+    /// wait for processes that cannot be killed.
     fn kill_orphans(&self) {
         let own_pid = std::process::id().cast_signed();
-        let pids = self.pids.lock().expect("no panic");
+        let service = self.service.lock().expect("no panic");
+        let service_pid = service.as_ref().map(PodmanService::pid);
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
-            let strays: Vec<i32> = process::child_pids(own_pid)
+            let children = process::child_pids(own_pid);
+            let helpers = helper::running_pids();
+            let strays: Vec<i32> = children
                 .into_iter()
-                .filter(|pid| !pids.contains(pid))
+                .filter(|pid| !helpers.contains(pid) && Some(*pid) != service_pid)
                 .collect();
             if strays.is_empty() {
                 return;

@@ -4,7 +4,7 @@ use super::StopUrgency;
 use provoke_model::{FailedHook, Observation, TrialId, VariantId};
 use provoke_slot::wire::{RunHook, SlotOrder, SlotReply, VariantRecipe};
 use provoke_sys::cgroup::SlotGroup;
-use provoke_sys::helper::HelperProcess;
+use provoke_sys::helper::{self, HelperProcess};
 use provoke_sys::pidfd::Pidfd;
 use provoke_sys::{process, signals};
 use rustix::process::Signal;
@@ -29,9 +29,6 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(60);
 const KEEP_WITHIN: Duration = Duration::from_secs(60);
 /// Time in which a slot ends after it has closed the connection.
 const END_WITHIN: Duration = Duration::from_secs(5);
-
-/// Leads to the program of the process that opens it, even if its file was removed.
-const RUNNING_PROGRAM: &str = "/proc/self/exe";
 
 /// A slot process that has no task yet. It ends when this is dropped.
 pub struct StartedSlot {
@@ -68,11 +65,7 @@ impl StartedSlot {
 
     /// Starts a slot from this program, whose file may be gone.
     pub(super) fn start_from(binary: &Path) -> io::Result<Self> {
-        let binary = if binary.exists() {
-            binary
-        } else {
-            Path::new(RUNNING_PROGRAM)
-        };
+        let binary = helper::existing_program(binary);
         let (own_end, slot_end) = std::os::unix::net::UnixStream::pair()?;
         own_end.set_nonblocking(true)?;
         let group = SlotGroup::try_create();

@@ -82,6 +82,8 @@ impl Signal {
     pub const INT: Self = Self(2);
     /// Abort.
     pub const ABRT: Self = Self(6);
+    /// Bus error: for example, an access to a mapped file that was truncated.
+    pub const BUS: Self = Self(7);
     /// SIGKILL, which cannot be caught.
     pub const KILL: Self = Self(9);
     /// Segmentation fault.

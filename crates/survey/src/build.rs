@@ -1,9 +1,10 @@
 //! Identifies the build of a file, by its build id or its contents.
 
 use super::elf;
-use provoke_sys::files::map_program;
+use provoke_sys::files::open_regular_file;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 /// Limit of bytes of a file whose contents are read to identify its build.
@@ -24,19 +25,36 @@ pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
 
 /// Returns the name and version of the GNU C library, from a text in its data.
 pub(super) fn version_of_libc(file: &Path) -> Option<String> {
-    find_banner(map_program(file).ok()?)
+    find_banner(&open_regular_file(file).ok()?)
 }
 
 /// Returns the name and version in the banner, such as `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
-fn find_banner(bytes: &[u8]) -> Option<String> {
+fn find_banner(file: &File) -> Option<String> {
+    let length = file.metadata().ok()?.len();
+    if length > LARGEST {
+        return None;
+    }
+    let mut part = vec![0; PART + LONGEST_BANNER];
     // The banner is in the data that follows the code, so the parts are searched from the end of the file.
-    let mut begins = (0..bytes.len()).step_by(PART).rev();
+    let mut begins = (0..usize::try_from(length).ok()?).step_by(PART).rev();
     begins.find_map(|begin| {
-        let end = bytes.len().min(begin + PART + LONGEST_BANNER);
-        let part = &bytes[begin..end];
+        let filled = read_part(file, begin as u64, &mut part).ok()?;
+        let part = &part[..filled];
         let mut banners = memchr::memmem::find_iter(part, BANNER);
         banners.find_map(|banner| read_banner(&part[banner..]))
     })
+}
+
+/// Fills a buffer with the contents of a file from an offset on, as far as they go.
+fn read_part(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], offset + filled as u64)? {
+            0 => break,
+            length => filled += length,
+        }
+    }
+    Ok(filled)
 }
 
 /// Bytes of a library that are searched at once.
@@ -163,10 +181,13 @@ mod tests {
     #[test]
     fn a_banner_is_found_at_any_place_of_a_library() {
         let banner = b"GNU C Library (GNU libc) stable release version 2.41.\n";
+        let folder = tempfile::tempdir().unwrap();
         for begin in [0, PART - 30, PART - 1, PART, 2 * PART] {
             let mut bytes = vec![0; 2 * PART + 1000];
             bytes[begin..begin + banner.len()].copy_from_slice(banner);
-            let version = find_banner(&bytes);
+            let library = folder.path().join(begin.to_string());
+            fs::write(&library, bytes).unwrap();
+            let version = version_of_libc(&library);
             assert_eq!(version.as_deref(), Some("GNU libc 2.41"), "{begin}");
         }
     }

@@ -79,11 +79,10 @@ pub fn call_name(number: u64) -> Option<&'static str> {
 }
 
 /// The machine in the data of a filter.
-const X86_64: u32 = 0xc000_003e;
-// Offsets of the number of the call, the machine and the lower half of the first argument in the data of a filter.
-const NUMBER: u32 = 0;
-const MACHINE: u32 = 4;
-const FIRST_ARGUMENT: u32 = 16;
+pub(crate) const X86_64: u32 = 0xc000_003e;
+// Offsets of the number of the call and the machine in the data of a filter.
+pub(crate) const NUMBER: u32 = 0;
+pub(crate) const MACHINE: u32 = 4;
 /// Creates a process; its flags are the first argument.
 pub(crate) const CLONE: u64 = 56;
 /// Creates a process; its flags are in memory, where a filter cannot read them.
@@ -114,7 +113,6 @@ impl CallFilter {
     }
 
     fn select_calls(calls: &[u64]) -> io::Result<Self> {
-        let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0);
         let unless = |value, skipped| {
             let code = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
             step(code, value, 0, skipped)
@@ -135,7 +133,7 @@ impl CallFilter {
         let has_flag = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
         steps.extend([
             unless(u32::try_from(CLONE).map_err(io::Error::other)?, 3),
-            load(FIRST_ARGUMENT),
+            load(argument(0)),
             step(has_flag, untraced, 0, 1),
             trace(),
             allow(),
@@ -182,7 +180,18 @@ impl CallFilter {
     }
 }
 
-fn step(code: u32, value: u32, if_true: u8, if_false: u8) -> libc::sock_filter {
+/// Returns the offset of the lower half of an argument in the data of a filter.
+pub(crate) fn argument(position: u32) -> u32 {
+    16 + 8 * position
+}
+
+/// Returns the step that loads the value at an offset in the data of a filter.
+pub(crate) fn load(offset: u32) -> libc::sock_filter {
+    step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0)
+}
+
+/// Returns a step of a filter.
+pub(crate) fn step(code: u32, value: u32, if_true: u8, if_false: u8) -> libc::sock_filter {
     libc::sock_filter {
         code: u16::try_from(code).unwrap_or(0),
         jt: if_true,
@@ -191,7 +200,8 @@ fn step(code: u32, value: u32, if_true: u8, if_false: u8) -> libc::sock_filter {
     }
 }
 
-fn answer(action: u32) -> libc::sock_filter {
+/// Returns the step that ends a filter with this action.
+pub(crate) fn answer(action: u32) -> libc::sock_filter {
     step(libc::BPF_RET | libc::BPF_K, action, 0, 0)
 }
 

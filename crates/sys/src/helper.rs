@@ -2,6 +2,7 @@
 
 use super::spawn::{CStringArray, Program, Spawner};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -10,6 +11,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Leads to the program of the process that opens it, even if its file was removed.
+const RUNNING_PROGRAM: &str = "/proc/self/exe";
+
+/// Pids of the helpers that are not reaped.
+static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// A helper process, which is reaped by [`Self::kill_and_wait`].
 #[derive(Debug)]
@@ -17,6 +25,24 @@ pub struct HelperProcess {
     pid: Pid,
     is_reaped: bool,
     status: Option<ExitStatus>,
+}
+
+/// Returns the path of this program, or another one that leads to it if its file is gone.
+pub fn existing_program(binary: &Path) -> &Path {
+    if binary.exists() {
+        binary
+    } else {
+        Path::new(RUNNING_PROGRAM)
+    }
+}
+
+/// Returns the pids of the helpers of this process that are not reaped.
+pub fn running_pids() -> BTreeSet<i32> {
+    lock_running().clone()
+}
+
+fn lock_running() -> MutexGuard<'static, BTreeSet<i32>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HelperProcess {
@@ -48,8 +74,11 @@ impl HelperProcess {
             traced_calls: &[],
             signal_when_parent_ends: Signal::CONT,
         };
+        // No other thread sees the new child without its pid in the list.
+        let mut running = lock_running();
         let pid = Spawner::default().spawn_and_continue(&program);
         let pid = pid.map_err(|error| error.source)?;
+        running.insert(pid);
         Ok(Self {
             pid: Pid::from_raw(pid).expect("a child has a pid"),
             is_reaped: false,
@@ -79,12 +108,20 @@ impl HelperProcess {
             .map_or("reaped elsewhere".to_owned(), |status| status.to_string())
     }
 
+    /// Returns the signal that ended the helper, after it was reaped.
+    pub fn end_signal(&self) -> Option<i32> {
+        self.status?.signal()
+    }
+
     fn wait(&mut self, options: WaitOptions) {
         if self.is_reaped {
             return;
         }
         let result = rustix::io::retry_on_intr(|| waitpid(Some(self.pid), options));
         self.is_reaped = !matches!(result, Ok(None));
+        if self.is_reaped {
+            lock_running().remove(&self.pid());
+        }
         if let Ok(Some((_, status))) = result {
             self.status = Some(ExitStatus::from_raw(status.as_raw()));
         }

@@ -23,6 +23,7 @@ pub mod pidfd;
 pub mod process;
 pub mod processor;
 pub mod ptrace;
+pub mod sandbox;
 pub mod signals;
 pub mod snapshot;
 pub mod sockets;

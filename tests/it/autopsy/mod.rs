@@ -2,6 +2,7 @@
 
 mod damage;
 mod debugger;
+mod examiner_process;
 mod explain;
 mod native;
 pub(crate) mod python;

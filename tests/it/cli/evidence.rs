@@ -1,8 +1,11 @@
 //! Tests the evidence of real crashes and hangs, from the exit status to the source line.
 
-use super::support::{Sandbox, wait_until};
+use super::support::{LAST_RUN, Running, Sandbox, send, wait_until};
 use crate::autopsy::python::Extension;
 use crate::needs::{kernel_log, needs, program, python_headers, root};
+use provoke::sys::pidfd::Pidfd;
+use provoke::sys::process::child_pids;
+use rustix::process::Signal;
 use serde_json::Value;
 use std::process::Command;
 use std::thread::sleep;
@@ -102,6 +105,111 @@ fn a_null_pointer_in_every_fourth_trial_has_one_signature_and_its_rate() {
             "{explanation}"
         );
     }
+}
+
+/// Crashes in every trial: in the second one in another file than before.
+const TWO_CRASHES: &str = r#"
+    #include <stdlib.h>
+    long later(long *p);
+    __attribute__((noinline)) long conv(long *p) { return *p + 1; }
+    int main(void) { return atoi(getenv("PROVOKE_TRIAL")) == 2 ? later(0) + 1 : conv(0) + 1; }
+"#;
+
+/// Runs a command in captured trials, one after the other.
+fn captured_trials<'a>(trials: &'a str, script: &'a str) -> Vec<&'a str> {
+    let flags = ["run", "-j", "1", "--seed", "1", "--capture", "on"];
+    [&flags[..], &["-n", trials, "--", "sh", "-c", script]].concat()
+}
+
+/// Returns the cores of the trials that have ended.
+fn observed_cores(sandbox: &Sandbox) -> Vec<Value> {
+    let events = sandbox.events().into_iter();
+    let cores = events.filter_map(|event| event.pointer("/trial_finished/seen/cores").cloned());
+    cores
+        .flat_map(|cores| cores.as_array().unwrap().clone())
+        .collect()
+}
+
+/// Returns the process that reads the cores of a run.
+fn examiner_of(running: &Running) -> i32 {
+    let is_examiner = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.ends_with(b"\0examiner\0")
+    };
+    let mut examiners = child_pids(running.pid()).into_iter().filter(is_examiner);
+    examiners.next().expect("a core was read")
+}
+
+#[test]
+fn a_debug_file_that_is_overwritten_while_it_is_mapped_costs_only_an_explanation() {
+    let sandbox = Sandbox::new();
+    let later = "long later(long *p) { return *p + 2; }";
+    let later = sandbox.write("later.c", later);
+    let flags = ["-g", "-O1", later.to_str().unwrap()];
+    let program = compile(&sandbox, "crash", TWO_CRASHES, &flags);
+    for args in [
+        ["--only-keep-debug", "crash", "crash.debug"].as_slice(),
+        &["--strip-all", "--add-gnu-debuglink=crash.debug", "crash"],
+    ] {
+        let output = sandbox.program_command("objcopy", args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let script = format!("test $PROVOKE_TRIAL = 2 && : > crash.debug; exec {program}");
+    let output = sandbox.provoke(&captured_trials("3", &script));
+    assert!(output.stdout.contains("3 of 3 trials"), "{output}");
+    let cores = observed_cores(&sandbox);
+    assert_eq!(cores[0]["crash"]["frames"][0]["function"], "conv");
+    assert_eq!(
+        cores[1]["unread"],
+        "its program or a library was overwritten while it was read"
+    );
+    assert!(std::path::Path::new(cores[1]["file"].as_str().unwrap()).exists());
+    assert_eq!(cores[2]["crash"]["fault"]["class"], "null pointer");
+    let explanation = sandbox.provoke(&["explain", "last#2"]);
+    let reason = "(not read: its program or a library was overwritten while it was read)";
+    assert!(explanation.stdout.contains(reason), "{explanation}");
+}
+
+#[test]
+fn a_run_goes_on_if_the_process_that_reads_its_cores_is_killed() {
+    let sandbox = Sandbox::new();
+    let program = compile(
+        &sandbox,
+        "crash",
+        TWO_CRASHES,
+        &["-g", "-O1", "-Dlater=conv"],
+    );
+    let wait = "until test -e go; do sleep 0.01; done";
+    let script = format!("test $PROVOKE_TRIAL = 2 && {wait}; exec {program}");
+    let running = sandbox.start(&captured_trials("3", &script));
+    wait_until("a trial has ended", || sandbox.ended_trials(LAST_RUN) == 1);
+    let examiner = examiner_of(&running);
+    let end = Pidfd::of_process(examiner).unwrap();
+    send(examiner, Signal::KILL);
+    wait_until("the process has ended", || end.has_ended());
+    sandbox.write("go", "");
+    let output = running.end();
+    assert!(output.stdout.contains("3 of 3 trials"), "{output}");
+    let cores = observed_cores(&sandbox);
+    assert_eq!(cores.len(), 3);
+    for core in cores {
+        assert_eq!(core["crash"]["frames"][0]["function"], "conv", "{core}");
+    }
+}
+
+#[test]
+fn the_process_that_reads_cores_ends_with_its_run() {
+    let sandbox = Sandbox::new();
+    let program = compile(
+        &sandbox,
+        "crash",
+        TWO_CRASHES,
+        &["-g", "-O1", "-Dlater=conv"],
+    );
+    let script = format!("test $PROVOKE_TRIAL = 2 && exec sleep 1000; exec {program}");
+    let command = sandbox.command(&captured_trials("2", &script));
+    sandbox.kill_after(1, LAST_RUN, command);
+    assert!(observed_cores(&sandbox)[0]["crash"].is_object());
 }
 
 #[test]

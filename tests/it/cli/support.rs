@@ -34,13 +34,17 @@ pub(super) struct Running {
 }
 
 impl Running {
+    pub(super) fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
     pub(super) fn signal(&self, signal: Signal) {
-        send(self.child.id().cast_signed(), signal);
+        send(self.pid(), signal);
     }
 
     /// Returns its children: the slots.
     pub(super) fn children(&self) -> Vec<i32> {
-        let pid = self.child.id();
+        let pid = self.pid();
         let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
         list.split_whitespace()
             .map(|pid| pid.parse().unwrap())
