@@ -34,6 +34,39 @@ fn summarize((report, output): &(Value, CommandOutput)) -> (Value, Value, i32) {
 }
 
 #[test]
+fn the_answer_states_the_rate_that_earlier_versions_may_have() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "--range",
+        "0..16",
+        "--seed",
+        "1",
+        "--shell",
+        "[ {variant} -lt 11 ]",
+    ];
+    let (report, output) = sandbox.bisect(&args);
+    let answer = &report["answer"]["bisect"];
+    assert_eq!(answer["culprits"], json!(["11"]), "{output}");
+    let bound = answer["earlier_rate_bound"].as_f64().unwrap();
+    assert!((0.2..=0.5).contains(&bound), "{answer}");
+    let percent = format!("earlier ones fail in at most {} %", (bound * 100.0).ceil());
+    assert!(output.stdout.contains(&percent), "{percent}: {output}");
+}
+
+#[test]
+fn the_answer_says_that_the_version_before_fails_in_another_way() {
+    let sandbox = Sandbox::new();
+    let other = "[ {variant} -lt 11 ] || exit 3; [ {variant} -lt 5 ] || [ $((PROVOKE_TRIAL % 2)) = 0 ] || exit 4";
+    let args = ["--range", "0..16", "--seed", "1", "--shell", other];
+    let (report, output) = sandbox.bisect(&args);
+    let answer = &report["answer"]["bisect"];
+    assert_eq!(answer["culprits"], json!(["11"]), "{output}");
+    let text = "10 before it failed in another way in ";
+    assert!(output.stdout.contains(text), "{output}");
+    assert!(output.stdout.contains(": exit 4"), "{output}");
+}
+
+#[test]
 fn the_first_failing_candidate_is_found_with_any_number_of_jobs() {
     for jobs in ["1", "3"] {
         let sandbox = Sandbox::new();
@@ -59,15 +92,6 @@ fn the_first_failing_candidate_is_found_with_any_number_of_jobs() {
             "{}",
             result.1
         );
-        // Every bad version always failed, so the answer says what the short check leaves. Parallel slots may leave less.
-        if let Some(bound) = answer["earlier_rate_bound"].as_f64() {
-            assert!((0.2..=0.5).contains(&bound), "{answer}");
-            let percent = format!("earlier ones fail in at most {} %", (bound * 100.0).ceil());
-            let stdout = &result.1.stdout;
-            assert!(stdout.contains(&percent), "{percent}: {stdout}");
-        } else {
-            assert_ne!(jobs, "1", "{answer}");
-        }
         // Only a fraction of the candidates was tried.
         let tried = answer["points"]
             .as_array()

@@ -80,6 +80,58 @@ fn a_run_of_another_user_can_be_read_but_not_executed() {
 }
 
 #[test]
+fn no_page_is_written_through_a_link_or_to_another_user() {
+    let sandbox = sandbox_with_run();
+    let precious = sandbox.write("precious", "precious");
+    let page = sandbox.path("provoke-out/last/report.html");
+    symlink(&precious, &page).unwrap();
+    let output = sandbox.provoke(&["report", "last", "--html"]);
+    assert_eq!(output.code, Some(2), "{output}");
+    assert!(output.stderr.contains("is a link"), "{output}");
+    assert_eq!(sandbox.read("precious"), "precious");
+    fs::remove_file(&page).unwrap();
+    let output = sandbox.provoke(&["report", "last", "--html"]);
+    assert_eq!(output.code, Some(0), "{output}");
+    needs!(root());
+    chown(sandbox.path("provoke-out/last/."), Some(NOBODY), None).unwrap();
+    let output = sandbox.provoke(&["report", "last", "--html"]);
+    assert_eq!(output.code, Some(2), "{output}");
+    assert!(output.stderr.contains("the user nobody"), "{output}");
+    let output = sandbox.provoke(&["report", "last", "--html=page.html"]);
+    assert_eq!(output.code, Some(0), "{output}");
+}
+
+#[test]
+fn no_run_is_stored_in_a_directory_of_another_user() {
+    needs!(root());
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("provoke-out")).unwrap();
+    chown(sandbox.path("provoke-out"), Some(NOBODY), None).unwrap();
+    let run = ["run", "-n", "1", "--progress=none"];
+    let output = sandbox.provoke(&[&run[..], &["--", "true"]].concat());
+    assert_eq!(output.code, Some(2), "{output}");
+    assert!(output.stderr.contains("PROVOKE_HOME"), "{output}");
+    let output = sandbox.provoke(&[&run[..], &["--out", "run", "--", "true"]].concat());
+    assert_eq!(output.code, Some(0), "{output}");
+}
+
+#[test]
+fn pipes_and_links_among_the_evidence_are_not_opened() {
+    let sandbox = sandbox_with_run();
+    let stderr = sandbox.path("provoke-out/last/trials/1/stderr");
+    fs::remove_file(&stderr).unwrap();
+    let secret = sandbox.write("secret", "a line of another file");
+    symlink(secret, &stderr).unwrap();
+    let output = sandbox.provoke(&["explain", "last#1"]);
+    assert!(!output.stdout.contains("another file"), "{output}");
+    fs::remove_file(&stderr).unwrap();
+    let made = Command::new("mkfifo").arg(&stderr).status().unwrap();
+    assert!(made.success());
+    let output = sandbox.provoke(&["explain", "last#1"]);
+    assert_eq!(output.code, Some(0), "{output}");
+}
+
+#[test]
 fn a_run_that_others_can_change_is_not_executed() {
     let sandbox = sandbox_with_run();
     let journal = sandbox.path("provoke-out/last/events.jsonl");
