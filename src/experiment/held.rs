@@ -23,10 +23,10 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
     if let Some(held_plan) = state.plan.held {
         return Ok(Some(*held_plan));
     }
-    match questions::found_holds(&state) {
-        Some((holds, _)) => Ok(Some(HeldPlan {
+    match questions::found_hold(&state) {
+        Some(found) => Ok(Some(HeldPlan {
             run: state.run,
-            holds,
+            holds: found.holds,
         })),
         None => Err(PlanError::of_field(
             "held",
@@ -41,9 +41,9 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
 
 /// Returns the failures under the hold that a hunt has found; `None` if the run is not such a hunt.
 pub(super) fn measure_hunt(state: &State, filter: &BaselineFilter) -> Option<MeasuredBaseline> {
-    let (_, counts) = questions::found_holds(state)?;
-    let mut measured = measure_held(state, filter);
-    (measured.failures, measured.trials) = (counts.failures, counts.trials);
+    let found = questions::found_hold(state)?;
+    let mut measured = measure_held(state, filter, &found.failure);
+    (measured.failures, measured.trials) = (found.counts.failures, found.counts.trials);
     if let Some(conditions) = &mut measured.conditions {
         conditions.set_fact("held", state.run.clone());
     }

@@ -4,7 +4,7 @@ use crate::model::{
     BugFilter, CasePattern, EvidenceDepth, FailureName, KnownBug, MeasuredBaseline, Signature,
     SignatureId, Site, VariantId,
 };
-use crate::questions;
+use crate::questions::{self, SearchedFailure};
 use crate::state::{SignatureFailures, State, Tally};
 use crate::store::{self, StoreError};
 use crate::survey;
@@ -55,13 +55,23 @@ pub(super) fn measure_variant(
     variant: VariantId,
     filter: &BaselineFilter,
 ) -> MeasuredBaseline {
-    measure_tally(state, variant, state.tally_of(variant), filter)
+    measure_tally(
+        state,
+        variant,
+        state.tally_of(variant),
+        filter,
+        &SearchedFailure::OfPlan,
+    )
 }
 
-/// Does the same for the trials of a hunt with holds.
-pub(super) fn measure_held(state: &State, filter: &BaselineFilter) -> MeasuredBaseline {
+/// Does the same for the trials of a hunt with holds, and the failure that happens more often under the one that it found.
+pub(super) fn measure_held(
+    state: &State,
+    filter: &BaselineFilter,
+    failure: &SearchedFailure,
+) -> MeasuredBaseline {
     let variant = VariantId(0);
-    measure_tally(state, variant, state.held_tally(variant), filter)
+    measure_tally(state, variant, state.held_tally(variant), filter, failure)
 }
 
 fn measure_tally(
@@ -69,20 +79,22 @@ fn measure_tally(
     variant: VariantId,
     tally: &Tally,
     filter: &BaselineFilter,
+    failure: &SearchedFailure,
 ) -> MeasuredBaseline {
     let as_a_bug = |group: &SignatureFailures| {
         bug_names(group, state.captured_tally(variant), &state.plan.rules.only)
     };
     let is_bug = |group: &SignatureFailures| {
-        let failure = group.to_failure();
-        match filter {
-            BaselineFilter::Any => true,
-            BaselineFilter::AsThere => group.is_the_bug,
-            BaselineFilter::Only(filters) => {
-                filters.iter().any(|only| only.covers_failure(&failure))
+        let shown = group.to_failure();
+        failure.covers(&shown)
+            && match filter {
+                BaselineFilter::Any => true,
+                BaselineFilter::AsThere => group.is_the_bug,
+                BaselineFilter::Only(filters) => {
+                    filters.iter().any(|only| only.covers_failure(&shown))
+                }
+                BaselineFilter::Like(bugs) => bugs.iter().any(|bug| bug.is_same(&as_a_bug(group))),
             }
-            BaselineFilter::Like(bugs) => bugs.iter().any(|bug| bug.is_same(&as_a_bug(group))),
-        }
     };
     let bugs: Vec<&SignatureFailures> = tally
         .groups

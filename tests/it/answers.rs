@@ -766,7 +766,7 @@ fn a_hold_on_the_path_of_a_failure_is_not_the_answer_of_a_hunt() {
         let answer = &report["answer"]["hunt"];
         assert!(answer["tried"]["trials"].as_u64() > Some(200), "{answer}");
         assert!(answer["held"].is_null(), "{answer}");
-        assert!(questions::found_holds(&state).is_none());
+        assert!(questions::found_hold(&state).is_none());
         let sentence = answer["sentence"].as_str().unwrap();
         assert!(
             sentence.starts_with("It fails without a hold in "),

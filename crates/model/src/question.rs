@@ -1,8 +1,8 @@
 //! Questions that a run answers, and baselines.
 
 use super::{
-    CodeScope, Conditions, Failure, Plan, Signature, SignatureId, Text, VariantChoices, VariantId,
-    is_default,
+    CodeScope, Conditions, EvidenceDepth, Failure, Plan, Signature, SignatureId, Text,
+    VariantChoices, VariantId, is_default,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -447,6 +447,21 @@ impl KnownBug {
         std::iter::once(signature.id)
             .chain(weaker)
             .any(|id| self.names.contains(&id))
+    }
+
+    /// Returns whether a failure is the bug, or ends as the bug does and lacks the evidence that would tell them apart: a
+    /// crash or a hang whose stack was not captured.
+    pub fn may_be(&self, failure: &Failure) -> bool {
+        let signature = &failure.signature;
+        let is_untold = !failure.kind.ends_by_itself()
+            && (signature.depth < EvidenceDepth::Output
+                || self.by_core && signature.depth < EvidenceDepth::Stack);
+        let has_status = || {
+            signature
+                .names_at(EvidenceDepth::Status)
+                .any(|id| id == self.widest)
+        };
+        self.has_signature(signature) || is_untold && has_status()
     }
 }
 

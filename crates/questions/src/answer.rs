@@ -58,6 +58,11 @@ impl FailureCounts {
         format!("{} of {}", self.failures, self.trials)
     }
 
+    pub(super) fn add_trial(&mut self, is_failure: bool) {
+        self.trials += 1;
+        self.failures += u64::from(is_failure);
+    }
+
     /// Returns the part of the trials that failed; 0 without a trial.
     pub(super) fn rate(self) -> f64 {
         real(self.failures) / real(self.trials.max(1))

@@ -57,7 +57,9 @@ pub use confirm::{
     ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, required_by_default,
 };
 pub(crate) use confirm::{clean_needed, doubtful_failures, seconds_of_a_pass};
-pub use hunt::{HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_holds};
+pub use hunt::{
+    FoundHold, HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_hold,
+};
 pub(crate) use policy::rate_interval;
 pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, interval_at_any_time, untold_trials};
 pub use ramp::{

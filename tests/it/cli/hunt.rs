@@ -597,3 +597,81 @@ fn a_program_with_one_thread_has_nothing_to_hold() {
         "{output}"
     );
 }
+
+/// Two threads lose an update if one is held, which the program reports with exit code 3. In one of five runs, it exits with
+/// code 4 whatever the threads do.
+const TWO_FAILURES: &str = r#"#include <pthread.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+static volatile int count;
+
+static void *add(void *unused) {
+    int loaded = count;
+    count = loaded + 1;
+    return unused;
+}
+
+int main(void) {
+    unsigned char drawn;
+    if (getrandom(&drawn, 1, 0) != 1) return 5;
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, add, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    if (drawn < 51) {
+        fprintf(stderr, "Error: no space\n");
+        return 4;
+    }
+    if (count != 2) {
+        fprintf(stderr, "Error: an update is lost\n");
+        return 3;
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn an_answer_is_about_one_of_two_failures() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    sandbox.write("two.c", TWO_FAILURES);
+    compile_here(&sandbox, "two.c");
+    let (answer, output) = hunt(&sandbox, &["--seed", "1"]);
+    let crash = answer["crash"].as_str().unwrap();
+    assert_eq!(crash, "exit 3: Error: an update is lost", "{output}");
+    let [failures, trials] = held_counts(&answer);
+    let others = answer["failed_otherwise"].as_u64().unwrap();
+    assert!(others > 0 && failures + others <= trials, "{output}");
+    let sentence = answer["sentence"].as_str().unwrap();
+    assert!(
+        sentence.starts_with("It fails (exit 3: Error: an update is lost) in "),
+        "{output}"
+    );
+    let other = format!(
+        "with the thread held, it failed in another way in {others} of {trials}: exit 4: Error: no space"
+    );
+    assert!(sentence.contains(&other), "{output}");
+}
+
+#[test]
+fn a_hunt_with_a_baseline_looks_for_its_failures_only() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    sandbox.write("two.c", TWO_FAILURES);
+    compile_here(&sandbox, "two.c");
+    let baseline = [
+        "run", "--only", "code:4", "-n", "30", "--seed", "1", "-o", "four",
+    ];
+    sandbox.provoke(&[&baseline[..], &["--", "./program"]].concat());
+    let (answer, output) = hunt(
+        &sandbox,
+        &["--baseline", "four", "--seed", "1", "-n", "300"],
+    );
+    assert!(answer["held"].is_null(), "{output}");
+    assert_eq!(
+        answer["other_crash"], "exit 3: Error: an update is lost",
+        "{output}"
+    );
+    let sentence = answer["sentence"].as_str().unwrap();
+    assert!(sentence.contains("in another way"), "{output}");
+}

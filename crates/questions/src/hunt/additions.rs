@@ -33,7 +33,7 @@ impl HeldTrials {
             || budget.is_some_and(|budget| state.worked * PAIRING_TIME_PART > budget)
             || self
                 .failing
-                .iter()
+                .keys()
                 .any(|holds| !self.was_examined(holds) && is_good(self.counts_of(holds)))
         {
             return None;
@@ -44,7 +44,7 @@ impl HeldTrials {
 
     /// Returns the most promising single hold together with another one.
     fn untried_pair(&self, open: impl Fn(&[Hold]) -> u64) -> Option<Vec<Hold>> {
-        let singles = self.failing.iter().filter(|holds| holds.len() == 1);
+        let singles = self.failing.keys().filter(|holds| holds.len() == 1);
         let best_hold =
             singles.max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)))?;
         let counts = self.counts_of(best_hold);
@@ -154,6 +154,7 @@ fn have_different_points(holds: &[Hold]) -> bool {
 mod tests {
     use super::*;
     use crate::hunt::attempts::after_creator;
+    use crate::hunt::examined_failure::ShownFailures;
     use crate::hunt::held_trials::samples::{addresses, examination, point};
     use provoke_model::{CreationSide, LearnedPoint};
 
@@ -246,7 +247,9 @@ mod tests {
         let additions = |failures: u64| {
             let mut held_trials = held_trials_at(&addresses);
             let single = examination(&[0], failures);
-            held_trials.failing.insert(single.holds.clone());
+            held_trials
+                .failing
+                .insert(single.holds.clone(), ShownFailures::default());
             held_trials.tried_holds.insert(single.holds, single.fresh);
             let tried = HeldCounts {
                 trials: 1,
@@ -280,7 +283,9 @@ mod tests {
         };
         held_trials.points.add_reached(&[creation], &[]);
         let single = examination(&[1], 7);
-        held_trials.failing.insert(single.holds.clone());
+        held_trials
+            .failing
+            .insert(single.holds.clone(), ShownFailures::default());
         held_trials.tried_holds.insert(single.holds, single.fresh);
         let mut attempts = Vec::new();
         while let Some(pair) = held_trials.untried_pair(|_| 0) {

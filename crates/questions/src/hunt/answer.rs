@@ -1,5 +1,6 @@
 //! Answer of `hunt`: the hold that makes a program fail, with the window in the source and the races.
 
+use super::examined_failure::ExaminedFailure;
 use super::held_trials::{Examination, FIRST_FRESH_TRIALS, HeldCounts};
 use super::memory::{HuntMemory, LEARNING_TRIALS};
 use super::places::{HeldPlace, describe_place};
@@ -8,7 +9,7 @@ use super::races::{RACE_TITLE, RaceReport, seen_races};
 use super::window::{WindowLine, draw_window, window_lines};
 use crate::answer::{AnswerText, independence_assumptions};
 use crate::policy::rate_interval;
-use crate::state::State;
+use crate::state::{SignatureFailures, State, Tally};
 use crate::{FailureCounts, Policy as _};
 use provoke_model::{CodeScope, HoldPoint, KnownBug, VariantId};
 use provoke_stats::{confidence_sequence, real};
@@ -28,19 +29,24 @@ const SHOWN_RACES: usize = 3;
 pub struct HuntReport {
     /// The answer in one sentence.
     pub sentence: String,
-    /// Plain trials: without holds, and not traced.
+    /// Plain trials: without holds, and not traced. Once a hold is found, only the failure that happens under it counts.
     pub natural: FailureCounts,
     /// The interval of the natural failure rate; null without such a trial.
     pub natural_interval: Option<[f64; 2]>,
-    /// Fresh trials under the hold that was found, whether or not they reached it; null until the program is known to fail
-    /// more often under a hold.
+    /// Fresh trials under the hold that was found, whether or not they reached it, and those that showed `crash`; null
+    /// until the program is known to fail more often under a hold.
     pub held: Option<FailureCounts>,
     /// The interval of the failure rate under this hold.
     pub held_interval: Option<[f64; 2]>,
     /// Fresh trials in which the hold was not reached. They count, because reaching it may depend on the outcome.
     pub unreached: u64,
+    /// Fresh trials under this hold that showed another failure.
+    pub failed_otherwise: u64,
+    /// The most frequent one of the other failures: under the hold that was found, otherwise of all trials with holds that
+    /// did not show the failure of `--baseline`.
+    pub other_crash: Option<String>,
     /// Control trials of this hold: traced in the same way, but no thread was held. Without a hold that was found, those of
-    /// all holds that were examined.
+    /// all holds that were examined, with any failure.
     pub control: FailureCounts,
     /// The interval of the failure rate of the control trials; null without such a trial.
     pub control_interval: Option<[f64; 2]>,
@@ -84,27 +90,25 @@ impl HuntReport {
         let memory: &HuntMemory = state.learned()?;
         let alpha = state.plan.alpha.to_probability();
         let plain = state.tally_of(VariantId(0));
-        let natural = FailureCounts {
-            failures: plain.failures,
-            trials: plain.counted_trials(),
-        };
         let held_tally = state.held_tally(VariantId(0));
         let needs_no_hold = fails_if_plain(state) || fails_if_traced(state, memory);
         let claimed = || memory.held_trials.claimed_examination(alpha);
         let examined = if needs_no_hold { None } else { claimed() };
-        let control = examined.map_or_else(
+        let failure = examined.map(|examination| &examination.failure);
+        let natural = count_failure(plain, failure);
+        let control = failure.map_or_else(
             || memory.held_trials.control_total(),
-            |examination| examination.control,
+            |failure| failure.control,
         );
         // The best of several examined holds is reported, so each interval shares the error rate.
         let held_alpha = alpha / real(memory.held_trials.examination_count().max(1));
         let fresh = examined.map_or_else(HeldCounts::default, |examination| examination.fresh);
-        let held = fresh.of_all_trials();
+        let held = failure.map_or_else(FailureCounts::default, |failure| failure.held);
         let stop_rule = HuntPolicy.stop_rule(state, VariantId(0));
         let most_frequent = held_tally
             .groups
             .values()
-            .filter(|group| group.is_the_bug)
+            .filter(|group| is_examined_failure(group, failure))
             .max_by_key(|group| (group.signature.depth, group.trials.len()));
         let held_crash = most_frequent.map(|group| group.signature.title.clone());
         let known_crash = memory.question.known.as_ref();
@@ -112,13 +116,23 @@ impl HuntReport {
             let is_same = |bug: &KnownBug| bug.has_signature(&group.signature);
             crash.bugs.iter().any(is_same).then(|| crash.run.clone())
         });
+        let natural_interval = || {
+            if natural.failures < plain.failures {
+                return interval_of(natural, alpha);
+            }
+            let interval = rate_interval(stop_rule, plain, alpha);
+            Some([interval.lo, interval.hi])
+        };
+        let other_crash = match failure {
+            Some(failure) => failure.others.title().map(str::to_owned),
+            None => held_tally.title_of_others(),
+        };
         let mut report = Self {
             sentence: String::new(),
             natural,
-            natural_interval: (natural.trials > 0).then(|| {
-                let interval = rate_interval(stop_rule, plain, alpha);
-                [interval.lo, interval.hi]
-            }),
+            natural_interval: (natural.trials > 0).then(natural_interval).flatten(),
+            failed_otherwise: failure.map_or(0, |failure| failure.others.count()),
+            other_crash,
             held: examined.map(|_| held),
             held_interval: examined.and_then(|_| interval_of(held, held_alpha)),
             unreached: fresh.unreached,
@@ -147,11 +161,19 @@ impl HuntReport {
             refused: memory.refused.clone(),
             assumptions: independence_assumptions(state),
         };
-        report.sentence = report.write_sentence(&BestSoFar::new(memory), memory.longest_unended);
+        let others = OtherFailures::new(state, failure);
+        report.sentence =
+            report.write_sentence(&BestSoFar::new(memory), &others, memory.longest_unended)
+                + &others.in_words();
         Some(report)
     }
 
-    fn write_sentence(&self, best: &BestSoFar, longest_unended: Duration) -> String {
+    fn write_sentence(
+        &self,
+        best: &BestSoFar,
+        others: &OtherFailures,
+        longest_unended: Duration,
+    ) -> String {
         let natural = self.natural.in_words();
         let control = self.control.in_words();
         if self.needs_no_hold {
@@ -159,16 +181,20 @@ impl HuntReport {
         }
         if let (Some(held), Some(interval)) = (self.held, self.held_interval) {
             let places_text = places_in_words(&self.places);
+            let crash = self.crash.as_ref().filter(|_| !others.is_empty());
+            let crash_text = crash.map_or_else(String::new, |crash| format!(" ({crash})"));
             let counts = format!(
                 "{} new trials (95 % interval {})",
                 held.in_words(),
                 words::format_interval(interval)
             );
             return if 2 * held.failures > held.trials {
-                format!("It fails in {counts} if {places_text}; traced without a hold in {control}")
+                format!(
+                    "It fails{crash_text} in {counts} if {places_text}; traced without a hold in {control}"
+                )
             } else {
                 format!(
-                    "It fails more often if {places_text}: in {counts}; traced without a hold in {control}"
+                    "It fails{crash_text} more often if {places_text}: in {counts}; traced without a hold in {control}"
                 )
             };
         }
@@ -200,6 +226,10 @@ impl HuntReport {
         } else if self.tried.trials == 0 {
             format!(
                 "NOT KNOWN: no trial with holds was conclusive; without a hold it failed in {natural} trials"
+            )
+        } else if !others.is_empty() {
+            format!(
+                "The failure did not occur: in {tried_text} trials with holds; without a hold in {natural}"
             )
         } else {
             let seen_text = if self.races.is_empty() {
@@ -242,6 +272,76 @@ impl HuntReport {
     }
 }
 
+/// Failures in trials of the answer that are not the failure of the answer, and the most frequent one.
+struct OtherFailures {
+    with_hold: Option<(FailureCounts, String)>,
+    plain: Option<(FailureCounts, String)>,
+}
+
+impl OtherFailures {
+    fn new(state: &State, failure: Option<&ExaminedFailure>) -> Self {
+        let plain = state.tally_of(VariantId(0));
+        let held_tally = state.held_tally(VariantId(0));
+        let with_hold = match failure {
+            Some(failure) => counts_of_others(failure.others.count(), failure.held.trials)
+                .zip(failure.others.title().map(str::to_owned)),
+            None => counts_of_others(held_tally.other, held_tally.finished_trials())
+                .zip(held_tally.title_of_others()),
+        };
+        let plain_others = plain
+            .groups
+            .values()
+            .filter(|group| !is_examined_failure(group, failure));
+        let count = plain_others.clone().map(|group| group.trials.len() as u64);
+        let most_frequent = plain_others.max_by_key(|group| group.trials.len());
+        Self {
+            with_hold,
+            plain: counts_of_others(count.sum(), plain.finished_trials())
+                .zip(most_frequent.map(|group| group.signature.title.clone())),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.with_hold.is_none() && self.plain.is_none()
+    }
+
+    fn in_words(&self) -> String {
+        let places = [
+            (&self.with_hold, "with the thread held"),
+            (&self.plain, "without a hold"),
+        ];
+        let describe = |(others, place): (&Option<(FailureCounts, String)>, _)| {
+            let (counts, title) = others.as_ref()?;
+            let counts_text = counts.in_words();
+            Some(format!(
+                "; {place}, it failed in another way in {counts_text}: {title}"
+            ))
+        };
+        let texts: Vec<String> = places.into_iter().filter_map(describe).collect();
+        texts.concat()
+    }
+}
+
+fn counts_of_others(failures: u64, trials: u64) -> Option<FailureCounts> {
+    (failures > 0).then_some(FailureCounts { failures, trials })
+}
+
+/// Returns whether failures are the bug, and the failure that happens more often under the hold, if one is known.
+fn is_examined_failure(group: &SignatureFailures, failure: Option<&ExaminedFailure>) -> bool {
+    let is_covered = |failure: &ExaminedFailure| failure.name.covers(&group.to_failure());
+    group.is_the_bug && failure.is_none_or(is_covered)
+}
+
+/// Returns the counted trials and their failures, of the failure that happens more often under the hold if one is known.
+fn count_failure(tally: &Tally, failure: Option<&ExaminedFailure>) -> FailureCounts {
+    let examined = tally.groups.values();
+    let examined = examined.filter(|group| is_examined_failure(group, failure));
+    FailureCounts {
+        failures: examined.map(|group| group.trials.len() as u64).sum(),
+        trials: tally.counted_trials(),
+    }
+}
+
 /// Returns where threads are held: `a thread is held at a.c:7, and another one at a.c:9`.
 fn places_in_words(places: &[HeldPlace]) -> String {
     let names: Vec<&str> = places.iter().map(|held_place| &*held_place.place).collect();
@@ -264,8 +364,8 @@ impl BestSoFar {
         Self(best.map(|examination| {
             (
                 places_of(memory, examination),
-                examination.fresh.of_all_trials(),
-                examination.control,
+                examination.failure.held,
+                examination.failure.control,
             )
         }))
     }

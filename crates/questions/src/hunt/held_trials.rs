@@ -1,12 +1,10 @@
 //! Counts the trials under each set of holds, and keeps the examinations of promising ones.
 
+use super::examined_failure::{ExaminedFailure, ShownFailures, TrialEnd};
 use super::points::HuntPoints;
 use crate::FailureCounts;
-use crate::state::TrialFacts;
-use provoke_model::{
-    CodeAnchor, FailureKind, Hold, HoldObservation, HoldPoint, Outcome, Trial, TrialId,
-};
-use provoke_stats::{EProcess, lower_one_sided, real};
+use provoke_model::{CodeAnchor, FailureKind, Hold, HoldObservation, HoldPoint, Trial, TrialId};
+use provoke_stats::{lower_one_sided, real};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of trials after which holds that failed once are judged.
@@ -104,11 +102,12 @@ pub(super) struct Examination {
     /// Number of this examination of the hunt, from 1.
     pub(super) number: u64,
     pub(super) holds: Vec<Hold>,
-    /// Trials in which the program was traced as for these holds, and no thread was held.
+    /// The failure that the examination is about, in fresh trials and in control trials.
+    pub(super) failure: ExaminedFailure,
+    /// Trials in which the program was traced as for these holds, and no thread was held, with any failure.
     pub(super) control: FailureCounts,
-    /// The evidence that fresh trials and control trials fail at different rates.
-    pub(super) evidence: EProcess,
-    /// Trials since the examination began: the hold was chosen because it had failed, so earlier trials do not count.
+    /// Trials since the examination began, with any failure: the hold was chosen because it had failed, so earlier trials do
+    /// not count.
     pub(super) fresh: HeldCounts,
     /// Whether a trial under the hold was stopped although its threads could continue, so that the program may be slow.
     pub(super) may_hang: bool,
@@ -123,15 +122,14 @@ pub(super) struct Examination {
 }
 
 impl Examination {
-    /// Returns whether the program fails more often under the hold than in the control trials.
+    /// Returns whether the failure happens more often under the hold than in the control trials.
     ///
     /// The hold was chosen among others, so the error rate `alpha` is divided among all examinations of the hunt:
     /// examination N gets 1/(N (N + 1)) of it.
     pub(super) fn is_claimed(&self, alpha: f64) -> bool {
         let number = real(self.number);
-        let needed = (number * (number + 1.0) / alpha).ln();
-        self.fresh.of_all_trials().rate() > self.control.rate()
-            && self.evidence.ln_e_max() >= needed
+        self.failure
+            .is_difference_known(alpha / (number * (number + 1.0)))
     }
 
     /// Returns whether other holds are worth more: most trials that pass without a hold pass with this one, too, or many
@@ -148,15 +146,14 @@ impl Examination {
         is_rare || fresh.trials >= MAX_FRESH_TRIALS && !self.is_claimed(alpha)
     }
 
-    fn add_fresh_trial(&mut self, is_reached: bool, failed: bool) {
-        count_trial(&mut self.fresh, is_reached, failed);
-        self.evidence.push_a(failed);
+    fn add_fresh_trial(&mut self, is_reached: bool, end: TrialEnd) {
+        count_trial(&mut self.fresh, is_reached, end.is_failure());
+        self.failure.add_held_trial(end);
     }
 
-    fn add_control_trial(&mut self, failed: bool) {
-        self.control.trials += 1;
-        self.control.failures += u64::from(failed);
-        self.evidence.push_b(failed);
+    fn add_control_trial(&mut self, end: TrialEnd) {
+        self.control.add_trial(end.is_failure());
+        self.failure.add_control_trial(end);
     }
 }
 
@@ -178,8 +175,8 @@ pub(super) struct HeldTrials {
     pub(super) tried_holds: BTreeMap<Vec<Hold>, HeldCounts>,
     /// The points that were tried alone.
     pub(super) tried_alone: BTreeSet<HoldPoint>,
-    /// The sets of holds under which a trial failed.
-    pub(super) failing: BTreeSet<Vec<Hold>>,
+    /// The sets of holds under which a trial failed, with its failures.
+    pub(super) failing: BTreeMap<Vec<Hold>, ShownFailures>,
     /// The sets of holds under which a trial was stopped early, so that it may hang.
     pub(super) stopped_early: BTreeSet<Vec<Hold>>,
     /// The hold whose rate and neighbouring points are measured.
@@ -210,20 +207,20 @@ impl HeldTrials {
         &mut self,
         trial: &Trial,
         holds: &[Hold],
-        facts: &TrialFacts,
         observation: &HoldObservation,
-        failed: bool,
+        end: TrialEnd,
     ) {
         let is_reached = observation.times.iter().all(|times| *times > 0);
         let counts = self.tried_holds.entry(holds.to_vec()).or_default();
-        count_trial(counts, is_reached, failed);
+        count_trial(counts, is_reached, end.is_failure());
         if let [hold] = holds
             && !self.is_unjudged(holds)
         {
             self.tried_alone.insert(hold.point.clone());
         }
-        if failed && is_reached {
-            self.failing.insert(holds.to_vec());
+        if end.is_failure() && is_reached {
+            let shown = self.failing.entry(holds.to_vec()).or_default();
+            shown.add_end(end);
         }
         if let Some(examined) = self
             .examined
@@ -231,31 +228,31 @@ impl HeldTrials {
             .filter(|examination| examination.holds == holds)
         {
             let is_hang = matches!(
-                &facts.outcome,
-                Outcome::Fail(failure) if matches!(failure.kind, FailureKind::Hang { .. })
+                end,
+                TrialEnd::Failed(failure) if matches!(failure.kind, FailureKind::Hang { .. })
             );
             examined.hung_trials += u64::from(is_hang);
-            let is_stopped_early = failed && !matches!(facts.outcome, Outcome::Fail(_));
+            let is_stopped_early = end == TrialEnd::StoppedEarly;
             examined.may_hang |= is_stopped_early;
             if is_stopped_early && examined.hung_trials == 0 {
                 // Until a trial with more time hangs, the program may only be slow.
                 return;
             }
-            examined.add_fresh_trial(is_reached, failed);
+            examined.add_fresh_trial(is_reached, end);
             if examined.anchors.is_empty() {
                 examined.anchors.clone_from(&observation.anchors);
             }
-            if failed && is_reached {
+            if examined.failure.is_shown_by(end) && is_reached {
                 examined.example.get_or_insert(trial.id);
             }
         }
     }
 
     /// Counts a trial that was traced as for these holds, but in which no thread was held.
-    pub(super) fn add_control_trial(&mut self, holds: &[Hold], failed: bool) {
+    pub(super) fn add_control_trial(&mut self, holds: &[Hold], end: TrialEnd) {
         let mut examinations = self.examined.iter_mut().chain(&mut self.earlier);
         if let Some(examination) = examinations.find(|examination| examination.holds == holds) {
-            examination.add_control_trial(failed);
+            examination.add_control_trial(end);
         }
     }
 
@@ -367,6 +364,7 @@ mod tests {
 
     /// Examines a hold until it is claimed, at most with all fresh trials. The random numbers follow from `seed`.
     fn examine(program: Program, number: u64, seed: u64) -> Examination {
+        let crash = samples::exit(1);
         let mut drawn = 0;
         let mut fails = |rate: f64| {
             drawn += 1;
@@ -379,8 +377,15 @@ mod tests {
         };
         while examination.fresh.launched() < MAX_FRESH_TRIALS && !examination.is_claimed(0.05) {
             let failed = fails(program.held_rate);
-            examination.add_fresh_trial(failed || !program.is_on_failure_path, failed);
-            examination.add_control_trial(fails(program.control_rate));
+            let end = |failed: bool| {
+                if failed {
+                    TrialEnd::Failed(&crash)
+                } else {
+                    TrialEnd::Passed
+                }
+            };
+            examination.add_fresh_trial(failed || !program.is_on_failure_path, end(failed));
+            examination.add_control_trial(end(fails(program.control_rate)));
         }
         examination
     }
@@ -453,13 +458,37 @@ mod tests {
 pub(super) mod samples {
     use super::*;
     use crate::hunt::attempts::hold_at;
-    use provoke_model::CodePoint;
+    use crate::search::SearchedFailure;
+    use provoke_model::{CodePoint, EvidenceDepth, Failure, Signature, SignatureId};
 
     pub(in crate::hunt) fn point(address: u64) -> HoldPoint {
         HoldPoint::Code(CodePoint {
             object: "/program".into(),
             address,
         })
+    }
+
+    /// Returns the failure of a program that exits with this code, without a message.
+    pub(in crate::hunt) fn exit(code: i32) -> Failure {
+        Failure {
+            kind: FailureKind::Exit { code },
+            signature: Signature {
+                id: SignatureId(code.unsigned_abs()),
+                title: format!("exit {code}"),
+                depth: EvidenceDepth::Status,
+                also: Vec::new(),
+                placed: false,
+                family: None,
+                families: Vec::new(),
+            },
+            sites: Vec::new(),
+            functions: Vec::new(),
+        }
+    }
+
+    /// Returns an examination's failure that covers any.
+    pub(in crate::hunt) fn any_failure() -> ExaminedFailure {
+        ExaminedFailure::new(SearchedFailure::Open)
     }
 
     pub(in crate::hunt) fn examination(addresses: &[u64], failures: u64) -> Examination {
@@ -475,8 +504,8 @@ pub(super) mod samples {
                 failed_before: 0,
             },
             number: 1,
+            failure: any_failure(),
             control: FailureCounts::default(),
-            evidence: EProcess::new(),
             may_hang: false,
             hung_trials: 0,
             example: None,

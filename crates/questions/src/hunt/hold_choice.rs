@@ -4,6 +4,7 @@
 //! another hold if it does not make the program fail nearly always.
 
 use super::attempts::hold_at;
+use super::examined_failure::ExaminedFailure;
 use super::held_trials::{
     Examination, FIRST_FRESH_TRIALS, HeldCounts, HeldTrials, Neighbour, PROMISING_FAILURES,
 };
@@ -11,7 +12,7 @@ use super::neighbours::rows_of_points;
 use crate::FailureCounts;
 use crate::state::State;
 use provoke_model::{Hold, HoldPoint, VariantId};
-use provoke_stats::{EProcess, real};
+use provoke_stats::real;
 use std::cmp::Reverse;
 
 /// Number of trials of promising holds, before the best is examined; and the limit of these holds.
@@ -119,10 +120,10 @@ impl HeldTrials {
         };
         let promising = self
             .failing
-            .iter()
+            .keys()
             .filter(|holds| self.counts_of(holds).is_promising());
         self.failing
-            .iter()
+            .keys()
             .find(needs_first)
             .or_else(|| promising.take(MAX_COMPARED).find(needs_more))
     }
@@ -141,7 +142,7 @@ impl HeldTrials {
         let lacks_details = |hold: &Hold| self.points.lacks_details(&hold.point);
         let promising = self
             .failing
-            .iter()
+            .keys()
             .find(|holds| self.counts_of(holds).is_promising() && holds.iter().any(lacks_details));
         promising.cloned().or_else(|| {
             let entries = self.points.bare_entries();
@@ -165,7 +166,7 @@ impl HeldTrials {
     /// Returns the hold that was not examined and has the highest failure rate, if most of its trials failed, and more
     /// than without a hold.
     fn most_promising_hold(&self, rate_without_holds: f64) -> Option<Vec<Hold>> {
-        let promising = self.failing.iter().filter(|holds| {
+        let promising = self.failing.keys().filter(|holds| {
             let counts = self.counts_of(holds);
             counts.failures >= PROMISING_FAILURES
                 && 2 * counts.failures > counts.judged()
@@ -208,10 +209,11 @@ impl HeldTrials {
                 alone.max_by(|a, b| self.plausible_rate(a).total_cmp(&self.plausible_rate(b)));
             neighbours = best_holds.map_or_else(Vec::new, |alone| self.moved_holds(alone, 0));
         }
+        let shown = self.failing.get(&holds).cloned().unwrap_or_default();
         Examination {
             number: self.examination_count() + 1,
+            failure: ExaminedFailure::new(shown.most_frequent()),
             control: FailureCounts::default(),
-            evidence: EProcess::new(),
             neighbours,
             may_hang: self.stopped_early.contains(&holds),
             holds,
@@ -269,6 +271,7 @@ fn has_spent_search_time(state: &State) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hunt::examined_failure::ShownFailures;
     use crate::hunt::held_trials::samples::{addresses, examination, point};
     use provoke_model::{CreationSide, LearnedPoint};
 
@@ -292,7 +295,9 @@ mod tests {
             trials: 8,
             ..rival.fresh
         };
-        held_trials.failing.insert(rival.holds.clone());
+        held_trials
+            .failing
+            .insert(rival.holds.clone(), ShownFailures::default());
         held_trials.tried_holds.insert(rival.holds, counts);
         assert_eq!(examined_addresses(&mut held_trials), Some(vec![2, 3]));
     }
@@ -320,7 +325,9 @@ mod tests {
             examined: Some(examination(&[2], 5)),
             ..HeldTrials::default()
         };
-        held_trials.failing.insert(rival.holds.clone());
+        held_trials
+            .failing
+            .insert(rival.holds.clone(), ShownFailures::default());
         assert!(held_trials.unverified_hold(0.05, |_| 0).is_some());
         held_trials.examined = Some(examination(&[2], 9));
         assert!(held_trials.unverified_hold(0.05, |_| 0).is_none());
@@ -347,7 +354,9 @@ mod tests {
 
         let mut promising = examination(&[0x30], 3);
         promising.fresh.trials = 3;
-        held_trials.failing.insert(promising.holds.clone());
+        held_trials
+            .failing
+            .insert(promising.holds.clone(), ShownFailures::default());
         assert!(held_trials.holds_without_details().is_none());
         held_trials
             .tried_holds
@@ -390,7 +399,9 @@ mod tests {
                 unreached: 0,
                 failed_before: 0,
             };
-            held_trials.failing.insert(holds.clone());
+            held_trials
+                .failing
+                .insert(holds.clone(), ShownFailures::default());
             held_trials.tried_holds.insert(holds, counts);
         }
         let chosen = held_trials.most_promising_hold(0.0).unwrap();

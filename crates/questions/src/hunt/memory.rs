@@ -1,11 +1,12 @@
 //! Learns from the trials of a hunt: the points, the failures under each hold, and the races.
 
 use super::attempts::without_watches;
+use super::examined_failure::TrialEnd;
 use super::held_trials::HeldTrials;
 use crate::FailureCounts;
 use crate::state::{Memory, State, TrialFacts};
 use provoke_model::{
-    CodeScope, FailureKind, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome,
+    CodeScope, Failure, FailureKind, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome,
     RacingAccess, Trial, TrialId,
 };
 use std::any::Any;
@@ -79,6 +80,13 @@ impl Memory for HuntMemory {
         vec![self]
     }
 
+    fn is_the_bug(&self, _: &State, failure: &Failure) -> bool {
+        let known = self.question.known.as_ref();
+        known.is_none_or(|known| {
+            known.bugs.is_empty() || known.bugs.iter().any(|bug| bug.may_be(failure))
+        })
+    }
+
     fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
         self.plain_time += elapsed + OVERHEAD;
         if *outcome == Outcome::Void(InconclusiveReason::StoppedEarly) {
@@ -114,7 +122,7 @@ impl Memory for HuntMemory {
                 .stopped_early
                 .insert(without_watches(plan.holds()));
         }
-        let failed = is_stopped_early || matches!(facts.outcome, Outcome::Fail(_));
+        let end = TrialEnd::of_outcome(&facts.outcome);
         match &**plan {
             HoldPlan::Learn(CodeScope::Around(holds)) => {
                 let points = &mut self.held_trials.points;
@@ -140,8 +148,7 @@ impl Memory for HuntMemory {
             HoldPlan::Hold { .. } | HoldPlan::Trace(_) if is_inconclusive(&facts.outcome) => {}
             HoldPlan::Trace(holds) => {
                 self.control_time += facts.elapsed + OVERHEAD;
-                // A trial that was stopped early counts as failed: the claim must not depend on it.
-                self.held_trials.add_control_trial(holds, failed);
+                self.held_trials.add_control_trial(holds, end);
                 self.held_trials.choose_examined(state);
             }
             HoldPlan::Hold { holds, .. } if plan.watches() => {
@@ -153,11 +160,9 @@ impl Memory for HuntMemory {
             }
             HoldPlan::Hold { holds, .. } => {
                 if !is_stopped_early {
-                    self.tried.trials += 1;
-                    self.tried.failures += u64::from(failed);
+                    self.tried.add_trial(end.is_failure());
                 }
-                self.held_trials
-                    .add_trial(trial, holds, facts, observation, failed);
+                self.held_trials.add_trial(trial, holds, observation, end);
                 self.held_trials.choose_examined(state);
             }
         }

@@ -7,6 +7,7 @@
 mod additions;
 mod answer;
 mod attempts;
+mod examined_failure;
 mod held_trials;
 mod hold_choice;
 mod memory;
@@ -26,6 +27,7 @@ pub use policy::HuntPolicy;
 pub use races::{RaceReport, RaceSide};
 pub use window::WindowLine;
 
+use super::search::SearchedFailure;
 use super::{Answer, FailureCounts, Policy, QuestionKind};
 use crate::state::{Memory, State};
 use memory::HuntMemory;
@@ -69,8 +71,19 @@ impl QuestionKind for HuntKind {
     }
 }
 
-/// Returns the hold that a hunt has found, for trials of other runs and builds, with the failures of its fresh trials.
-pub fn found_holds(state: &State) -> Option<(Vec<Hold>, FailureCounts)> {
+/// The hold that a hunt has found, for trials of other runs and builds.
+#[derive(Debug)]
+pub struct FoundHold {
+    /// The places where threads are held.
+    pub holds: Vec<Hold>,
+    /// The failure that happens more often under the hold.
+    pub failure: SearchedFailure,
+    /// The fresh trials under the hold, and those that showed this failure.
+    pub counts: FailureCounts,
+}
+
+/// Returns the hold that a hunt has found.
+pub fn found_hold(state: &State) -> Option<FoundHold> {
     let memory: &HuntMemory = state.learned()?;
     let alpha = state.plan.alpha.to_probability();
     let examination = memory.held_trials.claimed_examination(alpha)?;
@@ -81,5 +94,9 @@ pub fn found_holds(state: &State) -> Option<(Vec<Hold>, FailureCounts)> {
         .chain(std::iter::repeat(None));
     let holds = examination.holds.iter().cloned().zip(anchors);
     let holds = holds.map(|(hold, anchor)| Hold { anchor, ..hold });
-    Some((holds.collect(), examination.fresh.of_all_trials()))
+    Some(FoundHold {
+        holds: holds.collect(),
+        failure: examination.failure.name.clone(),
+        counts: examination.failure.held,
+    })
 }

@@ -96,8 +96,8 @@ mod tests {
     use super::*;
     use crate::FailureCounts;
     use crate::hunt::attempts::hold_at;
+    use crate::hunt::held_trials::samples::any_failure;
     use provoke_model::{CodePoint, HuntQuestion};
-    use provoke_stats::EProcess;
 
     fn code_point(address: u64) -> HoldPoint {
         HoldPoint::Code(CodePoint {
@@ -136,8 +136,8 @@ mod tests {
             holds: holds_at(examined),
             number: 1,
             fresh: HeldCounts::default(),
+            failure: any_failure(),
             control: FailureCounts::default(),
-            evidence: EProcess::new(),
             may_hang: false,
             hung_trials: 0,
             example: None,

@@ -308,10 +308,10 @@ fn is_hold_examined(state: &State, memory: &HuntMemory) -> bool {
 /// Returns whether the fresh trials show that the program fails more often under the hold, and how often.
 fn has_fresh_trials(state: &State, examined: &Examination) -> bool {
     let alpha = state.plan.alpha.to_probability();
-    let fresh = examined.fresh.of_all_trials();
-    let width = || confidence_sequence(fresh.failures, fresh.trials, 0.05).width();
-    fresh.trials >= MIN_FRESH_TRIALS
-        && (fresh.trials >= MAX_FRESH_TRIALS || width() <= WIDTH)
+    let held = examined.failure.held;
+    let width = || confidence_sequence(held.failures, held.trials, 0.05).width();
+    held.trials >= MIN_FRESH_TRIALS
+        && (held.trials >= MAX_FRESH_TRIALS || width() <= WIDTH)
         && examined.is_claimed(alpha)
         && !examined.is_worthless(alpha)
 }
@@ -352,7 +352,7 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         memory
             .held_trials
             .failing
-            .iter()
+            .keys()
             .filter(|holds| memory.held_trials.counts_of(holds).launched() < REPEATS)
     };
     if number.is_multiple_of(REPEATING)
@@ -378,7 +378,7 @@ fn next_holds(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         return Some(holds);
     }
     next_pair(state, memory)
-        .or_else(|| Some(most_promising(memory, memory.held_trials.failing.iter())?.clone()))
+        .or_else(|| Some(most_promising(memory, memory.held_trials.failing.keys())?.clone()))
 }
 
 /// Returns the attempts of a round: each point alone, then pairs of calls, then each point of new threads while they run
@@ -502,7 +502,7 @@ fn next_pair(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
     let failing: Vec<&HoldPoint> = memory
         .held_trials
         .failing
-        .iter()
+        .keys()
         .flatten()
         .map(|hold| &hold.point)
         .filter(|point| points.contains(point))

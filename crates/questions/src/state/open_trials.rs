@@ -172,7 +172,7 @@ impl State {
             && first.get().is_finished()
             && let OpenTrial::Finished(trial, mut facts) = first.remove()
         {
-            if trial.is_measured() {
+            if trial.is_measured() || trial.explores {
                 facts.outcome = self.outcome_in_question(trial.id, facts.outcome);
             }
             self.lost_streak = match facts.outcome {
