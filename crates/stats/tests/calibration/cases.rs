@@ -267,7 +267,7 @@ fn without_an_effect_of_the_order_a_run_rarely_has_a_finding() {
 #[test]
 fn a_polluter_is_found_and_no_other_case_is_named() {
     let mut chance = Chance::new(34);
-    for (trials, least) in [(30, 0.8), (50, 0.97)] {
+    for (trials, least) in [(20, 0.7), (30, 0.97)] {
         let suite = SimulatedSuite {
             cases: 200,
             trials,
@@ -290,6 +290,7 @@ fn no_case_is_blamed_if_only_the_place_matters() {
     let last: fn(&[u32], f64) -> f64 = |_, share| if share >= 0.9 { 0.8 } else { 0.0 };
     let first: fn(&[u32], f64) -> f64 = |_, share| if share < 0.1 { 0.8 } else { 0.0 };
     let half: fn(&[u32], f64) -> f64 = |_, share| f64::from(u8::from(share >= 0.5));
+    let two_thirds: fn(&[u32], f64) -> f64 = |_, share| f64::from(u8::from(share >= 0.3));
     let whole: fn(&[u32], f64) -> f64 = |_, share| share;
     for (cell, trials, shuffle, victim_rate) in [
         ("late", 30, Shuffle::All, late),
@@ -299,6 +300,9 @@ fn no_case_is_blamed_if_only_the_place_matters() {
         ("first tenth", 100, Shuffle::All, first),
         ("second half", 30, Shuffle::All, half),
         ("second half, in modules", 100, Shuffle::Modules, half),
+        ("last two thirds", 24, Shuffle::All, two_thirds),
+        ("last two thirds", 30, Shuffle::All, two_thirds),
+        ("as likely as late", 30, Shuffle::All, whole),
         ("as likely as late", 60, Shuffle::All, whole),
     ] {
         let suite = SimulatedSuite {
