@@ -22,6 +22,8 @@ mod connect;
 mod crash_effect;
 mod event;
 mod fixed_rate;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod http1;
 mod http2;
 mod http2_connection;

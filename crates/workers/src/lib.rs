@@ -7,6 +7,8 @@ mod builds;
 mod connection;
 mod executor;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod host_pool;
 mod host_start;
 mod launch;

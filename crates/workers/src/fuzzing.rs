@@ -1,0 +1,63 @@
+//! Receives what a host sends, for the fuzz targets.
+
+use super::connection::WorkerConnection;
+use super::remote_host::RemoteHost;
+use super::wire::{PROTOCOL, WorkerTask};
+use provoke_exec::StopUrgency;
+use provoke_model::{Plan, SlotId, Trial, TrialId, VariantId};
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Receives these messages from a worker that runs a trial, and the files of the trial.
+pub fn receive(plan: &Plan, messages: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.expect("a runtime");
+    let folder = format!("/dev/shm/provoke-fuzz-worker-{}", std::process::id());
+    // What does not fit into the buffer of the socket is lost.
+    let _ = runtime.block_on(receive_files(plan, messages, Path::new(&folder)));
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+async fn receive_files(plan: &Plan, messages: &[u8], folder: &Path) -> io::Result<()> {
+    let (stream, mut worker) = UnixStream::pair()?;
+    let (errors, _) = UnixStream::pair()?;
+    worker.set_nonblocking(true)?;
+    let _ = worker.write(messages)?;
+    worker.shutdown(std::net::Shutdown::Write)?;
+    let carrier = Command::new("true").spawn()?;
+    let connection = WorkerConnection::new("host", carrier, stream, errors)?;
+    let task = WorkerTask {
+        protocol: PROTOCOL,
+        plan: Box::new(plan.clone()),
+        shared_file: None,
+    };
+    let Ok((receiver, writer, _)) = connection.begin(&task).await else {
+        return Ok(());
+    };
+    let folders = ("/there".into(), folder.to_owned());
+    let host = RemoteHost::start(receiver, writer, folders, drop);
+    let lane = SlotId(0);
+    host.keep_files(lane, folder.to_owned(), true);
+    let trial = Trial {
+        id: TrialId(1),
+        variant: VariantId(0),
+        lane,
+        seed: 1,
+        timeout: Duration::from_secs(1),
+        capture: false,
+        hold: None,
+        explores: false,
+        alone: None,
+    };
+    let (_halt, halt) = watch::channel(StopUrgency::No);
+    host.run_trials(lane, vec![trial], halt, Box::new(|_, _| {}))
+        .await;
+    host.close().await;
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! Reads journals.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use provoke_fuzz::InputFile;
+use provoke_report::store;
+
+fuzz_target!(|journal: &[u8]| {
+    let file = InputFile::new("journal");
+    let _ = store::read_run(file.write(journal), |_, _| {});
+});
