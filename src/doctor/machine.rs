@@ -2,7 +2,7 @@
 
 use super::{CaptureProof, HoldProof};
 use crate::survey::{self, CommandEnvironment};
-use crate::sys::cgroup::{self, CgroupVersion, MemoryGroup, SlotGroup};
+use crate::sys::cgroup::{self, CgroupVersion, SlotGroup, TrialGroup};
 use crate::sys::core_pattern::{self, CoreDestination};
 use crate::sys::host::{self, field_of};
 use crate::sys::limits;
@@ -114,9 +114,11 @@ impl MachineFacts {
                 .and_then(|text| text.parse().ok()),
             cap_ptrace: rights & (1 << CAP_SYS_PTRACE) != 0,
             kernel_log: host::kernel_log_is_readable(),
-            memory_group: SlotGroup::try_create()
-                .is_some_and(|group| MemoryGroup::move_into(group.path()).is_some()),
-            cgroup: cgroup::memory_version(),
+            memory_group: SlotGroup::try_create().is_some_and(|group| {
+                let paths: Vec<PathBuf> = group.paths().map(Path::to_owned).collect();
+                TrialGroup::move_into(&paths).is_some_and(|group| group.oom_kills.is_some())
+            }),
+            cgroup: cgroup::controller_version("memory"),
             tools: TOOLS
                 .map(|(name, _)| name)
                 .into_iter()

@@ -20,7 +20,7 @@ pub fn serve_if_helper() {
         return;
     };
     let result = if command == slot::COMMAND {
-        slot::main(arguments.next().map(PathBuf::from).as_deref())
+        slot::main(&arguments.map(PathBuf::from).collect::<Vec<_>>())
     } else if command == workers::COMMAND {
         worker::serve()
     } else if command == examiner_process::COMMAND {

@@ -24,7 +24,7 @@ const DESCRIPTORS: u64 = 32;
 /// Checks before the start which limits would be exceeded, and what no trial could do.
 pub(super) fn check_plan(plan: &Plan) -> Result<(), ExperimentError> {
     check_load(plan)?;
-    check_memory_limit(plan)?;
+    check_total_limits(plan)?;
     engine::check_watchable(plan)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
     let max_processes: u64 = plan
@@ -55,32 +55,58 @@ pub(super) fn check_plan(plan: &Plan) -> Result<(), ExperimentError> {
     Ok(())
 }
 
-/// Checks that the memory of trials can be limited, if a limit is set.
-fn check_memory_limit(plan: &Plan) -> Result<(), ExperimentError> {
-    let Some(bytes) = plan.memory else {
-        return Ok(());
-    };
+/// Checks that the memory and the processes of trials can be limited, if limits are set.
+fn check_total_limits(plan: &Plan) -> Result<(), ExperimentError> {
+    if let Some(bytes) = plan.memory {
+        let can_limit = || SlotGroup::can_limit_memory(bytes);
+        check_total_limit(
+            plan,
+            "memory",
+            "memory",
+            "limit the address space of each process: --rlimit as=SIZE",
+            can_limit,
+        )?;
+    }
+    if let Some(count) = plan.pids {
+        let can_limit = || SlotGroup::can_limit_processes(count);
+        check_total_limit(
+            plan,
+            "processes",
+            "pids",
+            "limit the processes of the user: --rlimit nproc=N",
+            can_limit,
+        )?;
+    }
+    Ok(())
+}
+
+/// Checks that all processes of a trial together can have a limit.
+fn check_total_limit(
+    plan: &Plan,
+    resource: &str,
+    controller: &str,
+    other_limit: &str,
+    can_limit: impl FnOnce() -> bool,
+) -> Result<(), ExperimentError> {
     let runs_here =
         |variant: &VariantPlan| variant.actors.iter().all(|actor| actor.container.is_none());
     let load = plan.load.as_ref();
     if load.is_some_and(|load| load.owner != ServiceOwner::Provoke) {
-        let error = "cannot limit the memory of a service that provoke does not start";
-        return Err(ExperimentError::usage(error).with_hint("leave out --memory"));
+        let error = format!("cannot limit the {resource} of a service that provoke does not start");
+        return Err(ExperimentError::usage(error).with_hint(format!("leave out --{controller}")));
     }
-    if !plan.variants.iter().any(runs_here) || SlotGroup::can_limit_memory(bytes) {
+    if !plan.variants.iter().any(runs_here) || can_limit() {
         return Ok(());
     }
-    let error = "cannot limit the memory of a trial: cannot create a memory control group";
-    let way_out = match cgroup::memory_version() {
+    let error = format!("cannot limit the {resource} of a trial: cannot create a control group");
+    let way_out = match cgroup::controller_version(controller) {
         Some(CgroupVersion::Two) => {
             "run provoke in its own group: systemd-run --user --scope -p Delegate=yes provoke ..."
         }
         Some(CgroupVersion::One) => "run provoke as root",
-        None => "mount a control group file system with the memory controller",
+        None => "mount a control group file system with this controller",
     };
-    Err(ExperimentError::could_not(error).with_hint(format!(
-        "{way_out}; or limit the address space of each process: --rlimit as=SIZE"
-    )))
+    Err(ExperimentError::could_not(error).with_hint(format!("{way_out}; or {other_limit}")))
 }
 
 /// Checks that the target of the load belongs to the user, and that the requests can be built.

@@ -4,6 +4,7 @@ use super::error::ExperimentError;
 use super::rerun::prepare_trial;
 use super::trial_reference::parse_trial;
 use crate::model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
+use crate::slot::wire::total_limits;
 use crate::slot::{CommandLine, PlaceholderValues, words_by_hand};
 use crate::state::State;
 use crate::store::{self, RunFolder, StoreError, default_root, let_through};
@@ -163,7 +164,7 @@ impl SelectedTrial {
         let scratch = plan.scratch.then(|| Path::new("/tmp"));
         let (numbers, actor) = main_actor(plan, trial, scratch);
         let process = CommandLine::new(&plan.environment, actor, &numbers);
-        let contained = words_by_hand(actor, &numbers, &plan.limits, plan.memory);
+        let contained = words_by_hand(actor, &numbers, &plan.limits, total_limits(plan));
         let input = process
             .stdin
             .map_or(OsStr::new("/dev/null"), Path::as_os_str);

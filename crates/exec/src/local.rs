@@ -19,11 +19,11 @@ use provoke_model::{
 };
 use provoke_prepare::{FolderGuard, VariantPreparer};
 use provoke_questions::oracle;
-use provoke_slot::wire::{RunHook, VariantRecipe};
+use provoke_slot::wire::{RunHook, VariantRecipe, total_limits};
 use provoke_sys::engine::Engine;
 use provoke_sys::engine::service::PodmanService;
 use provoke_sys::untrusted::Untrusted as _;
-use provoke_sys::{child, core_pattern, helper, process, signals, user};
+use provoke_sys::{cgroup, child, core_pattern, helper, process, signals, user};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -110,7 +110,8 @@ impl LocalExecutor {
             prepare: plan.hooks.prepare.clone(),
             conclude: plan.hooks.conclude.clone(),
             limits: plan.limits.clone(),
-            memory: plan.memory,
+            total_limits: total_limits(plan),
+            default_pids: cgroup::default_process_limit(plan.most_jobs()),
             cores: plan.cores,
             capture: plan.capture == CaptureMode::On && plan.no_cores.is_none(),
             trace: plan.capture == CaptureMode::Trace,

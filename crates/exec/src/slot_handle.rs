@@ -51,8 +51,8 @@ pub(super) struct SlotHandle {
     look_at: tokio::time::Instant,
     /// Whether the slot was stopped by a signal and continued.
     was_stopped: bool,
-    /// Memory cgroup of the slot and its trials.
-    _group: Option<SlotGroup>,
+    /// Cgroup of the slot and its trials.
+    group: Option<SlotGroup>,
     /// Descriptions of operations of the slot that failed.
     pub(super) complaints: Vec<String>,
 }
@@ -69,10 +69,10 @@ impl StartedSlot {
         let (own_end, slot_end) = std::os::unix::net::UnixStream::pair()?;
         own_end.set_nonblocking(true)?;
         let group = SlotGroup::try_create();
-        let group_path = group.as_ref().map(|group| group.path().as_os_str());
+        let group_paths = group.iter().flat_map(SlotGroup::paths);
         let arguments: Vec<&OsStr> = [OsStr::new(provoke_slot::COMMAND)]
             .into_iter()
-            .chain(group_path)
+            .chain(group_paths.map(Path::as_os_str))
             .collect();
         // A slot that is stopped when provoke ends continues, sees the closed connection, and cleans up. Before its
         // `exec`, it also shares the locks of provoke.
@@ -97,7 +97,7 @@ impl SlotHandle {
             traced_since: None,
             look_at: tokio::time::Instant::now(),
             was_stopped: false,
-            _group: slot.group,
+            group: slot.group,
             complaints: Vec::new(),
         })
     }
@@ -206,6 +206,9 @@ impl SlotHandle {
 
     /// Kills the slot; returns how it ended.
     pub(super) fn kill_and_wait(&mut self) -> String {
+        if let Some(group) = &self.group {
+            group.forbid_forks();
+        }
         self.process.kill_and_wait()
     }
 

@@ -19,7 +19,7 @@ pub struct Conditions {
 const VARIABLE: &str = "variable.";
 
 /// The names of the facts in a report.
-const NAMES: [(&str, &str); 21] = [
+const NAMES: [(&str, &str); 22] = [
     ("cases", "test runner that reports its tests"),
     ("cases.order", "order of the tests"),
     ("jobs", "parallel trials"),
@@ -33,6 +33,7 @@ const NAMES: [(&str, &str); 21] = [
     ("delay", "pause before a trial"),
     ("limits", "resource limits"),
     ("memory", "memory limit"),
+    ("pids", "limit of processes and threads"),
     ("user", "user"),
     ("container.engine", "container engine"),
     ("container.network", "container network"),

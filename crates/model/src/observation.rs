@@ -27,6 +27,9 @@ pub struct Observation {
     /// SIGKILL.
     #[serde(skip_serializing_if = "is_default")]
     pub oom_kills_on_host: Option<u64>,
+    /// Processes and threads that the kernel refused to start, because the cgroup of the slot was at its limit.
+    #[serde(skip_serializing_if = "is_default")]
+    pub refused_forks: u64,
     /// Output rules that matched: the index of the rule, and the first matching line.
     #[serde(skip_serializing_if = "is_default")]
     pub matched: Vec<(usize, String)>,
@@ -81,6 +84,7 @@ impl Observation {
             residue,
             oom_kills,
             oom_kills_on_host,
+            refused_forks,
             matched,
             casualties,
             kernel,
@@ -104,6 +108,7 @@ impl Observation {
             && is_default(residue)
             && oom_kills.is_none_or(|kills| kills == 0)
             && oom_kills_on_host.is_none()
+            && *refused_forks == 0
             && matched.is_empty()
             && casualties.is_empty()
             && kernel.is_empty()

@@ -56,6 +56,9 @@ pub struct Plan {
     /// Memory limit in bytes of all processes of a trial together.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory: Option<u64>,
+    /// Limit of the processes and threads of a trial at once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pids: Option<u64>,
     /// Whether each trial gets its own directory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scratch: bool,

@@ -185,6 +185,7 @@ impl VariantReport {
             leaked_processes: tally.leaks.processes,
             leaked_objects: tally.leaks.objects,
             unkillable_processes: tally.unkillable,
+            trials_at_process_limit: tally.with_refused_forks,
             settled_trials: tally.settled,
             helpers_ended_early: tally.helpers_ended_early,
             load: plan
@@ -478,6 +479,12 @@ fn collect_notes(
             notes.push(format!(
                 "{of_variant}{} could not be killed and may still run; see `unkillable` in the journal",
                 words::plural_of(variant.unkillable_processes, "process", "processes")
+            ));
+        }
+        if variant.trials_at_process_limit > 0 {
+            notes.push(format!(
+                "{of_variant}in {} the limit of processes and threads was reached, and the kernel refused to start more; --pids N sets another limit",
+                words::format_count(variant.trials_at_process_limit, "trial")
             ));
         }
         if variant.helpers_ended_early > 0 {

@@ -242,6 +242,9 @@ pub struct VariantReport {
     pub leaked_objects: u64,
     /// Processes that could not be killed and may still run.
     pub unkillable_processes: u64,
+    /// Trials in which the kernel refused to start processes or threads, because the limit of a trial was reached.
+    #[serde(default)]
+    pub trials_at_process_limit: u64,
     /// Trials in which a descendant outlived the main process only for a moment.
     pub settled_trials: u64,
     /// Trials in which a helper ended before the main process.

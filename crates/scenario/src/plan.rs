@@ -13,7 +13,7 @@ use provoke_model::{
 };
 use provoke_sys::untrusted::Untrusted as _;
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use std::time::Duration;
 
@@ -118,6 +118,7 @@ impl Scenario {
                 })
                 .collect(),
             memory: self.memory_limit()?,
+            pids: self.process_limit()?,
             scratch: self.program.tmp_per_run.unwrap_or(false) || uses_folder,
             timeout: match (self.stop.timeout, self.is_loaded()) {
                 (Some(value), _) => value.0,
@@ -208,13 +209,31 @@ impl Scenario {
             let hint = "write an amount such as 500M or 2G";
             return Err(refuse_at(message, &["memory"], hint));
         }
-        let of_container = |option: &String| option.starts_with("memory=");
-        if bytes.is_some() && self.program.container.iter().any(of_container) {
-            let message = "`memory` is given twice";
-            let hint = "leave it out of `container`: `memory` limits containers too";
-            return Err(refuse_at(message, &["memory"], hint));
+        self.refuse_container_option(bytes, "memory", "memory")
+    }
+
+    /// Returns the limit of the processes and threads of a trial.
+    fn process_limit(&self) -> Result<Option<u64>, PlanError> {
+        let count = self.program.pids.map(NonZeroU64::get);
+        self.refuse_container_option(count, "pids", "pids-limit")
+    }
+
+    /// Returns the limit that a setting sets; an error if an option of the container sets it, too.
+    fn refuse_container_option(
+        &self,
+        limit: Option<u64>,
+        setting: &str,
+        option: &str,
+    ) -> Result<Option<u64>, PlanError> {
+        let start = format!("{option}=");
+        let mut options = self.program.container.iter();
+        if limit.is_some() && options.any(|option| option.starts_with(&start)) {
+            let message = format!("`{setting}` is given twice");
+            let hint =
+                format!("leave `{option}` out of `container`: `{setting}` limits containers too");
+            return Err(refuse_at(message, &[setting], hint));
         }
-        Ok(bytes)
+        Ok(limit)
     }
 
     /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for

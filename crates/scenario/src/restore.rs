@@ -7,7 +7,7 @@ use super::{
 };
 use provoke_model::{ActorPlan, BugFilter, CaptureMode, Plan, ResourceLimit, Text, VariantPlan};
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,6 +47,7 @@ impl Scenario {
                 cleanup: combined(&hooks.cleanup, &plan.hooks.cleanup)?,
                 rlimit: Limits(plan.limits.iter().map(named_limit).collect()),
                 memory: plan.memory.map(|bytes| LimitValue(Some(bytes))),
+                pids: plan.pids.and_then(NonZeroU64::new),
                 user: plan.user.clone(),
                 fact: Facts(plan.facts.clone()),
                 tmp_per_run: plan.scratch.then_some(true),

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<Text> = std::env::args_os().skip(1).map(Text::from).collect();
     if words.first() == Some(&Text::from(provoke_slot::COMMAND)) {
         // The process that is started below.
-        return Ok(provoke_slot::main(None)?);
+        return Ok(provoke_slot::main(&[])?);
     }
     let mut slot = Command::new(std::env::current_exe()?)
         .arg(provoke_slot::COMMAND)

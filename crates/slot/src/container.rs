@@ -7,6 +7,7 @@ use super::command::PlaceholderValues;
 use super::container_gate::ContainerGate;
 use super::wire::VariantRecipe;
 use provoke_model::{ActorPlan, ResourceLimit, Text};
+use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::engine::{self, Engine};
 use provoke_sys::untrusted::Untrusted as _;
 use provoke_sys::{host, process};
@@ -74,7 +75,7 @@ pub(super) fn container_command(
         Some(size) => add(&["--ulimit", &format!("core={}", format_amount(Some(size)))]),
         None => add(&["--ulimit", "core=0"]),
     }
-    let options = container_options(actor, numbers, start.limits, recipe.memory);
+    let options = container_options(actor, numbers, start.limits, recipe.total_limits);
     let image = numbers.fill_marks(&plan.image).into_owned();
     let words = actor.command.iter();
     let words = words.map(|word| numbers.fill_marks(word).into_owned());
@@ -113,7 +114,7 @@ pub fn words_by_hand(
     actor: &ActorPlan,
     numbers: &PlaceholderValues,
     limits: &[ResourceLimit],
-    memory: Option<u64>,
+    total_limits: TrialLimits,
 ) -> Option<Vec<OsString>> {
     let engine = &actor.container.as_ref()?.engine;
     let words = [engine, "run", "--rm", "--init", "--pull=never"]
@@ -124,7 +125,7 @@ pub fn words_by_hand(
     let command = command.map(|word| numbers.fill_marks(word).into_owned());
     Some(
         words
-            .chain(container_options(actor, numbers, limits, memory))
+            .chain(container_options(actor, numbers, limits, total_limits))
             .chain([image.into_owned()])
             .chain(command)
             .collect(),
@@ -148,7 +149,7 @@ fn container_options(
     actor: &ActorPlan,
     numbers: &PlaceholderValues,
     limits: &[ResourceLimit],
-    memory: Option<u64>,
+    total_limits: TrialLimits,
 ) -> Vec<OsString> {
     let plan = actor.container.as_ref().expect("asked for only then");
     let mut arguments: Vec<OsString> = Vec::new();
@@ -157,8 +158,11 @@ fn container_options(
     if actor.stdin.is_some() {
         add(&["--interactive"]);
     }
-    if let Some(bytes) = memory {
+    if let Some(bytes) = total_limits.memory {
         add(&["--memory", &bytes.to_string()]);
+    }
+    if let Some(count) = total_limits.processes {
+        add(&["--pids-limit", &count.to_string()]);
     }
     for ResourceLimit { resource, value } in limits {
         add(&["--ulimit", &format!("{resource}={}", format_amount(*value))]);

@@ -38,7 +38,7 @@ use control::{ControlConnection, ControlInput};
 use crash_monitor::CrashMonitor;
 use process::TrialProcess;
 use provoke_model::{Trial, VariantId};
-use provoke_sys::cgroup::MemoryGroup;
+use provoke_sys::cgroup::TrialGroup;
 use provoke_sys::files::create_private;
 use provoke_sys::process::ProcessIdentity;
 use provoke_sys::spawn::Spawner;
@@ -64,13 +64,11 @@ struct Slot {
     ends: OwnedFd,
     /// Stdin of a process without input.
     nothing: OwnedFd,
-    group: Option<MemoryGroup>,
+    group: Option<TrialGroup>,
     witness: CrashMonitor,
     tracer: Tracer,
     /// There are more unread events of child processes.
     more_news: bool,
-    /// OOM kills that the memory cgroup had counted at the last query.
-    oom_kills: u64,
     recipes: BTreeMap<VariantId, (VariantRecipe, OutputPatterns)>,
     /// Processes that could not be killed, so that they are not attributed to the next trial.
     given_up: HashSet<ProcessIdentity>,
@@ -85,8 +83,8 @@ struct Slot {
     scratch: Option<PathBuf>,
 }
 
-/// Runs a slot in this memory cgroup, if there is one, until the connection to provoke closes.
-pub fn main(group: Option<&Path>) -> io::Result<()> {
+/// Runs a slot in the cgroup with these directories until the connection to provoke closes.
+pub fn main(group: &[PathBuf]) -> io::Result<()> {
     // In a separate session, the slot receives neither Ctrl-C nor a signal to provoke's process
     // group.
     let _ = rustix::process::setsid();
@@ -94,7 +92,7 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
     limits::no_core_dumps();
     signals::restore_internal();
     signals::survive_file_size_limit();
-    let group = group.and_then(MemoryGroup::move_into);
+    let group = TrialGroup::move_into(group);
     let mut control = ControlConnection::new();
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let null_device = match rustix::fs::open("/dev/null", flags, Mode::empty()) {
@@ -116,7 +114,6 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
         background: Vec::new(),
         last: Vec::new(),
         scratch: None,
-        oom_kills: 0,
         group,
         witness: CrashMonitor::new(),
         tracer: Tracer::default(),
@@ -124,7 +121,7 @@ pub fn main(group: Option<&Path>) -> io::Result<()> {
     };
     slot.control.send_reply(&SlotReply::Ready);
     slot.serve_orders();
-    process_tree::kill_all(&mut slot.given_up);
+    slot.kill_remaining();
     slot.close_doors();
     slot.forget_last_trial();
     Ok(())

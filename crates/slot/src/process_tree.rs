@@ -23,7 +23,8 @@ const COMMAND_LINE: usize = 4096;
 /// Time limit for killing; a process that survives is called unkillable.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Limit of stops that are handled at once, because a process that faults for ever stops for ever.
+/// Limit of events that are handled at once, because a process that faults for ever stops for ever, and the processes of a
+/// fork bomb never cease to end.
 const ONE_GO: usize = 256;
 
 /// Event of a process of the trial.
@@ -48,8 +49,7 @@ pub(super) enum TreeState {
 
 /// Receives the events of processes, and passes them on.
 pub(super) fn drain_events(mut hear: impl FnMut(ProcessEvent)) -> TreeState {
-    let mut stops = 0;
-    while stops < ONE_GO {
+    for _ in 0..ONE_GO {
         match child::peek_child() {
             ChildEvent::Ended(pid) => {
                 if let Ok(child_end) = child::wait_for_child(pid) {
@@ -61,7 +61,6 @@ pub(super) fn drain_events(mut hear: impl FnMut(ProcessEvent)) -> TreeState {
                 hear(ProcessEvent::ThreadEnded(tid));
             }
             ChildEvent::Stopped(tid) => {
-                stops += 1;
                 if let Ok(Some(stop)) = ptrace::stop_of_thread(tid) {
                     hear(ProcessEvent::Stopped(stop));
                 }
@@ -111,7 +110,9 @@ pub(super) fn describe_living(
 ) -> (Vec<ProcessObservation>, u64) {
     let own_pid = std::process::id().cast_signed();
     let pids = living_processes(given_up);
-    let details: Vec<_> = pids.iter().filter_map(|pid| settled_detail(*pid)).collect();
+    // A parent comes before its children, so the ancestors of these processes are among them.
+    let listed_pids = pids.iter().take(LISTED);
+    let details: Vec<_> = listed_pids.filter_map(|pid| settled_detail(*pid)).collect();
     let parent_of = |pid: i32| details.iter().find(|detail| detail.identity.pid == pid);
     let observe = |detail: &process::ProcessDetails| {
         let mut ancestors = Vec::new();
@@ -155,8 +156,8 @@ pub(super) fn describe_living(
             core: None,
         }
     };
-    let listed = details.iter().take(LISTED).map(observe).collect();
-    (listed, details.len().saturating_sub(LISTED) as u64)
+    let listed = details.iter().map(observe).collect();
+    (listed, pids.len().saturating_sub(LISTED) as u64)
 }
 
 /// Returns the details of a process. A process that just starts a program briefly lacks a command

@@ -10,9 +10,10 @@ use super::supervise::{self, SettleResult, SupervisionLimits};
 use super::wire::{SlotReply, VariantRecipe};
 use super::{Slot, case_report, engine_objects, hold, process_tree};
 use provoke_model::{
-    ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule, Observation, Trial,
+    ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule, Observation,
+    ProcessObservation, Trial,
 };
-use provoke_sys::cgroup::MemoryGroup;
+use provoke_sys::cgroup::{EventCounter, TrialGroup, TrialLimits};
 use provoke_sys::untrusted::Untrusted as _;
 use provoke_sys::{host, limits};
 use std::fs;
@@ -50,8 +51,8 @@ impl Slot {
                 return observation;
             }
         };
-        if let Err(error) = self.limit_memory(&known_recipe.0) {
-            observation.lost = Some(format!("cannot limit its memory: {error}"));
+        if let Err(error) = self.set_limits(&known_recipe.0) {
+            observation.lost = Some(format!("cannot limit its memory or processes: {error}"));
             self.recipes.insert(trial.variant, known_recipe);
             return observation;
         }
@@ -72,10 +73,8 @@ impl Slot {
         }
         // In any case, the next trial must start without old processes.
         if process_tree::is_anything_alive(&self.given_up, process_tree::ignore_news) {
-            observation
-                .residue
-                .unkillable
-                .extend(process_tree::kill_all(&mut self.given_up));
+            let unkillable = self.kill_remaining();
+            observation.residue.unkillable.extend(unkillable);
         }
         self.background.clear();
         let wait = !forced && known_recipe.0.leaks != LeakRule::Off;
@@ -85,25 +84,28 @@ impl Slot {
             wait.then_some(known_recipe.0.settle),
             &mut observation,
         );
-        observation.oom_kills = self.new_oom_kills();
+        if let Some(group) = &mut self.group {
+            observation.oom_kills = group.oom_kills.as_mut().and_then(EventCounter::new_events);
+            let refused = group.refused_forks.as_mut();
+            observation.refused_forks = refused.and_then(EventCounter::new_events).unwrap_or(0);
+        }
         self.recipes.insert(trial.variant, known_recipe);
         observation
     }
 
-    /// Limits the memory of the slot's cgroup to the limit of a trial. A container has its own
-    /// limit.
-    fn limit_memory(&mut self, recipe: &VariantRecipe) -> io::Result<()> {
+    /// Limits the memory and the processes of the slot's cgroup to those of a trial. A container has its own limits.
+    fn set_limits(&mut self, recipe: &VariantRecipe) -> io::Result<()> {
         let mut actors = recipe.variant.actors.iter();
-        let bytes = if actors.any(|actor| actor.container.is_some()) {
-            None
+        let set_limits = if actors.any(|actor| actor.container.is_some()) {
+            TrialLimits::default()
         } else {
-            recipe.memory
+            recipe.total_limits
         };
         // The slot is in the cgroup, too, and may be larger than each process of the trial.
-        self.spawner.oom_first = bytes.is_some();
+        self.spawner.oom_first = set_limits.memory.is_some();
         match &mut self.group {
-            Some(group) => group.set_limit(bytes),
-            None if bytes.is_some() => Err(io::ErrorKind::Unsupported.into()),
+            Some(group) => group.set_limits(set_limits, recipe.default_pids),
+            None if set_limits != TrialLimits::default() => Err(io::ErrorKind::Unsupported.into()),
             None => Ok(()),
         }
     }
@@ -392,13 +394,14 @@ impl Slot {
         }
         self.witness
             .stop_listening(&supervise::process_ids(processes));
-        observation.residue.unkillable = process_tree::kill_all(&mut self.given_up);
+        observation.residue.unkillable = self.kill_remaining();
     }
 
-    /// Returns the number of OOM-killed processes of this slot since the last query.
-    fn new_oom_kills(&mut self) -> Option<u64> {
-        let kills = self.group.as_ref().and_then(MemoryGroup::oom_kills)?;
-        Some(kills - std::mem::replace(&mut self.oom_kills, kills).min(kills))
+    /// Kills and reaps processes until none is left; returns the processes that could not be killed.
+    pub(super) fn kill_remaining(&mut self) -> Vec<ProcessObservation> {
+        TrialGroup::without_forks(&mut self.group, || {
+            process_tree::kill_all(&mut self.given_up)
+        })
     }
 }
 

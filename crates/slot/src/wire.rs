@@ -1,9 +1,10 @@
 //! Messages between provoke and a slot: JSON, one message per line.
 
 use provoke_model::{
-    CoreSettings, FailedHook, LeakRule, Observation, ResourceLimit, Text, Trial, TrialId,
+    CoreSettings, FailedHook, LeakRule, Observation, Plan, ResourceLimit, Text, Trial, TrialId,
     VariantId, VariantPlan, micros,
 };
+use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::user::Credentials;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -96,8 +97,10 @@ pub struct VariantRecipe {
     pub conclude: Option<Text>,
     /// Limits of every process.
     pub limits: Vec<ResourceLimit>,
-    /// Bytes of memory that the processes of a trial may use together.
-    pub memory: Option<u64>,
+    /// Limits of all processes of a trial together.
+    pub total_limits: TrialLimits,
+    /// Processes and threads that a trial may have without such a limit, where a cgroup exists.
+    pub default_pids: u64,
     /// Cores that the kernel may dump in captured trials.
     pub cores: CoreSettings,
     /// Every trial is captured.
@@ -145,4 +148,12 @@ pub struct CaseRecipe {
     pub files: Vec<(String, String)>,
     /// File in that folder to which the complete stdout is written.
     pub stdout: Option<String>,
+}
+
+/// Returns the limits of all processes of a trial together.
+pub fn total_limits(plan: &Plan) -> TrialLimits {
+    TrialLimits {
+        memory: plan.memory,
+        processes: plan.pids,
+    }
 }

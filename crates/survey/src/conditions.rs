@@ -51,6 +51,7 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
     conditions.set_fact("limits", or_none(join_if_any(&limits)));
     let memory = plan.memory.map(|bytes| format!("{bytes} bytes"));
     conditions.set_fact("memory", or_none(memory));
+    conditions.set_fact("pids", or_none(plan.pids.map(|count| count.to_string())));
     conditions.set_fact(
         "user",
         plan.user.as_deref().unwrap_or("the same as provoke"),

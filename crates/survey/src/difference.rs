@@ -179,8 +179,10 @@ fn add_run_facts(plan: &Plan, add: &mut impl FnMut(FactGroup, &str, String)) {
             format!("{} s", plan.delay.as_secs_f64()),
         );
     }
-    if let Some(memory) = plan.memory {
-        add(FactGroup::Run, "memory", memory.to_string());
+    for (name, limit) in [("memory", plan.memory), ("pids", plan.pids)] {
+        if let Some(limit) = limit {
+            add(FactGroup::Run, name, limit.to_string());
+        }
     }
     for limit in &plan.limits {
         let value = limit

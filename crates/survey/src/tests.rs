@@ -50,6 +50,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         hooks: Hooks::default(),
         limits: Vec::new(),
         memory: None,
+        pids: None,
         scratch: false,
         timeout: Timeout::Auto,
         grace: Duration::ZERO,

@@ -1,12 +1,15 @@
-//! Creates a cgroup for each slot, which counts OOM kills and holds every process of a trial.
+//! Creates a cgroup for each slot, which limits memory and processes of a trial, counts OOM kills and refused forks, and
+//! holds every process of the trial.
 //!
 //! The slot itself is in the cgroup, so its trials start there: joining has no cost per trial.
-//! Under cgroup v1 that needs root; under v2 it needs a parent whose controllers are delegated to
-//! its children. Elsewhere there is no such cgroup, and the report says which facts are unknown.
+//! Under cgroup v1, where each controller has its own hierarchy, that needs root; under v2 it needs a parent whose
+//! controllers are delegated to its children. Elsewhere there is no such cgroup, and the report says which facts are
+//! unknown.
 
 use super::signals;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,8 +19,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Files that count OOM kills, in the versions 2 and 1.
-const COUNTERS: [&str; 2] = ["memory.events", "memory.oom_control"];
+/// Controllers that a slot uses.
+const CONTROLLERS: [&str; 2] = ["memory", "pids"];
+/// Files that count OOM kills, in the versions 2 and 1, and the file that counts refused forks.
+const OOM_COUNTERS: [&str; 2] = ["memory.events", "memory.oom_control"];
+const FORK_COUNTER: &str = "pids.events";
+const PROCESS_LIMIT: &str = "pids.max";
+/// Percentage of the machine's processes and threads that a trial may have by default: the default of systemd for a
+/// service.
+const DEFAULT_SHARE: u64 = 15;
+/// The default limit is never below this number, unless that is more than half of what the machine allows.
+const LEAST_DEFAULT: u64 = 1024;
 /// Prefix of the names of slot cgroups.
 const PREFIX: &str = "provoke-run-";
 /// Attempts to create and lock a cgroup: another run may remove a new cgroup just before it is
@@ -26,11 +38,14 @@ const ATTEMPTS: u32 = 20;
 /// Time limit for killing.
 const KILL_WITHIN: Duration = Duration::from_secs(5);
 
-/// A memory cgroup that this process created for a slot.
-///
-/// Its directory is locked while it is in use. The kernel releases the lock when this process ends,
-/// however it ends, so a cgroup that can be locked belongs to a dead run.
+/// The cgroup that this process created for a slot, in each hierarchy that has a controller for it.
 pub struct SlotGroup {
+    folders: Vec<LockedFolder>,
+}
+
+/// The directory of a cgroup, which is locked while it is in use. The kernel releases the lock when this process ends,
+/// however it ends, so a cgroup that can be locked belongs to a dead run.
+struct LockedFolder {
     path: PathBuf,
     _lock: File,
 }
@@ -39,9 +54,52 @@ impl SlotGroup {
     /// Creates a cgroup below the present one; returns `None` if that is not allowed.
     pub fn try_create() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let parent = present_group()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let folders: Vec<LockedFolder> = present_groups()
+            .iter()
+            .filter_map(|parent| LockedFolder::try_create(parent.join(&name)))
+            .collect();
+        (!folders.is_empty()).then_some(Self { folders })
+    }
+
+    /// Returns the directories of the cgroup.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.folders.iter().map(|folder| folder.path.as_path())
+    }
+
+    /// Returns whether a cgroup can be created and its memory can be limited.
+    pub fn can_limit_memory(bytes: u64) -> bool {
+        Self::can_set(|path| limit_memory(path, Some(bytes)))
+    }
+
+    /// Returns whether a cgroup can be created and its processes can be limited.
+    pub fn can_limit_processes(count: u64) -> bool {
+        Self::can_set(|path| limit_processes(path, count))
+    }
+
+    fn can_set(limit: impl Fn(&Path) -> io::Result<()>) -> bool {
+        Self::try_create().is_some_and(|group| group.paths().any(|path| limit(path).is_ok()))
+    }
+
+    /// Makes the kernel refuse new processes and threads, so that all can be killed.
+    pub fn forbid_forks(&self) {
+        for path in self.paths() {
+            let _ = limit_processes(path, 0);
+        }
+    }
+}
+
+impl Drop for SlotGroup {
+    fn drop(&mut self) {
+        for path in self.paths() {
+            kill_and_remove(path);
+        }
+    }
+}
+
+impl LockedFolder {
+    fn try_create(path: PathBuf) -> Option<Self> {
         for _ in 0..ATTEMPTS {
             if let Err(error) = fs::create_dir(&path)
                 && error.kind() != io::ErrorKind::AlreadyExists
@@ -55,41 +113,20 @@ impl SlotGroup {
         }
         None
     }
-
-    /// Returns the directory of the cgroup.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns whether a cgroup can be created and its memory can be limited.
-    pub fn can_limit_memory(bytes: u64) -> bool {
-        Self::try_create().is_some_and(|group| limit_memory(&group.path, Some(bytes)).is_ok())
-    }
-}
-
-impl Drop for SlotGroup {
-    fn drop(&mut self) {
-        kill_and_remove(&self.path);
-    }
 }
 
 /// Kills remaining processes in the cgroups of dead runs, and removes these cgroups. Returns the
 /// number of killed processes.
 pub fn clean_up_after_dead_runs() -> usize {
-    let Some(parent) = present_group() else {
-        return 0;
-    };
-    let groups = fs::read_dir(parent)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| {
-            let name = entry.file_name();
-            name.to_str().is_some_and(|name| name.starts_with(PREFIX))
-        });
+    let parents = present_groups().into_iter();
+    let groups = parents.flat_map(|parent| subgroups(&parent));
     groups
-        .map(|entry| match lock_group(&entry.path()) {
-            Some(_lock) if !has_slot(&entry.path()) => kill_and_remove(&entry.path()),
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(PREFIX))
+        })
+        .map(|path| match lock_group(&path) {
+            Some(_lock) if !has_slot(&path) => kill_and_remove(&path),
             Some(_) | None => 0,
         })
         .sum()
@@ -98,10 +135,10 @@ pub fn clean_up_after_dead_runs() -> usize {
 /// Returns whether the slot of a cgroup is alive: it then cleans up after its run, also in a
 /// container engine, and ends by itself.
 fn has_slot(group: &Path) -> bool {
-    let argument = [group.as_os_str().as_bytes(), b"\0"].concat();
     let is_slot = |pid: &i32| {
-        let command = fs::read(format!("/proc/{pid}/cmdline"));
-        command.is_ok_and(|command| command.ends_with(&argument))
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut arguments = command.split(|byte| *byte == 0);
+        arguments.any(|argument| argument == group.as_os_str().as_bytes())
     };
     group_members(group).iter().any(is_slot)
 }
@@ -120,6 +157,7 @@ fn lock_group(path: &Path) -> Option<File> {
 fn kill_and_remove(group: &Path) -> usize {
     let deadline = Instant::now() + KILL_WITHIN;
     let mut killed = Vec::new();
+    let _ = limit_processes(group, 0);
     loop {
         remove_group(group);
         if !group.exists() || Instant::now() > deadline {
@@ -191,52 +229,142 @@ fn limit_memory(group: &Path, bytes: Option<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// The memory cgroup of this process.
-pub struct MemoryGroup {
-    path: PathBuf,
-    events: File,
-    limit: Option<u64>,
+/// Sets the limit of processes and threads of a cgroup, which may be below their present number.
+fn limit_processes(group: &Path, count: u64) -> io::Result<()> {
+    fs::write(group.join(PROCESS_LIMIT), count.to_string())
 }
 
-impl MemoryGroup {
-    /// Moves this process into a cgroup that was created for it.
-    pub fn move_into(path: &Path) -> Option<Self> {
-        let files = COUNTERS.map(|name| path.join(name));
-        let events = files.iter().find_map(|file| File::open(file).ok())?;
-        move_self(path).ok()?;
-        Some(Self {
-            path: path.to_owned(),
-            events,
-            limit: None,
+/// Limits of all processes of a trial together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialLimits {
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+    /// Processes and threads.
+    pub processes: Option<u64>,
+}
+
+/// The cgroup of this process.
+pub struct TrialGroup {
+    folders: Vec<PathBuf>,
+    /// Number of OOM-killed processes.
+    pub oom_kills: Option<EventCounter>,
+    /// Number of refused forks.
+    pub refused_forks: Option<EventCounter>,
+    memory: Option<u64>,
+    processes: Option<u64>,
+}
+
+impl TrialGroup {
+    /// Moves this process into a cgroup that was created for it; returns `None` if that is not allowed.
+    pub fn move_into(paths: &[PathBuf]) -> Option<Self> {
+        let folders: Vec<PathBuf> = paths
+            .iter()
+            .filter(|path| move_self(path).is_ok())
+            .cloned()
+            .collect();
+        let open = |name: &str, key| {
+            let mut files = folders.iter().map(|folder| folder.join(name));
+            files.find_map(|file| EventCounter::open(&file, key))
+        };
+        let oom_kills = OOM_COUNTERS.iter().find_map(|name| open(name, "oom_kill "));
+        let refused_forks = open(FORK_COUNTER, "max ");
+        (!folders.is_empty()).then_some(Self {
+            folders,
+            oom_kills,
+            refused_forks,
+            memory: None,
+            processes: None,
         })
     }
 
-    /// Sets the total memory limit of the cgroup.
-    pub fn set_limit(&mut self, bytes: Option<u64>) -> io::Result<()> {
-        if self.limit != bytes {
-            limit_memory(&self.path, bytes)?;
-            self.limit = bytes;
+    /// Sets the limits of a trial, and a default limit of processes where that is possible.
+    pub fn set_limits(&mut self, limits: TrialLimits, default_processes: u64) -> io::Result<()> {
+        self.set_memory(limits.memory)?;
+        let set_processes = self.set_processes(limits.processes.unwrap_or(default_processes));
+        match limits.processes {
+            Some(_) => set_processes,
+            None => Ok(()),
+        }
+    }
+
+    fn set_memory(&mut self, bytes: Option<u64>) -> io::Result<()> {
+        if self.memory != bytes {
+            self.set_limit(|folder| limit_memory(folder, bytes))?;
+            self.memory = bytes;
         }
         Ok(())
     }
 
-    /// Returns the number of OOM-killed processes of this cgroup.
-    pub fn oom_kills(&self) -> Option<u64> {
-        let mut buffer = [0; 512];
-        let length = self.events.read_at(&mut buffer, 0).ok()?;
-        let text = str::from_utf8(&buffer[..length]).ok()?;
-        text.lines()
-            .find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
+    fn set_processes(&mut self, count: u64) -> io::Result<()> {
+        if self.processes != Some(count) {
+            // This process is in the cgroup, too.
+            self.set_limit(|folder| limit_processes(folder, count.saturating_add(1)))?;
+            self.processes = Some(count);
+        }
+        Ok(())
+    }
+
+    fn set_limit(&self, set: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+        let results = self.folders.iter().map(|folder| set(folder));
+        results.reduce(Result::or).unwrap_or(Ok(()))
+    }
+
+    /// Calls a function that kills the processes of a trial. Meanwhile the kernel refuses new processes, and this process
+    /// has no memory limit, at which it would wait for others to end.
+    pub fn without_forks<T>(group: &mut Option<Self>, kill: impl FnOnce() -> T) -> T {
+        let Some(group) = group else {
+            return kill();
+        };
+        let (memory, processes) = (group.memory, group.processes);
+        let _ = group.set_processes(0);
+        let _ = group.set_memory(None);
+        let result = kill();
+        // An error is reported when the next trial sets its limits.
+        let _ = group.set_memory(memory);
+        if let Some(count) = processes {
+            let _ = group.set_processes(count);
+        }
+        result
     }
 }
 
-impl Drop for MemoryGroup {
+impl Drop for TrialGroup {
     fn drop(&mut self) {
-        // Only an empty cgroup can be removed, so move this process out first.
-        if let Some(parent) = self.path.parent() {
-            let _ = move_self(parent);
+        for folder in &self.folders {
+            // Only an empty cgroup can be removed, so move this process out first.
+            if let Some(parent) = folder.parent() {
+                let _ = move_self(parent);
+            }
+            remove_group(folder);
         }
-        remove_group(&self.path);
+    }
+}
+
+/// A number that the kernel counts up in a file of a cgroup.
+pub struct EventCounter {
+    file: File,
+    key: &'static str,
+    counted: u64,
+}
+
+impl EventCounter {
+    fn open(path: &Path, key: &'static str) -> Option<Self> {
+        Some(Self {
+            file: File::open(path).ok()?,
+            key,
+            counted: 0,
+        })
+    }
+
+    /// Returns the number of events since the last query.
+    pub fn new_events(&mut self) -> Option<u64> {
+        let mut buffer = [0; 512];
+        let length = self.file.read_at(&mut buffer, 0).ok()?;
+        let text = str::from_utf8(&buffer[..length]).ok()?;
+        let count: u64 = text
+            .lines()
+            .find_map(|line| line.strip_prefix(self.key)?.parse().ok())?;
+        Some(count - std::mem::replace(&mut self.counted, count).min(count))
     }
 }
 
@@ -246,33 +374,66 @@ fn move_self(group: &Path) -> io::Result<()> {
     fs::write(group.join("tasks"), "0").or_else(|_| fs::write(group.join("cgroup.procs"), "0"))
 }
 
-/// Returns the directory of the present memory cgroup; `None` if it has no memory controller for its subgroups.
-fn present_group() -> Option<PathBuf> {
+/// Returns the directories of the present cgroup that have one of [`CONTROLLERS`] for their subgroups.
+fn present_groups() -> Vec<PathBuf> {
+    let groups = CONTROLLERS.iter().filter_map(|controller| {
+        let (version, group) = present_group(controller)?;
+        let passed_on = || fs::read_to_string(group.join("cgroup.subtree_control")).ok();
+        let is_usable = version == CgroupVersion::One
+            || passed_on()?
+                .split_ascii_whitespace()
+                .any(|name| name == *controller);
+        is_usable.then_some(group)
+    });
+    let mut groups: Vec<PathBuf> = groups.collect();
+    groups.dedup();
+    groups
+}
+
+/// Returns the directory of this process's cgroup in the hierarchy that has a controller, or would have it after
+/// delegation.
+fn present_group(controller: &str) -> Option<(CgroupVersion, PathBuf)> {
     let own_cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    for line in own_cgroup.lines() {
+    let has_controller = |names: &str| names.split(',').any(|name| name == controller);
+    own_cgroup.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
-        if controllers.split(',').any(|name| name == "memory") {
-            let root = find_mount(&mounts, "cgroup", |options| {
-                options.split(',').any(|o| o == "memory")
-            })?;
-            return Some(root.join(path.trim_start_matches('/')));
-        }
-        if controllers.is_empty()
-            && let Some(root) = find_mount(&mounts, "cgroup2", |_| true)
-        {
-            let group = root.join(path.trim_start_matches('/'));
-            let passed_on = fs::read_to_string(group.join("cgroup.subtree_control")).ok()?;
-            if passed_on
-                .split_ascii_whitespace()
-                .any(|name| name == "memory")
-            {
-                return Some(group);
-            }
-        }
-    }
-    None
+        let (version, root) = if has_controller(controllers) {
+            let root = find_mount(&mounts, "cgroup", has_controller)?;
+            (CgroupVersion::One, root)
+        } else if controllers.is_empty() {
+            let root = find_mount(&mounts, "cgroup2", |_| true)?;
+            (CgroupVersion::Two, root)
+        } else {
+            return None;
+        };
+        Some((version, root.join(path.trim_start_matches('/'))))
+    })
+}
+
+/// Returns the default limit of processes and threads of each of several parallel trials: a share of the smallest limit
+/// that applies here.
+pub fn default_process_limit(jobs: u32) -> u64 {
+    let of_kernel = ["threads-max", "pid_max"]
+        .iter()
+        .filter_map(|name| read_number(&Path::new("/proc/sys/kernel").join(name)));
+    let group = present_group("pids").map(|(_, path)| path);
+    let of_groups = group
+        .iter()
+        .flat_map(|group| group.ancestors())
+        .filter_map(|group| read_number(&group.join(PROCESS_LIMIT)));
+    default_share(of_kernel.chain(of_groups).min().unwrap_or(u64::MAX), jobs)
+}
+
+fn read_number(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+fn default_share(machine: u64, jobs: u32) -> u64 {
+    let share =
+        (machine.saturating_mul(DEFAULT_SHARE) / 100).min(machine / 2 / u64::from(jobs.max(1)));
+    share.max(LEAST_DEFAULT.min(machine / 2))
 }
 
 /// Versions of cgroups.
@@ -284,40 +445,20 @@ pub enum CgroupVersion {
     Two,
 }
 
-/// Returns the version that accounts memory here, or would account it after delegation.
-pub fn memory_version() -> Option<CgroupVersion> {
-    let own_cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let memory = |options: &str| options.split(',').any(|o| o == "memory");
-    if find_mount(&mounts, "cgroup", memory).is_some() {
-        return Some(CgroupVersion::One);
-    }
-    let two = own_cgroup.lines().any(|line| line.starts_with("0::"));
-    (two && find_mount(&mounts, "cgroup2", |_| true).is_some()).then_some(CgroupVersion::Two)
+/// Returns the version that has this controller here, or would have it after delegation.
+pub fn controller_version(controller: &str) -> Option<CgroupVersion> {
+    Some(present_group(controller)?.0)
 }
 
 /// Returns the memory limit of this process's cgroup, as the kernel formats it.
 pub fn memory_limit() -> Option<String> {
-    let own_cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    own_cgroup.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        let (root, file) = if controllers.split(',').any(|name| name == "memory") {
-            let memory = |options: &str| options.split(',').any(|o| o == "memory");
-            (
-                find_mount(&mounts, "cgroup", memory)?,
-                "memory.limit_in_bytes",
-            )
-        } else if controllers.is_empty() {
-            (find_mount(&mounts, "cgroup2", |_| true)?, "memory.max")
-        } else {
-            return None;
-        };
-        let group = root.join(path.trim_start_matches('/'));
-        let limit = fs::read_to_string(group.join(file)).ok()?;
-        Some(limit.trim().to_owned())
-    })
+    let (version, group) = present_group("memory")?;
+    let file = match version {
+        CgroupVersion::One => "memory.limit_in_bytes",
+        CgroupVersion::Two => "memory.max",
+    };
+    let limit = fs::read_to_string(group.join(file)).ok()?;
+    Some(limit.trim().to_owned())
 }
 
 /// Returns the mount point of a file system of this type with accepted options.

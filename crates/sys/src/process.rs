@@ -2,6 +2,7 @@
 
 use super::child::WaitStatus;
 use super::stat::Stat;
+use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
@@ -116,16 +117,13 @@ fn children_by_scan(parent: i32) -> Vec<i32> {
 /// Returns all descendants of a process, parents before their children.
 pub fn descendant_pids(pid: i32) -> Vec<i32> {
     let mut pids = child_pids(pid);
+    let mut known: HashSet<i32> = pids.iter().copied().collect();
     let mut index = 0;
     while index < pids.len() {
-        let children = child_pids(pids[index]);
+        let mut children = child_pids(pids[index]);
         // A process may appear twice if the tree changes during the scan.
-        pids.extend(
-            children
-                .into_iter()
-                .filter(|pid| !pids.contains(pid))
-                .collect::<Vec<_>>(),
-        );
+        children.retain(|pid| known.insert(*pid));
+        pids.extend(children);
         index += 1;
     }
     pids

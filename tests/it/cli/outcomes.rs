@@ -390,7 +390,7 @@ fn a_memory_limit_that_cannot_be_set_is_an_error_before_the_start() {
         .unwrap()
         .into();
     assert_eq!(output.code, Some(125), "{output}");
-    let what = "cannot limit the memory of a trial: cannot create a memory control group";
+    let what = "cannot limit the memory of a trial: cannot create a control group";
     assert!(output.stderr.contains(what), "{output}");
     assert!(output.stderr.contains("--rlimit as=SIZE"), "{output}");
 }

@@ -66,7 +66,7 @@ impl Bench {
         let group = SlotGroup::try_create();
         let mut slot = command
             .arg("slot")
-            .args(group.as_ref().map(SlotGroup::path))
+            .args(group.iter().flat_map(SlotGroup::paths))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -44,6 +44,8 @@ pub struct Tally {
     pub leaks: LeakCounts,
     /// Processes that could not be killed, and may still run.
     pub unkillable: u64,
+    /// Trials in which the kernel refused to start processes or threads.
+    pub with_refused_forks: u64,
     /// Trials whose descendants outlived the main process, but not the leak grace.
     pub settled: u64,
     /// Trials in which a helper ended before the main process.
@@ -160,6 +162,7 @@ impl Tally {
 
     pub(super) fn add_trial(&mut self, id: TrialId, facts: &TrialFacts) {
         self.unkillable += facts.unkillable;
+        self.with_refused_forks += u64::from(facts.has_refused_forks);
         if let Some(record) = &facts.cases {
             self.suite.add_trial(id, record);
         }

@@ -18,6 +18,7 @@ pub struct TrialFacts {
     /// Leaked processes, and leaked objects of an engine.
     pub(crate) leaked: (u64, u64),
     pub(crate) unkillable: u64,
+    pub(crate) has_refused_forks: bool,
     pub(crate) settled: bool,
     pub(crate) helper_ended_early: bool,
     pub(crate) usage: Option<TotalUsage>,
@@ -52,6 +53,7 @@ impl TrialFacts {
                 observation.residue.objects.len() as u64,
             ),
             unkillable: observation.residue.unkillable.len() as u64,
+            has_refused_forks: observation.refused_forks > 0,
             settled: !observation.residue.settled.is_zero(),
             helper_ended_early,
             usage: observation.around,

@@ -12,7 +12,7 @@ use provoke_model::{
 };
 use provoke_questions::oracle;
 use provoke_words::{
-    early_end, format_bytes, format_count, format_seconds, left_behind, sanitize_line,
+    early_end, format_bytes, format_count, format_seconds, left_behind, plural_of, sanitize_line,
 };
 
 /// The facts for the description of a trial.
@@ -268,6 +268,12 @@ fn push_endings(details: &TrialDetails<'_>, lines: &mut WrappedText) {
     push_load_lines(details, lines);
     if let Some(killer) = oracle::describe_killer(observation, details.limits) {
         lines.push_detail(&format!("killed by {killer}"));
+    }
+    if observation.refused_forks > 0 {
+        lines.push_detail(&format!(
+            "the kernel refused to start {}, because the limit of processes and threads was reached",
+            plural_of(observation.refused_forks, "process or thread", "processes or threads")
+        ));
     }
     for casualty in &observation.casualties {
         let name = match casualty.program.as_str() {

@@ -5,6 +5,7 @@ use crate::{LimitValue, Matrix};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 /// What runs in a trial, and in which environment.
@@ -82,6 +83,11 @@ pub struct ProgramSettings {
     /// Above the limit, the kernel kills one of them (outcome `oom`).
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     pub memory: Option<LimitValue>,
+    /// Limit the processes and threads that a trial has at once
+    ///
+    /// Above the limit, the kernel refuses to start another one.
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub pids: Option<NonZeroU64>,
     #[command(flatten)]
     #[cfg_attr(test, schemars(description = Limits::HELP))]
     pub rlimit: Limits,
