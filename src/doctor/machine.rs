@@ -116,7 +116,8 @@ impl MachineFacts {
             kernel_log: host::kernel_log_is_readable(),
             memory_group: SlotGroup::try_create().is_some_and(|group| {
                 let paths: Vec<PathBuf> = group.paths().map(Path::to_owned).collect();
-                TrialGroup::move_into(&paths).is_some_and(|group| group.oom_kills.is_some())
+                TrialGroup::move_into(&paths)
+                    .is_some_and(|mut group| group.new_oom_kills().is_some())
             }),
             cgroup: cgroup::controller_version("memory"),
             tools: TOOLS

@@ -163,6 +163,7 @@ impl Slot {
                     phase = EndPhase::Asked(now + grace);
                 }
                 EndPhase::Running if now >= deadline || deadlock.is_some() => {
+                    self.stop_growth();
                     self.tracer.holds.release_all();
                     look_into_containers(processes);
                     let tracer = &self.tracer;

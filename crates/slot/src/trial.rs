@@ -13,7 +13,7 @@ use provoke_model::{
     ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule, Observation,
     ProcessObservation, Trial,
 };
-use provoke_sys::cgroup::{EventCounter, TrialGroup, TrialLimits};
+use provoke_sys::cgroup::{TrialGroup, TrialLimits};
 use provoke_sys::untrusted::Untrusted as _;
 use provoke_sys::{host, limits};
 use std::fs;
@@ -76,6 +76,7 @@ impl Slot {
             let unkillable = self.kill_remaining();
             observation.residue.unkillable.extend(unkillable);
         }
+        self.allow_forks();
         self.background.clear();
         let wait = !forced && known_recipe.0.leaks != LeakRule::Off;
         self.tidy_engine(
@@ -85,9 +86,8 @@ impl Slot {
             &mut observation,
         );
         if let Some(group) = &mut self.group {
-            observation.oom_kills = group.oom_kills.as_mut().and_then(EventCounter::new_events);
-            let refused = group.refused_forks.as_mut();
-            observation.refused_forks = refused.and_then(EventCounter::new_events).unwrap_or(0);
+            observation.oom_kills = group.new_oom_kills();
+            observation.refused_forks = group.new_refused_forks();
         }
         self.recipes.insert(trial.variant, known_recipe);
         observation
@@ -101,13 +101,12 @@ impl Slot {
         } else {
             recipe.total_limits
         };
-        // The slot is in the cgroup, too, and may be larger than each process of the trial.
-        self.spawner.oom_first = set_limits.memory.is_some();
-        match &mut self.group {
-            Some(group) => group.set_limits(set_limits, recipe.default_pids),
-            None if set_limits != TrialLimits::default() => Err(io::ErrorKind::Unsupported.into()),
-            None => Ok(()),
-        }
+        self.spawner.joined_group = match &mut self.group {
+            Some(group) => group.set_limits(set_limits, recipe.default_pids)?,
+            None if set_limits == TrialLimits::default() => None,
+            None => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        Ok(())
     }
 
     /// Creates the trial's folder, and runs the hook before the trial.
@@ -206,6 +205,7 @@ impl Slot {
         self.end_traced_containers(&processes);
         self.conclude_containers(trial, recipe, &mut processes, dumps);
         if let Some(hook) = &recipe.conclude {
+            self.allow_forks();
             // This hook may kill processes that the hook before the trial started.
             self.witness.stop_listening(&pids);
             let has_own_hook = recipe.variant.hooks.conclude.is_some();
@@ -381,6 +381,7 @@ impl Slot {
             match self.settles_within(processes, patterns, settle) {
                 SettleResult::Yes => observation.residue.settled = begun.elapsed(),
                 SettleResult::No => {
+                    self.forbid_forks();
                     let (mut leaked, unlisted) = process_tree::describe_living(&self.given_up);
                     for process in &mut leaked {
                         process.state = self.tracer.own_state(process.pid, process.state);
@@ -399,9 +400,29 @@ impl Slot {
 
     /// Kills and reaps processes until none is left; returns the processes that could not be killed.
     pub(super) fn kill_remaining(&mut self) -> Vec<ProcessObservation> {
-        TrialGroup::without_forks(&mut self.group, || {
-            process_tree::kill_all(&mut self.given_up)
-        })
+        self.forbid_forks();
+        let unkillable = process_tree::kill_all(&mut self.given_up);
+        self.allow_forks();
+        unkillable
+    }
+
+    fn forbid_forks(&mut self) {
+        self.group.iter_mut().for_each(TrialGroup::forbid_forks);
+    }
+
+    fn allow_forks(&mut self) {
+        self.group.iter_mut().for_each(TrialGroup::allow_forks);
+    }
+
+    /// Lets a trial that has exceeded its limits start no more processes, which could go on for ever.
+    pub(super) fn stop_growth(&mut self) {
+        if self
+            .group
+            .as_ref()
+            .is_some_and(TrialGroup::has_exceeded_limits)
+        {
+            self.forbid_forks();
+        }
     }
 }
 

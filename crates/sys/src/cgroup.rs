@@ -1,7 +1,8 @@
 //! Creates a cgroup for each slot, which limits memory and processes of a trial, counts OOM kills and refused forks, and
 //! holds every process of the trial.
 //!
-//! The slot itself is in the cgroup, so its trials start there: joining has no cost per trial.
+//! The slot itself is in the cgroup, so its trials start there: joining has no cost per trial. Only processes with a memory
+//! limit move themselves into a group below it, because the slot could not work while the kernel looks for memory.
 //! Under cgroup v1, where each controller has its own hierarchy, that needs root; under v2 it needs a parent whose
 //! controllers are delegated to its children. Elsewhere there is no such cgroup, and the report says which facts are
 //! unknown.
@@ -15,21 +16,28 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// Files with which a thread or a process joins a cgroup, and what it writes there to join it itself.
+const JOINING: [&str; 2] = ["tasks", "cgroup.procs"];
+pub(super) const JOIN_SELF: &str = "0";
 /// Controllers that a slot uses.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
-/// Files that count OOM kills, in the versions 2 and 1, and the file that counts refused forks.
-const OOM_COUNTERS: [&str; 2] = ["memory.events", "memory.oom_control"];
-const FORK_COUNTER: &str = "pids.events";
+/// Key of the number of OOM-killed processes in the files of both versions.
+const OOM_KILLS: &str = "oom_kill ";
 const PROCESS_LIMIT: &str = "pids.max";
 /// Percentage of the machine's processes and threads that a trial may have by default: the default of systemd for a
 /// service.
 const DEFAULT_SHARE: u64 = 15;
 /// The default limit is never below this number, unless that is more than half of what the machine allows.
 const LEAST_DEFAULT: u64 = 1024;
+/// Cgroup of the processes with a memory limit, below that of their slot.
+const LIMITED: &str = "limited";
+/// Cgroup of the slot under version 2, where a cgroup with subgroups that have limits must not have processes.
+const UNLIMITED: &str = "unlimited";
 /// Prefix of the names of slot cgroups.
 const PREFIX: &str = "provoke-run-";
 /// Attempts to create and lock a cgroup: another run may remove a new cgroup just before it is
@@ -70,7 +78,7 @@ impl SlotGroup {
 
     /// Returns whether a cgroup can be created and its memory can be limited.
     pub fn can_limit_memory(bytes: u64) -> bool {
-        Self::can_set(|path| limit_memory(path, Some(bytes)))
+        Self::can_set(|path| limit_memory(&path.join(LIMITED), bytes))
     }
 
     /// Returns whether a cgroup can be created and its processes can be limited.
@@ -107,6 +115,7 @@ impl LockedFolder {
                 return None;
             }
             if let Some(lock) = lock_group(&path) {
+                create_subgroups(&path);
                 return Some(Self { path, _lock: lock });
             }
             sleep(Duration::from_millis(1));
@@ -141,6 +150,17 @@ fn has_slot(group: &Path) -> bool {
         arguments.any(|argument| argument == group.as_os_str().as_bytes())
     };
     group_members(group).iter().any(is_slot)
+}
+
+/// Creates the groups below the cgroup of a slot, as far as it has the memory controller.
+fn create_subgroups(group: &Path) {
+    if group.join("memory.max").exists() {
+        let _ = fs::create_dir(group.join(UNLIMITED));
+        let _ = fs::write(group.join("cgroup.subtree_control"), "+memory");
+    } else if !group.join("memory.limit_in_bytes").exists() {
+        return;
+    }
+    let _ = fs::create_dir(group.join(LIMITED));
 }
 
 /// Locks the directory of a cgroup; returns `None` if its run is alive or the cgroup is gone.
@@ -207,14 +227,14 @@ fn subgroups(group: &Path) -> Vec<PathBuf> {
 }
 
 /// Sets the total memory limit of a cgroup, including swap if swap is accounted.
-fn limit_memory(group: &Path, bytes: Option<u64>) -> io::Result<()> {
+fn limit_memory(group: &Path, bytes: u64) -> io::Result<()> {
     let set = |file: &str, value: &str| fs::write(group.join(file), value);
-    let amount = |unlimited: &str| bytes.map_or(unlimited.to_owned(), |bytes| bytes.to_string());
+    let amount = bytes.to_string();
     if group.join("memory.max").exists() {
         if group.join("memory.swap.max").exists() {
-            set("memory.swap.max", if bytes.is_some() { "0" } else { "max" })?;
+            set("memory.swap.max", "0")?;
         }
-        return set("memory.max", &amount("max"));
+        return set("memory.max", &amount);
     }
     let with_swap = "memory.memsw.limit_in_bytes";
     let counts_swap = group.join(with_swap).exists();
@@ -222,9 +242,9 @@ fn limit_memory(group: &Path, bytes: Option<u64>) -> io::Result<()> {
         // The limit with swap must not be below the limit without it.
         set(with_swap, "-1")?;
     }
-    set("memory.limit_in_bytes", &amount("-1"))?;
+    set("memory.limit_in_bytes", &amount)?;
     if counts_swap {
-        set(with_swap, &amount("-1"))?;
+        set(with_swap, &amount)?;
     }
     Ok(())
 }
@@ -246,11 +266,11 @@ pub struct TrialLimits {
 /// The cgroup of this process.
 pub struct TrialGroup {
     folders: Vec<PathBuf>,
-    /// Number of OOM-killed processes.
-    pub oom_kills: Option<EventCounter>,
-    /// Number of refused forks.
-    pub refused_forks: Option<EventCounter>,
-    memory: Option<u64>,
+    oom_kills: Vec<EventCounter>,
+    refused_forks: Option<EventCounter>,
+    /// Bytes of the memory limit, and the file with which a process joins the group that has it.
+    limited: Option<(u64, Arc<File>)>,
+    forbids_forks: bool,
     processes: Option<u64>,
 }
 
@@ -259,40 +279,71 @@ impl TrialGroup {
     pub fn move_into(paths: &[PathBuf]) -> Option<Self> {
         let folders: Vec<PathBuf> = paths
             .iter()
-            .filter(|path| move_self(path).is_ok())
+            .filter(|path| {
+                move_self(&path.join(UNLIMITED))
+                    .or_else(|_| move_self(path))
+                    .is_ok()
+            })
             .cloned()
             .collect();
         let open = |name: &str, key| {
-            let mut files = folders.iter().map(|folder| folder.join(name));
-            files.find_map(|file| EventCounter::open(&file, key))
+            let files = folders.iter().map(|folder| folder.join(name));
+            files
+                .filter_map(|file| EventCounter::open(&file, key))
+                .collect::<Vec<_>>()
         };
-        let oom_kills = OOM_COUNTERS.iter().find_map(|name| open(name, "oom_kill "));
-        let refused_forks = open(FORK_COUNTER, "max ");
+        // Version 2 also counts the events of the groups below.
+        let mut oom_kills = open("memory.events", OOM_KILLS);
+        if oom_kills.is_empty() {
+            oom_kills = open("memory.oom_control", OOM_KILLS);
+            oom_kills.extend(open("limited/memory.oom_control", OOM_KILLS));
+        }
+        let refused_forks = open("pids.events", "max ").pop();
         (!folders.is_empty()).then_some(Self {
             folders,
             oom_kills,
             refused_forks,
-            memory: None,
+            limited: None,
+            forbids_forks: false,
             processes: None,
         })
     }
 
-    /// Sets the limits of a trial, and a default limit of processes where that is possible.
-    pub fn set_limits(&mut self, limits: TrialLimits, default_processes: u64) -> io::Result<()> {
-        self.set_memory(limits.memory)?;
+    /// Sets the limits of a trial, and a default limit of processes where that is possible. Returns the file with which its
+    /// processes join the group that has the memory limit.
+    pub fn set_limits(
+        &mut self,
+        limits: TrialLimits,
+        default_processes: u64,
+    ) -> io::Result<Option<Arc<File>>> {
         let set_processes = self.set_processes(limits.processes.unwrap_or(default_processes));
-        match limits.processes {
-            Some(_) => set_processes,
-            None => Ok(()),
+        if limits.processes.is_some() {
+            set_processes?;
         }
+        limits
+            .memory
+            .map(|bytes| self.limit_memory(bytes))
+            .transpose()
     }
 
-    fn set_memory(&mut self, bytes: Option<u64>) -> io::Result<()> {
-        if self.memory != bytes {
-            self.set_limit(|folder| limit_memory(folder, bytes))?;
-            self.memory = bytes;
-        }
-        Ok(())
+    fn limit_memory(&mut self, bytes: u64) -> io::Result<Arc<File>> {
+        let joining = match &self.limited {
+            Some((limit, joining)) if *limit == bytes => return Ok(joining.clone()),
+            Some((_, joining)) => joining.clone(),
+            None => self.open_limited()?.into(),
+        };
+        self.set_limit(|folder| limit_memory(&folder.join(LIMITED), bytes))?;
+        self.limited = Some((bytes, joining.clone()));
+        Ok(joining)
+    }
+
+    fn open_limited(&self) -> io::Result<File> {
+        let groups = self.folders.iter().map(|folder| folder.join(LIMITED));
+        let mut files = groups.flat_map(|group| JOINING.map(|name| group.join(name)));
+        let file = files
+            .find(|file| file.exists())
+            .ok_or(io::ErrorKind::Unsupported)?;
+        File::options().write(true).open(file)
     }
 
     fn set_processes(&mut self, count: u64) -> io::Result<()> {
@@ -304,27 +355,46 @@ impl TrialGroup {
         Ok(())
     }
 
+    /// Makes the kernel refuse new processes and threads, so that all can be killed, and so that the kernel stops looking
+    /// for their memory: before that, reading the state of such a process may take seconds.
+    pub fn forbid_forks(&mut self) {
+        let _ = self.set_limit(|folder| limit_processes(folder, 0));
+        self.forbids_forks = true;
+    }
+
+    /// Undoes [`Self::forbid_forks`].
+    pub fn allow_forks(&mut self) {
+        if std::mem::take(&mut self.forbids_forks)
+            && let Some(count) = self.processes.take()
+        {
+            // An error is reported when the next trial sets its limits.
+            let _ = self.set_processes(count);
+        }
+    }
+
     fn set_limit(&self, set: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
         let results = self.folders.iter().map(|folder| set(folder));
         results.reduce(Result::or).unwrap_or(Ok(()))
     }
 
-    /// Calls a function that kills the processes of a trial. Meanwhile the kernel refuses new processes, and this process
-    /// has no memory limit, at which it would wait for others to end.
-    pub fn without_forks<T>(group: &mut Option<Self>, kill: impl FnOnce() -> T) -> T {
-        let Some(group) = group else {
-            return kill();
-        };
-        let (memory, processes) = (group.memory, group.processes);
-        let _ = group.set_processes(0);
-        let _ = group.set_memory(None);
-        let result = kill();
-        // An error is reported when the next trial sets its limits.
-        let _ = group.set_memory(memory);
-        if let Some(count) = processes {
-            let _ = group.set_processes(count);
-        }
-        result
+    /// Returns whether processes were OOM-killed or forks refused since the last query of their numbers.
+    pub fn has_exceeded_limits(&self) -> bool {
+        let mut counters = self.oom_kills.iter().chain(&self.refused_forks);
+        counters.any(|counter| counter.count().is_some_and(|count| count > counter.counted))
+    }
+
+    /// Returns the number of OOM-killed processes since the last query.
+    pub fn new_oom_kills(&mut self) -> Option<u64> {
+        let counters = self.oom_kills.iter_mut();
+        counters
+            .map(EventCounter::new_events)
+            .reduce(|first, second| Some(first? + second?))?
+    }
+
+    /// Returns the number of refused forks since the last query.
+    pub fn new_refused_forks(&mut self) -> u64 {
+        let counter = self.refused_forks.as_mut();
+        counter.and_then(EventCounter::new_events).unwrap_or(0)
     }
 }
 
@@ -341,7 +411,7 @@ impl Drop for TrialGroup {
 }
 
 /// A number that the kernel counts up in a file of a cgroup.
-pub struct EventCounter {
+struct EventCounter {
     file: File,
     key: &'static str,
     counted: u64,
@@ -356,14 +426,17 @@ impl EventCounter {
         })
     }
 
-    /// Returns the number of events since the last query.
-    pub fn new_events(&mut self) -> Option<u64> {
+    fn count(&self) -> Option<u64> {
         let mut buffer = [0; 512];
         let length = self.file.read_at(&mut buffer, 0).ok()?;
         let text = str::from_utf8(&buffer[..length]).ok()?;
-        let count: u64 = text
-            .lines()
-            .find_map(|line| line.strip_prefix(self.key)?.parse().ok())?;
+        text.lines()
+            .find_map(|line| line.strip_prefix(self.key)?.parse().ok())
+    }
+
+    /// Returns the number of events since the last query.
+    fn new_events(&mut self) -> Option<u64> {
+        let count = self.count()?;
         Some(count - std::mem::replace(&mut self.counted, count).min(count))
     }
 }
@@ -371,7 +444,11 @@ impl EventCounter {
 /// Moves this process into a cgroup. It has only this thread, so the file of threads, which only version 1 has, does the
 /// same: to move a process, the kernel waits until no other one starts a thread, which takes 5 to 20 ms.
 fn move_self(group: &Path) -> io::Result<()> {
-    fs::write(group.join("tasks"), "0").or_else(|_| fs::write(group.join("cgroup.procs"), "0"))
+    JOINING
+        .iter()
+        .find(|name| group.join(name).exists())
+        .ok_or(io::ErrorKind::Unsupported.into())
+        .and_then(|name| fs::write(group.join(name), JOIN_SELF))
 }
 
 /// Returns the directories of the present cgroup that have one of [`CONTROLLERS`] for their subgroups.
@@ -471,4 +548,87 @@ fn find_mount(mounts: &str, kind: &str, pleases: impl Fn(&str) -> bool) -> Optio
         let (root, point) = (fields.nth(3)?, fields.next()?);
         (right && root == "/").then(|| PathBuf::from(point))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_limit_is_a_share_of_the_smallest_limit_of_the_machine() {
+        // 32,768 processes, as of a kernel with default settings.
+        assert_eq!(default_share(32768, 1), 4915);
+        assert_eq!(default_share(32768, 8), 2048);
+        assert_eq!(default_share(32768, 100), 1024);
+        // Containers with a limit of their own.
+        assert_eq!(default_share(2000, 2), 1000);
+        assert_eq!(default_share(100, 1), 50);
+    }
+
+    #[test]
+    fn an_event_counter_counts_from_its_last_query() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pids.events");
+        fs::write(&path, "other 9\nmax 3\n").unwrap();
+        let mut counter = EventCounter::open(&path, "max ").unwrap();
+        assert_eq!(counter.new_events(), Some(3));
+        assert_eq!(counter.new_events(), Some(0));
+        fs::write(&path, "other 9\nmax 5\n").unwrap();
+        assert_eq!(counter.new_events(), Some(2));
+        assert!(
+            EventCounter::open(&path, "none ")
+                .unwrap()
+                .new_events()
+                .is_none()
+        );
+    }
+
+    /// Files as version 2 has them in a cgroup of a slot.
+    #[test]
+    fn limits_are_written_to_the_files_of_version_2() {
+        let folder = tempfile::tempdir().unwrap();
+        let slot = folder.path().join("slot");
+        for group in [&slot, &slot.join(LIMITED)] {
+            fs::create_dir(group).unwrap();
+            for file in [
+                "cgroup.procs",
+                "memory.max",
+                "memory.swap.max",
+                PROCESS_LIMIT,
+            ] {
+                fs::write(group.join(file), "max").unwrap();
+            }
+        }
+        fs::write(slot.join("memory.events"), "oom_kill 0\n").unwrap();
+        fs::write(slot.join("pids.events"), "max 0\n").unwrap();
+        create_subgroups(&slot);
+        fs::write(slot.join(UNLIMITED).join("cgroup.procs"), "").unwrap();
+        let read = |file: &str| fs::read_to_string(slot.join(file)).unwrap();
+        assert_eq!(read("cgroup.subtree_control"), "+memory");
+
+        let mut group = TrialGroup::move_into(std::slice::from_ref(&slot)).unwrap();
+        assert_eq!(read("unlimited/cgroup.procs"), "0", "the slot joined it");
+        let limits = TrialLimits {
+            memory: Some(1 << 30),
+            processes: Some(40),
+        };
+        assert!(group.set_limits(limits, 1000).unwrap().is_some());
+        assert_eq!(read("limited/memory.max"), "1073741824");
+        assert_eq!(read("limited/memory.swap.max"), "0");
+        assert_eq!(read(PROCESS_LIMIT), "41");
+        group.forbid_forks();
+        assert_eq!(read(PROCESS_LIMIT), "0");
+        group.allow_forks();
+        assert_eq!(read(PROCESS_LIMIT), "41");
+        let none = TrialLimits::default();
+        assert!(group.set_limits(none, 1000).unwrap().is_none());
+        assert_eq!(read(PROCESS_LIMIT), "1001");
+        assert!(!group.has_exceeded_limits());
+        fs::write(slot.join("pids.events"), "max 2\n").unwrap();
+        assert!(group.has_exceeded_limits());
+        assert_eq!(
+            (group.new_oom_kills(), group.new_refused_forks()),
+            (Some(0), 2)
+        );
+    }
 }

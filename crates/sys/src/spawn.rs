@@ -11,6 +11,7 @@
 )]
 
 use super::call_filter::CallFilter;
+use super::cgroup::JOIN_SELF;
 use super::user::Credentials;
 use super::{process, signals};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,11 +19,13 @@ use rustix::fs::Timespec;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::Arc;
 
 /// Bytes of stack for the child until `exec`.
 const STACK: usize = 64 * 1024;
@@ -123,13 +126,13 @@ pub struct SpawnError {
 /// Starts programs; owns the stack that their children borrow.
 pub struct Spawner {
     stack: Vec<u128>, // 16-byte alignment, as required by the calling convention
-    /// The OOM killer prefers the programs to this process.
-    pub oom_first: bool,
+    /// File of the cgroup that the programs join.
+    pub joined_group: Option<Arc<File>>,
 }
 
 struct Child<'a> {
     program: &'a Program<'a>,
-    oom_first: bool,
+    joined_group: Option<RawFd>,
     mask: libc::sigset_t,
     failed: Option<(SpawnStep, i32)>,
     /// Whether to trace the child; `refused` is the kernel's error for that.
@@ -165,7 +168,7 @@ impl Default for Spawner {
     fn default() -> Self {
         Self {
             stack: vec![0; STACK / size_of::<u128>()],
-            oom_first: false,
+            joined_group: None,
         }
     }
 }
@@ -226,7 +229,7 @@ impl Spawner {
     ) -> Result<StartedChild, SpawnError> {
         let mut child = Child {
             program,
-            oom_first: self.oom_first,
+            joined_group: self.joined_group.as_ref().map(|file| file.as_raw_fd()),
             // SAFETY: all-zero is a valid sigset_t, and it is filled below.
             mask: unsafe { std::mem::zeroed() },
             failed: None,
@@ -333,11 +336,10 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
                 return fail_child(child, SpawnStep::Limit);
             }
         }
-        if child.oom_first {
-            let path = c"/proc/self/oom_score_adj".as_ptr();
-            let file = libc::open(path, libc::O_WRONLY | libc::O_CLOEXEC);
-            libc::write(file, c"1000".as_ptr().cast(), 4);
-            libc::close(file);
+        if let Some(file) = child.joined_group
+            && libc::write(file, JOIN_SELF.as_ptr().cast(), JOIN_SELF.len()) < 0
+        {
+            return fail_child(child, SpawnStep::Limit);
         }
         if let Some(identity) = program.identity
             && !take_on(identity)

@@ -471,3 +471,65 @@ fn a_failed_test_suite_is_named_by_its_failed_tests() {
     assert!(titles[0].starts_with("exit 1: test_a ("), "{titles:?}");
     assert!(titles[1].starts_with("exit 1: test_b ("), "{titles:?}");
 }
+
+/// A program in each process of which runs another two.
+const FORK_BOMB: &str = "f() { f | f & }; f";
+
+#[test]
+fn a_fork_bomb_is_killed_at_its_limit_and_the_next_trial_runs() {
+    if !provoke::sys::cgroup::SlotGroup::can_limit_processes(40) {
+        skip!("processes cannot be limited here");
+    }
+    let sandbox = Sandbox::new();
+    let mark = format!("bomb{}", std::process::id());
+    for background in ["", "; sleep 1000"] {
+        let line = format!(": {mark}; [ $PROVOKE_TRIAL = 1 ] || exit 0; {FORK_BOMB}{background}");
+        let args = ["-n", "2", "--pids", "40", "-t", "1s", "--grace", "100ms"];
+        let args = [
+            &args[..],
+            &["--leak-grace", "100ms", "--", "bash", "-c", &line],
+        ]
+        .concat();
+        let (report, output) = sandbox.report(&args);
+        let variant = &report["variants"][0];
+        let outcome = if background.is_empty() {
+            "leak"
+        } else {
+            "hang"
+        };
+        assert_eq!(
+            variant["outcomes"],
+            json!({"pass": 1, outcome: 1}),
+            "{output}"
+        );
+        assert_eq!(variant["trials_at_process_limit"], 1, "{output}");
+        assert_eq!(report["repeated_attempts"], 0, "no slot was lost: {output}");
+        let note = "in 1 trial the limit of processes and threads was reached";
+        assert!(output.stdout.contains(note), "{output}");
+        let survivors = processes_with(&mark);
+        assert!(survivors.is_empty(), "{survivors:?}");
+    }
+}
+
+#[test]
+fn a_trial_starts_as_many_processes_as_its_limit_and_no_more() {
+    if !provoke::sys::cgroup::SlotGroup::can_limit_processes(40) {
+        skip!("processes cannot be limited here");
+    }
+    let sandbox = Sandbox::new();
+    let line = "for i in $(seq $0); do sleep 60 & done 2> /dev/null; trap '' TERM; kill 0; wait";
+    for (children, refused) in [("39", 0), ("40", 1)] {
+        let args = [
+            "-n", "1", "--pids", "40", "--", "bash", "-c", line, children,
+        ];
+        let (report, output) = sandbox.report(&args);
+        let trials = &report["variants"][0]["trials_at_process_limit"];
+        assert_eq!(*trials, refused, "{output}");
+    }
+    let file = sandbox.write("s.toml", "pids = 3\nruns = 1\nshell = 'ls | cat | cat'\n");
+    let output = sandbox.provoke(&["scenario", file.to_str().unwrap(), "--progress=none"]);
+    assert!(
+        output.stdout.contains("the kernel refused to start more"),
+        "{output}"
+    );
+}
