@@ -16,6 +16,7 @@ use crate::report::Report;
 use crate::state::{EventSink as _, State};
 use crate::store::{Journal, RunFolder, default_root};
 use crate::sys::cgroup;
+use crate::words;
 use crate::workers::HostsExecutor;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -159,9 +160,17 @@ impl Experiment {
         }
         result?;
         if let Some(error) = self.journal.take_trouble() {
-            observer.on_message(ExperimentMessage::Warning(format!(
-                "the journal could not be written for a while: {error}"
-            )));
+            let warning = match self.journal.unwritten_trials() {
+                0 => format!(
+                    "the journal could not be written for a while, and is complete now: {error}"
+                ),
+                count => format!(
+                    "{} of this result are not in the journal, because it could not be written: {error}; free space, and run `provoke resume {}`, which repeats these trials",
+                    words::format_count(count, "trial"),
+                    self.state.run,
+                ),
+            };
+            observer.on_message(ExperimentMessage::Warning(warning));
         }
         Ok(self.journal.sync_to_disk())
     }

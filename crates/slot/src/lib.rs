@@ -39,7 +39,7 @@ use crash_monitor::CrashMonitor;
 use process::TrialProcess;
 use provoke_model::{Trial, VariantId};
 use provoke_sys::cgroup::TrialGroup;
-use provoke_sys::files::create_private;
+use provoke_sys::files::{create_private, remove_tree};
 use provoke_sys::process::ProcessIdentity;
 use provoke_sys::spawn::Spawner;
 use provoke_sys::{child, limits, signals};
@@ -221,7 +221,7 @@ impl Slot {
     fn forget_last_trial(&mut self) {
         self.last.clear();
         if let Some(scratch) = self.scratch.take() {
-            let _ = fs::remove_dir_all(&scratch);
+            let _ = remove_tree(&scratch);
             // Remove the trial's own folder if it is empty.
             let _ = scratch.parent().map(fs::remove_dir);
         }

@@ -14,6 +14,7 @@ use provoke_model::{
     ProcessObservation, Trial,
 };
 use provoke_sys::cgroup::{TrialGroup, TrialLimits};
+use provoke_sys::files::remove_tree;
 use provoke_sys::untrusted::Untrusted as _;
 use provoke_sys::{host, limits};
 use std::fs;
@@ -118,7 +119,7 @@ impl Slot {
     ) -> HookResult {
         if let Some(folder) = scratch {
             // An earlier attempt whose slot was lost may have left files there.
-            let _ = fs::remove_dir_all(folder);
+            let _ = remove_tree(folder);
             let created = fs::create_dir_all(folder).and_then(|()| match &recipe.identity {
                 Some(identity) => chown(folder, Some(identity.uid), Some(identity.gid)),
                 None => Ok(()),

@@ -1,10 +1,12 @@
-//! Opens and maps files whose names others control, and creates private folders.
+//! Opens and maps files whose names others control, creates private folders, and removes trees of files.
 
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -51,6 +53,70 @@ impl Drop for PrivateFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// A directory on the way from the root of a tree to the directory whose entries are removed.
+struct Level {
+    /// Its name in its parent.
+    name: CString,
+    /// Device and inode.
+    identity: (u64, u64),
+    /// Directories in it that are not empty yet.
+    subfolders: Vec<CString>,
+}
+
+impl Level {
+    /// Removes everything in a directory except for its subdirectories.
+    fn empty(folder: &OwnedFd, name: CString) -> io::Result<Self> {
+        let mut subfolders = Vec::new();
+        for entry in Dir::read_from(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            if unlinkat(folder, name, AtFlags::empty()).is_err() {
+                subfolders.push(name.to_owned());
+            }
+        }
+        let identity = identity_of(folder)?;
+        Ok(Self {
+            name,
+            identity,
+            subfolders,
+        })
+    }
+}
+
+/// Removes a directory with everything in it, and follows no links. Unlike that of the standard library, this function needs
+/// no file descriptor for each level, so a program cannot make a tree that is too deep for it.
+pub fn remove_tree(folder: &Path) -> io::Result<()> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    let mut current = openat(CWD, folder, flags, Mode::empty())?;
+    let mut levels = vec![Level::empty(&current, CString::default())?];
+    while let Some(level) = levels.last_mut() {
+        if let Some(name) = level.subfolders.pop() {
+            current = openat(&current, &name, flags, Mode::empty())?;
+            levels.push(Level::empty(&current, name)?);
+        } else if let [.., parent, child] = &levels[..] {
+            current = openat(&current, c"..", flags, Mode::empty())?;
+            if identity_of(&current)? != parent.identity {
+                return Err(io::Error::other(
+                    "a directory was moved while it was removed",
+                ));
+            }
+            unlinkat(&current, &child.name, AtFlags::REMOVEDIR)?;
+            levels.pop();
+        } else {
+            break;
+        }
+    }
+    fs::remove_dir(folder)
+}
+
+fn identity_of(folder: &OwnedFd) -> io::Result<(u64, u64)> {
+    let stat = fstat(folder)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// Creates a file that only this user can read.
@@ -188,6 +254,31 @@ mod tests {
     fn only_regular_files_are_mapped() {
         assert!(map_program(Path::new("/dev/zero")).is_err());
         assert!(map_program(Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn a_tree_is_removed_although_it_is_deeper_than_the_limit_of_open_files() {
+        let parent = tempfile::tempdir().unwrap();
+        let kept = parent.path().join("kept");
+        fs::write(&kept, "").unwrap();
+        let tree = parent.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        fs::create_dir_all(tree.join("wide/empty")).unwrap();
+        std::os::unix::fs::symlink(&parent, tree.join("wide/link")).unwrap();
+        fs::write(tree.join("wide/file"), "").unwrap();
+        let mut folder = openat(CWD, &tree, OFlags::DIRECTORY, Mode::empty()).unwrap();
+        // Absolute paths cannot be this long.
+        for _ in 0..5000 {
+            rustix::fs::mkdirat(&folder, "d", Mode::RWXU).unwrap();
+            folder = openat(&folder, "d", OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
+        let limit = rustix::process::Resource::Nofile;
+        let mut limits = rustix::process::getrlimit(limit);
+        limits.current = limits.current.map(|allowed| allowed.min(1024));
+        rustix::process::setrlimit(limit, limits).unwrap();
+        remove_tree(&tree).unwrap();
+        assert!(!tree.exists() && kept.exists());
+        assert!(remove_tree(&kept).is_err(), "it is not a directory");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tests that every kind of ending is distinguished.
 
-use super::support::{PROVOKE, Sandbox};
+use super::support::{PROVOKE, Sandbox, processes_with};
 use crate::needs::{needs, program, skip, success};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -483,7 +483,7 @@ fn a_fork_bomb_is_killed_at_its_limit_and_the_next_trial_runs() {
     let sandbox = Sandbox::new();
     let mark = format!("bomb{}", std::process::id());
     for background in ["", "; sleep 1000"] {
-        let line = format!(": {mark}; [ $PROVOKE_TRIAL = 1 ] || exit 0; {FORK_BOMB}{background}");
+        let line = format!("[ $PROVOKE_TRIAL = 1 ] || exit 0; {FORK_BOMB}{background}");
         let args = ["-n", "2", "--pids", "40", "-t", "1s", "--grace", "100ms"];
         let args = [
             &args[..],

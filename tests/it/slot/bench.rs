@@ -6,7 +6,7 @@ use provoke::model::{
     TrialId, VariantId, VariantPlan,
 };
 use provoke::slot::wire::{SlotOrder, SlotReply, VariantRecipe};
-use provoke::sys::cgroup::SlotGroup;
+use provoke::sys::cgroup::{SlotGroup, TrialLimits};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -138,7 +138,8 @@ impl Bench {
             prepare: None,
             conclude: None,
             limits: Vec::new(),
-            memory: None,
+            total_limits: TrialLimits::default(),
+            default_pids: 4915,
             cores: CoreSettings::default(),
             capture: false,
             service: None,

@@ -87,11 +87,16 @@ fn join_continuation(line: &str, next: &[&str]) -> String {
     }
     if line.contains("' panicked at ") || line.contains(") panicked at ") {
         // Since Rust 1.73 the message is on a separate line.
-        return if line.ends_with(':') {
-            format!("{line} {following}")
-        } else {
-            line.to_owned()
-        };
+        let mut message = line.to_owned();
+        if line.ends_with(':') {
+            message.extend([" ", following]);
+        }
+        if let Some(second) = panic_in_destructor(next) {
+            message.push_str(&format!(
+                "; then a destructor panicked at {second}, which aborts"
+            ));
+        }
+        return message;
     }
     if line == DATA_RACE {
         return data_race(next);
@@ -122,6 +127,19 @@ fn join_continuation(line: &str, next: &[&str]) -> String {
         return format!("{JAVA_CRASH} Environment: {frame}");
     }
     line.to_owned()
+}
+
+/// Returns place and message of the panic of a destructor that ran because of an earlier panic: a program aborts then, and
+/// says so in a third panic.
+fn panic_in_destructor(lines: &[&str]) -> Option<String> {
+    const REASON: &str = "panic in a destructor during cleanup";
+    let end = lines.iter().position(|line| line.contains(REASON))?;
+    let places = (0..end).filter_map(|index| {
+        let (_, place) = lines[index].split_once("panicked at ")?;
+        let message = lines[index + 1].trim();
+        Some(format!("{place} {message}"))
+    });
+    places.filter(|place| !place.ends_with(REASON)).last()
 }
 
 /// Joins the functions in a report of Go's race detector: the innermost call is below each line

@@ -443,6 +443,14 @@ fn the_first_of_two_panics_is_the_cause() {
 }
 
 #[test]
+fn a_panic_in_a_destructor_is_named_with_the_first_panic() {
+    assert_telling_line(
+        "\nthread 'main' (9) panicked at src/main.rs:6:5:\nfirst\nnote: run with `RUST_BACKTRACE=1`\n\nthread 'main' (9) panicked at src/main.rs:3:34:\nsecond\nstack backtrace:\n   0: x\n\nthread 'main' (9) panicked at library/core/src/panicking.rs:233:5:\npanic in a destructor during cleanup\nthread caused non-unwinding panic. aborting.\n",
+        "thread 'main' (9) panicked at src/main.rs:6:5: first; then a destructor panicked at src/main.rs:3:34: second, which aborts",
+    );
+}
+
+#[test]
 fn a_sanitizer_report_is_joined_with_its_function() {
     assert_telling_line(
         "=====\n==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x602 at pc 0x4 bp 0x7\nREAD of size 1\n    #0 0x4 in g /s/a.c:3\nSUMMARY: AddressSanitizer: heap-use-after-free /s/a.c:3:1 in g\n",

@@ -40,6 +40,8 @@ pub struct Journal {
     syncing: Option<(u64, JoinHandle<io::Result<()>>)>,
     /// Whether an event was lost. No later event is written, so that the journal can be resumed from there.
     lost: bool,
+    /// Finished trials that are not written yet, or lost.
+    unwritten_trials: u64,
 }
 
 impl Journal {
@@ -78,6 +80,7 @@ impl Journal {
             trouble: None,
             syncing: None,
             lost: false,
+            unwritten_trials: 0,
         })
     }
 
@@ -96,6 +99,7 @@ impl Journal {
     }
 
     fn push_event(&mut self, event: &Event) {
+        self.unwritten_trials += u64::from(matches!(event, Event::TrialFinished { .. }));
         self.lost |= self.waiting.len() > WAITING;
         if self.lost {
             return;
@@ -122,6 +126,9 @@ impl Journal {
             Ok(()) => {
                 self.end += self.waiting.len() as u64;
                 self.waiting.clear();
+                if !self.lost {
+                    self.unwritten_trials = 0;
+                }
             }
             Err(error) => {
                 // A part of it may be written: the next attempt begins at the same offset.
@@ -130,6 +137,11 @@ impl Journal {
                 self.trouble.get_or_insert(error);
             }
         }
+    }
+
+    /// Returns the number of finished trials that are not in the journal.
+    pub fn unwritten_trials(&self) -> u64 {
+        self.unwritten_trials
     }
 
     /// Returns the last write error, once.

@@ -47,7 +47,8 @@ pub struct TrialSettings {
     pub held: Option<String>,
     /// Derive the seeds of all trials from this number [default: random]
     ///
-    /// The number is reported in either case.
+    /// The number is reported in either case. A search chooses its next trial by the results so far, so with -j it may run other
+    /// trials each time, depending on which trials end first.
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub seed: Option<u64>,
 }
