@@ -21,7 +21,7 @@ use rustix::process::Signal;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -229,7 +229,7 @@ impl Spawner {
     ) -> Result<StartedChild, SpawnError> {
         let mut child = Child {
             program,
-            joined_group: self.joined_group.as_ref().map(|file| file.as_raw_fd()),
+            joined_group: self.joined_group.as_ref().map(AsRawFd::as_raw_fd),
             // SAFETY: all-zero is a valid sigset_t, and it is filled below.
             mask: unsafe { std::mem::zeroed() },
             failed: None,

@@ -519,9 +519,7 @@ fn a_trial_starts_as_many_processes_as_its_limit_and_no_more() {
     let sandbox = Sandbox::new();
     let line = "for i in $(seq $0); do sleep 60 & done 2> /dev/null; trap '' TERM; kill 0; wait";
     for (children, refused) in [("39", 0), ("40", 1)] {
-        let args = [
-            "-n", "1", "--pids", "40", "--", "bash", "-c", line, children,
-        ];
+        let args = ["-n", "1", "--pids", "40", "--", "sh", "-c", line, children];
         let (report, output) = sandbox.report(&args);
         let trials = &report["variants"][0]["trials_at_process_limit"];
         assert_eq!(*trials, refused, "{output}");

@@ -92,9 +92,11 @@ fn join_continuation(line: &str, next: &[&str]) -> String {
             message.extend([" ", following]);
         }
         if let Some(second) = panic_in_destructor(next) {
-            message.push_str(&format!(
-                "; then a destructor panicked at {second}, which aborts"
-            ));
+            message.extend([
+                "; then a destructor panicked at ",
+                &second,
+                ", which aborts",
+            ]);
         }
         return message;
     }
@@ -134,12 +136,12 @@ fn join_continuation(line: &str, next: &[&str]) -> String {
 fn panic_in_destructor(lines: &[&str]) -> Option<String> {
     const REASON: &str = "panic in a destructor during cleanup";
     let end = lines.iter().position(|line| line.contains(REASON))?;
-    let places = (0..end).filter_map(|index| {
+    let mut places = (0..end).rev().filter_map(|index| {
         let (_, place) = lines[index].split_once("panicked at ")?;
         let message = lines[index + 1].trim();
         Some(format!("{place} {message}"))
     });
-    places.filter(|place| !place.ends_with(REASON)).last()
+    places.find(|place| !place.ends_with(REASON))
 }
 
 /// Joins the functions in a report of Go's race detector: the innermost call is below each line
