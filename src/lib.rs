@@ -32,7 +32,7 @@
 //! | `oracle` | judges an observation | model, messages, signature | |
 //! | `scenario` | settings from flags or a file, made into a plan | model, cases, untrusted, suggest | serde, serde_json, clap, toml, annotate_snippets, jiff, regex, shlex, thiserror |
 //! | `source` | finds the parts of a source file that can be left out | model | tree_sitter, tree_sitter_c, tree_sitter_cpp, tree_sitter_javascript, tree_sitter_julia, tree_sitter_python, tree_sitter_r, tree_sitter_rust, tree_sitter_typescript, similar, thiserror |
-//! | `prepare` | prepares variants before their trials | model, source, untrusted | object, ring, thiserror |
+//! | `prepare` | prepares variants before their trials | model, sys, source, untrusted | object, ring, thiserror |
 //! | `packages` | lists the versions of a package, and makes environments with one of them | untrusted, suggest | pep440_rs, semver, serde_json, thiserror |
 //! | `case_reports` | reads the reports of test runners | model | quick_xml, serde, serde_json |
 //! | `cases` | finds the tests of a suite in a trial: prepares the runner, and reads its report | model, case_reports, sys, untrusted | regex, thiserror |

@@ -10,8 +10,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::error::Error;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Maximum size of a shared file that is not a core.
@@ -46,9 +46,9 @@ pub fn write_bundle(
     let written = fill_archive(&mut archive, folder, report, shared, &secrets);
     let finished = written
         .and_then(|()| Ok(archive.into_inner()?.finish()?.sync_all()?))
-        .and_then(|()| Ok(fs::rename(&temporary, file)?));
+        .and_then(|()| Ok(files::rename(&temporary, file)?));
     if let Err(error) = finished {
-        let _ = fs::remove_file(&temporary);
+        let _ = files::remove_file(&temporary);
         return Err(cannot_write(error));
     }
     Ok(())
@@ -99,6 +99,7 @@ fn add_trial(
     for path in folder_entries(trial)? {
         let name = path.file_name().unwrap_or_default();
         let inside = inside.join(name);
+        let is_folder = files::metadata_itself(&path).is_ok_and(|metadata| metadata.is_dir());
         match EvidenceFileKind::of_file_name(name) {
             Some(EvidenceFileKind::Output) => add_text(archive, &path, &inside, secrets)?,
             Some(EvidenceFileKind::Story) => {
@@ -110,7 +111,7 @@ fn add_trial(
                     append_file(archive, &inside, &serde_json::to_vec(&story)?)?;
                 }
             }
-            Some(EvidenceFileKind::Request) if shared.requests && is_folder(&path) => {
+            Some(EvidenceFileKind::Request) if shared.requests && is_folder => {
                 for file in folder_entries(&path)? {
                     let name = file.file_name().unwrap_or_default();
                     add_text(archive, &file, &inside.join(name), secrets)?;
@@ -183,25 +184,13 @@ fn append_file(archive: &mut BundleArchive, inside: &Path, text: &[u8]) -> Resul
 
 /// Reads a regular file, up to one byte more than is shared.
 fn read_regular(path: &Path) -> Option<Vec<u8>> {
-    let mut text = Vec::new();
-    let file = files::regular_itself(path).ok()?;
-    file.take(LARGEST + 1).read_to_end(&mut text).ok()?;
-    Some(text)
-}
-
-/// Returns whether this is a directory and not a link.
-fn is_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+    files::read_beginning_of_itself(path, LARGEST + 1).ok()
 }
 
 /// Returns the sorted entries of a directory; empty if it does not exist.
 fn folder_entries(folder: &Path) -> Result<Vec<PathBuf>, BundleError> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
-    let mut paths = paths?;
-    paths.sort();
-    Ok(paths)
+    match files::folder_entries(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => Ok(entries?),
+    }
 }

@@ -10,10 +10,11 @@ use crate::report::{
 };
 use crate::state::State;
 use crate::store::{self, RunFolder, default_root};
+use crate::sys::files;
+use crate::sys::held_folder::HeldFolder;
 use crate::untrusted::Untrusted as _;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Name of a page in the directory of its run.
@@ -140,7 +141,9 @@ fn default_page(folder: &RunFolder) -> Result<PathBuf, ExperimentError> {
     let path = folder.path().join(PAGE);
     let problem = match folder.foreign_owner() {
         Some(owner) => Some(format!("the directory of the run belongs to {owner}")),
-        None if path.is_symlink() => Some(format!("`{}` is a link", path.to_safe())),
+        None if files::metadata_itself(&path).is_ok_and(|metadata| metadata.is_symlink()) => {
+            Some(format!("`{}` is a link", path.to_safe()))
+        }
         None => None,
     };
     match problem {
@@ -207,24 +210,25 @@ fn write_private_file(
     path: &Path,
     write: impl FnOnce(File) -> Result<(), ExperimentError>,
 ) -> Result<(), ExperimentError> {
-    // A link stays a link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file()) {
+    let mut target = path.to_owned();
+    // A link that the user names stays a link.
+    if HeldFolder::above(path).is_none() {
+        target = fs::canonicalize(path).unwrap_or(target);
+    }
+    let found = files::metadata_itself(&target);
+    if found.is_ok_and(|metadata| !metadata.is_file() && !metadata.is_symlink()) {
         // A pipe or a device cannot be replaced.
         return write(File::create(path).map_err(|error| cannot_open(path, error))?);
     }
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = target.with_file_name(name);
-    let mut new_file = File::options();
-    let file = new_file.write(true).create_new(true).mode(0o600);
-    let file = file
-        .open(&temporary)
-        .map_err(|error| cannot_open(path, error))?;
-    let written = write(file)
-        .and_then(|()| fs::rename(&temporary, &target).map_err(|error| cannot_open(path, error)));
+    let file = files::create_new(&temporary).map_err(|error| cannot_open(path, error))?;
+    let written = write(file).and_then(|()| {
+        files::rename(&temporary, &target).map_err(|error| cannot_open(path, error))
+    });
     if written.is_err() {
-        let _ = fs::remove_file(&temporary);
+        let _ = files::remove_file(&temporary);
     }
     written
 }

@@ -1,14 +1,16 @@
 //! Runs one trial again with the same command, input, seed, environment and directory, once or until it fails.
 
 use super::error::ExperimentError;
+use super::trial_evidence::LARGEST;
 use crate::exec::{Executor as _, LocalExecutor, PreparationResult, StopUrgency};
 use crate::model::{Observation, Plan, Signal, Trial};
 use crate::state::State;
+use crate::sys::files;
 use crate::untrusted::Untrusted as _;
+use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use std::{fs, io};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
@@ -122,17 +124,17 @@ const KEPT: &str = "kept";
 
 /// Returns the lines of output of the last trial, each after the name of its file.
 pub(super) fn kept_output(scratch: &Path) -> Vec<String> {
-    let files = fs::read_dir(scratch.join(KEPT)).into_iter().flatten();
-    let lines_of_file = |file: fs::DirEntry| {
-        let bytes = fs::read(file.path()).unwrap_or_default();
+    let kept = files::folder_entries(&scratch.join(KEPT));
+    let lines_of_file = |path: PathBuf| {
+        let bytes = files::read_itself(&path, LARGEST).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
-        let name = file.file_name();
+        let name = path.file_name().unwrap_or_default();
         let lines = text.lines().map(crate::words::sanitize_line);
         lines
             .map(|line| format!("{}: {line}", name.to_safe()))
             .collect::<Vec<_>>()
     };
-    files.flatten().flat_map(lines_of_file).collect()
+    kept.into_iter().flatten().flat_map(lines_of_file).collect()
 }
 
 /// Prepares the variant of a trial again without running the trial.

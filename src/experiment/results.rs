@@ -8,7 +8,9 @@ use crate::report::{self, Report};
 use crate::scenario::under_load;
 use crate::state::State;
 use crate::store::RunFolder;
+use crate::sys::files;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// A file that a search wrote.
@@ -110,5 +112,6 @@ fn remove_unneeded_files(
 }
 
 fn write_file(path: &Path, text: impl AsRef<[u8]>) -> Result<(), ExperimentError> {
-    fs::write(path, text).map_err(|error| ExperimentError::cannot_write(path, error))
+    let written = files::create_private(path).and_then(|mut file| file.write_all(text.as_ref()));
+    written.map_err(|error| ExperimentError::cannot_write(path, error))
 }

@@ -7,8 +7,8 @@ use crate::model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
 use crate::slot::wire::total_limits;
 use crate::slot::{CommandLine, PlaceholderValues, words_by_hand};
 use crate::state::State;
-use crate::store::{self, RunFolder, StoreError, default_root, let_through};
-use crate::sys::files::PrivateFolder;
+use crate::store::{self, RunFolder, StoreError, default_root};
+use crate::sys::files::{self, PrivateFolder};
 use crate::untrusted::{shell_lines, shell_word};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -185,7 +185,7 @@ impl SelectedTrial {
 pub(super) fn scratch_folder(plan: &Plan) -> io::Result<PrivateFolder> {
     let scratch = PrivateFolder::new("replay")?;
     if plan.user.is_some() {
-        let_through(scratch.path())?;
+        files::let_through(scratch.path())?;
     }
     Ok(scratch)
 }

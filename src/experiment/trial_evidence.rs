@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Maximum length of the first line of a request.
-const REQUEST_LINE: usize = 8192;
+const REQUEST_LINE: u64 = 8192;
 /// Maximum size of a file of evidence that is read as a whole.
 pub(super) const LARGEST: u64 = 64 << 20;
 /// Maximum number of bytes that are read of the end of an output.
@@ -29,8 +29,8 @@ pub(super) fn in_flight(directory: &Path) -> Vec<RequestInFlight> {
     let first_line = |line: &Value| {
         let file_name = Path::new(line["request"].as_str()?).file_name()?;
         let file = directory.join("requests").join(file_name);
-        let bytes = files::read_itself(&file, LARGEST).ok()?;
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REQUEST_LINE)]);
+        let bytes = files::read_beginning_of_itself(&file, REQUEST_LINE).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().next()?;
         let line = line.rsplit_once(" HTTP/").map_or(line, |(line, _)| line);
         Some(line.to_owned())

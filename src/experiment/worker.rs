@@ -12,14 +12,13 @@ use crate::model::{
 };
 use crate::oracle;
 use crate::survey;
-use crate::sys::{cgroup, host, signals};
+use crate::sys::{cgroup, files, host, signals};
 use crate::untrusted::Untrusted as _;
 use crate::workers::SILENCE;
 use crate::workers::wire::{
     MAX_LINE, PROTOCOL, SharedFile, WorkerGreeting, WorkerOrder, WorkerReply, WorkerTask,
 };
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc as std_mpsc;
@@ -145,7 +144,7 @@ fn write_files(
         if !with_cores && is_core(&path) {
             continue;
         }
-        let Ok(file) = File::open(&path) else {
+        let Ok(file) = files::regular_itself(&path) else {
             continue;
         };
         let (Ok(metadata), Ok(name)) = (file.metadata(), path.strip_prefix(folder)) else {
@@ -159,7 +158,7 @@ fn write_files(
         io::copy(&mut io::repeat(0).take(size - copied), out)?;
     }
     write_reply(out, &WorkerReply::Kept(lane))?;
-    let _ = fs::remove_dir_all(folder);
+    let _ = files::remove_tree(folder);
     Ok(())
 }
 
@@ -170,15 +169,15 @@ fn is_core(path: &Path) -> bool {
 
 /// Returns the regular files below a directory.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => files.extend(files_below(&entry.path())),
-            Ok(kind) if kind.is_file() => files.push(entry.path()),
+    let mut found = Vec::new();
+    for path in files::folder_entries(folder).into_iter().flatten() {
+        match files::metadata_itself(&path) {
+            Ok(metadata) if metadata.is_dir() => found.extend(files_below(&path)),
+            Ok(metadata) if metadata.is_file() => found.push(path),
             _ => {}
         }
     }
-    files
+    found
 }
 
 /// Starts the thread that reads orders.
@@ -433,7 +432,7 @@ impl WorkerSlot {
             last_trials.insert(self.lane, id)
         };
         if let Some(previous) = previous {
-            let _ = fs::remove_dir_all(folder_of(previous));
+            let _ = files::remove_tree(&folder_of(previous));
         }
         let variant = self.variants.get(&id).copied().unwrap_or_default();
         let variant = self.plan.variant_plan(variant);

@@ -1,9 +1,11 @@
 //! The temporary directory of a worker, which is removed at its end, or by the next worker after a crash.
 
+use crate::sys::files;
+use crate::sys::held_folder::HeldFolder;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,13 +15,14 @@ const LOCK: &str = "lock";
 /// The temporary directory of a worker.
 pub(super) struct WorkerFolder {
     path: PathBuf,
+    _held: HeldFolder,
     _lock: File,
 }
 
 impl WorkerFolder {
     /// Creates a directory that only this user can read, and removes those of workers that were killed.
     pub(super) fn create() -> io::Result<Self> {
-        let root = std::env::temp_dir();
+        let root = fs::canonicalize(std::env::temp_dir())?;
         let prefix = own_prefix();
         remove_abandoned(&root, &prefix);
         // Containers on one machine may have equal process IDs.
@@ -28,13 +31,17 @@ impl WorkerFolder {
         let name = format!("{prefix}{}-{started:x}", std::process::id());
         // It gets its name when it is locked, so that no other worker removes it.
         let new_path = root.join(format!(".{name}"));
-        fs::DirBuilder::new().mode(0o700).create(&new_path)?;
-        let lock = File::create_new(new_path.join(LOCK))?;
+        files::create_private_folder(&new_path)?;
+        let lock = files::create_new(&new_path.join(LOCK))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let path = root.join(name);
-        fs::rename(&new_path, &path)?;
-        let folder = Self { path, _lock: lock };
-        fs::create_dir(folder.trials_path())?;
+        files::rename(&new_path, &path)?;
+        let folder = Self {
+            _held: HeldFolder::hold(&path)?,
+            path,
+            _lock: lock,
+        };
+        files::create_private_folder(&folder.trials_path())?;
         Ok(folder)
     }
 
@@ -46,7 +53,7 @@ impl WorkerFolder {
 
 impl Drop for WorkerFolder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = files::remove_tree(&self.path);
     }
 }
 
@@ -62,14 +69,14 @@ fn remove_abandoned(root: &Path, prefix: &str) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_ours = entry.file_name().to_string_lossy().starts_with(prefix)
-            && fs::symlink_metadata(&path)
+            && files::metadata_itself(&path)
                 .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == own_user);
         let is_abandoned = || {
-            let lock = File::open(path.join(LOCK));
+            let lock = files::regular_itself(&path.join(LOCK));
             lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
         };
         if is_ours && is_abandoned() {
-            let _ = fs::remove_dir_all(&path);
+            let _ = files::remove_tree(&path);
         }
     }
 }

@@ -1,15 +1,13 @@
 //! Judges a finished trial, and keeps or removes its evidence.
 
 use super::{LoopState, identical_failures};
-use provoke_exec::{CASES_FOLDER, STORY, remove_cores};
+use provoke_exec::{drop_evidence, remove_cores};
 use provoke_model::{
     Ending, Event, FailureKind, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome,
     SlotId, Trial, TrialId,
 };
 use provoke_questions::oracle;
 use provoke_questions::state::State;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 impl LoopState<'_, '_> {
@@ -177,21 +175,6 @@ fn inconclusive_reason(void: InconclusiveReason, observation: &Observation) -> S
     match detail {
         Some(detail) => format!("{void}: {detail}"),
         None => void.to_string(),
-    }
-}
-
-/// Removes the evidence of a trial that is not kept; its results remain in the observation.
-fn drop_evidence(folder: &Path, observation: &mut Observation) {
-    let has_report = observation.cases.is_some();
-    if has_report {
-        let _ = fs::remove_dir_all(folder.join(CASES_FOLDER));
-    }
-    let had_cores = remove_cores(observation);
-    if had_cores {
-        let _ = fs::remove_file(folder.join(STORY));
-    }
-    if had_cores || has_report {
-        let _ = fs::remove_dir(folder);
     }
 }
 

@@ -4,7 +4,7 @@ use provoke_model::{CaseName, CaseRunner, CasesPlan, Observation, Plan, Text, Tr
 use provoke_scenario::cases::{self, CaseSetup, EarlierReports, TrialReport};
 use provoke_slot::CASES_FOLDER;
 use provoke_slot::wire::{CaseRecipe, VariantRecipe};
-use std::fs;
+use provoke_sys::files;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -105,9 +105,9 @@ impl CaseReports {
         let cases = cases::read_cases(&self.plan, &report, observation);
         let has_failure = cases.results.iter().any(|result| !result.end.is_pass());
         if observation.is_plain() && !has_failure && !self.keeps_all {
-            let _ = fs::remove_dir_all(&folder);
+            let _ = files::remove_tree(&folder);
             // The folder may contain other evidence.
-            let _ = fs::remove_dir(&trial_folder);
+            let _ = files::remove_empty_folder(&trial_folder);
         }
         observation.cases = Some(Box::new(cases));
     }

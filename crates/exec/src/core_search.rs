@@ -4,6 +4,7 @@
 
 use provoke_model::{ActorObservation, Ending, Observation, VariantPlan};
 use provoke_sys::core_pattern::{CoreDestination, CorePathTemplate};
+use provoke_sys::held_folder::check_place;
 use provoke_sys::{files, tool};
 use std::fs;
 use std::io;
@@ -161,18 +162,12 @@ pub(super) fn candidate_files(
         folders.extend(folders_below);
     }
     // Each core that was copied out of a container is in a separate folder.
-    let copied = fs::read_dir(scratch.with_file_name("container"));
-    folders.extend(
-        copied
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path()),
-    );
+    let copied = files::folder_entries(&scratch.with_file_name("container"));
+    folders.extend(copied.into_iter().flatten());
     folders.sort();
     folders.dedup();
     let fresh = |path: &PathBuf| {
-        let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+        let modified = files::metadata_itself(path).and_then(|metadata| metadata.modified());
         modified.is_ok_and(|time| time + COARSE >= began)
     };
     let entries = folders
@@ -201,7 +196,8 @@ fn is_of_emulator(name: &str) -> bool {
 fn unpack_core(path: &Path, pids: &[i32], into: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let pid = pids.iter().find(|pid| name.contains(&format!(".{pid}.")))?;
-    fs::create_dir_all(into).ok()?;
+    files::create_folders(into).ok()?;
+    check_place(into).ok()?;
     let target = into.join(format!("unpacked.{pid}"));
     let filter = format!("COREDUMP_PID={pid}");
     let words = [

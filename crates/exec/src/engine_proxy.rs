@@ -13,10 +13,12 @@ use hyper_util::rt::TokioIo;
 use provoke_model::{SlotId, Trial};
 use provoke_slot::wire;
 use provoke_sys::engine::{self, daemon, daemon::Daemon};
+use provoke_sys::files;
+use provoke_sys::held_folder::check_place;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -74,6 +76,7 @@ impl EngineProxies {
     fn open_one(&mut self, lane: u32) -> io::Result<()> {
         let socket = daemon::lane_socket(self.folder.as_os_str(), lane);
         let listener = UnixListener::bind(&socket)?;
+        check_place(&socket)?;
         // The proxy has the same access rights as the engine's socket.
         let metadata = fs::metadata(self.engine.socket_path())?;
         let _ = std::os::unix::fs::chown(&socket, Some(metadata.uid()), Some(metadata.gid()));
@@ -116,14 +119,14 @@ impl EngineProxies {
             self.engine.remove_object(object);
         }
         // The next trial must not inherit these names.
-        let _ = fs::remove_file(unlabelled);
+        let _ = files::remove_file(&unlabelled);
     }
 }
 
 impl Drop for EngineProxies {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = files::remove_tree(&self.folder);
     }
 }
 
@@ -225,10 +228,7 @@ impl EngineProxy {
             let new_volumes = volumes.iter().filter(|name| !before.contains(*name));
             let names = new_volumes.fold(String::new(), |names, name| names + name + "\n");
             if !names.is_empty() {
-                let file = File::options()
-                    .create(true)
-                    .append(true)
-                    .open(&self.unlabelled);
+                let file = files::append_to_itself(&self.unlabelled);
                 file.and_then(|mut file| file.write_all(names.as_bytes()))?;
             }
         }

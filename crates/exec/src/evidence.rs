@@ -15,8 +15,7 @@ use provoke_sys::core_pattern;
 use provoke_sys::emulator::Emulator;
 use provoke_sys::{files, host, spawn};
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -90,7 +89,7 @@ impl CoreCollector {
         );
         for (core, owner, number) in cores {
             if observation.cores.iter().any(|core| core.pid == owner.pid) {
-                let _ = fs::remove_file(core);
+                let _ = files::remove_file(&core);
                 continue;
             }
             // Prefer the actor with this pid. A child does not have an actor; any container of the
@@ -107,9 +106,9 @@ impl CoreCollector {
                 container.numbers.push((number, owner.pid));
             }
             let core_copy = folder.join(format!("core.{}", owner.pid));
-            let size = fs::metadata(&core).map_or(0, |metadata| metadata.len());
+            let size = files::metadata_itself(&core).map_or(0, |metadata| metadata.len());
             if let Err(error) =
-                fs::create_dir_all(&folder).and_then(|()| move_file(&core, &core_copy))
+                files::create_folders(&folder).and_then(|()| files::move_file(&core, &core_copy))
             {
                 observation.cores.push(CoreObservation {
                     pid: owner.pid,
@@ -363,7 +362,7 @@ fn program_named(variant: &VariantPlan, module: &str) -> Option<PathBuf> {
 
 /// Returns whether a file was last modified before this time.
 fn is_older(path: &Path, began: SystemTime) -> bool {
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    let modified = files::metadata_itself(path).and_then(|metadata| metadata.modified());
     modified.is_ok_and(|time| time < began)
 }
 
@@ -411,9 +410,9 @@ fn take_cut_short(candidates: Vec<PathBuf>, folder: &Path, observation: &mut Obs
     let (Some(path), None) = (cut.next(), cut.next()) else {
         return;
     };
-    let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+    let size = files::metadata_itself(&path).map_or(0, |metadata| metadata.len());
     let core_copy = folder.join(format!("core.{pid}"));
-    let moved = fs::create_dir_all(folder).and_then(|()| move_file(&path, &core_copy));
+    let moved = files::create_folders(folder).and_then(|()| files::move_file(&path, &core_copy));
     let file = if moved.is_ok() { core_copy } else { path };
     observation.cores.push(CoreObservation {
         pid: *pid,
@@ -435,16 +434,5 @@ fn begins_as_core(path: &Path) -> bool {
     match file.read(&mut start).unwrap_or(0) {
         18 => start.starts_with(b"\x7fELF") && start[16..] == CORE,
         few => b"\x7fELF".starts_with(&start[..few.min(4)]),
-    }
-}
-
-/// Moves a file, also to another file system.
-fn move_file(source: &Path, target: &Path) -> io::Result<()> {
-    match fs::rename(source, target) {
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            fs::copy(source, target)?;
-            fs::remove_file(source)
-        }
-        result => result,
     }
 }

@@ -6,7 +6,7 @@ use provoke_autopsy::signature::is_library_source;
 use provoke_model::{
     CodePoint, Frame, HoldObservation, HoldPoint, LearnedPoint, Observation, Text, VariantPlan,
 };
-use provoke_sys::calls;
+use provoke_sys::{calls, files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ impl CoreCollector {
             };
             let file = Path::new(core.file.as_os_str());
             let threads = examiner.examine_core(file).map(|autopsy| autopsy.threads);
-            let _ = std::fs::remove_file(file);
+            let _ = files::remove_file(file);
             for side in [&mut race.held, &mut race.other] {
                 let held_thread = threads
                     .iter()

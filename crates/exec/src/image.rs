@@ -2,9 +2,9 @@
 
 use provoke_model::Container;
 use provoke_sys::engine::{self, Engine};
+use provoke_sys::files;
+use provoke_sys::held_folder::check_place;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
 /// Limit of files that are copied for a core.
@@ -74,17 +74,18 @@ impl ImageFolders {
             let is_created = engine.create_container(&name, &engine::process_mark(own_pid), &image);
             for file in fresh {
                 let target = root.join(file.strip_prefix("/").unwrap_or(&file));
-                let _ = target.parent().map(fs::create_dir_all);
+                let _ = target.parent().map(files::create_folders);
                 let copied = is_created
+                    && check_place(&target).is_ok()
                     && engine
                         .copy_file(&name, &file.to_string_lossy(), &target)
                         .is_ok();
-                if !copied || !is_file(&target) {
+                if !copied || !files::is_regular(&target) {
                     // Remove folders and links from the image, because the path of the next file
                     // may lead through them.
-                    let _ = fs::remove_dir_all(&target);
+                    let _ = files::remove_tree(&target);
                     if file.is_file() {
-                        let _ = symlink(&file, &target);
+                        let _ = files::create_symlink(&file, &target);
                     }
                 }
             }
@@ -103,14 +104,9 @@ fn is_plain(path: &Path) -> bool {
         && components.all(|component| matches!(component, Component::Normal(_)))
 }
 
-/// Returns whether a path is a regular file and not a symlink.
-fn is_file(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
-}
-
 impl Drop for ImageFolders {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = files::remove_tree(&self.folder);
     }
 }
 

@@ -1,10 +1,11 @@
 //! Limits the number of cores that a run keeps: cores are large, and may contain secrets of the
 //! program.
 
+use super::STORY;
 use provoke_model::{CoreObservation, Observation, SignatureId};
-use provoke_sys::host;
+use provoke_slot::CASES_FOLDER;
+use provoke_sys::{files, host};
 use std::collections::BTreeSet;
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -25,15 +26,15 @@ pub struct KeptCores {
 impl KeptCores {
     /// Returns the cores that an interrupted run kept; each trial has a folder below `trials`.
     pub fn of_interrupted_run(trials: &Path) -> Self {
-        let folders = fs::read_dir(trials).into_iter().flatten().flatten();
-        let files = folders
-            .flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten())
-            .flatten()
-            .filter(|file| {
-                let name = file.file_name();
-                name.to_str().is_some_and(|name| name.starts_with("core."))
-            });
-        let sizes = files.filter_map(|file| file.metadata().ok());
+        let entries = |folder: &Path| files::folder_entries(folder).unwrap_or_default();
+        let in_folders = entries(trials)
+            .into_iter()
+            .flat_map(|folder| entries(&folder));
+        let cores = in_folders.filter(|file| {
+            let name = file.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with("core."))
+        });
+        let sizes = cores.filter_map(|core| files::metadata_itself(&core).ok());
         Self {
             bytes: sizes.map(|metadata| metadata.blocks() * 512).sum(),
             signatures: BTreeSet::new(),
@@ -99,10 +100,25 @@ pub fn remove_cores(observation: &mut Observation) -> bool {
     for core in all_cores(observation) {
         let file = std::mem::take(&mut core.file);
         // The file may be missing, and other errors have no consequence here.
-        let _ = fs::remove_file(file.as_os_str());
+        let _ = files::remove_file(Path::new(file.as_os_str()));
         removed_any = true;
     }
     removed_any
+}
+
+/// Removes the evidence of a trial that is not kept; its results remain in the observation.
+pub fn drop_evidence(folder: &Path, observation: &mut Observation) {
+    let has_report = observation.cases.is_some();
+    if has_report {
+        let _ = files::remove_tree(&folder.join(CASES_FOLDER));
+    }
+    let had_cores = remove_cores(observation);
+    if had_cores {
+        let _ = files::remove_file(&folder.join(STORY));
+    }
+    if had_cores || has_report {
+        let _ = files::remove_empty_folder(folder);
+    }
 }
 
 /// Returns the disk space of a core. One on another host, which is copied later, is as large as the host reports.
@@ -110,13 +126,14 @@ fn core_size(core: &CoreObservation) -> u64 {
     if core.file.as_os_str().is_empty() {
         return 0;
     }
-    let metadata = fs::metadata(core.file.as_os_str());
+    let metadata = files::metadata_itself(Path::new(core.file.as_os_str()));
     metadata.map_or(core.size, |metadata| metadata.blocks() * 512)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn observation_with_core(folder: &Path, trial: u64) -> Observation {
         let file = folder.join(trial.to_string());

@@ -22,11 +22,9 @@ mod usage;
 
 pub use evidence::STORY;
 pub use fake::FakeExecutor;
-pub use kept_cores::{KeptCores, all_cores, remove_cores};
+pub use kept_cores::{KeptCores, all_cores, drop_evidence, remove_cores};
 pub use local::LocalExecutor;
 pub use slot_handle::{StartedSlot, wait_for_raise};
-
-pub use provoke_slot::CASES_FOLDER;
 
 use provoke_load::LoadProgress;
 use provoke_model::{

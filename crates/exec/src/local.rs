@@ -22,11 +22,11 @@ use provoke_questions::oracle;
 use provoke_slot::wire::{RunHook, VariantRecipe, total_limits};
 use provoke_sys::engine::Engine;
 use provoke_sys::engine::service::PodmanService;
+use provoke_sys::held_folder::HeldFolder;
 use provoke_sys::untrusted::Untrusted as _;
-use provoke_sys::{cgroup, child, core_pattern, helper, process, signals, user};
+use provoke_sys::{cgroup, child, core_pattern, files, helper, process, signals, user};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as Register};
@@ -116,6 +116,9 @@ impl LocalExecutor {
             capture: plan.capture == CaptureMode::On && plan.no_cores.is_none(),
             trace: plan.capture == CaptureMode::Trace,
             identity,
+            run: HeldFolder::above(trials)
+                .map(|run| io::Result::Ok((run.path().into(), run.identity()?)))
+                .transpose()?,
             scratch: plan.scratch.then(|| trials.as_os_str().into()),
             evidence: Some(trials.as_os_str().into()),
             children: !plan.rules.ignore_child_crashes,
@@ -218,7 +221,7 @@ impl Executor for LocalExecutor {
             tokio::task::spawn_blocking(move || {
                 for folder in old {
                     // The end of the run removes the remaining files.
-                    let _ = fs::remove_dir_all(folder);
+                    let _ = files::remove_tree(&folder);
                 }
             });
         }

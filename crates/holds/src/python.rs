@@ -3,10 +3,10 @@
 use provoke_model::{
     CodeScope, Hold, HoldObservation, HoldPlan, HoldPoint, LearnedPoint, Occurrence,
 };
+use provoke_sys::files;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 const MODULE: &str = include_str!("sitecustomize.py");
@@ -14,6 +14,8 @@ const MODULE: &str = include_str!("sitecustomize.py");
 const MODULE_FILE: &str = "sitecustomize.py";
 /// Name of the file with the results.
 const RESULT_FILE: &str = "lines.jsonl";
+/// Limit of the bytes of the results.
+const MAX_BYTES: u64 = 256 << 20;
 /// Variable with the instructions for the module.
 const INSTRUCTIONS: &str = "PROVOKE_HOLD_LINES";
 
@@ -35,9 +37,9 @@ pub fn prepare_lines(
     plan: &HoldPlan,
     python_path: Option<&OsStr>,
 ) -> io::Result<Vec<(OsString, OsString)>> {
-    fs::write(folder.join(MODULE_FILE), MODULE)?;
+    files::create_readable(&folder.join(MODULE_FILE))?.write_all(MODULE.as_bytes())?;
     let output = folder.join(RESULT_FILE);
-    fs::write(&output, "")?;
+    files::create_readable(&output)?;
     let total_limit = match plan {
         HoldPlan::Learn(_) | HoldPlan::Trace(_) => 0,
         HoldPlan::Hold { total_limit, .. } => total_limit.as_micros(),
@@ -74,7 +76,8 @@ pub fn read_lines(
     plan: &HoldPlan,
     observation: &mut HoldObservation,
 ) -> io::Result<()> {
-    let text = fs::read_to_string(folder.join(RESULT_FILE))?;
+    let text = files::read_itself(&folder.join(RESULT_FILE), MAX_BYTES)?;
+    let text = String::from_utf8_lossy(&text);
     observation.times.resize(plan.holds().len(), 0);
     // A killed process may leave an incomplete line.
     for record in text

@@ -5,13 +5,12 @@ use super::event::{RequestRecord, code};
 use super::phase::LoadPhase;
 use super::request::{DrawnRequest, Requests};
 use provoke_model::{LoadPlan, encode_hex};
-use provoke_sys::files::create_private;
+use provoke_sys::files::{self, create_private};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// Time before a crash whose requests are written, in nanoseconds, and their maximum number.
@@ -161,8 +160,8 @@ impl RequestFileNames {
 impl RequestFiles {
     fn new(folder: PathBuf) -> io::Result<Self> {
         // Remove a symlink that the program under test may have created here.
-        let _ = fs::remove_file(&folder);
-        fs::create_dir_all(&folder)?;
+        let _ = files::remove_file(&folder);
+        files::create_folders(&folder)?;
         Ok(Self {
             folder,
             written: BTreeSet::new(),
@@ -238,7 +237,8 @@ impl RequestFiles {
         if self.written.insert(name.to_owned()) {
             let (file, link) = (fs::canonicalize(&long.path)?, self.folder.join(name));
             // A hard link fails if the file is on another file system.
-            fs::hard_link(&file, &link).or_else(|_| symlink(&file, &link))?;
+            files::create_hard_link(&file, &link)
+                .or_else(|_| files::create_symlink(&file, &link))?;
         }
         Ok(())
     }

@@ -23,8 +23,7 @@ use provoke_model::{
     RequestPace, RequestsAtFailure,
 };
 use provoke_sys::untrusted::Untrusted as _;
-use provoke_sys::{limits, process, sockets};
-use std::fs;
+use provoke_sys::{files, limits, process, sockets};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -199,7 +198,7 @@ async fn run_stages(
     }
     observation.ready = life.started.elapsed();
     let overflows = sockets::listen_overflows();
-    fs::create_dir_all(&life.folder)
+    files::create_folders(&life.folder)
         .map_err(|error| format!("cannot create `{}`: {error}", life.folder.to_safe()))?;
     let mut context = PhaseContext {
         requests: prepared.requests.clone(),
@@ -486,11 +485,11 @@ fn add_counts(sum: &mut [u64], added: &[u64]) {
 /// Removes the rings, and the folder if it is then empty.
 fn remove_leftovers(ran: &PhaseResult, folder: &std::path::Path) {
     remove_rings(ran);
-    let _ = fs::remove_dir(folder);
+    let _ = files::remove_empty_folder(folder);
 }
 
 fn remove_rings(ran: &PhaseResult) {
     for ring in &ran.rings {
-        let _ = fs::remove_file(ring); // the ring may not exist
+        let _ = files::remove_file(ring); // the ring may not exist
     }
 }

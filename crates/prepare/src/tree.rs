@@ -1,9 +1,10 @@
 //! Measures and copies a tree of files.
 
 use super::PreparationError;
-use std::fs::{self, DirEntry, File, FileTimes, Metadata, Permissions};
-use std::io;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use provoke_sys::files;
+use std::fs::{self, DirEntry, File, Metadata};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -90,7 +91,7 @@ impl<'a> FileTree<'a> {
     pub(super) fn copy_to(mut self, target: &Path) -> Result<(), PreparationError> {
         let metadata = fs::metadata(&self.root).map_err(io_error_at(&self.root))?;
         if let Some(folder) = target.parent() {
-            fs::create_dir_all(folder).map_err(io_error_at(folder))?;
+            files::create_folders(folder).map_err(io_error_at(folder))?;
             // The target may be inside the copied directory.
             self.apart
                 .push(fs::canonicalize(folder).map_err(io_error_at(folder))?);
@@ -106,7 +107,7 @@ impl<'a> FileTree<'a> {
         top: &Path,
         metadata: &Metadata,
     ) -> Result<(), PreparationError> {
-        fs::create_dir(target).map_err(io_error_at(target))?;
+        files::create_private_folder(target).map_err(io_error_at(target))?;
         for (entry, about) in self.copied_entries(source)? {
             if self.halt.is_some_and(|halt| halt.load(Ordering::Relaxed)) {
                 break;
@@ -116,14 +117,14 @@ impl<'a> FileTree<'a> {
                 self.copy_folder(&from, &to, top, &about)?;
             } else if about.is_symlink() {
                 let link_target = fs::read_link(&from).map(|link| self.in_copy(link, top));
-                let link = link_target.and_then(|link| symlink(link, &to));
+                let link = link_target.and_then(|link| files::create_symlink(&link, &to));
                 unless_gone(link).map_err(io_error_at(&from))?;
             } else if about.is_file() {
                 unless_gone(copy_file(&from, &to, &about)).map_err(io_error_at(&from))?;
             }
         }
         let mode = metadata.permissions().mode() | WRITABLE;
-        fs::set_permissions(target, Permissions::from_mode(mode)).map_err(io_error_at(target))
+        files::set_folder_mode(target, mode).map_err(io_error_at(target))
     }
 
     /// Redirects an absolute link into the tree to the same file in the copy.
@@ -166,12 +167,12 @@ impl<'a> FileTree<'a> {
 
 /// Copies a file with its mode and its time, so that files built from it are still newer.
 fn copy_file(source: &Path, target: &Path, metadata: &Metadata) -> io::Result<()> {
-    fs::copy(source, target)?;
-    let times = FileTimes::new().set_modified(metadata.modified()?);
-    // Only its owner or a user with write permission may set the time; a file without its time is still a copy.
-    if let Ok(file) = File::open(target) {
-        let _ = file.set_times(times);
-    }
+    let mut copied = File::open(source)?;
+    let mut file = files::create_new(target)?;
+    io::copy(&mut copied, &mut file)?;
+    file.set_permissions(metadata.permissions())?;
+    // A file without its time is still a copy.
+    let _ = file.set_modified(metadata.modified()?);
     Ok(())
 }
 
@@ -186,9 +187,9 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
 /// Replaces a file by a new one with the same mode. The target of a link is not changed.
 pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mode = fs::metadata(path)?.permissions();
-    fs::remove_file(path)?;
-    fs::write(path, content)?;
-    fs::set_permissions(path, mode)
+    let mut file = files::create_private(path)?;
+    file.write_all(content)?;
+    file.set_permissions(mode)
 }
 
 fn io_error_at(path: &Path) -> impl Fn(io::Error) -> PreparationError {

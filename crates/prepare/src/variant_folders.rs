@@ -8,9 +8,11 @@
 use super::tree::{FileTree, TreeSize};
 use super::{PreparationError, apply_change, io_error_at, tree};
 use provoke_model::{EditPlan, Preparation, ReducedSource, SearchSpace, VariantId, VariantPlan};
+use provoke_sys::files;
+use provoke_sys::held_folder::check_place;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -89,7 +91,9 @@ impl VariantPreparer {
     ) -> Result<FolderStage, PreparationError> {
         let path = PathBuf::from(make.folder.as_os_str());
         let parent = path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(parent).map_err(io_error_at(parent))?;
+        files::create_folders(parent)
+            .and_then(|()| check_place(parent))
+            .map_err(io_error_at(parent))?;
         let mut reserved = ReservedFolder {
             path,
             shared: make.shared,
@@ -128,7 +132,7 @@ impl VariantPreparer {
                     return Ok(FolderStage::Halted);
                 }
             }
-            None => fs::create_dir(path).map_err(io_error_at(path))?,
+            None => files::create_folders(path).map_err(io_error_at(path))?,
         }
         Ok(FolderStage::Begun(reserved))
     }
@@ -154,7 +158,7 @@ impl VariantPreparer {
             let text = fs::read(&path).map_err(io_error_at(&path))?;
             match apply_change(&text, change, &self.sources)? {
                 Some(text) => tree::replace_file(&path, &text).map_err(io_error_at(&path))?,
-                None => fs::remove_file(&path).map_err(io_error_at(&path))?,
+                None => files::remove_file(&path).map_err(io_error_at(&path))?,
             }
         }
         Ok(true)
@@ -183,13 +187,15 @@ impl VariantPreparer {
         let bytes = match known_mark.and_then(|text| text.trim().parse().ok()) {
             Some(bytes) => {
                 // The directory counts as just used, so that others are evicted first.
-                let mark_file = File::options().write(true).open(&mark);
+                let mark_file = files::update_itself(&mark);
                 let _ = mark_file.and_then(|mark| mark.set_modified(SystemTime::now()));
                 bytes
             }
             None => {
                 let bytes = folder_bytes(&path)?;
-                fs::write(&mark, bytes.to_string()).map_err(io_error_at(&mark))?;
+                files::create_private(&mark)
+                    .and_then(|mut mark| mark.write_all(bytes.to_string().as_bytes()))
+                    .map_err(io_error_at(&mark))?;
                 bytes
             }
         };
@@ -243,9 +249,9 @@ impl VariantPreparer {
                 break;
             };
             if let Some(folder) = folders.remove(&oldest) {
-                let _ = fs::remove_file(path_beside(&folder.path, "made"));
+                let _ = files::remove_file(&path_beside(&folder.path, "made"));
                 let away = path_beside(&folder.path, "gone");
-                if fs::rename(&folder.path, &away).is_ok() {
+                if files::rename(&folder.path, &away).is_ok() {
                     old.push(away);
                 }
             }
@@ -262,12 +268,12 @@ impl VariantPreparer {
             .filter_map(|id| folders.get(id))
             .map(|folder| folder.path.as_path())
             .collect();
-        let entries = fs::read_dir(below).into_iter().flatten().flatten();
-        for path in entries.map(|entry| entry.path()) {
+        for path in files::folder_entries(below).into_iter().flatten() {
             let is_removable = path
                 .file_name()
                 .is_some_and(|name| name != super::git::OURS);
-            if is_removable && path.is_dir() && !kept_paths.contains(&path.as_path()) {
+            let is_folder = files::metadata_itself(&path).is_ok_and(|metadata| metadata.is_dir());
+            if is_removable && is_folder && !kept_paths.contains(&path.as_path()) {
                 // Errors are ignored.
                 let _ = remove_folder(&path);
             }
@@ -317,8 +323,7 @@ fn path_beside(folder: &Path, suffix: &str) -> PathBuf {
 /// Opens a lock file beside a directory.
 fn lock_file(folder: &Path, suffix: &str) -> io::Result<File> {
     let path = path_beside(folder, suffix);
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true).open(path)
+    files::update_itself(&path)
 }
 
 /// Removes a directory, after its mark.
@@ -327,8 +332,8 @@ fn remove_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
     };
-    unless_gone(fs::remove_file(path_beside(folder, "made")))?;
-    unless_gone(fs::remove_dir_all(folder))
+    unless_gone(files::remove_file(&path_beside(folder, "made")))?;
+    unless_gone(files::remove_tree(folder))
 }
 
 fn folder_bytes(folder: &Path) -> Result<u64, PreparationError> {

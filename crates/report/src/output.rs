@@ -3,7 +3,6 @@
 use crate::store::Secrets;
 use provoke_sys::files;
 use provoke_words as words;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,15 +11,13 @@ const OUTPUT: u64 = 8 * 1024;
 
 /// Returns the end of a stream of a trial, of each process that wrote to it.
 pub(super) fn read_stream_end(trial: &Path, name: &str, secrets: &Secrets) -> Option<String> {
-    let entries = fs::read_dir(trial).ok()?.flatten();
-    // Only regular files are opened: the program under test can create pipes and links here.
-    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let mut paths = files::folder_entries(trial).ok()?;
     let named = |path: &PathBuf| {
         let file = path.file_name().and_then(|file| file.to_str());
         file.is_some_and(|file| file == name || file.ends_with(&format!(".{name}")))
     };
-    let mut paths: Vec<PathBuf> = files.map(|entry| entry.path()).filter(named).collect();
-    paths.sort();
+    // Only regular files are opened: the program under test can create pipes and links here.
+    paths.retain(|path| named(path) && files::is_regular(path));
     let mut text = String::new();
     for path in &paths {
         if paths.len() > 1 {

@@ -16,8 +16,8 @@ use provoke_model::{
 use provoke_questions::Verdict;
 use provoke_questions::oracle;
 use provoke_questions::state;
+use provoke_sys::files;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::time::Duration;
 
@@ -65,12 +65,10 @@ pub(super) fn for_each_row(
 
 /// Returns the numbers of the trials with kept evidence.
 pub(super) fn kept_trials(folder: &RunFolder) -> Vec<u64> {
-    let entries = fs::read_dir(folder.trials_path())
-        .into_iter()
-        .flatten()
-        .flatten();
+    let entries = files::folder_entries(&folder.trials_path()).unwrap_or_default();
     let mut numbers: Vec<u64> = entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .iter()
+        .filter_map(|entry| entry.file_name()?.to_str()?.parse().ok())
         .collect();
     numbers.sort_unstable();
     numbers

@@ -1,13 +1,14 @@
 //! Prepares the folder in which the test runner of a trial reports its cases.
 
 use super::command::PlaceholderValues;
+use super::give_to_trial;
 use super::wire::{CaseRecipe, VariantRecipe};
 use provoke_model::{Text, Trial};
-use provoke_sys::files::create_private;
-use std::fs::{self, File};
+use provoke_sys::files::{self, create_private};
+use provoke_sys::held_folder::check_place;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 /// Name of the folder in that of the trial.
@@ -26,16 +27,17 @@ pub(super) fn prepare_report(
     };
     let folder = report_folder(cases, trial);
     // An earlier attempt whose slot was lost may have left files there.
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder)?;
+    let _ = files::remove_tree(&folder);
+    files::create_folders(&folder)?;
+    check_place(&folder)?;
     let values = values.with_cases(&folder, &cases.variables);
     for (name, text) in &cases.files {
         let path = folder.join(name);
         let text = Text::from(text.as_str());
         create_private(&path)?.write_all(values.fill_marks(&text).as_bytes())?;
-        chown_for_trial(recipe, &path)?;
+        give_to_trial(recipe, &path)?;
     }
-    chown_for_trial(recipe, &folder)?;
+    give_to_trial(recipe, &folder)?;
     Ok(values)
 }
 
@@ -50,11 +52,4 @@ fn report_folder(cases: &CaseRecipe, trial: &Trial) -> PathBuf {
     Path::new(cases.trials.as_os_str())
         .join(trial.id.0.to_string())
         .join(FOLDER)
-}
-
-fn chown_for_trial(recipe: &VariantRecipe, path: &Path) -> io::Result<()> {
-    match &recipe.identity {
-        Some(identity) => chown(path, Some(identity.uid), Some(identity.gid)),
-        None => Ok(()),
-    }
 }

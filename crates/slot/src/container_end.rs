@@ -9,10 +9,10 @@ use super::wire::{SlotReply, VariantRecipe};
 use provoke_model::{ContainerObservation, Ending, Trial};
 use provoke_sys::core_pattern::{self, CorePathTemplate};
 use provoke_sys::engine::ContainerState;
-use provoke_sys::signals;
+use provoke_sys::held_folder::check_place;
+use provoke_sys::{files, signals};
 use rustix::process::Signal;
 use std::ffi::OsStr;
-use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -117,7 +117,7 @@ fn copy_cores(container: &RunningContainer, folder: Option<&Path>) {
         let file = Path::new(core).file_name().unwrap_or_default();
         // Two cores in different folders may have the same name.
         let target = folder.join(index.to_string());
-        if fs::create_dir_all(&target).is_ok() {
+        if files::create_folders(&target).is_ok() && check_place(&target).is_ok() {
             let _ = container
                 .engine
                 .copy_file(&container.name, core, &target.join(file));

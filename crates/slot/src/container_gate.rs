@@ -3,10 +3,11 @@
 //! A shell in the container waits at a named pipe, and then executes the program. So the program has the process that was
 //! traced meanwhile, from its first instruction on.
 
-use provoke_sys::{process, ptrace};
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use provoke_sys::held_folder::check_place;
+use provoke_sys::{files, process, ptrace};
+use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -28,11 +29,10 @@ pub(super) struct ContainerGate {
 impl ContainerGate {
     /// Creates a pipe that every user can read.
     pub(super) fn create(folder: &Path, name: &str) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        files::create_folders(folder)?;
         let pipe = folder.join(format!("gate-{name}"));
-        let everyone = Mode::from_raw_mode(0o644);
-        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, everyone, 0)?;
-        rustix::fs::chmod(&pipe, everyone)?;
+        files::create_pipe(&pipe)?;
+        check_place(&pipe)?;
         Ok(Self { pipe })
     }
 
@@ -89,6 +89,6 @@ impl ContainerGate {
 
 impl Drop for ContainerGate {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.pipe);
+        let _ = files::remove_file(&self.pipe);
     }
 }

@@ -4,7 +4,7 @@ use super::Slot;
 use super::wire::{SlotReply, VariantRecipe};
 use provoke_model::{EngineObjectKind, EngineObjectObservation, Observation, Trial};
 use provoke_sys::engine::daemon::{self, Daemon, DaemonObject, DaemonObjectKind, Label};
-use std::fs;
+use provoke_sys::files;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ impl Slot {
                 self.control.send_reply(&SlotReply::Complaint(text));
             }
         }
-        let _ = fs::remove_file(&unlabelled);
+        let _ = files::remove_file(&unlabelled);
     }
 
     /// Removes the remaining objects of trials after the connection to provoke has closed.
@@ -63,18 +63,16 @@ impl Slot {
         };
         let engine = Daemon::at_socket(Path::new(door.engine.as_os_str()));
         let labels = daemon::trial_labels(&door.mark, None);
-        let files = fs::read_dir(door.folder.as_os_str())
+        let files = files::folder_entries(Path::new(door.folder.as_os_str()))
             .into_iter()
             .flatten()
-            .flatten()
-            .map(|entry| entry.path())
             .filter(|file| file.extension().is_some_and(|name| name == "volumes"));
         let volumes: Vec<DaemonObject> = files.flat_map(|file| engine.volumes_in(&file)).collect();
         for object in engine.labelled_objects(&labels).iter().chain(&volumes) {
             engine.remove_object(object);
         }
         // Only provoke itself could still use the folder.
-        let _ = fs::remove_dir_all(door.folder.as_os_str());
+        let _ = files::remove_tree(Path::new(door.folder.as_os_str()));
     }
 }
 

@@ -7,11 +7,11 @@ use provoke_holds::code::CodeCache;
 use provoke_holds::python::{has_lines, prepare_lines, read_lines};
 use provoke_holds::{HoldSession, LOOK_INTERVAL, traced_calls};
 use provoke_model::{HoldObservation, HoldPlan, RacingAccess};
+use provoke_sys::held_folder::check_place;
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::snapshot::CoreThreads;
-use provoke_sys::threads;
+use provoke_sys::{files, threads};
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -60,8 +60,9 @@ impl TrialHolds {
         let path = recipe.environment.iter();
         let mut path = path.filter(|(name, _)| name.as_os_str() == "PYTHONPATH");
         let path = path.next().map(|(_, value)| value.as_os_str());
-        let prepared =
-            fs::create_dir_all(&folder).and_then(|()| prepare_lines(&folder, plan, path));
+        let prepared = files::create_folders(&folder)
+            .and_then(|()| check_place(&folder))
+            .and_then(|()| prepare_lines(&folder, plan, path));
         match (prepared, &mut self.session) {
             (Ok(variables), _) => {
                 self.lines = Some((plan.clone(), folder));
@@ -159,7 +160,7 @@ impl TrialHolds {
                 let reason = format!("cannot read the lines of Python: {error}");
                 observation.refused.get_or_insert(reason);
             }
-            let _ = fs::remove_dir_all(&folder);
+            let _ = files::remove_tree(&folder);
         }
         Some(Box::new(observation))
     }

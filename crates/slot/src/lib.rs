@@ -39,13 +39,13 @@ use crash_monitor::CrashMonitor;
 use process::TrialProcess;
 use provoke_model::{Trial, VariantId};
 use provoke_sys::cgroup::TrialGroup;
-use provoke_sys::files::{create_private, remove_tree};
+use provoke_sys::files::{self, create_private};
+use provoke_sys::held_folder::HeldFolder;
 use provoke_sys::process::ProcessIdentity;
 use provoke_sys::spawn::Spawner;
 use provoke_sys::{child, limits, signals};
 use rustix::fs::{Mode, OFlags};
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,8 @@ struct Slot {
     last: Vec<TrialProcess>,
     /// Folder of the last trial, which is removed unless it is kept.
     scratch: Option<PathBuf>,
+    /// Folder of the run.
+    run: Option<HeldFolder>,
 }
 
 /// Runs a slot in the cgroup with these directories until the connection to provoke closes.
@@ -114,6 +116,7 @@ pub fn main(group: &[PathBuf]) -> io::Result<()> {
         background: Vec::new(),
         last: Vec::new(),
         scratch: None,
+        run: None,
         group,
         witness: CrashMonitor::new(),
         tracer: Tracer::default(),
@@ -127,6 +130,14 @@ pub fn main(group: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
+/// Gives a file or folder to the user of the trials, if that is another one.
+fn give_to_trial(recipe: &VariantRecipe, path: &Path) -> io::Result<()> {
+    match &recipe.identity {
+        Some(identity) => files::give_to(path, identity.uid, identity.gid),
+        None => Ok(()),
+    }
+}
+
 impl Slot {
     fn serve_orders(&mut self) {
         while let ControlInput::Order(order) = self.wait_for_order() {
@@ -134,7 +145,15 @@ impl Slot {
                 // The last pattern marks a service as ready.
                 SlotOrder::Learn(id, recipe) => {
                     match OutputPatterns::compile(recipe.patterns.iter().chain(&recipe.ready)) {
-                        Ok(patterns) => drop(self.recipes.insert(id, (*recipe, patterns))),
+                        Ok(patterns) => {
+                            if let Err(error) = self.hold_run(&recipe) {
+                                self.control.send_reply(&SlotReply::Complaint(format!(
+                                    "the directory of the run: {error}"
+                                )));
+                                return;
+                            }
+                            self.recipes.insert(id, (*recipe, patterns));
+                        }
                         // The plan has compiled the same patterns. Without the patterns, trials would
                         // be misjudged.
                         Err(error) => {
@@ -161,6 +180,15 @@ impl Slot {
                 SlotOrder::Stop { .. } | SlotOrder::Over { .. } => {}
             }
         }
+    }
+
+    /// Opens the folder of the run, unless it is open.
+    fn hold_run(&mut self, recipe: &VariantRecipe) -> io::Result<()> {
+        if let (None, Some((path, identity))) = (&self.run, &recipe.run) {
+            let folder = HeldFolder::hold_same(Path::new(path.as_os_str()), *identity)?;
+            self.run = Some(folder);
+        }
+        Ok(())
     }
 
     /// Runs trials in turn until one is not plain: its output is kept until the next order.
@@ -197,7 +225,7 @@ impl Slot {
     /// Writes the output of the last trial, and keeps its folder.
     fn keep_output(&mut self, folder: &Path) -> io::Result<()> {
         self.scratch = None;
-        fs::create_dir_all(folder)?;
+        files::create_folders(folder)?;
         let several = self.last.len() > 1;
         for process in &self.last {
             let prefix = match (several, process.name.as_str()) {
@@ -221,9 +249,9 @@ impl Slot {
     fn forget_last_trial(&mut self) {
         self.last.clear();
         if let Some(scratch) = self.scratch.take() {
-            let _ = remove_tree(&scratch);
+            let _ = files::remove_tree(&scratch);
             // Remove the trial's own folder if it is empty.
-            let _ = scratch.parent().map(fs::remove_dir);
+            let _ = scratch.parent().map(files::remove_empty_folder);
         }
     }
 }

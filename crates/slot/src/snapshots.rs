@@ -2,8 +2,7 @@
 
 use provoke_model::{CoreObservation, ProcessObservation, Text};
 use provoke_sys::snapshot::CoreThreads;
-use provoke_sys::{process, snapshot};
-use std::fs;
+use provoke_sys::{files, process, snapshot};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -48,7 +47,7 @@ impl SnapshotFolder {
         let file = folder.join(format!("{kind}.{pid}.core"));
         let until = deadline.min(Instant::now() + STOP);
         process::process_state(pid).filter(|(state, _)| *state != 'Z')?;
-        let written = fs::create_dir_all(folder)
+        let written = files::create_folders(folder)
             .and_then(|()| snapshot::write_core(pid, threads, &file, until));
         let mut core = CoreObservation {
             pid,
@@ -59,11 +58,11 @@ impl SnapshotFolder {
             Ok(size) => core.size = size,
             // The process ended meanwhile.
             Err(_) if process::process_state(pid).is_none_or(|(state, _)| state == 'Z') => {
-                let _ = fs::remove_file(&file);
+                let _ = files::remove_file(&file);
                 return None;
             }
             Err(error) => {
-                let _ = fs::remove_file(&file);
+                let _ = files::remove_file(&file);
                 let way = match error.kind() {
                     io::ErrorKind::PermissionDenied => "; root can inspect every process",
                     _ => "",

@@ -14,9 +14,9 @@ use provoke_model::{CoreObservation, Signal};
 use provoke_sys::child::WaitStatus;
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::snapshot::CoreThreads;
-use provoke_sys::threads;
+use provoke_sys::{files, threads};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Limit of faults that are recorded of one trial.
@@ -176,7 +176,7 @@ fn was_fatal(fault: &FirstFault, status: WaitStatus, is_own: bool) -> bool {
 
 fn forget_fault(fault: FirstFault) {
     if let Some(core) = fault.core {
-        let _ = fs::remove_file(core.file.as_os_str());
+        let _ = files::remove_file(Path::new(core.file.as_os_str()));
     }
 }
 

@@ -8,21 +8,27 @@ use super::process::{TracedRoles, TrialContext, TrialProcess, process_limits};
 use super::snapshots::SnapshotFolder;
 use super::supervise::{self, SettleResult, SupervisionLimits};
 use super::wire::{SlotReply, VariantRecipe};
-use super::{Slot, case_report, engine_objects, hold, process_tree};
+use super::{Slot, case_report, engine_objects, give_to_trial, hold, process_tree};
 use provoke_model::{
     ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule, Observation,
     ProcessObservation, Trial,
 };
 use provoke_sys::cgroup::{TrialGroup, TrialLimits};
-use provoke_sys::files::remove_tree;
+use provoke_sys::held_folder::check_place;
 use provoke_sys::untrusted::Untrusted as _;
-use provoke_sys::{host, limits};
-use std::fs;
+use provoke_sys::{files, host, limits};
 use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::chown;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// Checks that the paths that the processes of a trial get still lead into the directory of the run, as far as they did.
+fn check_paths(recipe: &VariantRecipe, scratch: Option<&Path>) -> Result<(), String> {
+    let actors = recipe.variant.actors.iter();
+    let cwds = actors.map(|actor| Path::new(actor.cwd.as_os_str()));
+    let result: io::Result<()> = cwds.chain(scratch).try_for_each(check_place);
+    result.map_err(|error| error.to_string())
+}
 
 impl Slot {
     /// Runs a trial from its preparation until no process of it is left.
@@ -52,8 +58,10 @@ impl Slot {
                 return observation;
             }
         };
-        if let Err(error) = self.set_limits(&known_recipe.0) {
-            observation.lost = Some(format!("cannot limit its memory or processes: {error}"));
+        if let Err(reason) = check_paths(&known_recipe.0, scratch.as_deref())
+            .and_then(|()| self.set_limits(&known_recipe.0))
+        {
+            observation.lost = Some(reason);
             self.recipes.insert(trial.variant, known_recipe);
             return observation;
         }
@@ -95,18 +103,20 @@ impl Slot {
     }
 
     /// Limits the memory and the processes of the slot's cgroup to those of a trial. A container has its own limits.
-    fn set_limits(&mut self, recipe: &VariantRecipe) -> io::Result<()> {
+    fn set_limits(&mut self, recipe: &VariantRecipe) -> Result<(), String> {
         let mut actors = recipe.variant.actors.iter();
         let set_limits = if actors.any(|actor| actor.container.is_some()) {
             TrialLimits::default()
         } else {
             recipe.total_limits
         };
-        self.spawner.joined_group = match &mut self.group {
-            Some(group) => group.set_limits(set_limits, recipe.default_pids)?,
-            None if set_limits == TrialLimits::default() => None,
-            None => return Err(io::ErrorKind::Unsupported.into()),
+        let joined_group = match &mut self.group {
+            Some(group) => group.set_limits(set_limits, recipe.default_pids),
+            None if set_limits == TrialLimits::default() => Ok(None),
+            None => Err(io::ErrorKind::Unsupported.into()),
         };
+        self.spawner.joined_group = joined_group
+            .map_err(|error| format!("cannot limit its memory or processes: {error}"))?;
         Ok(())
     }
 
@@ -119,11 +129,9 @@ impl Slot {
     ) -> HookResult {
         if let Some(folder) = scratch {
             // An earlier attempt whose slot was lost may have left files there.
-            let _ = remove_tree(folder);
-            let created = fs::create_dir_all(folder).and_then(|()| match &recipe.identity {
-                Some(identity) => chown(folder, Some(identity.uid), Some(identity.gid)),
-                None => Ok(()),
-            });
+            let _ = files::remove_tree(folder);
+            let created =
+                files::create_folders(folder).and_then(|()| give_to_trial(recipe, folder));
             if let Err(error) = created {
                 let reason = format!("cannot create `{}`: {error}", folder.to_safe());
                 return HookResult::Failed(FailedHook {

@@ -5,6 +5,7 @@ use provoke_model::{
     VariantId, VariantPlan, micros,
 };
 use provoke_sys::cgroup::TrialLimits;
+use provoke_sys::held_folder::FolderIdentity;
 use provoke_sys::user::Credentials;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -110,6 +111,8 @@ pub struct VariantRecipe {
     pub trace: bool,
     /// User and group of the processes of trials.
     pub identity: Option<Credentials>,
+    /// Folder of the run, which the slot opens once.
+    pub run: Option<(Text, FolderIdentity)>,
     /// Folder with a scratch folder for each trial.
     pub scratch: Option<Text>,
     /// Folder with a folder for the evidence of each trial; without it, no evidence is written.

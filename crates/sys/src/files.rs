@@ -1,13 +1,23 @@
-//! Opens and maps files whose names others control, creates private folders, and removes trees of files.
+//! Opens, creates and removes the files of runs and other files whose names others control, and maps programs.
+//!
+//! The functions follow no symlink in the last component of a path, open only regular files, and work in the folder
+//! that is held, if the path is below one ([`super::held_folder`]).
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
+use super::held_folder::Location;
+use super::tree_removal::remove_folder;
+use rustix::fs::{
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fchmod, linkat, mkdirat,
+    mknodat, openat, renameat, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
 use std::collections::HashMap;
-use std::ffi::CString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -34,7 +44,7 @@ impl PrivateFolder {
         for _ in 0..DRAWS {
             let chance = RandomState::new().build_hasher().finish();
             let path = parent.join(format!("provoke-{purpose}-{chance:016x}"));
-            match DirBuilder::new().mode(0o700).create(&path) {
+            match create_private_folder(&path) {
                 Ok(()) => return Ok(Self(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -51,102 +61,68 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = remove_tree(&self.0);
     }
 }
 
-/// A directory on the way from the root of a tree to the directory whose entries are removed.
-struct Level {
-    /// Its name in its parent.
-    name: CString,
-    /// Device and inode.
-    identity: (u64, u64),
-    /// Directories in it that are not empty yet.
-    subfolders: Vec<CString>,
-}
-
-impl Level {
-    /// Removes everything in a directory except for its subdirectories.
-    fn empty(folder: &OwnedFd, name: CString) -> io::Result<Self> {
-        let mut subfolders = Vec::new();
-        for entry in Dir::read_from(folder)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if [c".", c".."].contains(&name) {
-                continue;
-            }
-            if unlinkat(folder, name, AtFlags::empty()).is_err() {
-                subfolders.push(name.to_owned());
-            }
-        }
-        let identity = identity_of(folder)?;
-        Ok(Self {
-            name,
-            identity,
-            subfolders,
-        })
-    }
-}
-
-/// Removes a directory with everything in it, and follows no links. Unlike that of the standard library, this function needs
-/// no file descriptor for each level, so a program cannot make a tree that is too deep for it.
-pub fn remove_tree(folder: &Path) -> io::Result<()> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    let mut current = openat(CWD, folder, flags, Mode::empty())?;
-    let mut levels = vec![Level::empty(&current, CString::default())?];
-    while let Some(level) = levels.last_mut() {
-        if let Some(name) = level.subfolders.pop() {
-            current = openat(&current, &name, flags, Mode::empty())?;
-            levels.push(Level::empty(&current, name)?);
-        } else if let [.., parent, child] = &levels[..] {
-            current = openat(&current, c"..", flags, Mode::empty())?;
-            if identity_of(&current)? != parent.identity {
-                return Err(io::Error::other(
-                    "a directory was moved while it was removed",
-                ));
-            }
-            unlinkat(&current, &child.name, AtFlags::REMOVEDIR)?;
-            levels.pop();
-        } else {
-            break;
-        }
-    }
-    fs::remove_dir(folder)
-}
-
-fn identity_of(folder: &OwnedFd) -> io::Result<(u64, u64)> {
-    let stat = fstat(folder)?;
-    Ok((stat.st_dev, stat.st_ino))
-}
-
-/// Creates a file that only this user can read.
+/// Creates a file that only this user can read and write.
 ///
 /// An existing entry is removed, because the program under test may have created a symlink, or a
 /// pipe without a reader.
 pub fn create_private(path: &Path) -> io::Result<File> {
-    if let Err(error) = fs::remove_file(path)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).open(path)
+    remove_file(path).or_else(unless_missing)?;
+    create_new(path)
+}
+
+/// Creates a file that every user can read, in place of an existing entry.
+pub fn create_readable(path: &Path) -> io::Result<File> {
+    let file = create_private(path)?;
+    fchmod(&file, Mode::from_raw_mode(0o644))?;
+    Ok(file)
+}
+
+/// Creates a file that only this user can read and write, and fails if the entry exists.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    open_itself(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
 }
 
 /// Opens a regular file, but not through a symlink, because the program under test may have created
 /// one.
 pub fn regular_itself(path: &Path) -> io::Result<File> {
-    open_regular(path, libc::O_NOFOLLOW)
+    open_itself(path, OFlags::RDONLY)
+}
+
+/// Opens a regular file for reading and writing, and creates it if it does not exist; not through a symlink.
+pub fn update_itself(path: &Path) -> io::Result<File> {
+    open_itself(path, OFlags::RDWR | OFlags::CREATE)
+}
+
+/// Opens a regular file for appending, and creates it if it does not exist; not through a symlink.
+pub fn append_to_itself(path: &Path) -> io::Result<File> {
+    open_itself(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
+}
+
+fn open_itself(path: &Path, flags: OFlags) -> io::Result<File> {
+    let location = Location::of_path(path)?;
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = openat(location.folder(), location.name, flags, mode)?;
+    only_regular(File::from(file))
 }
 
 /// Reads a regular file of at most this many bytes, but not through a symlink. A longer file is an error.
 pub fn read_itself(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    let file = regular_itself(path)?;
-    let mut bytes = Vec::new();
-    file.take(max + 1).read_to_end(&mut bytes)?;
+    let bytes = read_beginning_of_itself(path, max + 1)?;
     if bytes.len() as u64 > max {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
+    Ok(bytes)
+}
+
+/// Reads at most this many bytes of the beginning of a regular file, but not through a symlink.
+pub fn read_beginning_of_itself(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    regular_itself(path)?.take(max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -161,27 +137,199 @@ pub fn read_end_of_itself(path: &Path, max: u64) -> io::Result<(Vec<u8>, u64)> {
     Ok((bytes, skipped))
 }
 
-/// Opens a regular file for appending, and creates it if it does not exist; not through a symlink.
-pub fn append_to_itself(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOFOLLOW)
-        .open(path)?;
-    only_regular(file)
+/// Returns the metadata of an entry, which may be a symlink.
+pub fn metadata_itself(path: &Path) -> io::Result<Metadata> {
+    let location = Location::of_path(path)?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let entry = openat(location.folder(), location.name, flags, Mode::empty())?;
+    File::from(entry).metadata()
+}
+
+/// Returns whether an entry is a regular file, and not a symlink.
+pub fn is_regular(path: &Path) -> bool {
+    metadata_itself(path).is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Returns the paths of the entries of a folder, sorted.
+pub fn folder_entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let location = Location::of_path(folder)?;
+    let names = entry_names(&open_folder(&location)?)?;
+    let mut paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn open_folder(location: &Location<'_>) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(
+        location.folder(),
+        location.name,
+        flags,
+        Mode::empty(),
+    )?)
+}
+
+fn entry_names(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Creates a folder and those above it, as far as they do not exist.
+pub fn create_folders(path: &Path) -> io::Result<()> {
+    create_folders_as(path, Mode::from_raw_mode(0o777))
+}
+
+/// Creates a folder and those above it, as far as they do not exist, that only this user can enter.
+pub fn create_private_folders(path: &Path) -> io::Result<()> {
+    create_folders_as(path, Mode::RWXU)
+}
+
+fn create_folders_as(path: &Path, mode: Mode) -> io::Result<()> {
+    let location = Location::of_path(path);
+    let created = location.and_then(|place| Ok(mkdirat(place.folder(), place.name, mode)?));
+    match created {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create_folders_as(path.parent().ok_or(error)?, mode)?;
+            create_folders_as(path, mode)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let is_folder = metadata_itself(path)?.is_dir();
+            if is_folder { Ok(()) } else { Err(error) }
+        }
+        created => created,
+    }
+}
+
+/// Creates a folder that only this user can enter.
+pub fn create_private_folder(path: &Path) -> io::Result<()> {
+    let location = Location::of_path(path)?;
+    Ok(mkdirat(location.folder(), location.name, Mode::RWXU)?)
+}
+
+/// Removes a file or a symlink.
+pub fn remove_file(path: &Path) -> io::Result<()> {
+    let location = Location::of_path(path)?;
+    Ok(unlinkat(
+        location.folder(),
+        location.name,
+        AtFlags::empty(),
+    )?)
+}
+
+/// Removes a folder if it is empty.
+pub fn remove_empty_folder(path: &Path) -> io::Result<()> {
+    let location = Location::of_path(path)?;
+    Ok(unlinkat(
+        location.folder(),
+        location.name,
+        AtFlags::REMOVEDIR,
+    )?)
+}
+
+/// Removes a file, a symlink, or a folder with all that is in it, through no symlink.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
+    let location = Location::of_path(path)?;
+    match unlinkat(location.folder(), location.name, AtFlags::empty()) {
+        // POSIX requires EPERM instead.
+        Err(Errno::ISDIR | Errno::PERM) => {
+            let name = CString::new(location.name.as_os_str().as_bytes())?;
+            remove_folder(location.folder(), &name)
+        }
+        removed => Ok(removed?),
+    }
+}
+
+/// Renames an entry; a symlink is renamed itself.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (Location::of_path(from)?, Location::of_path(to)?);
+    Ok(renameat(from.folder(), from.name, to.folder(), to.name)?)
+}
+
+/// Moves a regular file, also to another file system.
+pub fn move_file(from: &Path, to: &Path) -> io::Result<()> {
+    match rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            io::copy(&mut regular_itself(from)?, &mut create_private(to)?)?;
+            remove_file(from)
+        }
+        result => result,
+    }
+}
+
+/// Creates a symlink.
+pub fn create_symlink(target: &Path, link: &Path) -> io::Result<()> {
+    let location = Location::of_path(link)?;
+    Ok(symlinkat(target, location.folder(), location.name)?)
+}
+
+/// Creates another name of a file.
+pub fn create_hard_link(file: &Path, name: &Path) -> io::Result<()> {
+    let (file, name) = (Location::of_path(file)?, Location::of_path(name)?);
+    Ok(linkat(
+        file.folder(),
+        file.name,
+        name.folder(),
+        name.name,
+        AtFlags::empty(),
+    )?)
+}
+
+/// Creates a named pipe that every user can read.
+pub fn create_pipe(path: &Path) -> io::Result<()> {
+    let location = Location::of_path(path)?;
+    let mode = Mode::from_raw_mode(0o644);
+    mknodat(location.folder(), location.name, FileType::Fifo, mode, 0)?;
+    Ok(chmodat(
+        location.folder(),
+        location.name,
+        mode,
+        AtFlags::empty(),
+    )?)
+}
+
+/// Gives an entry to another user; a symlink is given away itself.
+pub fn give_to(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+    let location = Location::of_path(path)?;
+    Ok(chownat(
+        location.folder(),
+        location.name,
+        Some(Uid::from_raw(uid)),
+        Some(Gid::from_raw(gid)),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
+}
+
+/// Lets every user pass through a folder, without reading it.
+pub fn let_through(folder: &Path) -> io::Result<()> {
+    set_folder_mode(folder, 0o711)
+}
+
+/// Sets the mode of a folder.
+pub fn set_folder_mode(folder: &Path, mode: u32) -> io::Result<()> {
+    let folder = open_folder(&Location::of_path(folder)?)?;
+    Ok(fchmod(folder, Mode::from_raw_mode(mode))?)
+}
+
+/// Accepts that an entry to remove does not exist.
+fn unless_missing(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Ok(());
+    }
+    Err(error)
 }
 
 /// Opens a regular file. Other types are refused: opening a named pipe could block, and a device
 /// may be endless.
 pub fn open_regular_file(path: &Path) -> io::Result<File> {
-    open_regular(path, 0)
-}
-
-fn open_regular(path: &Path, flags: i32) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | flags)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
         .open(path)?;
     only_regular(file)
 }
@@ -249,36 +397,12 @@ fn map_file(file: &File, length: u64) -> io::Result<&'static [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn only_regular_files_are_mapped() {
         assert!(map_program(Path::new("/dev/zero")).is_err());
         assert!(map_program(Path::new("/")).is_err());
-    }
-
-    #[test]
-    fn a_tree_is_removed_although_it_is_deeper_than_the_limit_of_open_files() {
-        let parent = tempfile::tempdir().unwrap();
-        let kept = parent.path().join("kept");
-        fs::write(&kept, "").unwrap();
-        let tree = parent.path().join("tree");
-        fs::create_dir(&tree).unwrap();
-        fs::create_dir_all(tree.join("wide/empty")).unwrap();
-        std::os::unix::fs::symlink(&parent, tree.join("wide/link")).unwrap();
-        fs::write(tree.join("wide/file"), "").unwrap();
-        let mut folder = openat(CWD, &tree, OFlags::DIRECTORY, Mode::empty()).unwrap();
-        // Absolute paths cannot be this long.
-        for _ in 0..1500 {
-            rustix::fs::mkdirat(&folder, "d", Mode::RWXU).unwrap();
-            folder = openat(&folder, "d", OFlags::DIRECTORY, Mode::empty()).unwrap();
-        }
-        let limit = rustix::process::Resource::Nofile;
-        let mut limits = rustix::process::getrlimit(limit);
-        limits.current = limits.current.map(|allowed| allowed.min(1024));
-        rustix::process::setrlimit(limit, limits).unwrap();
-        remove_tree(&tree).unwrap();
-        assert!(!tree.exists() && kept.exists());
-        assert!(remove_tree(&kept).is_err(), "it is not a directory");
     }
 
     #[test]

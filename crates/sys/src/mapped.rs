@@ -1,7 +1,8 @@
 //! Memory that is backed by a file, so that its content outlives the process.
 
+use super::files::create_new;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
@@ -20,11 +21,7 @@ unsafe impl Send for MappedWords {}
 impl MappedWords {
     /// Creates a file with this number of words, all 0, and maps it.
     pub fn create_file(path: &Path, count: usize) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(path)?;
+        let file = create_new(path)?;
         file.set_len((count * size_of::<u64>()) as u64)?;
         Self::map_words(Some(&file), count)
     }

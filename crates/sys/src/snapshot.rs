@@ -85,7 +85,7 @@ pub fn write_core(
         },
         &pieces,
     );
-    let mut output = File::create(file)?;
+    let mut output = super::files::create_private(file)?;
     output.write_all(&head)?;
     copy_pieces(&memory, &output, &pieces, &offsets)?;
     output.metadata().map(|metadata| metadata.len())

@@ -3,8 +3,9 @@
 use super::wire::SharedFile;
 use provoke_exec::{Executor as _, ExecutorFuture, LocalExecutor};
 use provoke_model::{Plan, Text};
+use provoke_sys::files;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Source of text that no other file contains.
@@ -28,10 +29,10 @@ impl HostBuilds {
             ..plan.clone()
         };
         let executor = LocalExecutor::new(&own_plan, trials)?;
-        fs::create_dir_all(trials)?;
-        let file = fs::canonicalize(trials)?.join("shared");
+        files::create_folders(trials)?;
+        let file = trials.join("shared");
         let contents = fs::read_to_string(UUID)?;
-        fs::write(&file, &contents)?;
+        files::create_readable(&file)?.write_all(contents.as_bytes())?;
         let shared = SharedFile {
             path: Text::from(file.as_os_str()),
             contents,
@@ -40,7 +41,7 @@ impl HostBuilds {
     }
 
     pub(super) fn close(&self) -> ExecutorFuture<Vec<String>> {
-        let _ = fs::remove_file(&self.file);
+        let _ = files::remove_file(&self.file);
         self.executor.close()
     }
 }

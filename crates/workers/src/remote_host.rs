@@ -8,7 +8,6 @@ use provoke_exec::{PreparationResult, StopUrgency, TrialReporter, wait_for_raise
 use provoke_model::{FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId};
 use provoke_sys::files;
 use std::collections::{BTreeMap, VecDeque};
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as Register};
@@ -426,7 +425,7 @@ impl ReplyReader {
         }
         let path = self.reserve_file(lane, name, size);
         let mut file = path.and_then(|path| {
-            fs::create_dir_all(path.parent()?).ok()?;
+            files::create_folders(path.parent()?).ok()?;
             // An earlier attempt may have left a file.
             files::create_private(&path).ok()
         });

@@ -145,6 +145,7 @@ impl Bench {
             service: None,
             trace: self.trace,
             children: true,
+            run: None,
             scratch: None,
             evidence: Some(self.path("evidence").as_os_str().into()),
             grace: self.grace,

@@ -6,8 +6,9 @@ use super::ExecutorContext;
 use provoke_model::{FailedHook, Preparation, VariantId};
 use provoke_prepare::{FolderStage, ReservedFolder};
 use provoke_slot::wire::RunHook;
+use provoke_sys::files;
 use provoke_sys::untrusted::Untrusted as _;
-use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -180,7 +181,8 @@ impl ExecutorContext {
             Ok(None) => Ok(()),
             Ok(Some(hook)) => {
                 // The error contains the last line, even if the log cannot be written.
-                let _ = fs::write(reserved.log_path(), &hook.output);
+                let _ = files::create_private(&reserved.log_path())
+                    .and_then(|mut file| file.write_all(hook.output.as_bytes()));
                 Err(format!(
                     "{} (full log: {})",
                     in_a_line(&hook),

@@ -3,10 +3,11 @@
 use super::StoreError;
 use super::trust::foreign_owner;
 use jiff::tz::TimeZone;
-use std::fs::{self, DirBuilder, OpenOptions};
+use provoke_sys::files;
+use provoke_sys::held_folder::HeldFolder;
+use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Name of the root directory of runs in a working directory.
@@ -25,6 +26,10 @@ const NAME_OF_TIME: usize = "20261121-043012".len();
 #[derive(Clone, Debug)]
 pub struct RunFolder {
     path: PathBuf,
+    /// The directory itself, unless only its journal is read.
+    held: Option<HeldFolder>,
+    /// Another user, who owns a link that leads to it.
+    pub(super) link_owner: Option<String>,
 }
 
 /// Returns the root directory of runs: `PROVOKE_HOME`, or `provoke-out` in the working directory.
@@ -35,68 +40,80 @@ pub fn default_root() -> PathBuf {
 impl RunFolder {
     /// Creates the directory of a new run: this one, or a new one below the root.
     pub fn create_run(output: Option<&Path>, root: &Path) -> Result<Self, StoreError> {
-        let path = match output {
-            Some(path) => path.to_owned(),
-            None => {
-                check_default_root(root)?;
-                unused_path(root)
-            }
+        let io = |what, path: &Path| {
+            let path = path.to_owned();
+            move |source| StoreError::Io { what, path, source }
         };
-        let io = |action| {
-            let path = path.clone();
-            move |source| StoreError::Io {
-                what: action,
-                path,
-                source,
-            }
-        };
+        let shown = output.unwrap_or(root);
         // The journal contains the environment, so other users must not read it.
-        let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
-        make(&path).map_err(io("create the directory"))?;
-        if fs::read_dir(&path)
-            .map_err(io("read the directory"))?
-            .next()
-            .is_some()
-        {
-            return Err(StoreError::NotEmpty(path));
-        }
-        make(&path.join("trials")).map_err(io("create a directory in"))?;
-        let folder = Self {
-            path: fs::canonicalize(&path).map_err(io("find the directory"))?,
+        let chosen = hold_new(shown).map_err(io("create the directory", shown))?;
+        let held = if output.is_some() {
+            chosen
+        } else {
+            check_default_root(root, chosen.path())?;
+            create_unused(chosen.path()).map_err(io("create a directory in", root))?
         };
+        let folder = Self {
+            held: Some(held.clone()),
+            ..Self::at(held.path().to_owned())
+        };
+        let entries = files::folder_entries(&folder.path);
+        if !entries.map_err(io("read the directory", shown))?.is_empty() {
+            return Err(StoreError::NotEmpty(shown.to_owned()));
+        }
+        let trials = files::create_private_folder(&folder.trials_path());
+        trials.map_err(io("create a directory in", shown))?;
         if output.is_none() {
-            folder.become_last(root);
-            write_gitignore(root);
+            folder.become_last();
         }
         Ok(folder)
     }
 
+    fn at(path: PathBuf) -> Self {
+        Self {
+            path,
+            held: None,
+            link_owner: None,
+        }
+    }
+
+    /// Opens the directory, so that this process uses the same one to its end.
+    pub fn hold(mut self) -> io::Result<Self> {
+        if self.held.is_none() {
+            self.held = Some(HeldFolder::hold(&self.path)?);
+        }
+        Ok(self)
+    }
+
     /// Lets the processes of another user reach the directories of their trials.
     pub fn let_through(&self, root: &Path) -> io::Result<()> {
-        let_through(&self.path)?;
-        let_through(&self.trials_path())?;
-        if self.path.parent() == fs::canonicalize(root).ok().as_deref() {
-            let_through(root)?;
+        files::let_through(&self.path)?;
+        files::let_through(&self.trials_path())?;
+        let root = fs::canonicalize(root).ok();
+        if let Some(root) = root.filter(|root| self.path.parent() == Some(root.as_path())) {
+            files::let_through(&root)?;
         }
         Ok(())
     }
 
-    /// Points the link to this run; errors are ignored.
-    fn become_last(&self, root: &Path) {
-        let link = root.join(".last");
-        let created = std::os::unix::fs::symlink(self.run_name(), &link);
-        if created.is_err() || fs::rename(&link, root.join(LAST)).is_err() {
-            let _ = fs::remove_file(&link);
+    /// Points the link to this run, and makes git ignore the runs; errors are ignored.
+    fn become_last(&self) {
+        let in_root = |name| self.path.with_file_name(name);
+        let link = in_root(".last");
+        let created = files::create_symlink(Path::new(&self.run_name()), &link);
+        if created.is_err() || files::rename(&link, &in_root(LAST)).is_err() {
+            let _ = files::remove_file(&link);
         }
+        let file = files::create_new(&in_root(".gitignore"));
+        let _ = file.and_then(|mut file| file.write_all(b"*\n"));
     }
 
     /// Finds a run: by its directory, its name or the beginning of the name, or `last`.
     pub fn find_run(name: &str, root: &Path) -> Result<Self, StoreError> {
         let beginning = root.join(name);
         for path in [Path::new(name), beginning.as_path()] {
-            if path.join(JOURNAL).is_file() {
-                let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-                return Ok(Self { path });
+            if is_run(path) {
+                return Self::found_at(path);
             }
         }
         let mut several = Self::all_runs(root).map_err(|_| StoreError::NoRun {
@@ -107,11 +124,7 @@ impl RunFolder {
             folder.run_name().starts_with(name) || folder.run_name().ends_with(name)
         });
         match several.len() {
-            1 => {
-                let path = several.remove(0).path;
-                let path = fs::canonicalize(&path).unwrap_or(path);
-                Ok(Self { path })
-            }
+            1 => Self::found_at(&several.remove(0).path),
             0 => Err(StoreError::NoRun {
                 name: name.to_owned(),
                 root: root.to_owned(),
@@ -123,22 +136,37 @@ impl RunFolder {
         }
     }
 
+    /// Opens the run to which a path leads, perhaps through links.
+    fn found_at(path: &Path) -> Result<Self, StoreError> {
+        let owner_of = |path: &Path| {
+            let metadata = fs::symlink_metadata(path).ok()?;
+            metadata.is_symlink().then(|| foreign_owner(&metadata))?
+        };
+        let folder = Self {
+            link_owner: path.ancestors().find_map(owner_of),
+            ..Self::at(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+        };
+        folder.hold().map_err(|source| StoreError::Io {
+            what: "open the directory",
+            path: path.to_owned(),
+            source,
+        })
+    }
+
     /// Returns every run below the root, the oldest first.
     pub fn all_runs(root: &Path) -> io::Result<Vec<Self>> {
         let entries = fs::read_dir(root)?.flatten();
         let folders = entries
             .filter(|entry| entry.file_name() != LAST)
             .map(|entry| entry.path());
-        let mut runs: Vec<Self> = folders
-            .filter(|path| path.join(JOURNAL).is_file())
-            .map(|path| Self { path })
-            .collect();
+        let runs = folders.filter(|path| is_run(path));
+        let mut runs: Vec<Self> = runs.map(Self::at).collect();
         // Sorted by the time in their names, and within the same second by the time of their journals.
         runs.sort_by_key(|folder| {
             let name: String = folder.run_name().chars().take(NAME_OF_TIME).collect();
             (
                 name,
-                fs::metadata(folder.journal_path())
+                files::metadata_itself(&folder.journal_path())
                     .and_then(|file| file.modified())
                     .ok(),
             )
@@ -181,7 +209,7 @@ impl RunFolder {
         let is_path = |end: &str| {
             [Path::new(end), &root.join(end)]
                 .iter()
-                .any(|path| path.join(JOURNAL).exists())
+                .any(|path| is_run(path))
         };
         let reference = |name: &String| {
             let end = end_of_name(name).filter(|end| matches(end) == 1 && !is_path(end));
@@ -261,20 +289,9 @@ fn not_an_option(path: String) -> String {
     path
 }
 
-/// Lets every user pass through a directory, without reading it.
-pub fn let_through(folder: &Path) -> io::Result<()> {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o711))
-}
-
-/// Makes git ignore runs in a work tree.
-fn write_gitignore(root: &Path) {
-    // Does not follow existing links. Errors are ignored.
-    let mut options = OpenOptions::new();
-    let file = options
-        .write(true)
-        .create_new(true)
-        .open(root.join(".gitignore"));
-    let _ = file.and_then(|mut file| file.write_all(b"*\n"));
+/// Returns whether a path leads to the directory of a run.
+fn is_run(path: &Path) -> bool {
+    files::is_regular(&path.join(JOURNAL))
 }
 
 /// Returns the last four letters of a name that [`new_name`] created.
@@ -288,16 +305,15 @@ fn end_of_name(name: &str) -> Option<&str> {
     (is_time && is_end).then_some(end)
 }
 
-/// Refuses the root directory of runs in the working directory if another user owns it, who could replace the files of a
-/// run while it lasts. A directory in `PROVOKE_HOME` is the user's choice.
-fn check_default_root(root: &Path) -> Result<(), StoreError> {
+/// Refuses the root directory of runs in the working directory if another user owns it or a link to it, who could replace
+/// runs later. A directory in `PROVOKE_HOME` is the user's choice.
+fn check_default_root(root: &Path, path: &Path) -> Result<(), StoreError> {
     if root != Path::new(ROOT) {
         return Ok(());
     }
-    let owner = fs::symlink_metadata(root)
-        .ok()
-        .and_then(|metadata| foreign_owner(&metadata));
-    match owner {
+    let found = [fs::symlink_metadata(root), files::metadata_itself(path)];
+    let mut found = found.iter().flatten();
+    match found.find_map(foreign_owner) {
         None => Ok(()),
         Some(owner) => Err(StoreError::ForeignRoot {
             path: root.to_owned(),
@@ -306,12 +322,23 @@ fn check_default_root(root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Returns a path for a new run. Two runs of the same second may get the same random letters.
-fn unused_path(root: &Path) -> PathBuf {
-    let mut names = std::iter::repeat_with(|| root.join(new_name()));
-    names
-        .find(|path| !path.exists())
-        .expect("the iterator does not end")
+/// Opens a directory, which is created if it does not exist.
+fn hold_new(path: &Path) -> io::Result<HeldFolder> {
+    if !path.exists() {
+        files::create_private_folders(path)?;
+    }
+    HeldFolder::hold(&fs::canonicalize(path)?)
+}
+
+/// Creates a directory for a new run. Two runs of the same second may get the same random letters.
+fn create_unused(root: &Path) -> io::Result<HeldFolder> {
+    loop {
+        let path = root.join(new_name());
+        match files::create_private_folder(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created.and_then(|()| HeldFolder::hold(&path)),
+        }
+    }
 }
 
 /// Returns a name that sorts by time and is distinguishable by its last four letters.

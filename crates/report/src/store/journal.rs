@@ -7,10 +7,10 @@ use super::{JournalDamage, StoreError};
 use provoke_model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome, Plan};
 use provoke_questions as questions;
 use provoke_questions::state::{EventSink, Memory, State};
+use provoke_sys::files;
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -56,14 +56,7 @@ impl Journal {
                 source,
             }
         };
-        let mut options = OpenOptions::new();
-        let how = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600);
-        let mut file = how.open(path).map_err(io("open"))?;
+        let mut file = files::update_itself(path).map_err(io("open"))?;
         if !lock_journal(&file) {
             return Err(StoreError::Busy(path.parent().unwrap_or(path).to_owned()));
         }
@@ -252,7 +245,8 @@ impl<'p> EventReader<'p> {
     }
 
     fn open(path: &'p Path, secrets: Secrets) -> Result<Self, StoreError> {
-        let file = File::open(path).map_err(|error| at_line(path, (0, 0), LineError::Io(error)))?;
+        let file = files::regular_itself(path)
+            .map_err(|error| at_line(path, (0, 0), LineError::Io(error)))?;
         Ok(Self {
             path,
             secrets,

@@ -21,7 +21,7 @@ mod sequence;
 mod trust;
 mod written_reports;
 
-pub use folder::{RunFolder, default_root, let_through, runs_nearby};
+pub use folder::{RunFolder, default_root, runs_nearby};
 pub(crate) use journal::{EventReader, read_masked};
 pub use journal::{Journal, copy_to_share, first_event, read_run, read_run_for_cases, read_trials};
 pub(crate) use secrets::strip_environment;

@@ -7,9 +7,9 @@
 use super::journal::first_event;
 use super::{RunFolder, StoreError};
 use provoke_model::Event;
-use provoke_sys::user;
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-use std::fs::{self, Metadata};
+use provoke_sys::{files, user};
+use rustix::fs::{AtFlags, StatxFlags, statx};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -22,6 +22,9 @@ pub enum DistrustReason {
     /// Another user owns its directory or its journal.
     #[error("it belongs to {0}")]
     Owner(String),
+    /// Another user owns a link that leads to its directory.
+    #[error("a link of {0} leads to it")]
+    Link(String),
     /// The owner cannot be determined.
     #[error("its owner is unknown")]
     Unknown,
@@ -36,34 +39,39 @@ pub enum DistrustReason {
 impl RunFolder {
     /// Returns the owner of the directory, if it is another user.
     pub fn foreign_owner(&self) -> Option<String> {
-        foreign_owner(&fs::metadata(self.path()).ok()?)
+        foreign_owner(&files::metadata_itself(self.path()).ok()?)
     }
 
     /// Returns the directory if its commands may be executed: it and its journal were written here, by this user or by
     /// root, and no other user can change them. `anyway` skips the check.
     pub fn check_trust(self, anyway: bool) -> Result<Self, StoreError> {
+        let path = self.path().to_owned();
+        let Ok(folder) = self.hold() else {
+            let why = DistrustReason::Unknown;
+            return Err(StoreError::Untrusted { path, why });
+        };
         if anyway {
-            return Ok(self);
+            return Ok(folder);
         }
-        let journal = self.journal_path();
-        let paths = [self.path(), journal.as_path()];
-        let distrust = match paths.into_iter().find_map(owner_distrust) {
+        let journal = folder.journal_path();
+        let link_distrust = folder.link_owner.clone().map(DistrustReason::Link);
+        let distrust = link_distrust
+            .or_else(|| owner_distrust(&path))
+            .or_else(|| owner_distrust(&journal));
+        let distrust = match distrust {
             None => copy_distrust(&journal)?,
             distrust => distrust,
         };
         match distrust {
-            None => Ok(self),
-            Some(distrust) => Err(StoreError::Untrusted {
-                path: self.path().to_owned(),
-                why: distrust,
-            }),
+            None => Ok(folder),
+            Some(why) => Err(StoreError::Untrusted { path, why }),
         }
     }
 }
 
 /// Returns what is wrong with the owner or the mode of a file.
 fn owner_distrust(path: &Path) -> Option<DistrustReason> {
-    let Ok(metadata) = fs::metadata(path) else {
+    let Ok(metadata) = files::metadata_itself(path) else {
         return Some(DistrustReason::Unknown);
     };
     if let Some(owner) = foreign_owner(&metadata) {
@@ -101,7 +109,9 @@ fn copy_distrust(journal: &Path) -> Result<Option<DistrustReason>, StoreError> {
     let Event::RunStarted { at: written, .. } = first_event(journal)? else {
         return Err(StoreError::NotAJournal(journal.to_owned()));
     };
-    let Ok(status) = statx(CWD, journal, AtFlags::empty(), StatxFlags::BTIME) else {
+    let status = files::regular_itself(journal)
+        .and_then(|file| Ok(statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME)?));
+    let Ok(status) = status else {
         return Ok(None);
     };
     let has_birth_time = status.stx_mask & StatxFlags::BTIME.bits() != 0;
@@ -112,6 +122,7 @@ fn copy_distrust(journal: &Path) -> Result<Option<DistrustReason>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_run_without_a_readable_first_event_is_not_trusted() {

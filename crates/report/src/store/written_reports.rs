@@ -1,7 +1,9 @@
 //! Remembers which report files provoke wrote, so that they do not count as files of the program.
 
+use super::trust::foreign_owner;
 use provoke_sys::files;
 use std::ffi::OsStr;
+use std::fs;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -11,12 +13,13 @@ const LIST: &str = "reports";
 /// Limit of bytes of the list that are read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Adds a file to the list, if there is a directory of runs. Errors are ignored: the file is then taken for one of the program.
+/// Adds a file to the list, if there is a directory of runs and it is not another user's. Errors are ignored: the file is then taken for one of the program.
 pub fn remember_report(file: &Path, root: &Path) {
     let Ok(file) = file.canonicalize() else {
         return;
     };
-    if written_reports(root).contains(&file) {
+    let is_foreign = fs::symlink_metadata(root).is_ok_and(|root| foreign_owner(&root).is_some());
+    if is_foreign || written_reports(root).contains(&file) {
         return;
     }
     if let Ok(mut list) = files::append_to_itself(&root.join(LIST)) {

@@ -6,8 +6,8 @@ use super::insertion::insert_words;
 use super::selection::select_case;
 use provoke_cases::pytest;
 use provoke_model::{ActorPlan, ActorRole, CaseName, CaseRunner, CasesPlan, Text, VariantPlan};
-use std::fs;
-use std::io;
+use provoke_sys::files;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 /// Stands in arguments, values and files for the folder of the trial's reports.
@@ -145,15 +145,15 @@ impl CaseSetup {
             return Ok(());
         }
         let folder = trials.join(PLUGIN_FOLDER);
-        fs::create_dir_all(&folder)?;
+        files::create_folders(&folder)?;
         let file = format!("{}.py", pytest::PLUGIN_MODULE);
-        fs::write(folder.join(file), pytest::PLUGIN)
+        files::create_readable(&folder.join(file))?.write_all(pytest::PLUGIN.as_bytes())
     }
 
     /// Removes these files.
     pub fn remove_shared_files(trials: &Path) {
         // Without the setting `cases` there is no such folder.
-        let _ = fs::remove_dir_all(trials.join(PLUGIN_FOLDER));
+        let _ = files::remove_tree(&trials.join(PLUGIN_FOLDER));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Client of a container engine's daemon, over its socket.
 
 use super::{ContainerState, is_gone};
+use crate::files;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ const SOCKET: &str = "/var/run/docker.sock";
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Limit of an answer in bytes.
 const MAX_RESPONSE: u64 = 64 << 20;
+/// Limit of a list of volumes in bytes.
+const MAX_VOLUMES: u64 = 1 << 20;
 /// A label: name and value.
 pub type Label = (&'static str, String);
 
@@ -172,7 +174,8 @@ impl Daemon {
 
     /// Returns the existing volumes that a file lists, each once.
     pub fn volumes_in(&self, file: &Path) -> Vec<DaemonObject> {
-        let text = fs::read_to_string(file).unwrap_or_default();
+        let text = files::read_itself(file, MAX_VOLUMES).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let names: BTreeSet<&str> = text.lines().collect();
         names
             .iter()

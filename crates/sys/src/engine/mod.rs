@@ -6,12 +6,11 @@
 pub mod daemon;
 pub mod service;
 
-use super::{host, process, spawn, tool};
+use super::{files, held_folder, host, process, spawn, tool};
 use daemon::Daemon;
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -205,9 +204,10 @@ pub fn folder_for_sockets(below: &Path, name: &str) -> io::Result<PathBuf> {
         std::env::temp_dir().join(name)
     });
     // A killed process may have left the folder.
-    let _ = fs::remove_dir_all(&folder);
+    let _ = files::remove_tree(&folder);
     // Creation must fail if the folder exists: its owner could impersonate the engine.
-    DirBuilder::new().mode(0o700).create(&folder)?;
+    files::create_private_folder(&folder)?;
+    held_folder::check_place(&folder)?;
     Ok(folder)
 }
 

@@ -4,9 +4,8 @@
 //! long as a short trial.
 
 use super::Engine;
-use crate::tool;
+use crate::{files, tool};
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -77,7 +76,7 @@ impl Drop for PodmanService {
     fn drop(&mut self) {
         tool::kill_group(&self.child);
         let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = files::remove_tree(&self.folder);
     }
 }
 
