@@ -66,9 +66,9 @@ fn own_prefix() -> String {
 /// Removes the directories of this user and this host whose workers no longer run.
 fn remove_abandoned(root: &Path, prefix: &str) {
     let own_user = rustix::process::getuid().as_raw();
-    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let is_ours = entry.file_name().to_string_lossy().starts_with(prefix)
+    for path in files::folder_entries(root).into_iter().flatten() {
+        let name = path.file_name().unwrap_or_default();
+        let is_ours = name.to_string_lossy().starts_with(prefix)
             && files::metadata_itself(&path)
                 .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == own_user);
         let is_abandoned = || {

@@ -193,8 +193,22 @@ pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns the source files of all packages, sorted.
+pub(crate) fn all_sources() -> Vec<PathBuf> {
+    let folders = fs::read_dir("crates").unwrap();
+    let folders = folders.map(|entry| entry.unwrap().path().join("src"));
+    let files = folders
+        .chain([PathBuf::from("src")])
+        .flat_map(|folder| sources(&folder));
+    let mut files: Vec<PathBuf> = files
+        .filter(|path| path.extension().is_some_and(|kind| kind == "rs"))
+        .collect();
+    files.sort();
+    files
+}
+
 /// Returns the code of a file without its comments and its unit tests.
-fn code_of_file(path: &Path) -> String {
+pub(crate) fn code_of_file(path: &Path) -> String {
     let comment = Regex::new(r"(?m)//.*$").unwrap();
     let text = fs::read_to_string(path).unwrap();
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
@@ -301,17 +315,9 @@ fn all_questions_are_listed_in_one_file_and_created_by_the_scenario() {
 #[test]
 fn files_are_mapped_and_cores_analysed_only_in_the_process_for_that() {
     let users = |call: &str| -> Vec<PathBuf> {
-        let folders = fs::read_dir("crates").unwrap();
-        let folders = folders.map(|entry| entry.unwrap().path().join("src"));
-        let files = folders
-            .chain([PathBuf::from("src")])
-            .flat_map(|folder| sources(&folder));
-        let files = files.filter(|path| path.extension().is_some_and(|kind| kind == "rs"));
-        let mut users: Vec<PathBuf> = files
-            .filter(|path| code_of_file(path).contains(call))
-            .collect();
-        users.sort();
-        users
+        let mut files = all_sources();
+        files.retain(|path| code_of_file(path).contains(call));
+        files
     };
     let of_autopsy = |path: &PathBuf| path.starts_with("crates/autopsy/src");
     let mappers = users("map_program(");

@@ -9,6 +9,7 @@ mod coverage;
 mod damage;
 mod design;
 mod docs;
+mod file_access;
 mod flags;
 mod held_program;
 mod host_trials;

@@ -429,6 +429,7 @@ mod tests {
         assert!(append_to_itself(&link).is_err());
         assert_eq!(read_itself(&target, 4).unwrap(), b"kept");
         assert!(read_itself(&target, 3).is_err());
+        assert_eq!(read_beginning_of_itself(&target, 3).unwrap(), b"kep");
         assert_eq!(
             read_end_of_itself(&target, 3).unwrap(),
             (b"ept".to_vec(), 1)

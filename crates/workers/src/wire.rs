@@ -5,7 +5,9 @@ use provoke_model::{
     FailedHook, Host, Observation, Plan, SlotId, Survey, Text, Trial, TrialId, VariantId,
     VariantPlan,
 };
+use provoke_sys::files;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Version of these messages.
 pub const PROTOCOL: u32 = 1;
@@ -36,8 +38,9 @@ pub struct SharedFile {
 impl SharedFile {
     /// Returns whether this machine sees the file.
     pub fn is_seen(&self) -> bool {
-        std::fs::read_to_string(self.path.as_os_str())
-            .is_ok_and(|contents| contents == self.contents)
+        let length = self.contents.len() as u64;
+        files::read_itself(Path::new(self.path.as_os_str()), length)
+            .is_ok_and(|contents| contents == self.contents.as_bytes())
     }
 }
 

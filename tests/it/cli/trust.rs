@@ -4,7 +4,7 @@ use super::support::{CommandOutput, Sandbox, wait_until};
 use crate::needs::{creation_times, needs, root};
 use regex::Regex;
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::process::Command;
 
 /// The user without files.
@@ -113,6 +113,75 @@ fn no_run_is_stored_in_a_directory_of_another_user() {
     assert!(output.stderr.contains("PROVOKE_HOME"), "{output}");
     let output = sandbox.provoke(&[&run[..], &["--out", "run", "--", "true"]].concat());
     assert_eq!(output.code, Some(0), "{output}");
+}
+
+#[test]
+fn a_run_to_which_a_link_of_another_user_leads_is_not_executed() {
+    needs!(root());
+    let sandbox = sandbox_with_run();
+    lchown(sandbox.path("provoke-out/last"), Some(NOBODY), None).unwrap();
+    assert_refused(&sandbox, "a link of the user nobody leads to it");
+}
+
+/// The first trial renames the directory of the run, and puts a link in its place.
+const REPLACING_COMMAND: &str = "test -e moved || { mv run moved; ln -s other run; }; exit 3";
+
+#[test]
+fn a_run_stays_in_its_directory_although_a_link_takes_its_place() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("other")).unwrap();
+    let run = [
+        "run",
+        "-n",
+        "3",
+        "--progress=none",
+        "--out",
+        "run",
+        "--",
+        "sh",
+        "-c",
+    ];
+    let output = sandbox.provoke(&[&run[..], &[REPLACING_COMMAND]].concat());
+    assert_eq!(output.code, Some(1), "{output}");
+    assert!(
+        output.stdout.contains("exit 3 in 3 of 3 trials"),
+        "{output}"
+    );
+    assert!(sandbox.path("moved/trials/2/stderr").is_file());
+    assert!(
+        fs::read_dir(sandbox.path("other"))
+            .unwrap()
+            .next()
+            .is_none()
+    );
+}
+
+#[test]
+fn a_run_ends_if_the_directories_of_its_trials_are_elsewhere() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("other")).unwrap();
+    let run = [
+        "run",
+        "-n",
+        "9",
+        "--progress=none",
+        "--out",
+        "run",
+        "--tmp-per-run",
+        "--",
+        "sh",
+        "-c",
+    ];
+    let output = sandbox.provoke(&[&run[..], &[REPLACING_COMMAND]].concat());
+    assert!(output.stdout.contains("exit 3 in 1 of 1 trial"), "{output}");
+    let text = format!("{output}");
+    assert!(text.contains("was renamed or replaced"), "{output}");
+    assert!(
+        fs::read_dir(sandbox.path("other"))
+            .unwrap()
+            .next()
+            .is_none()
+    );
 }
 
 #[test]
