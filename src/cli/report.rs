@@ -129,7 +129,7 @@ impl ReportArgs {
     /// Reads the runs and puts them in order.
     fn read_ordered(&self) -> Result<Vec<StoredReport>, CliError> {
         let mut stored = (self.runs.iter())
-            .map(|run| read_run(run))
+            .map(|run| read_run(run).map(StoredReport::with_closed_folder))
             .collect::<Result<Vec<StoredReport>, CliError>>()?;
         experiment::order_runs(&mut stored, self.by.unwrap_or(RunOrder::Given))?;
         Ok(stored)

@@ -56,6 +56,12 @@ fn format_start_time(seconds: i64, now: &Zoned) -> String {
 }
 
 impl StoredReport {
+    /// Closes the directory, of which only the journal is read from now on: there may be more runs than descriptors.
+    pub fn with_closed_folder(mut self) -> Self {
+        self.folder.close();
+        self
+    }
+
     /// Reads a run by its name.
     pub fn read(name: &str) -> Result<Self, ExperimentError> {
         let folder = RunFolder::find_run(name, &default_root())?;

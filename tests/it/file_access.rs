@@ -10,7 +10,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "crates/autopsy/",
         "programs, libraries and cores, in a process that can only read",
     ),
-    ("crates/holds/src/code.rs", "programs and libraries"),
+    ("crates/holds/", "programs and libraries"),
     (
         "crates/load/src/body.rs",
         "request bodies that the user names",

@@ -85,6 +85,11 @@ impl RunFolder {
         Ok(self)
     }
 
+    /// Closes the directory.
+    pub fn close(&mut self) {
+        self.held = None;
+    }
+
     /// Lets the processes of another user reach the directories of their trials.
     pub fn let_through(&self, root: &Path) -> io::Result<()> {
         files::let_through(&self.path)?;
