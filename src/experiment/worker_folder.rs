@@ -15,7 +15,7 @@ const LOCK: &str = "lock";
 /// The temporary directory of a worker.
 pub(super) struct WorkerFolder {
     path: PathBuf,
-    _held: HeldFolder,
+    held: Option<HeldFolder>,
     _lock: File,
 }
 
@@ -37,7 +37,7 @@ impl WorkerFolder {
         let path = root.join(name);
         files::rename(&new_path, &path)?;
         let folder = Self {
-            _held: HeldFolder::hold(&path)?,
+            held: Some(HeldFolder::hold(&path)?),
             path,
             _lock: lock,
         };
@@ -53,6 +53,8 @@ impl WorkerFolder {
 
 impl Drop for WorkerFolder {
     fn drop(&mut self) {
+        // A directory can be removed only by its name in another one.
+        self.held = None;
         let _ = files::remove_tree(&self.path);
     }
 }
