@@ -6,10 +6,6 @@ use regex::Regex;
 
 /// Code that may use other ways, and why. None of it opens files of a run.
 const EXCEPTIONS: &[(&str, &str)] = &[
-    (
-        "crates/autopsy/",
-        "programs, libraries and cores, in a process that can only read",
-    ),
     ("crates/holds/", "programs and libraries"),
     (
         "crates/load/src/body.rs",
