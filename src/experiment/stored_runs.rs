@@ -57,6 +57,7 @@ fn format_start_time(seconds: i64, now: &Zoned) -> String {
 
 impl StoredReport {
     /// Closes the directory, of which only the journal is read from now on: there may be more runs than descriptors.
+    #[must_use]
     pub fn with_closed_folder(mut self) -> Self {
         self.folder.close();
         self
