@@ -5,6 +5,7 @@ use super::remote_host::RemoteHost;
 use super::wire::{PROTOCOL, WorkerTask};
 use provoke_exec::StopUrgency;
 use provoke_model::{Plan, SlotId, Trial, TrialId, VariantId};
+use provoke_sys::files;
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub fn receive(plan: &Plan, messages: &[u8]) {
     let folder = format!("/dev/shm/provoke-fuzz-worker-{}", std::process::id());
     // What does not fit into the buffer of the socket is lost.
     let _ = runtime.block_on(receive_files(plan, messages, Path::new(&folder)));
-    let _ = std::fs::remove_dir_all(folder);
+    let _ = files::remove_tree(Path::new(&folder));
 }
 
 async fn receive_files(plan: &Plan, messages: &[u8], folder: &Path) -> io::Result<()> {
