@@ -12,6 +12,7 @@ mod earlier_runs;
 mod engines;
 mod errors;
 mod evidence;
+mod failure_places;
 mod faults;
 mod growth;
 mod hangs;

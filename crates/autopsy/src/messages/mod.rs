@@ -10,6 +10,7 @@ mod javascript;
 mod name;
 mod normalize;
 mod site;
+mod source_owner;
 mod table;
 mod trailer;
 
@@ -17,6 +18,7 @@ pub use find::find_telling_line;
 pub use name::bare_name;
 pub use normalize::normalise_line;
 pub use site::find_site;
+pub(crate) use source_owner::{SourceOwner, innermost_own_site};
 pub use trailer::is_trailer;
 
 /// Meaning of a message that explains a failure.

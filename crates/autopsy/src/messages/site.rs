@@ -1,37 +1,95 @@
 //! Finds the line of source code that a message names.
 
+use super::bare_name;
+use super::source_owner::{SourceOwner, innermost_own_site};
 use provoke_model::Site;
 use std::ops::Range;
 
-/// Returns the source line of the last failure in an output: the innermost call of a Python
-/// traceback or of a JavaScript stack, or the place of a panic or an assertion.
+/// Returns the source line of the last failure in an output: the user's innermost call in a Python
+/// traceback, in a stack of JavaScript or in the backtrace of a panic, or the place of an assertion.
 pub fn find_site(text: &str) -> Option<Site> {
     let lines: Vec<&str> = text.lines().collect();
-    (0..lines.len())
-        .rev()
-        .find_map(|index| site_of_traceback(&lines[index..]).or_else(|| of_line(lines[index])))
+    (0..lines.len()).rev().find_map(|index| {
+        let (earlier, rest) = lines.split_at(index);
+        let previous = earlier.last().copied().unwrap_or_default();
+        innermost_own_site(&calls_of_failure(previous, rest))
+    })
+}
+
+/// Returns the calls of a failure whose description starts with the first of these lines, innermost
+/// first.
+fn calls_of_failure(previous: &str, lines: &[&str]) -> Vec<Site> {
+    let first = lines[0];
+    if first
+        .trim()
+        .starts_with("Traceback (most recent call last)")
+    {
+        return calls_of_traceback(lines);
+    }
+    if let Some((_, rest)) = first.split_once(" panicked at ") {
+        return calls_of_panic(rest, lines);
+    }
+    if let Some(call) = javascript_call(first) {
+        // An inner call precedes this one, or it belongs to the backtrace of a panic.
+        if javascript_call(previous).is_some() || rust_call(previous, first).is_some() {
+            return Vec::new();
+        }
+        let outer_calls = lines[1..].iter().map_while(|line| javascript_call(line));
+        return [call].into_iter().chain(outer_calls).flatten().collect();
+    }
+    of_line(first).into_iter().collect()
 }
 
 /// Parses `Traceback (most recent call last):`, calls, then the exception. The innermost call is
 /// the last.
-fn site_of_traceback(lines: &[&str]) -> Option<Site> {
-    if !lines[0]
-        .trim()
-        .starts_with("Traceback (most recent call last)")
-    {
-        return None;
-    }
+fn calls_of_traceback(lines: &[&str]) -> Vec<Site> {
     let is_call = |line: &&&str| line.starts_with(' ');
-    let call_lines: Vec<&&str> = lines[1..].iter().take_while(is_call).collect();
-    let mut calls = call_lines
-        .into_iter()
-        .rev()
-        .filter_map(|line| python_call(line));
-    let innermost = calls.next()?;
+    let call_lines = lines[1..].iter().take_while(is_call);
+    let mut calls: Vec<Site> = call_lines.filter_map(|line| python_call(line)).collect();
+    calls.reverse();
+    calls
+}
+
+/// Parses the place of a panic of Rust, which follows `thread 'main' panicked at`, and the calls of
+/// its backtrace. Until Rust 1.73, the message precedes the place.
+fn calls_of_panic(rest: &str, lines: &[&str]) -> Vec<Site> {
+    let place = rest.rsplit(", ").find_map(first_place);
+    let place = place.or_else(|| first_place(rest));
+    let pairs = lines.windows(2);
+    let calls: Vec<Site> = pairs
+        .filter_map(|pair| rust_call(pair[0], pair[1]))
+        .collect();
+    // The backtrace names the function of the place, unless it has another line of the same statement. Its paths are
+    // relative to the working directory.
+    let Some(place) = place else {
+        return Vec::new();
+    };
+    let mut listed = calls.iter();
+    if listed.any(|call| call.line == place.line && place.file.ends_with(&call.file)) {
+        return calls;
+    }
+    match SourceOwner::of_file(&place.file) {
+        SourceOwner::User => vec![place],
+        _ => [vec![place], calls].concat(),
+    }
+}
+
+/// Parses two lines of a backtrace of Rust: `3: app::work`, then `at ./src/main.rs:4:5`.
+fn rust_call(name_line: &str, place_line: &str) -> Option<Site> {
+    let (number, function) = name_line.trim().split_once(": ")?;
+    number.parse::<u32>().ok()?;
+    let place = place_line.trim().strip_prefix("at ")?;
     Some(Site {
-        caller: calls.next().map(Box::new),
-        ..innermost
+        function: Some(bare_name(function)),
+        ..first_place(place.strip_prefix("./").unwrap_or(place))?
     })
+}
+
+/// Parses `    at loss (/src/job.js:4:11)`. The place is missing if the call is in the runtime.
+fn javascript_call(line: &str) -> Option<Option<Site>> {
+    let call = line.trim().strip_prefix("at ")?;
+    let location = call.rsplit(['(', ' ']).next()?.trim_end_matches(')');
+    Some(first_place(location))
 }
 
 /// Parses `File "job.py", line 4, in loss`.
@@ -46,12 +104,6 @@ fn python_call(line: &str) -> Option<Site> {
 }
 
 fn of_line(line: &str) -> Option<Site> {
-    // Rust: `thread 'main' panicked at src/main.rs:4:5:`; until 1.73 the message precedes the
-    // place.
-    if let Some((_, rest)) = line.split_once(" panicked at ") {
-        let site = rest.rsplit(", ").find_map(first_place);
-        return site.or_else(|| first_place(rest));
-    }
     // C: `prog: a.c:12: int f(int): Assertion `x > 0' failed.`
     if let Some((location, _)) = line.split_once(": Assertion ") {
         return location.split(' ').find_map(first_place);
@@ -65,10 +117,7 @@ fn of_line(line: &str) -> Option<Site> {
         site.function = Some(function.trim().to_owned());
         return Some(site);
     }
-    // Node.js: `    at loss (/src/job.js:4:11)`.
-    let call = line.trim().strip_prefix("at ")?;
-    let location = call.rsplit(['(', ' ']).next()?.trim_end_matches(')');
-    first_place(location)
+    None
 }
 
 /// Parses `file:line` or `file:line:column` at the start of a text.
@@ -107,6 +156,52 @@ mod tests {
         let text = "Traceback (most recent call last):\n  File \"old.py\", line 1, in <module>\nKeyError: 1\nretrying\nTraceback (most recent call last):\n  File \"/src/job.py\", line 7, in <module>\n    loss(i, 0.02)\n  File \"/src/job.py\", line 4, in loss\n    raise ValueError\nValueError: loss is nan\n";
         assert_eq!(site_text(text), "job.py:4 in loss, called from job.py:7");
         assert_eq!(site_text("  File \"job.py\", line 7, in f"), "none");
+    }
+
+    #[test]
+    fn calls_of_libraries_and_packages_do_not_name_the_place() {
+        let call = |file: &str, line: u32, function: &str| {
+            format!("  File \"{file}\", line {line}, in {function}\n    x()\n")
+        };
+        let traceback = |calls: &[String]| {
+            let calls = calls.concat();
+            format!("Traceback (most recent call last):\n{calls}KeyError: 1\n")
+        };
+        let own = call("/src/job.py", 7, "load");
+        let package = call("/v/lib/python3.12/site-packages/kit/io.py", 3, "read");
+        let library = call("/usr/lib/python3.12/json/decoder.py", 355, "raw_decode");
+        for (calls, expected) in [
+            (
+                vec![own, package.clone(), library.clone()],
+                "job.py:7 in load",
+            ),
+            (vec![package, library.clone()], "io.py:3 in read"),
+            (vec![library], "decoder.py:355 in raw_decode"),
+        ] {
+            assert_eq!(site_text(&traceback(&calls)), expected);
+        }
+        let script = "Error: no\n    at read (/app/node_modules/kit/io.js:3:1)\n    at load (/app/job.js:4:11)\n    at main (/app/job.js:9:1)\n    at node:internal/main:23:47\n\nNode.js v20.0.0\n";
+        assert_eq!(site_text(script), "job.js:4, called from job.js:9");
+    }
+
+    #[test]
+    fn the_backtrace_of_a_panic_does_not_replace_its_place() {
+        let backtrace = "stack backtrace:\n   0: rust_begin_unwind\n             at /rustc/82e1608dfa6e/library/std/src/panicking.rs:665:5\n   1: app::work\n             at ./src/main.rs:4:5\n   2: app::main\n             at ./src/main.rs:9:5\n   3: core::ops::function::FnOnce::call_once\n             at /rustc/82e1608dfa6e/library/core/src/ops/function.rs:250:5\nnote: Some details are omitted\n";
+        let panic = |place: &str| format!("thread 'main' panicked at {place}:\nno\n{backtrace}");
+        for (place, expected) in [
+            (
+                "src/main.rs:4:5",
+                "main.rs:4 in app::work, called by app::main (main.rs:9)",
+            ),
+            // A statement of several lines.
+            ("src/main.rs:2:5", "main.rs:2"),
+            (
+                "/rustc/82e1608dfa6e/library/core/src/str/mod.rs:660:13",
+                "main.rs:4 in app::work, called by app::main (main.rs:9)",
+            ),
+        ] {
+            assert_eq!(site_text(&panic(place)), expected);
+        }
     }
 
     #[test]

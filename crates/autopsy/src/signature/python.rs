@@ -1,5 +1,6 @@
 //! Selects the Python calls that name a hang, from the output of py-spy.
 
+use crate::messages::SourceOwner;
 use provoke_model::Frame;
 
 /// A counted Python call.
@@ -50,13 +51,9 @@ fn call_of_frame(frame: &Frame) -> PythonCall {
 }
 
 /// Returns whether the call is in Python's library: `…/lib/python3.11/queue.py`.
-pub(super) fn is_library(frame: &Frame) -> bool {
+fn is_library(frame: &Frame) -> bool {
     let file = frame.line.as_ref().map_or("", |(file, _)| file.as_str());
-    if file.starts_with("<frozen ") {
-        return true;
-    }
-    let inside = file.split_once("/lib/python").map_or("", |(_, rest)| rest);
-    !inside.is_empty() && !inside.contains("-packages/")
+    SourceOwner::of_file(file) == SourceOwner::Library
 }
 
 #[cfg(test)]

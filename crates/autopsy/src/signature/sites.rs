@@ -2,28 +2,15 @@
 
 use super::diagnosis::diagnose_hang;
 use super::frames::{self, StackCall};
-use super::{find_crash, find_culprit, python};
-use crate::messages::bare_name;
+use super::{find_crash, find_culprit};
+use crate::messages::{SourceOwner, bare_name, innermost_own_site};
 use provoke_model::{
     Crash, FailureKind, Frame, Hang, HungThread, Observation, Site, VariantPlan, WaitObject,
 };
 use std::collections::BTreeSet;
 
-/// Folders with code that the user did not write.
-const NOT_OURS: [&str; 6] = [
-    "/rustc/",
-    "/usr/include/",
-    "/usr/lib/",
-    "/usr/src/",
-    "./",
-    "../",
-];
-
 /// Number of innermost calls of a stack that a failure points at.
 const CALLS: usize = 2;
-
-/// Folder of Rust's library in a toolchain. A compiler that has the sources of the library names them there.
-const RUST_LIBRARY: &str = "/lib/rustlib/src/rust/";
 
 /// Returns the source lines that a failure of this kind points at.
 pub fn failure_sites(
@@ -73,14 +60,7 @@ pub fn failure_functions(
 /// Returns the source line that a crash points at, and the Python line that called it.
 pub fn of_crash(crash: &Crash) -> Vec<Site> {
     let native = of_frames(&crash.frames);
-    let calls: Vec<Frame> = crash
-        .python
-        .iter()
-        .filter(|call| !python::is_library(call))
-        .cloned()
-        .collect();
-    let python = of_frames(&calls).or_else(|| of_frames(&crash.python));
-    native.into_iter().chain(python).collect()
+    native.into_iter().chain(of_python(&crash.python)).collect()
 }
 
 /// Returns the lines of threads that wait for each other, or of the thread that the others wait
@@ -89,7 +69,7 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
     let Some(hang) = &observation.hang else {
         return Vec::new();
     };
-    let of_thread = |thread: &HungThread| of_frames(&thread.python).or(of_frames(&thread.frames));
+    let of_thread = |thread: &HungThread| of_python(&thread.python).or(of_frames(&thread.frames));
     let waiting = |thread: &HungThread| {
         let holder = thread
             .lock
@@ -139,25 +119,30 @@ fn blocked_threads(hang: &Hang, main: Option<i32>) -> impl Iterator<Item = &Hung
     in_cycle.chain(culprit)
 }
 
-/// Returns the innermost call in the user's code, with its caller.
+/// Returns the innermost native call in the user's code, with its caller.
 fn of_frames(frames: &[Frame]) -> Option<Site> {
-    let mut calls = frames.iter().filter_map(own_call);
-    let innermost = calls.next()?;
-    Some(Site {
-        caller: calls.next().map(Box::new),
-        ..innermost
-    })
+    let real_calls = frames
+        .iter()
+        .filter(|frame| !StackCall::new(frame).is_glue());
+    let mut sites: Vec<Site> = real_calls.filter_map(site_of_frame).collect();
+    sites.retain(|site| !is_library_source(&site.file));
+    innermost_own_site(&sites)
+}
+
+/// Returns the innermost Python call in the user's code, with its caller.
+fn of_python(calls: &[Frame]) -> Option<Site> {
+    let sites: Vec<Site> = calls.iter().filter_map(site_of_frame).collect();
+    innermost_own_site(&sites)
 }
 
 /// Returns whether a source file belongs to a system library or a compiler, not to the program.
 pub fn is_library_source(file: &str) -> bool {
-    NOT_OURS.iter().any(|start| file.starts_with(start)) || file.contains(RUST_LIBRARY)
+    SourceOwner::of_file(file) == SourceOwner::Library
 }
 
-fn own_call(frame: &Frame) -> Option<Site> {
+fn site_of_frame(frame: &Frame) -> Option<Site> {
     let (file, line) = frame.line.clone()?;
-    let is_ours = !is_library_source(&file);
-    (is_ours && !StackCall::new(frame).is_glue()).then(|| Site {
+    Some(Site {
         file,
         line,
         function: frame
@@ -167,26 +152,4 @@ fn own_call(frame: &Frame) -> Option<Site> {
             .map(bare_name),
         ..Site::default()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_library_source;
-
-    #[test]
-    fn sources_of_libraries_are_not_those_of_the_program() {
-        for (file, is_library) in [
-            ("/rustc/59807616e1fa/library/core/src/ptr/mod.rs", true),
-            (
-                "/home/me/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/ptr/mod.rs",
-                true,
-            ),
-            ("/usr/include/c++/12/bits/shared_ptr_base.h", true),
-            ("./nptl/pthread_kill.c", true),
-            ("/home/me/project/src/main.rs", false),
-            ("src/main.rs", false),
-        ] {
-            assert_eq!(is_library_source(file), is_library, "{file}");
-        }
-    }
 }
