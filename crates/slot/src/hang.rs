@@ -363,6 +363,7 @@ fn find_wait_cycle(threads: &[HungThread]) -> Vec<i32> {
 #[derive(serde::Deserialize)]
 struct PythonThread {
     os_thread_id: Option<i32>,
+    thread_name: Option<String>,
     frames: Vec<PythonFrame>,
 }
 
@@ -410,6 +411,10 @@ fn ask_for_python(threads: &mut [HungThread], pids: &[i32], deadline: Instant) {
                 ..Frame::default()
             };
             thread.python = frames.map(frame).collect();
+            let name = python_thread.thread_name;
+            if let Some(name) = name.filter(|_| thread.tid != thread.pid) {
+                thread.name = name;
+            }
         }
     }
 }

@@ -20,30 +20,24 @@ fn main() {
 }
 "#;
 
-/// Python's library waits for the threads; the script waits at lines 12 and 18, and the main thread at line 6.
-pub(super) const TWO_LOCKS: &str = "
+const TWO_LOCKS: &str = "
 import threading
 accounts, journal, both = threading.Lock(), threading.Lock(), threading.Barrier(2)
-def join_threads(threads):
-    for thread in threads:
-        thread.join()
 def transfer():
     with accounts:
         both.wait()
-        # The two threads take the locks in opposite order.
-
         with journal:
             pass
 def audit():
     with journal:
         both.wait()
-
         with accounts:
             pass
 threads = [threading.Thread(target=task, name=task.__name__) for task in (transfer, audit)]
 for thread in threads:
     thread.start()
-join_threads(threads)
+for thread in threads:
+    thread.join()
 ";
 
 #[test]
@@ -84,4 +78,21 @@ fn a_panic_with_a_backtrace_is_placed_at_the_line_that_panicked() {
         let run = sandbox.provoke(&args);
         assert!(run.stdout.contains(&format!("        {place}\n")), "{run}");
     }
+}
+
+#[test]
+fn python_threads_that_wait_for_locks_are_placed_at_the_lines_of_the_script() {
+    needs!(program("python3"), program("py-spy"));
+    let sandbox = Sandbox::new();
+    sandbox.write("locks.py", TWO_LOCKS);
+    let run = sandbox.provoke(&["run", "-n", "1", "-t", "3s", "--", "python3", "locks.py"]);
+    for expected in [
+        "hang: two threads wait for locks in audit, transfer",
+        "audit waits at locks.py:12 for a lock",
+        "transfer waits at locks.py:7 for a lock",
+    ] {
+        assert!(run.stdout.contains(expected), "{expected}: {run}");
+    }
+    let story = sandbox.provoke(&["explain", "last#1"]).stdout;
+    assert!(story.contains("(transfer)"), "{story}");
 }

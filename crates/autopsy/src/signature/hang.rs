@@ -91,6 +91,10 @@ pub(super) fn name_hang(
         return Some(name_deadlock(hang, &is_only));
     }
     let thread = diagnose_hang(hang, main)?.culprit;
+    let waiters = python::lock_waiters(hang, thread.pid);
+    if !waiters.is_empty() {
+        return Some(name_lock_waits(hang, &waiters, &is_only));
+    }
     let code = place_of_thread(hang, thread, &is_only);
     let with_place = |what: &str| {
         let texts = code.texts.iter();
@@ -261,15 +265,10 @@ fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> HangName {
         .iter()
         .map(|tid| hang.find_thread(*tid))
         .collect();
-    let first = |thread: &&HungThread| {
-        let code = place_of_thread(hang, thread, is_only);
-        let text = code.texts.first()?.split(" < ").next()?.to_owned();
-        Some((text, code.words.first()?.clone()))
-    };
     let has_stack = |thread: &&HungThread| !thread.frames.is_empty() || !thread.python.is_empty();
     let threads = threads.filter(|threads| threads.iter().all(has_stack));
     let locations: Option<Vec<(String, String)>> =
-        threads.and_then(|threads| threads.iter().map(first).collect());
+        threads.and_then(|threads| waiting_calls(hang, &threads, is_only));
     let Some(mut places) = locations else {
         return match hang.cycle.len() {
             1 => plain_name("deadlock, a thread waits for itself"),
@@ -293,6 +292,43 @@ fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> HangName {
             names => format!("hang: deadlock, {}", names.join(" <-> ")),
         },
     }
+}
+
+/// Names a hang of Python threads that wait for locks whose owners are not known.
+fn name_lock_waits(
+    hang: &Hang,
+    waiters: &[&HungThread],
+    is_only: &impl Fn(&str) -> bool,
+) -> HangName {
+    let mut calls = waiting_calls(hang, waiters, is_only).unwrap_or_default();
+    calls.sort();
+    calls.dedup();
+    let (texts, names): (Vec<String>, Vec<String>) = calls.into_iter().unzip();
+    let count = match waiters.len() {
+        2 => "two".to_owned(),
+        count => count.to_string(),
+    };
+    HangName {
+        texts: vec![format!("wait for locks | {}", texts.join(", "))],
+        title: format!(
+            "hang: {count} threads wait for locks in {}",
+            names.join(", ")
+        ),
+    }
+}
+
+/// Returns the innermost call of each thread, as a text for ids and as a word for titles.
+fn waiting_calls(
+    hang: &Hang,
+    threads: &[&HungThread],
+    is_only: &impl Fn(&str) -> bool,
+) -> Option<Vec<(String, String)>> {
+    let first = |thread: &&HungThread| {
+        let code = place_of_thread(hang, thread, is_only);
+        let text = code.texts.first()?.split(" < ").next()?.to_owned();
+        Some((text, code.words.first()?.clone()))
+    };
+    threads.iter().map(first).collect()
 }
 
 /// Returns the counted calls without calls that only wait; if all calls wait, returns the outermost

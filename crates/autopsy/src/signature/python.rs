@@ -1,7 +1,7 @@
 //! Selects the Python calls that name a hang, from the output of py-spy.
 
-use crate::messages::SourceOwner;
-use provoke_model::Frame;
+use crate::messages::{SourceOwner, bare_name};
+use provoke_model::{Frame, Hang, HungThread, ThreadActivity};
 
 /// A counted Python call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,65 @@ pub(super) fn blocked_calls(frames: &[Frame]) -> Vec<PythonCall> {
         return frames.iter().map(call_of_frame).collect();
     }
     api.map(call_of_frame).into_iter().chain(calls).collect()
+}
+
+/// Native functions with which the interpreter waits for a lock of Python.
+const ACQUIRE: [&str; 3] = [
+    "PyThread_acquire_lock_timed",
+    "lock_PyThread_acquire_lock",
+    "_PyMutex_LockTimed",
+];
+
+/// The object for which a thread of Python waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PythonWait {
+    Lock,
+    Join,
+    Other,
+}
+
+/// Returns the threads of a process that wait for locks of Python, if at least two do and all others wait for the end
+/// of threads: then no thread of Python can release a lock.
+pub(super) fn lock_waiters(hang: &Hang, pid: i32) -> Vec<&HungThread> {
+    let threads = hang.threads.iter();
+    let threads = threads.filter(|thread| thread.pid == pid && !thread.python.is_empty());
+    let waits: Vec<(PythonWait, &HungThread)> = threads
+        .map(|thread| (wait_of_thread(thread), thread))
+        .collect();
+    if waits.iter().any(|(wait, _)| *wait == PythonWait::Other) {
+        return Vec::new();
+    }
+    let waiters = waits
+        .into_iter()
+        .filter(|(wait, _)| *wait == PythonWait::Lock);
+    let waiters: Vec<&HungThread> = waiters.map(|(_, thread)| thread).collect();
+    if waiters.len() < 2 {
+        Vec::new()
+    } else {
+        waiters
+    }
+}
+
+fn wait_of_thread(thread: &HungThread) -> PythonWait {
+    let library = thread.python.iter().take_while(|frame| is_library(frame));
+    let names = library.filter_map(|frame| frame.function.as_deref());
+    let names = |ending: &str| names.clone().any(|name| name.ends_with(ending));
+    let acquires = thread
+        .frames
+        .iter()
+        .filter_map(|frame| frame.function.as_deref());
+    let acquires = acquires
+        .map(bare_name)
+        .any(|name| ACQUIRE.contains(&name.as_str()));
+    if thread.current_activity() != ThreadActivity::Blocked {
+        PythonWait::Other
+    } else if names("join") {
+        PythonWait::Join
+    } else if acquires && !names("wait") {
+        PythonWait::Lock
+    } else {
+        PythonWait::Other
+    }
 }
 
 /// Returns the calls of the program itself, innermost first.

@@ -2,7 +2,7 @@
 
 use super::diagnosis::diagnose_hang;
 use super::frames::{self, StackCall};
-use super::{find_crash, find_culprit};
+use super::{find_crash, find_culprit, python};
 use crate::messages::{SourceOwner, bare_name, innermost_own_site};
 use provoke_model::{
     Crash, FailureKind, Frame, Hang, HungThread, Observation, Site, VariantPlan, WaitObject,
@@ -42,6 +42,7 @@ pub fn failure_functions(
     let main = find_culprit(kind, variant, observation);
     let stacks: Vec<&[Frame]> = match (kind, &observation.hang) {
         (FailureKind::Hang { .. }, Some(hang)) => blocked_threads(hang, main.map(|main| main.pid))
+            .into_iter()
             .map(|thread| thread.frames.as_slice())
             .collect(),
         _ => find_crash(kind, main, observation)
@@ -71,23 +72,25 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
     };
     let of_thread = |thread: &HungThread| of_python(&thread.python).or(of_frames(&thread.frames));
     let waiting = |thread: &HungThread| {
+        let is_named = thread.lock.is_some() || !thread.python.is_empty();
         let holder = thread
-            .lock
-            .as_ref()
-            .and(thread.waits_for)
+            .waits_for
+            .filter(|_| is_named)
             .and_then(|tid| hang.find_thread(tid))
             .and_then(of_thread);
+        let lock = thread.lock.clone();
         Some(Site {
-            lock: thread.lock.clone(),
+            lock: lock.or_else(|| (!thread.python.is_empty()).then(|| "a lock".to_owned())),
             holder: holder.map(Box::new),
             ..of_thread(thread)?
         })
     };
-    let of_blocked = |thread: &HungThread| match hang.cycle.as_slice() {
-        [] => of_thread(thread),
+    let threads = blocked_threads(hang, main);
+    let of_blocked = |thread: &&HungThread| match threads.len() {
+        1 if hang.cycle.is_empty() => of_thread(thread),
         _ => waiting(thread),
     };
-    let mut sites: Vec<Site> = blocked_threads(hang, main).filter_map(of_blocked).collect();
+    let mut sites: Vec<Site> = threads.iter().filter_map(of_blocked).collect();
     // The thread at which the cycle was found is random, so sort the lines.
     sites.sort_by(|a, b| (&a.function, &a.file, a.line).cmp(&(&b.function, &b.file, b.line)));
     if !sites.is_empty() && !hang.cycle.is_empty() {
@@ -109,14 +112,21 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
     sites
 }
 
-/// Returns the threads that wait for each other, or the thread that the others wait for.
-fn blocked_threads(hang: &Hang, main: Option<i32>) -> impl Iterator<Item = &HungThread> {
-    let in_cycle = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
-    let culprit = match hang.cycle.as_slice() {
-        [] => diagnose_hang(hang, main).map(|diagnosis| diagnosis.culprit),
-        _ => None,
+/// Returns the threads that wait for each other or for locks, or the thread that the others wait for.
+fn blocked_threads(hang: &Hang, main: Option<i32>) -> Vec<&HungThread> {
+    if !hang.cycle.is_empty() {
+        let in_cycle = hang.cycle.iter();
+        return in_cycle.filter_map(|tid| hang.find_thread(*tid)).collect();
+    }
+    let Some(diagnosis) = diagnose_hang(hang, main) else {
+        return Vec::new();
     };
-    in_cycle.chain(culprit)
+    let waiters = python::lock_waiters(hang, diagnosis.culprit.pid);
+    if waiters.is_empty() {
+        vec![diagnosis.culprit]
+    } else {
+        waiters
+    }
 }
 
 /// Returns the innermost native call in the user's code, with its caller.
