@@ -10,8 +10,10 @@ use provoke_questions::state::{EventSink, Memory, State};
 use provoke_sys::files;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
-use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,9 +26,30 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Beginning of every journal.
 const FIRST_LINE: &[u8] = b"{\"run_started\":";
 
+/// The operations on the file of a journal. Tests record them, to create the files that a power failure may leave.
+pub(super) trait JournalFile: Send + Sync {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    fn set_len(&self, length: u64) -> io::Result<()>;
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+impl JournalFile for File {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
 /// A journal open for writing.
 pub struct Journal {
-    file: File,
+    file: Arc<dyn JournalFile>,
     path: PathBuf,
     /// Complete lines that are not written yet.
     waiting: Vec<u8>,
@@ -56,17 +79,24 @@ impl Journal {
                 source,
             }
         };
-        let mut file = files::update_itself(path).map_err(io("open"))?;
+        let file = files::update_itself(path).map_err(io("open"))?;
         if !lock_journal(&file) {
             return Err(StoreError::Busy(path.parent().unwrap_or(path).to_owned()));
         }
-        let (end, checksum) = whole_lines(path, &file)?;
-        file.set_len(end).map_err(io("cut the torn last line of"))?;
-        file.seek(SeekFrom::Start(end)).map_err(io("write"))?;
-        let path = path.to_owned();
+        let whole_lines = whole_lines(path, &file)?;
+        Self::append_to(Arc::new(file), path, whole_lines).map_err(io("cut the torn last line of"))
+    }
+
+    /// Appends to a file after its complete lines: their end and their checksum.
+    pub(super) fn append_to(
+        file: Arc<dyn JournalFile>,
+        path: &Path,
+        (end, checksum): (u64, Checksum),
+    ) -> io::Result<Self> {
+        file.set_len(end)?;
         Ok(Self {
             file,
-            path,
+            path: path.to_owned(),
             waiting: Vec::new(),
             end,
             checksum,
@@ -115,7 +145,7 @@ impl Journal {
         if self.waiting.is_empty() {
             return;
         }
-        match self.file.write_all(&self.waiting) {
+        match self.file.write_all_at(&self.waiting, self.end) {
             Ok(()) => {
                 self.end += self.waiting.len() as u64;
                 self.waiting.clear();
@@ -126,7 +156,6 @@ impl Journal {
             Err(error) => {
                 // A part of it may be written: the next attempt begins at the same offset.
                 let _ = self.file.set_len(self.end);
-                let _ = self.file.seek(SeekFrom::Start(self.end));
                 self.trouble.get_or_insert(error);
             }
         }
@@ -145,9 +174,7 @@ impl Journal {
     /// Begins to write everything to the disk, on another thread. [`Self::sync_to_disk`] then waits only for the rest.
     pub fn begin_sync(&mut self) {
         self.flush_events();
-        let Ok(file) = self.file.try_clone() else {
-            return;
-        };
+        let file = Arc::clone(&self.file);
         let thread = thread::Builder::new().spawn(move || file.sync_data());
         self.syncing = thread.ok().map(|thread| (self.end, thread));
     }
@@ -193,7 +220,7 @@ fn lock_journal(file: &File) -> bool {
 }
 
 /// Returns the end of the last complete line, and its checksum.
-fn whole_lines(path: &Path, file: &File) -> Result<(u64, Checksum), StoreError> {
+pub(super) fn whole_lines(path: &Path, file: &File) -> Result<(u64, Checksum), StoreError> {
     let mut lines = JournalLines::new(BufReader::with_capacity(1 << 20, file));
     loop {
         match lines.next_event() {

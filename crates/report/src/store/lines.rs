@@ -111,6 +111,9 @@ impl<R: BufRead> JournalLines<R> {
         if !self.read_line()? {
             return Ok(None);
         }
+        if memchr::memchr(0, &self.line).is_some() {
+            return Err(LineError::Damage(JournalDamage::Zeros));
+        }
         self.end += self.line.len() as u64 + 1;
         match split_sum(&self.line) {
             Some((event, sum)) => {

@@ -16,6 +16,8 @@
 mod folder;
 mod journal;
 mod lines;
+#[cfg(test)]
+mod power_failure;
 mod secrets;
 mod sequence;
 mod trust;
@@ -173,6 +175,11 @@ pub enum JournalDamage {
     /// The checksum does not match the lines.
     #[error("the checksum of this line is wrong: a line was changed, removed, repeated or moved")]
     Checksum,
+    /// The line contains zero bytes, and no event does.
+    #[error(
+        "this line contains zero bytes, as a power failure leaves them in the place of data that was not on the disk yet"
+    )]
+    Zeros,
     /// The checksum is missing.
     #[error("this line has no checksum, but lines before it have one")]
     NoChecksum,
