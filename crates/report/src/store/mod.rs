@@ -16,10 +16,10 @@
 mod folder;
 mod journal;
 mod lines;
-#[cfg(test)]
-mod power_failure;
 mod secrets;
 mod sequence;
+#[cfg(test)]
+mod tests;
 mod trust;
 mod written_reports;
 
