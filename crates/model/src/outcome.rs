@@ -171,6 +171,11 @@ impl FailureKind {
         matches!(self, Self::Signal { signal, .. } if signal.is_crash())
     }
 
+    /// Returns whether evidence of such a failure contains a stack, if it could be captured.
+    pub fn has_stack(&self) -> bool {
+        self.is_crash() || matches!(self, Self::Hang { .. })
+    }
+
     /// Returns whether the program, or a test of a suite, ended by itself, so that its message was written.
     pub fn ends_by_itself(&self) -> bool {
         matches!(self, Self::Exit { .. } | Self::Test)

@@ -319,8 +319,12 @@ fn signatures_seen(
                 .clone()
                 .filter(move |other_signature| other_signature.also.contains(&weaker))
         };
+        // An exit leaves no stack. Without a message it may be any exit with this code, unless a crash caused it.
+        let explains = |signature: &Signature| {
+            group.kind.has_stack() || signature.depth >= EvidenceDepth::Kernel
+        };
         let same_ids: Vec<String> = deeper(&group.signature)
-            .filter(|signature| deeper(signature).next().is_none())
+            .filter(|signature| deeper(signature).next().is_none() && explains(signature))
             .map(|signature| signature.id.to_string())
             .collect();
         let exact = group.signature.depth >= EvidenceDepth::Kernel;

@@ -19,19 +19,28 @@ pub fn group_failures(variant: &VariantReport) -> Vec<FailureGroup<'_>> {
     let captured = variant.captured_signatures();
     let mut groups: Vec<FailureGroup<'_>> = Vec::new();
     for seen in &variant.signatures {
+        let signatures = || captured.iter().chain(&variant.signatures);
         let sole_signature = |ids: &[String]| match ids {
-            [id] => captured
-                .iter()
-                .chain(&variant.signatures)
-                .find(|signature| signature.id == *id),
+            [id] => signatures().find(|signature| signature.id == *id),
             _ => None,
+        };
+        // Signatures at one address differ in the callers, which the kernel's log does not contain.
+        let frequent_signature = |ids: &[String]| {
+            let same = signatures().filter(|signature| ids.contains(&signature.id));
+            same.min_by_key(|signature| std::cmp::Reverse(signature.count))
         };
         let probable = if seen.is_the_bug {
             sole_signature(&seen.perhaps)
         } else {
             None
         };
-        let signature = sole_signature(&seen.same_as).or(probable).unwrap_or(seen);
+        let same = match seen.depth {
+            EvidenceDepth::Kernel => frequent_signature(&seen.same_as),
+            _ => sole_signature(&seen.same_as),
+        };
+        let signature = same
+            .or(probable)
+            .unwrap_or_else(|| heap_signature(variant, seen));
         let index = groups
             .iter()
             .position(|group| group.signature.id == signature.id)
@@ -50,6 +59,23 @@ pub fn group_failures(variant: &VariantReport) -> Vec<FailureGroup<'_>> {
         }
     }
     groups
+}
+
+/// Returns the most frequent signature of the same damaged heap, found at the same lines: which of its checks the C
+/// library reports first is random. Returns the signature itself if there is none.
+fn heap_signature<'a>(
+    variant: &'a VariantReport,
+    signature: &'a SignatureReport,
+) -> &'a SignatureReport {
+    let is_same = |other: &&SignatureReport| {
+        let family = (&other.family, &other.sites) == (&signature.family, &signature.sites);
+        family && other.is_the_bug == signature.is_the_bug
+    };
+    if signature.family.is_none() || signature.sites.is_empty() {
+        return signature;
+    }
+    // The most frequent signature is the first.
+    variant.signatures.iter().find(is_same).unwrap_or(signature)
 }
 
 impl FailureGroup<'_> {
@@ -92,18 +118,29 @@ impl FailureGroup<'_> {
                 ));
             }
         }
+        let other_reports =
+            |signature: &&&SignatureReport| signature.family.is_some() && !is_itself(signature);
+        let others = self.measured.iter().filter(other_reports);
+        let others = others.map(|signature| signature.count).sum::<u64>();
+        if others > 0 && self.measured.iter().any(|signature| is_itself(&signature)) {
+            let subject = subject(others, total);
+            lines.push(format!(
+                "{subject} reported another damage of the heap at this line"
+            ));
+        }
         if !self.probable.is_empty() {
             let outcome = &self.probable[0].outcome;
             let (probable, of_kernel) = (count(&self.probable), self.measured.first());
             let is_logged =
                 of_kernel.is_some_and(|signature| signature.depth == EvidenceDepth::Kernel);
+            let failure = if outcome == "hang" { "hang" } else { "crash" };
             lines.push(if is_logged {
                 format!(
-                    "the other {probable} also ended with {outcome}, but the kernel logged no address: probably this crash"
+                    "the other {probable} also ended with {outcome}, but the kernel logged no address: probably this {failure}"
                 )
             } else {
                 format!(
-                    "{} ended with {outcome} and left no stack: probably this crash",
+                    "{} ended with {outcome} and left no stack: probably this {failure}",
                     subject(probable, total)
                 )
             });

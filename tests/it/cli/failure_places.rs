@@ -1,5 +1,6 @@
 //! Tests the source lines that failures of real programs point at.
 
+use super::evidence::compile;
 use super::support::Sandbox;
 use crate::needs::{needs, program};
 use std::process::Command;
@@ -20,8 +21,9 @@ fn main() {
 }
 "#;
 
+/// Two threads that take two locks in opposite order, with `with` or with `acquire`.
 const TWO_LOCKS: &str = "
-import threading
+import sys, threading
 accounts, journal, both = threading.Lock(), threading.Lock(), threading.Barrier(2)
 def transfer():
     with accounts:
@@ -33,7 +35,16 @@ def audit():
         both.wait()
         with accounts:
             pass
-threads = [threading.Thread(target=task, name=task.__name__) for task in (transfer, audit)]
+def acquire(first, second):
+    first.acquire()
+    both.wait()
+    second.acquire()
+def credit():
+    acquire(accounts, journal)
+def debit():
+    acquire(journal, accounts)
+tasks = (transfer, audit) if sys.argv[1] == 'with' else (credit, debit)
+threads = [threading.Thread(target=task) for task in tasks]
 for thread in threads:
     thread.start()
 for thread in threads:
@@ -81,18 +92,75 @@ fn a_panic_with_a_backtrace_is_placed_at_the_line_that_panicked() {
 }
 
 #[test]
-fn python_threads_that_wait_for_locks_are_placed_at_the_lines_of_the_script() {
-    needs!(program("python3"), program("py-spy"));
+fn a_deadlock_of_python_threads_is_placed_at_the_lines_of_the_script() {
+    needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write("locks.py", TWO_LOCKS);
-    let run = sandbox.provoke(&["run", "-n", "1", "-t", "3s", "--", "python3", "locks.py"]);
+    let run = |kind| {
+        let command = ["python3", "locks.py", kind];
+        sandbox.provoke(&[&["run", "-n", "1", "-t", "3s", "--"], &command[..]].concat())
+    };
+    let named_owners = run("with");
     for expected in [
-        "hang: two threads wait for locks in audit, transfer",
-        "audit waits at locks.py:12 for a lock",
-        "transfer waits at locks.py:7 for a lock",
+        "hang: deadlock, audit <-> transfer",
+        "audit waits at locks.py:12 for a lock, which transfer holds",
+        "transfer waits at locks.py:7 for a lock, which audit holds",
+    ] {
+        assert!(
+            named_owners.stdout.contains(expected),
+            "{expected}: {named_owners}"
+        );
+    }
+    // The interpreter does not record who called `acquire`.
+    let unknown_owners = run("acquire");
+    for expected in [
+        "hang: two threads wait for locks in acquire",
+        "acquire waits at locks.py:17 for a lock\n",
+    ] {
+        assert!(
+            unknown_owners.stdout.contains(expected),
+            "{expected}: {unknown_owners}"
+        );
+    }
+}
+
+#[test]
+fn an_exit_without_a_message_is_not_attributed_to_an_exception() {
+    needs!(program("python3"));
+    let sandbox = Sandbox::new();
+    let script = "import os, sys\nif int(os.environ['PROVOKE_TRIAL']) % 3: raise KeyError('x')\nsys.exit(1)\n";
+    sandbox.write("exits.py", script);
+    let run = sandbox.provoke(&["run", "-n", "6", "--", "python3", "exits.py"]);
+    for expected in [
+        "4x    exit 1: KeyError: 'x'",
+        "2x    exit 1: the program reported failure\n",
     ] {
         assert!(run.stdout.contains(expected), "{expected}: {run}");
     }
-    let story = sandbox.provoke(&["explain", "last#1"]).stdout;
-    assert!(story.contains("(transfer)"), "{story}");
+    assert!(!run.stdout.contains("probably"), "{run}");
+}
+
+#[test]
+fn reports_of_a_damaged_heap_at_one_line_are_one_failure() {
+    let sandbox = Sandbox::new();
+    let source = r#"
+        #include <stdlib.h>
+        __attribute__((noinline)) void release(char *p) { free(p); }
+        int main(void) {
+            char *p = malloc(4096), *wall = malloc(4096);
+            int is_odd = atoi(getenv("PROVOKE_TRIAL")) % 2;
+            if (!is_odd) free(p);
+            release(is_odd ? p + 8 : p);
+            return !wall;
+        }
+    "#;
+    let program = compile(&sandbox, "heap", source, &["-g", "-O0"]);
+    let run = sandbox.provoke(&["run", "-n", "4", "--capture", "on", "--", &program]);
+    for expected in [
+        "  4x    ",
+        "heap.c:3 in release, called by main (heap.c:8)",
+        "2 of 4 reported another damage of the heap at this line",
+    ] {
+        assert!(run.stdout.contains(expected), "{expected}: {run}");
+    }
 }

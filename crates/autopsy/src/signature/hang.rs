@@ -7,10 +7,13 @@ use crate::messages::bare_name;
 use provoke_model::{Frame, Hang, HungThread, ThreadActivity};
 
 /// Stable texts for the id of a hang, and its title.
+#[derive(Default)]
 pub(super) struct HangName {
     /// Text of the id, followed by texts from less evidence.
     pub(super) texts: Vec<String>,
     pub(super) title: String,
+    /// Whether the id is of a busy loop: without a stack, it is a weaker name.
+    pub(super) is_busy_loop: bool,
 }
 
 /// Number of calls that name a hang.
@@ -104,6 +107,7 @@ pub(super) fn name_hang(
                 "" => what.to_owned(),
                 words => format!("{what} in {words}"),
             }),
+            ..HangName::default()
         }
     };
     if let Some(owner) = thread.absent_owner {
@@ -118,6 +122,7 @@ pub(super) fn name_hang(
                 let words = if words.is_empty() { "a thread" } else { words };
                 format!("{words} waits for {owner_text}")
             }),
+            ..HangName::default()
         });
     }
     Some(match thread.current_activity() {
@@ -125,11 +130,11 @@ pub(super) fn name_hang(
             let channel = or_unknown(&thread.channel);
             plain_name(&format!("stuck in the kernel ({channel})"))
         }
-        ThreadActivity::Busy => {
-            let mut named = with_place("busy loop");
-            named.texts = busy_texts(hang, thread);
-            named
-        }
+        ThreadActivity::Busy => HangName {
+            texts: busy_texts(hang, thread),
+            is_busy_loop: true,
+            ..with_place("busy loop")
+        },
         ThreadActivity::WaitsForChild => plain_name("waiting for a child"),
         ThreadActivity::Blocked | ThreadActivity::Stopped => with_place("blocked"),
     })
@@ -139,6 +144,7 @@ fn plain_name(text: &str) -> HangName {
     HangName {
         texts: vec![text.to_owned()],
         title: format!("hang: {text}"),
+        ..HangName::default()
     }
 }
 
@@ -227,8 +233,11 @@ fn place_of_thread(
 }
 
 /// Returns the texts for the id of a busy loop. A sample finds the loop in any of the functions
-/// that it calls; only the outermost calls are constant.
+/// that it calls; only the outermost calls are constant. Without a stack there is no text.
 fn busy_texts(hang: &Hang, thread: &HungThread) -> Vec<String> {
+    if thread.frames.is_empty() && thread.python.is_empty() {
+        return Vec::new();
+    }
     let text = |location: &str| format!("busy loop | {location}");
     let outermost = frames::outermost_steps(&thread.frames);
     let mut texts = vec![text(&frames::join_texts(
@@ -283,6 +292,7 @@ fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> HangName {
         return HangName {
             texts: vec![format!("deadlock with itself | {}", texts[0])],
             title: format!("hang: deadlock, {} waits for itself", names[0]),
+            ..HangName::default()
         };
     }
     HangName {
@@ -291,6 +301,7 @@ fn name_deadlock(hang: &Hang, is_only: &impl Fn(&str) -> bool) -> HangName {
             [name] => format!("hang: deadlock, {name} <-> {name}"),
             names => format!("hang: deadlock, {}", names.join(" <-> ")),
         },
+        ..HangName::default()
     }
 }
 
@@ -314,6 +325,7 @@ fn name_lock_waits(
             "hang: {count} threads wait for locks in {}",
             names.join(", ")
         ),
+        ..HangName::default()
     }
 }
 

@@ -320,24 +320,34 @@ fn find_crash<'a>(
         .map(|(_, crash)| crash)
 }
 
+/// Returns the names of a hang: that of a busy loop without a stack, and that from the stack.
 fn of_hang(
     kind: &FailureKind,
     variant: &VariantPlan,
     main: Option<&ActorObservation>,
     observation: &Observation,
-) -> Option<EvidenceName> {
-    let hang = observation.hang.as_ref()?;
+) -> Vec<EvidenceName> {
+    let Some(hang) = &observation.hang else {
+        return Vec::new();
+    };
     if matches!(kind, FailureKind::Hang { stopped: true }) {
-        return None;
+        return Vec::new();
     }
     let named = hang::name_hang(hang, main.map(|main| main.pid), |program| {
         is_only_program(variant, program)
-    })?;
+    });
+    let Some(named) = named else {
+        return Vec::new();
+    };
+    let name = kind.name();
+    let busy_loop = named.is_busy_loop.then(|| {
+        let text = format!("{name} | busy loop");
+        EvidenceName::new(EvidenceDepth::Status, text, &*named.title)
+    });
     let texts = named.texts.iter();
-    Some(EvidenceName {
-        texts: texts
-            .map(|text| format!("{} | {text}", kind.name()))
-            .collect(),
-        ..EvidenceName::new(EvidenceDepth::Stack, "", named.title)
-    })
+    let stack = (!named.texts.is_empty()).then(|| EvidenceName {
+        texts: texts.map(|text| format!("{name} | {text}")).collect(),
+        ..EvidenceName::new(EvidenceDepth::Stack, "", &*named.title)
+    });
+    busy_loop.into_iter().chain(stack).collect()
 }

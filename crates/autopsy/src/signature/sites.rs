@@ -141,8 +141,14 @@ fn of_frames(frames: &[Frame]) -> Option<Site> {
 
 /// Returns the innermost Python call in the user's code, with its caller.
 fn of_python(calls: &[Frame]) -> Option<Site> {
-    let sites: Vec<Site> = calls.iter().filter_map(site_of_frame).collect();
-    innermost_own_site(&sites)
+    let named = calls.iter().filter_map(|call| {
+        let name = call.function.as_deref().filter(|name| *name != "<module>");
+        Some(Site {
+            function: name.map(|name| name.replace(".<locals>", "")),
+            ..site_of_frame(call)?
+        })
+    });
+    innermost_own_site(&named.collect::<Vec<Site>>())
 }
 
 /// Returns whether a source file belongs to a system library or a compiler, not to the program.
@@ -155,11 +161,7 @@ fn site_of_frame(frame: &Frame) -> Option<Site> {
     Some(Site {
         file,
         line,
-        function: frame
-            .function
-            .as_deref()
-            .filter(|name| *name != "<module>")
-            .map(bare_name),
+        function: frame.function.as_deref().map(bare_name),
         ..Site::default()
     })
 }

@@ -58,16 +58,16 @@ pub fn judge_trial(rules: &Rules, variant: &VariantPlan, observation: &Observati
     // A signature from a stack cannot be compared without a stack, so the trial is inconclusive.
     let by_name = |filter: &BugFilter| matches!(filter, BugFilter::Signature(_));
     let has_stack = failure.signature.depth == EvidenceDepth::Stack;
-    let may_have_one = failure.kind.is_crash() || matches!(failure.kind, FailureKind::Hang { .. });
-    if rules.only.iter().any(by_name) && may_have_one && !has_stack {
+    if rules.only.iter().any(by_name) && failure.kind.has_stack() && !has_stack {
         return Outcome::Void(InconclusiveReason::Untold);
     }
     Outcome::Other(failure)
 }
 
-/// Returns the suspected hang of a trial that was inspected before its timeout.
+/// Returns the suspected hang of a trial that was inspected before its timeout. Unless it can never continue, its title
+/// only says what it was doing.
 pub fn seeming_hang(variant: &VariantPlan, observation: &Observation) -> Option<Failure> {
-    observation.hang.as_ref()?;
+    let hang = observation.hang.as_ref()?;
     if observation
         .load
         .as_ref()
@@ -75,11 +75,14 @@ pub fn seeming_hang(variant: &VariantPlan, observation: &Observation) -> Option<
     {
         return None;
     }
-    Some(failure_of(
-        FailureKind::Hang { stopped: false },
-        variant,
-        observation,
-    ))
+    let kind = FailureKind::Hang { stopped: false };
+    let mut failure = failure_of(kind, variant, observation);
+    let mut threads = hang.threads.iter();
+    if hang.cycle.is_empty() && threads.all(|thread| thread.absent_owner.is_none()) {
+        let title = failure.signature.title.trim_start_matches("hang: ");
+        failure.signature.title = title.replacen("busy loop", "busy", 1);
+    }
+    Some(failure)
 }
 
 fn failure_of(kind: FailureKind, variant: &VariantPlan, observation: &Observation) -> Failure {
