@@ -15,7 +15,10 @@ use std::path::{Path, PathBuf};
 pub(super) const TOOLS: [(&str, &str); 4] = [
     ("gdb", "stacks of processes and cores, with the most detail"),
     ("eu-stack", "stacks of hung processes, faster than gdb"),
-    ("py-spy", "Python stacks of processes and cores"),
+    (
+        "py-spy",
+        "Python stacks of cores, and of versions before 3.11 or after 3.13",
+    ),
     ("pystack", "combined Python and C stacks of cores"),
 ];
 

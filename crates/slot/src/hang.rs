@@ -10,6 +10,8 @@ use super::process::TrialProcess;
 use super::snapshots::SnapshotFolder;
 use super::{Slot, process_tree};
 use provoke_model::{AbsentOwner, Frame, Hang, HungThread, WaitObject};
+use provoke_sys::memory::Mapping;
+use provoke_sys::python::{self, PythonCall, PythonThread};
 use provoke_sys::snapshot::CoreThreads;
 use provoke_sys::threads::{self, ThreadSample, WaitTarget};
 use provoke_sys::{calls, engine, memory, process, spawn, tool};
@@ -29,8 +31,9 @@ const PYTHON_CALLS: usize = 32;
 const LISTED: usize = 256;
 /// Processes whose stacks are kept.
 const STACKS: usize = 8;
-/// Limits for py-spy: number of processes, time, and bytes of output.
+/// Processes whose Python calls are read.
 const ASKED: usize = 4;
+/// Limits for py-spy: time, and bytes of output.
 const TOOL: Duration = Duration::from_secs(2);
 const WORDS: usize = 64 * 1024;
 
@@ -111,7 +114,10 @@ impl Slot {
     ) {
         let deadline = Instant::now() + BUDGET;
         let pids = self.examined_pids(processes);
-        ask_for_python(&mut hang.threads, &pids, deadline);
+        add_python_calls(&mut hang.threads, &pids, deadline);
+        if hang.cycle.is_empty() {
+            hang.cycle = find_wait_cycle(&hang.threads);
+        }
         for pid in pids.into_iter().take(STACKS) {
             if Instant::now() < deadline {
                 hang.cores
@@ -361,75 +367,119 @@ fn find_wait_cycle(threads: &[HungThread]) -> Vec<i32> {
 
 /// A thread in the output of py-spy.
 #[derive(serde::Deserialize)]
-struct PythonThread {
+struct PySpyThread {
     os_thread_id: Option<i32>,
     thread_name: Option<String>,
-    frames: Vec<PythonFrame>,
+    frames: Vec<PySpyFrame>,
 }
 
 /// A frame in the output of py-spy.
 #[derive(serde::Deserialize)]
-struct PythonFrame {
+struct PySpyFrame {
     name: String,
     filename: String,
     line: u32,
 }
 
-/// Adds the Python frames of processes that run Python, if py-spy is installed.
-fn ask_for_python(threads: &mut [HungThread], pids: &[i32], deadline: Instant) {
-    let mut pids = pids.iter().filter(|pid| runs_python(**pid)).peekable();
-    if pids.peek().is_none() {
-        return;
+/// Adds the Python frames of processes that run Python, and the owners of the locks that their threads wait for.
+fn add_python_calls(threads: &mut [HungThread], pids: &[i32], deadline: Instant) {
+    for pid in pids.iter().filter(|pid| runs_python(**pid)).take(ASKED) {
+        match python::read_threads(*pid) {
+            Some(python_threads) => {
+                let own_threads = threads.iter_mut().filter(|thread| thread.pid == *pid);
+                add_calls_of_process(own_threads, python_threads);
+            }
+            None => ask_py_spy(threads, *pid, deadline),
+        }
     }
+}
+
+fn add_calls_of_process<'a>(
+    threads: impl Iterator<Item = &'a mut HungThread>,
+    python_threads: Vec<PythonThread>,
+) {
+    let owners: BTreeMap<u64, i32> = python_threads
+        .iter()
+        .flat_map(|thread| thread.held_locks.iter().map(|lock| (*lock, thread.tid)))
+        .collect();
+    let mut calls: BTreeMap<i32, Vec<PythonCall>> = python_threads
+        .into_iter()
+        .map(|thread| (thread.tid, thread.calls))
+        .collect();
+    for thread in threads {
+        let frame = |call: PythonCall| Frame {
+            function: Some(call.function),
+            line: Some((call.file, call.line)),
+            ..Frame::default()
+        };
+        let calls = calls.remove(&thread.tid).unwrap_or_default();
+        thread.python = calls.into_iter().map(frame).collect();
+        if thread.waits_for.is_none()
+            && let Some((lock, owner)) = awaited_lock(thread, &owners)
+        {
+            thread.waits_on = Some(WaitObject::Mutex);
+            thread.waits_for = Some(owner);
+            thread.lock_at = Some(lock);
+        }
+    }
+}
+
+/// Returns the lock of Python for which a thread waits without a timeout, with its owner.
+fn awaited_lock(thread: &HungThread, owners: &BTreeMap<u64, i32>) -> Option<(u64, i32)> {
+    let call = threads::glance_at(thread.pid, thread.tid)?.call?;
+    let [address, _, _, timeout, ..] = call.arguments;
+    let is_futex = calls::syscall_name(call.number) == "futex";
+    let owner = owners.get(&address).filter(|_| is_futex && timeout == 0)?;
+    Some((address, *owner))
+}
+
+/// Adds the Python frames of a process whose interpreter provoke does not support, if py-spy is installed.
+fn ask_py_spy(threads: &mut [HungThread], pid: i32, deadline: Instant) {
     let path = std::env::var_os("PATH");
     let Ok(py_spy) = spawn::find_program(OsStr::new("py-spy"), path.as_deref(), Path::new("/"))
     else {
         return;
     };
-    for pid in pids.take(ASKED) {
-        let pid = pid.to_string();
-        let ask = |options: &[&str]| -> Option<Vec<PythonThread>> {
-            let arguments = [&["dump", "--json", "--pid", &pid], options].concat();
-            let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-            let until = deadline.min(Instant::now() + TOOL);
-            let text = tool::run_program(&py_spy, &arguments, until, WORDS).ok()?;
-            serde_json::from_str(&text).ok()
+    let pid = pid.to_string();
+    let ask = |options: &[&str]| -> Option<Vec<PySpyThread>> {
+        let arguments = [&["dump", "--json", "--pid", &pid], options].concat();
+        let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+        let until = deadline.min(Instant::now() + TOOL);
+        let text = tool::run_program(&py_spy, &arguments, until, WORDS).ok()?;
+        serde_json::from_str(&text).ok()
+    };
+    // Without stopping the process, py-spy may fail, or not know the threads; then let it stop the process.
+    let knows_threads = |threads: &Vec<PySpyThread>| {
+        let mut threads = threads.iter();
+        threads.any(|thread| thread.os_thread_id.is_some())
+    };
+    let nonblocking = ask(&["--nonblocking"]).filter(knows_threads);
+    let python_threads = nonblocking.or_else(|| ask(&[]));
+    for python_thread in python_threads.into_iter().flatten() {
+        let mut own_threads = threads.iter_mut();
+        let Some(thread) =
+            own_threads.find(|thread| Some(thread.tid) == python_thread.os_thread_id)
+        else {
+            continue;
         };
-        // Without stopping the process, py-spy may fail; then let it stop the process.
-        let python_threads = ask(&["--nonblocking"]).or_else(|| ask(&[]));
-        for python_thread in python_threads.into_iter().flatten() {
-            let mut own_threads = threads.iter_mut();
-            let Some(thread) =
-                own_threads.find(|thread| Some(thread.tid) == python_thread.os_thread_id)
-            else {
-                continue;
-            };
-            let frames = python_thread.frames.into_iter().take(PYTHON_CALLS);
-            let frame = |frame: PythonFrame| Frame {
-                function: Some(frame.name),
-                line: Some((frame.filename, frame.line)),
-                ..Frame::default()
-            };
-            thread.python = frames.map(frame).collect();
-            let name = python_thread.thread_name;
-            if let Some(name) = name.filter(|_| thread.tid != thread.pid) {
-                thread.name = name;
-            }
+        let frames = python_thread.frames.into_iter().take(PYTHON_CALLS);
+        let frame = |frame: PySpyFrame| Frame {
+            function: Some(frame.name),
+            line: Some((frame.filename, frame.line)),
+            ..Frame::default()
+        };
+        thread.python = frames.map(frame).collect();
+        let name = python_thread.thread_name;
+        if let Some(name) = name.filter(|_| thread.tid != thread.pid) {
+            thread.name = name;
         }
     }
 }
 
 fn runs_python(pid: i32) -> bool {
-    let named = |path: &Path, name: &[u8]| {
-        path.file_name()
-            .is_some_and(|last| last.as_encoded_bytes().starts_with(name))
-    };
-    fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| named(&exe, b"python"))
-        || memory::read_mappings(pid).is_ok_and(|mappings| {
-            mappings
-                .iter()
-                .any(|mapping| named(Path::new(&mapping.name), b"libpython"))
-        })
+    let is_loaded = |mapping: &Mapping| python::is_interpreter(Path::new(&mapping.name));
+    fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| python::is_interpreter(&exe))
+        || memory::read_mappings(pid).is_ok_and(|mappings| mappings.iter().any(is_loaded))
 }
 
 #[cfg(test)]

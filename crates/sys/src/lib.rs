@@ -24,6 +24,7 @@ pub mod pidfd;
 pub mod process;
 pub mod processor;
 pub mod ptrace;
+pub mod python;
 pub mod sandbox;
 pub mod signals;
 pub mod snapshot;

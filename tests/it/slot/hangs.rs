@@ -174,16 +174,81 @@ fn a_hung_process_can_handle_sigterm_after_the_inspection() {
     assert_eq!(seen.casualties, []);
 }
 
-#[test]
-fn python_calls_are_recorded_with_py_spy() {
-    needs!(program("python3"), program("py-spy"));
-    let mut bench = Bench::new();
-    let script = "import time\ndef dawdle():\n    time.sleep(1000)\ndawdle()\n";
-    let seen = bench.hang(&["python3", "-c", script], |seen| {
-        let calls = &main_thread(seen).python;
-        calls
-            .iter()
-            .any(|call| call.function.as_deref() == Some("dawdle"))
+/// Returns the interpreters of Python on this machine, and the number in `3.N` of each.
+fn interpreters() -> Vec<(String, u32)> {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let installed = std::fs::read_dir(format!("{home}/.pyenv/versions"));
+    let installed = installed.into_iter().flatten().flatten();
+    let installed = installed.map(|folder| folder.path().join("bin/python3"));
+    let candidates = ["python3".into(), "/usr/bin/python3".into()].into_iter();
+    let minor_version = |python: &std::path::PathBuf| -> Option<u32> {
+        let script = "import sys; print(sys.version_info[1])";
+        let mut command = std::process::Command::new(python);
+        let output = command.args(["-c", script]).output().ok()?;
+        String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+    };
+    let with_version = candidates.chain(installed).filter_map(|python| {
+        let version = minor_version(&python)?;
+        Some((python.to_str()?.to_owned(), version))
     });
-    assert!(is_gone(&seen));
+    with_version.collect()
+}
+
+#[test]
+fn python_calls_are_read_from_every_supported_interpreter() {
+    needs!(program("python3"));
+    let script = "import time
+class Job:
+    def dawdle(self):
+        time.sleep(1000)
+def numbers():
+    yield 1
+    Job().dawdle()
+def läsa():
+    sorted([1, 2], key=lambda value: list(numbers()))
+läsa()
+";
+    for (python, version) in interpreters() {
+        if !(11..=13).contains(&version) {
+            continue;
+        }
+        let mut bench = Bench::new();
+        bench.hang(&[&python, "-c", script], |seen| {
+            let calls = main_thread(seen).python.iter();
+            let calls: Vec<String> = calls
+                .map(|call| {
+                    let (file, line) = call.line.clone().unwrap_or_default();
+                    format!(
+                        "{} {file}:{line}",
+                        call.function.as_deref().unwrap_or_default()
+                    )
+                })
+                .collect();
+            calls
+                == [
+                    "Job.dawdle <string>:4",
+                    "numbers <string>:7",
+                    "läsa.<locals>.<lambda> <string>:9",
+                    "läsa <string>:9",
+                    "<module> <string>:10",
+                ]
+        });
+    }
+}
+
+#[test]
+fn python_calls_of_older_interpreters_are_read_with_py_spy() {
+    needs!(program("python3"), program("py-spy"));
+    let script = "import time\ndef dawdle():\n    time.sleep(1000)\ndawdle()\n";
+    let is_older = |(_, version): &(String, u32)| (8..11).contains(version);
+    for (python, _) in interpreters().into_iter().filter(is_older).take(1) {
+        let mut bench = Bench::new();
+        let seen = bench.hang(&[&python, "-c", script], |seen| {
+            let calls = &main_thread(seen).python;
+            calls
+                .iter()
+                .any(|call| call.function.as_deref() == Some("dawdle"))
+        });
+        assert!(is_gone(&seen));
+    }
 }
