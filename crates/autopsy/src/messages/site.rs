@@ -29,13 +29,13 @@ fn calls_of_failure(previous: &str, lines: &[&str]) -> Vec<Site> {
     if let Some((_, rest)) = first.split_once(" panicked at ") {
         return calls_of_panic(rest, lines);
     }
-    if let Some(call) = javascript_call(first) {
+    if is_javascript_call(first) {
         // An inner call precedes this one, or it belongs to the backtrace of a panic.
-        if javascript_call(previous).is_some() || rust_call(previous, first).is_some() {
+        if is_javascript_call(previous) || rust_call(previous, first).is_some() {
             return Vec::new();
         }
-        let outer_calls = lines[1..].iter().map_while(|line| javascript_call(line));
-        return [call].into_iter().chain(outer_calls).flatten().collect();
+        let calls = lines.iter().take_while(|line| is_javascript_call(line));
+        return calls.filter_map(|line| javascript_call(line)).collect();
     }
     of_line(first).into_iter().collect()
 }
@@ -85,11 +85,14 @@ fn rust_call(name_line: &str, place_line: &str) -> Option<Site> {
     })
 }
 
-/// Parses `    at loss (/src/job.js:4:11)`. The place is missing if the call is in the runtime.
-fn javascript_call(line: &str) -> Option<Option<Site>> {
+fn is_javascript_call(line: &str) -> bool {
+    line.trim().starts_with("at ")
+}
+
+/// Parses `    at loss (/src/job.js:4:11)`; calls in the runtime have no place.
+fn javascript_call(line: &str) -> Option<Site> {
     let call = line.trim().strip_prefix("at ")?;
-    let location = call.rsplit(['(', ' ']).next()?.trim_end_matches(')');
-    Some(first_place(location))
+    first_place(call.rsplit(['(', ' ']).next()?.trim_end_matches(')'))
 }
 
 /// Parses `File "job.py", line 4, in loss`.
