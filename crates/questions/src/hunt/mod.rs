@@ -12,6 +12,7 @@ mod held_trials;
 mod hold_choice;
 mod memory;
 mod neighbours;
+mod other_failures;
 mod places;
 mod points;
 mod policy;
