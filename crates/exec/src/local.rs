@@ -419,13 +419,19 @@ impl ExecutorContext {
         Arc::clone(&self.recipes.lock().expect("no panic")[&id])
     }
 
-    /// Returns the slot of a job, and starts it if necessary.
+    /// Returns the slot of a job for its next order, and starts it if there is none or it has ended.
     fn started_slot<'a>(&self, lane: &'a mut Option<SlotHandle>) -> io::Result<&'a mut SlotHandle> {
-        if lane.is_none() {
-            let slot = SlotHandle::connect(StartedSlot::start_from(&self.binary)?)?;
-            *lane = Some(slot);
+        if lane.as_mut().is_some_and(SlotHandle::has_ended) {
+            // Something killed it between two orders, so no trial is lost.
+            self.reap_slot(lane.take());
         }
-        Ok(lane.as_mut().expect("just filled"))
+        match lane {
+            Some(slot) => Ok(slot),
+            None => {
+                let slot = SlotHandle::connect(StartedSlot::start_from(&self.binary)?)?;
+                Ok(lane.insert(slot))
+            }
+        }
     }
 
     async fn run_hook(
@@ -440,23 +446,26 @@ impl ExecutorContext {
         slot.run_hook(hook, halt).await
     }
 
-    /// Reaps an unresponsive slot, and kills its remaining processes. Returns a description.
+    /// Reaps the slot that lost a trial. Returns a description.
     fn reap_lost_slot(&self, lane: &mut Option<SlotHandle>, error: &io::Error) -> String {
-        let Some(mut slot) = lane.take() else {
+        let Some((mut complaints, end_text)) = self.reap_slot(lane.take()) else {
             return format!("cannot start its slot: {error}");
         };
+        if complaints.is_empty() {
+            complaints.push(error.to_string());
+        }
+        format!("its slot was lost: {} ({end_text})", complaints.join("; "))
+    }
+
+    /// Kills a slot with its remaining processes, and removes its containers. Returns its complaints, and how it ended.
+    fn reap_slot(&self, slot: Option<SlotHandle>) -> Option<(Vec<String>, String)> {
+        let mut slot = slot?;
         let end_text = slot.kill_and_wait();
         self.kill_orphans();
         for engine in self.plan_engines() {
             engine.remove_orphans(Some(slot.pid()));
         }
-        let complaints = slot.complaints.join("; ");
-        let reason = if complaints.is_empty() {
-            error.to_string()
-        } else {
-            complaints
-        };
-        format!("its slot was lost: {reason} ({end_text})")
+        Some((slot.complaints, end_text))
     }
 
     /// Returns the engines that run containers of the plan.

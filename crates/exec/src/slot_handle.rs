@@ -106,6 +106,11 @@ impl SlotHandle {
         self.process.pid()
     }
 
+    /// Returns whether the slot process has ended.
+    pub(super) fn has_ended(&mut self) -> bool {
+        self.process.has_ended()
+    }
+
     pub(super) async fn learn_variant(
         &mut self,
         id: VariantId,

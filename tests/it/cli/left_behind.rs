@@ -345,6 +345,20 @@ fn a_killed_slot_costs_one_attempt_and_leaves_no_process() {
 }
 
 #[test]
+fn slots_killed_at_one_blow_cost_one_attempt() {
+    let sandbox = Sandbox::new();
+    // The second trial kills its own slot, and the one that has no trial left.
+    let line = "case $PROVOKE_TRIAL in \
+        2) mkdir first 2>/dev/null || exit 0; until [ -e third ]; do sleep 0.01; done; sleep 0.2; \
+           provoke=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $(cat /proc/$provoke/task/*/children);; \
+        3) touch third;; \
+        esac";
+    let (report, output) = sandbox.report(&["-n", "3", "-j", "2", "--", "sh", "-c", line]);
+    let outcomes = &report["variants"][0]["outcomes"];
+    assert_eq!(*outcomes, json!({"pass": 3}), "{output}");
+}
+
+#[test]
 fn helpers_run_in_parallel_and_end_with_the_main_process() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
