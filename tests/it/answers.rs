@@ -23,6 +23,7 @@ use std::io::Write as _;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use crate::answered::RecordedRun;
 use crate::held_program::{DECIDED_RATE, hold_threads_after_decision, hold_threads_in_large_code};
 use crate::loop_and_fold::{begin, hash, plan};
 use crate::ramp::levels_of_load;
@@ -56,12 +57,13 @@ pub(crate) struct Simulation {
     /// Failure rate of each variant.
     rates: Vec<f64>,
     /// Rate of other failures, and rate of inconclusive trials.
-    other: f64,
-    void: Option<(InconclusiveReason, f64)>,
+    pub(crate) other: f64,
+    pub(crate) void: Option<(InconclusiveReason, f64)>,
     parallel_trials: usize,
     order: Order,
-    /// The kind of failures, which determines the duration of each trial.
-    pub(crate) failure: Failure,
+    /// Failures that the trials have in turn.
+    pub(crate) failures: Vec<Failure>,
+    /// The duration of each trial.
     pub(crate) time: Duration,
     /// The observation of holds in a trial, and whether it fails. The number in [0, 1) is drawn for the trial.
     pub(crate) hold: fn(&HoldPlan, f64) -> (HoldObservation, bool),
@@ -79,7 +81,7 @@ impl Simulation {
             void: None,
             parallel_trials,
             order,
-            failure: failure(1),
+            failures: vec![failure(1)],
             time: Duration::ZERO,
             hold: |_, _| (HoldObservation::default(), false),
         }
@@ -101,11 +103,16 @@ impl Simulation {
         };
         let drawn = uniform(hash(self.seed, trial.id.0), u64::from(salt));
         match self.void {
-            _ if drawn < fails => Outcome::Fail(Box::new(self.failure.clone())),
+            _ if drawn < fails => self.failure_of(trial),
             _ if drawn < fails + self.other => Outcome::Other(Box::new(failure(2))),
             Some((why, share)) if drawn < fails + self.other + share => Outcome::Void(why),
             _ => Outcome::Pass,
         }
+    }
+
+    fn failure_of(&self, trial: &Trial) -> Outcome {
+        let turn = usize::try_from(trial.id.0).unwrap() % self.failures.len();
+        Outcome::Fail(Box::new(self.failures[turn].clone()))
     }
 
     /// Returns the outcome of a trial, and the observation of its holds.
@@ -116,7 +123,7 @@ impl Simulation {
                 let drawn = uniform(hash(self.seed, trial.id.0), u64::from(trial.variant.0));
                 let (observation, fails) = (self.hold)(plan, drawn);
                 let outcome = if fails {
-                    Outcome::Fail(Box::new(self.failure.clone()))
+                    self.failure_of(trial)
                 } else {
                     Outcome::Pass
                 };
@@ -173,6 +180,18 @@ impl Simulation {
             };
             happens(state, event);
         }
+    }
+
+    /// Answers a question from the start, and keeps the events.
+    pub(crate) fn record_answer(&self, plan: &Plan) -> RecordedRun {
+        let jobs = u32::try_from(self.parallel_trials).unwrap();
+        let mut run = RecordedRun::begin(Plan {
+            jobs,
+            ..plan.clone()
+        });
+        let events = &mut run.events;
+        self.answer(&mut run.state, |event| events.push(event.clone()));
+        run
     }
 
     /// Answers a question from the start.

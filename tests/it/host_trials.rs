@@ -6,18 +6,17 @@ use provoke::model::{
 };
 use provoke::questions;
 use provoke::report::Report;
-use provoke::state::State;
 use std::time::Duration;
 
+use crate::answered::RecordedRun;
 use crate::answers::failure;
 use crate::loop_and_fold::{begin, plan};
 
 /// Runs trials on this number of hosts in turn; those on the hosts without AVX2 fail.
-pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> State {
+pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> RecordedRun {
     let names: Vec<String> = (1..=hosts).map(|host| format!("node{host}")).collect();
     let settings = format!("on = 'ssh:{}'\nruns = {trials}", names.join(","));
-    let (_, mut state) = begin(plan(&settings));
-    let mut apply = |event: &Event| state.apply_event(event, questions::is_done);
+    let mut run = RecordedRun::begin(plan(&settings));
     let at = Duration::ZERO;
     for (lane, name) in (0..).map(SlotId).zip(names) {
         let has_avx2 = lane.0.is_multiple_of(2);
@@ -32,12 +31,12 @@ pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> State {
             slots: 1,
         };
         let joined = Box::new(joined);
-        apply(&Event::HostJoined { joined, at });
+        run.apply(Event::HostJoined { joined, at });
     }
     for trial in 1..=trials {
         let id = TrialId(trial);
         let lane = SlotId(u32::try_from(trial).unwrap() % hosts);
-        apply(&Event::TrialStarted(Trial {
+        run.apply(Event::TrialStarted(Trial {
             id,
             variant: VariantId(0),
             lane,
@@ -53,7 +52,7 @@ pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> State {
         } else {
             Outcome::Fail(Box::new(failure(132)))
         };
-        apply(&Event::TrialFinished {
+        run.apply(Event::TrialFinished {
             trial: id,
             at,
             seen: Box::new(Observation {
@@ -65,15 +64,15 @@ pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> State {
     }
     let why = "the connection was closed".to_owned();
     let host = HostId(0);
-    apply(&Event::HostLost { host, why, at });
-    apply(&Event::RunFinished { at });
-    state
+    run.apply(Event::HostLost { host, why, at });
+    run.apply(Event::RunFinished { at });
+    run
 }
 
 #[test]
 fn the_facts_of_failing_hosts_are_named_with_an_honest_p_value() {
     for (hosts, p_value) in [(4, 1.0 / 3.0), (8, 2.0 / 70.0)] {
-        let report = Report::new(&run_on_hosts(hosts, 80), true);
+        let report = run_on_hosts(hosts, 80).report();
         let difference = report.host_difference.unwrap();
         let names: Vec<&str> = difference.facts.iter().map(|fact| &*fact.name).collect();
         assert_eq!(names, ["avx2", "bmi2"], "{hosts} hosts");
@@ -97,7 +96,7 @@ fn the_facts_of_failing_hosts_are_named_with_an_honest_p_value() {
 
 #[test]
 fn the_trials_of_a_host_that_joins_again_are_added() {
-    let mut state = run_on_hosts(2, 10);
+    let mut state = run_on_hosts(2, 10).state;
     let joined = state.hosts.all()[0].joined.clone();
     let at = Duration::ZERO;
     let joined = Box::new(joined);
@@ -114,7 +113,7 @@ fn the_trials_of_a_host_that_joins_again_are_added() {
 
 #[test]
 fn no_host_is_up_after_an_interruption_until_hosts_join_again() {
-    let mut state = run_on_hosts(2, 10);
+    let mut state = run_on_hosts(2, 10).state;
     assert_eq!(state.hosts.up().count(), 1);
     state.apply_event(&Event::RunResumed { at: 0 }, questions::is_done);
     assert_eq!(state.hosts.up().count(), 0);

@@ -2,7 +2,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests show names that they made")]
 
+mod answered;
 mod answers;
+mod atlas;
 mod autopsy;
 mod cli;
 mod coverage;
@@ -11,6 +13,7 @@ mod design;
 mod docs;
 mod file_access;
 mod flags;
+mod golden;
 mod held_program;
 mod host_trials;
 mod layers;

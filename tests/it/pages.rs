@@ -4,47 +4,12 @@
 mod page_tree;
 
 use page_tree::{assert_harmless, text_lines};
-use provoke::model::{Event, FORMAT, Host, Survey};
-use provoke::report::{ExportOptions, Format, Report, export_report};
-use provoke::state::State;
-use provoke::store::{Journal, RunFolder};
+use provoke::report::Format;
 use provoke::words;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use crate::screens::answered_questions;
-
-/// Returns reports of an answered question. The journal has no trials, so the pages have no pictures of single trials.
-fn export(state: &State, folder: &Path, format: Format) -> String {
-    let path = folder.join(format.name());
-    let folder = RunFolder::create_run(Some(&path), folder).unwrap();
-    let started = Event::RunStarted {
-        format: FORMAT,
-        version: "0.1.0".to_owned(),
-        run: "20261122-035210-ecbc".to_owned(),
-        plan: Box::new(state.plan.clone()),
-        host: Host::default(),
-        survey: Survey::default(),
-        at: 1_763_704_800,
-    };
-    let mut journal = Journal::open_for_append(&folder.journal_path()).unwrap();
-    journal.add_event(&started).unwrap();
-    let report = Report {
-        version: "0.1.0".to_owned(),
-        ..Report::new(state, true)
-    };
-    let mut text = Vec::new();
-    export_report(
-        format,
-        &folder,
-        &report,
-        &ExportOptions::default(),
-        &mut text,
-    )
-    .unwrap();
-    String::from_utf8(text).unwrap()
-}
+use crate::answered::answered_questions;
 
 /// The numbers of a JSON report.
 #[derive(Default)]
@@ -84,10 +49,10 @@ const OWN_NUMBERS: [&str; 2] = ["slots", "window"];
 fn the_page_of_every_verdict_has_the_numbers_of_the_json_report() {
     let folder = tempfile::tempdir().unwrap();
     let mut checked = 0;
-    for (name, state) in answered_questions() {
-        let place = folder.path().join(name);
-        let page = export(&state, &place, Format::Html);
-        let json: Value = serde_json::from_str(&export(&state, &place, Format::Json)).unwrap();
+    for (name, run) in answered_questions() {
+        let folder = run.write_folder(&folder.path().join(name));
+        let page = run.export(&folder, Format::Html);
+        let json: Value = serde_json::from_str(&run.export(&folder, Format::Json)).unwrap();
         let mut numbers = JsonNumbers::default();
         numbers.add_value(&json);
         let elements = assert_harmless(&page);
@@ -118,8 +83,9 @@ fn the_page_of_every_verdict_has_the_numbers_of_the_json_report() {
 #[test]
 fn the_page_of_every_verdict_reads_well() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, state) in answered_questions() {
-        let page = export(&state, &folder.path().join(name), Format::Html);
+    for (name, run) in answered_questions() {
+        let folder = run.write_folder(&folder.path().join(name));
+        let page = run.export(&folder, Format::Html);
         insta::assert_snapshot!(format!("page_{name}"), text_lines(&page));
     }
 }

@@ -4,70 +4,24 @@ use console::{measure_text_width, strip_ansi_codes};
 use provoke::doctor::{CaptureAbilities, CheckResult, CheckState, DoctorReport};
 use provoke::experiment::{AskedForecast, StoredRun, TrialForecast};
 use provoke::model::{
-    Alpha, Autopsy, Crash, Event, EvidenceDepth, Failure, FailureKind, Fault, Frame, HuntQuestion,
-    MeasuredBaseline, Module, Plan, Question, Signal, SignalEvidence, Signature, Site, Thread,
+    Alpha, Autopsy, Crash, Fault, Frame, MeasuredBaseline, Module, Signal, Thread,
 };
-use provoke::questions;
+use provoke::report::RunListing;
 use provoke::report::story::crash_story;
-use provoke::report::{Report, RunListing};
 use provoke::scenario::RateValue;
-use provoke::state::State;
 use provoke::survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
 use provoke::term;
-use std::time::Duration;
 
-use crate::answers::{
-    SETTINGS, Simulation, compare_plan, confirm_plan, failure, ramp_plan, reduction_plan,
-    search_plan, shrink_plan_with_rate,
-};
-use crate::held_program::{SOURCE, hold_threads};
-use crate::host_trials::run_on_hosts;
+use crate::answered::{RecordedRun, answered, answered_hunt, answered_questions, confirmation};
+use crate::answers::search_plan;
+use crate::held_program::SOURCE;
 use crate::loop_and_fold::plan;
 
 const WIDTHS: [usize; 3] = [60, 80, 120];
 
-/// Returns a crash with a known stack and source line.
-fn crash() -> Failure {
-    let site = |line, function: &str, caller| Site {
-        file: "/src/crash.c".to_owned(),
-        line,
-        function: Some(function.to_owned()),
-        caller,
-        ..Site::default()
-    };
-    let main = Box::new(site(30, "main", None));
-    Failure {
-        kind: FailureKind::Signal {
-            signal: Signal::SEGV,
-            witness: SignalEvidence::Seen { core: true },
-        },
-        signature: Signature {
-            title: "SIGSEGV, null pointer + 0x18, in sum < main".to_owned(),
-            depth: EvidenceDepth::Stack,
-            ..failure(1).signature
-        },
-        sites: vec![site(20, "sum", Some(main))],
-        functions: Vec::new(),
-    }
-}
-
-/// Answers a question with trials that fail at these rates.
-fn answered(plan: &Plan, rates: &[f64]) -> State {
-    let mut simulation = Simulation::new(7, rates, SETTINGS[0]);
-    simulation.failure = crash();
-    simulation.time = Duration::from_millis(6);
-    finish(simulation.answer_question(plan))
-}
-
-fn finish(mut state: State) -> State {
-    let at = Duration::from_secs(2);
-    state.apply_event(&Event::RunFinished { at }, questions::is_done);
-    state
-}
-
 /// Compares the summary of a run with its snapshots.
-fn assert_summary(name: &str, state: &State) {
-    let report = Report::new(state, true);
+fn assert_summary(name: &str, run: &RecordedRun) {
+    let report = run.report();
     let folder = "provoke-out/20261122-035210-ecbc".as_ref();
     assert_screens(name, |width| {
         term::format_summary(&report, folder, "last", None, Vec::new(), Some(width))
@@ -104,39 +58,19 @@ fn assert_plain_screens(name: &str, format: impl Fn(usize) -> String) {
     }
 }
 
-fn confirmation(exclude_half: Option<bool>) -> Plan {
-    let mut plan = confirm_plan(10, 100);
-    if let Question::Confirm(asked) = &mut plan.question {
-        asked.exclude_half = exclude_half;
-    }
-    plan
-}
-
-fn answered_hunt() -> State {
-    let plan = Plan {
-        question: Question::Hunt(HuntQuestion::default()),
-        ..plan("runs = 5000")
-    };
-    let mut simulation = Simulation::new(7, &[0.0], SETTINGS[0]);
-    simulation.failure = crash();
-    simulation.time = Duration::from_millis(6);
-    simulation.hold = hold_threads;
-    finish(simulation.answer_question(&plan))
-}
-
 /// Returns one stored run of each kind.
 fn stored_runs() -> Vec<StoredRun> {
-    let states = [
+    let runs = [
         answered(&plan("runs = 100"), &[0.03]),
         answered(&confirmation(None), &[0.0]),
         answered(&search_plan(29, 18, 0.2).0, &search_plan(29, 18, 0.2).1),
         answered_hunt(),
     ];
-    let stored = ["ecbc", "2c31", "9f04", "last"].into_iter().zip(&states);
-    let stored = stored.map(|(reference, state)| StoredRun {
+    let stored = ["ecbc", "2c31", "9f04", "last"].into_iter().zip(&runs);
+    let stored = stored.map(|(reference, run)| StoredRun {
         reference: reference.to_owned(),
         when: "today 03:52".to_owned(),
-        listing: Some(RunListing::new(state)),
+        listing: Some(RunListing::new(&run.state)),
     });
     stored.collect()
 }
@@ -285,72 +219,10 @@ fn autopsy() -> Autopsy {
 }
 
 // A single test, because colours are switched for the whole process.
-/// Returns a run for each verdict, with its name.
-pub(crate) fn answered_questions() -> Vec<(&'static str, State)> {
-    let repeated = vec![
-        ("run", plan("runs = 100"), vec![0.03]),
-        ("run_clean", plan("runs = 100"), vec![0.0]),
-        ("run_always", plan("runs = 10"), vec![1.0]),
-        (
-            "max_rate_pass",
-            plan("runs = 200\nmax-rate = 0.02"),
-            vec![0.0],
-        ),
-        (
-            "max_rate_fail",
-            plan("runs = 200\nmax-rate = 0.02"),
-            vec![0.2],
-        ),
-        (
-            "max_rate_undecided",
-            plan("runs = 100\nmax-rate = 0.02"),
-            vec![0.0],
-        ),
-        ("confirm_fixed", confirmation(None), vec![0.0]),
-        ("confirm_probably", confirmation(Some(false)), vec![0.0]),
-        ("confirm_not_fixed", confirmation(None), vec![0.1]),
-        (
-            "compare",
-            compare_plan("failing", 4, ""),
-            vec![0.0, 0.3, 0.3, 0.0],
-        ),
-        (
-            "compare_many",
-            compare_plan("failing", 12, ""),
-            [[0.0; 10].as_slice(), &[0.3, 0.3]].concat(),
-        ),
-        (
-            "compare_rates",
-            compare_plan("different", 2, "runs = 60"),
-            vec![0.3, 0.0],
-        ),
-        (
-            "compare_not_known",
-            compare_plan("different", 2, "runs = 20"),
-            vec![0.3, 0.2],
-        ),
-    ];
-    let searches = [
-        ("bisect", search_plan(29, 18, 0.2)),
-        ("reduce", reduction_plan(6, 0.6)),
-        ("load", ramp_plan(&[1, 2, 4, 5, 6, 8], 4, 0.9)),
-        ("load_clean", ramp_plan(&[1, 2, 4], 3, 0.0)),
-        ("shrink", shrink_plan_with_rate(0.9)),
-    ];
-    let repeated = repeated
-        .into_iter()
-        .map(|(name, plan, rates)| (name, answered(&plan, &rates)));
-    let searches = searches
-        .into_iter()
-        .map(|(name, (plan, rates))| (name, answered(&plan, &rates)));
-    let others = [("hunt", answered_hunt()), ("hosts", run_on_hosts(4, 80))];
-    repeated.chain(searches).chain(others).collect()
-}
-
 #[test]
 fn every_first_screen_fits_the_width_of_the_terminal() {
-    for (name, state) in answered_questions() {
-        assert_summary(name, &state);
+    for (name, run) in answered_questions() {
+        assert_summary(name, &run);
     }
     assert_screens("list", |width| {
         term::format_runs(&stored_runs(), Some(width))

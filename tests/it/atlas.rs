@@ -1,0 +1,332 @@
+//! Compares digests of all outputs of many random states of each question.
+//!
+//! `ATLAS=DIRECTORY` writes the outputs themselves: written before and after a change, `diff -r` shows what changed.
+//! `UPDATE_GOLDEN=1` writes the digests.
+
+use provoke::model::{
+    Event, EvidenceDepth, Failure, FailureKind, HuntQuestion, InconclusiveReason, Outcome, Plan,
+    Question, Signal, SignalEvidence, StopCause, TrialId,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::answered::{RecordedRun, crash};
+use crate::answers::{
+    SETTINGS, Simulation, compare_plan, confirm_plan, failure, ramp_plan, reduction_plan,
+    search_plan, shrink_plan_with_rate,
+};
+use crate::golden::{EMPTY_DIGEST, GoldenFolder, all_outputs, continue_digest};
+use crate::held_program::{hold_threads, hold_threads_after_decision, hold_threads_in_large_code};
+use crate::loop_and_fold::{hash, plan};
+
+/// Number of states of each question that are written, that have a digest, and that share one.
+const STATES: u64 = 400;
+const DIGESTED: u64 = 100;
+const STATES_OF_DIGEST: u64 = 10;
+
+/// Random choices for a state.
+struct Choices {
+    seed: u64,
+    made: u64,
+}
+
+impl Choices {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.made += 1;
+        hash(self.seed, self.made) % limit
+    }
+
+    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+        let index = self.below(u64::try_from(values.len()).unwrap());
+        values[usize::try_from(index).unwrap()]
+    }
+
+    fn count(&mut self, from: usize, to: usize) -> usize {
+        from + usize::try_from(self.below(u64::try_from(to - from + 1).unwrap())).unwrap()
+    }
+
+    fn rate(&mut self) -> f64 {
+        self.one_of(&[0.0, 0.0, 0.02, 0.1, 0.3, 0.6, 0.9, 1.0])
+    }
+
+    /// Returns a failure of any kind, with its own signature.
+    fn failure(&mut self, number: i32) -> Failure {
+        let segv = Signal::SEGV;
+        let kind = match self.below(12) {
+            0..=2 => return crash(),
+            3 => FailureKind::Exit { code: 3 },
+            4 => FailureKind::Hang { stopped: false },
+            5 => FailureKind::Hang { stopped: true },
+            6 => FailureKind::Leak,
+            7 => FailureKind::Oom { masked: false },
+            8 => FailureKind::Output,
+            9 => FailureKind::Signal {
+                signal: segv,
+                witness: SignalEvidence::Shell { code: 139 },
+            },
+            10 => FailureKind::Signal {
+                signal: Signal::KILL,
+                witness: SignalEvidence::Seen { core: false },
+            },
+            _ => FailureKind::Exit { code: 1 },
+        };
+        let mut failure = Failure {
+            kind,
+            ..failure(3 + number)
+        };
+        failure.signature.title = self
+            .one_of(&["", "Error: a lost update", "exit 3", "<b>&\u{1b}[31m"])
+            .to_owned();
+        failure.signature.depth = self.one_of(&[
+            EvidenceDepth::Status,
+            EvidenceDepth::Stack,
+            EvidenceDepth::Kernel,
+        ]);
+        failure
+    }
+
+    /// Returns a limit that applies to every question, in the syntax of scenario files.
+    fn limits(&mut self) -> String {
+        let runs = self.one_of(&["", "", "runs = 5", "runs = 40", "runs = 200"]);
+        let confidence = self.one_of(&["", "", "conf = 99", "conf = 80"]);
+        format!("{runs}\n{confidence}\n")
+    }
+}
+
+/// A question with the rates of its variants.
+type Case = (Plan, Vec<f64>);
+
+fn with_limits((plan, rates): Case, choices: &mut Choices) -> Case {
+    let limited = self::plan(&choices.limits());
+    let plan = Plan {
+        stop: limited.stop,
+        alpha: limited.alpha,
+        ..plan
+    };
+    (plan, rates)
+}
+
+fn rate_case(choices: &mut Choices) -> Case {
+    let limit = choices.one_of(&["", "", "max-rate = 0.02", "max-rate = 0.2"]);
+    let runs = choices.one_of(&["runs = 1", "runs = 5", "runs = 60", "runs = 200"]);
+    let plan = plan(&format!("{runs}\n{limit}"));
+    (plan, vec![choices.rate()])
+}
+
+fn confirm_case(choices: &mut Choices) -> Case {
+    let trials = choices.one_of(&[3, 10, 100, 1000]);
+    let mut plan = confirm_plan(1 + choices.below(trials), trials);
+    if let Question::Confirm(asked) = &mut plan.question {
+        asked.exclude_half = choices.one_of(&[None, Some(true), Some(false)]);
+        asked.earlier_attempts = choices.below(3);
+    }
+    with_limits(
+        (plan, vec![choices.one_of(&[0.0, 0.0, 0.02, 0.3])]),
+        choices,
+    )
+}
+
+fn compare_case(choices: &mut Choices) -> Case {
+    let find = choices.one_of(&["failing", "different"]);
+    let variants = choices.count(2, 6);
+    let limits = choices.one_of(&["runs = 5", "runs = 20", "runs = 100"]);
+    let floor = choices.one_of(&["", "", "floor = 0.05"]);
+    let more = if find == "failing" { floor } else { "" };
+    let rates = (0..variants).map(|_| choices.rate()).collect();
+    (
+        compare_plan(find, variants, &format!("{limits}\n{more}")),
+        rates,
+    )
+}
+
+fn bisect_case(choices: &mut Choices) -> Case {
+    let places = choices.count(2, 30);
+    let first = choices.count(0, places + 1);
+    let rate = choices.one_of(&[1.0, 1.0, 0.6, 0.3]);
+    let (plan, mut rates) = search_plan(places, first, rate);
+    // Sometimes the rate changes again, or versions before the first bad one fail rarely.
+    let changed = choices.count(0, places);
+    match choices.below(4) {
+        0 => rates[changed..].fill(rate / 2.0),
+        1 => rates[..changed.min(first)].fill(0.05),
+        _ => {}
+    }
+    with_limits((plan, rates), choices)
+}
+
+fn reduce_case(choices: &mut Choices) -> Case {
+    let case = reduction_plan(choices.count(2, 9), choices.one_of(&[1.0, 0.6, 0.3, 0.0]));
+    with_limits(case, choices)
+}
+
+fn ramp_case(choices: &mut Choices) -> Case {
+    let levels = &[1, 2, 4, 5, 6, 8, 12][..choices.count(1, 7)];
+    let first = choices.count(0, levels.len());
+    let case = ramp_plan(levels, first, choices.one_of(&[1.0, 0.9, 0.3]));
+    with_limits(case, choices)
+}
+
+fn shrink_case(choices: &mut Choices) -> Case {
+    let case = shrink_plan_with_rate(choices.one_of(&[1.0, 0.9, 0.3, 0.0]));
+    with_limits(case, choices)
+}
+
+fn hunt_case(choices: &mut Choices) -> Case {
+    let runs = choices.one_of(&[20, 200, 1000]);
+    let plan = Plan {
+        question: Question::Hunt(HuntQuestion::default()),
+        ..plan(&format!("runs = {runs}"))
+    };
+    (plan, vec![choices.one_of(&[0.0, 0.0, 0.1, 0.5, 1.0])])
+}
+
+/// Answers a question with random trials, and ends the run in a random way.
+fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
+    let mut choices = Choices {
+        seed: number,
+        made: 0,
+    };
+    let (plan, rates) = case(&mut choices);
+    let setting = choices.one_of(&SETTINGS);
+    let mut simulation = Simulation::new(number, &rates, setting);
+    let failures = choices.one_of(&[1, 1, 2, 3]);
+    simulation.failures = (0..failures)
+        .map(|number| choices.failure(number))
+        .collect();
+    simulation.other = choices.one_of(&[0.0, 0.0, 0.0, 0.05, 0.3]);
+    let reason = choices.one_of(&[
+        InconclusiveReason::Skipped,
+        InconclusiveReason::Untold,
+        InconclusiveReason::Lost,
+        InconclusiveReason::NotStarted,
+        InconclusiveReason::NotReady,
+    ]);
+    simulation.void = choices
+        .one_of(&[None, None, Some(0.05), Some(0.5)])
+        .map(|share| (reason, share));
+    simulation.time = Duration::from_millis(choices.one_of(&[1, 6, 400, 70_000]));
+    simulation.hold = choices.one_of(&[
+        hold_threads,
+        hold_threads_after_decision,
+        hold_threads_in_large_code,
+    ]);
+    let whole = simulation.record_answer(&plan);
+    let at = simulation.time * 100;
+    let stop = |why| Event::RunStopped { why, at };
+    let end = match choices.below(8) {
+        // provoke was killed.
+        0 => None,
+        1 => Some(stop(StopCause::Signal(Signal::INT))),
+        2 => Some(stop(StopCause::NothingCounts)),
+        3 => Some(stop(StopCause::CannotMake)),
+        4 => Some(stop(StopCause::AllAlike)),
+        _ => Some(Event::RunFinished { at }),
+    };
+    let kept = match end {
+        Some(Event::RunFinished { .. }) => whole.events.len(),
+        _ => choices.count(1, whole.events.len()),
+    };
+    let mut run = RecordedRun::begin(plan);
+    for event in whole.events.into_iter().take(kept).skip(1) {
+        run.apply(event);
+    }
+    if let Some(end) = end {
+        for trial in running_trials(&run.events) {
+            run.apply(Event::TrialFinished {
+                trial,
+                at,
+                seen: Box::default(),
+                outcome: Outcome::Void(InconclusiveReason::Interrupted),
+            });
+        }
+        run.apply(end);
+    }
+    run
+}
+
+fn running_trials(events: &[Event]) -> BTreeSet<TrialId> {
+    let mut running = BTreeSet::new();
+    for event in events {
+        match event {
+            Event::TrialStarted(trial) => drop(running.insert(trial.id)),
+            Event::TrialFinished { trial, .. } => drop(running.remove(trial)),
+            _ => {}
+        }
+    }
+    running
+}
+
+/// Compares the digests of a question's states.
+fn assert_digests(question: &str, case: fn(&mut Choices) -> Case) {
+    let dump = std::env::var_os("ATLAS");
+    let place = tempfile::tempdir().unwrap();
+    let mut lines = String::new();
+    let mut digests = BTreeMap::new();
+    let states = if dump.is_some() { STATES } else { DIGESTED };
+    for number in 0..states {
+        let run = random_run(case, number);
+        let name = format!("{question}-{number}");
+        let folder = run.write_folder(&place.path().join(&name));
+        for (file, text) in all_outputs(&run, &folder) {
+            let digest = digests.entry(file.clone()).or_insert(EMPTY_DIGEST);
+            *digest = continue_digest(*digest, &text);
+            if let Some(dump) = &dump {
+                let path = Path::new(dump).join(&name);
+                fs::create_dir_all(&path).unwrap();
+                fs::write(path.join(file), text).unwrap();
+            }
+        }
+        fs::remove_dir_all(folder.path()).unwrap();
+        if (number + 1).is_multiple_of(STATES_OF_DIGEST) && number < DIGESTED {
+            for (file, digest) in std::mem::take(&mut digests) {
+                let _ = writeln!(lines, "{number} {file} {digest:016x}");
+            }
+        }
+    }
+    let mut golden = GoldenFolder::open(&format!("atlas/{question}"));
+    golden.compare("digests.txt", &lines);
+    golden.finish();
+}
+
+#[test]
+fn the_outputs_of_random_failure_rates_are_golden() {
+    assert_digests("rate", rate_case);
+}
+
+#[test]
+fn the_outputs_of_random_confirmations_are_golden() {
+    assert_digests("confirm", confirm_case);
+}
+
+#[test]
+fn the_outputs_of_random_comparisons_are_golden() {
+    assert_digests("compare", compare_case);
+}
+
+#[test]
+fn the_outputs_of_random_bisections_are_golden() {
+    assert_digests("bisect", bisect_case);
+}
+
+#[test]
+fn the_outputs_of_random_reductions_are_golden() {
+    assert_digests("reduce", reduce_case);
+}
+
+#[test]
+fn the_outputs_of_random_ramps_are_golden() {
+    assert_digests("ramp", ramp_case);
+}
+
+#[test]
+fn the_outputs_of_random_reductions_of_a_load_are_golden() {
+    assert_digests("shrink", shrink_case);
+}
+
+#[test]
+fn the_outputs_of_random_hunts_are_golden() {
+    assert_digests("hunt", hunt_case);
+}
