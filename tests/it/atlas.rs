@@ -77,9 +77,9 @@ impl Choices {
             kind,
             ..failure(3 + number)
         };
-        failure.signature.title = self
-            .one_of(&["", "Error: a lost update", "exit 3", "<b>&\u{1b}[31m"])
-            .to_owned();
+        let titles = ["", "Error: a lost update", "exit 3", "<b>&\u{1b}[31m"];
+        self.one_of(&titles)
+            .clone_into(&mut failure.signature.title);
         failure.signature.depth = self.one_of(&[
             EvidenceDepth::Status,
             EvidenceDepth::Stack,
