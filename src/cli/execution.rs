@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::signals::listen_for_signals;
 use crate::experiment::{Experiment, ExperimentSettings, find_ourselves};
 use crate::model::Plan;
-use crate::report::{Format, PageOptions};
+use crate::report::{Junit, PageOptions};
 use crate::term::{self, TerminalObserver};
 use tokio::runtime::{Builder, Runtime};
 
@@ -43,7 +43,7 @@ pub(super) fn run_experiment(
         Some(signal) => Exit::Stopped(signal),
         None => Exit::of_verdict(run.report.verdict, run.state.plan.expect),
     };
-    let has_junit = reports.has_format(Format::Junit);
+    let has_junit = reports.has_format(&Junit);
     output.ci.show_result(run, exit, has_junit);
     match outcome.error {
         Some(error) => Err(error.into()),

@@ -2,36 +2,13 @@
 
 use super::error::CliError;
 use crate::experiment::{ReportTarget, RequestedReports};
-use crate::report::Format;
+use crate::report::{EXPORTERS, Exporter};
 use crate::untrusted::shell_word;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::{Path, PathBuf};
 
 /// Heading of the flags for results.
 pub(super) const RESULT: &str = "Results";
-
-/// The formats with the help of their flags, and whether `-h` shows the flag.
-const FORMATS: [(Format, &str, bool); 7] = [
-    (
-        Format::Json,
-        "Write the report as JSON to FILE [default: stdout]",
-        true,
-    ),
-    (Format::Jsonl, "Write JSON Lines, one line per trial", false),
-    (Format::Csv, "Write CSV, one row per trial", false),
-    (
-        Format::CsvCases,
-        "Write CSV, one row per test of the suite",
-        false,
-    ),
-    (Format::Junit, "Write JUnit XML for CI servers", true),
-    (Format::Md, "Write Markdown for a bug report", false),
-    (
-        Format::Html,
-        "Write a page with pictures to FILE [default: report.html in the directory of the run]",
-        false,
-    ),
-];
 
 /// Name of the flag for pictures.
 const PICTURES: &str = "svg";
@@ -46,7 +23,7 @@ impl ExportFlags {
     /// Refuses several reports on stdout.
     pub(super) fn check_stdout(&self, run: &str) -> Result<(), CliError> {
         let flags: Vec<String> = (self.0.formats_on_stdout())
-            .map(|format| format!("--{0}=report.{0}", format.name()))
+            .map(|exporter| format!("--{0}=report.{0}", exporter.name()))
             .collect();
         if flags.len() < 2 {
             return Ok(());
@@ -67,8 +44,8 @@ fn target_of_value(value: &Path) -> ReportTarget {
 }
 
 /// Returns the earlier name of the flag of a format.
-fn earlier_name(format: Format) -> String {
-    format!("export-{}", format.name())
+fn earlier_name(exporter: &dyn Exporter) -> String {
+    format!("export-{}", exporter.name())
 }
 
 impl Args for ExportFlags {
@@ -79,22 +56,20 @@ impl Args for ExportFlags {
                 .value_name(value_name)
                 .value_parser(value_parser!(PathBuf))
         };
-        let flags = FORMATS
-            .into_iter()
-            .flat_map(|(format, help, is_in_short_help)| {
-                [
-                    flag(format.name().to_owned(), "FILE")
-                        .num_args(0..=1)
-                        .default_missing_value(if format == Format::Html { IN_RUN } else { "-" })
-                        .require_equals(true)
-                        .help(help)
-                        .help_heading(RESULT)
-                        .hide_short_help(!is_in_short_help),
-                    flag(earlier_name(format), "FILE")
-                        .hide(true)
-                        .conflicts_with(format.name()),
-                ]
-            });
+        let flags = EXPORTERS.into_iter().flat_map(|exporter| {
+            [
+                flag(exporter.name().to_owned(), "FILE")
+                    .num_args(0..=1)
+                    .default_missing_value(if exporter.is_page() { IN_RUN } else { "-" })
+                    .require_equals(true)
+                    .help(exporter.about())
+                    .help_heading(RESULT)
+                    .hide_short_help(!exporter.is_common()),
+                flag(earlier_name(exporter), "FILE")
+                    .hide(true)
+                    .conflicts_with(exporter.name()),
+            ]
+        });
         let pictures = flag(PICTURES.to_owned(), "DIRECTORY")
             .help("Write the pictures of the page as SVG files to DIRECTORY")
             .help_heading(RESULT)
@@ -110,9 +85,9 @@ impl Args for ExportFlags {
 impl FromArgMatches for ExportFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-        let formats = FORMATS.iter().filter_map(|(format, ..)| {
-            let path = path(format.name()).or_else(|| path(&earlier_name(*format)))?;
-            Some((*format, target_of_value(&path)))
+        let formats = EXPORTERS.into_iter().filter_map(|exporter| {
+            let path = path(exporter.name()).or_else(|| path(&earlier_name(exporter)))?;
+            Some((exporter, target_of_value(&path)))
         });
         Ok(Self(RequestedReports {
             formats: formats.collect(),

@@ -7,7 +7,7 @@ use super::exit::Exit;
 use super::export_flags::{ExportFlags, RESULT};
 use crate::experiment::{self, ReportTarget, StoredReport};
 use crate::report::{
-    CaseListFormat, CaseSelection, Format, PageOptions, RunOrder, format_exclusions,
+    CaseListFormat, CaseSelection, Markdown, PageOptions, RunOrder, format_exclusions,
 };
 use crate::store::{SharedData, default_root};
 use crate::suggest::file_of_flag;
@@ -173,7 +173,7 @@ impl ReportArgs {
             term::print_bundle(file, shared);
         }
         let reports = &self.exports.0;
-        if reports.has_format(Format::Md) {
+        if reports.has_format(&Markdown) {
             term::print_baseline_hint(report);
         }
         let files = reports.write_reports(folder, &stored.state, report, self.page_options())?;
@@ -217,7 +217,7 @@ impl ReportArgs {
                 "count the tests of a suite with: provoke run --cases -- CMD",
             ));
         }
-        let cases = selection.select_cases(report);
+        let cases = selection.select_cases(&report.variants);
         let page = match self.format {
             Some(format) => format_exclusions(&cases, format) + "\n",
             None => term::format_cases(report, selection, term::stdout_width()),

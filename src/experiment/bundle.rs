@@ -2,7 +2,7 @@
 
 use super::error::ExperimentError;
 use crate::exec::STORY;
-use crate::report::{ExportOptions, Format, Report, export_report};
+use crate::report::{ExportOptions, Exporter, Json, Markdown, MaskedRun, Report, export_report};
 use crate::store::{RunFolder, Secrets, SharedData, copy_to_share};
 use crate::sys::files;
 use crate::untrusted::Untrusted as _;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const LARGEST: u64 = 64 << 20;
 
 /// The reports in a bundle, for people and for programs.
-const REPORTS: [(&str, Format); 2] = [("report.md", Format::Md), ("report.json", Format::Json)];
+const REPORTS: [&dyn Exporter; 2] = [&Markdown, &Json];
 
 type BundleError = Box<dyn Error + Send + Sync>;
 
@@ -65,13 +65,15 @@ fn fill_archive(
     let mut journal = Vec::new();
     copy_to_share(&folder.journal_path(), shared, &mut journal)?;
     append_file(archive, &top.join("events.jsonl"), &journal)?;
-    for (name, format) in REPORTS {
+    let run = MaskedRun::new(folder, report)?;
+    for exporter in REPORTS {
         let mut text = Vec::new();
         let options = ExportOptions {
             environment: shared.environment,
             ..ExportOptions::default()
         };
-        export_report(format, folder, report, &options, &mut text)?;
+        export_report(exporter, &run, &options, &mut text)?;
+        let name = format!("report.{}", exporter.name());
         append_file(archive, &top.join(name), &text)?;
     }
     for trial in folder_entries(&folder.trials_path())? {

@@ -4,12 +4,12 @@ use super::baseline::pooled_baseline;
 use super::error::ExperimentError;
 use super::stored_runs::StoredReport;
 use crate::report::{
-    Annotation, AnnotationLevel, ExportError, ExportOptions, Format, PageOptions, Report,
-    RunOfTrend, RunOrder, export_annotations, export_pictures, export_report, export_short_summary,
-    export_trend,
+    Annotation, AnnotationLevel, ExportError, ExportOptions, Exporter, Markdown, MaskedRun,
+    PageOptions, Report, RunOfTrend, RunOrder, export_annotations, export_pictures, export_report,
+    export_short_summary, export_trend,
 };
 use crate::state::State;
-use crate::store::{self, RunFolder, default_root};
+use crate::store::{self, RunFolder, StoreError, default_root};
 use crate::sys::files;
 use crate::sys::held_folder::HeldFolder;
 use crate::untrusted::Untrusted as _;
@@ -35,7 +35,7 @@ pub enum ReportTarget {
 #[derive(Clone, Debug, Default)]
 pub struct RequestedReports {
     /// The formats, each with its target.
-    pub formats: Vec<(Format, ReportTarget)>,
+    pub formats: Vec<(&'static dyn Exporter, ReportTarget)>,
     /// The directory for the pictures of a page as separate files.
     pub pictures: Option<PathBuf>,
 }
@@ -47,29 +47,29 @@ impl RequestedReports {
     }
 
     /// Returns whether a report in this format is requested.
-    pub fn has_format(&self, wanted_format: Format) -> bool {
-        self.formats
-            .iter()
-            .any(|(format, _)| *format == wanted_format)
+    pub fn has_format(&self, wanted: &dyn Exporter) -> bool {
+        let mut formats = self.formats.iter();
+        formats.any(|(exporter, _)| exporter.name() == wanted.name())
     }
 
     /// Returns whether a page or its pictures are requested.
     pub fn has_pictures(&self) -> bool {
-        self.pictures.is_some() || self.has_format(Format::Html)
+        self.pictures.is_some() || self.formats.iter().any(|(exporter, _)| exporter.is_page())
     }
 
     /// Returns the target of the page, if nothing else is requested.
     pub fn only_page(&self) -> Option<&ReportTarget> {
         match (self.formats.as_slice(), &self.pictures) {
-            ([(Format::Html, target)], None) => Some(target),
+            ([(exporter, target)], None) if exporter.is_page() => Some(target),
             _ => None,
         }
     }
 
     /// Returns the formats that are written to stdout.
-    pub fn formats_on_stdout(&self) -> impl Iterator<Item = Format> {
+    pub fn formats_on_stdout(&self) -> impl Iterator<Item = &'static dyn Exporter> {
         let formats = self.formats.iter();
-        formats.filter_map(|(format, target)| (*target == ReportTarget::Stdout).then_some(*format))
+        formats
+            .filter_map(|(exporter, target)| (*target == ReportTarget::Stdout).then_some(*exporter))
     }
 
     /// Returns the files of the requested reports.
@@ -112,23 +112,24 @@ impl RequestedReports {
                 ..page
             },
         };
+        let run = MaskedRun::new(folder, report)?;
         let mut written = Vec::new();
-        for (format, target) in &self.formats {
+        for (exporter, target) in &self.formats {
             let path = match target {
                 ReportTarget::Stdout => {
                     let (name, mut stdout) = (Path::new("-"), io::stdout().lock());
-                    let exported = export_report(*format, folder, report, &options, &mut stdout);
+                    let exported = export_report(*exporter, &run, &options, &mut stdout);
                     finish_output(exported, name, &mut stdout)?;
                     continue;
                 }
                 ReportTarget::File(path) => path.clone(),
                 ReportTarget::RunFolder => default_page(folder)?,
             };
-            write_report(*format, folder, report, &options, &path)?;
+            write_report(*exporter, &run, &options, &path)?;
             written.push(path);
         }
         if let Some(directory) = &self.pictures {
-            write_pictures(folder, report, &options.page, directory)?;
+            write_pictures(&run, &options.page, directory)?;
             written.push(directory.clone());
         }
         Ok(written)
@@ -157,18 +158,17 @@ fn default_page(folder: &RunFolder) -> Result<PathBuf, ExperimentError> {
 
 /// Writes a report to a file.
 fn write_report(
-    format: Format,
-    folder: &RunFolder,
-    report: &Report,
+    exporter: &dyn Exporter,
+    run: &MaskedRun<'_>,
     options: &ExportOptions,
     path: &Path,
 ) -> Result<(), ExperimentError> {
     let write = |file: File| {
         let mut out = BufWriter::new(file);
-        let exported = export_report(format, folder, report, options, &mut out);
+        let exported = export_report(exporter, run, options, &mut out);
         finish_output(exported, path, &mut out)
     };
-    if format == Format::Html {
+    if exporter.is_page() {
         write_private_file(path, write)?;
     } else {
         write(File::create(path).map_err(|error| cannot_open(path, error))?)?;
@@ -179,14 +179,13 @@ fn write_report(
 
 /// Writes the pictures of a page to a directory.
 fn write_pictures(
-    folder: &RunFolder,
-    report: &Report,
+    run: &MaskedRun<'_>,
     options: &PageOptions,
     directory: &Path,
 ) -> Result<(), ExperimentError> {
     create_picture_folder(directory)?;
-    let pictures = export_pictures(folder, report, options)
-        .map_err(|error| cannot_export(directory, error))?;
+    let pictures =
+        export_pictures(run, options).map_err(|error| cannot_export(directory, error))?;
     for picture in pictures {
         let path = directory.join(picture.name);
         write_private_file(&path, |mut file| {
@@ -240,14 +239,13 @@ pub fn write_trend(
     options: &PageOptions,
     target: &ReportTarget,
 ) -> Result<Option<PathBuf>, ExperimentError> {
-    let runs: Vec<RunOfTrend<'_>> = runs
-        .iter()
-        .map(|stored| RunOfTrend {
-            folder: &stored.folder,
+    let masked = runs.iter().map(|stored| {
+        Ok(RunOfTrend {
+            run: MaskedRun::new(&stored.folder, &stored.report)?,
             state: &stored.state,
-            report: &stored.report,
         })
-        .collect();
+    });
+    let runs: Vec<RunOfTrend<'_>> = masked.collect::<Result<_, StoreError>>()?;
     match target {
         ReportTarget::Stdout => {
             let (name, mut stdout) = (Path::new("-"), io::stdout().lock());
@@ -298,10 +296,11 @@ pub(super) fn append_step_summary(
     let used = metadata.map_or(0, |metadata| metadata.len());
     let room = MAX_SUMMARY.saturating_sub(usize::try_from(used).unwrap_or(usize::MAX));
     let mut text = Vec::new();
+    let run = MaskedRun::new(folder, report)?;
     // Everybody may be able to read the summary, so the values of environment variables are left out.
     let options = ExportOptions::default();
     finish_output(
-        export_report(Format::Md, folder, report, &options, &mut text),
+        export_report(&Markdown, &run, &options, &mut text),
         path,
         &mut io::sink(),
     )?;
@@ -309,7 +308,7 @@ pub(super) fn append_step_summary(
     if text.len() > room {
         text.clear();
         finish_output(
-            export_short_summary(folder, report, &mut text),
+            export_short_summary(&run, &mut text).map_err(ExportError::from),
             path,
             &mut io::sink(),
         )?;
@@ -338,8 +337,9 @@ pub(super) fn annotate_report(
     verdict_level: AnnotationLevel,
     root: &Path,
 ) -> Result<Vec<Annotation>, ExperimentError> {
-    export_annotations(folder, report, verdict_level, root)
-        .map_err(|error| ExperimentError::could_not("cannot read the run").because(error))
+    let run = MaskedRun::new(folder, report)
+        .map_err(|error| ExperimentError::could_not("cannot read the run").because(error))?;
+    Ok(export_annotations(&run, verdict_level, root))
 }
 
 /// Writes the rest of an output with this name. A closed pipe is not an error.

@@ -5,7 +5,7 @@ use provoke::model::{
     SignalEvidence, Signature, Site, Survey,
 };
 use provoke::questions;
-use provoke::report::{ExportOptions, Format, Report, export_report};
+use provoke::report::{ExportOptions, Exporter, MaskedRun, Report, export_report};
 use provoke::state::State;
 use provoke::store::{Journal, RunFolder};
 use std::path::Path;
@@ -68,10 +68,12 @@ impl RecordedRun {
     }
 
     /// Returns the report in a format. The directory was created by [`Self::write_folder`].
-    pub(crate) fn export(&self, folder: &RunFolder, format: Format) -> String {
+    pub(crate) fn export(&self, folder: &RunFolder, exporter: &dyn Exporter) -> String {
         let mut text = Vec::new();
         let options = ExportOptions::default();
-        export_report(format, folder, &self.report(), &options, &mut text).unwrap();
+        let report = self.report();
+        let run = MaskedRun::new(folder, &report).unwrap();
+        export_report(exporter, &run, &options, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 }

@@ -2,7 +2,8 @@
 //! `UPDATE_GOLDEN=1` writes the files.
 
 use provoke::report::{
-    AnnotationLevel, Format, RunListing, export_annotations, export_short_summary, next_commands,
+    AnnotationLevel, EXPORTERS, MaskedRun, RunListing, export_annotations, export_short_summary,
+    next_commands,
 };
 use provoke::store::RunFolder;
 use provoke::term;
@@ -96,6 +97,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 /// list of runs, the suggested commands, and what CI servers show.
 fn short_outputs(run: &RecordedRun, folder: &RunFolder) -> String {
     let report = run.report();
+    let masked = MaskedRun::new(folder, &report).unwrap();
     let mut text = term::format_verdict(&report);
     let listing = RunListing::new(&run.state);
     let _ = writeln!(text, "\nlist: {listing:?}");
@@ -106,21 +108,20 @@ fn short_outputs(run: &RecordedRun, folder: &RunFolder) -> String {
             command.purpose, command.line, command.remark
         );
     }
-    let annotations =
-        export_annotations(folder, &report, AnnotationLevel::Error, Path::new("/src")).unwrap();
+    let annotations = export_annotations(&masked, AnnotationLevel::Error, Path::new("/src"));
     for annotation in annotations {
         let _ = writeln!(text, "{}", annotation.workflow_command());
     }
     let mut summary = Vec::new();
-    export_short_summary(folder, &report, &mut summary).unwrap();
+    export_short_summary(&masked, &mut summary).unwrap();
     text + "\n" + str::from_utf8(&summary).unwrap()
 }
 
 /// Returns all outputs of a run, with the names of their files.
 pub(crate) fn all_outputs(run: &RecordedRun, folder: &RunFolder) -> Vec<(String, String)> {
-    let reports = Format::ALL.into_iter().map(|(format, name)| {
-        let text = run.export(folder, format);
-        (format!("report.{name}"), text)
+    let reports = EXPORTERS.into_iter().map(|exporter| {
+        let text = run.export(folder, exporter);
+        (format!("report.{}", exporter.name()), text)
     });
     let short = ("short.txt".to_owned(), short_outputs(run, folder));
     reports.chain([short]).collect()

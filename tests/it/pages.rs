@@ -4,7 +4,7 @@
 mod page_tree;
 
 use page_tree::{assert_harmless, text_lines};
-use provoke::report::Format;
+use provoke::report::{Html, Json};
 use provoke::words;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -51,8 +51,8 @@ fn the_page_of_every_verdict_has_the_numbers_of_the_json_report() {
     let mut checked = 0;
     for (name, run) in answered_questions() {
         let folder = run.write_folder(&folder.path().join(name));
-        let page = run.export(&folder, Format::Html);
-        let json: Value = serde_json::from_str(&run.export(&folder, Format::Json)).unwrap();
+        let page = run.export(&folder, &Html);
+        let json: Value = serde_json::from_str(&run.export(&folder, &Json)).unwrap();
         let mut numbers = JsonNumbers::default();
         numbers.add_value(&json);
         let elements = assert_harmless(&page);
@@ -85,7 +85,7 @@ fn the_page_of_every_verdict_reads_well() {
     let folder = tempfile::tempdir().unwrap();
     for (name, run) in answered_questions() {
         let folder = run.write_folder(&folder.path().join(name));
-        let page = run.export(&folder, Format::Html);
+        let page = run.export(&folder, &Html);
         insta::assert_snapshot!(format!("page_{name}"), text_lines(&page));
     }
 }

@@ -1,6 +1,6 @@
 //! Annotations of a CI server: the verdict, and the most frequent failures at their source lines.
 
-use super::{Report, SignatureReport, group_failures, headlines};
+use super::{Masked, MaskedRun, Report, SignatureReport, group_failures, headlines};
 use provoke_words as words;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -60,16 +60,17 @@ impl Annotation {
 }
 
 /// Returns the verdict and the most frequent failures as annotations. Lines of source code below `root` are named.
-pub(super) fn list_annotations(
-    report: &Report,
+pub fn export_annotations(
+    run: &MaskedRun<'_>,
     verdict_level: AnnotationLevel,
     root: &Path,
 ) -> Vec<Annotation> {
+    let report = run.report();
     let mut failures = collect_failures(report);
     failures.sort_by_key(|failure| std::cmp::Reverse(failure.count));
     let unshown = failures.len().saturating_sub(MAX_FAILURES) as u64;
     let so_far = if report.finished { "" } else { " so far" };
-    let mut sentences = headlines::answer_sentences(report);
+    let mut sentences = headlines::answer_sentences(&report);
     let unshown_sentences = sentences.len().saturating_sub(MAX_VARIANTS) as u64;
     sentences.truncate(MAX_VARIANTS);
     if unshown_sentences > 0 {
@@ -119,7 +120,7 @@ struct SignatureFailures<'a> {
 }
 
 impl SignatureFailures<'_> {
-    fn describe_counts(&self, report: &Report) -> String {
+    fn describe_counts(&self, report: Masked<&Report>) -> String {
         let mut lines: Vec<String> = self
             .variants
             .iter()
@@ -144,10 +145,10 @@ impl SignatureFailures<'_> {
     }
 }
 
-fn collect_failures(report: &Report) -> Vec<SignatureFailures<'_>> {
+fn collect_failures(report: Masked<&Report>) -> Vec<SignatureFailures<'_>> {
     let mut failures: Vec<SignatureFailures<'_>> = Vec::new();
     let mut indexes: HashMap<&str, usize> = HashMap::new();
-    for variant in &report.variants {
+    for variant in &report.get().variants {
         for group in group_failures(variant) {
             let index = *indexes.entry(&group.signature.id).or_insert_with(|| {
                 failures.push(SignatureFailures {

@@ -1,7 +1,9 @@
 //! Writes the tests of a suite as CSV, and the failing ones as arguments that leave them out.
 
 use super::csv::{into_io_error, make_safe};
-use super::{CaseReport, ExportError, LoneTrials, Report};
+use super::{
+    CaseReport, ExportError, ExportOptions, Exporter, LoneTrials, MaskedRun, VariantReport,
+};
 use ::csv::WriterBuilder;
 use provoke_model::{CaseEnd, CasePattern};
 use provoke_sys::untrusted::shell_word;
@@ -39,18 +41,36 @@ const COLUMNS: [&str; 27] = [
     "alone_failures",
 ];
 
-/// Writes one row for each test.
-pub(super) fn write_case_csv(report: &Report, out: &mut dyn io::Write) -> Result<(), ExportError> {
-    let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
-    table.write_record(COLUMNS).map_err(into_io_error)?;
-    for variant in &report.variants {
-        let cases = variant.suite.iter().flat_map(|suite| &suite.cases);
-        for case in cases {
-            let row = case_row(&variant.name, case);
-            table.write_record(&row).map_err(into_io_error)?;
-        }
+/// A table with one row for each test of a suite.
+#[derive(Clone, Copy, Debug)]
+pub struct CsvCases;
+
+impl Exporter for CsvCases {
+    fn name(&self) -> &'static str {
+        "csv-cases"
     }
-    Ok(table.flush()?)
+
+    fn about(&self) -> &'static str {
+        "Write CSV, one row per test of the suite"
+    }
+
+    fn write(
+        &self,
+        run: &MaskedRun<'_>,
+        _: &ExportOptions,
+        out: &mut dyn io::Write,
+    ) -> Result<(), ExportError> {
+        let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
+        table.write_record(COLUMNS).map_err(into_io_error)?;
+        for variant in &run.report().variants {
+            let cases = variant.suite.iter().flat_map(|suite| &suite.cases);
+            for case in cases {
+                let row = case_row(&variant.name, case);
+                table.write_record(&row).map_err(into_io_error)?;
+            }
+        }
+        Ok(table.flush()?)
+    }
 }
 
 fn case_row(variant: &str, case: &CaseReport) -> Vec<String> {
@@ -136,12 +156,9 @@ impl CaseSelection {
         }
     }
 
-    /// Returns the selected tests of a report, in its order, each once.
-    pub fn select_cases<'a>(&self, report: &'a Report) -> Vec<&'a CaseReport> {
-        let suites = report
-            .variants
-            .iter()
-            .filter_map(|variant| variant.suite.as_ref());
+    /// Returns the selected tests of the variants of a report, in their order, each once.
+    pub fn select_cases<'a>(&self, variants: &'a [VariantReport]) -> Vec<&'a CaseReport> {
+        let suites = variants.iter().filter_map(|variant| variant.suite.as_ref());
         let cases = suites.flat_map(|suite| &suite.cases);
         let mut selected: Vec<&CaseReport> = Vec::new();
         let mut names = HashSet::new();

@@ -5,8 +5,7 @@
 //! such a cell, and the text of a program under test must not become a command on the reader's machine. JSON Lines
 //! contain the original text.
 
-use super::{ExportError, Report, TrialRow, rows};
-use crate::store::RunFolder;
+use super::{ExportError, ExportOptions, Exporter, MaskedRun, TrialRow, rows};
 use ::csv::{ErrorKind, WriterBuilder};
 use provoke_words as words;
 use std::io;
@@ -50,29 +49,43 @@ pub(super) const COLUMNS: [&str; 35] = [
     "lane",
 ];
 
-/// Writes the trials of a run, after a header line.
-pub(super) fn write_csv(
-    folder: &RunFolder,
-    report: &Report,
-    out: &mut dyn io::Write,
-) -> Result<(), ExportError> {
-    let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
-    table.write_record(COLUMNS).map_err(into_io_error)?;
-    rows::for_each_row(folder, report, |mut row: TrialRow| {
-        let texts = [
-            &mut row.variant,
-            &mut row.detail,
-            &mut row.last_words,
-            &mut row.host,
-        ];
-        texts
-            .into_iter()
-            .chain(&mut row.title)
-            .chain(&mut row.ends)
-            .for_each(make_safe);
-        table.serialize(row).map_err(into_io_error)
-    })?;
-    Ok(table.flush()?)
+/// The rows of the trials as a table, after a header line; see [`TrialRow`].
+#[derive(Clone, Copy, Debug)]
+pub struct Csv;
+
+impl Exporter for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn about(&self) -> &'static str {
+        "Write CSV, one row per trial"
+    }
+
+    fn write(
+        &self,
+        run: &MaskedRun<'_>,
+        _: &ExportOptions,
+        out: &mut dyn io::Write,
+    ) -> Result<(), ExportError> {
+        let mut table = WriterBuilder::new().has_headers(false).from_writer(out);
+        table.write_record(COLUMNS).map_err(into_io_error)?;
+        rows::for_each_row(run, |mut row: TrialRow| {
+            let texts = [
+                &mut row.variant,
+                &mut row.detail,
+                &mut row.last_words,
+                &mut row.host,
+            ];
+            texts
+                .into_iter()
+                .chain(&mut row.title)
+                .chain(&mut row.ends)
+                .for_each(make_safe);
+            table.serialize(row).map_err(into_io_error)
+        })?;
+        Ok(table.flush()?)
+    }
 }
 
 /// Returns the I/O error inside an error of the library; its kind shows a closed pipe.

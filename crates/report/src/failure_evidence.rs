@@ -2,8 +2,8 @@
 
 use super::output::read_stream_end;
 use super::rows::kept_trials;
-use super::{FailureGroup, source_line};
-use crate::store::{RunFolder, Secrets};
+use super::{FailureGroup, MaskedRun, source_line};
+use crate::store::Secrets;
 use provoke_model::{Autopsy, TrialId};
 use provoke_sys::files;
 use std::path::Path;
@@ -28,11 +28,8 @@ pub(super) struct FailureEvidence {
 
 impl FailureEvidence {
     /// Reads the evidence of a group of failures from the directory of their run.
-    pub(super) fn read_from(
-        group: &FailureGroup<'_>,
-        folder: &RunFolder,
-        secrets: &Secrets,
-    ) -> Self {
+    pub(super) fn read_from(group: &FailureGroup<'_>, run: &MaskedRun<'_>) -> Self {
+        let secrets = run.secrets();
         let source = (group.signature.sites.iter())
             .filter_map(|site| {
                 let text = source_line(site)?;
@@ -46,19 +43,18 @@ impl FailureEvidence {
             })
             .collect();
         // Most of many trials have no directory.
-        let kept = kept_trials(folder);
+        let kept = kept_trials(run.folder());
         let trials = || {
             let captured = group.signature.trials.iter().copied();
             captured
                 .chain(group.measured_trials())
                 .filter(|trial| kept.binary_search(trial).is_ok())
         };
-        let folder_of = |trial: u64| folder.trials_path().join(trial.to_string());
         Self {
             source,
-            analysis: trials().find_map(|trial| read_autopsy(&folder_of(trial), secrets)),
+            analysis: trials().find_map(|trial| read_autopsy(&run.trial_folder(trial), secrets)),
             output: trials().find_map(|trial| {
-                let text = last_output(&folder_of(trial), secrets)?;
+                let text = last_output(&run.trial_folder(trial), secrets)?;
                 Some((TrialId(trial), text))
             }),
         }

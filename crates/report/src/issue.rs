@@ -1,8 +1,10 @@
 //! Collects the details that a bug report needs: stack, output, builds, and the commands to reproduce it.
 
 use super::failure_evidence::FailureEvidence;
-use super::{Report, VariantReport, derive, group_failures, load_assumptions, story};
-use crate::store::{self, RunFolder, Secrets, StoreError};
+use super::{
+    Masked, MaskedRun, Report, VariantReport, derive, group_failures, load_assumptions, story,
+};
+use crate::store::{self, StoreError};
 use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, VariantId};
 use provoke_questions::Answer;
 use provoke_stats as stats;
@@ -54,37 +56,25 @@ pub(super) struct Issue {
 
 impl Issue {
     /// Reads the details from the directory of a run; secrets are masked.
-    pub(super) fn read_from(
-        report: &Report,
-        folder: &RunFolder,
-        secrets: &Secrets,
-        environment: bool,
-    ) -> Result<Self, StoreError> {
-        let state = store::read_masked(&folder.journal_path())?;
+    pub(super) fn read_from(run: &MaskedRun<'_>, environment: bool) -> Result<Self, StoreError> {
+        let state = store::read_masked(&run.folder().journal_path())?;
         let (_, survey) = state.trial_environment();
         let recorded = (state.plan, &survey);
-        Ok(Self::of_plan(
-            report,
-            folder,
-            secrets,
-            environment,
-            recorded,
-        ))
+        Ok(Self::of_plan(run, environment, recorded))
     }
 
     /// Does the same with a masked plan and environment.
     pub(super) fn of_plan(
-        report: &Report,
-        folder: &RunFolder,
-        secrets: &Secrets,
+        run: &MaskedRun<'_>,
         environment: bool,
         (mut plan, survey): (Plan, &Survey),
     ) -> Self {
         if !environment {
             store::strip_environment(&mut plan);
         }
+        let report = run.report();
         let shown = (0..)
-            .zip(&report.variants)
+            .zip(&report.get().variants)
             .flat_map(|(index, variant)| {
                 let groups = group_failures(variant).into_iter();
                 groups.map(move |group| (VariantId(index), variant, group))
@@ -108,7 +98,7 @@ impl Issue {
             issue.variant = (report.variants.len() > 1).then(|| variant.name.clone());
             issue.outcome = Some((group.signature.outcome.clone(), variant.trials));
             issue.sites.clone_from(&group.signature.sites);
-            let evidence = FailureEvidence::read_from(&group, folder, secrets);
+            let evidence = FailureEvidence::read_from(&group, run);
             if let Some(analysis) = &evidence.analysis {
                 issue.stack = story::stack_lines(analysis);
                 modules = builds_on_stack(analysis);
@@ -133,7 +123,7 @@ impl Issue {
 }
 
 /// Returns whether a variant is the first bad candidate of a search.
-fn is_first_bad(report: &Report, variant: &VariantReport) -> bool {
+fn is_first_bad(report: Masked<&Report>, variant: &VariantReport) -> bool {
     match &report.answer {
         Some(Answer::Bisect(answer)) => answer.culprits.contains(&variant.name),
         _ => false,
@@ -185,7 +175,11 @@ fn shell_command(plan: &Plan, variant: VariantId) -> String {
 }
 
 /// Returns the number of trials that show the failure again, and the arguments of `provoke run`.
-fn repeat_command(report: &Report, plan: &Plan, variant: VariantId) -> Option<(u64, String)> {
+fn repeat_command(
+    report: Masked<&Report>,
+    plan: &Plan,
+    variant: VariantId,
+) -> Option<(u64, String)> {
     let [only] = report.variants.as_slice() else {
         return None;
     };

@@ -1,6 +1,6 @@
 //! Report in JSON.
 
-use super::Report;
+use super::{ExportError, ExportOptions, Exporter, MaskedRun};
 use provoke_sys::untrusted::safe_json;
 use serde_json::Value;
 use std::io;
@@ -24,13 +24,35 @@ pub(super) const OLD_NAMES: [(&str, &str, &str); 14] = [
     ("distinguishing_facts", "parted_by", "contrasts"),
 ];
 
-/// Writes the report as indented JSON.
-pub(super) fn write_json(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let mut value = serde_json::to_value(report)?;
-    add_old_names(&mut value);
-    let json = serde_json::to_string_pretty(&value)?;
-    out.write_all(safe_json(&json).as_bytes())?;
-    out.write_all(b"\n")
+/// The whole report as indented JSON; see [`super::Report`].
+#[derive(Clone, Copy, Debug)]
+pub struct Json;
+
+impl Exporter for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn about(&self) -> &'static str {
+        "Write the report as JSON to FILE [default: stdout]"
+    }
+
+    fn is_common(&self) -> bool {
+        true
+    }
+
+    fn write(
+        &self,
+        run: &MaskedRun<'_>,
+        _: &ExportOptions,
+        out: &mut dyn io::Write,
+    ) -> Result<(), ExportError> {
+        let mut value = serde_json::to_value(run.report().get()).map_err(io::Error::from)?;
+        add_old_names(&mut value);
+        let json = serde_json::to_string_pretty(&value).map_err(io::Error::from)?;
+        out.write_all(safe_json(&json).as_bytes())?;
+        Ok(out.write_all(b"\n")?)
+    }
 }
 
 /// Adds the old names of replaced fields, at the end of their objects.

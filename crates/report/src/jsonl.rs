@@ -1,21 +1,34 @@
 //! Report in JSON Lines: one line for every trial.
 
-use super::{ExportError, Report, rows};
-use crate::store::RunFolder;
+use super::{ExportError, ExportOptions, Exporter, MaskedRun, rows};
 use provoke_sys::untrusted::safe_json;
 use std::io;
 
-/// Writes the trials of a run. The text of child processes is unchanged, with escapes for characters that could do harm
-/// in a log.
-pub(super) fn write_jsonl(
-    folder: &RunFolder,
-    report: &Report,
-    out: &mut dyn io::Write,
-) -> Result<(), ExportError> {
-    rows::for_each_row(folder, report, |row| {
-        let json = serde_json::to_string(&row)?;
-        out.write_all(safe_json(&json).as_bytes())?;
-        out.write_all(b"\n")
-    })?;
-    Ok(())
+/// One line for every trial; see [`super::TrialRow`]. The text of child processes is unchanged, with escapes for characters that
+/// could do harm in a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Jsonl;
+
+impl Exporter for Jsonl {
+    fn name(&self) -> &'static str {
+        "jsonl"
+    }
+
+    fn about(&self) -> &'static str {
+        "Write JSON Lines, one line per trial"
+    }
+
+    fn write(
+        &self,
+        run: &MaskedRun<'_>,
+        _: &ExportOptions,
+        out: &mut dyn io::Write,
+    ) -> Result<(), ExportError> {
+        rows::for_each_row(run, |row| {
+            let json = serde_json::to_string(&row)?;
+            out.write_all(safe_json(&json).as_bytes())?;
+            out.write_all(b"\n")
+        })?;
+        Ok(())
+    }
 }

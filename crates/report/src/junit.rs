@@ -7,10 +7,9 @@
 use super::junit_xml::{Case, Detail, Document, Status, Suite};
 use super::output::read_stream_end;
 use super::{
-    CaseReport, CaseVerdict, ExportError, IntervalBasis, Report, TrialClass, TrialRow,
-    VariantReport, group_failures, headlines, rows,
+    CaseReport, CaseVerdict, ExportError, ExportOptions, Exporter, IntervalBasis, Masked,
+    MaskedRun, Report, TrialClass, TrialRow, VariantReport, group_failures, headlines, rows,
 };
-use crate::store::{RunFolder, Secrets};
 use provoke_model::{EvidenceDepth, Site};
 use provoke_questions::{Answer, Verdict};
 use provoke_sys::untrusted::shell_word;
@@ -27,54 +26,72 @@ const ALL_OUTPUT: usize = 16 << 20;
 /// Maximum length of a command in a name, in characters.
 const NAME: usize = 120;
 
-/// Writes the trials of a run.
-pub(super) fn write_junit(
-    folder: &RunFolder,
-    report: &Report,
-    secrets: &Secrets,
-    out: &mut dyn io::Write,
-) -> Result<(), ExportError> {
-    let trials = |variant: &VariantReport| variant.trials + variant.other + variant.void;
-    let trial_count: u64 = report.variants.iter().map(trials).sum();
-    let mut suites: Vec<VariantSuite> = report
-        .variants
-        .iter()
-        .map(|variant| VariantSuite::new(report, variant))
-        .collect();
-    let mut output_left = ALL_OUTPUT;
-    for (suite, variant) in suites.iter_mut().zip(&report.variants) {
-        suite.add_tests(report, variant);
+/// `JUnit` XML, for CI servers.
+#[derive(Clone, Copy, Debug)]
+pub struct Junit;
+
+impl Exporter for Junit {
+    fn name(&self) -> &'static str {
+        "junit"
     }
-    rows::for_each_row(folder, report, |row| {
-        let has_tests = |variant: &VariantReport| variant.suite.is_some();
-        if let Some(suite) = suites.get_mut(row.index)
-            && !report.variants.get(row.index).is_some_and(has_tests)
-        {
-            suite.add_case(&row, trial_count > FOLDED_FROM, |row| {
-                let output = KeptOutput::read_streams(folder, row, secrets, output_left);
-                output_left = output_left.saturating_sub(output.total_length());
-                output
-            });
+
+    fn about(&self) -> &'static str {
+        "Write JUnit XML for CI servers"
+    }
+
+    fn is_common(&self) -> bool {
+        true
+    }
+
+    fn write(
+        &self,
+        run: &MaskedRun<'_>,
+        _: &ExportOptions,
+        out: &mut dyn io::Write,
+    ) -> Result<(), ExportError> {
+        let report = run.report();
+        let trials = |variant: &VariantReport| variant.trials + variant.other + variant.void;
+        let trial_count: u64 = report.variants.iter().map(trials).sum();
+        let mut suites: Vec<VariantSuite> = report
+            .variants
+            .iter()
+            .map(|variant| VariantSuite::new(report, variant))
+            .collect();
+        let mut output_left = ALL_OUTPUT;
+        for (suite, variant) in suites.iter_mut().zip(&report.variants) {
+            suite.add_tests(report, variant);
         }
-        Ok(())
-    })?;
-    let suites = suites.into_iter().map(VariantSuite::into_suite);
-    let document = Document {
-        name: words::sanitize_line(&report.run),
-        started: report.begun.clone(),
-        seconds: report.seconds,
-        suites: verdict_suite(report).into_iter().chain(suites).collect(),
-    };
-    Ok(document.write(out)?)
+        rows::for_each_row(run, |row| {
+            let has_tests = |variant: &VariantReport| variant.suite.is_some();
+            if let Some(suite) = suites.get_mut(row.index)
+                && !report.variants.get(row.index).is_some_and(has_tests)
+            {
+                suite.add_case(&row, trial_count > FOLDED_FROM, |row| {
+                    let output = KeptOutput::read_streams(run, row, output_left);
+                    output_left = output_left.saturating_sub(output.total_length());
+                    output
+                });
+            }
+            Ok(())
+        })?;
+        let suites = suites.into_iter().map(VariantSuite::into_suite);
+        let document = Document {
+            name: words::sanitize_line(&report.run),
+            started: report.begun.clone(),
+            seconds: report.seconds,
+            suites: verdict_suite(report).into_iter().chain(suites).collect(),
+        };
+        Ok(document.write(out)?)
+    }
 }
 
 /// Returns whether the question decides the result, and not each trial.
-fn is_decided_by_question(report: &Report) -> bool {
+fn is_decided_by_question(report: Masked<&Report>) -> bool {
     report.max_rate.is_some() || matches!(report.answer, Some(Answer::Confirm(_)))
 }
 
 /// Returns the answer as its own case: all trials may pass and the question may be undecided.
-fn verdict_suite(report: &Report) -> Option<Suite> {
+fn verdict_suite(report: Masked<&Report>) -> Option<Suite> {
     if let Some(limit) = &report.max_rate {
         let name = "the failure rate is at most the maximum";
         return Some(question_suite(
@@ -106,7 +123,7 @@ fn verdict_suite(report: &Report) -> Option<Suite> {
 }
 
 fn question_suite(
-    report: &Report,
+    report: Masked<&Report>,
     kind: &str,
     name: &str,
     sentence: &str,
@@ -181,7 +198,7 @@ struct VariantSuite {
 }
 
 impl VariantSuite {
-    fn new(report: &Report, variant: &VariantReport) -> Self {
+    fn new(report: Masked<&Report>, variant: &VariantReport) -> Self {
         let name = if variant.name.is_empty() {
             &variant.command
         } else {
@@ -269,7 +286,7 @@ impl VariantSuite {
     }
 
     /// Adds a case for each test of the suite that the trials run.
-    fn add_tests(&mut self, report: &Report, variant: &VariantReport) {
+    fn add_tests(&mut self, report: Masked<&Report>, variant: &VariantReport) {
         let allowed = report.max_rate.as_ref().map(|check| check.allowed);
         let tests = variant.suite.iter().flat_map(|suite| &suite.cases);
         for test in tests {
@@ -437,7 +454,10 @@ fn describe_outcome(row: &TrialRow) -> String {
     }
 }
 
-fn suite_properties(report: &Report, variant: &VariantReport) -> Vec<(&'static str, String)> {
+fn suite_properties(
+    report: Masked<&Report>,
+    variant: &VariantReport,
+) -> Vec<(&'static str, String)> {
     let [low, high] = variant.rate.interval();
     let basis = match variant.rate.basis {
         IntervalBasis::Cp => "cp",
@@ -490,14 +510,14 @@ struct KeptOutput {
 }
 
 impl KeptOutput {
-    fn read_streams(folder: &RunFolder, row: &TrialRow, secrets: &Secrets, at_most: usize) -> Self {
+    fn read_streams(run: &MaskedRun<'_>, row: &TrialRow, at_most: usize) -> Self {
         if at_most == 0 {
             return Self::default();
         }
-        let trial = folder.trials_path().join(row.trial.to_string());
+        let trial = run.trial_folder(row.trial);
         Self {
-            stdout: read_stream_end(&trial, "stdout", secrets),
-            stderr: read_stream_end(&trial, "stderr", secrets),
+            stdout: read_stream_end(&trial, "stdout", run.secrets()),
+            stderr: read_stream_end(&trial, "stderr", run.secrets()),
         }
     }
 

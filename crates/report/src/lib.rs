@@ -33,6 +33,7 @@ mod load_forecast;
 mod load_plan;
 mod log;
 mod markdown;
+mod masked;
 mod next_commands;
 mod output;
 mod page_text;
@@ -51,25 +52,34 @@ mod tests;
 mod time;
 mod wrap;
 
+pub use annotations::export_annotations;
 pub use annotations::{Annotation, AnnotationLevel};
 pub use before_start::lines_before_start;
+pub use case_list::CsvCases;
 pub use case_list::{CaseListFormat, CaseSelection, format_exclusions};
+pub use csv::Csv;
 pub use derive::command_line;
 pub use distribution::{RateWindow, TimeRange};
 pub use export::{
-    ExportError, ExportOptions, Format, RunOfTrend, RunOrder, export_annotations, export_pictures,
-    export_report, export_short_summary, export_trend,
+    EXPORTERS, ExportError, ExportOptions, Exporter, RunOfTrend, RunOrder, export_report,
+    export_trend,
 };
 pub use group::{FailureGroup, group_failures};
 pub use host_losses::{HostLosses, SuspectedHostKiller};
 pub use hosts::{HostDifference, HostReport, HostTotals};
+pub use html::{Html, export_pictures};
 pub use html::{PageOptions, PictureFile};
+pub use json::Json;
+pub use jsonl::Jsonl;
+pub use junit::Junit;
 pub use limit::MaxRateCheck;
 pub use listing::RunListing;
 pub use load::LoadTotals;
 pub use load_forecast::{ANNOUNCED_FROM, LoadForecast, LoadMeasurements, forecast_duration};
 pub(crate) use load_plan::{load_assumptions, load_summary};
 pub use log::bisect_log;
+pub use markdown::{Markdown, export_short_summary};
+pub use masked::{Masked, MaskedRun};
 pub use next_commands::{SuggestedCommand, next_commands};
 pub use rates::{RateTest, test_rates};
 pub use row::{TrialClass, TrialRow};

@@ -11,16 +11,39 @@ use super::facts::{
     attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
 };
 use super::issue::Issue;
-use super::{Report, headlines};
+use super::{ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, headlines};
 use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;
 use provoke_questions::{Answer, AnswerText as _, HuntReport};
 use provoke_words as words;
 use std::io;
 
-/// Writes the report.
-pub(super) fn write_markdown(
-    report: &Report,
+/// Markdown, for an issue.
+#[derive(Clone, Copy, Debug)]
+pub struct Markdown;
+
+impl Exporter for Markdown {
+    fn name(&self) -> &'static str {
+        "md"
+    }
+
+    fn about(&self) -> &'static str {
+        "Write Markdown for a bug report"
+    }
+
+    fn write(
+        &self,
+        run: &MaskedRun<'_>,
+        options: &ExportOptions,
+        out: &mut dyn io::Write,
+    ) -> Result<(), ExportError> {
+        let issue = Issue::read_from(run, options.environment)?;
+        Ok(write_markdown(run.report(), &issue, out)?)
+    }
+}
+
+fn write_markdown(
+    report: Masked<&Report>,
     issue: &Issue,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
@@ -73,7 +96,7 @@ pub(super) fn write_markdown(
             String::new()
         };
         lines.extend(
-            variant_facts(report, variant)
+            variant_facts(&report, variant)
                 .into_iter()
                 .map(|fact| format!("{of_variant}{fact}")),
         );
@@ -95,7 +118,7 @@ pub(super) fn write_markdown(
     }
     let losses = report.host_losses.iter();
     lines.extend(losses.map(|losses| escape_markdown(&losses.text())));
-    lines.extend(attempt_lines(report));
+    lines.extend(attempt_lines(&report));
     for line in &lines {
         writeln!(out, "- {line}")?;
     }
@@ -109,7 +132,7 @@ pub(super) fn write_markdown(
     if !report.notes.is_empty() {
         writeln!(out)?;
     }
-    writeln!(out, "{}", escape_markdown(&describe_origin(report)))
+    writeln!(out, "{}", escape_markdown(&describe_origin(&report)))
 }
 
 /// Maximum number of sentences in a short summary.
@@ -118,11 +141,12 @@ const MAX_SENTENCES: usize = 20;
 const MAX_SENTENCE: usize = 1000;
 
 /// Writes the verdict and the failure rates, for a place with too little room for the report.
-pub(super) fn write_short_summary(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+pub fn export_short_summary(run: &MaskedRun<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+    let report = run.report();
     let command = inline_code(&words::shorten_text(&report.command, TITLE_COMMAND));
     let verdict = headlines::verdict_text(report.verdict);
     writeln!(out, "# {command}: {verdict}\n")?;
-    let sentences = headlines::answer_sentences(report);
+    let sentences = headlines::answer_sentences(&report);
     for sentence in sentences.iter().take(MAX_SENTENCES) {
         let sentence = words::shorten_text(sentence, MAX_SENTENCE);
         writeln!(out, "- {}", escape_markdown(&capitalize_first(&sentence)))?;
@@ -143,7 +167,7 @@ const TITLE_COMMAND: usize = 60;
 
 /// Returns the command and its failure: `./crash`: SIGSEGV at crash.c:28, 3 of 100 trials. All failures of a
 /// hunt may be under holds.
-fn describe_title(report: &Report, issue: &Issue, hunt: Option<&HuntReport>) -> String {
+fn describe_title(report: Masked<&Report>, issue: &Issue, hunt: Option<&HuntReport>) -> String {
     let command = inline_code(&words::shorten_text(&issue.command, TITLE_COMMAND));
     let Some(((title, _, count, _), (outcome, trials))) =
         issue.failure.as_ref().zip(issue.outcome.as_ref())
@@ -171,7 +195,7 @@ fn describe_title(report: &Report, issue: &Issue, hunt: Option<&HuntReport>) -> 
 }
 
 /// Writes the answer of a question.
-fn write_sentence(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_sentence(report: Masked<&Report>, out: &mut dyn io::Write) -> io::Result<()> {
     let Some(answer) = &report.answer else {
         return Ok(());
     };
@@ -237,7 +261,11 @@ fn last_output(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
 }
 
 /// Writes the command, and the other parts of a trial.
-fn write_reproduction(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_reproduction(
+    report: Masked<&Report>,
+    issue: &Issue,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     writeln!(out, "### Reproduce\n")?;
     let mut variants = tables::shown_variants(report);
     if variants.iter().any(|variant| variant.failures > 0) {
@@ -273,17 +301,17 @@ fn write_reproduction(report: &Report, issue: &Issue, out: &mut dyn io::Write) -
     Ok(())
 }
 
-fn write_builds(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_builds(report: Masked<&Report>, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "### Versions\n")?;
     for line in issue.describe_builds() {
         writeln!(out, "- {}", escape_markdown(&line))?;
     }
-    let machine = escape_markdown(&describe_machine(report));
+    let machine = escape_markdown(&describe_machine(&report));
     writeln!(out, "- {machine}\n")
 }
 
 /// Writes how to confirm a fix without access to this run.
-fn after_a_fix(report: &Report, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+fn after_a_fix(report: Masked<&Report>, issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
     let [variant] = report.variants.as_slice() else {
         return Ok(());
     };

@@ -2,11 +2,11 @@
 //!
 //! There is one row for every trial that ended, in launch order. Only the last attempt of each trial is shown, with its
 //! number; earlier attempts were interrupted or lost. A trial that was not retried yet, because the run was
-//! interrupted, has no row. A row counts if the [`Report`] counts its trial, even if the journal has grown since.
+//! interrupted, has no row. A row counts if the report counts its trial, even if the journal has grown since.
 
 use super::row::{classify_outcome, decisive_actor};
 use super::service_trial::end_lines;
-use super::{ExportError, Report, TrialClass, TrialRow};
+use super::{ExportError, MaskedRun, TrialClass, TrialRow};
 use crate::store::{EventReader, RunFolder};
 use jiff::{SignedDuration, Timestamp};
 use provoke_model::{
@@ -30,10 +30,10 @@ pub(super) struct RecordedPlan {
 
 /// Passes every trial of a run to `take`. Returns the plan and the environment of the run.
 pub(super) fn for_each_row(
-    folder: &RunFolder,
-    report: &Report,
+    run: &MaskedRun<'_>,
     mut take: impl FnMut(TrialRow) -> io::Result<()>,
 ) -> Result<RecordedPlan, ExportError> {
+    let (folder, report) = (run.folder(), run.report());
     let mut reader = RowReader {
         kept_trials: kept_trials(folder),
         verdict: Some(report.verdict),

@@ -4,7 +4,7 @@ use super::parts::{fact_list, page_section, sentence_text, text_list};
 use super::source::PageSource;
 use crate::facts::capitalize_first;
 use crate::page_text::PageText;
-use crate::{Report, headlines};
+use crate::{Masked, Report, headlines};
 use maud::{Markup, html};
 use provoke_questions::Answer;
 use provoke_words as words;
@@ -17,8 +17,8 @@ const NOTES: usize = 40;
 const TITLE_COMMAND: usize = 60;
 
 /// Returns the answer in one sentence.
-pub(super) fn headline(report: &Report) -> String {
-    let mut sentences = headlines::answer_sentences(report);
+pub(super) fn headline(report: Masked<&Report>) -> String {
+    let mut sentences = headlines::answer_sentences(&report);
     if sentences.len() == 1 {
         return sentences.remove(0);
     }
@@ -38,7 +38,7 @@ pub(super) fn page_title(source: &PageSource<'_>) -> String {
 /// Returns the answer, what was measured, and the notes.
 pub(super) fn answer_section(source: &PageSource<'_>) -> Markup {
     let report = source.report;
-    let sentences = headlines::answer_sentences(report);
+    let sentences = headlines::answer_sentences(&report);
     let details = match &report.answer {
         // Their own sections show the rest.
         Some(Answer::Hunt(hunt)) => hunt.fact_lines(),
@@ -85,7 +85,7 @@ fn split_sentence(text: &str) -> (&str, &str) {
 }
 
 /// Returns when and how long the run went on, and why it ended.
-fn run_facts(report: &Report) -> Vec<(&'static str, String)> {
+fn run_facts(report: Masked<&Report>) -> Vec<(&'static str, String)> {
     let trials: u64 = report.variants.iter().map(|variant| variant.trials).sum();
     let mut facts = vec![
         ("Run", report.run.clone()),

@@ -5,7 +5,7 @@ use super::source::PageSource;
 use super::trials::TrialTotals;
 use crate::page_text::PageText;
 use crate::svg::{EcdfCurve, LabelledDrawing, TimeAxis, draw_ecdf};
-use crate::{Durations, Report};
+use crate::{Durations, Masked, Report};
 use maud::{Markup, html};
 use provoke_words as words;
 
@@ -42,8 +42,10 @@ pub(super) fn durations_section(source: &PageSource<'_>) -> Option<Markup> {
 }
 
 /// Returns the times of each variant: its name, the result and the times of trials with this result.
-fn times_of_variants(report: &Report) -> impl Iterator<Item = (&str, &'static str, &Durations)> {
-    report.variants.iter().flat_map(|variant| {
+fn times_of_variants(
+    report: Masked<&Report>,
+) -> impl Iterator<Item = (&str, &'static str, &Durations)> {
+    report.get().variants.iter().flat_map(|variant| {
         let results = [("pass", "passed"), ("fail", "failed")];
         results.into_iter().filter_map(|(name, result)| {
             Some((variant.name.as_str(), result, variant.durations.get(name)?))
@@ -83,7 +85,7 @@ pub(super) fn draw_distributions(trials: &TrialTotals) -> Option<LabelledDrawing
 }
 
 /// Describes the times in words.
-pub(super) fn describe_times(report: &Report) -> String {
+pub(super) fn describe_times(report: Masked<&Report>) -> String {
     let medians: Vec<String> = times_of_variants(report)
         .map(|(_, result, times)| {
             format!(

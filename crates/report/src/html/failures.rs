@@ -5,7 +5,7 @@ use super::source::{PageDetail, PageSource};
 use crate::failure_evidence::FailureEvidence;
 use crate::page_text::{PageLines, PageText};
 use crate::svg::{PointShape, RateAxis, Whisker};
-use crate::{FailureGroup, Report, SignatureReport, VariantReport, group_failures, story};
+use crate::{FailureGroup, Masked, Report, SignatureReport, VariantReport, group_failures, story};
 use maud::{Markup, html};
 use provoke_model::EvidenceDepth;
 use provoke_questions::Answer;
@@ -252,11 +252,11 @@ fn evidence_block(
 
 /// Returns the captured failures that no measured failure explains, each with its trials.
 fn unexplained_captures<'a>(
-    report: &'a Report,
+    report: Masked<&'a Report>,
     failures: &[SharedFailure<'_>],
 ) -> Vec<(&'a SignatureReport, Vec<u64>)> {
     let mut captures: Vec<(&SignatureReport, Vec<u64>)> = Vec::new();
-    let variants = report.variants.iter();
+    let variants = report.get().variants.iter();
     let captured = variants.flat_map(VariantReport::captured_signatures);
     for signature in captured.filter(|signature| {
         let mut failures = failures.iter();

@@ -6,7 +6,7 @@ use crate::facts::{
     attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
 };
 use crate::page_text::PageText;
-use crate::{IntervalBasis, Report, VariantReport};
+use crate::{IntervalBasis, Masked, Report, VariantReport};
 use maud::{Markup, html};
 use provoke_model::CaptureMode;
 use provoke_questions::Answer;
@@ -22,7 +22,7 @@ pub(super) fn environment_section(source: &PageSource<'_>, detail: &PageDetail) 
         CaptureMode::Trace => "in every trial, under a tracer",
     };
     let mut facts = vec![
-        ("Machine", describe_machine(report)),
+        ("Machine", describe_machine(&report)),
         ("Cores dumped", capture.to_owned()),
         ("Seed", report.seed.to_string()),
         (
@@ -45,7 +45,7 @@ pub(super) fn environment_section(source: &PageSource<'_>, detail: &PageDetail) 
 }
 
 /// Returns the facts in which the variants of a comparison differ.
-fn differing_facts(report: &Report, detail: &PageDetail) -> Markup {
+fn differing_facts(report: Masked<&Report>, detail: &PageDetail) -> Markup {
     let Some(Answer::Compare(answer)) = &report.answer else {
         return html! {};
     };
@@ -87,7 +87,7 @@ pub(super) fn method_section(source: &PageSource<'_>, detail: &PageDetail) -> Ma
         } else {
             String::new()
         };
-        let facts = variant_facts(report, variant).into_iter();
+        let facts = variant_facts(&report, variant).into_iter();
         let checks = check_lines(variant).into_iter();
         lines.extend(
             facts
@@ -95,7 +95,7 @@ pub(super) fn method_section(source: &PageSource<'_>, detail: &PageDetail) -> Ma
                 .map(|fact| format!("{of_variant}{fact}")),
         );
     }
-    lines.extend(attempt_lines(report));
+    lines.extend(attempt_lines(&report));
     let assumptions: Vec<String> = report
         .answer
         .iter()
@@ -121,13 +121,13 @@ pub(super) fn method_section(source: &PageSource<'_>, detail: &PageDetail) -> Ma
             (text_list(&source.issue.load))
         }
         p.muted { "docs/statistics.md of provoke explains the methods, docs/assumptions.md what would make them wrong." }
-        p.muted { (PageText(&describe_origin(report))) }
+        p.muted { (PageText(&describe_origin(&report))) }
     };
     page_section("method", "How this was measured", &body)
 }
 
 /// Describes the kind of the intervals.
-fn interval_text(report: &Report) -> &'static str {
+fn interval_text(report: Masked<&Report>) -> &'static str {
     let is_sequence = |variant: &VariantReport| variant.rate.basis == IntervalBasis::Cs;
     if report.variants.iter().any(is_sequence) {
         "Intervals are confidence sequences, which hold whenever a run is stopped, for any reason."

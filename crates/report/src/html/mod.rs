@@ -30,8 +30,7 @@ pub use pictures::PictureFile;
 pub use source::PageOptions;
 
 use super::page_text::PageText;
-use super::{ExportError, Report, RunOrder};
-use crate::store::{RunFolder, Secrets};
+use super::{ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, RunOrder};
 use maud::{DOCTYPE, Markup, PreEscaped, Render as _, html};
 use provoke_model::EvidenceDepth;
 use provoke_words as words;
@@ -46,28 +45,40 @@ const LARGEST: usize = 500 * 1024;
 /// Number of rows of tables in a page with all details.
 const ROWS: usize = 200;
 
-/// Writes a page about a run.
-pub(super) fn write_html(
-    folder: &RunFolder,
-    report: &Report,
-    secrets: &Secrets,
-    environment: bool,
-    options: &PageOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), ExportError> {
-    let source = PageSource::read_from(folder, report, secrets, environment, options)?;
-    out.write_all(fitting_page(&source).as_bytes())?;
-    Ok(())
+/// A page with pictures.
+#[derive(Clone, Copy, Debug)]
+pub struct Html;
+
+impl Exporter for Html {
+    fn name(&self) -> &'static str {
+        "html"
+    }
+
+    fn about(&self) -> &'static str {
+        "Write a page with pictures to FILE [default: report.html in the directory of the run]"
+    }
+
+    fn is_page(&self) -> bool {
+        true
+    }
+
+    fn write(
+        &self,
+        run: &MaskedRun<'_>,
+        options: &ExportOptions,
+        out: &mut dyn io::Write,
+    ) -> Result<(), ExportError> {
+        let source = PageSource::read_from(run, options.environment, &options.page)?;
+        Ok(out.write_all(fitting_page(&source).as_bytes())?)
+    }
 }
 
 /// Makes the pictures of a page about a run as separate files.
-pub(super) fn make_pictures(
-    folder: &RunFolder,
-    report: &Report,
-    secrets: &Secrets,
+pub fn export_pictures(
+    run: &MaskedRun<'_>,
     options: &PageOptions,
 ) -> Result<Vec<PictureFile>, ExportError> {
-    let source = PageSource::read_from(folder, report, secrets, false, options)?;
+    let source = PageSource::read_from(run, false, options)?;
     let pictures = pictures::picture_files(&source).into_iter();
     let finished = pictures.map(|picture| PictureFile {
         svg: finish_page(&source, &picture.svg),
@@ -151,7 +162,7 @@ fn finish_page(source: &PageSource<'_>, page: &str) -> String {
 }
 
 /// Replaces the titles that are lines of the output by the results of their trials.
-fn without_output_lines(page: &str, report: &Report) -> String {
+fn without_output_lines(page: &str, report: Masked<&Report>) -> String {
     let signatures = report.variants.iter().flat_map(|variant| {
         let captured = variant.captured_signatures().iter();
         variant.signatures.iter().chain(captured)

@@ -4,7 +4,7 @@ use super::parts::{left_out_note, page_section, scrolling_table};
 use super::source::{PageDetail, PageSource};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker};
-use crate::{Report, VariantReport, headlines};
+use crate::{Masked, Report, VariantReport, headlines};
 use maud::{Markup, html};
 use provoke_questions::Answer;
 use provoke_stats::{clopper_pearson_effective, real};
@@ -82,7 +82,7 @@ pub(super) fn rate_section(source: &PageSource<'_>, detail: &PageDetail) -> Opti
 }
 
 /// Returns the failure rates of a run; nothing for a question that has its own picture of them.
-pub(super) fn rate_rows(report: &Report) -> Vec<RateRow> {
+pub(super) fn rate_rows(report: Masked<&Report>) -> Vec<RateRow> {
     let limit = report.max_rate.as_ref().map(|check| check.allowed);
     let of_variant = |variant: &VariantReport| RateRow {
         name: variant.name.clone(),

@@ -4,7 +4,7 @@ use super::parts::{page_section, scrolling_table, text_list};
 use super::source::PageSource;
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker};
-use crate::{HostDifference, HostReport, Report};
+use crate::{HostDifference, HostReport, Masked, Report};
 use maud::{Markup, html};
 use provoke_stats::{clopper_pearson, real};
 use provoke_words as words;
@@ -76,7 +76,7 @@ pub(super) fn slots_section(source: &PageSource<'_>) -> Option<Markup> {
     Some(page_section("slots", "Slots", &body))
 }
 
-fn hosts_section(report: &Report) -> Markup {
+fn hosts_section(report: Masked<&Report>) -> Markup {
     let row = |host: &HostReport| PlaceRow {
         name: host.name.clone(),
         trials: host.trials,

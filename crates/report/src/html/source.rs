@@ -3,8 +3,10 @@
 use super::trials::TrialTotals;
 use crate::failure_evidence::FailureEvidence;
 use crate::issue::Issue;
-use crate::store::{self, RunFolder, Secrets};
-use crate::{ExportError, Report, SuggestedCommand, group_failures, next_commands};
+use crate::store::{self, RunFolder};
+use crate::{
+    ExportError, Masked, MaskedRun, Report, SuggestedCommand, group_failures, next_commands,
+};
 use provoke_model::Event;
 use provoke_questions::PooledBaseline;
 
@@ -37,7 +39,7 @@ pub(super) struct PageDetail {
 
 /// The data of a page about one run.
 pub(super) struct PageSource<'a> {
-    pub(super) report: &'a Report,
+    pub(super) report: Masked<&'a Report>,
     pub(super) trials: TrialTotals,
     /// The evidence of the first groups of failures of each variant.
     pub(super) evidence: Vec<Vec<FailureEvidence>>,
@@ -51,23 +53,22 @@ pub(super) struct PageSource<'a> {
 impl<'a> PageSource<'a> {
     /// Reads the data from the directory of a run; secrets are masked.
     pub(super) fn read_from(
-        folder: &RunFolder,
-        report: &'a Report,
-        secrets: &Secrets,
+        run: &'a MaskedRun<'_>,
         environment: bool,
         options: &'a PageOptions,
     ) -> Result<Self, ExportError> {
+        let (folder, report) = (run.folder(), run.report());
         let mut left = FAILURES;
         let mut read_evidence = |group: &_| {
             left = left.checked_sub(1)?;
-            Some(FailureEvidence::read_from(group, folder, secrets))
+            Some(FailureEvidence::read_from(group, run))
         };
         let evidence = report.variants.iter().map(|variant| {
             let groups = group_failures(variant);
             groups.iter().map_while(&mut read_evidence).collect()
         });
         let evidence = evidence.collect();
-        let mut trials = TrialTotals::read_from(folder, report)?;
+        let mut trials = TrialTotals::read_from(run)?;
         if !report.hosts.is_empty() {
             // The trials had the environment of the hosts.
             let state = store::read_masked(&folder.journal_path())?;
@@ -76,14 +77,14 @@ impl<'a> PageSource<'a> {
         let plan = trials.recorded.plan.as_deref().cloned();
         let issue = plan.map_or_else(Issue::default, |plan| {
             let recorded = (plan, &trials.recorded.survey);
-            Issue::of_plan(report, folder, secrets, environment, recorded)
+            Issue::of_plan(run, environment, recorded)
         });
         Ok(Self {
             report,
             trials,
             evidence,
             issue,
-            commands: next_commands(report, &report.reference, options.pooled),
+            commands: next_commands(&report, &report.reference, options.pooled),
             home: home_directory(folder)?,
             options,
         })

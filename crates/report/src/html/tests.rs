@@ -6,7 +6,8 @@ use crate::tests::{
     SEGV, SimulatedRun, crashed, died, failure, hostile_run, passed, plan, run_with_every_ending,
 };
 use crate::{
-    ExportOptions, Format, RunOfTrend, RunOrder, export_pictures, export_report, export_trend,
+    ExportOptions, Exporter, Jsonl, Junit, Markdown, MaskedRun, RunOfTrend, RunOrder,
+    export_pictures, export_report, export_trend,
 };
 use provoke_model::{Ending, EvidenceDepth, FailureKind, Outcome, Plan, Text};
 
@@ -19,7 +20,9 @@ fn page_with(run: &SimulatedRun, options: PageOptions) -> String {
         environment: true,
         page: options,
     };
-    export_report(Format::Html, &run.folder, &run.report(), &options, &mut out).unwrap();
+    let report = run.report();
+    let run = MaskedRun::new(&run.folder, &report).unwrap();
+    export_report(&Html, &run, &options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -134,9 +137,8 @@ fn trend_of(runs: &[&SimulatedRun], options: &PageOptions) -> String {
         .iter()
         .zip(&read)
         .map(|(run, (state, report))| RunOfTrend {
-            folder: &run.folder,
+            run: MaskedRun::new(&run.folder, report).unwrap(),
             state,
-            report,
         })
         .collect();
     let mut out = Vec::new();
@@ -346,7 +348,8 @@ fn secrets_of_the_environment_are_not_on_the_page() {
     run.keep(1, "stderr", b"token canary-1234567\n");
     run.trial(1, crashed("token canary-1234567"));
     run.finish();
-    for format in [Format::Html, Format::Md, Format::Junit] {
+    let formats: [&dyn Exporter; 3] = [&Html, &Markdown, &Junit];
+    for format in formats {
         let text = run.export(format);
         assert!(!text.contains("canary"), "{format:?}");
         assert!(text.contains("token ***"), "{format:?}");
@@ -356,7 +359,9 @@ fn secrets_of_the_environment_are_not_on_the_page() {
 #[test]
 fn pictures_are_files_with_the_marks_of_the_page_and_harmless_text() {
     let run = run_of_markup();
-    let pictures = export_pictures(&run.folder, &run.report(), &PageOptions::default()).unwrap();
+    let report = run.report();
+    let shown = MaskedRun::new(&run.folder, &report).unwrap();
+    let pictures = export_pictures(&shown, &PageOptions::default()).unwrap();
     let names: Vec<&str> = pictures.iter().map(|picture| picture.name).collect();
     assert_eq!(
         names,
@@ -387,7 +392,7 @@ fn failures_under_a_hold_are_a_kind_of_their_own() {
     for text in ["passed under a hold", "failed under a hold"] {
         assert!(page.contains(text), "{text}");
     }
-    let rows = run.export(Format::Jsonl);
+    let rows = run.export(&Jsonl);
     let classes: Vec<serde_json::Value> = rows
         .lines()
         .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["class"].clone())

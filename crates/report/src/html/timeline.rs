@@ -5,7 +5,7 @@ use super::source::PageSource;
 use super::trials::{ResultKind, TrialTotals};
 use crate::page_text::PageText;
 use crate::svg::{CELLS_PER_ROW, draw_cells, draw_column_bars, draw_swatch, draw_windows};
-use crate::{RateWindow, Report, VariantReport};
+use crate::{Masked, RateWindow, Report, VariantReport};
 use maud::{Markup, html};
 use provoke_words as words;
 
@@ -99,8 +99,8 @@ fn strip_figure(trials: &TrialTotals, count: u64) -> Markup {
 }
 
 /// Returns the variant whose failure rate during the run is shown: the only one, if it has one.
-pub(super) fn windowed_variant(report: &Report) -> Option<&VariantReport> {
-    match report.variants.as_slice() {
+pub(super) fn windowed_variant(report: Masked<&Report>) -> Option<&VariantReport> {
+    match report.get().variants.as_slice() {
         [variant] if !variant.windows.is_empty() => Some(variant),
         _ => None,
     }
@@ -133,7 +133,7 @@ pub(super) fn describe_windows(windows: &[RateWindow]) -> String {
 }
 
 /// Draws the failure rate in windows of equal numbers of trials.
-fn windows_figure(report: &Report) -> Option<Markup> {
+fn windows_figure(report: Masked<&Report>) -> Option<Markup> {
     let variant = windowed_variant(report)?;
     let windows = &variant.windows;
     let size = windows.first()?.trials;

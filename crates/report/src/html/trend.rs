@@ -5,7 +5,7 @@ use crate::facts::capitalize_first;
 use crate::page_text::PageText;
 use crate::store::RunFolder;
 use crate::svg::{PointShape, RateAxis, Whisker, draw_column_bars};
-use crate::{Report, RunOrder, VariantReport, headlines};
+use crate::{Masked, Report, RunOrder, VariantReport, headlines};
 use maud::{Markup, html};
 use provoke_stats::{fisher, holm};
 use provoke_words as words;
@@ -18,7 +18,7 @@ const FAILURES: usize = 10;
 /// A run of a trend.
 pub(crate) struct TrendRun<'a> {
     pub(crate) folder: &'a RunFolder,
-    pub(crate) report: &'a Report,
+    pub(crate) report: Masked<&'a Report>,
     /// The commit that was checked out in the working directory.
     pub(crate) commit: Option<&'a str>,
     /// Why its rate cannot be compared with that of the first run.
@@ -260,7 +260,7 @@ fn run_block(run: &TrendRun<'_>) -> Markup {
         .take(FAILURES)
         .map(|signature| format!("{}× {}", signature.count, signature.title))
         .collect();
-    let sentences: Vec<String> = headlines::answer_sentences(report)
+    let sentences: Vec<String> = headlines::answer_sentences(&report)
         .iter()
         .take(FAILURES)
         .map(|sentence| capitalize_first(sentence))
@@ -308,6 +308,6 @@ fn short_commit(commit: Option<&str>) -> String {
     commit.unwrap_or_default().chars().take(10).collect()
 }
 
-fn start_time(report: &Report) -> String {
+fn start_time(report: Masked<&Report>) -> String {
     report.begun.replace('T', " ").replace('Z', " UTC")
 }

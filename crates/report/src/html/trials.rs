@@ -1,8 +1,7 @@
 //! Counts the trials of a run for the pictures of a page, while they stream from its journal.
 
 use crate::rows::{RecordedPlan, for_each_row};
-use crate::store::RunFolder;
-use crate::{ExportError, Report, TrialClass, TrialRow};
+use crate::{ExportError, Masked, MaskedRun, Report, TrialClass, TrialRow};
 use std::collections::BTreeMap;
 
 /// Failures with their own kind; further ones share the last kind of failures.
@@ -62,16 +61,16 @@ pub(super) struct SlotTotals {
 
 impl TrialTotals {
     /// Counts the trials of a run.
-    pub(super) fn read_from(folder: &RunFolder, report: &Report) -> Result<Self, ExportError> {
-        let mut totals = Self::new(report);
-        let recorded = for_each_row(folder, report, |row| {
+    pub(super) fn read_from(run: &MaskedRun<'_>) -> Result<Self, ExportError> {
+        let mut totals = Self::new(run.report());
+        let recorded = for_each_row(run, |row| {
             totals.add_row(&row);
             Ok(())
         })?;
         Ok(Self { recorded, ..totals })
     }
 
-    fn new(report: &Report) -> Self {
+    fn new(report: Masked<&Report>) -> Self {
         // The most frequent failures have their own kinds.
         let mut failures: BTreeMap<&str, (bool, u64)> = BTreeMap::new();
         for kind in report.variants.iter().flat_map(|variant| &variant.kinds) {

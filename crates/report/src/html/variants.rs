@@ -5,7 +5,7 @@ use super::rate::RateRow;
 use super::source::{PageDetail, PageSource};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis};
-use crate::{Report, VariantReport, group_failures, headlines};
+use crate::{Masked, Report, VariantReport, group_failures, headlines};
 use maud::{Markup, html};
 use provoke_model::CompareGoal;
 use provoke_questions::{Answer, Comparison, VariantResult, VariantVerdict};
@@ -38,7 +38,7 @@ pub(super) fn variants_section(source: &PageSource<'_>, detail: &PageDetail) -> 
 }
 
 /// Returns a table of the variants. If many of them passed, these have their own table, which is folded.
-fn variants_tables(report: &Report, answer: &Comparison, detail: &PageDetail) -> Markup {
+fn variants_tables(report: Masked<&Report>, answer: &Comparison, detail: &PageDetail) -> Markup {
     let passed = |variant: &&VariantReport| {
         result_of(answer, variant).is_some_and(|result| result.standing.has_passed())
             && variant.failures == 0

@@ -2,7 +2,7 @@
 
 use super::escape::{escape_markdown, inline_code};
 use crate::{
-    FailureKindReport, LoadTotals, Report, SignatureReport, VariantReport, bars, headlines,
+    FailureKindReport, LoadTotals, Masked, Report, SignatureReport, VariantReport, bars, headlines,
 };
 use provoke_model::EvidenceDepth;
 use provoke_questions::{Answer, VariantResult};
@@ -17,7 +17,7 @@ const LISTED: usize = 10;
 const FACTS: usize = 20;
 
 pub(super) fn write_tally(
-    report: &Report,
+    report: Masked<&Report>,
     several: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
@@ -74,8 +74,8 @@ pub(super) fn write_tally(
 }
 
 /// Returns the result of each variant, if the question was a comparison.
-fn variant_standings(report: &Report) -> Option<&[VariantResult]> {
-    match &report.answer {
+fn variant_standings(report: Masked<&Report>) -> Option<&[VariantResult]> {
+    match &report.get().answer {
         Some(Answer::Compare(answer)) => Some(&answer.variants),
         _ => None,
     }
@@ -83,7 +83,7 @@ fn variant_standings(report: &Report) -> Option<&[VariantResult]> {
 
 /// Returns the variants with trials in a search, such as the settings that were tried, and otherwise all. Candidates have
 /// the order of their list, not the one in which the search tried them.
-pub(super) fn shown_variants(report: &Report) -> Vec<&VariantReport> {
+pub(super) fn shown_variants(report: Masked<&Report>) -> Vec<&VariantReport> {
     let searches = matches!(
         report.answer,
         Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_))
@@ -91,7 +91,7 @@ pub(super) fn shown_variants(report: &Report) -> Vec<&VariantReport> {
     let is_shown = |variant: &&VariantReport| {
         !searches || report.variants.len() == 1 || variant.trials + variant.other + variant.void > 0
     };
-    let mut variants: Vec<&VariantReport> = report.variants.iter().filter(is_shown).collect();
+    let mut variants: Vec<&VariantReport> = report.get().variants.iter().filter(is_shown).collect();
     if let Some(Answer::Bisect(answer)) = &report.answer {
         let place = |variant: &VariantReport| {
             let mut points = answer.points.iter();
@@ -104,7 +104,7 @@ pub(super) fn shown_variants(report: &Report) -> Vec<&VariantReport> {
 }
 
 pub(super) fn write_kinds(
-    report: &Report,
+    report: Masked<&Report>,
     several: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
@@ -169,7 +169,7 @@ const TESTS: usize = 50;
 
 /// Writes the tests of a suite that failed.
 pub(super) fn write_suite(
-    report: &Report,
+    report: Masked<&Report>,
     several: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
@@ -225,7 +225,7 @@ pub(super) fn write_suite(
 
 /// Writes the signatures, if the evidence shows more than the exit status.
 pub(super) fn write_signatures(
-    report: &Report,
+    report: Masked<&Report>,
     several: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
@@ -305,7 +305,7 @@ pub(super) fn write_signatures(
 
 /// Writes the number of responses before each crash of services.
 pub(super) fn write_load_lines(
-    report: &Report,
+    report: Masked<&Report>,
     several: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
@@ -333,7 +333,10 @@ pub(super) fn write_load_lines(
 }
 
 /// Writes the facts in which the variants of a comparison differ, besides those varied on purpose.
-pub(super) fn write_differing_facts(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn write_differing_facts(
+    report: Masked<&Report>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let Some(Answer::Compare(answer)) = &report.answer else {
         return Ok(());
     };
