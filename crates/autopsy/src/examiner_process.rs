@@ -5,7 +5,7 @@
 //! connections.
 
 use super::{CoreError, Examiner, ExaminerSettings};
-use provoke_model::{Autopsy, CodePoint, Frame, Text};
+use provoke_model::{Autopsy, CodePoint, Frame, Text, parse_untrusted_json};
 use provoke_sys::sandbox;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -152,6 +152,6 @@ pub(super) fn read_message<T: DeserializeOwned>(input: &mut impl Read) -> io::Re
     }
     let mut message = vec![0; length];
     input.read_exact(&mut message)?;
-    serde_json::from_slice(&message)
+    parse_untrusted_json(&message)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     CaseName, Host, HostId, HostPlan, JoinedHost, Observation, Outcome, Plan, Signal, Survey,
-    Trial, TrialId, VariantChoice, VariantId, is_default, micros,
+    Trial, TrialId, VariantChoice, VariantId, is_default, micros, parse_untrusted_json,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -170,7 +170,7 @@ pub enum Event {
 impl Event {
     /// Reads a line of the journal. This code is compiled once, in this crate, and for speed.
     pub fn from_json(json: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(json)
+        parse_untrusted_json(json)
     }
 
     /// Appends the event as JSON.

@@ -32,6 +32,7 @@ mod space;
 mod survey;
 mod text;
 mod trial;
+mod untrusted_json;
 
 pub use case::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
 pub use case_pattern::CasePattern;
@@ -86,6 +87,7 @@ pub use space::{
 pub use survey::Survey;
 pub use text::Text;
 pub use trial::{SlotId, Trial, TrialId, VariantId, trial_seed};
+pub use untrusted_json::parse_untrusted_json;
 
 /// Serializes durations as whole microseconds: compact in the journal, and exact.
 pub mod micros {

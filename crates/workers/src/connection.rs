@@ -2,6 +2,7 @@
 
 use super::HostError;
 use super::wire::{MAX_LINE, PROTOCOL, WorkerGreeting, WorkerReply, WorkerTask};
+use provoke_model::parse_untrusted_json;
 use provoke_sys::signals;
 use rustix::process::Signal;
 use serde::Serialize;
@@ -185,7 +186,7 @@ async fn next_reply(
     let Some(line) = unread.strip_suffix(b"\n") else {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
-    let reply = serde_json::from_slice(line)?;
+    let reply = parse_untrusted_json(line)?;
     unread.clear();
     Ok(reply)
 }
