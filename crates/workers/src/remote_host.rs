@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex as Register};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -31,9 +31,10 @@ const MAX_DROPPED: u64 = 64 << 30;
 /// Time after the time limit of a trial in which its result must arrive: for examining a hang, killing processes, and
 /// collecting evidence.
 const RESULT_WITHIN: Duration = Duration::from_secs(180);
-/// Limits of the messages about what failed on a host: their number, and the length of each in bytes.
+/// Maximum number of messages about what failed on a host.
 const MAX_COMPLAINTS: usize = 100;
-const MAX_COMPLAINT: usize = 4096;
+/// Longest message or line of output from a host in bytes.
+const MAX_TEXT: usize = 4096;
 
 /// A host with a worker.
 pub(super) struct RemoteHost {
@@ -55,11 +56,11 @@ enum LeaseReply {
 struct Waiting {
     /// Why the host was lost.
     lost: Option<String>,
-    /// Why the host counts as lost although it still sends messages.
-    overdue: Option<String>,
+    /// Wakes the reader if the host counts as lost although it still sends messages.
+    given_up: Arc<Notify>,
     /// Whether the worker was told to end.
     is_closing: bool,
-    slots: BTreeMap<SlotId, mpsc::UnboundedSender<LeaseReply>>,
+    slots: BTreeMap<SlotId, OrderedTrials>,
     makings: BTreeMap<VariantId, oneshot::Sender<PreparationResult>>,
     hook: Option<oneshot::Sender<io::Result<Option<FailedHook>>>>,
     /// Where the files of the last trial of a slot go.
@@ -67,6 +68,13 @@ struct Waiting {
     complaints: Vec<String>,
     /// Number of complaints that were dropped because there were too many.
     dropped_complaints: u64,
+}
+
+/// The trials that a slot was ordered to run.
+struct OrderedTrials {
+    replies: mpsc::UnboundedSender<LeaseReply>,
+    /// The trials without a result. A slot runs them in this order.
+    open: VecDeque<TrialId>,
 }
 
 /// The files of a trial that are copied to this host.
@@ -87,16 +95,65 @@ impl Waiting {
         self.lost.get_or_insert(reason);
     }
 
+    /// Ends all waiting for a host that still sends messages, and its connection.
+    fn give_up(&mut self, reason: &str) {
+        self.lose(reason.to_owned());
+        self.given_up.notify_one();
+    }
+
     /// Records what failed on the host, up to a limit.
     fn complain(&mut self, mut text: String) {
         if self.complaints.len() >= MAX_COMPLAINTS {
             self.dropped_complaints += 1;
             return;
         }
-        let ends = (0..=MAX_COMPLAINT.min(text.len())).rev();
-        let end = ends.into_iter().find(|end| text.is_char_boundary(*end));
-        text.truncate(end.unwrap_or(0));
+        clip_text(&mut text);
         self.complaints.push(text);
+    }
+
+    /// Passes a reply on. `folders` are the directories of trials there and here.
+    fn pass_reply(&mut self, reply: WorkerReply, (there, here): &(PathBuf, PathBuf)) {
+        // Someone who no longer waits needs no reply.
+        match reply {
+            WorkerReply::Finished(lane, trial, mut observation) => {
+                // A result that was not ordered, or comes again, takes no memory.
+                if let Some(ordered) = self.slots.get_mut(&lane)
+                    && ordered.open.front() == Some(&trial)
+                {
+                    ordered.open.pop_front();
+                    relocate_cores(&mut observation, trial, there, here);
+                    for actor in &mut observation.actors {
+                        clip_text(&mut actor.last_words);
+                        actor.telling.as_mut().map(clip_text);
+                    }
+                    let _ = ordered
+                        .replies
+                        .send(LeaseReply::Finished(trial, observation));
+                }
+            }
+            WorkerReply::Idle(lane) => {
+                if let Some(ordered) = self.slots.remove(&lane) {
+                    let _ = ordered.replies.send(LeaseReply::Idle);
+                }
+            }
+            WorkerReply::Made(variant, result) => {
+                if let Some(sender) = self.makings.remove(&variant) {
+                    let _ = sender.send(result);
+                }
+            }
+            WorkerReply::Hooked(result) => {
+                if let Some(sender) = self.hook.take() {
+                    let _ = sender.send(result.map_err(io::Error::other));
+                }
+            }
+            WorkerReply::Kept(lane) => drop(self.kept.remove(&lane)),
+            WorkerReply::Complaint(text) => self.complain(text),
+            WorkerReply::Ready(_)
+            | WorkerReply::Refused(..)
+            | WorkerReply::File { .. }
+            | WorkerReply::Alive
+            | WorkerReply::Closed => {}
+        }
     }
 
     fn take_complaints(&mut self) -> Vec<String> {
@@ -139,6 +196,10 @@ impl RemoteHost {
         })
     }
 
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect("no panic")
+    }
+
     /// Sends an order. A lost host does not get it.
     pub(super) fn send_order(&self, order: WorkerOrder) {
         if let Some(orders) = &*self.orders.lock().expect("no panic") {
@@ -153,7 +214,7 @@ impl RemoteHost {
         wait: impl FnOnce(&mut Waiting, oneshot::Sender<T>),
     ) -> oneshot::Receiver<T> {
         let (sender, receiver) = oneshot::channel();
-        let mut waiting = self.waiting.lock().expect("no panic");
+        let mut waiting = self.lock();
         if waiting.lost.is_none() {
             wait(&mut waiting, sender);
             self.send_order(order);
@@ -182,7 +243,7 @@ impl RemoteHost {
 
     /// Returns why the host was lost.
     fn describe_loss(&self) -> String {
-        let reason = self.waiting.lock().expect("no panic").lost_reason();
+        let reason = self.lock().lost_reason();
         format!("the host `{}` was lost: {reason}", self.name)
     }
 
@@ -197,24 +258,26 @@ impl RemoteHost {
             .iter()
             .map(|trial| (trial.id, trial.timeout.saturating_add(RESULT_WITHIN)))
             .collect();
+        let ordered = open.len();
         let mut replies = self.begin_trials(lane, trials);
         let mut urgency = StopUrgency::No;
         let mut began = Instant::now();
         loop {
-            let overdue_at = open
-                .front()
-                .and_then(|(_, limit)| began.checked_add(*limit));
+            let limit = open.front().map_or(RESULT_WITHIN, |(_, limit)| *limit);
+            let overdue_at = began.checked_add(limit);
             tokio::select! {
                 reply = replies.recv() => match reply {
                     Some(LeaseReply::Finished(id, observation)) => {
-                        // Another trial than the expected is not ours.
-                        if open.front().is_some_and(|(expected, _)| *expected == id) {
-                            open.pop_front();
-                            began = Instant::now();
-                            report(id, *observation);
-                        }
+                        open.pop_front();
+                        began = Instant::now();
+                        report(id, *observation);
                     }
-                    Some(LeaseReply::Idle) => return,
+                    Some(LeaseReply::Idle) if open.len() < ordered => return,
+                    // The trials would be ordered again for ever.
+                    Some(LeaseReply::Idle) => {
+                        self.lock().give_up("it ran none of the trials that it was ordered to run");
+                        break;
+                    }
                     None => break,
                 },
                 level = wait_for_raise(&mut halt, urgency) => {
@@ -222,10 +285,7 @@ impl RemoteHost {
                     self.send_order(WorkerOrder::Halt(lane, level));
                 }
                 () = sleep_until(overdue_at.unwrap_or(began)), if overdue_at.is_some() => {
-                    let mut waiting = self.waiting.lock().expect("no panic");
-                    let reason = "it sent no result of a trial in time".to_owned();
-                    waiting.overdue = Some(reason.clone());
-                    waiting.lose(reason);
+                    self.lock().give_up("it sent no result of a trial in time");
                     break;
                 }
             }
@@ -249,9 +309,13 @@ impl RemoteHost {
         trials: Vec<Trial>,
     ) -> mpsc::UnboundedReceiver<LeaseReply> {
         let (sender, replies) = mpsc::unbounded_channel();
-        let mut waiting = self.waiting.lock().expect("no panic");
+        let mut waiting = self.lock();
         if waiting.lost.is_none() {
-            waiting.slots.insert(lane, sender);
+            let ordered = OrderedTrials {
+                replies: sender,
+                open: trials.iter().map(|trial| trial.id).collect(),
+            };
+            waiting.slots.insert(lane, ordered);
             self.send_order(WorkerOrder::Run(lane, trials));
         }
         replies
@@ -286,7 +350,7 @@ impl RemoteHost {
 
     /// Copies the files of the last trial of a slot to a directory, without waiting for them.
     pub(super) fn keep_files(&self, lane: SlotId, folder: PathBuf, with_cores: bool) {
-        let mut waiting = self.waiting.lock().expect("no panic");
+        let mut waiting = self.lock();
         if waiting.lost.is_none() {
             let kept = KeptFiles {
                 folder,
@@ -300,7 +364,7 @@ impl RemoteHost {
 
     /// Ends the worker, and waits for its last files. Returns what failed there.
     pub(super) async fn close(&self) -> Vec<String> {
-        self.waiting.lock().expect("no panic").is_closing = true;
+        self.lock().is_closing = true;
         drop(self.orders.lock().expect("no panic").take());
         let reader = self.reader.lock().expect("no panic").take();
         if let Some(mut reader) = reader
@@ -308,12 +372,19 @@ impl RemoteHost {
         {
             reader.abort();
         }
-        let complaints = self.waiting.lock().expect("no panic").take_complaints();
+        let complaints = self.lock().take_complaints();
         complaints
             .into_iter()
             .map(|text| format!("on `{}`: {text}", self.name))
             .collect()
     }
+}
+
+/// Shortens text of a host to its limit.
+fn clip_text(text: &mut String) {
+    let ends = (0..=MAX_TEXT.min(text.len())).rev();
+    let end = ends.into_iter().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or(0));
 }
 
 /// Sends orders, and a message every second without one. At the end, closes this direction of the connection.
@@ -343,34 +414,14 @@ struct ReplyReader {
 impl ReplyReader {
     /// Passes the replies on until the worker has closed, or the host is lost. Reports the loss before the lost trials.
     async fn read_to_end(mut self, report_loss: impl FnOnce(String)) {
-        let reason = loop {
-            if let Some(reason) = self.lock().overdue.take() {
-                break reason;
-            }
-            match timeout(SILENCE, self.receiver.next_reply()).await {
-                Err(_) => break format!("no message for {} s", SILENCE.as_secs()),
-                Ok(Err(error)) => {
-                    let message = self.receiver.last_message().await;
-                    break message.unwrap_or_else(|| match error.kind() {
-                        io::ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
-                        _ => error.to_string(),
-                    });
-                }
-                Ok(Ok(WorkerReply::Closed)) => {
-                    if !self.lock().is_closing {
-                        break "its worker ended".to_owned();
-                    }
-                    self.lock().lose("the run is over".to_owned());
-                    return;
-                }
-                Ok(Ok(WorkerReply::File { lane, path, size })) => {
-                    let path = Path::new(path.as_os_str());
-                    if let Err(error) = self.receive_file(lane, path, size).await {
-                        break error.to_string();
-                    }
-                }
-                Ok(Ok(reply)) => self.pass_reply(reply),
-            }
+        let given_up = Arc::clone(&self.lock().given_up);
+        let reason = tokio::select! {
+            reason = self.read_replies() => reason,
+            () = given_up.notified() => Some(self.lock().lost_reason()),
+        };
+        let Some(reason) = reason else {
+            self.lock().lose("the run is over".to_owned());
+            return;
         };
         report_loss(reason.clone());
         self.lock().lose(reason);
@@ -378,44 +429,33 @@ impl ReplyReader {
         tokio::task::spawn_blocking(move || drop(self.receiver));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("no panic")
+    /// Passes the replies on. Returns why the host was lost; `None` if the worker has closed at the end of the run.
+    async fn read_replies(&mut self) -> Option<String> {
+        loop {
+            match timeout(SILENCE, self.receiver.next_reply()).await {
+                Err(_) => return Some(format!("no message for {} s", SILENCE.as_secs())),
+                Ok(Err(error)) => {
+                    let message = self.receiver.last_message().await;
+                    return Some(message.unwrap_or_else(|| match error.kind() {
+                        io::ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
+                        _ => error.to_string(),
+                    }));
+                }
+                Ok(Ok(WorkerReply::Closed)) if self.lock().is_closing => return None,
+                Ok(Ok(WorkerReply::Closed)) => return Some("its worker ended".to_owned()),
+                Ok(Ok(WorkerReply::File { lane, path, size })) => {
+                    let path = Path::new(path.as_os_str());
+                    if let Err(error) = self.receive_file(lane, path, size).await {
+                        return Some(error.to_string());
+                    }
+                }
+                Ok(Ok(reply)) => self.lock().pass_reply(reply, &self.folders),
+            }
+        }
     }
 
-    fn pass_reply(&self, reply: WorkerReply) {
-        let mut waiting = self.lock();
-        // Someone who no longer waits needs no reply.
-        match reply {
-            WorkerReply::Finished(lane, trial, mut observation) => {
-                if let Some(sender) = waiting.slots.get(&lane) {
-                    let (there, here) = &self.folders;
-                    relocate_cores(&mut observation, trial, there, here);
-                    let _ = sender.send(LeaseReply::Finished(trial, observation));
-                }
-            }
-            WorkerReply::Idle(lane) => {
-                if let Some(sender) = waiting.slots.remove(&lane) {
-                    let _ = sender.send(LeaseReply::Idle);
-                }
-            }
-            WorkerReply::Made(variant, result) => {
-                if let Some(sender) = waiting.makings.remove(&variant) {
-                    let _ = sender.send(result);
-                }
-            }
-            WorkerReply::Hooked(result) => {
-                if let Some(sender) = waiting.hook.take() {
-                    let _ = sender.send(result.map_err(io::Error::other));
-                }
-            }
-            WorkerReply::Kept(lane) => drop(waiting.kept.remove(&lane)),
-            WorkerReply::Complaint(text) => waiting.complain(text),
-            WorkerReply::Ready(_)
-            | WorkerReply::Refused(..)
-            | WorkerReply::File { .. }
-            | WorkerReply::Alive
-            | WorkerReply::Closed => {}
-        }
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect("no panic")
     }
 
     /// Writes a file of a trial. A file that nobody wants, or that is too large, is read and dropped.
@@ -463,9 +503,14 @@ impl ReplyReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provoke_model::ActorObservation;
 
-    /// Orders two trials from a host that sends no result, and returns what is reported for the first.
-    async fn loss_of_first_trial(waiting: Waiting) -> Option<String> {
+    /// Orders the trials 7 and 8 from a host that then sends these replies. Returns what is reported of them, and why the host
+    /// was lost.
+    async fn run_two_trials(
+        waiting: Waiting,
+        replies: Vec<WorkerReply>,
+    ) -> (Vec<(TrialId, Observation)>, Option<String>) {
         let host = RemoteHost {
             name: "h1".to_owned(),
             orders: Register::default(),
@@ -483,37 +528,126 @@ mod tests {
             explores: false,
             alone: None,
         });
-        let (reports, mut reported) = mpsc::unbounded_channel();
+        let reported = Arc::new(Register::new(Vec::new()));
+        let reports = Arc::clone(&reported);
         let report = Box::new(move |id, observation: Observation| {
-            reports.send((id, observation.lost)).unwrap();
+            reports.lock().unwrap().push((id, observation));
         });
         let (_halt, halt) = watch::channel(StopUrgency::No);
         let running = host.run_trials(SlotId(0), trials.to_vec(), halt, report);
+        let sending = async {
+            for reply in replies {
+                host.lock().pass_reply(reply, &Default::default());
+            }
+        };
         let a_day = Duration::from_secs(24 * 60 * 60);
-        timeout(a_day, running).await.expect("it ends");
-        let (id, lost) = reported.recv().await.expect("a report");
-        assert_eq!(id, TrialId(7));
-        assert_eq!(reported.recv().await, None);
-        lost
+        let both = async { tokio::join!(running, sending) };
+        timeout(a_day, both).await.expect("it ends");
+        let lost = host.lock().lost.clone();
+        (std::mem::take(&mut *reported.lock().unwrap()), lost)
+    }
+
+    fn finished(lane: u32, trial: u64) -> WorkerReply {
+        WorkerReply::Finished(SlotId(lane), TrialId(trial), Box::default())
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_host_that_was_lost_before_its_trials_loses_them() {
-        let lost = loss_of_first_trial(Waiting {
+        let lost = Waiting {
             lost: Some("the connection was closed".to_owned()),
             ..Waiting::default()
-        });
+        };
+        let (reported, _) = run_two_trials(lost, Vec::new()).await;
+        let [(TrialId(7), observation)] = &*reported else {
+            panic!("{reported:?}");
+        };
         let reason = "the host `h1` was lost: the connection was closed";
-        assert_eq!(lost.await.as_deref(), Some(reason));
+        assert_eq!(observation.lost.as_deref(), Some(reason));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_host_that_sends_no_result_is_lost() {
         let began = Instant::now();
-        let lost = loss_of_first_trial(Waiting::default()).await;
-        let reason = "the host `h1` was lost: it sent no result of a trial in time";
+        let (reported, lost) = run_two_trials(Waiting::default(), Vec::new()).await;
+        let reason = "it sent no result of a trial in time";
         assert_eq!(lost.as_deref(), Some(reason));
+        let of_trial = format!("the host `h1` was lost: {reason}");
+        assert_eq!(reported.len(), 1);
+        assert_eq!(reported[0].1.lost, Some(of_trial));
         assert_eq!(began.elapsed().as_secs(), 181);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_keeps_its_slot_after_all_results_is_lost() {
+        let replies = vec![finished(0, 7), finished(0, 8)];
+        let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
+        assert_eq!(lost.unwrap(), "it sent no result of a trial in time");
+        let trials: Vec<u64> = reported.iter().map(|(id, _)| id.0).collect();
+        assert_eq!(trials, [7, 8]);
+        assert!(reported.iter().all(|(_, seen)| seen.lost.is_none()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_runs_none_of_its_trials_is_lost() {
+        // Results of another slot are not results of these trials.
+        let replies = vec![finished(1, 7), WorkerReply::Idle(SlotId(0))];
+        let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
+        let reason = "it ran none of the trials that it was ordered to run";
+        assert_eq!(lost.as_deref(), Some(reason));
+        assert_eq!(reported.len(), 1);
+        assert!(reported[0].1.lost.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_may_end_its_trials_after_the_first() {
+        let replies = vec![finished(0, 7), WorkerReply::Idle(SlotId(0))];
+        let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
+        assert_eq!(lost, None);
+        assert_eq!(reported.len(), 1);
+    }
+
+    #[test]
+    fn results_that_were_not_ordered_are_not_kept() {
+        let mut waiting = Waiting::default();
+        let (replies, mut passed) = mpsc::unbounded_channel();
+        let open = VecDeque::from([TrialId(7)]);
+        let ordered = OrderedTrials { replies, open };
+        waiting.slots.insert(SlotId(0), ordered);
+        for _ in 0..100 {
+            for trial in [8, 7] {
+                waiting.pass_reply(finished(0, trial), &Default::default());
+            }
+        }
+        assert_eq!(passed.len(), 1);
+        let reply = passed.try_recv();
+        assert!(matches!(reply, Ok(LeaseReply::Finished(TrialId(7), _))));
+    }
+
+    #[test]
+    fn lines_of_output_are_limited_in_length() {
+        let mut waiting = Waiting::default();
+        let (replies, mut passed) = mpsc::unbounded_channel();
+        let open = VecDeque::from([TrialId(7)]);
+        let ordered = OrderedTrials { replies, open };
+        waiting.slots.insert(SlotId(0), ordered);
+        let long = "\u{e9}".repeat(10_000);
+        let actor = ActorObservation {
+            last_words: long.clone(),
+            telling: Some(long),
+            ..ActorObservation::default()
+        };
+        let observation = Box::new(Observation {
+            actors: vec![actor],
+            ..Observation::default()
+        });
+        let reply = WorkerReply::Finished(SlotId(0), TrialId(7), observation);
+        waiting.pass_reply(reply, &Default::default());
+        let Ok(LeaseReply::Finished(_, observation)) = passed.try_recv() else {
+            panic!("no result");
+        };
+        let actor = &observation.actors[0];
+        assert_eq!(actor.last_words.len(), MAX_TEXT);
+        assert_eq!(actor.telling.as_ref().map(String::len), Some(MAX_TEXT));
     }
 
     #[test]
@@ -524,7 +658,7 @@ mod tests {
         }
         let complaints = waiting.take_complaints();
         assert_eq!(complaints.len(), MAX_COMPLAINTS + 1);
-        assert!(complaints.iter().all(|text| text.len() <= MAX_COMPLAINT));
+        assert!(complaints.iter().all(|text| text.len() <= MAX_TEXT));
         assert_eq!(complaints.last().unwrap(), "900 more messages");
     }
 }
