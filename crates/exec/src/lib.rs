@@ -24,6 +24,7 @@ pub use evidence::STORY;
 pub use fake::FakeExecutor;
 pub use kept_cores::{KeptCores, all_cores, drop_evidence, remove_cores};
 pub use local::LocalExecutor;
+pub use provoke_slot::HOOK_TIMEOUT;
 pub use slot_handle::{StartedSlot, wait_for_raise};
 
 use provoke_load::LoadProgress;

@@ -4,7 +4,7 @@ use super::SILENCE;
 use super::connection::{WorkerReceiver, send_line};
 use super::files::{path_below, relocate_cores};
 use super::wire::{WorkerOrder, WorkerReply};
-use provoke_exec::{PreparationResult, StopUrgency, TrialReporter, wait_for_raise};
+use provoke_exec::{HOOK_TIMEOUT, PreparationResult, StopUrgency, TrialReporter, wait_for_raise};
 use provoke_model::{FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId};
 use provoke_sys::files;
 use std::collections::{BTreeMap, VecDeque};
@@ -28,8 +28,8 @@ const MAX_FILES: u64 = 2 << 30;
 const MAX_FILE_COUNT: u32 = 1000;
 /// A host that sends a larger file than this, which would be read and dropped, is lost.
 const MAX_DROPPED: u64 = 64 << 30;
-/// Time after the time limit of a trial in which its result must arrive: for examining a hang, killing processes, and
-/// collecting evidence.
+/// Time after the time limit of a trial or a hook in which its result must arrive: for examining a hang, killing processes,
+/// and collecting evidence.
 const RESULT_WITHIN: Duration = Duration::from_secs(180);
 /// Maximum number of messages about what failed on a host.
 const MAX_COMPLAINTS: usize = 100;
@@ -222,7 +222,8 @@ impl RemoteHost {
         receiver
     }
 
-    /// Waits for a reply, and sends an order for each rise of urgency. Returns `None` if the host is lost.
+    /// Waits for a reply, and sends an order for each rise of urgency. Returns `None` if the host is lost, also because it did
+    /// not reply in time.
     async fn wait_for<T>(
         &self,
         mut reply: oneshot::Receiver<T>,
@@ -230,9 +231,14 @@ impl RemoteHost {
         halt_order: impl Fn(StopUrgency) -> WorkerOrder,
     ) -> Option<T> {
         let mut urgency = StopUrgency::No;
+        let overdue_at = Instant::now() + HOOK_TIMEOUT + RESULT_WITHIN;
         loop {
             tokio::select! {
                 reply = &mut reply => return reply.ok(),
+                () = sleep_until(overdue_at) => {
+                    self.lock().give_up("it did not reply in time");
+                    return None;
+                }
                 level = wait_for_raise(&mut halt, urgency) => {
                     urgency = level;
                     self.send_order(halt_order(level));
@@ -604,6 +610,23 @@ mod tests {
         let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
         assert_eq!(lost, None);
         assert_eq!(reported.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_does_not_reply_to_a_hook_is_lost() {
+        let host = RemoteHost {
+            name: "h1".to_owned(),
+            orders: Register::default(),
+            waiting: Arc::default(),
+            reader: Register::default(),
+        };
+        let (_halt, halt) = watch::channel(StopUrgency::No);
+        let began = Instant::now();
+        let result = host.run_hook(None, "true".into(), halt).await;
+        assert!(matches!(result, Ok(None)));
+        assert_eq!(began.elapsed(), HOOK_TIMEOUT + RESULT_WITHIN);
+        let lost = host.lock().lost.clone();
+        assert_eq!(lost.as_deref(), Some("it did not reply in time"));
     }
 
     #[test]
