@@ -6,11 +6,11 @@
 use super::next_extra_step;
 use crate::state::{State, Tally};
 use provoke_model::{HoldPlan, VariantChoice, VariantId};
-use provoke_stats::{Interval, clopper_pearson, running_interval};
+use provoke_stats::{Interval, clopper_pearson, confidence_sequence, running_interval};
+use std::time::Duration;
 
 /// Moments at which the interval of an unplanned run is taken: more make it hardly narrower.
 const MOMENTS: usize = 32;
-use std::time::Duration;
 
 /// A trial that holds threads to explore schedules.
 #[derive(Clone, Debug)]
@@ -140,6 +140,15 @@ impl StopRule {
         matches!(self, Self::PlannedN | Self::KthFailure)
     }
 
+    /// Returns the two-sided interval of a failure rate that is valid under this rule.
+    pub fn interval(self, failures: u64, trials: u64, alpha: f64) -> Interval {
+        if self.is_planned() {
+            clopper_pearson(failures, trials, alpha)
+        } else {
+            confidence_sequence(failures, trials, alpha)
+        }
+    }
+
     /// Returns why trials end if the planned number has run.
     pub(super) fn at_the_limit(state: &State) -> Self {
         if state.plan.stop.changed {
@@ -159,10 +168,11 @@ impl StopRule {
     }
 }
 
-/// Returns the two-sided interval that the stop rule allows.
+/// Returns the two-sided interval of the rate of a variant. Unless the design was fixed, it holds at all moments of the run
+/// together, so it is narrower than [`StopRule::interval`].
 pub(crate) fn rate_interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
     if rule.is_planned() {
-        clopper_pearson(tally.failures, tally.counted_trials(), alpha)
+        rule.interval(tally.failures, tally.counted_trials(), alpha)
     } else {
         interval_at_any_time(tally, 1.0, alpha)
     }

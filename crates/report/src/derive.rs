@@ -306,11 +306,7 @@ fn signatures_seen(
         let count = group.trials.len() as u64;
         // Other failures are not among the counted trials, so their rate includes the trials with other failures.
         let among = trials + if group.is_the_bug { 0 } else { tally.other };
-        let interval = if stop_rule.is_planned() {
-            stats::clopper_pearson(count, among, alpha)
-        } else {
-            stats::confidence_sequence(count, among, alpha)
-        };
+        let interval = stop_rule.interval(count, among, alpha);
         let groups = captured.groups.values().chain(tally.groups.values());
         let signatures = groups.map(|group| &group.signature);
         let deeper = |signature: &Signature| {

@@ -465,11 +465,7 @@ fn describe_cases(
     let known = suite.cases.iter().filter(|case| case.counted_trials() > 0);
     let selected_alpha = stats::cases::selected_alpha(alpha, known.count() as u64);
     let interval_of = |failures: u64, trials: u64, alpha: f64| {
-        let interval = if stop_rule.is_planned() {
-            stats::clopper_pearson(failures, trials, alpha)
-        } else {
-            stats::confidence_sequence(failures, trials, alpha)
-        };
+        let interval = stop_rule.interval(failures, trials, alpha);
         [interval.lo, interval.hi]
     };
     let numbered = (0..).zip(&suite.cases);
