@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use provoke::model::{
     Event, EvidenceDepth, FORMAT, Failure, FailureKind, Host, Observation, Outcome, Plan,
-    Signature, SignatureId, SlotId, Survey, Trial,
+    Signature, SignatureId, SlotId, Survey, Trial, TrialPurpose,
 };
 use provoke::questions::{self, Step};
 use provoke::scenario::{PlanContext, Scenario};
@@ -81,10 +81,8 @@ pub(crate) fn answer(
             lane: SlotId(0),
             seed: 0,
             timeout: Duration::from_secs(1),
-            capture: false,
+            purpose: TrialPurpose::Measure,
             hold: None,
-            explores: false,
-            alone: None,
         };
         state.apply_event(&Event::TrialStarted(trial.clone()), |_| false);
         let (outcome, elapsed) = outcome(&state, &trial);

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use provoke::model::{
-    Event, Observation, Outcome, ParallelSetting, Plan, SlotId, Trial, VariantChoice, VariantId,
+    Event, Observation, Outcome, ParallelSetting, Plan, SlotId, Trial, TrialPurpose, VariantChoice,
+    VariantId,
 };
 use provoke::questions::{self, Step};
 use provoke::state::State;
@@ -64,10 +65,8 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
                 lane: SlotId(0),
                 seed: 0,
                 timeout: Duration::from_secs(1),
-                capture: false,
+                purpose: TrialPurpose::Measure,
                 hold: None,
-                explores: false,
-                alone: None,
             }),
             step => panic!("one trial at a time never waits: {step:?}"),
         };

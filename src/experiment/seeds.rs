@@ -101,7 +101,7 @@ fn first_trials(
     let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
     let mut replayed: BTreeMap<VariantId, (ReplayedTrials, ReplayedTrials)> = BTreeMap::new();
     let state = store::read_trials(&folder.journal_path(), |event, _| match event {
-        Event::TrialStarted(trial) if !trial.capture => {
+        Event::TrialStarted(trial) if !trial.captures_evidence() => {
             started.insert(trial.id, trial.clone());
         }
         Event::TrialFinished { trial, outcome, .. } => {

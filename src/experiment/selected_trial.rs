@@ -62,7 +62,7 @@ impl SelectedTrial {
                 None if id.is_none() => {
                     let trial = started.remove(trial);
                     let failed = matches!(outcome, Outcome::Fail(_));
-                    let failing = trial.filter(|trial| failed && !trial.capture);
+                    let failing = trial.filter(|trial| failed && !trial.captures_evidence());
                     selected = failing.map(|trial| (trial, Some(outcome.clone())));
                 }
                 _ => {}

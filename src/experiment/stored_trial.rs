@@ -57,7 +57,7 @@ impl StoredTrial {
             if let Event::TrialStarted(trial) = event
                 && trial.id == id
             {
-                (variant, is_captured) = (trial.variant, trial.capture);
+                (variant, is_captured) = (trial.variant, trial.captures_evidence());
                 hold.clone_from(&trial.hold);
             }
             let Event::TrialFinished {

@@ -472,7 +472,7 @@ impl EventSink for LiveDisplay {
                 let is_one_of = state.plan.variants.len() > 1 || state.plan.space.is_some();
                 let variant = is_one_of.then_some(trial.variant);
                 self.running.insert(trial.id, (Instant::now(), variant));
-                if trial.explores {
+                if trial.explores_schedule() {
                     self.held_trials.insert(trial.id);
                 }
             }

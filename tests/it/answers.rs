@@ -6,8 +6,8 @@ use proptest::test_runner::RngSeed;
 use provoke::model::{
     Baseline, ConfirmQuestion, Event, EvidenceDepth, Failure, FailureKind, HoldObservation,
     HoldPlan, HuntQuestion, InconclusiveReason, LoadPart, MeasuredBaseline, Observation, Outcome,
-    Plan, Question, Signature, SignatureId, SlotId, StopLimits, Trial, TrialId, VariantChoice,
-    VariantId,
+    Plan, Question, Signature, SignatureId, SlotId, StopLimits, Trial, TrialId, TrialPurpose,
+    VariantChoice, VariantId,
 };
 use provoke::questions::{
     self, Answer, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy,
@@ -222,9 +222,11 @@ fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
         lane: SlotId(0),
         seed: 0,
         timeout: Duration::from_secs(1),
-        capture: false,
-        explores: held.is_some(),
-        alone: None,
+        purpose: if held.is_some() {
+            TrialPurpose::ExploreSchedule
+        } else {
+            TrialPurpose::Measure
+        },
         hold: held.map(|held| Box::new(held.plan)),
     }))
 }

@@ -2,7 +2,7 @@
 
 use provoke::model::{
     Event, Host, HostId, InconclusiveReason, JoinedHost, Observation, Outcome, SlotId, Survey,
-    Trial, TrialId, VariantId,
+    Trial, TrialId, TrialPurpose, VariantId,
 };
 use provoke::questions;
 use provoke::report::Report;
@@ -42,9 +42,7 @@ pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> RecordedRun {
             lane,
             seed: 0,
             timeout: Duration::from_secs(1),
-            capture: false,
-            explores: false,
-            alone: None,
+            purpose: TrialPurpose::Measure,
             hold: None,
         }));
         let outcome = if lane.0.is_multiple_of(2) {
@@ -147,9 +145,7 @@ fn a_variant_that_loses_its_hosts_more_often_is_reported() {
             lane: SlotId(lane),
             seed: 0,
             timeout: Duration::from_secs(1),
-            capture: false,
-            explores: false,
-            alone: None,
+            purpose: TrialPurpose::Measure,
             hold: None,
         }));
     };

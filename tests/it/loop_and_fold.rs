@@ -129,8 +129,8 @@ pub(crate) fn exited(code: i32) -> Observation {
 
 /// Returns a crash, optionally with a core.
 fn crashed(trial: &Trial) -> Observation {
-    let mut seen = ended(Ending::Signaled(Signal::SEGV, trial.capture));
-    if trial.capture {
+    let mut seen = ended(Ending::Signaled(Signal::SEGV, trial.captures_evidence()));
+    if trial.captures_evidence() {
         let crash = Crash {
             signal: Some(Signal::SEGV),
             ..Crash::default()
@@ -578,7 +578,7 @@ fn evidence_trials_run_after_the_measurement_and_are_not_counted() {
         "a handful is enough"
     );
     let of = |event: &Event| match event {
-        Event::TrialStarted(trial) => Some((trial.id.0 > 20, trial.capture)),
+        Event::TrialStarted(trial) => Some((trial.id.0 > 20, trial.captures_evidence())),
         _ => None,
     };
     let starts = events.iter().filter_map(of);

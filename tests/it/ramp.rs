@@ -2,7 +2,8 @@
 
 use provoke::model::{
     Event, LoadObservation, LoadStage, Observation, Outcome, Plan, Question, RampQuestion,
-    RequestResult, RequestsAtFailure, SlotId, StopLimits, Trial, VariantId, VariantPlan,
+    RequestResult, RequestsAtFailure, SlotId, StopLimits, Trial, TrialPurpose, VariantId,
+    VariantPlan,
 };
 use provoke::oracle;
 use provoke::questions::{self, Step, Verdict};
@@ -63,10 +64,8 @@ fn run_loads(plan: Plan, life: impl Fn(&Plan, u32, u64) -> (LoadObservation, Out
             lane: SlotId(0),
             seed: 0,
             timeout: Duration::from_secs(1),
-            capture: false,
+            purpose: TrialPurpose::Measure,
             hold: None,
-            explores: false,
-            alone: None,
         };
         let id = trial.id;
         let clients = state.plan.variant_plan(variant).clients.unwrap();

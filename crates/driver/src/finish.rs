@@ -79,7 +79,7 @@ impl LoopState<'_, '_> {
                 .extend(words.map(|words| (trial.id, words)));
         }
         self.cannot_start |= cannot_start(&observation);
-        if outcome == Outcome::Pass && trial.alone.is_none() {
+        if outcome == Outcome::Pass && trial.rerun_test().is_none() {
             self.pace.add_pass(trial.variant, observation.elapsed);
             self.plain_passes.add_pass(trial.variant, &observation);
         }
@@ -204,7 +204,8 @@ fn was_stopped_early(
         .as_ref()
         .is_some_and(|hang| !hang.ended_before.is_zero() || !hang.cycle.is_empty());
     let learns = matches!(trial.hold.as_deref(), Some(HoldPlan::Learn(_)));
-    let explores_in_less_time = trial.explores && (learns || trial.timeout < plain_timeout);
+    let explores_in_less_time =
+        trial.explores_schedule() && (learns || trial.timeout < plain_timeout);
     hangs && !is_proved && (is_assumed || explores_in_less_time)
 }
 

@@ -3,7 +3,7 @@
 use super::lease::Lease;
 use super::{Driver, LoopState, TaskResult};
 use provoke_exec::PreparationResult;
-use provoke_model::{Event, HoldPlan, Plan, Trial, VariantId, trial_seed};
+use provoke_model::{Event, HoldPlan, Plan, Trial, TrialPurpose, VariantId, trial_seed};
 use provoke_questions::state::State;
 use provoke_questions::{RerunPolicy, Step, next_extra_step};
 use tokio::time::Instant;
@@ -88,12 +88,16 @@ impl LoopState<'_, '_> {
                     .as_ref()
                     .and_then(|held| held.timeout)
                     .unwrap_or(timeout);
-                let alone = if state.rerunning {
-                    RerunPolicy::next_case(state).map(|(_, case)| Box::new(case))
+                let purpose = if state.rerunning {
+                    let (_, case) = RerunPolicy::next_case(state)?;
+                    TrialPurpose::RerunTest(Box::new(case))
+                } else if capturing {
+                    TrialPurpose::CaptureEvidence
+                } else if held_trial.is_some() {
+                    TrialPurpose::ExploreSchedule
                 } else {
-                    None
+                    TrialPurpose::Measure
                 };
-                let explores = held_trial.is_some();
                 let planned = state.plan.held.as_ref();
                 let planned = planned.map(|held_plan| {
                     HoldPlan::within_timeout(held_plan.holds.clone(), timeout, true)
@@ -104,9 +108,7 @@ impl LoopState<'_, '_> {
                     lane: self.best_lane(variant)?,
                     seed: trial_seed(state.plan.seed, id),
                     timeout,
-                    capture: capturing && !state.rerunning,
-                    alone,
-                    explores,
+                    purpose,
                     hold: held_trial.map(|held| held.plan).or(planned).map(Box::new),
                 };
                 return self.is_ready(variant).then_some(trial);

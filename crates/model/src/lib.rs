@@ -86,7 +86,7 @@ pub use space::{
 };
 pub use survey::Survey;
 pub use text::Text;
-pub use trial::{SlotId, Trial, TrialId, VariantId, trial_seed};
+pub use trial::{SlotId, Trial, TrialId, TrialPurpose, VariantId, trial_seed};
 pub use untrusted_json::parse_untrusted_json;
 
 /// Serializes durations as whole microseconds: compact in the journal, and exact.

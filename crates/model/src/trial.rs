@@ -26,6 +26,7 @@ pub struct SlotId(pub u32);
 
 /// One execution of one variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredTrial")]
 pub struct Trial {
     /// Number in launch order.
     pub id: TrialId,
@@ -38,24 +39,92 @@ pub struct Trial {
     /// Time after which the trial is hung.
     #[serde(with = "micros")]
     pub timeout: Duration,
-    /// Whether the trial captures evidence with cores enabled; it is counted separately.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub capture: bool,
+    /// Why it runs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub purpose: TrialPurpose,
     /// The holds of its threads, or the task to learn its points.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub hold: Option<Box<HoldPlan>>,
-    /// Whether its hold explores schedules; it is counted separately.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub explores: bool,
-    /// The case that runs alone in this trial; it is counted separately.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub alone: Option<Box<CaseName>>,
+}
+
+/// Why a trial runs. Each purpose has its own counts, and only `Measure` counts in a failure rate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialPurpose {
+    /// It measures the failure rate.
+    #[default]
+    Measure,
+    /// It captures evidence, with cores enabled.
+    CaptureEvidence,
+    /// It explores a schedule of threads.
+    ExploreSchedule,
+    /// It runs a test of the suite alone.
+    RerunTest(Box<CaseName>),
+}
+
+/// A trial in a journal. Earlier versions stored its purpose in three fields.
+#[derive(Deserialize)]
+struct StoredTrial {
+    id: TrialId,
+    variant: VariantId,
+    lane: SlotId,
+    seed: u64,
+    #[serde(with = "micros")]
+    timeout: Duration,
+    #[serde(default)]
+    purpose: TrialPurpose,
+    #[serde(default)]
+    hold: Option<Box<HoldPlan>>,
+    #[serde(default)]
+    capture: bool,
+    #[serde(default)]
+    explores: bool,
+    #[serde(default)]
+    alone: Option<Box<CaseName>>,
+}
+
+impl From<StoredTrial> for Trial {
+    fn from(stored: StoredTrial) -> Self {
+        let purpose = match stored.alone {
+            Some(case) => TrialPurpose::RerunTest(case),
+            None if stored.capture => TrialPurpose::CaptureEvidence,
+            None if stored.explores => TrialPurpose::ExploreSchedule,
+            None => stored.purpose,
+        };
+        Self {
+            id: stored.id,
+            variant: stored.variant,
+            lane: stored.lane,
+            seed: stored.seed,
+            timeout: stored.timeout,
+            purpose,
+            hold: stored.hold,
+        }
+    }
 }
 
 impl Trial {
     /// Returns whether the trial belongs to the measurement.
     pub fn is_measured(&self) -> bool {
-        !self.capture && !self.explores && self.alone.is_none()
+        self.purpose == TrialPurpose::Measure
+    }
+
+    /// Returns whether the trial captures evidence, with cores enabled.
+    pub fn captures_evidence(&self) -> bool {
+        self.purpose == TrialPurpose::CaptureEvidence
+    }
+
+    /// Returns whether the trial explores a schedule of threads.
+    pub fn explores_schedule(&self) -> bool {
+        self.purpose == TrialPurpose::ExploreSchedule
+    }
+
+    /// Returns the test that runs alone in this trial.
+    pub fn rerun_test(&self) -> Option<&CaseName> {
+        match &self.purpose {
+            TrialPurpose::RerunTest(case) => Some(case),
+            _ => None,
+        }
     }
 }
 
@@ -89,4 +158,40 @@ pub fn trial_seed(plan_seed: u64, trial: TrialId) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (x ^ (x >> 31)) >> 11
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, from_value, json};
+
+    fn stored(more: &[(&str, Value)]) -> Value {
+        let mut trial = json!({"id": 1, "variant": 0, "lane": 0, "seed": 5, "timeout": 1_000_000});
+        for (name, value) in more {
+            trial[*name] = value.clone();
+        }
+        trial
+    }
+
+    #[test]
+    fn the_purpose_is_read_from_the_fields_of_earlier_versions() {
+        let case = CaseName::without_suite("test_a");
+        for (name, value, purpose) in [
+            ("capture", json!(true), TrialPurpose::CaptureEvidence),
+            ("explores", json!(true), TrialPurpose::ExploreSchedule),
+            (
+                "alone",
+                json!("test_a"),
+                TrialPurpose::RerunTest(Box::new(case)),
+            ),
+            ("capture", json!(false), TrialPurpose::Measure),
+        ] {
+            let trial: Trial = from_value(stored(&[(name, value)])).unwrap();
+            assert_eq!(trial.purpose, purpose, "{name}");
+            // It is written in the new form.
+            let written = serde_json::to_value(&trial).unwrap();
+            assert_eq!(written.get(name), None);
+            assert_eq!(from_value::<Trial>(written).unwrap(), trial);
+        }
+    }
 }

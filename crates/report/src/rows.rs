@@ -11,7 +11,7 @@ use crate::store::{EventReader, RunFolder};
 use jiff::{SignedDuration, Timestamp};
 use provoke_model::{
     ActorObservation, ActorRole, Ending, Event, FailureKind, LoadObservation, Observation, Outcome,
-    Plan, Signal, SlotId, Survey, Trial, TrialId,
+    Plan, Signal, SlotId, Survey, Trial, TrialId, TrialPurpose,
 };
 use provoke_questions::Verdict;
 use provoke_questions::oracle;
@@ -275,16 +275,14 @@ impl RowReader {
             },
             seconds: is_known.then_some(observation.elapsed.as_secs_f64()),
             outcome: name,
-            class: if trial.capture {
-                TrialClass::Capture
-            } else if trial.explores {
-                TrialClass::Held
-            } else if trial.alone.is_some() {
-                TrialClass::Alone
-            } else if self.with_another_failure.contains(&number) {
-                TrialClass::Other
-            } else {
-                class
+            class: match trial.purpose {
+                TrialPurpose::CaptureEvidence => TrialClass::Capture,
+                TrialPurpose::ExploreSchedule => TrialClass::Held,
+                TrialPurpose::RerunTest(_) => TrialClass::Alone,
+                TrialPurpose::Measure if self.with_another_failure.contains(&number) => {
+                    TrialClass::Other
+                }
+                TrialPurpose::Measure => class,
             },
             signature: signature.map(|signature| signature.id.to_string()),
             title: signature.map(|signature| signature.title.clone()),

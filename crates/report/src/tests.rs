@@ -9,7 +9,7 @@ use provoke_model::{
     ActorObservation, Ending, Event, EvidenceDepth, FORMAT, FailedHook, Failure, FailureKind, Host,
     InconclusiveReason, NoteLevel, Observation, Outcome, Plan, ProcessObservation,
     RemainingProcesses, Signal, SignalEvidence, Signature, SignatureId, SlotId, StopCause, Trial,
-    TrialId, VariantId, trial_seed,
+    TrialId, TrialPurpose, VariantId, trial_seed,
 };
 use provoke_scenario::{PlanContext, ProgramSettings, Scenario, TrialSettings};
 use provoke_stats as stats;
@@ -161,16 +161,16 @@ impl SimulatedRun {
     }
 
     pub(super) fn start(&mut self, id: u64, variant: u32) {
-        self.start_trial(id, variant, false);
+        self.start_trial(id, variant, TrialPurpose::Measure);
     }
 
     /// Adds a trial in which a hunt held threads.
     pub(super) fn held_trial(&mut self, id: u64, what: (Observation, Outcome)) {
-        self.start_trial(id, 0, true);
+        self.start_trial(id, 0, TrialPurpose::ExploreSchedule);
         self.end(id, what);
     }
 
-    fn start_trial(&mut self, id: u64, variant: u32, explores: bool) {
+    fn start_trial(&mut self, id: u64, variant: u32, purpose: TrialPurpose) {
         let lane = SlotId(u32::try_from((id + 1) % 2).unwrap());
         let seed = trial_seed(17, TrialId(id));
         let (id, variant) = (TrialId(id), VariantId(variant));
@@ -180,10 +180,8 @@ impl SimulatedRun {
             lane,
             seed,
             timeout: Duration::from_secs(60),
-            capture: false,
+            purpose,
             hold: None,
-            explores,
-            alone: None,
         }));
     }
 

@@ -4,7 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
-use provoke_model::{ActorPlan, ActorRole, LeakRule, SlotId, Text, Trial, TrialId};
+use provoke_model::{ActorPlan, ActorRole, LeakRule, SlotId, Text, Trial, TrialId, TrialPurpose};
 use provoke_model::{VariantId, VariantPlan};
 use provoke_slot::wire::{SlotOrder, SlotReply, VariantRecipe};
 use std::error::Error;
@@ -81,9 +81,7 @@ fn new_trial(number: u64) -> Trial {
         lane: SlotId(0),
         seed: number,
         timeout: Duration::from_secs(10),
-        capture: false,
-        explores: false,
-        alone: None,
+        purpose: TrialPurpose::Measure,
         hold: None,
     }
 }

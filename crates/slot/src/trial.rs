@@ -167,7 +167,8 @@ impl Slot {
                 .map(|root| Path::new(root.as_os_str()).join(trial.id.0.to_string())),
         };
         let ready = recipe.ready.is_some().then_some(recipe.patterns.len());
-        let is_explored_only = |plan: &HoldPlan| trial.explores && !plan.records_evidence();
+        let is_explored_only =
+            |plan: &HoldPlan| trial.explores_schedule() && !plan.records_evidence();
         let stacks = !trial.hold.as_deref().is_some_and(is_explored_only);
         let terms = SupervisionLimits {
             timeout: trial.timeout,
@@ -190,7 +191,7 @@ impl Slot {
         self.tracer
             .holds
             .begin_trial(trial.hold.as_deref(), &snapshots);
-        let dumps = trial.capture || recipe.capture;
+        let dumps = trial.captures_evidence() || recipe.capture;
         let mut processes = self.start_processes(trial, recipe, numbers, dumps);
         let services: Option<Vec<i32>> = processes
             .iter()

@@ -4,7 +4,7 @@ use super::connection::WorkerConnection;
 use super::remote_host::RemoteHost;
 use super::wire::{PROTOCOL, WorkerTask};
 use provoke_exec::StopUrgency;
-use provoke_model::{Plan, SlotId, Trial, TrialId, VariantId};
+use provoke_model::{Plan, SlotId, Trial, TrialId, TrialPurpose, VariantId};
 use provoke_sys::files;
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
@@ -51,10 +51,8 @@ async fn receive_files(plan: &Plan, messages: &[u8], folder: &Path) -> io::Resul
         lane,
         seed: 1,
         timeout: Duration::from_secs(1),
-        capture: false,
+        purpose: TrialPurpose::Measure,
         hold: None,
-        explores: false,
-        alone: None,
     };
     let (_halt, halt) = watch::channel(StopUrgency::No);
     host.run_trials(lane, vec![trial], halt, Box::new(|_, _| {}))

@@ -509,7 +509,7 @@ impl ReplyReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provoke_model::ActorObservation;
+    use provoke_model::{ActorObservation, TrialPurpose};
 
     /// Orders the trials 7 and 8 from a host that then sends these replies. Returns what is reported of them, and why the host
     /// was lost.
@@ -529,10 +529,8 @@ mod tests {
             lane: SlotId(0),
             seed: number,
             timeout: Duration::from_secs(1),
-            capture: false,
+            purpose: TrialPurpose::Measure,
             hold: None,
-            explores: false,
-            alone: None,
         });
         let reported = Arc::new(Register::new(Vec::new()));
         let reports = Arc::clone(&reported);

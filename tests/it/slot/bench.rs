@@ -3,7 +3,7 @@
 use crate::limited::{self, PATIENCE};
 use provoke::model::{
     ActorPlan, ActorRole, CoreSettings, HoldPlan, LeakRule, Observation, SlotId, Text, Trial,
-    TrialId, VariantId, VariantPlan,
+    TrialId, TrialPurpose, VariantId, VariantPlan,
 };
 use provoke::slot::wire::{SlotOrder, SlotReply, VariantRecipe};
 use provoke::sys::cgroup::{SlotGroup, TrialLimits};
@@ -162,10 +162,8 @@ impl Bench {
             lane: SlotId(0),
             seed: 0,
             timeout,
-            capture: false,
+            purpose: TrialPurpose::Measure,
             hold: self.hold.clone().map(Box::new),
-            explores: false,
-            alone: None,
         });
         let trials = trials.collect();
         self.order(&SlotOrder::Learn(VariantId(0), Box::new(recipe)));

@@ -92,7 +92,7 @@ impl ExecutorContext {
         }
         let slot = self.started_slot(lane)?;
         for trial in trials {
-            match (trial.alone.as_deref(), &self.cases) {
+            match (trial.rerun_test(), &self.cases) {
                 (Some(case), Some(cases)) => {
                     let recipe = cases.lone_recipe(&self.recipe_of(trial.variant), case)?;
                     slot.learn_once(trial.variant, recipe).await?;
@@ -179,7 +179,7 @@ impl ExecutorContext {
 
     /// Returns whether the kernel may dump cores of this trial.
     fn dumps_cores(&self, trial: &Trial) -> bool {
-        trial.capture || self.common.capture
+        trial.captures_evidence() || self.common.capture
     }
 
     /// Reaps the lost slot of a trial, and removes what the trial left in a container engine.

@@ -1,7 +1,7 @@
 //! Counts of each variant: its measured, captured, held and lone trials.
 
 use super::{State, Tally};
-use provoke_model::{CaseRecord, FailureKind, SignatureId, Trial, VariantId};
+use provoke_model::{CaseRecord, FailureKind, SignatureId, Trial, TrialPurpose, VariantId};
 
 /// Number of trials of a candidate that may show other failures in any case before it is given up.
 const OTHERS: u64 = 20;
@@ -48,14 +48,11 @@ impl VariantState {
     }
 
     pub(super) fn counted_for(&mut self, trial: &Trial) -> &mut CountedTrials {
-        if trial.capture {
-            &mut self.captured
-        } else if trial.explores {
-            &mut self.held_counts
-        } else if trial.alone.is_some() {
-            &mut self.lone
-        } else {
-            &mut self.measured
+        match trial.purpose {
+            TrialPurpose::Measure => &mut self.measured,
+            TrialPurpose::CaptureEvidence => &mut self.captured,
+            TrialPurpose::ExploreSchedule => &mut self.held_counts,
+            TrialPurpose::RerunTest(_) => &mut self.lone,
         }
     }
 }
@@ -124,14 +121,15 @@ impl State {
 
     /// Returns the counts of the case that runs alone in a trial.
     pub(super) fn lone_counts_of(&mut self, trial: &Trial) -> Option<&mut LoneCounts> {
-        let number = self.case_names.number_of(trial.alone.as_deref()?)?;
+        let number = self.case_names.number_of(trial.rerun_test()?)?;
         Some(self.lone_cases.entry((trial.variant, number)).or_default())
     }
 
     /// Counts a trial in which a case ran alone, by the end of this case.
     pub(super) fn count_lone_trial(&mut self, trial: &Trial, record: Option<&CaseRecord>) {
-        let name = trial.alone.as_deref();
-        let number = name.and_then(|name| self.case_names.number_of(name));
+        let number = trial
+            .rerun_test()
+            .and_then(|name| self.case_names.number_of(name));
         let ends = record.map_or_else(Vec::new, CaseRecord::decode_ends);
         let end = number.and_then(|number| ends.get(number as usize).copied().flatten());
         let Some(counts) = self.lone_counts_of(trial) else {

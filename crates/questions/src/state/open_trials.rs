@@ -172,7 +172,7 @@ impl State {
             && first.get().is_finished()
             && let OpenTrial::Finished(trial, mut facts) = first.remove()
         {
-            if trial.is_measured() || trial.explores {
+            if trial.is_measured() || trial.explores_schedule() {
                 facts.outcome = self.outcome_in_question(trial.id, facts.outcome);
             }
             self.lost_streak = match facts.outcome {
@@ -202,7 +202,7 @@ impl State {
             {
                 raise.add_trial(trial.variant, &facts);
             }
-            if trial.explores {
+            if trial.explores_schedule() {
                 self.update_memory(|memory, state| memory.add_held_trial(state, &trial, &facts));
             }
             if trial.is_measured() {
@@ -271,7 +271,7 @@ impl State {
         self.open
             .values()
             .map(OpenTrial::trial)
-            .filter(|trial| trial.explores)
+            .filter(|trial| trial.explores_schedule())
             .filter_map(|trial| trial.hold.as_deref())
     }
 
