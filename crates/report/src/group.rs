@@ -158,3 +158,137 @@ fn subject(count: u64, total: u64) -> String {
         _ => format!("{count} of {total}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::{SEGV, SimulatedRun, died, plan};
+    use provoke_autopsy::signature::signature_of_failure;
+    use provoke_model::{
+        CoreObservation, Crash, Ending, Failure, FailureKind, Frame, Hang, HungThread, KernelLine,
+        Observation, Outcome, Signal,
+    };
+    use std::time::Duration;
+
+    fn frames(stack: &str) -> Vec<Frame> {
+        let frame = |name: &str| Frame {
+            module: Some("crash".to_owned()),
+            function: Some(name.to_owned()),
+            ..Frame::default()
+        };
+        stack
+            .split(" < ")
+            .filter(|name| !name.is_empty())
+            .map(frame)
+            .collect()
+    }
+
+    /// Returns the trials and the evidence of each group of a run that saw these failures.
+    fn groups(kind: &FailureKind, observations: Vec<Observation>) -> Vec<(Vec<u64>, Vec<String>)> {
+        let plan = plan(observations.len() as u64);
+        let variant = plan.variants[0].clone();
+        let mut run = SimulatedRun::new(plan);
+        for (id, seen) in (1..).zip(observations) {
+            let failure = Failure {
+                kind: kind.clone(),
+                signature: signature_of_failure(kind, &variant, &seen),
+                sites: Vec::new(),
+                functions: Vec::new(),
+            };
+            run.trial(id, (seen, Outcome::Fail(Box::new(failure))));
+        }
+        run.finish();
+        let report = run.report();
+        let groups = super::group_failures(&report.variants[0]).into_iter();
+        let groups = groups.map(|group| {
+            let mut trials: Vec<u64> = group.measured_trials().collect();
+            trials.sort_unstable();
+            (trials, group.describe_evidence(9))
+        });
+        groups.collect()
+    }
+
+    /// Returns a hang in which a thread with this stack used the CPU.
+    fn busy_loop(stack: &str) -> Observation {
+        let thread = HungThread {
+            pid: 77,
+            tid: 77,
+            state: 'R',
+            never_slept: true,
+            cpu: Duration::from_millis(199),
+            cpu_available: Duration::from_millis(200),
+            frames: frames(stack),
+            ..HungThread::default()
+        };
+        let ending = Ending::TimedOut {
+            state: 'R',
+            killed: true,
+        };
+        let mut seen = died(ending, "");
+        seen.actors[0].pid = 77;
+        seen.hang = Some(Hang {
+            threads: vec![thread],
+            ..Hang::default()
+        });
+        seen
+    }
+
+    #[test]
+    fn a_busy_loop_without_a_stack_joins_the_only_busy_loop() {
+        let hang = FailureKind::Hang { stopped: false };
+        let (parse, wait) = (|| busy_loop("parse < main"), busy_loop("wait < main"));
+        let one_loop = groups(&hang, vec![parse(), busy_loop(""), parse()]);
+        let evidence = "1 of 3 ended with hang and left no stack: probably this hang";
+        assert_eq!(one_loop, [(vec![1, 2, 3], vec![evidence.to_owned()])]);
+        // It may be either of two loops.
+        let two_loops = groups(&hang, vec![parse(), busy_loop(""), wait]);
+        let trials: Vec<&[u64]> = two_loops.iter().map(|(trials, _)| &trials[..]).collect();
+        assert_eq!(trials.len(), 3, "{two_loops:?}");
+    }
+
+    /// Returns a crash that the kernel logged at an offset of the program, with this stack if there is a core.
+    fn crash_at(place: u64, stack: &str) -> Observation {
+        let mut seen = died(Ending::Signaled(Signal::SEGV, !stack.is_empty()), "");
+        seen.actors[0].pid = 77;
+        let base: u64 = 0x55d0_c6a0_0000;
+        let address = base + place;
+        seen.kernel = vec![KernelLine {
+            pid: 77,
+            text: format!(
+                "crash[77]: segfault at 0 ip {address:016x} sp 00007ffd00000000 error 4 in crash[{place:x},{base:x}+1000]"
+            ),
+            function: None,
+        }];
+        let crash = Crash {
+            pid: 77,
+            program: "crash".to_owned(),
+            signal: Some(Signal::SEGV),
+            frames: frames(stack),
+            place: Some(place),
+            ..Crash::default()
+        };
+        let has_core = !stack.is_empty();
+        seen.cores = has_core
+            .then(|| CoreObservation {
+                pid: 77,
+                crash: Some(Box::new(crash)),
+                ..CoreObservation::default()
+            })
+            .into_iter()
+            .collect();
+        seen
+    }
+
+    #[test]
+    fn an_address_in_the_kernel_log_joins_the_most_frequent_stack_at_that_address() {
+        let seen = vec![
+            crash_at(0x179, "read < save < main"),
+            crash_at(0x179, "read < load < main"),
+            crash_at(0x179, ""),
+            crash_at(0x179, "read < load < main"),
+            crash_at(0x2f0, ""),
+        ];
+        let groups = groups(&SEGV, seen);
+        let trials: Vec<&[u64]> = groups.iter().map(|(trials, _)| &trials[..]).collect();
+        assert_eq!(trials, [&[2, 3, 4][..], &[1], &[5]], "{groups:?}");
+    }
+}
