@@ -5,20 +5,21 @@ use super::source_owner::{SourceOwner, innermost_own_site};
 use provoke_model::Site;
 use std::ops::Range;
 
+const PANIC: &str = " panicked at ";
+
 /// Returns the source line of the last failure in an output: the user's innermost call in a Python
 /// traceback, in a stack of JavaScript or in the backtrace of a panic, or the place of an assertion.
 pub fn find_site(text: &str) -> Option<Site> {
     let lines: Vec<&str> = text.lines().collect();
     (0..lines.len()).rev().find_map(|index| {
         let (earlier, rest) = lines.split_at(index);
-        let previous = earlier.last().copied().unwrap_or_default();
-        innermost_own_site(&calls_of_failure(previous, rest))
+        innermost_own_site(&calls_of_failure(earlier, rest))
     })
 }
 
 /// Returns the calls of a failure whose description starts with the first of these lines, innermost
 /// first.
-fn calls_of_failure(previous: &str, lines: &[&str]) -> Vec<Site> {
+fn calls_of_failure(earlier: &[&str], lines: &[&str]) -> Vec<Site> {
     let first = lines[0];
     if first
         .trim()
@@ -26,10 +27,15 @@ fn calls_of_failure(previous: &str, lines: &[&str]) -> Vec<Site> {
     {
         return calls_of_traceback(lines);
     }
-    if let Some((_, rest)) = first.split_once(" panicked at ") {
+    if let Some((_, rest)) = first.split_once(PANIC) {
+        // Threads that wait for a thread that has panicked panic, too: the first panic is the failure.
+        if earlier.iter().any(|line| line.contains(PANIC)) {
+            return Vec::new();
+        }
         return calls_of_panic(rest, lines);
     }
     if is_javascript_call(first) {
+        let previous = earlier.last().copied().unwrap_or_default();
         // An inner call precedes this one, or it belongs to the backtrace of a panic.
         if is_javascript_call(previous) || rust_call(previous, first).is_some() {
             return Vec::new();
@@ -65,7 +71,11 @@ fn calls_of_panic(rest: &str, lines: &[&str]) -> Vec<Site> {
         return Vec::new();
     };
     let mut listed = calls.iter();
-    if listed.any(|call| call.line == place.line && place.file.ends_with(&call.file)) {
+    let is_place = |call: &Site| {
+        let is_file = place.file.ends_with(&call.file) || call.file.ends_with(&place.file);
+        call.line == place.line && is_file
+    };
+    if listed.any(is_place) {
         return calls;
     }
     match SourceOwner::of_file(&place.file) {
@@ -74,10 +84,14 @@ fn calls_of_panic(rest: &str, lines: &[&str]) -> Vec<Site> {
     }
 }
 
-/// Parses two lines of a backtrace of Rust: `3: app::work`, then `at ./src/main.rs:4:5`.
+/// Parses two lines of a backtrace of Rust: `3: app::work` or `3: 0x55d0 - app::work`, then `at ./src/main.rs:4:5`.
 fn rust_call(name_line: &str, place_line: &str) -> Option<Site> {
     let (number, function) = name_line.trim().split_once(": ")?;
     number.parse::<u32>().ok()?;
+    let function = match function.trim().split_once(" - ") {
+        Some((address, function)) if address.starts_with("0x") => function,
+        _ => function,
+    };
     let place = place_line.trim().strip_prefix("at ")?;
     Some(Site {
         function: Some(bare_name(function)),
@@ -205,6 +219,21 @@ mod tests {
         ] {
             assert_eq!(site_text(&panic(place)), expected);
         }
+        // `RUST_BACKTRACE=full` adds addresses and the working directory.
+        let full = backtrace.replace(": app", ":     0x55d01d40d0d8 - app");
+        let full = full.replace("at ./", "at /home/me/app/");
+        assert_eq!(
+            site_text(&format!(
+                "thread 'main' panicked at src/main.rs:4:5:\nno\n{full}"
+            )),
+            "main.rs:4 in app::work, called by app::main (main.rs:9)"
+        );
+    }
+
+    #[test]
+    fn the_first_of_several_panics_names_the_place() {
+        let text = "thread 'a' panicked at src/work.rs:3:5:\nno\nthread 'main' panicked at src/main.rs:9:5:\ncalled `Result::unwrap()` on an `Err` value: Any { .. }\n";
+        assert_eq!(site_text(text), "work.rs:3");
     }
 
     #[test]
