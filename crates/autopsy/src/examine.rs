@@ -14,6 +14,8 @@ use super::recursion::collapse_repeats;
 use super::unwind::{AddressStack, CodeAddress, DEEPEST, Unwinder};
 use super::{ExaminerSettings, modules};
 use provoke_model::{Autopsy, Crash, Fault, Frame, Module, ProcessPhase, Thread};
+use provoke_sys::python::{self, PythonCall};
+use std::path::Path;
 
 /// Frames in the short form of a crash.
 const MAX_CRASH_FRAMES: usize = 40;
@@ -42,6 +44,7 @@ pub(super) fn examine_crash(
     let findings = examine_dump(dump, notes, first, &modules, settings, shelf);
     autopsy.crash.fault = findings.fault;
     autopsy.crash.abort = findings.abort;
+    autopsy.crash.python = findings.python;
     let module_number = modules.number_at(findings.registers.rip);
     autopsy.crash.place =
         module_number.and_then(|number| modules.list[number].file_offset(findings.registers.rip));
@@ -79,6 +82,7 @@ pub(super) fn examine_crash(
 struct UnresolvedFindings {
     fault: Fault,
     abort: Option<String>,
+    python: Vec<Frame>,
     registers: Registers,
     stacks: Vec<AddressStack>,
     /// Number of places of the first stack that belong to a signal handler.
@@ -145,10 +149,26 @@ fn examine_dump(
         },
         abort: abort::message_place(modules, shelf)
             .and_then(|address| abort::read_message(&space, address)),
+        python: python_calls(&space, first.tid),
         registers,
         stacks,
         skip,
     }
+}
+
+/// Returns the Python calls of a thread, innermost first.
+fn python_calls(space: &AddressSpace<'_>, tid: i32) -> Vec<Frame> {
+    let modules = space.modules.list.iter();
+    let files = modules.map(|module| (module.base, Path::new(&module.path)));
+    let threads = python::read_threads(space, files).unwrap_or_default();
+    let mut crashed = threads.into_iter().filter(|thread| thread.tid == tid);
+    let calls = crashed.next().unwrap_or_default().calls.into_iter();
+    let frame = |call: PythonCall| Frame {
+        function: Some(call.function),
+        line: Some((call.file, call.line)),
+        ..Frame::default()
+    };
+    calls.map(frame).collect()
 }
 
 /// Resolves places to functions and lines.

@@ -1,5 +1,7 @@
 //! Registers, memory and mappings at a fault.
 
+pub use provoke_sys::memory::MemoryReader;
+
 /// General registers of an x86-64 thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the processor's")]
@@ -24,12 +26,6 @@ pub struct Registers {
     pub flags: u64,
     pub fs_base: u64,
     pub gs_base: u64,
-}
-
-/// Memory of a process, as far as it is known.
-pub trait MemoryReader {
-    /// Fills the buffer from this address on; returns false if any of the memory is unknown.
-    fn read_memory(&self, address: u64, buffer: &mut [u8]) -> bool;
 }
 
 /// A mapping of an address space.

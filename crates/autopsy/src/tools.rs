@@ -1,10 +1,9 @@
 //! Runs other tools that read cores, such as gdb and py-spy, if they are installed.
 //!
-//! provoke only reads their output. Python frames need a reader for the exact version of Python,
-//! which the authors of these tools maintain.
+//! provoke only reads their output.
 
 use provoke_model::{Autopsy, Frame};
-use provoke_sys::{spawn, tool};
+use provoke_sys::{python, spawn, tool};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -87,13 +86,12 @@ impl Tool {
     }
 }
 
-/// Adds the Python frames of the crashed thread, if the program contains Python.
+/// Adds the Python frames of the crashed thread, if the program contains Python of a version that the examiner does not
+/// read.
 pub fn ask_for_python(autopsy: &mut Autopsy, core: &Path, patience: Duration) {
-    let mut names = autopsy
-        .modules
-        .iter()
-        .filter_map(|module| Path::new(&module.path).file_name()?.to_str());
-    if !names.any(|name| name.starts_with("libpython") || name.starts_with("python")) {
+    let mut modules = autopsy.modules.iter();
+    let has_python = modules.any(|module| python::is_interpreter(Path::new(&module.path)));
+    if !has_python || !autopsy.crash.python.is_empty() {
         return;
     }
     let program = program_path(autopsy);

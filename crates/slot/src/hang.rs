@@ -10,7 +10,7 @@ use super::process::TrialProcess;
 use super::snapshots::SnapshotFolder;
 use super::{Slot, process_tree};
 use provoke_model::{AbsentOwner, Frame, Hang, HungThread, WaitObject};
-use provoke_sys::memory::Mapping;
+use provoke_sys::memory::{Mapping, ProcessMemory};
 use provoke_sys::python::{self, PythonCall, PythonThread};
 use provoke_sys::snapshot::CoreThreads;
 use provoke_sys::threads::{self, ThreadSample, WaitTarget};
@@ -384,7 +384,7 @@ struct PySpyFrame {
 /// Adds the Python frames of processes that run Python, and the owners of the locks that their threads wait for.
 fn add_python_calls(threads: &mut [HungThread], pids: &[i32], deadline: Instant) {
     for pid in pids.iter().filter(|pid| runs_python(**pid)).take(ASKED) {
-        match python::read_threads(*pid) {
+        match read_python_threads(*pid) {
             Some(python_threads) => {
                 let own_threads = threads.iter_mut().filter(|thread| thread.pid == *pid);
                 add_calls_of_process(own_threads, python_threads);
@@ -392,6 +392,13 @@ fn add_python_calls(threads: &mut [HungThread], pids: &[i32], deadline: Instant)
             None => ask_py_spy(threads, *pid, deadline),
         }
     }
+}
+
+fn read_python_threads(pid: i32) -> Option<Vec<PythonThread>> {
+    let mappings = memory::read_mappings(pid).ok()?;
+    let starts = mappings.iter().filter(|mapping| mapping.offset == 0);
+    let files = starts.map(|mapping| (mapping.range.start, Path::new(&mapping.name)));
+    python::read_threads(&ProcessMemory::of_process(pid).ok()?, files)
 }
 
 fn add_calls_of_process<'a>(
@@ -402,9 +409,13 @@ fn add_calls_of_process<'a>(
         .iter()
         .flat_map(|thread| thread.held_locks.iter().map(|lock| (*lock, thread.tid)))
         .collect();
-    let mut calls: BTreeMap<i32, Vec<PythonCall>> = python_threads
+    let ends: BTreeMap<u64, i32> = python_threads
+        .iter()
+        .filter_map(|thread| Some((thread.end_lock?, thread.tid)))
+        .collect();
+    let mut python_threads: BTreeMap<i32, PythonThread> = python_threads
         .into_iter()
-        .map(|thread| (thread.tid, thread.calls))
+        .map(|thread| (thread.tid, thread))
         .collect();
     for thread in threads {
         let frame = |call: PythonCall| Frame {
@@ -412,25 +423,29 @@ fn add_calls_of_process<'a>(
             line: Some((call.file, call.line)),
             ..Frame::default()
         };
-        let calls = calls.remove(&thread.tid).unwrap_or_default();
-        thread.python = calls.into_iter().map(frame).collect();
-        if thread.waits_for.is_none()
-            && let Some((lock, owner)) = awaited_lock(thread, &owners)
-        {
+        let Some(python_thread) = python_threads.remove(&thread.tid) else {
+            continue;
+        };
+        thread.python = python_thread.calls.into_iter().map(frame).collect();
+        let Some(futex) = awaited_futex(thread).filter(|_| thread.waits_for.is_none()) else {
+            continue;
+        };
+        if let Some(owner) = owners.get(&futex) {
             thread.waits_on = Some(WaitObject::Mutex);
-            thread.waits_for = Some(owner);
-            thread.lock_at = Some(lock);
+            thread.waits_for = Some(*owner);
+            thread.lock_at = Some(futex);
+        } else if let Some(joined) = ends.get(&futex).copied().or(python_thread.joins) {
+            thread.waits_on = Some(WaitObject::Join);
+            thread.waits_for = Some(joined);
         }
     }
 }
 
-/// Returns the lock of Python for which a thread waits without a timeout, with its owner.
-fn awaited_lock(thread: &HungThread, owners: &BTreeMap<u64, i32>) -> Option<(u64, i32)> {
+/// Returns the address of the futex for which a thread waits without a timeout.
+fn awaited_futex(thread: &HungThread) -> Option<u64> {
     let call = threads::glance_at(thread.pid, thread.tid)?.call?;
     let [address, _, _, timeout, ..] = call.arguments;
-    let is_futex = calls::syscall_name(call.number) == "futex";
-    let owner = owners.get(&address).filter(|_| is_futex && timeout == 0)?;
-    Some((address, *owner))
+    (calls::syscall_name(call.number) == "futex" && timeout == 0).then_some(address)
 }
 
 /// Adds the Python frames of a process whose interpreter provoke does not support, if py-spy is installed.

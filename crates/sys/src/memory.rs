@@ -81,8 +81,20 @@ fn unescape_name(name: &[u8]) -> Vec<u8> {
     unescaped
 }
 
-/// Memory of a process.
+/// Memory of a process, as far as it is known.
+pub trait MemoryReader {
+    /// Fills the buffer from this address on; returns false if any of the memory is unknown.
+    fn read_memory(&self, address: u64, buffer: &mut [u8]) -> bool;
+}
+
+/// Memory of a running process.
 pub struct ProcessMemory(File);
+
+impl MemoryReader for ProcessMemory {
+    fn read_memory(&self, address: u64, buffer: &mut [u8]) -> bool {
+        self.read_bytes(address, buffer).is_ok()
+    }
+}
 
 impl ProcessMemory {
     /// Opens the memory of a process; the kernel checks the permission here.
@@ -97,24 +109,16 @@ impl ProcessMemory {
 
     /// Returns `N` 64-bit words in native byte order.
     pub fn read_words<const N: usize>(&self, address: u64) -> io::Result<[u64; N]> {
-        let mut words = [0; N];
-        for (word, word_address) in words.iter_mut().zip((address..).step_by(8)) {
-            let mut bytes = [0; 8];
-            self.read_bytes(word_address, &mut bytes)?;
-            *word = u64::from_ne_bytes(bytes);
-        }
-        Ok(words)
+        let mut words = [[0; 8]; N];
+        self.read_bytes(address, words.as_flattened_mut())?;
+        Ok(words.map(u64::from_ne_bytes))
     }
 
     /// Returns `N` 32-bit words in native byte order.
     pub fn read_halves<const N: usize>(&self, address: u64) -> io::Result<[u32; N]> {
-        let mut words = [0; N];
-        for (word, word_address) in words.iter_mut().zip((address..).step_by(4)) {
-            let mut bytes = [0; 4];
-            self.read_bytes(word_address, &mut bytes)?;
-            *word = u32::from_ne_bytes(bytes);
-        }
-        Ok(words)
+        let mut words = [[0; 4]; N];
+        self.read_bytes(address, words.as_flattened_mut())?;
+        Ok(words.map(u32::from_ne_bytes))
     }
 }
 
@@ -143,7 +147,9 @@ mod tests {
         let memory = ProcessMemory::of_process(pid).unwrap();
         assert_eq!(memory.read_words::<2>(address).unwrap(), here);
         assert_eq!(memory.read_halves::<1>(address + 8).unwrap(), [42]);
-        assert!(memory.read_words::<1>(8).is_err());
+        for nowhere in [8, u64::MAX - 3, u64::MAX] {
+            assert!(memory.read_words::<2>(nowhere).is_err());
+        }
         let all = read_mappings(pid).unwrap();
         assert!(all.iter().any(|one| one.range.contains(&address)));
     }

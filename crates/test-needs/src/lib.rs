@@ -2,9 +2,11 @@
 //!
 #![doc = include_str!("../README.md")]
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -55,6 +57,25 @@ pub fn success(command: &[&str]) -> Option<String> {
 /// Returns why Python cannot import these modules.
 pub fn python(modules: &str) -> Option<String> {
     success(&["python3", "-c", &format!("import {modules}")])
+}
+
+/// Returns the paths of the interpreters of Python 3 on this machine whose minor version is in a range.
+pub fn interpreters(minor_versions: RangeInclusive<u32>) -> Vec<String> {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let installed = fs::read_dir(format!("{home}/.pyenv/versions"));
+    let installed = installed.into_iter().flatten().flatten();
+    let installed = installed.map(|folder| folder.path().join("bin/python3"));
+    let candidates = [PathBuf::from("python3"), "/usr/bin/python3".into()].into_iter();
+    let found = candidates.chain(installed).filter_map(|python| {
+        let script = "import sys; print(sys.version_info[1], sys.executable)";
+        let output = Command::new(python).args(["-c", script]).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        let (minor_version, path) = text.trim().split_once(' ')?;
+        let version = minor_version.parse().ok()?;
+        minor_versions.contains(&version).then(|| path.to_owned())
+    });
+    let found: BTreeSet<String> = found.collect();
+    found.into_iter().collect()
 }
 
 /// Returns why extensions of Python cannot be compiled.

@@ -2,7 +2,7 @@
 
 use super::evidence::compile;
 use super::support::Sandbox;
-use crate::needs::{needs, program};
+use crate::needs::{interpreters, needs, program};
 use std::process::Command;
 
 const DECODE: &str = "
@@ -17,7 +17,8 @@ fn read(index: usize) -> u8 {
     [1, 2, 3][index..][0]
 }
 fn main() {
-    println!("{}", read(std::env::args().count() + 8));
+    let index = std::env::args().count() + 8;
+    std::thread::spawn(move || println!("{}", read(index))).join().unwrap();
 }
 "#;
 
@@ -72,22 +73,15 @@ fn a_panic_with_a_backtrace_is_placed_at_the_line_that_panicked() {
         ("0", "panic.rs:3"),
         (
             "1",
-            "panic.rs:3 in panic::read, called by panic::main (panic.rs:6)",
+            "panic.rs:3 in panic::read, called by panic::main::{closure} (panic.rs:7)",
         ),
     ] {
         let option = format!("debuginfo={debug_information}");
         assert!(rustc.args(["-C", &option]).status().unwrap().success());
-        let args = [
-            "run",
-            "-n",
-            "1",
-            "--env",
-            "RUST_BACKTRACE=1",
-            "--",
-            "./panic",
-        ];
-        let run = sandbox.provoke(&args);
-        assert!(run.stdout.contains(&format!("        {place}\n")), "{run}");
+        for variable in ["RUST_BACKTRACE=1", "RUST_BACKTRACE=full"] {
+            let run = sandbox.provoke(&["run", "-n", "1", "--env", variable, "--", "./panic"]);
+            assert!(run.stdout.contains(&format!("        {place}\n")), "{run}");
+        }
     }
 }
 
@@ -121,6 +115,97 @@ fn a_deadlock_of_python_threads_is_placed_at_the_lines_of_the_script() {
             unknown_owners.stdout.contains(expected),
             "{expected}: {unknown_owners}"
         );
+    }
+}
+
+const NATIVE_CRASHES: &str = "
+import ctypes, os, sys
+def crash(kind):
+    if kind == 'read':
+        ctypes.string_at(0)
+    os.abort()
+def numbers(kind):
+    yield crash(kind)
+list(numbers(sys.argv[1]))
+";
+
+#[test]
+fn a_native_crash_of_python_is_placed_at_the_line_of_the_script() {
+    needs!(program("python3"));
+    let sandbox = Sandbox::new();
+    sandbox.write("native.py", NATIVE_CRASHES);
+    for python in interpreters(11..=13) {
+        for (kind, line) in [("read", 5), ("abort", 6)] {
+            let place = format!("native.py:{line} in crash, called by numbers (native.py:8)");
+            let args = [
+                "run",
+                "-n",
+                "1",
+                "--capture",
+                "on",
+                "--",
+                &python,
+                "native.py",
+                kind,
+            ];
+            // No tool can be found.
+            let output = sandbox
+                .command(&args)
+                .env("PATH", "/nowhere")
+                .output()
+                .unwrap();
+            let output = String::from_utf8_lossy(&output.stdout);
+            assert!(output.contains(&place), "{python} {kind}: {output}");
+            let story = sandbox.provoke(&["explain", "last"]).stdout;
+            let calls = format!("crash (native.py:{line}) < numbers (native.py:8) < <module>");
+            assert!(
+                story.contains(&format!("at native.py:{line} in crash")),
+                "{python} {kind}: {story}"
+            );
+            let story = story.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(story.contains(&calls), "{python} {kind}: {story}");
+        }
+    }
+}
+
+#[test]
+fn a_hang_of_a_command_is_placed_at_the_line_that_waits_for_it() {
+    needs!(program("python3"));
+    let sandbox = Sandbox::new();
+    let script = "import subprocess\ndef work():\n    subprocess.run(['sleep', '1000'])\nwork()\n";
+    sandbox.write("waits.py", script);
+    for python in interpreters(11..=13).into_iter().take(1) {
+        let run = sandbox.provoke(&["run", "-n", "1", "-t", "3s", "--", &python, "waits.py"]);
+        let place = "waits.py:3 in work, called from waits.py:4";
+        assert!(run.stdout.contains(place), "{run}");
+        assert!(run.stdout.contains("hang: blocked in "), "{run}");
+    }
+}
+
+const RECEIVE: &str = "
+fn receive(channel: &std::sync::mpsc::Receiver<u8>) -> u8 {
+    channel.recv().unwrap()
+}
+fn main() {
+    let (_sender, channel) = std::sync::mpsc::channel();
+    receive(&channel);
+}
+";
+
+#[test]
+fn a_hang_in_the_library_of_rust_is_named_by_the_function_that_called_it() {
+    needs!(program("rustc"));
+    let sandbox = Sandbox::new();
+    let file = sandbox.write("waits.rs", RECEIVE);
+    let mut rustc = Command::new("rustc");
+    rustc.args(["-g"]).arg(file).current_dir(sandbox.path(""));
+    assert!(rustc.status().unwrap().success());
+    let run = sandbox.provoke(&["run", "-n", "1", "-t", "2s", "--", "./waits"]);
+    for expected in [
+        "hang: blocked in waits::receive < waits::main",
+        "waits.rs:3 in waits::receive, called by waits::main (waits.rs:7)",
+    ] {
+        assert!(run.stdout.contains(expected), "{expected}: {run}");
     }
 }
 

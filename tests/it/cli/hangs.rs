@@ -2,7 +2,7 @@
 
 use super::evidence::compile;
 use super::support::{PROVOKE, Sandbox};
-use crate::needs::{needs, program, skip};
+use crate::needs::{interpreters, needs, program, skip};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -323,8 +323,8 @@ fn python_hangs_are_distinguished_by_their_python_calls() {
     assert_eq!(
         titles,
         [
+            "hang: blocked in Event.wait < job.<locals>.<lambda>",
             "hang: blocked in Queue.get < mail",
-            "hang: blocked in Thread.join < job",
             "hang: blocked in bank",
             "hang: blocked in write < spawn (forked from a multi-threaded process)",
         ]
@@ -334,6 +334,55 @@ fn python_hangs_are_distinguished_by_their_python_calls() {
         explanation.contains("Python: write (hangs.py:"),
         "{explanation}"
     );
+}
+
+#[test]
+fn a_python_hang_also_has_the_name_without_its_python_calls() {
+    needs!(program("python3"), program("py-spy"));
+    // provoke reads the calls of newer versions without a tool.
+    let Some(python) = interpreters(8..=10).pop() else {
+        skip!("no interpreter of Python 3.8 to 3.10");
+    };
+    let sandbox = Sandbox::new();
+    sandbox.write("hangs.py", PYTHON);
+    let run = |path: &str, options: &[&str]| {
+        let settings = [
+            "run",
+            "--progress=none",
+            "-n",
+            "1",
+            "-t",
+            "3s",
+            "--grace",
+            "200ms",
+        ];
+        let command = [
+            "--export-json",
+            "report.json",
+            "--",
+            &python,
+            "hangs.py",
+            "mail",
+        ];
+        let mut command = sandbox.command(&[&settings, options, &command[..]].concat());
+        command.env("PATH", path).output().unwrap();
+        let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
+        report["variants"][0].clone()
+    };
+    let path = std::env::var("PATH").unwrap();
+    let without = &run("/nowhere", &[])["signatures"][0];
+    let title = without["title"].as_str().unwrap();
+    assert!(
+        !title.contains("mail") && !title.contains("Eval"),
+        "{title}"
+    );
+    let with = &run(&path, &[])["signatures"][0];
+    assert_eq!(with["title"], "hang: blocked in get < mail");
+    assert_ne!(with["id"], without["id"]);
+    // The name from less evidence selects the hang.
+    let only = format!("sig:{}", without["id"].as_str().unwrap());
+    assert_eq!(run(&path, &["--only", &only])["failures"], 1);
+    assert_eq!(run(&path, &["--only", "sig:00000001"])["failures"], 0);
 }
 
 const BUSY: &str = r"

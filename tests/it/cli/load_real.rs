@@ -134,7 +134,7 @@ fn a_passing_trial_can_have_growing_memory() {
 
 #[test]
 fn a_native_crash_of_a_python_service_shows_the_python_line() {
-    needs!(program("python3"), program("py-spy"));
+    needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write(
         "app.py",

@@ -1,8 +1,8 @@
 //! Tests the evidence of trials that time out.
 
 use super::bench::{Bench, LONG};
-use crate::needs::{needs, program};
-use provoke::model::{Ending, Hang, HungThread, Observation};
+use crate::needs::{interpreters, needs, program};
+use provoke::model::{Ending, Hang, HungThread, Observation, WaitObject};
 use std::process::Command;
 use std::time::Duration;
 
@@ -174,26 +174,6 @@ fn a_hung_process_can_handle_sigterm_after_the_inspection() {
     assert_eq!(seen.casualties, []);
 }
 
-/// Returns the interpreters of Python on this machine, and the number in `3.N` of each.
-fn interpreters() -> Vec<(String, u32)> {
-    let home = std::env::var("HOME").unwrap_or_default();
-    let installed = std::fs::read_dir(format!("{home}/.pyenv/versions"));
-    let installed = installed.into_iter().flatten().flatten();
-    let installed = installed.map(|folder| folder.path().join("bin/python3"));
-    let candidates = ["python3".into(), "/usr/bin/python3".into()].into_iter();
-    let minor_version = |python: &std::path::PathBuf| -> Option<u32> {
-        let script = "import sys; print(sys.version_info[1])";
-        let mut command = std::process::Command::new(python);
-        let output = command.args(["-c", script]).output().ok()?;
-        String::from_utf8(output.stdout).ok()?.trim().parse().ok()
-    };
-    let with_version = candidates.chain(installed).filter_map(|python| {
-        let version = minor_version(&python)?;
-        Some((python.to_str()?.to_owned(), version))
-    });
-    with_version.collect()
-}
-
 #[test]
 fn python_calls_are_read_from_every_supported_interpreter() {
     needs!(program("python3"));
@@ -208,10 +188,7 @@ def läsa():
     sorted([1, 2], key=lambda value: list(numbers()))
 läsa()
 ";
-    for (python, version) in interpreters() {
-        if !(11..=13).contains(&version) {
-            continue;
-        }
+    for python in interpreters(11..=13) {
         let mut bench = Bench::new();
         bench.hang(&[&python, "-c", script], |seen| {
             let calls = main_thread(seen).python.iter();
@@ -237,11 +214,32 @@ läsa()
 }
 
 #[test]
+fn a_thread_of_python_waits_for_the_thread_that_it_joins() {
+    needs!(program("python3"));
+    let script = "import threading, time
+def dawdle():
+    time.sleep(1000)
+threads = [threading.Thread(target=dawdle) for _ in range(3)]
+for thread in threads:
+    thread.start()
+threads[1].join()
+";
+    for python in interpreters(11..=13) {
+        let mut bench = Bench::new();
+        bench.hang(&[&python, "-c", script], |seen| {
+            let (main, threads) = (main_thread(seen), &hang(seen).threads);
+            // The kernel lists threads in the order of their creation.
+            let joined = threads.get(2).map(|thread| thread.tid);
+            main.waits_on == Some(WaitObject::Join) && main.waits_for == joined
+        });
+    }
+}
+
+#[test]
 fn python_calls_of_older_interpreters_are_read_with_py_spy() {
     needs!(program("python3"), program("py-spy"));
     let script = "import time\ndef dawdle():\n    time.sleep(1000)\ndawdle()\n";
-    let is_older = |(_, version): &(String, u32)| (8..11).contains(version);
-    for (python, _) in interpreters().into_iter().filter(is_older).take(1) {
+    for python in interpreters(8..=10).into_iter().take(1) {
         let mut bench = Bench::new();
         let seen = bench.hang(&[&python, "-c", script], |seen| {
             let calls = &main_thread(seen).python;

@@ -63,7 +63,7 @@ const WAITS: &[&str] = &[
     "sigsuspend",
     "std::mutex::*",
     "std::condition_variable*",
-    "std::thread::join",
+    "std::thread::*",
     "std::sys::*",
     "std::sync::*",
     "std::__atomic*",

@@ -91,6 +91,12 @@ fn of_hang(observation: &Observation, main: Option<i32>) -> Vec<Site> {
         _ => waiting(thread),
     };
     let mut sites: Vec<Site> = threads.iter().filter_map(of_blocked).collect();
+    if sites.is_empty() {
+        // A program without lines, such as a command of the system: the nearest thread that waits for it has the line.
+        let diagnosis = diagnose_hang(hang, main);
+        let chain = diagnosis.map_or(Vec::new(), |diagnosis| diagnosis.chain);
+        sites.extend(chain.into_iter().rev().find_map(of_thread));
+    }
     // The thread at which the cycle was found is random, so sort the lines.
     sites.sort_by(|a, b| (&a.function, &a.file, a.line).cmp(&(&b.function, &b.file, b.line)));
     if !sites.is_empty() && !hang.cycle.is_empty() {

@@ -252,7 +252,7 @@ fn thread_lines(thread: &HungThread) -> String {
 }
 
 /// Returns `Python: Queue.get (queue.py:171) < mail (job.py:5)`.
-fn python_calls(frames: &[Frame]) -> String {
+pub(super) fn python_calls(frames: &[Frame]) -> String {
     let call = |frame: &Frame| {
         let function = sanitize_line(frame.function.as_deref().unwrap_or("?"));
         match &frame.line {

@@ -274,6 +274,10 @@ fn push_crashed_thread(lines: &mut WrappedText, autopsy: &Autopsy, verbose: bool
         let shown_calls = if verbose { frames.len() } else { CALLS };
         push_calls(lines, frames, shown_calls);
     }
+    let python = hang::python_calls(&crash.python);
+    if !python.is_empty() {
+        lines.push_prose("  ", &python);
+    }
     if let Some(cut) = thread.and_then(|thread| thread.cut.as_deref()) {
         lines.push_prose(
             "       ",

@@ -222,6 +222,7 @@ fn the_abort_message_is_shown_and_explained() {
       called by main (a.py:9)
 
     Calls: not known
+      Python: close (os.py:7) < shut (a.py:3) < main (a.py:9)
 
     Details:
       process 77 (boom) died of SIGABRT: aborted itself

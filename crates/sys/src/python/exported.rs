@@ -1,10 +1,10 @@
 //! Finds exported symbols of a program or a library in the memory of a process.
 
-use crate::memory::ProcessMemory;
+use super::reader::FieldReader;
 
 /// A program or a library in the memory of a process.
 pub(super) struct LoadedModule<'a> {
-    memory: &'a ProcessMemory,
+    memory: FieldReader<'a>,
     /// Difference between addresses in memory and in the file.
     bias: u64,
     symbols: u64,
@@ -15,7 +15,7 @@ pub(super) struct LoadedModule<'a> {
 /// Limits of what is read.
 const SEGMENTS: u64 = 64;
 const DYNAMIC_ENTRIES: u64 = 128;
-const LONGEST_CHAIN: u32 = 4096;
+const LONGEST_CHAIN: usize = 4096;
 
 const DYNAMIC_SEGMENT: u32 = 2;
 const DYNAMIC_SECTION_END: u64 = 0;
@@ -26,21 +26,20 @@ const SYMBOL_SIZE: u64 = 24;
 
 impl<'a> LoadedModule<'a> {
     /// Reads the headers of the 64-bit ELF file that is mapped at this address.
-    pub(super) fn at_address(memory: &'a ProcessMemory, base: u64) -> Option<Self> {
+    pub(super) fn at_address(memory: FieldReader<'a>, base: u64) -> Option<Self> {
         let mut head = [0; 64];
-        memory.read_bytes(base, &mut head).ok()?;
+        memory.bytes(base, 0, &mut head)?;
         let is_elf = head.starts_with(b"\x7fELF\x02\x01");
         let is_fixed = head[16] == 2;
-        let segments = base + u64::from_le_bytes(head[32..40].try_into().ok()?);
+        let segments = base.checked_add(u64::from_le_bytes(head[32..40].try_into().ok()?))?;
         let count = u64::from(u16::from_le_bytes([head[56], head[57]])).min(SEGMENTS);
         let bias = if is_fixed { 0 } else { base };
         if !is_elf {
             return None;
         }
         let dynamic = (0..count).find_map(|index| {
-            let segment = segments.checked_add(index * 56)?;
-            let [kind] = memory.read_halves(segment).ok()?;
-            let [address] = memory.read_words(segment + 16).ok()?;
+            let kind = memory.half(segments, index * 56)?;
+            let address = memory.word(segments, index * 56 + 16)?;
             (kind == DYNAMIC_SEGMENT).then(|| bias.checked_add(address))?
         })?;
         let mut module = Self {
@@ -51,9 +50,14 @@ impl<'a> LoadedModule<'a> {
             hashes: 0,
         };
         for index in 0..DYNAMIC_ENTRIES {
-            let [tag, value] = memory.read_words(dynamic.checked_add(index * 16)?).ok()?;
+            let tag = memory.word(dynamic, index * 16)?;
+            let value = memory.word(dynamic, index * 16 + 8)?;
             // glibc adds the bias to these addresses in memory, other loaders do not.
-            let address = if value < base { bias + value } else { value };
+            let address = if value < base {
+                bias.checked_add(value)?
+            } else {
+                value
+            };
             match tag {
                 DYNAMIC_SECTION_END => break,
                 NAMES => module.names = address,
@@ -67,21 +71,16 @@ impl<'a> LoadedModule<'a> {
 
     /// Returns the address of an exported symbol.
     pub(super) fn find_symbol(&self, name: &str) -> Option<u64> {
-        let [buckets, first_symbol, filters, _] = self.memory.read_halves(self.hashes).ok()?;
+        let head_field = |index: u64| self.memory.half(self.hashes, index * 4);
+        let (buckets, first_symbol, filters) = (head_field(0)?, head_field(1)?, head_field(2)?);
         let hash = hash_of_name(name);
         let heads = self.hashes.checked_add(16 + u64::from(filters) * 8)?;
         let bucket = u64::from(hash.checked_rem(buckets)?);
-        let [head] = self
-            .memory
-            .read_halves(heads.checked_add(bucket * 4)?)
-            .ok()?;
+        let head = self.memory.half(heads, bucket * 4)?;
         let chains = heads.checked_add(u64::from(buckets) * 4)?;
-        for index in (head.max(first_symbol)..).take(LONGEST_CHAIN as usize) {
+        for index in (head.max(first_symbol)..u32::MAX).take(LONGEST_CHAIN) {
             let link = u64::from(index - first_symbol);
-            let [symbol_hash] = self
-                .memory
-                .read_halves(chains.checked_add(link * 4)?)
-                .ok()?;
+            let symbol_hash = self.memory.half(chains, link * 4)?;
             if symbol_hash | 1 == hash | 1
                 && let Some(address) = self.address_of_symbol(index, name)
             {
@@ -96,12 +95,12 @@ impl<'a> LoadedModule<'a> {
 
     /// Returns the address of a symbol if it has this name.
     fn address_of_symbol(&self, index: u32, name: &str) -> Option<u64> {
-        let symbol = self.symbols.checked_add(u64::from(index) * SYMBOL_SIZE)?;
-        let [name_offset] = self.memory.read_halves(symbol).ok()?;
-        let [value] = self.memory.read_words(symbol + 8).ok()?;
+        let symbol = u64::from(index) * SYMBOL_SIZE;
+        let name_offset = self.memory.half(self.symbols, symbol)?;
+        let value = self.memory.word(self.symbols, symbol + 8)?;
         let mut bytes = vec![0; name.len() + 1];
-        let name_address = self.names.checked_add(name_offset.into())?;
-        self.memory.read_bytes(name_address, &mut bytes).ok()?;
+        self.memory
+            .bytes(self.names, name_offset.into(), &mut bytes)?;
         let is_named = bytes.strip_suffix(&[0]) == Some(name.as_bytes());
         is_named.then(|| self.bias.checked_add(value))?
     }

@@ -1,6 +1,6 @@
 //! Offsets of the fields that are read of an interpreter. They are those of release builds for 64-bit Linux.
 
-use crate::memory::ProcessMemory;
+use super::reader::FieldReader;
 
 /// Offsets that differ between versions.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +10,9 @@ pub(super) struct Layout {
     pub(super) threads: u64,
     pub(super) next_thread: u64,
     pub(super) native_thread_id: u64,
+    pub(super) pthread: u64,
+    /// The weak reference to the lock that a thread releases at its end; 3.13 has none.
+    pub(super) end_lock: Option<u64>,
     /// The pointer from the thread to the structure that contains the current frame, if it is not the thread itself.
     pub(super) c_frame: Option<u64>,
     pub(super) current_frame: u64,
@@ -40,6 +43,11 @@ pub(super) const TEXT_STATE: u64 = 32;
 pub(super) const METHOD_SELF: u64 = 24;
 /// The semaphore of a lock.
 pub(super) const LOCK: u64 = 16;
+/// The object of a weak reference.
+pub(super) const REFERENCE: u64 = 16;
+/// The state of a `_ThreadHandle`, and the thread in that.
+pub(super) const HANDLE: u64 = 16;
+pub(super) const HANDLE_PTHREAD: u64 = 32;
 
 const V3_11: Layout = Layout {
     interpreters: 40,
@@ -47,6 +55,8 @@ const V3_11: Layout = Layout {
     threads: 16,
     next_thread: 8,
     native_thread_id: 160,
+    pthread: 152,
+    end_lock: Some(192),
     c_frame: Some(56),
     current_frame: 8,
     previous_frame: 48,
@@ -68,6 +78,8 @@ const V3_11: Layout = Layout {
 const V3_12: Layout = Layout {
     threads: 72,
     native_thread_id: 144,
+    pthread: 136,
+    end_lock: Some(176),
     current_frame: 0,
     previous_frame: 8,
     owner: 70,
@@ -80,16 +92,22 @@ const V3_12: Layout = Layout {
     ..V3_11
 };
 
+#[cfg(test)]
+pub(super) const KNOWN: [Layout; 2] = [V3_11, V3_12];
+
 /// The first bytes of the offsets that 3.13 and later publish at the start of `_PyRuntime`.
 const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
 
 /// Returns the layout of the interpreter with this `_PyRuntime` and `Py_Version`.
-pub(super) fn of_runtime(memory: &ProcessMemory, runtime: u64, version: u64) -> Option<Layout> {
-    let [version] = memory.read_words(version).ok()?;
-    match version >> 16 {
+pub(super) fn of_runtime(memory: FieldReader<'_>, runtime: u64, version: u64) -> Option<Layout> {
+    match memory.word(version, 0)? >> 16 {
         0x030b => Some(V3_11),
         0x030c => Some(V3_12),
-        0x030d => of_published_offsets(&memory.read_words(runtime).ok()?),
+        0x030d => {
+            let mut offsets = [[0; 8]; 73];
+            memory.bytes(runtime, 0, offsets.as_flattened_mut())?;
+            of_published_offsets(&offsets.map(u64::from_le_bytes))
+        }
         _ => None,
     }
 }
@@ -105,6 +123,8 @@ fn of_published_offsets(offsets: &[u64; 73]) -> Option<Layout> {
         threads: offsets[9],
         next_thread: offsets[21],
         native_thread_id: offsets[25],
+        pthread: offsets[24],
+        end_lock: None,
         c_frame: None,
         current_frame: offsets[23],
         previous_frame: offsets[29],
