@@ -398,7 +398,14 @@ fn read_python_threads(pid: i32) -> Option<Vec<PythonThread>> {
     let mappings = memory::read_mappings(pid).ok()?;
     let starts = mappings.iter().filter(|mapping| mapping.offset == 0);
     let files = starts.map(|mapping| (mapping.range.start, Path::new(&mapping.name)));
-    python::read_threads(&ProcessMemory::of_process(pid).ok()?, files)
+    let mut found = python::read_threads(&ProcessMemory::of_process(pid).ok()?, files)?;
+    let tids = threads::threads_by_number(pid);
+    let tid_of = |number: i32| tids.get(&number).copied();
+    for thread in &mut found {
+        thread.tid = tid_of(thread.tid).unwrap_or_default();
+        thread.joins = thread.joins.and_then(tid_of);
+    }
+    Some(found)
 }
 
 fn add_calls_of_process<'a>(

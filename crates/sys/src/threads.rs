@@ -3,6 +3,7 @@
 use super::memory::ProcessMemory;
 use super::stat::{Stat, read_text};
 use super::{calls, process};
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
@@ -278,6 +279,12 @@ fn number_in_container(pid: i32, tid: i32) -> Option<i32> {
 pub fn find_by_number(pid: i32, number: i32) -> Option<i32> {
     let is_it = |tid: &i32| number_in_container(pid, *tid).unwrap_or(*tid) == number;
     thread_ids(pid).into_iter().find(is_it)
+}
+
+/// Returns the living threads of a process by their ids in its container.
+pub fn threads_by_number(pid: i32) -> BTreeMap<i32, i32> {
+    let numbered = |tid: i32| (number_in_container(pid, tid).unwrap_or(tid), tid);
+    thread_ids(pid).into_iter().map(numbered).collect()
 }
 
 /// Returns the owner of a plain glibc mutex with waiters: lock word, count, owner.

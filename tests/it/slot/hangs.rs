@@ -1,7 +1,7 @@
 //! Tests the evidence of trials that time out.
 
 use super::bench::{Bench, LONG};
-use crate::needs::{interpreters, needs, program};
+use crate::needs::{interpreters, needs, program, success};
 use provoke::model::{Ending, Hang, HungThread, Observation, WaitObject};
 use std::process::Command;
 use std::time::Duration;
@@ -232,6 +232,38 @@ threads[1].join()
             let joined = threads.get(2).map(|thread| thread.tid);
             main.waits_on == Some(WaitObject::Join) && main.waits_for == joined
         });
+    }
+}
+
+#[test]
+fn python_calls_are_those_of_the_threads_in_a_container() {
+    let container = ["unshare", "--pid", "--fork", "--mount-proc"];
+    needs!(
+        program("python3"),
+        success(&[&container[..], &["true"]].concat())
+    );
+    let script = "import threading, time
+def dawdle():
+    time.sleep(1000)
+thread = threading.Thread(target=dawdle)
+thread.start()
+thread.join()
+";
+    for python in interpreters(11..=13) {
+        let mut bench = Bench::new();
+        bench.hang(
+            &[&container[..], &[&python, "-c", script]].concat(),
+            |seen| {
+                let threads = &hang(seen).threads;
+                let innermost = |thread: &HungThread| thread.python.first()?.function.clone();
+                let dawdles = |thread: &&HungThread| innermost(thread).as_deref() == Some("dawdle");
+                let joined = threads.iter().find(dawdles).map(|thread| thread.tid);
+                let joins = |thread: &HungThread| {
+                    thread.waits_on == Some(WaitObject::Join) && thread.waits_for == joined
+                };
+                joined.is_some() && threads.iter().any(joins)
+            },
+        );
     }
 }
 

@@ -18,7 +18,7 @@ use std::path::Path;
 /// A thread of an interpreter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PythonThread {
-    /// Thread ID.
+    /// Thread ID in the process's own container.
     pub tid: i32,
     /// Its calls, innermost first.
     pub calls: Vec<PythonCall>,
@@ -26,7 +26,7 @@ pub struct PythonThread {
     pub held_locks: Vec<u64>,
     /// The address of the lock that it releases at its end.
     pub end_lock: Option<u64>,
-    /// The thread for whose end it waits, as far as its calls show that.
+    /// The ID of the thread for whose end it waits, as far as its calls show that.
     pub joins: Option<i32>,
 }
 
