@@ -59,6 +59,8 @@ pub(crate) struct Simulation {
     /// Rate of other failures, and rate of inconclusive trials.
     pub(crate) other: f64,
     pub(crate) void: Option<(InconclusiveReason, f64)>,
+    /// Every how many variants one is not testable.
+    pub(crate) untestable: Option<u32>,
     parallel_trials: usize,
     order: Order,
     /// Failures that the trials have in turn.
@@ -79,6 +81,7 @@ impl Simulation {
             rates: rates.to_vec(),
             other: 0.0,
             void: None,
+            untestable: None,
             parallel_trials,
             order,
             failures: vec![failure(1)],
@@ -155,6 +158,20 @@ impl Simulation {
             state.apply_event(&event, questions::is_done);
             tape(&event);
         };
+        let is_untestable = |variant: u32| {
+            self.untestable
+                .is_some_and(|every| variant % every == every - 1)
+        };
+        let gives_up = |variant| Event::VariantUntestable {
+            variant: VariantId(variant),
+            why: "its build failed".to_owned(),
+            at: Duration::ZERO,
+        };
+        for variant in (0..).take(state.plan.variants.len()) {
+            if is_untestable(variant) {
+                happens(state, gives_up(variant));
+            }
+        }
         while !state.decided {
             while running.len() < self.parallel_trials
                 && let Some(next) = next(state, policy)
@@ -162,7 +179,15 @@ impl Simulation {
                 if let Event::TrialStarted(trial) = &next {
                     running.insert(trial.id, self.result(state, trial));
                 }
+                let chosen = u32::try_from(state.plan.variants.len()).unwrap();
+                let is_chosen = matches!(next, Event::VariantChosen(_));
                 happens(state, next);
+                if is_chosen && is_untestable(chosen) {
+                    happens(state, gives_up(chosen));
+                }
+            }
+            if state.decided {
+                break;
             }
             let ended = self
                 .next_to_end(&running)

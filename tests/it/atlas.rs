@@ -4,8 +4,9 @@
 //! `UPDATE_GOLDEN=1` writes the digests.
 
 use provoke::model::{
-    Event, EvidenceDepth, Failure, FailureKind, HuntQuestion, InconclusiveReason, Outcome, Plan,
-    Question, Signal, SignalEvidence, StopCause, TrialId,
+    Baseline, Event, EvidenceDepth, Failure, FailureKind, HuntQuestion, InconclusiveReason,
+    MeasuredBaseline, Outcome, Plan, Question, RateDrift, RunCounts, Signal, SignalEvidence,
+    StopCause, TrialId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -118,15 +119,52 @@ fn rate_case(choices: &mut Choices) -> Case {
 
 fn confirm_case(choices: &mut Choices) -> Case {
     let trials = choices.one_of(&[3, 10, 100, 1000]);
-    let mut plan = confirm_plan(1 + choices.below(trials), trials);
+    let failures = 1 + choices.below(trials);
+    let drift = RateDrift {
+        late: choices.below(2) == 0,
+        p_value: 1000,
+        failures: failures / 3,
+        trials: trials / 2,
+    };
+    let first = RunCounts {
+        run: "20261121-010203-aaaa".to_owned(),
+        failures: failures / 2,
+        trials: trials / 2,
+        other_files: Vec::new(),
+    };
+    let second = RunCounts {
+        run: "20261121-020304-bbbb".to_owned(),
+        failures: failures - failures / 2,
+        trials: trials - trials / 2,
+        other_files: vec!["core.1".to_owned()],
+    };
+    let measured = MeasuredBaseline {
+        failures,
+        trials,
+        design_effect: choices.one_of(&[None, None, Some(2_500_000)]),
+        clumps: choices.one_of(&[None, None, Some(1 + failures / 4)]),
+        drift: choices.one_of(&[None, Some(drift)]).filter(|_| trials > 10),
+        one_life: choices.below(6) == 0,
+        unfinished: choices.below(4) == 0,
+        runs: if choices.below(4) == 0 {
+            vec![first, second]
+        } else {
+            Vec::new()
+        },
+        ..MeasuredBaseline::default()
+    };
+    let mut plan = confirm_plan(failures, trials);
     if let Question::Confirm(asked) = &mut plan.question {
+        asked.baseline = match choices.below(6) {
+            0 => Baseline::Assumed(50_000),
+            _ => Baseline::Measured(Box::new(measured)),
+        };
         asked.exclude_half = choices.one_of(&[None, Some(true), Some(false)]);
+        asked.independent = choices.below(3) == 0;
         asked.earlier_attempts = choices.below(3);
     }
-    with_limits(
-        (plan, vec![choices.one_of(&[0.0, 0.0, 0.02, 0.3])]),
-        choices,
-    )
+    let rate = choices.one_of(&[0.0, 0.0, 0.02, 0.3]);
+    with_limits((plan, vec![rate]), choices)
 }
 
 fn compare_case(choices: &mut Choices) -> Case {
@@ -147,6 +185,17 @@ fn bisect_case(choices: &mut Choices) -> Case {
     let first = choices.count(0, places + 1);
     let rate = choices.one_of(&[1.0, 1.0, 0.6, 0.3]);
     let (plan, mut rates) = search_plan(places, first, rate);
+    let settings = choices.one_of(&["", "", "clean = true", "fixed = true", "all = true"]);
+    let plan = Plan {
+        question: self::plan(&format!(
+            "ask = 'bisect'\nrange = '0..{places}'\n{settings}"
+        ))
+        .question,
+        ..plan
+    };
+    if settings.starts_with("fixed") {
+        rates.reverse();
+    }
     // Sometimes the rate changes again, or versions before the first bad one fail rarely.
     let changed = choices.count(0, places);
     match choices.below(4) {
@@ -207,6 +256,7 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
     simulation.void = choices
         .one_of(&[None, None, Some(0.05), Some(0.5)])
         .map(|share| (reason, share));
+    simulation.untestable = choices.one_of(&[None, None, None, Some(3), Some(5)]);
     simulation.time = Duration::from_millis(choices.one_of(&[1, 6, 400, 70_000]));
     simulation.hold = choices.one_of(&[
         hold_threads,

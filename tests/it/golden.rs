@@ -1,9 +1,10 @@
 //! Compares all outputs with files in `tests/it/golden`, so that a change of any output is seen and reviewed.
 //! `UPDATE_GOLDEN=1` writes the files.
 
+use provoke::questions;
 use provoke::report::{
     AnnotationLevel, EXPORTERS, MaskedRun, RunListing, export_annotations, export_short_summary,
-    next_commands,
+    lines_before_start, next_commands,
 };
 use provoke::store::RunFolder;
 use provoke::term;
@@ -93,14 +94,21 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the outputs that are neither a report in a format nor the first screen: the line of the answer, the row in the
-/// list of runs, the suggested commands, and what CI servers show.
+/// Returns the outputs that are neither a report in a format nor the first screen: the lines before the start, the
+/// line of the answer, the row in the list of runs, the suggested commands, and what CI servers show.
 fn short_outputs(run: &RecordedRun, folder: &RunFolder) -> String {
     let report = run.report();
     let masked = MaskedRun::new(folder, &report).unwrap();
     let mut text = term::format_verdict(&report);
     let listing = RunListing::new(&run.state);
     let _ = writeln!(text, "\nlist: {listing:?}");
+    let before = RecordedRun::begin(run.state.plan.clone()).state;
+    for line in lines_before_start(&before) {
+        let _ = writeln!(text, "before: {line}");
+    }
+    if let Some(progress) = questions::of_plan(&run.state.plan).progress(&run.state) {
+        let _ = writeln!(text, "progress: {progress}");
+    }
     for command in next_commands(&report, "last", None) {
         let _ = writeln!(
             text,

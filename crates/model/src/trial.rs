@@ -181,7 +181,7 @@ mod tests {
             ("explores", json!(true), TrialPurpose::ExploreSchedule),
             (
                 "alone",
-                json!("test_a"),
+                json!({"name": "test_a"}),
                 TrialPurpose::RerunTest(Box::new(case)),
             ),
             ("capture", json!(false), TrialPurpose::Measure),

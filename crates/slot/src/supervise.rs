@@ -74,6 +74,104 @@ enum EndPhase {
     Killed(Instant),
 }
 
+/// The state of the supervision of a trial.
+struct Supervision<'a> {
+    limits: &'a SupervisionLimits<'a>,
+    deadline: Instant,
+    phase: EndPhase,
+    has_service: bool,
+    /// Whether the service died, or its load is over.
+    is_over: bool,
+    /// Whether the service is stopped because its load is over.
+    was_service_stopped: bool,
+    /// Index of the pattern that marks the service as ready, until it was seen.
+    waits_for_line: Option<usize>,
+    search: Option<DeadlockSearch>,
+    result: SupervisionResult,
+}
+
+impl<'a> Supervision<'a> {
+    fn begin(
+        limits: &'a SupervisionLimits<'a>,
+        processes: &[TrialProcess],
+        holds_threads: bool,
+    ) -> Self {
+        let began = Instant::now();
+        let mut roles = processes.iter().map(|process| process.role);
+        let has_service = roles.any(|role| role == ActorRole::Service);
+        let rule = if holds_threads {
+            deadlock::HELD
+        } else {
+            deadlock::PLAIN
+        };
+        Self {
+            limits,
+            deadline: began + limits.timeout,
+            phase: EndPhase::Running,
+            has_service,
+            is_over: false,
+            was_service_stopped: false,
+            waits_for_line: limits.ready,
+            // Whether a service hangs is decided by its clients.
+            search: (limits.inquest.is_some() && !has_service)
+                .then(|| DeadlockSearch::new(began, rule)),
+            result: SupervisionResult {
+                interrupted: false,
+                forced: false,
+                hang: None,
+            },
+        }
+    }
+
+    /// Returns whether no process is left to wait for.
+    fn is_complete(&self, processes: &[TrialProcess]) -> bool {
+        let is_any_running = processes.iter().any(|process| process.pid.is_some());
+        !is_any_running && (self.is_over || !self.has_service)
+    }
+
+    /// Returns whether the main process runs, or the clients of a service may.
+    fn has_work(&self, processes: &[TrialProcess]) -> bool {
+        self.has_service || is_running(processes, ActorRole::Main)
+    }
+
+    /// Returns the time at which the phase or the search for deadlocks needs attention.
+    fn next_moment(&self) -> Instant {
+        let next_look = self.search.as_ref().map(|search| search.next_look);
+        match self.phase {
+            EndPhase::Running => next_look.map_or(self.deadline, |look| self.deadline.min(look)),
+            EndPhase::Asked(deadline) | EndPhase::Killed(deadline) => deadline,
+        }
+    }
+
+    /// Ends the load on the service, which hangs or is no longer needed.
+    fn end_load(&mut self, is_hung: bool) {
+        self.is_over = !is_hung;
+        self.was_service_stopped = self.is_over;
+        // A hook, which has its own time limit, ignores this order.
+        if is_hung && self.limits.inquest.is_some() {
+            self.deadline = Instant::now();
+        }
+    }
+
+    /// Asks all processes to end.
+    fn ask_to_end(&mut self) {
+        terminate_tree();
+        self.result.forced = true;
+        self.phase = EndPhase::Asked(Instant::now() + self.limits.grace);
+    }
+
+    fn kill(&mut self, processes: &mut [TrialProcess], now: Instant) {
+        kill_processes(processes);
+        self.phase = EndPhase::Killed(now + process_tree::PATIENCE);
+    }
+}
+
+/// Returns whether a process with this role runs.
+fn is_running(processes: &[TrialProcess], role: ActorRole) -> bool {
+    let mut running = processes.iter().filter(|process| process.pid.is_some());
+    running.any(|process| process.role == role)
+}
+
 /// Returns whether a process ended with SIGKILL, by its status or by a report.
 pub(super) fn was_killed(ending: &Ending) -> bool {
     matches!(
@@ -89,156 +187,149 @@ impl Slot {
         &mut self,
         processes: &mut [TrialProcess],
         patterns: &OutputPatterns,
-        terms: &SupervisionLimits<'_>,
+        limits: &SupervisionLimits<'_>,
     ) -> SupervisionResult {
-        let began = Instant::now();
-        let mut deadline = began + terms.timeout;
-        let has_service = processes
-            .iter()
-            .any(|process| process.role == ActorRole::Service);
-        let mut is_over = false;
-        let mut asked_to_stop = false;
-        let mut waits_for_line = terms.ready;
-        let grace = terms.grace;
-        let mut supervision = SupervisionResult {
-            interrupted: false,
-            forced: false,
-            hang: None,
-        };
-        let mut phase = EndPhase::Running;
-        // Whether a service hangs is decided by its clients.
-        let mut search = (terms.inquest.is_some() && !has_service).then(|| {
-            let rule = if self.tracer.holds.is_active() {
-                deadlock::HELD
-            } else {
-                deadlock::PLAIN
-            };
-            DeadlockSearch::new(began, rule)
-        });
+        let mut run = Supervision::begin(limits, processes, self.tracer.holds.is_active());
         loop {
-            let mut running = processes.iter().filter(|process| process.pid.is_some());
-            let main = running
-                .clone()
-                .any(|process| process.role == ActorRole::Main);
-            if running.next().is_none() && (is_over || !has_service) {
-                if asked_to_stop {
-                    // If only a shell received SIGTERM, its children may continue. So signal them,
-                    // too.
+            if run.is_complete(processes) {
+                if run.was_service_stopped {
+                    // If only a shell received SIGTERM, its children may continue. So signal them, too.
                     terminate_tree();
                 }
                 break;
             }
-            if has_service
-                && !is_over
+            if run.has_service
+                && !run.is_over
                 && let Some(age) = self.has_died(processes)
             {
                 self.control.send_reply(&SlotReply::Died(age));
-                is_over = true;
+                run.is_over = true;
                 continue;
             }
             let now = Instant::now();
-            let deadlock = match &mut search {
-                Some(search)
-                    if phase == EndPhase::Running
-                        && main
-                        && (search.next_look..deadline).contains(&now) =>
-                {
-                    self.find_deadlock(search, processes, patterns, terms.stacks)
+            let deadlock = self.look_for_deadlock(&mut run, processes, patterns, now);
+            match run.phase {
+                EndPhase::Running if run.is_over || !run.has_work(processes) => {
+                    self.end_remaining(&mut run, processes, now);
                 }
-                _ => None,
-            };
-            match phase {
-                EndPhase::Running if is_over || !(main || has_service) => {
-                    // The main work is done, so processes that still run are ended without counting
-                    // as failures.
-                    self.witness.stop_listening(&process_ids(processes));
-                    for process in processes.iter_mut().filter(|process| process.pid.is_some()) {
-                        process.observation.ending = Ending::Stopped;
-                        process.sentenced = true;
-                        process
-                            .pid
-                            .into_iter()
-                            .for_each(|pid| drop(signals::send_signal(pid, Signal::TERM)));
-                    }
-                    phase = EndPhase::Asked(now + grace);
-                }
-                EndPhase::Running if now >= deadline || deadlock.is_some() => {
-                    self.stop_growth();
-                    self.tracer.holds.release_all();
-                    look_into_containers(processes);
-                    let tracer = &self.tracer;
-                    decide_endings(processes, |process| timed_out(process, tracer));
-                    self.witness.stop_listening(&process_ids(processes));
-                    let inquest = if terms.stacks { terms.inquest } else { None };
-                    supervision.hang = match deadlock {
-                        Some(mut hang) => {
-                            if Instant::now() < deadline {
-                                hang.ended_before = terms.timeout;
-                            }
-                            if let Some(snapshots) = inquest {
-                                self.add_stacks(&mut hang, processes, snapshots);
-                            }
-                            Some(hang)
-                        }
-                        None => inquest
-                            .map(|snapshots| self.inspect_hang(processes, patterns, snapshots)),
-                    };
-                    terminate_tree();
-                    supervision.forced = true;
-                    phase = EndPhase::Asked(Instant::now() + grace);
+                EndPhase::Running if now >= run.deadline || deadlock.is_some() => {
+                    self.end_hung(&mut run, processes, patterns, deadlock);
                 }
                 EndPhase::Asked(deadline) if now >= deadline => {
                     // Processes that a service had no time to stop are not leaks.
-                    supervision.forced |= has_service;
-                    kill_processes(processes);
-                    phase = EndPhase::Killed(now + process_tree::PATIENCE);
+                    run.result.forced |= run.has_service;
+                    run.kill(processes, now);
                 }
                 EndPhase::Killed(deadline) if now >= deadline => break,
                 EndPhase::Running | EndPhase::Asked(_) | EndPhase::Killed(_) => {}
             }
-            let until = match phase {
-                EndPhase::Running => search
-                    .as_ref()
-                    .map_or(deadline, |search| deadline.min(search.next_look)),
-                EndPhase::Asked(deadline) | EndPhase::Killed(deadline) => deadline,
-            };
-            let heard = self.wait_for_order_until(processes, patterns, until);
-            if let Some(line) = waits_for_line
+            let order = self.wait_for_order_until(processes, patterns, run.next_moment());
+            if let Some(line) = run.waits_for_line
                 && processes.iter().any(|process| process.has_said(line))
             {
-                waits_for_line = None;
+                run.waits_for_line = None;
                 self.control.send_reply(&SlotReply::Said);
             }
-            if let Some(TrialOrder::Over(hung)) = heard {
-                is_over = !hung;
-                asked_to_stop = is_over;
-                // A hook, which has its own time limit, ignores this order.
-                if hung && terms.inquest.is_some() {
-                    deadline = Instant::now();
+            match order {
+                Some(TrialOrder::Over(is_hung)) => run.end_load(is_hung),
+                Some(TrialOrder::Stop { now, inspect }) => {
+                    self.stop_trial(&mut run, processes, patterns, inspect);
+                    if now && !matches!(run.phase, EndPhase::Killed(_)) {
+                        run.kill(processes, Instant::now());
+                    }
                 }
-            }
-            if let Some(TrialOrder::Stop { now, inspect }) = heard {
-                self.witness.stop_listening(&process_ids(processes));
-                if inspect && phase == EndPhase::Running && !is_over {
-                    look_into_containers(processes);
-                    supervision.hang = terms
-                        .inquest
-                        .map(|snapshots| self.inspect_hang(processes, patterns, snapshots));
-                }
-                if !supervision.interrupted {
-                    decide_endings(processes, |_| Ending::Stopped);
-                    terminate_tree();
-                    phase = EndPhase::Asked(Instant::now() + grace);
-                }
-                if now && !matches!(phase, EndPhase::Killed(_)) {
-                    kill_processes(processes);
-                    phase = EndPhase::Killed(Instant::now() + process_tree::PATIENCE);
-                }
-                supervision.interrupted = true;
-                supervision.forced = true;
+                None => {}
             }
         }
-        supervision
+        run.result
+    }
+
+    /// Looks for a deadlock if it is time.
+    fn look_for_deadlock(
+        &mut self,
+        run: &mut Supervision<'_>,
+        processes: &mut [TrialProcess],
+        patterns: &OutputPatterns,
+        now: Instant,
+    ) -> Option<Hang> {
+        let is_main_running = is_running(processes, ActorRole::Main);
+        let search = run.search.as_mut()?;
+        let is_due = run.phase == EndPhase::Running
+            && is_main_running
+            && (search.next_look..run.deadline).contains(&now);
+        is_due.then(|| self.find_deadlock(search, processes, patterns, run.limits.stacks))?
+    }
+
+    /// Asks the processes that outlived the main work to end, without counting them as failures.
+    fn end_remaining(
+        &mut self,
+        run: &mut Supervision<'_>,
+        processes: &mut [TrialProcess],
+        now: Instant,
+    ) {
+        self.witness.stop_listening(&process_ids(processes));
+        for process in processes {
+            let Some(pid) = process.pid else {
+                continue;
+            };
+            process.observation.ending = Ending::Stopped;
+            process.sentenced = true;
+            let _ = signals::send_signal(pid, Signal::TERM);
+        }
+        run.phase = EndPhase::Asked(now + run.limits.grace);
+    }
+
+    /// Examines a trial that reached its deadline or a deadlock, and asks its processes to end.
+    fn end_hung(
+        &mut self,
+        run: &mut Supervision<'_>,
+        processes: &mut [TrialProcess],
+        patterns: &OutputPatterns,
+        deadlock: Option<Hang>,
+    ) {
+        self.stop_growth();
+        self.tracer.holds.release_all();
+        look_into_containers(processes);
+        let tracer = &self.tracer;
+        decide_endings(processes, |process| timed_out(process, tracer));
+        self.witness.stop_listening(&process_ids(processes));
+        let snapshots = run.limits.inquest.filter(|_| run.limits.stacks);
+        run.result.hang = match deadlock {
+            Some(mut hang) => {
+                if Instant::now() < run.deadline {
+                    hang.ended_before = run.limits.timeout;
+                }
+                if let Some(snapshots) = snapshots {
+                    self.add_stacks(&mut hang, processes, snapshots);
+                }
+                Some(hang)
+            }
+            None => snapshots.map(|snapshots| self.inspect_hang(processes, patterns, snapshots)),
+        };
+        run.ask_to_end();
+    }
+
+    /// Ends a trial that provoke stops early.
+    fn stop_trial(
+        &mut self,
+        run: &mut Supervision<'_>,
+        processes: &mut [TrialProcess],
+        patterns: &OutputPatterns,
+        inspects: bool,
+    ) {
+        self.witness.stop_listening(&process_ids(processes));
+        if inspects && run.phase == EndPhase::Running && !run.is_over {
+            look_into_containers(processes);
+            let snapshots = run.limits.inquest;
+            run.result.hang =
+                snapshots.map(|snapshots| self.inspect_hang(processes, patterns, snapshots));
+        }
+        if !run.result.interrupted {
+            decide_endings(processes, |_| Ending::Stopped);
+            run.ask_to_end();
+        }
+        run.result.interrupted = true;
+        run.result.forced = true;
     }
 
     /// Waits up to the grace period until the tree is empty, and reads output meanwhile.

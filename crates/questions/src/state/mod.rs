@@ -39,8 +39,8 @@ use counts::{SignatureCounts, VariantState};
 use early_trials::EarlyTrials;
 use open_trials::OpenTrial;
 use provoke_model::{
-    Event, FailureKind, Host, NoteLevel, Observation, Plan, ResumeLimits, SignatureId, StopCause,
-    Survey, Trial, TrialId, VariantChoice, VariantId, VariantPlan,
+    Event, FailureKind, Host, HostPlan, NoteLevel, Observation, Outcome, Plan, ResumeLimits,
+    SignatureId, StopCause, Survey, Trial, TrialId, VariantChoice, VariantId, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -236,13 +236,7 @@ impl State {
                 seen: observation,
                 outcome,
             } => {
-                let took = time.saturating_sub(self.worked);
-                self.worked = *time;
-                self.add_setting_time(*trial, took);
-                if !self.capturing {
-                    self.overhead.add_trial(took, observation.elapsed);
-                }
-                self.trial_ended(*trial, observation, outcome.clone());
+                self.add_ended_trial(*trial, *time, observation, outcome.clone());
                 self.advance_tally(decided);
             }
             Event::CasesNamed(names) => self.case_names.add_names(names),
@@ -250,15 +244,7 @@ impl State {
             Event::RerunsBegun { at: time } | Event::CaptureBegun { at: time } => {
                 self.worked = *time;
                 self.rerunning = matches!(event, Event::RerunsBegun { .. });
-                if self.decided || self.budget_spent {
-                    let finished = self.open.values().filter(|open| open.is_finished());
-                    self.after_decision += finished.count() as u64;
-                    self.open.clear();
-                    self.retries.clear();
-                } else {
-                    self.pause_measurement();
-                }
-                (self.capturing, self.decided) = (true, false);
+                self.begin_extra_trials();
             }
             Event::VariantChosen(choice) => self.add_chosen(choice),
             Event::SettingChosen(variant) => {
@@ -276,13 +262,7 @@ impl State {
                 at: time,
             } => {
                 self.worked = *time;
-                self.made.0 += 1;
-                self.made.1 += *took;
-                self.is_made(&[*variant], true);
-                self.is_made(evicted, false);
-                if let Some(build) = build {
-                    self.update_memory(|memory, state| memory.add_build(state, *variant, build));
-                }
+                self.add_made_variant(*variant, *took, evicted, build.as_deref());
             }
             Event::VariantUntestable {
                 variant,
@@ -295,11 +275,7 @@ impl State {
                 self.decided = self.decided || self.any_testable() && decided(self);
                 self.advance_tally(decided);
             }
-            Event::HostsChanged { hosts, jobs } => {
-                self.plan.hosts.clone_from(hosts);
-                self.plan.jobs = *jobs;
-                self.hosts.leave();
-            }
+            Event::HostsChanged { hosts, jobs } => self.change_hosts(hosts.as_ref(), *jobs),
             Event::HostJoined { joined, at: time } => {
                 self.worked = *time;
                 self.hosts.join(joined);
@@ -343,43 +319,101 @@ impl State {
                 self.end_pause();
             }
             Event::LimitsChanged(limits) => self.change_limits(limits),
-            Event::RunResumed { .. } => {
-                self.hosts.leave();
-                self.end_pause();
-                self.stopped = None;
-                self.late.clear();
-                self.void_streak = 0;
-                self.lost_streak = 0;
-                self.making.clear();
-                for variant in &mut self.variants {
-                    variant.measured.in_vain = 0;
-                    // Processes that its `setup` started no longer run.
-                    variant.is_made = false;
-                }
-                // The reason why no variant was testable may no longer apply.
-                if !self.any_testable() {
-                    self.untestable.clear();
-                    self.update_memory(|memory, state| memory.restart(state));
-                }
-                self.usage = UsageSeries::default();
-                for (id, open) in &mut self.open {
-                    match open {
-                        OpenTrial::Running(trial, attempts) => {
-                            self.repeated += 1;
-                            self.retries.insert(*id);
-                            *open = OpenTrial::Again(trial.clone(), *attempts);
-                        }
-                        OpenTrial::Finished(_, facts) => facts.usage = None,
-                        OpenTrial::Again(..) => {}
-                    }
-                }
-                self.abandon_retries();
-            }
+            Event::RunResumed { .. } => self.resume_run(),
             Event::RunFinished { at: time } => {
                 self.worked = *time;
                 self.finished = true;
             }
         }
+    }
+
+    /// Adds a trial that ended at this working time.
+    fn add_ended_trial(
+        &mut self,
+        trial: TrialId,
+        time: Duration,
+        observation: &Observation,
+        outcome: Outcome,
+    ) {
+        let took = time.saturating_sub(self.worked);
+        self.worked = time;
+        self.add_setting_time(trial, took);
+        if !self.capturing {
+            self.overhead.add_trial(took, observation.elapsed);
+        }
+        self.trial_ended(trial, observation, outcome);
+    }
+
+    /// Begins trials that are not measured: reruns of failing tests, or captures of evidence. The measurement is over or
+    /// continues later.
+    fn begin_extra_trials(&mut self) {
+        if self.decided || self.budget_spent {
+            let finished = self.open.values().filter(|open| open.is_finished());
+            self.after_decision += finished.count() as u64;
+            self.open.clear();
+            self.retries.clear();
+        } else {
+            self.pause_measurement();
+        }
+        (self.capturing, self.decided) = (true, false);
+    }
+
+    /// Adds a variant that was prepared, for which others were removed.
+    fn add_made_variant(
+        &mut self,
+        variant: VariantId,
+        took: Duration,
+        evicted: &[VariantId],
+        build: Option<&str>,
+    ) {
+        self.made.0 += 1;
+        self.made.1 += took;
+        self.is_made(&[variant], true);
+        self.is_made(evicted, false);
+        if let Some(build) = build {
+            self.update_memory(|memory, state| memory.add_build(state, variant, build));
+        }
+    }
+
+    /// Continues an interrupted run: its hosts, preparations and running trials are gone.
+    fn resume_run(&mut self) {
+        self.hosts.leave();
+        self.end_pause();
+        self.stopped = None;
+        self.late.clear();
+        self.void_streak = 0;
+        self.lost_streak = 0;
+        self.making.clear();
+        for variant in &mut self.variants {
+            variant.measured.in_vain = 0;
+            // Processes that its `setup` started no longer run.
+            variant.is_made = false;
+        }
+        // The reason why no variant was testable may no longer apply.
+        if !self.any_testable() {
+            self.untestable.clear();
+            self.update_memory(|memory, state| memory.restart(state));
+        }
+        self.usage = UsageSeries::default();
+        for (id, open) in &mut self.open {
+            match open {
+                OpenTrial::Running(trial, attempts) => {
+                    self.repeated += 1;
+                    self.retries.insert(*id);
+                    *open = OpenTrial::Again(trial.clone(), *attempts);
+                }
+                OpenTrial::Finished(_, facts) => facts.usage = None,
+                OpenTrial::Again(..) => {}
+            }
+        }
+        self.abandon_retries();
+    }
+
+    /// Resumes the run on other hosts.
+    fn change_hosts(&mut self, hosts: Option<&HostPlan>, jobs: u32) {
+        self.plan.hosts = hosts.cloned();
+        self.plan.jobs = jobs;
+        self.hosts.leave();
     }
 
     /// Reopens the question under other limits.
