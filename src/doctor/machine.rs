@@ -2,7 +2,7 @@
 
 use super::{CaptureProof, HoldProof};
 use crate::survey::{self, CommandEnvironment};
-use crate::sys::cgroup::{self, CgroupVersion, SlotGroup, TrialGroup};
+use crate::sys::cgroup::{CgroupObstacle, SlotGroup, TrialGroup};
 use crate::sys::core_pattern::{self, CoreDestination};
 use crate::sys::host::{self, field_of};
 use crate::sys::limits;
@@ -58,10 +58,8 @@ pub struct MachineFacts {
     pub cap_ptrace: bool,
     /// Whether provoke can read the kernel's log.
     pub kernel_log: bool,
-    /// Whether provoke can create memory cgroups.
-    pub memory_group: bool,
-    /// Version of cgroups.
-    pub cgroup: Option<CgroupVersion>,
+    /// Why provoke cannot create memory cgroups; `None` if it can.
+    pub memory_obstacle: Option<CgroupObstacle>,
     /// The installed tools.
     pub tools: Vec<&'static str>,
     /// Whether the debug symbols of the C library are installed; `None` if the library has no build ID.
@@ -117,12 +115,7 @@ impl MachineFacts {
                 .and_then(|text| text.parse().ok()),
             cap_ptrace: rights & (1 << CAP_SYS_PTRACE) != 0,
             kernel_log: host::kernel_log_is_readable(),
-            memory_group: SlotGroup::try_create().is_some_and(|group| {
-                let paths: Vec<PathBuf> = group.paths().map(Path::to_owned).collect();
-                TrialGroup::move_into(&paths)
-                    .is_some_and(|mut group| group.new_oom_kills().is_some())
-            }),
-            cgroup: cgroup::controller_version("memory"),
+            memory_obstacle: (!counts_oom_kills()).then(|| CgroupObstacle::find("memory")),
             tools: TOOLS
                 .map(|(name, _)| name)
                 .into_iter()
@@ -154,6 +147,14 @@ impl CoreFolder {
             path,
         }
     }
+}
+
+/// Returns whether a slot gets a cgroup that counts OOM kills.
+fn counts_oom_kills() -> bool {
+    SlotGroup::try_create().is_some_and(|group| {
+        let paths: Vec<PathBuf> = group.paths().map(Path::to_owned).collect();
+        TrialGroup::move_into(&paths).is_some_and(|mut group| group.new_oom_kills().is_some())
+    })
 }
 
 fn read_trimmed(file: &str) -> Option<String> {

@@ -84,7 +84,7 @@ pub fn run_checkup(machine: &MachineFacts) -> DoctorReport {
             cores: matches!(machine.proof, CaptureProof::Core(_)),
             stacks_of_hangs: machine.may_trace(),
             kernel_lines: machine.kernel_log,
-            oom_for_certain: machine.memory_group,
+            oom_for_certain: machine.memory_obstacle.is_none(),
             holds: matches!(machine.hold_proof, HoldProof::Held { .. }),
         },
         checks: checks::ALL.iter().map(|check| check(machine)).collect(),

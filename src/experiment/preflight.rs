@@ -8,7 +8,7 @@ use crate::load;
 use crate::model::{ActorPlan, Plan, ServiceOwner, Text, VariantId, VariantPlan};
 use crate::suggest::file_of_flag;
 use crate::survey;
-use crate::sys::cgroup::{self, CgroupVersion, SlotGroup};
+use crate::sys::cgroup::{CgroupObstacle, SlotGroup};
 use crate::sys::{limits, spawn};
 use crate::untrusted::{Untrusted as _, shell_word};
 use crate::words;
@@ -98,14 +98,10 @@ fn check_total_limit(
     if !plan.variants.iter().any(runs_here) || can_limit() {
         return Ok(());
     }
-    let error = format!("cannot limit the {resource} of a trial: cannot create a control group");
-    let way_out = match cgroup::controller_version(controller) {
-        Some(CgroupVersion::Two) => {
-            "run provoke in its own group: systemd-run --user --scope -p Delegate=yes provoke ..."
-        }
-        Some(CgroupVersion::One) => "run provoke as root",
-        None => "mount a control group file system with this controller",
-    };
+    let obstacle = CgroupObstacle::find(controller);
+    let reason = obstacle.describe(controller);
+    let error = format!("cannot limit the {resource} of a trial: {reason}");
+    let way_out = obstacle.way_out();
     Err(ExperimentError::could_not(error).with_hint(format!("{way_out}; or {other_limit}")))
 }
 

@@ -20,6 +20,7 @@ use provoke_model::{
 use provoke_prepare::{FolderGuard, VariantPreparer};
 use provoke_questions::oracle;
 use provoke_slot::wire::{RunHook, VariantRecipe, total_limits};
+use provoke_sys::delegated_group::DelegatedGroup;
 use provoke_sys::engine::Engine;
 use provoke_sys::engine::service::PodmanService;
 use provoke_sys::held_folder::HeldFolder;
@@ -47,6 +48,8 @@ pub struct LocalExecutor {
 }
 
 struct ExecutorContext {
+    /// Held until the end, so that a new slot gets a cgroup, too.
+    _delegated_group: Option<Arc<DelegatedGroup>>,
     binary: PathBuf,
     /// Settings that all recipes share.
     common: VariantRecipe,
@@ -144,6 +147,7 @@ impl LocalExecutor {
         let makers = plan.space.as_ref().map_or(0, |space| space.makers.max(1));
         let binary = std::env::current_exe()?;
         let shared = ExecutorContext {
+            _delegated_group: cgroup::enter_delegated_group(),
             common,
             recipes: Register::default(),
             maker: Arc::new(VariantPreparer::new(plan.space.as_ref())),

@@ -3,16 +3,19 @@
 //!
 //! The slot itself is in the cgroup, so its trials start there: joining has no cost per trial. Only processes with a memory
 //! limit move themselves into a group below it, because the slot could not work while the kernel looks for memory.
-//! Under cgroup v1, where each controller has its own hierarchy, that needs root; under v2 it needs a parent whose
-//! controllers are delegated to its children. Elsewhere there is no such cgroup, and the report says which facts are
-//! unknown.
+//! Under cgroup v1, where each controller has its own hierarchy, that needs root; under v2 it needs a parent that passes
+//! its controllers on, or [can be made to](super::delegated_group). Elsewhere there is no such cgroup, and the report says
+//! which facts are unknown.
 
-use super::signals;
-use rustix::fs::{FlockOperation, flock};
+use super::delegated_group::{self, DelegatedGroup, DelegationObstacle};
+use super::{signals, user};
+use rustix::fs::{Access, FlockOperation, access, flock};
+use rustix::io::Errno;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -25,7 +28,7 @@ use std::time::{Duration, Instant};
 const JOINING: [&str; 2] = ["tasks", "cgroup.procs"];
 pub(super) const JOIN_SELF: &str = "0";
 /// Controllers that a slot uses.
-const CONTROLLERS: [&str; 2] = ["memory", "pids"];
+pub(super) const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 /// Key of the number of OOM-killed processes in the files of both versions.
 const OOM_KILLS: &str = "oom_kill ";
 const PROCESS_LIMIT: &str = "pids.max";
@@ -39,7 +42,7 @@ const LIMITED: &str = "limited";
 /// Cgroup of the slot under version 2, where a cgroup with subgroups that have limits must not have processes.
 const UNLIMITED: &str = "unlimited";
 /// Prefix of the names of slot cgroups.
-const PREFIX: &str = "provoke-run-";
+pub(super) const PREFIX: &str = "provoke-run-";
 /// Attempts to create and lock a cgroup: another run may remove a new cgroup just before it is
 /// locked.
 const ATTEMPTS: u32 = 20;
@@ -49,12 +52,15 @@ const KILL_WITHIN: Duration = Duration::from_secs(5);
 /// The cgroup that this process created for a slot, in each hierarchy that has a controller for it.
 pub struct SlotGroup {
     folders: Vec<LockedFolder>,
+    /// The group around it, if this process passes on the controllers of that group.
+    _delegated: Option<Arc<DelegatedGroup>>,
 }
 
 /// The directory of a cgroup, which is locked while it is in use. The kernel releases the lock when this process ends,
 /// however it ends, so a cgroup that can be locked belongs to a dead run.
-struct LockedFolder {
-    path: PathBuf,
+#[derive(Debug)]
+pub(super) struct LockedFolder {
+    pub(super) path: PathBuf,
     _lock: File,
 }
 
@@ -64,11 +70,18 @@ impl SlotGroup {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());
-        let folders: Vec<LockedFolder> = present_groups()
+        let delegated = enter_delegated_group();
+        let folders: Vec<LockedFolder> = usable_groups()
             .iter()
             .filter_map(|parent| LockedFolder::try_create(parent.join(&name)))
             .collect();
-        (!folders.is_empty()).then_some(Self { folders })
+        for folder in &folders {
+            create_subgroups(&folder.path);
+        }
+        (!folders.is_empty()).then_some(Self {
+            folders,
+            _delegated: delegated,
+        })
     }
 
     /// Returns the directories of the cgroup.
@@ -107,7 +120,7 @@ impl Drop for SlotGroup {
 }
 
 impl LockedFolder {
-    fn try_create(path: PathBuf) -> Option<Self> {
+    pub(super) fn try_create(path: PathBuf) -> Option<Self> {
         for _ in 0..ATTEMPTS {
             if let Err(error) = fs::create_dir(&path)
                 && error.kind() != io::ErrorKind::AlreadyExists
@@ -115,7 +128,6 @@ impl LockedFolder {
                 return None;
             }
             if let Some(lock) = lock_group(&path) {
-                create_subgroups(&path);
                 return Some(Self { path, _lock: lock });
             }
             sleep(Duration::from_millis(1));
@@ -124,21 +136,69 @@ impl LockedFolder {
     }
 }
 
+/// Moves this process into a subgroup of its cgroup, if only then the cgroups of slots can have limits. The last owner of
+/// the returned value moves it back.
+pub fn enter_delegated_group() -> Option<Arc<DelegatedGroup>> {
+    DelegatedGroup::present().or_else(|| match own_group("memory")? {
+        (CgroupVersion::Two, group) => DelegatedGroup::enter(&group),
+        (CgroupVersion::One, _) => None,
+    })
+}
+
 /// Kills remaining processes in the cgroups of dead runs, and removes these cgroups. Returns the
 /// number of killed processes.
 pub fn clean_up_after_dead_runs() -> usize {
-    let parents = present_groups().into_iter();
-    let groups = parents.flat_map(|parent| subgroups(&parent));
+    let groups = CONTROLLERS
+        .iter()
+        .filter_map(|controller| present_group(controller));
+    let parents: BTreeSet<PathBuf> = groups.flat_map(groups_of_runs).collect();
+    parents.iter().map(|parent| clean_up_below(parent)).sum()
+}
+
+/// Returns the cgroups in which dead runs may have created cgroups: this one, and under version 2 its siblings of the same
+/// user, because systemd creates another one for each run.
+fn groups_of_runs((version, group): (CgroupVersion, PathBuf)) -> Vec<PathBuf> {
+    let mut groups = Vec::new();
+    if version == CgroupVersion::Two
+        && let Some(parent) = group.parent()
+        && parent.join("cgroup.procs").exists()
+    {
+        let user = rustix::process::geteuid().as_raw();
+        let is_own = |path: &PathBuf| fs::metadata(path).is_ok_and(|folder| folder.uid() == user);
+        groups.extend(subgroups(parent).into_iter().filter(is_own));
+    }
+    groups.push(group);
     groups
-        .filter(|path| {
+}
+
+pub(super) fn clean_up_below(parent: &Path) -> usize {
+    let groups = || {
+        let mut groups = subgroups(parent);
+        groups.retain(|path| {
             let name = path.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| name.starts_with(PREFIX))
-        })
-        .map(|path| match lock_group(&path) {
-            Some(_lock) if !has_slot(&path) => kill_and_remove(&path),
-            Some(_) | None => 0,
-        })
-        .sum()
+        });
+        groups
+    };
+    let (own, of_slots): (Vec<_>, Vec<_>) = groups()
+        .into_iter()
+        .partition(|path| delegated_group::is_own_group(path));
+    let mut killed: usize = of_slots.iter().map(|path| clean_up_dead(path)).sum();
+    // A slot that ends moves to the group of its run, so that one is removed last.
+    if !own.is_empty() && groups().len() == own.len() {
+        killed += own.iter().map(|path| clean_up_dead(path)).sum::<usize>();
+        if groups().is_empty() {
+            delegated_group::stop_passing_on(parent);
+        }
+    }
+    killed
+}
+
+fn clean_up_dead(group: &Path) -> usize {
+    match lock_group(group) {
+        Some(_lock) if !has_slot(group) => kill_and_remove(group),
+        Some(_) | None => 0,
+    }
 }
 
 /// Returns whether the slot of a cgroup is alive: it then cleans up after its run, also in a
@@ -184,7 +244,7 @@ fn kill_and_remove(group: &Path) -> usize {
             return killed.len();
         }
         // This file exists only in version 2.
-        let _ = fs::write(group.join("cgroup.kill"), "1");
+        let _ = write_existing(&group.join("cgroup.kill"), "1");
         for pid in group_members(group) {
             if signals::send_signal(pid, Signal::KILL).is_ok() && !killed.contains(&pid) {
                 killed.push(pid);
@@ -251,7 +311,12 @@ fn limit_memory(group: &Path, bytes: u64) -> io::Result<()> {
 
 /// Sets the limit of processes and threads of a cgroup, which may be below their present number.
 fn limit_processes(group: &Path, count: u64) -> io::Result<()> {
-    fs::write(group.join(PROCESS_LIMIT), count.to_string())
+    write_existing(&group.join(PROCESS_LIMIT), &count.to_string())
+}
+
+fn write_existing(file: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::options().write(true).truncate(true).open(file)?;
+    file.write_all(text.as_bytes())
 }
 
 /// Limits of all processes of a trial together.
@@ -266,6 +331,8 @@ pub struct TrialLimits {
 /// The cgroup of this process.
 pub struct TrialGroup {
     folders: Vec<PathBuf>,
+    /// Cgroups in which this process was before.
+    origins: Vec<PathBuf>,
     oom_kills: Vec<EventCounter>,
     refused_forks: Option<EventCounter>,
     /// Bytes of the memory limit, and the file with which a process joins the group that has it.
@@ -277,6 +344,8 @@ pub struct TrialGroup {
 impl TrialGroup {
     /// Moves this process into a cgroup that was created for it; returns `None` if that is not allowed.
     pub fn move_into(paths: &[PathBuf]) -> Option<Self> {
+        let origins = CONTROLLERS.iter().filter_map(|name| own_group(name));
+        let origins = origins.map(|(_, group)| group).collect();
         let folders: Vec<PathBuf> = paths
             .iter()
             .filter(|path| {
@@ -301,6 +370,7 @@ impl TrialGroup {
         let refused_forks = open("pids.events", "max ").pop();
         (!folders.is_empty()).then_some(Self {
             folders,
+            origins,
             oom_kills,
             refused_forks,
             limited: None,
@@ -400,11 +470,11 @@ impl TrialGroup {
 
 impl Drop for TrialGroup {
     fn drop(&mut self) {
+        // Only an empty cgroup can be removed, so move this process out first.
+        for origin in &self.origins {
+            let _ = move_self(origin);
+        }
         for folder in &self.folders {
-            // Only an empty cgroup can be removed, so move this process out first.
-            if let Some(parent) = folder.parent() {
-                let _ = move_self(parent);
-            }
             remove_group(folder);
         }
     }
@@ -452,14 +522,11 @@ fn move_self(group: &Path) -> io::Result<()> {
 }
 
 /// Returns the directories of the present cgroup that have one of [`CONTROLLERS`] for their subgroups.
-fn present_groups() -> Vec<PathBuf> {
+fn usable_groups() -> Vec<PathBuf> {
     let groups = CONTROLLERS.iter().filter_map(|controller| {
         let (version, group) = present_group(controller)?;
-        let passed_on = || fs::read_to_string(group.join("cgroup.subtree_control")).ok();
-        let is_usable = version == CgroupVersion::One
-            || passed_on()?
-                .split_ascii_whitespace()
-                .any(|name| name == *controller);
+        let is_usable =
+            version == CgroupVersion::One || delegated_group::passes_on(&group, controller);
         is_usable.then_some(group)
     });
     let mut groups: Vec<PathBuf> = groups.collect();
@@ -467,9 +534,26 @@ fn present_groups() -> Vec<PathBuf> {
     groups
 }
 
+/// Returns whether a file has a word.
+pub(super) fn has_word(file: &Path, word: &str) -> bool {
+    fs::read_to_string(file)
+        .is_ok_and(|text| text.split_ascii_whitespace().any(|other| other == word))
+}
+
+/// Returns the directory of the cgroup in which the cgroups of slots are created: that of this process, or the one around
+/// it if this process moved into a subgroup.
+fn present_group(controller: &str) -> Option<(CgroupVersion, PathBuf)> {
+    let (version, group) = own_group(controller)?;
+    let around = DelegatedGroup::present().filter(|_| version == CgroupVersion::Two);
+    Some((
+        version,
+        around.map_or(group, |around| around.path().to_owned()),
+    ))
+}
+
 /// Returns the directory of this process's cgroup in the hierarchy that has a controller, or would have it after
 /// delegation.
-fn present_group(controller: &str) -> Option<(CgroupVersion, PathBuf)> {
+fn own_group(controller: &str) -> Option<(CgroupVersion, PathBuf)> {
     let own_cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let has_controller = |names: &str| names.split(',').any(|name| name == controller);
@@ -522,9 +606,79 @@ pub enum CgroupVersion {
     Two,
 }
 
-/// Returns the version that has this controller here, or would have it after delegation.
-pub fn controller_version(controller: &str) -> Option<CgroupVersion> {
-    Some(present_group(controller)?.0)
+/// Why no cgroup with a controller can be created here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CgroupObstacle {
+    /// No file system of cgroups with this controller is mounted.
+    NotMounted,
+    /// Version 1 needs root.
+    NeedsRoot,
+    /// The file system of cgroups is read-only, as in most containers.
+    NotWritable,
+    /// The cgroup of version 2 around provoke cannot pass on the controller.
+    Delegation(DelegationObstacle),
+}
+
+impl CgroupObstacle {
+    /// Returns what prevents a cgroup with this controller, after one could not be created.
+    pub fn find(controller: &str) -> Self {
+        let Some((version, group)) = present_group(controller) else {
+            return Self::NotMounted;
+        };
+        let is_read_only = access(&group, Access::WRITE_OK) == Err(Errno::ROFS);
+        match version {
+            CgroupVersion::One if !user::is_root() => Self::NeedsRoot,
+            CgroupVersion::Two if !is_read_only => {
+                delegated_group::find_obstacle(&group, controller)
+                    .map_or(Self::NotWritable, Self::Delegation)
+            }
+            _ => Self::NotWritable,
+        }
+    }
+
+    /// Describes it.
+    pub fn describe(self, controller: &str) -> String {
+        match self {
+            Self::NotMounted => {
+                format!("no control groups with the {controller} controller are mounted")
+            }
+            Self::NeedsRoot => "control groups of version 1 need root".to_owned(),
+            Self::NotWritable => "this control group cannot be written".to_owned(),
+            Self::Delegation(obstacle) => match obstacle {
+                DelegationObstacle::RootGroup => {
+                    format!("the root control group does not pass on the {controller} controller")
+                }
+                DelegationObstacle::NoController => {
+                    format!("this control group does not have the {controller} controller")
+                }
+                DelegationObstacle::OtherUser => {
+                    "this control group is not delegated to this user".to_owned()
+                }
+                DelegationObstacle::OtherProcesses => {
+                    "this control group has processes other than provoke".to_owned()
+                }
+            },
+        }
+    }
+
+    /// Returns what the user can do about it.
+    pub fn way_out(self) -> &'static str {
+        match self {
+            Self::NotMounted => "mount a control group file system with this controller",
+            Self::NeedsRoot => "run provoke as root",
+            Self::NotWritable => "mount the control group file system read-write",
+            Self::Delegation(DelegationObstacle::RootGroup) => {
+                "pass it on: echo +memory +pids > /sys/fs/cgroup/cgroup.subtree_control"
+            }
+            // The service manager of the user root often does not run.
+            Self::Delegation(_) if user::is_root() => {
+                "run provoke in its own group: systemd-run --scope -p Delegate=yes provoke ..."
+            }
+            Self::Delegation(_) => {
+                "run provoke in its own group: systemd-run --user --scope -p Delegate=yes provoke ..."
+            }
+        }
+    }
 }
 
 /// Returns the memory limit of this process's cgroup, as the kernel formats it.

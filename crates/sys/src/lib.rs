@@ -8,6 +8,7 @@ pub mod cgroup;
 pub mod child;
 pub mod core_file;
 pub mod core_pattern;
+pub mod delegated_group;
 pub mod emulator;
 pub mod engine;
 pub mod exits;

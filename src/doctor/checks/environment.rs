@@ -2,32 +2,24 @@
 
 use super::{failed_check, passed_check};
 use crate::doctor::{CheckResult, CheckState, MachineFacts};
-use crate::sys::cgroup::CgroupVersion;
 use crate::sys::core_pattern::CoreDestination;
 
 pub(super) fn memory_group(machine: &MachineFacts) -> CheckResult {
     let name = "memory-group";
-    if machine.memory_group {
+    let Some(obstacle) = machine.memory_obstacle else {
         return passed_check(
             name,
             "trials run in memory control groups: OOM kills are certain",
         );
-    }
-    let reason = match machine.cgroup {
-        Some(CgroupVersion::Two) => {
-            "the memory controller of control groups is not delegated to this user"
-        }
-        Some(CgroupVersion::One) => "control groups have version 1, which needs root",
-        None => "there are no memory control groups",
     };
     failed_check(
         CheckState::Better,
         name,
-        format!("{reason}: OOM kills are only probable"),
-        match machine.cgroup {
-            Some(CgroupVersion::One) => "run provoke as root",
-            _ => "systemd-run --user --scope -p Delegate=yes provoke ...",
-        },
+        format!(
+            "{}: OOM kills are only probable",
+            obstacle.describe("memory")
+        ),
+        obstacle.way_out(),
     )
 }
 

@@ -3,7 +3,7 @@
 use super::ALL;
 use crate::doctor::machine::TOOLS;
 use crate::doctor::{CaptureProof, CheckState, CoreFolder, HoldProof, MachineFacts, run_checkup};
-use crate::sys::cgroup::CgroupVersion;
+use crate::sys::cgroup::CgroupObstacle;
 use crate::sys::core_pattern::parse_pattern;
 use std::path::PathBuf;
 
@@ -29,8 +29,7 @@ fn healthy_machine() -> MachineFacts {
         ptrace_scope: Some(1),
         cap_ptrace: false,
         kernel_log: true,
-        memory_group: true,
-        cgroup: Some(CgroupVersion::Two),
+        memory_obstacle: None,
         tools: TOOLS.map(|(name, _)| name).to_vec(),
         libc_symbols: Some(true),
         distribution: "debian".to_owned(),
@@ -103,7 +102,7 @@ fn disadvantages_that_can_be_fixed_are_better() {
     assert_eq!(complaints(systemd), better("core-pattern"));
     assert_eq!(complaints(|m| m.kernel_log = false), better("kernel-log"));
     assert_eq!(
-        complaints(|m| m.memory_group = false),
+        complaints(|m| m.memory_obstacle = Some(CgroupObstacle::NeedsRoot)),
         better("memory-group")
     );
     assert_eq!(complaints(|m| m.space = Some(1)), better("core-space"));

@@ -390,8 +390,9 @@ fn a_memory_limit_that_cannot_be_set_is_an_error_before_the_start() {
         .unwrap()
         .into();
     assert_eq!(output.code, Some(125), "{output}");
-    let what = "cannot limit the memory of a trial: cannot create a control group";
+    let what = "cannot limit the memory of a trial: this control group cannot be written";
     assert!(output.stderr.contains(what), "{output}");
+    assert!(output.stderr.contains("read-write"), "{output}");
     assert!(output.stderr.contains("--rlimit as=SIZE"), "{output}");
 }
 
