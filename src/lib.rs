@@ -21,12 +21,12 @@
 //! | `untrusted` | makes text from outside safe to show | | shlex |
 //! | `model` | types that all modules share: plans, trials, observations, outcomes | | schemars, serde, serde_json |
 //! | `sys` | the operating system; the only unsafe code of the program | untrusted | libc, rustix, serde, serde_json, thiserror |
-//! | `autopsy` | analyses core files | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, serde, serde_json, thiserror |
+//! | `autopsy` | analyses core files, and the programs and libraries in them | model, sys, untrusted | object, gimli, addr2line, iced_x86, rustc_demangle, cpp_demangle, serde, serde_json, thiserror |
 //! | `words` | formats numbers, durations, lists and text from outside | model, untrusted | |
 //! | `holds` | holds threads at instructions, to provoke rare schedules | model, sys, untrusted | gimli, iced_x86, object, rustix, serde_json, thiserror |
 //! | `suggest` | suggests corrections of mistyped names and command lines | untrusted, words | clap, strsim |
-//! | `survey` | records the environment: facts that may change how often a program fails | model, sys, words | memchr, object, provoke_stats, schemars, serde, serde_json |
-//! | `doctor` | reports what a machine can capture, and what to change | model, survey, sys, holds, untrusted | serde, serde_json |
+//! | `survey` | records the environment: facts that may change how often a program fails | model, sys, autopsy, words | memchr, provoke_stats, schemars, serde, serde_json |
+//! | `doctor` | reports what a machine can capture, and what to change | model, survey, sys, autopsy, holds, untrusted | serde, serde_json |
 //! | `messages` | recognizes crash messages | model | |
 //! | `signature` | names failures: the same bug has the same name in every trial | model, messages | |
 //! | `oracle` | judges an observation | model, messages, signature | |

@@ -1,7 +1,8 @@
 //! Collects facts about a machine, without judging them.
 
 use super::{CaptureProof, HoldProof};
-use crate::survey::{self, CommandEnvironment};
+use crate::autopsy::{CommandEnvironment, LoaderSettings, find_libraries};
+use crate::survey;
 use crate::sys::cgroup::{CgroupObstacle, SlotGroup, TrialGroup};
 use crate::sys::core_pattern::{self, CoreDestination};
 use crate::sys::host::{self, field_of};
@@ -169,7 +170,8 @@ fn is_there(name: &str) -> bool {
 
 /// Returns whether the debug symbols of the C library are installed, for exactly this build.
 fn libc_symbols() -> Option<bool> {
-    let libraries = survey::find_libraries(Path::new("/bin/sh"), &CommandEnvironment::default());
+    let settings = LoaderSettings::of_command(&CommandEnvironment::default());
+    let libraries = find_libraries(Path::new("/bin/sh"), &settings);
     let id = libraries.get("libc.so.6")?.elf.build_id.as_ref()?;
     let (folder, name) = id.split_at_checked(2)?;
     let file = format!("/usr/lib/debug/.build-id/{folder}/{name}.debug");

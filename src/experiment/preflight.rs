@@ -4,10 +4,10 @@ use super::engine;
 use super::error::{ErrorHint, ExperimentError};
 use super::missing_file::{find_script, similar_path};
 use super::source_file::{SourceFileRunner, compile_command};
+use crate::autopsy;
 use crate::load;
 use crate::model::{ActorPlan, Plan, ServiceOwner, Text, VariantId, VariantPlan};
 use crate::suggest::file_of_flag;
-use crate::survey;
 use crate::sys::cgroup::{CgroupObstacle, SlotGroup};
 use crate::sys::{limits, spawn};
 use crate::untrusted::{Untrusted as _, shell_word};
@@ -462,7 +462,7 @@ fn check_executable(
             with_arguments(&command, actor),
         )));
     }
-    match survey::dynamic_loader(program).filter(|loader| !cwd.join(loader).is_file()) {
+    match autopsy::dynamic_loader(program).filter(|loader| !cwd.join(loader).is_file()) {
         Some(loader) => Err(error(format!(
             "its dynamic loader `{}` does not exist",
             loader.to_safe()

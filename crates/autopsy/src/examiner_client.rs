@@ -3,7 +3,7 @@
 use super::examiner_process::{
     Answer, COMMAND, MAX_MEMORY, Query, Request, read_message, write_message,
 };
-use super::{CoreError, ExaminerSettings};
+use super::{CoreError, ExaminerSettings, LoaderSettings};
 use provoke_model::{Autopsy, CodePoint, Frame, Signal, Text};
 use provoke_sys::helper::{self, HelperProcess};
 use std::collections::BTreeSet;
@@ -65,12 +65,27 @@ impl ExaminerClient {
         self.settings.processor = processor;
     }
 
-    /// Returns the function at a file offset of a program or a library, by its symbols.
-    pub fn function_at(&mut self, file: &Path, offset: u64) -> Option<String> {
+    /// Returns the paths of the libraries that the loader finds for a program, without symlinks.
+    pub fn libraries_of(&mut self, program: &Path, settings: &LoaderSettings) -> BTreeSet<PathBuf> {
+        let query = Query::Libraries {
+            program: program.into(),
+            settings: settings.clone(),
+        };
+        match self.ask(query) {
+            Ok(Answer::Libraries(paths)) => paths
+                .iter()
+                .map(|path| PathBuf::from(path.as_os_str()))
+                .collect(),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// Returns the function and the line at an offset in a program or a library, as [`Self::frames_at`] does.
+    pub fn frames_at_offset(&mut self, file: &Path, offset: u64) -> Vec<Frame> {
         let file = Text::from(file);
-        match self.ask(Query::Function { file, offset }) {
-            Ok(Answer::Function(function)) => function,
-            _ => None,
+        match self.ask(Query::FramesAtOffset { file, offset }) {
+            Ok(Answer::Frames(mut frames)) => frames.pop().unwrap_or_default(),
+            _ => Vec::new(),
         }
     }
 

@@ -4,7 +4,7 @@
 //! input for much code. So this process only reads files and answers; it can neither change files, start programs, nor open
 //! connections.
 
-use super::{CoreError, Examiner, ExaminerSettings};
+use super::{CoreError, Examiner, ExaminerSettings, LoaderSettings};
 use provoke_model::{Autopsy, CodePoint, Frame, Text, parse_untrusted_json};
 use provoke_sys::sandbox;
 use serde::de::DeserializeOwned;
@@ -38,16 +38,26 @@ pub(super) struct Request {
 #[derive(Serialize, Deserialize)]
 pub(super) enum Query {
     Core(Text),
-    Function { file: Text, offset: u64 },
+    Libraries {
+        program: Text,
+        settings: LoaderSettings,
+    },
+    FramesAtOffset {
+        file: Text,
+        offset: u64,
+    },
     Frames(Vec<CodePoint>),
-    Variables { core: Text, addresses: Vec<u64> },
+    Variables {
+        core: Text,
+        addresses: Vec<u64>,
+    },
 }
 
 /// Answer to a query.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
     Core(Result<Box<Autopsy>, CoreError>),
-    Function(Option<String>),
+    Libraries(Vec<Text>),
     /// The frames of each point.
     Frames(Vec<Vec<Frame>>),
     Variables(Vec<Option<String>>),
@@ -118,8 +128,12 @@ impl Examiner {
         let path = |text: &Text| PathBuf::from(text.as_os_str());
         match query {
             Query::Core(core) => Answer::Core(self.examine_core(&path(&core)).map(Box::new)),
-            Query::Function { file, offset } => {
-                Answer::Function(self.function_at(&path(&file), offset))
+            Query::Libraries { program, settings } => {
+                let libraries = self.libraries_of(&path(&program), &settings);
+                Answer::Libraries(libraries.into_iter().map(Text::from).collect())
+            }
+            Query::FramesAtOffset { file, offset } => {
+                Answer::Frames(vec![self.frames_at_offset(&path(&file), offset)])
             }
             Query::Frames(points) => {
                 let frames = points.iter().map(|point| {

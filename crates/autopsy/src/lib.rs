@@ -23,11 +23,13 @@ mod abort;
 mod address_space;
 mod bytes;
 mod cfi;
+mod command_environment;
 pub mod cpu_features;
 mod cpu_models;
 mod debug;
 mod dump;
 mod elf;
+mod elf_headers;
 mod error;
 mod examine;
 mod examiner_client;
@@ -36,6 +38,7 @@ pub mod fault;
 pub mod fault_context;
 mod file_cache;
 mod instruction;
+mod library_search;
 mod link_map;
 pub mod messages;
 mod modules;
@@ -49,15 +52,20 @@ mod symbols;
 pub mod tools;
 mod unwind;
 
+pub use command_environment::CommandEnvironment;
+pub use elf_headers::{ElfHeaders, dynamic_loader, read_elf};
 pub use error::CoreError;
 pub use examiner_client::ExaminerClient;
+pub use library_search::{Library, LoaderSettings, find_libraries};
 
 use dump::Dump;
+use elf::Layout;
 use file_cache::FileCache;
 use modules::LoadedModules;
 use notes::ParsedNotes;
 use provoke_model::{Autopsy, Frame, Signal};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 const CUT_SHORT: &str =
@@ -127,23 +135,40 @@ impl Examiner {
         self.settings.processor = processor;
     }
 
-    /// Returns the function at a file offset of a program or a library, by its symbols.
-    pub fn function_at(&mut self, file: &Path, offset: u64) -> Option<String> {
-        let file = self.settings.file_place(&file.to_string_lossy());
-        let number = self.shelf.find_file(&self.settings, &file)?;
-        let book = self.shelf.book_at(number);
-        book.symbols.function_at(book.layout.address_of(offset)?)
+    /// Returns the paths of the libraries that the loader finds for a program, without symlinks.
+    pub fn libraries_of(&self, program: &Path, settings: &LoaderSettings) -> BTreeSet<PathBuf> {
+        let libraries = find_libraries(program, settings).into_values();
+        let paths = libraries.filter_map(|library| library.file);
+        paths
+            .filter_map(|path| fs::canonicalize(path).ok())
+            .collect()
     }
 
     /// Returns the function and the line at an address of a program or a library, as linked. Functions that were inlined
     /// there come before their callers.
     pub fn frames_at(&mut self, file: &Path, address: u64) -> Vec<Frame> {
+        self.frames_in(file, |_| Some(address))
+    }
+
+    /// Returns the same at an offset in the file.
+    pub fn frames_at_offset(&mut self, file: &Path, offset: u64) -> Vec<Frame> {
+        self.frames_in(file, |layout| layout.address_of(offset))
+    }
+
+    fn frames_in(
+        &mut self,
+        file: &Path,
+        find_address: impl Fn(&Layout) -> Option<u64>,
+    ) -> Vec<Frame> {
         let file = self.settings.file_place(&file.to_string_lossy());
         let Some(number) = self.shelf.find_file(&self.settings, &file) else {
             return Vec::new();
         };
         let book = self.shelf.book_mut(number);
-        book.symbols.frames_at(address).to_vec()
+        let address = find_address(&book.layout);
+        address.map_or(Vec::new(), |address| {
+            book.symbols.frames_at(address).to_vec()
+        })
     }
 
     /// Returns the variable at each of these addresses in the process of a core, by the symbols of

@@ -73,11 +73,6 @@ impl Symbols {
         &self.frames_by_address[&address]
     }
 
-    /// Returns the function at this link-time address, by the symbols alone.
-    pub(super) fn function_at(&self, address: u64) -> Option<String> {
-        self.symbol_at(address).map(demangle_name)
-    }
-
     /// Returns the variable that contains this link-time address, with the offset from its start if
     /// that is not 0.
     pub(super) fn variable_at(&self, address: u64) -> Option<String> {

@@ -10,10 +10,9 @@ use provoke_autopsy::{CoreError, ExaminerClient, ExaminerSettings, tools};
 use provoke_model::{
     Autopsy, CoreObservation, Ending, HungThread, KernelLine, Observation, Trial, VariantPlan,
 };
-use provoke_questions::oracle;
 use provoke_sys::core_pattern;
 use provoke_sys::emulator::Emulator;
-use provoke_sys::{files, host, spawn};
+use provoke_sys::{files, host};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -255,28 +254,6 @@ impl CoreCollector {
         }
     }
 
-    /// Names the functions at the addresses in the kernel log, if the program of the trial still
-    /// exists.
-    pub(super) fn name_places(
-        &self,
-        variant: &VariantPlan,
-        began: SystemTime,
-        observation: &mut Observation,
-    ) {
-        if variant.actors.iter().any(|actor| actor.container.is_some()) {
-            return;
-        }
-        for line in &mut observation.kernel {
-            let Some((module, offset)) = oracle::logged_place(&line.text) else {
-                continue;
-            };
-            let mut examiner = self.examiner.lock().expect("no panic");
-            examiner.set_origin(None, Path::new(""), None);
-            let program = program_named(variant, &module).filter(|path| is_older(path, began));
-            line.function = program.and_then(|program| examiner.function_at(&program, offset));
-        }
-    }
-
     /// Returns a folder with the files of the container in which a process ran. The container of a
     /// child is unknown; the first container of the trial is used.
     fn root_of_core(
@@ -344,26 +321,6 @@ fn emulated_cpu_flags(variant: &VariantPlan) -> Option<BTreeSet<String>> {
         .filter(|actor| actor.role.decides_outcome());
     let mut models = mains.filter_map(|actor| Emulator::find_in_command(&actor.command)?.model);
     flags_of_model(models.next()?.to_str()?)
-}
-
-/// Returns the program with this name in the commands of a variant, including shell command lines.
-fn program_named(variant: &VariantPlan, module: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH");
-    variant.actors.iter().find_map(|actor| {
-        let words: Vec<String> = actor.command.iter().map(ToString::to_string).collect();
-        let mut names = words
-            .iter()
-            .flat_map(|words| words.split([' ', '\t', '\n', ';']));
-        let name = names.find(|name| oracle::bare_module(name) == module)?;
-        let folder = Path::new(actor.cwd.as_os_str());
-        spawn::find_program(name.as_ref(), path.as_deref(), folder).ok()
-    })
-}
-
-/// Returns whether a file was last modified before this time.
-fn is_older(path: &Path, began: SystemTime) -> bool {
-    let modified = files::metadata_itself(path).and_then(|metadata| metadata.modified());
-    modified.is_ok_and(|time| time < began)
 }
 
 /// Returns the name of a crashed thread from the kernel log: `NAME[TID]: segfault at …`.

@@ -135,7 +135,7 @@ fn mark_code_without_lines(learned: &mut [LearnedPoint]) {
 }
 
 /// Returns frames of one instruction without inlined functions of libraries, unless all are of libraries.
-fn without_library(frames: &[Frame]) -> &[Frame] {
+pub(super) fn without_library(frames: &[Frame]) -> &[Frame] {
     let is_own = |frame: &Frame| frame.line.is_some() && !is_library(frame);
     &frames[frames.iter().position(is_own).unwrap_or(0)..]
 }

@@ -16,6 +16,7 @@ mod hold_names;
 mod image;
 mod kept_cores;
 mod local;
+mod logged_places;
 mod service;
 mod slot_handle;
 mod usage;

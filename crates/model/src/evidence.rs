@@ -204,9 +204,30 @@ pub struct KernelLine {
     pub pid: i32,
     /// The line, without its time.
     pub text: String,
-    /// The function at the address in the line, from the symbols of the program.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub function: Option<String>,
+    /// The function at the address in the line, and its source line, from the program or its library.
+    #[serde(
+        skip_serializing_if = "is_default",
+        deserialize_with = "logged_function"
+    )]
+    pub function: Option<Frame>,
+}
+
+/// Reads a function; older journals contain only its name.
+fn logged_function<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Frame>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Function {
+        Located(Frame),
+        Named(String),
+    }
+    Ok(match Option::deserialize(deserializer)? {
+        Some(Function::Named(name)) => Some(Frame {
+            function: Some(name),
+            ..Frame::default()
+        }),
+        Some(Function::Located(frame)) => Some(frame),
+        None => None,
+    })
 }
 
 /// Phase of a process at a crash.

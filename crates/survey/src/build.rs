@@ -1,6 +1,6 @@
 //! Identifies the build of a file, by its build id or its contents.
 
-use super::elf;
+use provoke_autopsy::read_elf;
 use provoke_sys::files::open_regular_file;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -17,7 +17,7 @@ const BLOCK: usize = 1 << 16;
 
 /// Returns name and value of a fact that identifies the build of a file, if possible.
 pub(super) fn build_of(file: &Path) -> Option<(&'static str, String)> {
-    match elf::read_elf(file).and_then(|elf| elf.build_id) {
+    match read_elf(file).and_then(|elf| elf.build_id) {
         Some(id) => Some(("build_id", id)),
         None => Some(("hash", hash_file(file, &mut LARGEST.clone())?)),
     }

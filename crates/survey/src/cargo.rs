@@ -1,7 +1,7 @@
 //! Packages of a Rust program, from its lock file.
 
-use super::CommandEnvironment;
 use super::file_names::is_one_of;
+use provoke_autopsy::CommandEnvironment;
 use provoke_model::Survey;
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,8 +2,8 @@
 
 use super::build::{LARGEST_OF_LIBRARIES, build_of, format_size, hash_file, version_of_libc};
 use super::file_names::{LAUNCHERS, NOT_FOUND, is_one_of};
-use super::loader::{self, Library};
-use super::{CommandEnvironment, cargo, node, python, shell, warnings};
+use super::{cargo, node, python, shell, warnings};
+use provoke_autopsy::{CommandEnvironment, Library, LoaderSettings, find_libraries};
 use provoke_model::{Survey, Text};
 use provoke_sys::emulator::Emulator;
 use std::ffi::OsStr;
@@ -206,7 +206,7 @@ fn add_identity(survey: &mut Survey, name: &str, file: &Path) {
 }
 
 fn add_libraries(survey: &mut Survey, program: &Path, environment: &CommandEnvironment<'_>) {
-    let libraries = loader::find_libraries(program, environment);
+    let libraries = find_libraries(program, &LoaderSettings::of_command(environment));
     if let Some(Library {
         file: Some(file), ..
     }) = libraries.get("libc.so.6")

@@ -6,7 +6,8 @@ use super::file_names::NOT_FOUND;
 use super::files::{ENTRIES, FILES, FileComparison, NAMED, UNKNOWN, compare_files};
 use super::main_facts::of_main;
 use super::ranking::{FactGroup, group_of, group_of_variable};
-use super::{CommandEnvironment, RunFacts, mains_of};
+use super::{RunFacts, mains_of};
+use provoke_autopsy::CommandEnvironment;
 use provoke_model::{ActorPlan, CaptureMode, Hooks, Plan, Rules, Text, VariantId, VariantPlan};
 use provoke_words as words;
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,7 +132,7 @@ impl<'a> VariantFacts<'a> {
             per_actor(variant, |actor| format!("{:?}", actor.container)),
         );
         for (number, (name, main)) in mains_of(variant).enumerate() {
-            for (variable, value) in CommandEnvironment::of_actor(plan, main).env {
+            for (variable, value) in CommandEnvironment::of_actor(&plan.environment, main).env {
                 let variable = variable.to_string_lossy();
                 if group_of_variable(&variable) != FactGroup::Trifle {
                     let key = (3, format!("the environment variable {variable}"));

@@ -1,6 +1,7 @@
 //! Records the conditions under which the trials of a plan run.
 
-use super::{CommandEnvironment, influential_variables::variable_effect, mains_of};
+use super::{influential_variables::variable_effect, mains_of};
+use provoke_autopsy::CommandEnvironment;
 use provoke_model::{
     CaptureMode, ConditionDifference, Conditions, Host, Plan, RequestPace, Timeout, VariantId,
 };
@@ -80,7 +81,7 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
                 .collect();
             conditions.set_fact("container.options", or_none(join_if_any(&options)));
             if container.is_none() {
-                for (name, value) in CommandEnvironment::of_actor(plan, main).env {
+                for (name, value) in CommandEnvironment::of_actor(&plan.environment, main).env {
                     let name = name.to_string_lossy();
                     if variable_effect(&name).is_some() {
                         conditions.set_variable(&name, value.to_string_lossy().into_owned());

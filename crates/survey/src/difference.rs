@@ -2,7 +2,8 @@
 
 use super::main_facts::is_digest;
 use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
-use super::{CommandEnvironment, SuiteDifference, main_name};
+use super::{SuiteDifference, main_name};
+use provoke_autopsy::CommandEnvironment;
 use provoke_model::{CaptureMode, Host, Plan, Survey, Text, is_secret};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -220,7 +221,7 @@ fn add_commands(plan: &Plan, add: &mut impl FnMut(FactGroup, &str, String)) {
                 add(FactGroup::Run, &named("copies"), actor.copies.to_string());
             }
             if first && main {
-                for (name, value) in CommandEnvironment::of_actor(plan, actor).env {
+                for (name, value) in CommandEnvironment::of_actor(&plan.environment, actor).env {
                     let name = name.to_string_lossy();
                     add(
                         group_of_variable(&name),

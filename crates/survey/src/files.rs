@@ -8,7 +8,8 @@
 
 use super::build::{hash_file, update_hash};
 use super::main_facts::of_main;
-use super::{CommandEnvironment, MAINS, mains_of, name_of_variant};
+use super::{MAINS, mains_of, name_of_variant};
+use provoke_autopsy::CommandEnvironment;
 use provoke_model::{ActorPlan, Plan, Survey, Text, VariantPlan};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,7 +198,7 @@ fn input_roots(
     name: &str,
     survey: &Survey,
 ) -> InputRoots {
-    let environment = CommandEnvironment::of_actor(plan, main);
+    let environment = CommandEnvironment::of_actor(&plan.environment, main);
     let Ok(cwd) = environment.cwd.canonicalize() else {
         return InputRoots::default();
     };

@@ -15,12 +15,10 @@ mod conditions;
 mod difference;
 mod distinguishing;
 mod distinguishing_lines;
-mod elf;
 mod file_names;
 mod files;
 mod host_facts;
 mod influential_variables;
-mod loader;
 mod machine;
 mod main_facts;
 mod node;
@@ -41,76 +39,18 @@ pub use distinguishing::{
     DistinguishingFact, RunsWithDistinguishingFacts, find_distinguishing_facts,
 };
 pub use distinguishing_lines::{chance_of_coincidence, describe_odds, fact_lines};
-pub use elf::{ElfHeaders, dynamic_loader};
 pub use files::add_files;
 pub use host_facts::HostFacts;
 pub use influential_variables::variable_effect;
-pub use loader::{Library, find_libraries};
 pub use machine::{detect_container, this_host};
 pub use ranking::FactGroup;
 pub use suite_difference::{ChangedTest, SuiteDifference, TestCounts, compare_suites};
 pub use variants::{DifferingFact, differing_facts, partings_of_variants};
 pub use warnings::plan_cautions;
 
+use provoke_autopsy::{CommandEnvironment, read_elf};
 use provoke_model::{ActorPlan, Plan, Survey, Text, VariantPlan};
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-
-/// Environment of a command, which determines the files that it finds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandEnvironment<'a> {
-    env: BTreeMap<&'a OsStr, &'a OsStr>,
-    cwd: &'a Path,
-}
-
-impl Default for CommandEnvironment<'_> {
-    /// Returns an empty environment at the root folder.
-    fn default() -> Self {
-        Self {
-            env: BTreeMap::new(),
-            cwd: Path::new("/"),
-        }
-    }
-}
-
-impl<'a> CommandEnvironment<'a> {
-    /// Returns the environment of an actor.
-    pub fn of_actor(plan: &'a Plan, actor: &'a ActorPlan) -> Self {
-        let variables = plan.environment.iter();
-        let mut env: BTreeMap<&OsStr, &OsStr> = variables
-            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
-            .collect();
-        for (name, value) in &actor.env {
-            match value {
-                Some(value) => env.insert(name.as_os_str(), value.as_os_str()),
-                None => env.remove(name.as_os_str()),
-            };
-        }
-        Self {
-            env,
-            cwd: Path::new(actor.cwd.as_os_str()),
-        }
-    }
-
-    /// Returns the value of a variable that is not empty.
-    fn get_variable(&self, name: &str) -> Option<&'a OsStr> {
-        let value = self.env.get(OsStr::new(name)).copied();
-        value.filter(|value| !value.is_empty())
-    }
-
-    /// Returns the paths in a variable, which are separated by colons.
-    fn list_paths(&self, name: &str) -> Vec<PathBuf> {
-        let value = self.get_variable(name).unwrap_or_default();
-        let folders = std::env::split_paths(value).filter(|folder| !folder.as_os_str().is_empty());
-        folders.map(|folder| self.cwd.join(folder)).collect()
-    }
-
-    /// Returns the file of a program name.
-    fn find_program(&self, name: &OsStr) -> Option<PathBuf> {
-        provoke_sys::spawn::find_program(name, self.get_variable("PATH"), self.cwd).ok()
-    }
-}
 
 /// Collects the facts about this machine, and about the main commands of a plan.
 pub fn survey_plan(plan: &Plan) -> Survey {
@@ -123,7 +63,10 @@ pub fn survey_plan(plan: &Plan) -> Survey {
     let Some((_, first)) = mains().next() else {
         return survey;
     };
-    place_of(&CommandEnvironment::of_actor(plan, first), &mut survey);
+    place_of(
+        &CommandEnvironment::of_actor(&plan.environment, first),
+        &mut survey,
+    );
     if let Ok(ourselves) = std::env::current_exe() {
         processor::survey_processors(plan, &ourselves, &mut survey);
     }
@@ -142,7 +85,7 @@ pub fn survey_plan(plan: &Plan) -> Survey {
     // Most variants run the same program with other arguments.
     let mut surveyed: Vec<(CommandEnvironment, &[Text], Survey)> = Vec::new();
     for (name, actor) in mains().take(MAINS) {
-        let environment = CommandEnvironment::of_actor(plan, actor);
+        let environment = CommandEnvironment::of_actor(&plan.environment, actor);
         let same = surveyed.iter().find(|(other_environment, command, _)| {
             *other_environment == environment && *command == actor.command
         });
@@ -166,10 +109,10 @@ pub fn survey_plan(plan: &Plan) -> Survey {
 
 /// Returns whether the program of an actor is a binary, which a debugger can start.
 pub fn runs_binary(plan: &Plan, actor: &ActorPlan) -> bool {
-    let environment = CommandEnvironment::of_actor(plan, actor);
+    let environment = CommandEnvironment::of_actor(&plan.environment, actor);
     let name = actor.command.first();
     let program = name.and_then(|name| environment.find_program(name.as_os_str()));
-    program.is_some_and(|file| elf::read_elf(&file).is_some())
+    program.is_some_and(|file| read_elf(&file).is_some())
 }
 
 /// Limit of main commands that are examined.

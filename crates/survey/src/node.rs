@@ -1,7 +1,7 @@
 //! Collects the packages that a Node.js program can load.
 
-use super::CommandEnvironment;
 use super::file_names::{is_one_of, names_in};
+use provoke_autopsy::CommandEnvironment;
 use provoke_model::Survey;
 use serde::Deserialize;
 use std::fs;

@@ -1,7 +1,8 @@
 //! Finds the CPU that the programs of each variant see, if some of them run under an emulator.
 
 use super::command::find_emulator;
-use super::{CommandEnvironment, MAINS, mains_of, name_of_variant};
+use super::{MAINS, mains_of, name_of_variant};
+use provoke_autopsy::CommandEnvironment;
 use provoke_model::{Plan, Survey, Text};
 use provoke_sys::emulator::Emulator;
 use provoke_sys::host::field_of;
@@ -44,7 +45,7 @@ pub(super) fn survey_processors(plan: &Plan, ourselves: &Path, survey: &mut Surv
     let mut emulated = false;
     let mains = plan.variants.iter().flat_map(mains_of);
     for (name, main) in mains.take(MAINS) {
-        let environment = CommandEnvironment::of_actor(plan, main);
+        let environment = CommandEnvironment::of_actor(&plan.environment, main);
         let processor = match Emulator::find_in_command(&main.command) {
             // The files in an image cannot be read from here, and may be for another architecture.
             _ if main.container.is_some() => None,

@@ -1,7 +1,7 @@
 //! Collects the packages that a Python program can import, from the names of folders.
 
-use super::CommandEnvironment;
 use super::file_names::{is_one_of, names_in};
+use provoke_autopsy::CommandEnvironment;
 use provoke_model::Survey;
 use std::fs;
 use std::path::{Path, PathBuf};

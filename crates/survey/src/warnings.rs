@@ -2,8 +2,9 @@
 
 use super::file_names::{LAUNCHERS, is_one_of};
 use super::influential_variables::variable_effect;
+use super::mains_of;
 use super::shell::{Pipeline, ShellOperator, outline_line};
-use super::{CommandEnvironment, mains_of};
+use provoke_autopsy::CommandEnvironment;
 use provoke_model::{CaptureMode, NoteLevel, Plan, Text, VariantChoice};
 use std::path::Path;
 
@@ -52,7 +53,10 @@ pub fn plan_cautions(plan: &Plan) -> Vec<(NoteLevel, String)> {
         cautions.push((NoteLevel::Warning, text.to_owned()));
     }
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
-        for name in CommandEnvironment::of_actor(plan, actor).env.keys() {
+        for name in CommandEnvironment::of_actor(&plan.environment, actor)
+            .env
+            .keys()
+        {
             let name = name.to_string_lossy();
             if let Some(effect) = variable_effect(&name) {
                 let text =

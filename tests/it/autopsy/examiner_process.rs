@@ -66,7 +66,7 @@ fn a_file_that_is_overwritten_after_it_was_mapped_costs_one_analysis() {
     let core = lab.core(&program, &[], &[]);
     let mut client = client_of(PROVOKE);
     // The files of the program are mapped, but its lines are not read yet.
-    client.function_at(&program, 0);
+    client.frames_at_offset(&program, 0);
     let debug_file = File::options().write(true).open(lab.path("crash.debug"));
     debug_file.unwrap().set_len(0).unwrap();
     let error = client.examine_core(&core).unwrap_err();

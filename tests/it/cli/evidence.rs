@@ -1,6 +1,6 @@
 //! Tests the evidence of real crashes and hangs, from the exit status to the source line.
 
-use super::support::{LAST_RUN, Running, Sandbox, send, wait_until};
+use super::support::{CommandOutput, LAST_RUN, Running, Sandbox, send, wait_until};
 use crate::autopsy::python::Extension;
 use crate::needs::{kernel_log, needs, program, python_headers, root};
 use provoke::sys::pidfd::Pidfd;
@@ -875,30 +875,88 @@ fn only_accepts_a_family_of_signatures() {
     assert_eq!(report["verdict"], "not_fixed", "{output}");
 }
 
+/// Runs trials without cores until the kernel logs a crash, because it logs only ten crashes in five seconds, of all
+/// tests together. Returns the signature.
+fn logged_signature(sandbox: &Sandbox, command: &[&str]) -> (Value, CommandOutput) {
+    let mut found = None;
+    wait_until("the kernel logs the crash", || {
+        let args = ["-n", "4", "--capture", "off"];
+        let (report, output) = sandbox.report(&[&args, command].concat());
+        let seen = report["variants"][0]["signatures"][0].clone();
+        sleep(Duration::from_millis(300));
+        found = (seen["depth"] == "kernel").then_some((seen, output));
+        found.is_some()
+    });
+    found.unwrap()
+}
+
 #[test]
-fn an_address_in_the_kernel_log_is_resolved_to_its_function() {
+fn an_address_in_the_kernel_log_is_resolved_to_its_function_and_line() {
     needs!(kernel_log());
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
-    // The kernel logs ten crashes in five seconds, of all tests together.
-    let logged = || {
-        let args = ["-n", "4", "--capture", "off", "--", &program];
-        let (report, output) = sandbox.report(&args);
-        let seen = &report["variants"][0]["signatures"][0];
-        sleep(Duration::from_millis(300));
-        let title = seen["title"].as_str().unwrap_or_default().to_owned();
-        (seen["depth"] == "kernel").then_some((title, output))
-    };
-    let mut found = None;
-    wait_until("the kernel logs the crash", || {
-        found = logged();
-        found.is_some()
-    });
-    let (title, output) = found.unwrap();
+    let (signature, output) = logged_signature(&sandbox, &["--", &program]);
+    let title = signature["title"].as_str().unwrap();
     assert!(
         title.starts_with("SIGSEGV, null pointer, in conv at null+0x"),
         "{output}"
     );
+    assert!(output.stdout.contains("null.c:4 in conv"), "{output}");
+}
+
+/// Libraries without a soname, which the program requires by the path at which they were linked.
+const LIBRARY: &str = "int FUNCTION(int *p) {\n  return *p;\n}\n";
+const USER: &str = "int first(int *), second(int *); int main(int n, char **a) { return CALL; }";
+
+#[test]
+fn an_address_in_a_library_in_the_kernel_log_is_resolved_if_only_one_file_has_its_name() {
+    needs!(kernel_log());
+    let sandbox = Sandbox::new();
+    let library = |folder: &str, name: &str, function: &str| {
+        std::fs::create_dir_all(sandbox.path(folder)).unwrap();
+        let function = format!("-DFUNCTION={function}");
+        let flags = ["-g", "-O1", "-shared", "-fPIC", &function];
+        compile(&sandbox, &format!("{folder}/{name}"), LIBRARY, &flags);
+        format!("{folder}/{name}")
+    };
+    let program = |name: &str, call: &str, libraries: &[&str]| {
+        let mut cc = Command::new("cc");
+        let source = sandbox.write("user.c", USER);
+        cc.arg(format!("-DCALL={call}")).arg(source);
+        cc.args(libraries).args(["-o", name]);
+        let status = cc.current_dir(sandbox.path("")).status();
+        assert!(status.unwrap().success());
+    };
+    let one = library("one", "libcrash.so.1.2", "first");
+    program("user", "first(0)", &[&one]);
+    let (named, output) = logged_signature(&sandbox, &["--", "./user"]);
+    let title = named["title"].as_str().unwrap();
+    let start = "SIGSEGV, null pointer, in first at libcrash.so+0x";
+    assert!(title.starts_with(start), "{output}");
+    let place = "libcrash.so.1.2.c:2 in first";
+    assert!(output.stdout.contains(place), "{output}");
+
+    // Another file that the program may have loaded has the same name.
+    let two = library("two", "libcrash.so.2", "second");
+    program("ambiguous", "first(0) + second(0)", &[&one, &two]);
+    // The file is not the one that was loaded.
+    let modified = "touch -d '1 hour' one/libcrash.so.1.2; ./user";
+    // The command may load another file.
+    let searched = "LD_LIBRARY_PATH=. ./user";
+    for command in [
+        &["--", "./ambiguous"][..],
+        &["--shell", searched],
+        &["--shell", modified],
+    ] {
+        let (unnamed, output) = logged_signature(&sandbox, command);
+        let title = unnamed["title"].as_str().unwrap();
+        assert!(title.contains("at libcrash.so+0x"), "{output}");
+        assert!(!title.contains(" in first"), "{output}");
+        assert!(!output.stdout.contains("libcrash.so.1.2.c"), "{output}");
+        if command[0] == "--shell" {
+            assert_eq!(unnamed["id"], named["id"], "{output}");
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use super::frames::{bare_module, is_library};
 use crate::messages::bare_name;
-use provoke_model::{Crash, Signal, class};
+use provoke_model::{Crash, Frame, Signal, class};
 
 /// A crash in a line of the kernel log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub(super) struct LoggedCrash {
     pub(super) signal: Signal,
     pub(super) class: &'static str,
     pub(super) location: CrashLocation,
-    /// Function at the offset, if it is known.
-    pub(super) function: Option<String>,
+    /// Function and source line at the offset, if they are known.
+    pub(super) function: Option<Frame>,
 }
 
 /// Place of a crash.
@@ -202,6 +202,10 @@ impl LoggedCrash {
         }
     }
 
+    fn function_name(&self) -> Option<&str> {
+        self.function.as_ref()?.function.as_deref()
+    }
+
     /// Returns the title.
     pub(super) fn in_words(&self) -> String {
         let class = match self.class {
@@ -212,7 +216,7 @@ impl LoggedCrash {
         };
         let location = match &self.location {
             CrashLocation::Nowhere => "outside of any file".to_owned(),
-            CrashLocation::File(module, offset) => match &self.function {
+            CrashLocation::File(module, offset) => match self.function_name() {
                 Some(function) => format!("in {} at {module}+0x{offset:x}", bare_name(function)),
                 None => format!("at {module}+0x{offset:x}"),
             },

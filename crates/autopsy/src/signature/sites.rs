@@ -2,7 +2,7 @@
 
 use super::diagnosis::diagnose_hang;
 use super::frames::{self, StackCall};
-use super::{find_crash, find_culprit, python};
+use super::{find_crash, find_culprit, find_logged, python};
 use crate::messages::{SourceOwner, bare_name, innermost_own_site};
 use provoke_model::{
     Crash, FailureKind, Frame, Hang, HungThread, Observation, Site, VariantPlan, WaitObject,
@@ -26,8 +26,10 @@ pub fn failure_sites(
         .map(of_crash)
         .unwrap_or_default();
     if of_core.is_empty() {
-        let written = main.and_then(|main| main.site.clone());
-        return written.into_iter().collect();
+        let logged = find_logged(kind, main, observation).and_then(|logged| logged.function);
+        let logged = logged.and_then(|frame| of_frames(&[frame]));
+        let site = logged.or_else(|| main?.site.clone());
+        return site.into_iter().collect();
     }
     of_core
 }

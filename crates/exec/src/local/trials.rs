@@ -227,7 +227,7 @@ impl ExecutorContext {
                     .examine_cores(trial.id.0, variant, &mut observation);
                 shared
                     .collector
-                    .name_places(variant, began, &mut observation);
+                    .name_places(&recipe, began, &mut observation);
                 shared.collector.name_hold_points(variant, &mut observation);
             }
             if let Some(cases) = &shared.cases {

@@ -9,6 +9,7 @@ use object::elf::{
 use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _};
 use object::{Endianness, ReadCache, ReadRef as _};
 use provoke_model::encode_hex;
+use provoke_sys::files;
 use std::fs::File;
 use std::path::Path;
 
@@ -35,8 +36,8 @@ pub struct ElfHeaders {
 type ElfCache = ReadCache<File>;
 
 /// Reads a file; returns `None` if it is not an ELF file, or is corrupt.
-pub(super) fn read_elf(file: &Path) -> Option<ElfHeaders> {
-    let cache = ReadCache::new(File::open(file).ok()?);
+pub fn read_elf(file: &Path) -> Option<ElfHeaders> {
+    let cache = ReadCache::new(files::open_regular_file(file).ok()?);
     let ident = (&cache).read_bytes_at(0, 5).ok()?;
     match ident {
         [0x7f, b'E', b'L', b'F', class] if *class == ELFCLASS64.0 => {

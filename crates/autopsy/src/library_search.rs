@@ -1,7 +1,9 @@
 //! Finds the libraries that the loader will load, without running it.
 
 use super::CommandEnvironment;
-use super::elf::{self, ElfHeaders};
+use super::elf_headers::{self, ElfHeaders};
+use provoke_model::Text;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,35 @@ pub struct Library {
     pub elf: ElfHeaders,
 }
 
+/// Where the loader searches the libraries of a command.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LoaderSettings {
+    /// Folder at which relative paths begin.
+    cwd: Text,
+    preloaded: Vec<String>,
+    by_variable: Vec<Text>,
+    by_configuration: Vec<Text>,
+}
+
+impl LoaderSettings {
+    /// Returns the settings for a command with this environment.
+    pub fn of_command(environment: &CommandEnvironment<'_>) -> Self {
+        let texts = |folders: Vec<PathBuf>| folders.into_iter().map(Text::from).collect();
+        let preloaded = environment.get_variable("LD_PRELOAD").unwrap_or_default();
+        let preloaded = preloaded.to_string_lossy();
+        let names = preloaded.split([' ', ':']);
+        Self {
+            cwd: environment.cwd.into(),
+            preloaded: names
+                .filter(|name| !name.is_empty() && !name.contains('$'))
+                .map(str::to_owned)
+                .collect(),
+            by_variable: texts(environment.list_paths("LD_LIBRARY_PATH")),
+            by_configuration: texts(folders_of_settings(Path::new("/etc/ld.so.conf"))),
+        }
+    }
+}
+
 /// A required library.
 struct RequiredLibrary {
     name: String,
@@ -33,32 +64,23 @@ struct RequiredLibrary {
 }
 
 /// Returns every library of a program by its required name.
-pub fn find_libraries(
-    program: &Path,
-    environment: &CommandEnvironment<'_>,
-) -> BTreeMap<String, Library> {
+pub fn find_libraries(program: &Path, settings: &LoaderSettings) -> BTreeMap<String, Library> {
     let mut libraries = BTreeMap::new();
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     // A static program loads no libraries.
-    let Some(root) = elf::read_elf(&real).filter(|elf| elf.interpreter.is_some()) else {
+    let Some(root) = elf_headers::read_elf(&real).filter(|elf| elf.interpreter.is_some()) else {
         return libraries;
     };
     let loader = LibraryLoader {
         machine: root.machine,
-        by_variable: environment.list_paths("LD_LIBRARY_PATH"),
-        by_settings: folders_of_settings(Path::new("/etc/ld.so.conf")),
+        settings,
         by_program: rpath_folders(&root, &real),
     };
-    let preloaded = environment.get_variable("LD_PRELOAD").unwrap_or_default();
-    let preloaded = preloaded.to_string_lossy().into_owned();
-    let preloaded = preloaded
-        .split([' ', ':'])
-        .filter(|name| !name.is_empty() && !name.contains('$'))
-        .map(|name| RequiredLibrary {
-            name: name.to_owned(),
-            first: Vec::new(),
-            then: Vec::new(),
-        });
+    let preloaded = settings.preloaded.iter().map(|name| RequiredLibrary {
+        name: name.clone(),
+        first: Vec::new(),
+        then: Vec::new(),
+    });
     let mut queue: VecDeque<RequiredLibrary> =
         preloaded.chain(wanted_libraries(&root, &real)).collect();
     while let Some(wanted_now) = queue.pop_front() {
@@ -110,36 +132,32 @@ fn expand_folders(list: &[String], file: &Path) -> Vec<PathBuf> {
     .collect()
 }
 
-struct LibraryLoader {
+struct LibraryLoader<'a> {
     machine: (u8, u16),
-    by_variable: Vec<PathBuf>,
-    by_settings: Vec<PathBuf>,
+    settings: &'a LoaderSettings,
     /// Folders in the program's RPATH, which also applies to its libraries.
     by_program: Vec<PathBuf>,
 }
 
-impl LibraryLoader {
+impl LibraryLoader<'_> {
     fn find_library(&self, required: &RequiredLibrary) -> Library {
         let name = &required.name;
         let candidates: Vec<PathBuf> = if name.contains('/') {
             vec![PathBuf::from(name)]
         } else {
-            let ends = DEFAULT.iter().map(Path::new);
-            let folders = required
-                .first
-                .iter()
-                .chain(&self.by_program)
-                .chain(&self.by_variable)
-                .chain(&required.then)
-                .chain(&self.by_settings)
-                .map(PathBuf::as_path);
-            folders
-                .chain(ends)
+            let paths = PathBuf::as_path;
+            let first = required.first.iter().chain(&self.by_program).map(paths);
+            first
+                .chain(self.settings.by_variable.iter().map(Path::new))
+                .chain(required.then.iter().map(paths))
+                .chain(self.settings.by_configuration.iter().map(Path::new))
+                .chain(DEFAULT.iter().map(Path::new))
                 .map(|folder| folder.join(name))
                 .collect()
         };
         let fitting = candidates.into_iter().find_map(|file| {
-            let elf = elf::read_elf(&file).filter(|elf| elf.machine == self.machine)?;
+            let file = Path::new(&self.settings.cwd).join(file);
+            let elf = elf_headers::read_elf(&file).filter(|elf| elf.machine == self.machine)?;
             Some((file, elf))
         });
         let (file, elf) = fitting.unzip();
@@ -204,7 +222,10 @@ mod tests {
         fs::write(path("d/a.conf"), "# nothing\n/a\n").unwrap();
         fs::write(path("d/a.txt"), "/no\n").unwrap();
         let main = path("ld.so.conf");
-        let include = format!("include {}/d/*.conf\n/own\n", folder.path().display());
+        let include = format!(
+            "include {}/d/*.conf\n/own\n",
+            folder.path().to_str().unwrap()
+        );
         fs::write(&main, include).unwrap();
         let found = folders_of_settings(&main);
         assert_eq!(found, ["/own", "/a", "/b"].map(PathBuf::from));
@@ -214,7 +235,7 @@ mod tests {
     fn loader_settings_that_include_themselves_are_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let main = folder.path().join("main.conf");
-        fs::write(&main, format!("include {}\n", main.display())).unwrap();
+        fs::write(&main, format!("include {}\n", main.to_str().unwrap())).unwrap();
         assert!(folders_of_settings(&main).is_empty());
     }
 
