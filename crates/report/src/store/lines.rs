@@ -13,7 +13,7 @@ use std::io::{self, BufRead};
 
 /// Maximum length of a line. The longest event by far is the plan of a search, with the names of all candidates: a
 /// million commits take some 150 MB.
-pub(super) const LONGEST_LINE: usize = 256 << 20;
+pub(super) const LONGEST_LINE: usize = 192 << 20;
 
 /// The text before a checksum.
 const BEFORE_SUM: &[u8] = b",\"sum\":\"";
