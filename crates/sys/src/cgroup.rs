@@ -8,8 +8,9 @@
 //! which facts are unknown.
 
 use super::delegated_group::{self, DelegatedGroup, DelegationObstacle};
+use super::locked_cgroup::{CONTROLLERS, LockedFolder, PREFIX, lock_group};
 use super::{signals, user};
-use rustix::fs::{Access, FlockOperation, access, flock};
+use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -27,8 +28,6 @@ use std::time::{Duration, Instant};
 /// Files with which a thread or a process joins a cgroup, and what it writes there to join it itself.
 const JOINING: [&str; 2] = ["tasks", "cgroup.procs"];
 pub(super) const JOIN_SELF: &str = "0";
-/// Controllers that a slot uses.
-pub(super) const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 /// Key of the number of OOM-killed processes in the files of both versions.
 const OOM_KILLS: &str = "oom_kill ";
 const PROCESS_LIMIT: &str = "pids.max";
@@ -41,11 +40,6 @@ const LEAST_DEFAULT: u64 = 1024;
 const LIMITED: &str = "limited";
 /// Cgroup of the slot under version 2, where a cgroup with subgroups that have limits must not have processes.
 const UNLIMITED: &str = "unlimited";
-/// Prefix of the names of slot cgroups.
-pub(super) const PREFIX: &str = "provoke-run-";
-/// Attempts to create and lock a cgroup: another run may remove a new cgroup just before it is
-/// locked.
-const ATTEMPTS: u32 = 20;
 /// Time limit for killing.
 const KILL_WITHIN: Duration = Duration::from_secs(5);
 
@@ -54,14 +48,6 @@ pub struct SlotGroup {
     folders: Vec<LockedFolder>,
     /// The group around it, if this process passes on the controllers of that group.
     _delegated: Option<Arc<DelegatedGroup>>,
-}
-
-/// The directory of a cgroup, which is locked while it is in use. The kernel releases the lock when this process ends,
-/// however it ends, so a cgroup that can be locked belongs to a dead run.
-#[derive(Debug)]
-pub(super) struct LockedFolder {
-    pub(super) path: PathBuf,
-    _lock: File,
 }
 
 impl SlotGroup {
@@ -116,23 +102,6 @@ impl Drop for SlotGroup {
         for path in self.paths() {
             kill_and_remove(path);
         }
-    }
-}
-
-impl LockedFolder {
-    pub(super) fn try_create(path: PathBuf) -> Option<Self> {
-        for _ in 0..ATTEMPTS {
-            if let Err(error) = fs::create_dir(&path)
-                && error.kind() != io::ErrorKind::AlreadyExists
-            {
-                return None;
-            }
-            if let Some(lock) = lock_group(&path) {
-                return Some(Self { path, _lock: lock });
-            }
-            sleep(Duration::from_millis(1));
-        }
-        None
     }
 }
 
@@ -221,15 +190,6 @@ fn create_subgroups(group: &Path) {
         return;
     }
     let _ = fs::create_dir(group.join(LIMITED));
-}
-
-/// Locks the directory of a cgroup; returns `None` if its run is alive or the cgroup is gone.
-fn lock_group(path: &Path) -> Option<File> {
-    let folder = File::open(path).ok()?;
-    flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
-    // Another run may have removed the directory before it was locked.
-    let is_there = fs::metadata(path).ok()?.ino() == folder.metadata().ok()?.ino();
-    is_there.then_some(folder)
 }
 
 /// Kills all processes in a cgroup and below it, and removes the cgroups. Returns the number of
@@ -532,12 +492,6 @@ fn usable_groups() -> Vec<PathBuf> {
     let mut groups: Vec<PathBuf> = groups.collect();
     groups.dedup();
     groups
-}
-
-/// Returns whether a file has a word.
-pub(super) fn has_word(file: &Path, word: &str) -> bool {
-    fs::read_to_string(file)
-        .is_ok_and(|text| text.split_ascii_whitespace().any(|other| other == word))
 }
 
 /// Returns the directory of the cgroup in which the cgroups of slots are created: that of this process, or the one around

@@ -3,7 +3,7 @@
 //! Under cgroup v2, a cgroup that has processes cannot pass them on. So this process first moves into a subgroup, and
 //! back when the last slot has ended.
 
-use super::cgroup::{CONTROLLERS, LockedFolder, PREFIX, has_word};
+use super::locked_cgroup::{CONTROLLERS, LockedFolder, PREFIX, has_word};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;

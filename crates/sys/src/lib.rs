@@ -19,6 +19,7 @@ pub mod host;
 pub mod kernel_log;
 pub mod libraries;
 pub mod limits;
+mod locked_cgroup;
 pub mod mapped;
 pub mod memory;
 pub mod pidfd;
