@@ -15,6 +15,6 @@ fuzz_target!(|input: ([u32; 2], &[u8])| {
     });
     for address in addresses.map(u64::from) {
         let _ = examiner.frames_at(path, address);
-        let _ = examiner.function_at(path, address);
+        let _ = examiner.frames_at_offset(path, address);
     }
 });
