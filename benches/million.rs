@@ -7,12 +7,12 @@
 
 #![expect(clippy::print_stdout, reason = "it is a program of its own")]
 
-use provoke::driver::{Driver, drive_run};
-use provoke::exec::FakeExecutor;
-use provoke::model::{ActorObservation, Ending, Event, FORMAT, Host, Observation, Signal, Trial};
-use provoke::scenario::{PlanContext, ProgramSettings, Scenario, TrialSettings};
-use provoke::state::State;
-use provoke::store::{Journal, RunFolder};
+use provoke_driver::{Driver, drive_run};
+use provoke_exec::FakeExecutor;
+use provoke_journal::{Journal, RunFolder};
+use provoke_model::{ActorObservation, Ending, Event, FORMAT, Host, Observation, Signal, Trial};
+use provoke_plan::{PlanContext, ProgramSettings, Scenario, TrialSettings};
+use provoke_state::State;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,16 +84,16 @@ fn main() {
         run: folder.run_name(),
         plan: Box::new(plan),
         host: Host::default(),
-        survey: provoke::model::Survey::default(),
+        survey: provoke_model::Survey::default(),
         at: 0,
     };
     journal
         .add_event(&started)
         .expect("a journal that can be written");
     let mut state =
-        State::begin_fold(started, provoke::questions::begin_memory).expect("the first event");
+        State::begin_fold(started, provoke_questions::begin_memory).expect("the first event");
 
-    let question = provoke::questions::of_plan(&state.plan);
+    let question = provoke_questions::of_plan(&state.plan);
     let begun = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -9,12 +9,13 @@
 #[path = "common/simulated.rs"]
 mod simulated;
 
-use provoke::model::{
+use provoke_model::{
     Baseline, ConfirmQuestion, MeasuredBaseline, Outcome, Plan, Question, VariantId,
 };
-use provoke::questions::{self, ConfirmProgress};
-use provoke::report::Report;
-use provoke::state::State;
+use provoke_questions as questions;
+use provoke_questions::ConfirmProgress;
+use provoke_report::Report;
+use provoke_state::State;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use std::time::Duration;

@@ -7,15 +7,15 @@
 
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
-use provoke::driver::{Driver, drive_run};
-use provoke::exec::{Executor, ExecutorFuture, StopUrgency};
-use provoke::model::{
+use provoke_driver::{Driver, drive_run};
+use provoke_exec::{Executor, ExecutorFuture, StopUrgency};
+use provoke_model::{
     ActorObservation, Ending, Event, FORMAT, Host, Observation, Plan, SlotId, Survey, Trial,
 };
-use provoke::questions;
-use provoke::report::{Report, headlines};
-use provoke::scenario::{PlanContext, Scenario};
-use provoke::state::State;
+use provoke_plan::{PlanContext, Scenario};
+use provoke_questions as questions;
+use provoke_report::{Report, headlines};
+use provoke_state::State;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};

@@ -7,8 +7,8 @@
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
 use provoke::experiment::{Experiment, ExperimentSettings, SilentObserver, serve_if_helper};
-use provoke::report::headlines;
-use provoke::scenario::{PlanContext, Scenario};
+use provoke_plan::{PlanContext, Scenario};
+use provoke_report::headlines;
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {

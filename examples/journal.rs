@@ -4,8 +4,9 @@
 
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
-use provoke::model::{Event, Outcome};
-use provoke::store::{self, RunFolder, default_root};
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{Event, Outcome};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "last".to_owned());
     let folder = RunFolder::find_run(&name, &default_root())?;
     let mut took: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
-    let state = store::read_run(&folder.journal_path(), |event, state| {
+    let state = journal::read_run(&folder.journal_path(), |event, state| {
         let Event::TrialFinished { seen, outcome, .. } = event else {
             return;
         };

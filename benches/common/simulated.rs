@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use provoke::model::{
+use provoke_model::{
     Event, EvidenceDepth, FORMAT, Failure, FailureKind, Host, Observation, Outcome, Plan,
     Signature, SignatureId, SlotId, Survey, Trial, TrialPurpose,
 };
-use provoke::questions::{self, Step};
-use provoke::scenario::{PlanContext, Scenario};
-use provoke::state::State;
+use provoke_plan::{PlanContext, Scenario};
+use provoke_questions as questions;
+use provoke_questions::Step;
+use provoke_state::State;
 
 /// Returns the plan of a scenario whose command does not matter.
 pub(crate) fn plan(text: &str) -> Plan {

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use provoke::model::{Outcome, Plan};
-use provoke::questions::{Answer, Verdict};
-use provoke::report::Report;
-use provoke::state::State;
+use provoke_model::{Outcome, Plan};
+use provoke_questions::{Answer, Verdict};
+use provoke_report::Report;
+use provoke_state::State;
 
 use super::chance::Chance;
 use super::shipped::trials;

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use provoke::model::{
+use provoke_model::{
     Event, Observation, Outcome, ParallelSetting, Plan, SlotId, Trial, TrialPurpose, VariantChoice,
     VariantId,
 };
-use provoke::questions::{self, Step};
-use provoke::state::State;
+use provoke_questions as questions;
+use provoke_questions::Step;
+use provoke_state::State;
 
 use super::chance::Chance;
 use super::shipped::{Ending, ending, plan, trials};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use provoke::model::{Outcome, Plan, Trial};
-use provoke::questions::{Answer, Verdict};
-use provoke::report::Report;
-use provoke::state::State;
+use provoke_model::{Outcome, Plan, Trial};
+use provoke_questions::{Answer, Verdict};
+use provoke_report::Report;
+use provoke_state::State;
 
 use super::chance::Chance;
 use super::{shipped, simulated};

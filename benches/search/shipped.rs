@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use provoke::model::{EarlierTrials, Outcome, Plan, Question, VariantChoice};
-use provoke::questions::{Answer, Verdict};
-use provoke::report::Report;
-use provoke::state::State;
+use provoke_model::{EarlierTrials, Outcome, Plan, Question, VariantChoice};
+use provoke_questions::{Answer, Verdict};
+use provoke_report::Report;
+use provoke_state::State;
 
 use super::chance::Chance;
 use super::simulated;

@@ -9,12 +9,12 @@
 
 mod series;
 
-use provoke::driver::{Driver, drive_run};
-use provoke::exec::FakeExecutor;
-use provoke::model::{ActorObservation, Ending, Event, FORMAT, Host, Observation, Survey, Trial};
-use provoke::questions::QuestionKind as _;
-use provoke::scenario::{PlanContext, Scenario};
-use provoke::state::State;
+use provoke_driver::{Driver, drive_run};
+use provoke_exec::FakeExecutor;
+use provoke_model::{ActorObservation, Ending, Event, FORMAT, Host, Observation, Survey, Trial};
+use provoke_plan::{PlanContext, Scenario};
+use provoke_questions::QuestionKind as _;
+use provoke_state::State;
 use series::SeriesKind;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The longest series of passes before the tenth failure: everything that the question needs is in this file.
 
-use provoke::model::{Outcome, Plan, Trial, VariantId};
-use provoke::questions::{Policy, QuestionKind, Step, StopRule, Verdict};
-use provoke::state::{Memory, State};
+use provoke_model::{Outcome, Plan, Trial, VariantId};
+use provoke_questions::{Policy, QuestionKind, Step, StopRule, Verdict};
+use provoke_state::{Memory, State};
 use std::any::Any;
 use std::time::Duration;
 

@@ -5,16 +5,16 @@ use super::error::CliError;
 use super::export_flags::{ExportFlags, RESULT};
 use super::given::Given;
 use super::signals::signal_came;
-use crate::scenario::{
-    CaseSettings, EvidenceSettings, HostSettings, JudgeSettings, ProgramSettings, Scenario,
-    StopSettings, TrialSettings,
-};
 use crate::suggest::{command_as_text, refuse_misplaced_flags};
 use crate::term::{
     DisplayStyle, ObserverSettings, ProgressDisplay, ProgressKind, TerminalObserver,
 };
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use provoke_plan::{
+    CaseSettings, EvidenceSettings, HostSettings, JudgeSettings, ProgramSettings, Scenario,
+    StopSettings, TrialSettings,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 

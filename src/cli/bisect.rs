@@ -6,11 +6,11 @@ use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
 use crate::experiment::is_program;
-use crate::scenario::{
-    BisectSettings, CandidateSettings, CountSettings, QuestionSettings, Scenario, SearchSettings,
-};
 use crate::suggest::candidates_as_program;
 use clap::Args;
+use provoke_plan::{
+    BisectSettings, CandidateSettings, CountSettings, QuestionSettings, Scenario, SearchSettings,
+};
 
 /// Find the first bad commit, version or value
 ///

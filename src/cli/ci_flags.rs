@@ -3,9 +3,9 @@
 use super::exit::Exit;
 use super::export_flags::RESULT;
 use crate::experiment::{CiServer, FinishedRun, show_on_github};
-use crate::report::AnnotationLevel;
 use crate::term;
 use clap::{Args, ValueEnum};
+use provoke_report::AnnotationLevel;
 use std::env;
 
 /// Flags for the output on a CI server.

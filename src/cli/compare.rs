@@ -6,11 +6,11 @@ use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, without_flags_of_run};
 use crate::experiment::{is_program, is_run};
-use crate::scenario::{
-    BaselineSettings, ComparisonSettings, CountSettings, MatrixVariable, QuestionSettings, Scenario,
-};
 use crate::suggest::{runs_as_programs, variants_as_program};
 use clap::Args;
+use provoke_plan::{
+    BaselineSettings, ComparisonSettings, CountSettings, MatrixVariable, QuestionSettings, Scenario,
+};
 
 /// Find out which variants fail, or whether their rates differ
 ///

@@ -6,11 +6,9 @@ use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
 use crate::experiment::kind_of_word;
-use crate::scenario::{
-    BaselineSettings, ConfirmSettings, CountSettings, QuestionSettings, Scenario,
-};
 use crate::suggest::run_as_command;
 use clap::Args;
+use provoke_plan::{BaselineSettings, ConfirmSettings, CountSettings, QuestionSettings, Scenario};
 
 /// Check whether a failure is fixed
 ///

@@ -5,9 +5,9 @@ use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::{compare_many_runs, compare_two_runs, is_program};
 use crate::suggest::programs_as_runs;
-use crate::survey::FactGroup;
 use crate::term;
 use clap::Args;
+use provoke_survey::FactGroup;
 
 /// Show how the failure rates and the environments of runs differ
 ///

@@ -5,9 +5,9 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::signals::listen_for_signals;
 use crate::experiment::{Experiment, ExperimentSettings, find_ourselves};
-use crate::model::Plan;
-use crate::report::{Junit, PageOptions};
 use crate::term::{self, TerminalObserver};
+use provoke_model::Plan;
+use provoke_report::{Junit, PageOptions};
 use tokio::runtime::{Builder, Runtime};
 
 /// Begins and runs an experiment.

@@ -1,7 +1,7 @@
 //! Exit codes: chosen so that `git bisect run provoke ...` needs no wrapper.
 
-use crate::model::{ExpectedResult, Signal};
-use crate::questions::Verdict;
+use provoke_model::{ExpectedResult, Signal};
+use provoke_questions::Verdict;
 use std::process::ExitCode;
 
 /// The result of provoke as an exit code.

@@ -3,11 +3,11 @@
 use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
-use crate::autopsy::cpu_features::flags_of_model;
-use crate::autopsy::tools::Tool;
 use crate::experiment::{CoreAnalysis, Explanation};
 use crate::term;
 use clap::Args;
+use provoke_autopsy::cpu_features::flags_of_model;
+use provoke_autopsy::tools::Tool;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -2,9 +2,9 @@
 
 use super::error::CliError;
 use crate::experiment::{ReportTarget, RequestedReports};
-use crate::report::{EXPORTERS, Exporter};
-use crate::untrusted::shell_word;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use provoke_report::{EXPORTERS, Exporter};
+use provoke_words::untrusted::shell_word;
 use std::path::{Path, PathBuf};
 
 /// Heading of the flags for results.

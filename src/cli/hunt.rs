@@ -5,8 +5,8 @@ use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
-use crate::scenario::{HuntSettings, QuestionSettings, Scenario};
 use clap::Args;
+use provoke_plan::{HuntSettings, QuestionSettings, Scenario};
 
 /// Find a schedule of threads under which a rare failure happens
 ///

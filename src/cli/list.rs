@@ -4,10 +4,11 @@ use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::list_runs;
-use crate::store::{self, default_root};
 use crate::term;
-use crate::untrusted::Untrusted as _;
 use clap::Args;
+use provoke_journal as journal;
+use provoke_journal::default_root;
+use provoke_words::untrusted::Untrusted as _;
 
 /// List the stored runs, the newest last
 ///
@@ -26,7 +27,7 @@ impl Execute for ListArgs {
         }
         term::print_message(&term::describe_run_count(runs.len(), &root));
         // Other directories, below and above this one.
-        if let Some(line) = term::format_runs_nearby(&store::runs_nearby()) {
+        if let Some(line) = term::format_runs_nearby(&journal::runs_nearby()) {
             term::print_message(&line);
         }
         for error in errors {

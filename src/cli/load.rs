@@ -5,11 +5,11 @@ use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::ExperimentArgs;
-use crate::scenario::{
+use clap::Args;
+use provoke_plan::{
     ConnectionSettings, LoadTarget, Request, Scenario, ServiceSettings, TrafficSettings,
     refuse_service_flags, split_service_command,
 };
-use clap::Args;
 
 /// Load-test a service and find the concurrency at which it crashes
 ///

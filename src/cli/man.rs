@@ -3,8 +3,8 @@
 use super::error::CliError;
 use super::exit::Exit;
 use crate::term;
-use crate::untrusted::Untrusted as _;
 use clap::Args;
+use provoke_words::untrusted::Untrusted as _;
 use std::path::PathBuf;
 
 /// Print a manual page, or write all of them

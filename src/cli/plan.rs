@@ -4,10 +4,10 @@ use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::{AskedForecast, ResolvedBaseline, TrialForecast};
-use crate::model::MeasuredBaseline;
-use crate::scenario::{Confidence, DurationValue, RateValue};
 use crate::term;
 use clap::Args;
+use provoke_model::MeasuredBaseline;
+use provoke_plan::{Confidence, DurationValue, RateValue};
 use std::num::NonZeroU32;
 
 /// Calculate how many trials a question takes

@@ -5,8 +5,8 @@ use super::error::CliError;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::{plan_from_file, plan_from_settings, plan_shrinking};
-use crate::scenario::Scenario;
 use clap::Args;
+use provoke_plan::Scenario;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -5,10 +5,10 @@ use super::execute::Execute;
 use super::exit::Exit;
 use super::given::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
-use crate::scenario::{
+use clap::Args;
+use provoke_plan::{
     CountSettings, ItemSettings, QuestionSettings, ReduceSettings, Scenario, SearchSettings,
 };
-use clap::Args;
 
 /// Find the imports, lines, arguments or packages that a failure needs
 ///

@@ -8,11 +8,11 @@ use super::signals::listen_for_signals;
 use crate::experiment::{
     ReplayEnding, RerunLimits, SeedEffect, SelectedTrial, TrialReplay, replay_seeds,
 };
-use crate::scenario::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
-use crate::store::{RunFolder, default_root};
 use crate::term::{self, ProgressLine};
-use crate::untrusted::Untrusted as _;
 use clap::Args;
+use provoke_journal::{RunFolder, default_root};
+use provoke_plan::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
+use provoke_words::untrusted::Untrusted as _;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::Path;
 

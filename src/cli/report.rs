@@ -6,14 +6,14 @@ use super::execute::Execute;
 use super::exit::Exit;
 use super::export_flags::{ExportFlags, RESULT};
 use crate::experiment::{self, ReportTarget, StoredReport};
-use crate::report::{
-    CaseListFormat, CaseSelection, Markdown, PageOptions, RunOrder, format_exclusions,
-};
-use crate::store::{SharedData, default_root};
 use crate::suggest::file_of_flag;
 use crate::term;
-use crate::untrusted::shell_word;
 use clap::{Args, ValueEnum};
+use provoke_journal::{SharedData, default_root};
+use provoke_report::{
+    CaseListFormat, CaseSelection, Markdown, PageOptions, RunOrder, format_exclusions,
+};
+use provoke_words::untrusted::shell_word;
 use std::path::PathBuf;
 
 /// Report a run as a summary, JSON, CSV, JUnit, Markdown or a page

@@ -6,8 +6,8 @@ use super::execute::Execute;
 use super::execution::{run_experiment, settings_of_flags};
 use super::exit::Exit;
 use crate::experiment::{Experiment, NewLimits};
-use crate::scenario::{DurationValue, HostSettings};
 use clap::Args;
+use provoke_plan::{DurationValue, HostSettings};
 
 /// Resume an interrupted run
 #[derive(Args)]

@@ -6,8 +6,8 @@ use super::execute::Execute;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::plan_from_settings;
-use crate::scenario::Scenario;
 use clap::Args;
+use provoke_plan::Scenario;
 use std::ffi::OsString;
 
 /// Run a command many times; report how often and how it fails

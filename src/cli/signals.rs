@@ -1,8 +1,8 @@
 //! Handles signals to provoke itself.
 
-use crate::model::Signal;
-use crate::sys::signals::is_ignored;
 use crate::term;
+use provoke_model::Signal;
+use provoke_sys::signals::is_ignored;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;

@@ -1,13 +1,12 @@
 //! Collects facts about a machine, without judging them.
 
 use super::{CaptureProof, HoldProof};
-use crate::autopsy::{CommandEnvironment, LoaderSettings, find_libraries};
-use crate::survey;
-use crate::sys::cgroup::{CgroupObstacle, SlotGroup, TrialGroup};
-use crate::sys::core_pattern::{self, CoreDestination};
-use crate::sys::host::{self, field_of};
-use crate::sys::limits;
-use crate::sys::spawn;
+use provoke_autopsy::{CommandEnvironment, LoaderSettings, find_libraries};
+use provoke_survey as survey;
+use provoke_sys::cgroup::{CgroupObstacle, SlotGroup, TrialGroup};
+use provoke_sys::core_pattern::{self, CoreDestination};
+use provoke_sys::host::{self, field_of};
+use provoke_sys::{limits, spawn};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};

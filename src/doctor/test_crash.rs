@@ -1,17 +1,16 @@
 //! Causes a real crash, to prove that a core can be captured.
 
-use crate::sys::core_pattern::{self, CoreDestination, CorePathTemplate};
-use crate::sys::files::PrivateFolder;
-use crate::sys::limits;
+use provoke_sys::core_pattern::{self, CoreDestination, CorePathTemplate};
+use provoke_sys::files::PrivateFolder;
+use provoke_sys::limits;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// Time limit for a helper to write the core that it received.
 const PATIENCE: Duration = Duration::from_secs(3);

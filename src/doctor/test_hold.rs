@@ -1,11 +1,10 @@
 //! Holds a thread of a test program, to prove that `hunt` works here.
 
-use crate::holds::code::CodeCache;
-use crate::holds::run::run_program;
-use crate::model::{CodePoint, Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence};
-use crate::sys::child;
-use crate::sys::memory::read_mappings;
-use crate::sys::tracee;
+use provoke_holds::code::CodeCache;
+use provoke_holds::run::run_program;
+use provoke_model::{CodePoint, Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence};
+use provoke_sys::memory::read_mappings;
+use provoke_sys::{child, tracee};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;

@@ -5,13 +5,14 @@ use super::default_baseline::find_default;
 use super::earlier_runs;
 use super::error::ExperimentError;
 use super::measured_variant::{BaselineFilter, measure_variant};
-use crate::model::{MeasuredBaseline, VariantId};
-use crate::questions::{self, PooledBaseline};
-use crate::scenario::{PlanError, QuestionSettings, Scenario};
-use crate::state::State;
-use crate::store::RunFolder;
-use crate::untrusted::Untrusted as _;
+use provoke_journal::RunFolder;
+use provoke_model::{MeasuredBaseline, VariantId};
+use provoke_plan::{PlanError, QuestionSettings, Scenario};
+use provoke_questions as questions;
+use provoke_questions::PooledBaseline;
+use provoke_state::State;
 use provoke_stats as stats;
+use provoke_words::untrusted::Untrusted as _;
 
 impl ResolvedBaseline {
     /// Reads the baseline that a scenario names, if it names one.

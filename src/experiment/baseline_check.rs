@@ -1,9 +1,10 @@
 //! Checks that the baseline of a question can give an answer.
 
 use super::error::ExperimentError;
-use crate::model::{Event, Host, MeasuredBaseline, Plan};
-use crate::store::{self, RunFolder, default_root};
-use crate::survey;
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{Event, Host, MeasuredBaseline, Plan};
+use provoke_survey as survey;
 
 /// Completes the question of a plan with a baseline. Refuses a baseline that cannot give an answer, because the failure
 /// rate may differ from it for another reason than the fix.
@@ -59,7 +60,8 @@ fn refuse_drift(base: &MeasuredBaseline) -> Result<(), ExperimentError> {
 fn earlier_attempts(baseline: &MeasuredBaseline) -> u64 {
     let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
     let same = |folder: &RunFolder| {
-        let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path()) else {
+        let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path())
+        else {
             return false;
         };
         let asked = plan.question.as_confirm();

@@ -2,12 +2,13 @@
 
 use super::earlier_runs;
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
-use crate::model::{self, ConfirmQuestion, MeasuredBaseline, VariantId};
-use crate::report;
-use crate::scenario::{MEASURE_FIRST, PlanError, Scenario};
-use crate::state::State;
-use crate::store::{RunFolder, StoreError, default_root};
-use crate::suggest::nearest_name;
+use provoke_journal::{RunFolder, StoreError, default_root};
+use provoke_model as model;
+use provoke_model::{ConfirmQuestion, MeasuredBaseline, VariantId};
+use provoke_plan::{MEASURE_FIRST, PlanError, Scenario};
+use provoke_report as report;
+use provoke_state::State;
+use provoke_words::names::nearest_name;
 
 /// A baseline, with the settings of its trials.
 #[derive(Debug, Default)]

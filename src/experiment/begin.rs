@@ -8,15 +8,19 @@ use super::observer::ExperimentObserver;
 use super::preflight::{check_commands, check_plan};
 use super::run::{Experiment, ExperimentSettings};
 use super::{baseline_check, earlier_runs, engine, user};
-use crate::exec::StartedSlot;
-use crate::model::{Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, VariantId};
-use crate::prepare::{self, PreparationError};
-use crate::questions;
-use crate::scenario::{self, PlanError};
-use crate::state::State;
-use crate::store::{self, Journal, RunFolder, default_root};
-use crate::sys::signals;
-use crate::{survey, words};
+use provoke_journal as journal;
+use provoke_journal::{Journal, RunFolder, default_root};
+use provoke_local::StartedSlot;
+use provoke_model::{Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, VariantId};
+use provoke_plan as plan;
+use provoke_plan::PlanError;
+use provoke_prepare as prepare;
+use provoke_prepare::PreparationError;
+use provoke_questions as questions;
+use provoke_state::State;
+use provoke_survey as survey;
+use provoke_sys::signals;
+use provoke_words as words;
 use std::path::{Path, PathBuf};
 
 impl Experiment {
@@ -169,7 +173,7 @@ fn locate_refusal(plan: &Plan, unready: PreparationError) -> ExperimentError {
                 position: at,
                 hint,
             };
-            scenario::complain_about(Path::new(file.as_os_str()), refusal).into()
+            plan::complain_about(Path::new(file.as_os_str()), refusal).into()
         }
         (unready, _) => unready.into(),
     }
@@ -180,7 +184,7 @@ fn survey_trials(plan: &Plan, directories: &[&Path], reports: &RequestedReports)
     let mut survey = survey::survey_plan(plan);
     let directories = directories.iter().map(|directory| directory.to_path_buf());
     let reports = reports.files().cloned();
-    let earlier_reports = store::written_reports(&default_root());
+    let earlier_reports = journal::written_reports(&default_root());
     let own_folders: Vec<PathBuf> = directories.chain(reports).chain(earlier_reports).collect();
     survey::add_files(&mut survey, plan, &own_folders);
     survey

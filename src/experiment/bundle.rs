@@ -1,13 +1,13 @@
 //! `report --bundle`: writes a run into one archive to share.
 
 use super::error::ExperimentError;
-use crate::exec::STORY;
-use crate::report::{ExportOptions, Exporter, Json, Markdown, MaskedRun, Report, export_report};
-use crate::store::{RunFolder, Secrets, SharedData, copy_to_share};
-use crate::sys::files;
-use crate::untrusted::Untrusted as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use provoke_journal::{RunFolder, Secrets, SharedData, copy_to_share};
+use provoke_model::STORY_FILE;
+use provoke_report::{ExportOptions, Exporter, Json, Markdown, MaskedRun, Report, export_report};
+use provoke_sys::files;
+use provoke_words::untrusted::Untrusted as _;
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -147,7 +147,7 @@ impl EvidenceFileKind {
         let name = name.to_str()?;
         let end = name.rsplit('.').next().unwrap_or_default();
         match (name, end) {
-            (STORY, _) => Some(Self::Story),
+            (STORY_FILE, _) => Some(Self::Story),
             ("in-flight.jsonl" | "window.jsonl" | "replay.toml" | "requests", _) => {
                 Some(Self::Request)
             }

@@ -2,7 +2,7 @@
 
 use super::exports::{annotate_report, append_step_summary};
 use super::outcome::FinishedRun;
-use crate::report::{Annotation, AnnotationLevel};
+use provoke_report::{Annotation, AnnotationLevel};
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -1,11 +1,13 @@
 //! Compares stored runs: their failure rates and their environments.
 
 use super::error::ExperimentError;
-use crate::model::{Host, Survey};
-use crate::report::{self, RunListing};
-use crate::state::State;
-use crate::store::{self, RunFolder, default_root};
-use crate::survey::{
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{Host, Survey};
+use provoke_report as report;
+use provoke_report::RunListing;
+use provoke_state::State;
+use provoke_survey::{
     ComparedRun, FactDifference, RunComparison, RunFacts, RunsWithDistinguishingFacts,
     SuiteDifference, TestCounts, chance_of_coincidence, compare_suites, find_differences,
     find_distinguishing_facts,
@@ -108,7 +110,7 @@ struct RunEnvironment {
 impl RunEnvironment {
     fn read(name: &str) -> Result<Self, ExperimentError> {
         let folder = RunFolder::find_run(name, &default_root())?;
-        let state = store::read_run(&folder.journal_path(), |_, _| {})?;
+        let state = journal::read_run(&folder.journal_path(), |_, _| {})?;
         let (host, survey) = state.trial_environment();
         Ok(Self {
             state,

@@ -2,10 +2,10 @@
 
 use super::error::ExperimentError;
 use super::helper::refuse_helper;
-use crate::autopsy::tools::{self, Tool};
-use crate::autopsy::{ExaminerClient, ExaminerSettings};
-use crate::model::Autopsy;
-use crate::sys::host;
+use provoke_autopsy::tools::{self, Tool};
+use provoke_autopsy::{ExaminerClient, ExaminerSettings};
+use provoke_model::Autopsy;
+use provoke_sys::host;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Decides whether and how cores of the trials can be captured here.
 
-use crate::model::{CaptureMode, Plan};
-use crate::sys::core_pattern;
+use provoke_model::{CaptureMode, Plan};
+use provoke_sys::core_pattern;
 use std::path::Path;
 
 /// Runs trials that may dump cores one at a time if cores would overwrite each other. `confirm` keeps its parallel

@@ -3,12 +3,13 @@
 use super::baseline_run::{BaselineRun, ResolvedBaseline};
 use super::held::measure_hunt;
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
-use crate::model::{Event, Text, VariantId};
-use crate::report;
-use crate::scenario::{PlanError, Scenario};
-use crate::store::{self, RunFolder, default_root};
-use crate::untrusted::{Untrusted as _, shell_word};
-use crate::words;
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{Event, Text, VariantId};
+use provoke_plan::{PlanError, Scenario};
+use provoke_report as report;
+use provoke_words as words;
+use provoke_words::untrusted::{Untrusted as _, shell_word};
 
 /// At most this many runs are listed if several could be the baseline.
 const MAX_LISTED: usize = 4;
@@ -63,7 +64,7 @@ pub(super) fn find_default(
 
 /// Returns the command of a run that measured a rate.
 fn measured_command(folder: &RunFolder, asked: &Scenario) -> Option<Vec<Text>> {
-    let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path()) else {
+    let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
         return None;
     };
     // In other questions, the outcomes of earlier trials determine which variant runs next.
@@ -93,11 +94,11 @@ fn read_failing(
 
 /// Returns the flag that repeats the hold of a hunt, with a description, if the program failed under it.
 fn describe_hunt(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<String> {
-    let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path()) else {
+    let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
         return None;
     };
     plan.question.as_hunt()?;
-    let state = store::read_run(&folder.journal_path(), |_, _| {}).ok()?;
+    let state = journal::read_run(&folder.journal_path(), |_, _| {}).ok()?;
     let held = measure_hunt(&state, looked_for).filter(|held| held.failures > 0)?;
     Some(format!(
         "--held {}   # {} of {} trials failed under its hold: {}",
@@ -111,7 +112,7 @@ fn describe_hunt(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<Stri
 /// Returns the flags that make the variant with the most failures the baseline, with a description, if a run has several
 /// variants.
 fn describe_variant(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<String> {
-    let Ok(Event::RunStarted { plan, .. }) = store::first_event(&folder.journal_path()) else {
+    let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
         return None;
     };
     let measures_rates = plan.question.is_rate() || plan.question.as_compare().is_some();

@@ -4,16 +4,17 @@
 //! it failed, and runs without a failure must count as well.
 
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
-use crate::model::{
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{
     EarlierTrials, Event, ExcludedRun, ExpectedResult, Failure, FailureName, Host,
     MeasuredBaseline, Plan, RateMismatch, RunCounts, Survey, VariantId,
 };
-use crate::questions;
-use crate::state::State;
-use crate::store::{self, RunFolder, default_root};
-use crate::survey::{RunFacts, TrialSimilarity, compare_variants};
-use crate::words;
+use provoke_questions as questions;
+use provoke_state::State;
 use provoke_stats::{self as stats, NamedRate};
+use provoke_survey::{RunFacts, TrialSimilarity, compare_variants};
+use provoke_words as words;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -186,7 +187,7 @@ pub(super) fn count_checks(plan: &Plan, host: &Host, survey: &Survey) -> u64 {
             host,
             survey,
             ..
-        }) = store::first_event(&folder.journal_path())
+        }) = journal::first_event(&folder.journal_path())
         else {
             return false;
         };
@@ -256,7 +257,7 @@ fn matching_variants(
 ) -> Option<(Vec<VariantId>, Vec<String>, Option<String>)> {
     let Ok(Event::RunStarted {
         plan, host, survey, ..
-    }) = store::first_event(&folder.journal_path())
+    }) = journal::first_event(&folder.journal_path())
     else {
         return None;
     };

@@ -1,11 +1,11 @@
 //! Chooses the container engine, and checks its images and limits.
 
 use super::error::ExperimentError;
-use crate::model::{ActorPlan, Container, Plan};
-use crate::scenario::PlanError;
-use crate::sys::engine::Engine;
-use crate::sys::engine::daemon::Daemon;
-use crate::untrusted::Untrusted as _;
+use provoke_model::{ActorPlan, Container, Plan};
+use provoke_plan::PlanError;
+use provoke_sys::engine::Engine;
+use provoke_sys::engine::daemon::Daemon;
+use provoke_words::untrusted::Untrusted as _;
 use std::process::Command;
 
 /// Engines that are tried, in this order.

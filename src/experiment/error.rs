@@ -1,18 +1,17 @@
 //! Error of an experiment: what failed, why, and a hint.
 
-use crate::autopsy::CoreError;
-use crate::load::LoadError;
-use crate::prepare::PreparationError;
-use crate::scenario::{PlanError, ScenarioError};
-use crate::store::StoreError;
 use crate::suggest::retyped_line;
-use crate::untrusted::Untrusted as _;
-use crate::workers::HostError;
+use provoke_autopsy::CoreError;
+use provoke_hosts::HostError;
+use provoke_journal::StoreError;
+use provoke_load::LoadError;
+use provoke_plan::{PlanError, ScenarioError};
+use provoke_prepare::PreparationError;
+use provoke_words::untrusted::Untrusted as _;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::io;
 use std::path::Path;
+use std::{fmt, io};
 
 /// Why an experiment cannot begin, continue or be read.
 #[derive(Debug, thiserror::Error)]

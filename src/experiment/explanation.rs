@@ -3,10 +3,10 @@
 use super::core_analysis::CoreAnalysis;
 use super::error::ExperimentError;
 use super::stored_trial::{StoredTrial, best_trial};
-use crate::model::Autopsy;
-use crate::report::story::crash_story;
-use crate::store::{RunFolder, StoreError, default_root};
-use crate::untrusted::safe_json;
+use provoke_journal::{RunFolder, StoreError, default_root};
+use provoke_model::Autopsy;
+use provoke_report::story::crash_story;
+use provoke_words::untrusted::safe_json;
 use serde::Serialize;
 use std::path::Path;
 

@@ -3,16 +3,17 @@
 use super::baseline::pooled_baseline;
 use super::error::ExperimentError;
 use super::stored_runs::StoredReport;
-use crate::report::{
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, StoreError, default_root};
+use provoke_report::{
     Annotation, AnnotationLevel, ExportError, ExportOptions, Exporter, Markdown, MaskedRun,
     PageOptions, Report, RunOfTrend, RunOrder, export_annotations, export_pictures, export_report,
     export_short_summary, export_trend,
 };
-use crate::state::State;
-use crate::store::{self, RunFolder, StoreError, default_root};
-use crate::sys::files;
-use crate::sys::held_folder::HeldFolder;
-use crate::untrusted::Untrusted as _;
+use provoke_state::State;
+use provoke_sys::files;
+use provoke_sys::held_folder::HeldFolder;
+use provoke_words::untrusted::Untrusted as _;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -173,7 +174,7 @@ fn write_report(
     } else {
         write(File::create(path).map_err(|error| cannot_open(path, error))?)?;
     }
-    store::remember_report(path, &default_root());
+    journal::remember_report(path, &default_root());
     Ok(())
 }
 
@@ -192,7 +193,7 @@ fn write_pictures(
             file.write_all(picture.svg.as_bytes())
                 .map_err(|error| cannot_open(&path, error))
         })?;
-        store::remember_report(&path, &default_root());
+        journal::remember_report(&path, &default_root());
     }
     Ok(())
 }
@@ -265,7 +266,7 @@ pub fn write_trend(
                     &mut out,
                 )
             })?;
-            store::remember_report(path, &default_root());
+            journal::remember_report(path, &default_root());
             Ok(Some(path.clone()))
         }
         ReportTarget::RunFolder => Err(ExperimentError::usage(

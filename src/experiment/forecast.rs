@@ -1,11 +1,11 @@
 //! Forecasts how many trials each question takes.
 
 use super::error::ExperimentError;
-use crate::model::{Alpha, MeasuredBaseline};
-use crate::scenario::RateValue;
-use crate::words;
+use provoke_model::{Alpha, MeasuredBaseline};
+use provoke_plan::RateValue;
 use provoke_stats::search::{Channel, bisect_runs};
 use provoke_stats::{self as stats, real};
+use provoke_words as words;
 
 /// Power for which a comparison or a check of the rate is planned.
 const POWER: f64 = 0.8;

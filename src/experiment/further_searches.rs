@@ -2,12 +2,12 @@
 //! more follow every search that found a boundary.
 
 use super::merge::{searched_bugs, with_what_is_left};
-use crate::model::{
+use provoke_model::{
     AlternatingSection, Candidate, Plan, SearchSpace, UnsearchedSection, VariantChoices,
 };
-use crate::questions::{Answer, BisectPolicy, BisectProgress, Verdict};
-use crate::report::Report;
-use crate::state::State;
+use provoke_questions::{Answer, BisectPolicy, BisectProgress, Verdict};
+use provoke_report::Report;
+use provoke_state::State;
 
 /// Returns the next search within the remaining budget, with its description.
 pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, String)> {

@@ -1,11 +1,12 @@
 //! Reads the holds that a hunt has found, for the trials of another run.
 
 use super::measured_variant::{BaselineFilter, measure_held};
-use crate::model::{HeldPlan, MeasuredBaseline};
-use crate::questions;
-use crate::scenario::{PlanError, Scenario};
-use crate::state::State;
-use crate::store::{self, RunFolder, default_root};
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{HeldPlan, MeasuredBaseline};
+use provoke_plan::{PlanError, Scenario};
+use provoke_questions as questions;
+use provoke_state::State;
 
 /// Returns the holds that a scenario names, if it names any.
 pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, PlanError> {
@@ -14,7 +15,7 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
     };
     let read = RunFolder::find_run(name, &default_root())
         .and_then(|folder| folder.check_trust(scenario.trust))
-        .and_then(|folder| store::read_run(&folder.journal_path(), |_, _| {}));
+        .and_then(|folder| journal::read_run(&folder.journal_path(), |_, _| {}));
     let state = read.map_err(|error| {
         let hint = error.hint();
         let hint = hint.unwrap_or_else(|| "find a hold first: provoke hunt -- CMD".to_owned());

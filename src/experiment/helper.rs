@@ -2,9 +2,10 @@
 
 use super::error::ExperimentError;
 use super::worker;
-use crate::autopsy::examiner_process;
-use crate::survey::processor;
-use crate::{slot, workers};
+use provoke_autopsy::examiner_process;
+use provoke_hosts as hosts;
+use provoke_slot as slot;
+use provoke_survey::processor;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ pub fn serve_if_helper() {
     };
     let result = if command == slot::COMMAND {
         slot::main(&arguments.map(PathBuf::from).collect::<Vec<_>>())
-    } else if command == workers::COMMAND {
+    } else if command == hosts::COMMAND {
         worker::serve()
     } else if command == examiner_process::COMMAND {
         examiner_process::serve()
@@ -48,7 +49,7 @@ pub(super) fn refuse_helper() -> Result<(), ExperimentError> {
 fn is_command(word: &OsStr) -> bool {
     let commands = [
         slot::COMMAND,
-        workers::COMMAND,
+        hosts::COMMAND,
         examiner_process::COMMAND,
         processor::COMMAND,
     ];

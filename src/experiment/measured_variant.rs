@@ -1,13 +1,15 @@
 //! Counts the failures of a variant that are the bug that a baseline or a search looks for.
 
-use crate::model::{
+use provoke_journal as journal;
+use provoke_journal::StoreError;
+use provoke_model::{
     BugFilter, CasePattern, EvidenceDepth, FailureName, KnownBug, MeasuredBaseline, Signature,
     SignatureId, Site, VariantId,
 };
-use crate::questions::{self, SearchedFailure};
-use crate::state::{SignatureFailures, State, Tally};
-use crate::store::{self, StoreError};
-use crate::survey;
+use provoke_questions as questions;
+use provoke_questions::SearchedFailure;
+use provoke_state::{SignatureFailures, State, Tally};
+use provoke_survey as survey;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -44,8 +46,8 @@ pub(super) fn read_baseline_run(
     filter: &BaselineFilter,
 ) -> Result<State, StoreError> {
     match filter.searched_cases().as_slice() {
-        [] => store::read_run(journal, |_, _| {}),
-        patterns => store::read_run_for_cases(journal, patterns),
+        [] => journal::read_run(journal, |_, _| {}),
+        patterns => journal::read_run_for_cases(journal, patterns),
     }
 }
 

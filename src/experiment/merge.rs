@@ -1,10 +1,10 @@
 //! Continues a search inside the merge commit that a search found.
 
-use crate::model::{BugFilter, Candidate, Plan, VariantChoices, trial_seed};
-use crate::prepare;
-use crate::questions::{Answer, BisectProgress, Verdict};
-use crate::report::Report;
-use crate::state::State;
+use provoke_model::{BugFilter, Candidate, Plan, VariantChoices, trial_seed};
+use provoke_prepare as prepare;
+use provoke_questions::{Answer, BisectProgress, Verdict};
+use provoke_report::Report;
+use provoke_state::State;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Finds scripts that do not exist, and suggests files with similar names.
 
-use crate::model::Text;
-use crate::suggest::nearest_name;
+use provoke_model::Text;
+use provoke_words::names::nearest_name;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};

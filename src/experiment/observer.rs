@@ -1,9 +1,9 @@
 //! Receives messages and results of an experiment, to show them.
 
 use super::outcome::FinishedRun;
-use crate::load::LoadProgress;
-use crate::model::Event;
-use crate::state::{EventSink, State};
+use provoke_load::LoadProgress;
+use provoke_model::Event;
+use provoke_state::{EventSink, State};
 use std::io;
 use std::sync::Arc;
 
@@ -29,8 +29,11 @@ pub trait ExperimentObserver: EventSink {
     /// Receives a message.
     fn on_message(&mut self, _message: ExperimentMessage) {}
 
-    /// Is called before the first trial of a run, with the progress of its load, if it has one.
-    fn begin_trials(&mut self, _state: &State, _load: Option<&Arc<LoadProgress>>) {}
+    /// Receives the progress of the load of the next trials, if they have one.
+    fn watch_load(&mut self, _load: Arc<LoadProgress>) {}
+
+    /// Is called before the first trial of a run.
+    fn begin_trials(&mut self, _state: &State) {}
 
     /// Is called after the last trial of a run.
     fn end_trials(&mut self) {}

@@ -2,10 +2,10 @@
 
 use super::error::ExperimentError;
 use super::results::ResultFile;
-use crate::model::{Signal, StopCause};
-use crate::report::Report;
-use crate::state::State;
-use crate::store::RunFolder;
+use provoke_journal::RunFolder;
+use provoke_model::{Signal, StopCause};
+use provoke_report::Report;
+use provoke_state::State;
 
 /// A run that ended, and its result.
 #[derive(Debug)]

@@ -5,11 +5,12 @@ use super::error::ExperimentError;
 use super::held::planned_holds;
 use super::observer::{ExperimentMessage, ExperimentObserver};
 use super::search::find_searched;
-use crate::model::{Plan, VariantId};
-use crate::report;
-use crate::scenario::{self, Actor, PlanContext, PlanError, QuestionSettings, Scenario};
-use crate::untrusted::Untrusted as _;
-use crate::words;
+use provoke_model::{Plan, VariantId};
+use provoke_plan as plan;
+use provoke_plan::{Actor, PlanContext, PlanError, QuestionSettings, Scenario};
+use provoke_report as report;
+use provoke_words as words;
+use provoke_words::untrusted::Untrusted as _;
 use std::path::Path;
 
 /// Makes a plan from settings, based on the scenario of the baseline's run.
@@ -122,7 +123,7 @@ pub fn plan_from_file(
     observer: &mut dyn ExperimentObserver,
 ) -> Result<Plan, ExperimentError> {
     let context = |scenario: &Scenario, base: &Path| context_of_scenario(scenario, base, observer);
-    let mut plan = scenario::plan_file(file, overlay, context)?;
+    let mut plan = plan::plan_file(file, overlay, context)?;
     plan.scenario = Some(file.into());
     Ok(plan)
 }

@@ -3,12 +3,13 @@
 use super::error::ExperimentError;
 use super::rerun::{RerunLimits, kept_output, repeat_trial, rerun_trial};
 use super::selected_trial::SelectedTrial;
-use crate::model::{
+use provoke_judge as judge;
+use provoke_model::{
     Failure, FailureName, KeepRule, Observation, Outcome, Plan, Signal, Site, Trial,
 };
-use crate::oracle;
-use crate::report::{Report, group_failures};
-use crate::{survey, words};
+use provoke_report::{Report, group_failures};
+use provoke_survey as survey;
+use provoke_words as words;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
@@ -187,7 +188,7 @@ impl TrialReplay {
 
     fn judge_trial(&self, observation: &Observation) -> Outcome {
         let variant = self.plan.variant_plan(self.trial.variant);
-        oracle::judge_trial(&self.plan.rules, variant, observation)
+        judge::judge_trial(&self.plan.rules, variant, observation)
     }
 
     /// Returns whether this is the recorded failure; after a pass, any failure is.

@@ -1,13 +1,13 @@
 //! Writes a scenario that sends the requests before a crash again.
 
 use super::trial_evidence::json_lines;
-use crate::model::{
+use provoke_model::{
     Event, FilePick, LoadLimit, LoadObservation, LoadPlan, Plan, RequestBody, RequestPace,
     RequestPlan, RequestResult, Text, TrialId, VariantId,
 };
-use crate::scenario::under_load;
-use crate::state::{EventSink, State};
-use crate::sys::files::create_private;
+use provoke_plan::under_load;
+use provoke_state::{EventSink, State};
+use provoke_sys::files::create_private;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

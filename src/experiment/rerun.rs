@@ -2,11 +2,12 @@
 
 use super::error::ExperimentError;
 use super::trial_evidence::LARGEST;
-use crate::exec::{Executor as _, LocalExecutor, PreparationResult, StopUrgency};
-use crate::model::{Observation, Plan, Signal, Trial};
-use crate::state::State;
-use crate::sys::files;
-use crate::untrusted::Untrusted as _;
+use provoke_exec::{Executor as _, PreparationResult, StopUrgency};
+use provoke_local::LocalExecutor;
+use provoke_model::{Observation, Plan, Signal, Trial};
+use provoke_state::State;
+use provoke_sys::files;
+use provoke_words::untrusted::Untrusted as _;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -129,7 +130,7 @@ pub(super) fn kept_output(scratch: &Path) -> Vec<String> {
         let bytes = files::read_itself(&path, LARGEST).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let name = path.file_name().unwrap_or_default();
-        let lines = text.lines().map(crate::words::sanitize_line);
+        let lines = text.lines().map(provoke_words::sanitize_line);
         lines
             .map(|line| format!("{}: {line}", name.to_safe()))
             .collect::<Vec<_>>()

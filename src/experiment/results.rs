@@ -1,14 +1,16 @@
 //! Writes the log or the patch of a search.
 
 use super::error::ExperimentError;
-use crate::model::{EditPlan, FileChange, SearchSpace, Text, VariantPlan};
-use crate::prepare;
-use crate::questions::{self, Verdict};
-use crate::report::{self, Report};
-use crate::scenario::under_load;
-use crate::state::State;
-use crate::store::RunFolder;
-use crate::sys::files;
+use provoke_journal::RunFolder;
+use provoke_model::{EditPlan, FileChange, SearchSpace, Text, VariantPlan};
+use provoke_plan::under_load;
+use provoke_prepare as prepare;
+use provoke_questions as questions;
+use provoke_questions::Verdict;
+use provoke_report as report;
+use provoke_report::Report;
+use provoke_state::State;
+use provoke_sys::files;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -3,12 +3,14 @@
 use super::begin::check_hosts;
 use super::error::ExperimentError;
 use super::run::{Experiment, ExperimentSettings};
-use crate::model::{Event, HostPlan, ResumeLimits};
-use crate::questions::{self, Step};
-use crate::scenario::HostSettings;
-use crate::state::State;
-use crate::store::{self, Journal, RunFolder, default_root};
-use crate::words;
+use provoke_journal as journal;
+use provoke_journal::{Journal, RunFolder, default_root};
+use provoke_model::{Event, HostPlan, ResumeLimits};
+use provoke_plan::HostSettings;
+use provoke_questions as questions;
+use provoke_questions::Step;
+use provoke_state::State;
+use provoke_words as words;
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,7 +36,7 @@ impl Experiment {
     ) -> Result<Self, ExperimentError> {
         let folder = RunFolder::find_run(name, &default_root())?.check_trust(trust)?;
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
-        let mut state = store::read_run(&folder.journal_path(), |_, _| {})?;
+        let mut state = journal::read_run(&folder.journal_path(), |_, _| {})?;
         if let Some(limits) = limits.for_run(&state)? {
             let changed = Event::LimitsChanged(limits);
             state.apply_event(&changed, |_| false);

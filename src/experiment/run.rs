@@ -2,22 +2,23 @@
 
 use super::error::ExperimentError;
 use super::exports::RequestedReports;
-use super::further_searches;
 use super::merge::CulpritMerge;
 use super::observer::{ExperimentMessage, ExperimentObserver};
 use super::outcome::{ExperimentOutcome, FinishedRun};
 use super::request_scenarios::RequestScenarios;
-use super::{engine, results};
-use crate::driver::{Driver, drive_run};
-use crate::exec::{Executor, LocalExecutor, StartedSlot};
-use crate::model::{Event, NoteLevel, Plan, Signal};
-use crate::questions::{self, Verdict};
-use crate::report::Report;
-use crate::state::{EventSink as _, State};
-use crate::store::{Journal, RunFolder, default_root};
-use crate::sys::cgroup;
-use crate::words;
-use crate::workers::HostsExecutor;
+use super::{engine, further_searches, results};
+use provoke_driver::{Driver, drive_run};
+use provoke_exec::Executor;
+use provoke_hosts::HostsExecutor;
+use provoke_journal::{Journal, RunFolder, default_root};
+use provoke_local::{LocalExecutor, StartedSlot};
+use provoke_model::{Event, NoteLevel, Plan, Signal};
+use provoke_questions as questions;
+use provoke_questions::Verdict;
+use provoke_report::Report;
+use provoke_state::{EventSink as _, State};
+use provoke_sys::cgroup;
+use provoke_words as words;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -183,10 +184,14 @@ impl Experiment {
         let (plan, trials) = (&self.state.plan, self.folder.trials_path());
         let Some(hosts) = &plan.hosts else {
             let executor = LocalExecutor::new(plan, &trials)?;
-            return Ok(Arc::new(match self.first_slot.take() {
+            let executor = match self.first_slot.take() {
                 Some(slot) => executor.with_started_slot(slot)?,
                 None => executor,
-            }));
+            };
+            if let Some(load) = executor.live_load() {
+                observer.watch_load(load);
+            }
+            return Ok(Arc::new(executor));
         };
         let describe_wait = |text| observer.on_message(ExperimentMessage::Waiting(text));
         let joined = self.state.hosts.count();
@@ -201,7 +206,7 @@ impl Experiment {
         observer: &mut dyn ExperimentObserver,
     ) {
         let question = questions::of_plan(&self.state.plan);
-        observer.begin_trials(&self.state, executor.live_load().as_ref());
+        observer.begin_trials(&self.state);
         let mut scenarios = RequestScenarios::new(self.folder.trials_path());
         let mut driver = Driver {
             state: &mut self.state,

@@ -2,10 +2,10 @@
 
 use super::error::ExperimentError;
 use super::stored_runs::StoredReport;
-use crate::model::Survey;
-use crate::prepare::order_commits;
-use crate::report::RunOrder;
-use crate::untrusted::shell_word;
+use provoke_model::Survey;
+use provoke_prepare::order_commits;
+use provoke_report::RunOrder;
+use provoke_words::untrusted::shell_word;
 use std::collections::HashMap;
 use std::path::Path;
 

@@ -3,12 +3,13 @@
 use super::error::ExperimentError;
 use super::rerun::rerun_trial;
 use super::selected_trial::scratch_folder;
-use crate::model::{Event, KeepRule, Outcome, Plan, Trial, TrialId, VariantId};
-use crate::oracle;
-use crate::state::State;
-use crate::store::{self, RunFolder};
-use crate::words;
+use provoke_journal as journal;
+use provoke_journal::RunFolder;
+use provoke_judge as judge;
+use provoke_model::{Event, KeepRule, Outcome, Plan, Trial, TrialId, VariantId};
+use provoke_state::State;
 use provoke_stats as stats;
+use provoke_words as words;
 use std::collections::BTreeMap;
 
 /// The seed matters if the probability of the difference by chance is below this.
@@ -86,7 +87,7 @@ pub async fn replay_seeds(
 async fn replay_outcome(plan: &Plan, trial: &Trial) -> Result<Outcome, ExperimentError> {
     let scratch = scratch_folder(plan)?;
     let observation = Box::pin(rerun_trial(plan, trial, scratch.path())).await?;
-    Ok(oracle::judge_trial(
+    Ok(judge::judge_trial(
         &plan.rules,
         plan.variant_plan(trial.variant),
         &observation,
@@ -100,7 +101,7 @@ fn first_trials(
 ) -> Result<(State, ReplayedTrials, ReplayedTrials), ExperimentError> {
     let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
     let mut replayed: BTreeMap<VariantId, (ReplayedTrials, ReplayedTrials)> = BTreeMap::new();
-    let state = store::read_trials(&folder.journal_path(), |event, _| match event {
+    let state = journal::read_trials(&folder.journal_path(), |event, _| match event {
         Event::TrialStarted(trial) if !trial.captures_evidence() => {
             started.insert(trial.id, trial.clone());
         }

@@ -3,19 +3,19 @@
 use super::error::ExperimentError;
 use super::rerun::prepare_trial;
 use super::trial_reference::parse_trial;
-use crate::model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
-use crate::slot::wire::total_limits;
-use crate::slot::{CommandLine, PlaceholderValues, words_by_hand};
-use crate::state::State;
-use crate::store::{self, RunFolder, StoreError, default_root};
-use crate::sys::files::{self, PrivateFolder};
-use crate::untrusted::{shell_lines, shell_word};
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, StoreError, default_root};
+use provoke_model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
+use provoke_slot::wire::total_limits;
+use provoke_slot::{CommandLine, PlaceholderValues, words_by_hand};
+use provoke_state::State;
+use provoke_sys::files::{self, PrivateFolder};
+use provoke_words::untrusted::{shell_lines, shell_word};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
+use std::{fs, io};
 
 /// A trial of a run, and its outcome.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl SelectedTrial {
         })?;
         let mut selected: Option<(Trial, Option<Outcome>)> = None;
         let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
-        let state = store::read_run(&folder.journal_path(), |event, _| match event {
+        let state = journal::read_run(&folder.journal_path(), |event, _| match event {
             Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
                 if id.is_some() {
                     selected = Some((trial.clone(), None));

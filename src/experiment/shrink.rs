@@ -3,10 +3,11 @@
 use super::error::ExperimentError;
 use super::planning::become_main;
 use super::trial_reference::parse_trial;
-use crate::model::{BugFilter, CaptureMode, Event, FailureKind, Plan, Signal, TrialId, VariantId};
-use crate::scenario::{PlanContext, Scenario, shrink_plan};
-use crate::state::{SignatureFailures, State};
-use crate::store::{self, RunFolder, default_root};
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{BugFilter, CaptureMode, Event, FailureKind, Plan, Signal, TrialId, VariantId};
+use provoke_plan::{PlanContext, Scenario, shrink_plan};
+use provoke_state::{SignatureFailures, State};
 use provoke_stats::real;
 
 /// Signals by which a process with damaged memory may die: it depends on chance whether the allocator or the CPU
@@ -27,7 +28,7 @@ pub fn plan_shrinking(
     overlay(&mut shrink_scenario);
     let folder = RunFolder::find_run(run, &default_root())?.check_trust(shrink_scenario.trust)?;
     let mut crashed_variant = None;
-    let state = store::read_run(&folder.journal_path(), |event, _| match event {
+    let state = journal::read_run(&folder.journal_path(), |event, _| match event {
         Event::TrialStarted(started) if Some(started.id) == trial => {
             crashed_variant = Some(started.variant);
         }

@@ -1,6 +1,6 @@
 //! Finds the compiler or interpreter that a source file needs before it can run.
 
-use crate::untrusted::shell_word;
+use provoke_words::untrusted::shell_word;
 use std::path::Path;
 
 /// The program that runs a source file.

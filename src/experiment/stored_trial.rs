@@ -4,20 +4,21 @@ use super::core_analysis::CoreAnalysis;
 use super::error::ExperimentError;
 use super::trial_evidence::{LARGEST, in_flight, last_output};
 use super::trial_reference::parse_trial;
-use crate::exec::STORY;
-use crate::model::{
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_judge as judge;
+use provoke_model::STORY_FILE;
+use provoke_model::{
     AccessingThread, Autopsy, Crash, Event, EvidenceDepth, Failure, HoldPlan, HoldPoint,
     InconclusiveReason, Observation, Outcome, Signature, Text, TrialId, VariantId,
 };
-use crate::oracle;
-use crate::questions::{Answer, HeldPlace};
-use crate::report::Report;
-use crate::report::story::{BetterTrial, TrialDetails, trial_story};
-use crate::state::State;
-use crate::store::{self, RunFolder, default_root};
-use crate::sys::{calls, files};
-use crate::untrusted::shell_word;
-use crate::words;
+use provoke_questions::{Answer, HeldPlace};
+use provoke_report::Report;
+use provoke_report::story::{BetterTrial, TrialDetails, trial_story};
+use provoke_state::State;
+use provoke_sys::{calls, files};
+use provoke_words as words;
+use provoke_words::untrusted::shell_word;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of trials that are listed.
@@ -77,7 +78,7 @@ impl StoredTrial {
                 newest = Some((observation.clone(), outcome.clone()));
             }
         };
-        let state = store::read_trials(&folder.journal_path(), take)?;
+        let state = journal::read_trials(&folder.journal_path(), take)?;
         let (observation, outcome) = newest.ok_or_else(|| {
             let failed: Vec<u64> = failures.iter().map(|(trial, _)| trial.0).collect();
             no_trial(&state.run, id, finished, failed)
@@ -127,7 +128,7 @@ impl StoredTrial {
                 .map(|name| analysis.examine_core(&self.directory.join(name)))
                 .collect();
         }
-        let written = files::read_itself(&self.directory.join(STORY), LARGEST)
+        let written = files::read_itself(&self.directory.join(STORY_FILE), LARGEST)
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok());
         Ok(written.unwrap_or_else(|| {
@@ -167,7 +168,7 @@ impl StoredTrial {
     fn seeming_hang(&self) -> Option<Failure> {
         let was_stopped = self.outcome == Outcome::Void(InconclusiveReason::Interrupted);
         if was_stopped {
-            oracle::seeming_hang(
+            judge::seeming_hang(
                 self.state.plan.variant_plan(self.variant),
                 &self.observation,
             )
@@ -182,7 +183,7 @@ impl StoredTrial {
             return Vec::new();
         };
         // The points of the program are known only with the memory of the question.
-        let run = store::read_run(&self.journal, |_, _| {});
+        let run = journal::read_run(&self.journal, |_, _| {});
         let places = match run.map(|state| Report::new(&state, true).answer) {
             Ok(Some(Answer::Hunt(hunt))) => hunt.places,
             _ => Vec::new(),
@@ -265,7 +266,7 @@ fn describe_side(side: &AccessingThread, is_held: bool) -> String {
 
 /// Returns the reference of the trial of a run with the best evidence of its failure.
 pub(super) fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> {
-    let state = store::read_run(&folder.journal_path(), |_, _| {})?;
+    let state = journal::read_run(&folder.journal_path(), |_, _| {})?;
     let report = Report::new(&state, true);
     let path = folder.path().to_string_lossy();
     if let Some(trial) = report.known_best() {

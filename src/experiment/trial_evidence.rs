@@ -1,7 +1,7 @@
 //! Reads the evidence in the directory of a trial.
 
-use crate::report::story::RequestInFlight;
-use crate::sys::files;
+use provoke_report::story::RequestInFlight;
+use provoke_sys::files;
 use serde_json::Value;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Parses references of trials, such as `last#17`.
 
 use super::error::ExperimentError;
-use crate::model::TrialId;
+use provoke_model::TrialId;
 
 /// Parses `RUN#17`; without a run, the last one is meant.
 pub(super) fn parse_trial(text: &str) -> Result<(&str, TrialId), ExperimentError> {

@@ -1,10 +1,10 @@
 //! Finds out what a word of the command line names: a program, or a stored run.
 
 use super::stored_runs::StoredReport;
-use crate::questions::Answer;
-use crate::store::{RunFolder, default_root};
 use crate::suggest::WordKind;
-use crate::sys::spawn;
+use provoke_journal::{RunFolder, default_root};
+use provoke_questions::Answer;
+use provoke_sys::spawn;
 use std::ffi::OsStr;
 
 /// Returns whether a word names a program, here or in `PATH`.

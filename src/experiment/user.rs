@@ -1,9 +1,9 @@
 //! `--user`: runs the processes of trials as another user.
 
 use super::error::ExperimentError;
-use crate::model::{Plan, Text, is_secret};
-use crate::sys::user;
-use crate::untrusted::Untrusted as _;
+use provoke_model::{Plan, Text, is_secret};
+use provoke_sys::user;
+use provoke_words::untrusted::Untrusted as _;
 
 /// Checks that trials can run as the user in the plan, and sets the variables that name the user.
 pub(super) fn become_user(plan: &mut Plan) -> Result<(), ExperimentError> {

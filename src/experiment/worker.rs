@@ -5,24 +5,24 @@ use super::engine;
 use super::error::ExperimentError;
 use super::preflight::{check_commands, check_plan};
 use super::worker_folder::WorkerFolder;
-use crate::exec::{Executor as _, LocalExecutor, StopUrgency};
-use crate::model::{
+use provoke_exec::{Executor as _, StopUrgency};
+use provoke_hosts::SILENCE;
+use provoke_hosts::wire::{
+    MAX_LINE, PROTOCOL, SharedFile, WorkerGreeting, WorkerOrder, WorkerReply, WorkerTask,
+};
+use provoke_judge as judge;
+use provoke_local::LocalExecutor;
+use provoke_model::{
     FailedHook, KeepRule, Observation, Outcome, Plan, SlotId, Text, Trial, TrialId, VariantId,
     VariantPlan,
 };
-use crate::oracle;
-use crate::survey;
-use crate::sys::{cgroup, files, host, signals};
-use crate::untrusted::Untrusted as _;
-use crate::workers::SILENCE;
-use crate::workers::wire::{
-    MAX_LINE, PROTOCOL, SharedFile, WorkerGreeting, WorkerOrder, WorkerReply, WorkerTask,
-};
+use provoke_survey as survey;
+use provoke_sys::{cgroup, files, host, signals};
+use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc as std_mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc as std_mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -436,7 +436,7 @@ impl WorkerSlot {
         }
         let variant = self.variants.get(&id).copied().unwrap_or_default();
         let variant = self.plan.variant_plan(variant);
-        let outcome = oracle::judge_trial(&self.plan.rules, variant, observation);
+        let outcome = judge::judge_trial(&self.plan.rules, variant, observation);
         if outcome != Outcome::Pass || self.plan.keep == KeepRule::All {
             self.executor
                 .keep_output(self.lane, folder_of(id), true)

@@ -1,7 +1,7 @@
 //! The temporary directory of a worker, which is removed at its end, or by the next worker after a crash.
 
-use crate::sys::files;
-use crate::sys::held_folder::HeldFolder;
+use provoke_sys::files;
+use provoke_sys::held_folder::HeldFolder;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;

@@ -1,7 +1,7 @@
 //! Shows the progress of a task that is not a run; without a terminal it shows nothing.
 
-use crate::untrusted::SafeText;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use provoke_words::untrusted::SafeText;
 
 /// A progress line; it disappears when it is dropped.
 pub struct ProgressLine(ProgressBar);

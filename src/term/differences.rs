@@ -1,10 +1,10 @@
 //! Shows the differences between two runs, in two columns.
 
 use super::screen::Screen;
-use crate::survey::{ComparedRun, FactDifference, FactGroup, RunComparison, SuiteDifference};
-use crate::words;
 use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
 use provoke_stats::real;
+use provoke_survey::{ComparedRun, FactDifference, FactGroup, RunComparison, SuiteDifference};
+use provoke_words as words;
 use std::fmt::Write as _;
 
 /// Maximum number of differences of one kind, unless all are requested.

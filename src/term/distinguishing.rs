@@ -1,10 +1,10 @@
 //! Shows several runs as columns, and the facts that distinguish the failing ones.
 
 use super::columns::Columns;
-use crate::survey::{ComparedRun, RunsWithDistinguishingFacts, describe_odds, fact_lines};
-use crate::words;
 use console::style;
 use provoke_stats::real;
+use provoke_survey::{ComparedRun, RunsWithDistinguishingFacts, describe_odds, fact_lines};
+use provoke_words as words;
 use std::fmt::Write as _;
 
 /// Shows several runs and the distinguishing facts.

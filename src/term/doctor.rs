@@ -2,8 +2,8 @@
 
 use super::screen::Screen;
 use crate::doctor::{CheckResult, CheckState, DoctorReport};
-use crate::words;
 use console::style;
+use provoke_words as words;
 
 /// Width in columns of the names of checks, with the blanks before and after them.
 const NAMES: usize = 17;

@@ -1,8 +1,8 @@
 //! Prints errors: the message, its causes and a hint; renders messages of the parser of command lines.
 
 use super::print_message;
-use crate::untrusted::SafeText;
 use console::style;
+use provoke_words::untrusted::SafeText;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 

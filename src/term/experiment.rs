@@ -5,19 +5,20 @@ use super::{
     LiveDisplay, TrialTicks, format_summary, format_verdict, print_message, print_page,
     relative_to_cwd, say_as_it_is, stdout_width,
 };
-use crate::cases::find_runner;
 use crate::experiment::{
     ExperimentMessage, ExperimentObserver, FinishedRun, ResultFile, pooled_baseline,
 };
-use crate::load::LoadProgress;
-use crate::model::{CaseRunner, Event, NoteLevel};
-use crate::report::{self, SuggestedCommand};
-use crate::scenario::DEFAULT_DURATION;
-use crate::state::{EventSink, State};
-use crate::store::default_root;
-use crate::untrusted::{Untrusted as _, shell_word};
-use crate::words;
 use clap::ValueEnum;
+use provoke_journal::default_root;
+use provoke_load::LoadProgress;
+use provoke_model::{CaseRunner, Event, NoteLevel};
+use provoke_plan::DEFAULT_DURATION;
+use provoke_report as report;
+use provoke_report::SuggestedCommand;
+use provoke_runners::find_runner;
+use provoke_state::{EventSink, State};
+use provoke_words as words;
+use provoke_words::untrusted::{Untrusted as _, shell_word};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -95,6 +96,7 @@ pub struct ObserverSettings {
 pub struct TerminalObserver {
     settings: ObserverSettings,
     ticks: Option<TrialTicks>,
+    load: Option<Arc<LoadProgress>>,
     live: Option<LiveDisplay>,
     /// The warning that was printed after the last trial, so that the result need not repeat it.
     last_warning: Option<String>,
@@ -106,6 +108,7 @@ impl TerminalObserver {
         Self {
             settings,
             ticks: None,
+            load: None,
             live: None,
             last_warning: None,
         }
@@ -172,13 +175,18 @@ impl ExperimentObserver for TerminalObserver {
         }
     }
 
-    fn begin_trials(&mut self, state: &State, load: Option<&Arc<LoadProgress>>) {
+    fn watch_load(&mut self, load: Arc<LoadProgress>) {
+        self.load = Some(load);
+    }
+
+    fn begin_trials(&mut self, state: &State) {
         if !self.settings.quiet {
             announce_start(state);
         }
         let is_ticking = self.settings.display == ProgressDisplay::Ticks;
         self.ticks = is_ticking.then(|| TrialTicks::new(state));
         self.live = self.live_display().map(|line| {
+            let load = self.load.as_ref();
             line.with_trial_status(load.cloned().map(watch_progress))
                 .with_forecast(load.cloned().map(watch_rate))
         });

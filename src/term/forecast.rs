@@ -2,10 +2,10 @@
 
 use super::screen::Screen;
 use crate::experiment::{AskedForecast, ForecastRow, TrialForecast};
-use crate::report::wrap_text;
-use crate::words;
 use console::measure_text_width;
+use provoke_report::wrap_text;
 use provoke_stats::real;
+use provoke_words as words;
 
 /// From this number of trials on, a setting that raises the rate is suggested for a search.
 const LONG_SEARCH: f64 = 150.0;

@@ -1,9 +1,9 @@
 //! Draws a table of the hosts on which trials ran.
 
 use super::columns::Columns;
-use crate::report::Report;
-use crate::words;
 use console::{style, truncate_str};
+use provoke_report::Report;
+use provoke_words as words;
 use std::fmt::Write as _;
 
 /// Maximum width of the column of names.

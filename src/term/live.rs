@@ -4,18 +4,19 @@ use super::live_fit::{GAP, fit_status, fit_trial_line};
 use super::live_hosts::HostProgress;
 use super::load_progress::TrialStatus;
 use super::{pictures, print_message, safe_for_stderr, screen};
-use crate::model::{
+use console::{Term, style, truncate_str};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use provoke_judge as judge;
+use provoke_model::{
     Event, EvidenceDepth, Failure, InconclusiveReason, NoteLevel, Observation, Outcome, TrialId,
     VariantId,
 };
-use crate::oracle;
-use crate::questions::{self, CapturePolicy, ReproductionProgress, RerunPolicy};
-use crate::report::{ANNOUNCED_FROM, LoadMeasurements, forecast_duration as load_forecast};
-use crate::state::{EventSink, State};
-use crate::words;
-use console::{Term, style, truncate_str};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use provoke_questions as questions;
+use provoke_questions::{CapturePolicy, ReproductionProgress, RerunPolicy};
+use provoke_report::{ANNOUNCED_FROM, LoadMeasurements, forecast_duration as load_forecast};
+use provoke_state::{EventSink, State};
 use provoke_stats::{confidence_sequence, real};
+use provoke_words as words;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -257,12 +258,12 @@ impl LiveDisplay {
         };
         self.print_line(&fit_trial_line(&head, &text, &time, &words, columns));
         if !self.is_early_end_told
-            && let Some(text) = words::early_end(observation)
+            && let Some(text) = judge::early_end(observation)
         {
             self.is_early_end_told = true;
             self.print_line(&format!("         {text}"));
         }
-        if let Some(killer) = oracle::describe_killer(observation, &state.plan.limits) {
+        if let Some(killer) = judge::describe_killer(observation, &state.plan.limits) {
             self.print_line(&format!("         killed by: {killer}"));
         }
         for leaked in observation.residue.leaked.iter().take(3) {
@@ -626,7 +627,7 @@ fn describe_failure(failure: &Failure) -> (String, String) {
 
 /// Returns why a trial is inconclusive.
 fn inconclusive_reason(observation: &Observation) -> String {
-    use crate::model::Ending;
+    use provoke_model::Ending;
     let not_started = observation
         .actors
         .iter()

@@ -1,7 +1,7 @@
 //! Describes the hosts in the live line.
 
-use crate::state::State;
-use crate::words;
+use provoke_state::State;
+use provoke_words as words;
 use std::fmt::Write as _;
 
 /// Number of failing hosts that are named.

@@ -1,9 +1,9 @@
 //! Describes the load of the running trial for the live line.
 
-use crate::load::LoadProgress;
-use crate::model::LoadStage;
-use crate::words;
+use provoke_load::LoadProgress;
+use provoke_model::LoadStage;
 use provoke_stats::real;
+use provoke_words as words;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -44,9 +44,9 @@ pub use suite::format_cases;
 pub use summary::{format_summary, format_verdict};
 pub use written_reports::{print_baseline_hint, print_bundle, print_written_files};
 
-use crate::report::Annotation;
-use crate::untrusted::SafeText;
 use live::LiveDisplay;
+use provoke_report::Annotation;
+use provoke_words::untrusted::SafeText;
 use std::io::{self, Write as _};
 use summary::relative_to_cwd;
 use ticks::TrialTicks;

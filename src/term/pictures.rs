@@ -1,8 +1,8 @@
 //! Draws small pictures in text: progress bars, intervals, a rate over time, counts of times.
 
-use crate::report::{RateAxis, RateWindow, TimeRange};
-use crate::words;
+use provoke_report::{RateAxis, RateWindow, TimeRange};
 use provoke_stats::{real, whole};
+use provoke_words as words;
 
 /// Length of a progress bar.
 const PROGRESS: u64 = 12;

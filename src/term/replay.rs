@@ -3,9 +3,9 @@
 use super::print_message;
 use super::screen::Screen;
 use crate::experiment::{ReplayEnding, ReplayResult, RerunLimits};
-use crate::model::TrialId;
-use crate::report::SuggestedCommand;
-use crate::words;
+use provoke_model::TrialId;
+use provoke_report::SuggestedCommand;
+use provoke_words as words;
 
 /// Prints how often a trial is repeated at most.
 pub fn print_rerun_limits(trial: TrialId, limits: &RerunLimits) {

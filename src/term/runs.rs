@@ -2,11 +2,11 @@
 
 use super::columns::Columns;
 use crate::experiment::StoredRun;
-use crate::questions::Verdict;
-use crate::store::RunFolder;
-use crate::untrusted::{Untrusted as _, shell_word};
-use crate::words;
 use console::{Term, measure_text_width, style};
+use provoke_journal::RunFolder;
+use provoke_questions::Verdict;
+use provoke_words as words;
+use provoke_words::untrusted::{Untrusted as _, shell_word};
 use std::fmt::Write as _;
 use std::path::{self, Path, PathBuf};
 
@@ -162,8 +162,8 @@ fn colour_result(result: String, verdict: Option<Verdict>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::RunListing;
     use console::measure_text_width;
+    use provoke_report::RunListing;
 
     fn run(
         reference: &str,

@@ -1,7 +1,7 @@
 //! Formats text for a terminal: lines fit its width, and commands are never broken.
 
-use crate::report::{SuggestedCommand, wrap_text};
 use console::{Term, measure_text_width, style};
+use provoke_report::{SuggestedCommand, wrap_text};
 use std::borrow::Cow;
 
 /// Minimum width, in columns, to which lines are wrapped.

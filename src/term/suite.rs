@@ -2,9 +2,9 @@
 
 use super::columns::Columns;
 use super::screen::Screen;
-use crate::report::{CaseReport, CaseSelection, CaseVerdict, Report, SuiteReport};
-use crate::words;
 use console::style;
+use provoke_report::{CaseReport, CaseSelection, CaseVerdict, Report, SuiteReport};
+use provoke_words as words;
 
 /// Maximum number of tests on the first screen.
 const SHOWN: usize = 20;

@@ -2,15 +2,15 @@
 
 use super::screen::Screen;
 use super::{hosts, pictures, suite, table};
-use crate::model::{EvidenceDepth, Site};
-use crate::questions::{Answer, PooledBaseline, Threshold, Verdict};
-use crate::report::{
+use console::style;
+use provoke_model::{EvidenceDepth, Site};
+use provoke_questions::{Answer, PooledBaseline, Threshold, Verdict};
+use provoke_report::{
     LateTrial, LoadTotals, Report, SignatureReport, SuggestedCommand, VariantReport, bars,
     group_failures, headlines, next_commands, source_line,
 };
-use crate::untrusted::Untrusted as _;
-use crate::words;
-use console::style;
+use provoke_words as words;
+use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -2,14 +2,14 @@
 
 use super::columns::Columns;
 use super::pictures;
-use crate::model::{CompareGoal, LoadGoal};
-use crate::questions::{
+use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
+use provoke_model::{CompareGoal, LoadGoal};
+use provoke_questions::{
     Answer, Bisection, CandidateReport, LoadLevelReport, Threshold, VariantVerdict,
 };
-use crate::report::{RateAxis, Report, VariantReport, group_failures, headlines};
-use crate::words;
-use console::{Alignment, measure_text_width, pad_str, style, truncate_str};
+use provoke_report::{RateAxis, Report, VariantReport, group_failures, headlines};
 use provoke_stats as stats;
+use provoke_words as words;
 use std::fmt::Write as _;
 
 /// Minimum width of the title of a failure on a narrow terminal.

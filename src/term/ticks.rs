@@ -1,9 +1,9 @@
 //! Draws a tick or a cross for each trial, in order.
 
 use super::print_result;
-use crate::model::{Event, FailureKind, Outcome, SignalEvidence, TrialId};
-use crate::state::{EventSink, State};
 use console::style;
+use provoke_model::{Event, FailureKind, Outcome, SignalEvidence, TrialId};
+use provoke_state::{EventSink, State};
 use std::collections::BTreeMap;
 
 /// Prints one line per trial on stdout when the trial is counted: in the order of the numbers, with the last attempt of

@@ -1,10 +1,10 @@
 //! Names the files that reports of a run were written to.
 
 use super::print_message;
-use crate::report::Report;
-use crate::store::SharedData;
-use crate::untrusted::{Untrusted as _, shell_word};
-use crate::words;
+use provoke_journal::SharedData;
+use provoke_report::Report;
+use provoke_words as words;
+use provoke_words::untrusted::{Untrusted as _, shell_word};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,13 +1,13 @@
 //! Runs of all questions with simulated trials, and their reports.
 
-use provoke::model::{
+use provoke_journal::{Journal, RunFolder};
+use provoke_model::{
     Event, EvidenceDepth, FORMAT, Failure, FailureKind, Host, HuntQuestion, Plan, Question, Signal,
     SignalEvidence, Signature, Site, Survey,
 };
-use provoke::questions;
-use provoke::report::{ExportOptions, Exporter, MaskedRun, Report, export_report};
-use provoke::state::State;
-use provoke::store::{Journal, RunFolder};
+use provoke_questions as questions;
+use provoke_report::{ExportOptions, Exporter, MaskedRun, Report, export_report};
+use provoke_state::State;
 use std::path::Path;
 use std::time::Duration;
 

@@ -3,18 +3,19 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use provoke::model::{
+use provoke_model::{
     Baseline, ConfirmQuestion, Event, EvidenceDepth, Failure, FailureKind, HoldObservation,
     HoldPlan, HuntQuestion, InconclusiveReason, LoadPart, MeasuredBaseline, Observation, Outcome,
     Plan, Question, Signature, SignatureId, SlotId, StopLimits, Trial, TrialId, TrialPurpose,
     VariantChoice, VariantId,
 };
-use provoke::questions::{
-    self, Answer, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy,
-    ShrinkProgress, Step, StopRule, VariantVerdict, Verdict,
+use provoke_questions as questions;
+use provoke_questions::{
+    Answer, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy, ShrinkProgress,
+    Step, StopRule, VariantVerdict, Verdict,
 };
-use provoke::report::Report;
-use provoke::state::State;
+use provoke_report::Report;
+use provoke_state::State;
 use provoke_stats::ramp::RampStep;
 use provoke_stats::search::Reduction;
 use provoke_stats::{clean_runs_at_known_rate, clean_runs_needed, race_alpha};
@@ -932,7 +933,7 @@ pub(crate) fn shrink_plan_with_rate(rate: f64) -> (Plan, Vec<f64>) {
     let kinds = ["a", "b", "c", "d", "e"].map(|kind| format!("[[request]]\npath = '/{kind}'\n"));
     let load = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 64\nrequests = 2000\n";
     let mut plan = plan(&format!("{load}{}", kinds.concat()));
-    provoke::scenario::shrink_plan(&mut plan, None, false).unwrap();
+    provoke_plan::shrink_plan(&mut plan, None, false).unwrap();
     (plan, vec![rate])
 }
 

@@ -3,7 +3,7 @@
 //! `ATLAS=DIRECTORY` writes the outputs themselves: written before and after a change, `diff -r` shows what changed.
 //! `UPDATE_GOLDEN=1` writes the digests.
 
-use provoke::model::{
+use provoke_model::{
     Baseline, Event, EvidenceDepth, Failure, FailureKind, HuntQuestion, InconclusiveReason,
     MeasuredBaseline, Outcome, Plan, Question, RateDrift, RunCounts, Signal, SignalEvidence,
     StopCause, TrialId,

@@ -2,9 +2,9 @@
 //! failures that take ten times longer than passes.
 
 use crate::loop_and_fold::{begin, exited, hash, plan, run};
-use provoke::model::Trial;
-use provoke::report::{IntervalBasis, Report};
-use provoke::state::State;
+use provoke_model::Trial;
+use provoke_report::{IntervalBasis, Report};
+use provoke_state::State;
 use std::time::Duration;
 
 const RUNS: u64 = 400;

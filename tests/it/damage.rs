@@ -3,9 +3,9 @@
 
 use crate::loop_and_fold::{begin, exited, hash, plan, run};
 use proptest::prelude::*;
-use provoke::model::{Event, Trial};
-use provoke::report::Report;
-use provoke::store::{Journal, StoreError, read_run};
+use provoke_journal::{Journal, StoreError, read_run};
+use provoke_model::{Event, Trial};
+use provoke_report::Report;
 use std::fs;
 use std::time::Duration;
 

@@ -12,8 +12,8 @@ const DESIGN: &str = "DESIGN.md";
 const INTRODUCTION: &str = "\
 # Source files
 
-Each line is a file and the first sentence of its `//!` comment. The modules are in the order of the table in
-[src/lib.rs](src/lib.rs), which also shows how they depend on each other. [docs/design](docs/design/README.md) explains the
+Each line is a file and the first sentence of its `//!` comment. The crates and modules are in the order of the table
+in [src/lib.rs](src/lib.rs), which also shows how they depend on each other. [docs/design](docs/design/README.md) explains the
 main decisions.
 
 A test writes this file. To renew it, run `UPDATE_DESIGN=1 cargo nextest run -E 'test(design)'`.
@@ -55,7 +55,7 @@ fn first_sentence(file: &Path) -> Option<String> {
 /// Returns the modules in the order of the table in `src/lib.rs`.
 fn modules_in_order() -> Vec<String> {
     let library = fs::read_to_string("src/lib.rs").unwrap();
-    let row = Regex::new(r"(?m)^//! \| `(\w+)` \|").unwrap();
+    let row = Regex::new(r"(?m)^//! \| `([\w-]+)` \|").unwrap();
     let rows = row.captures_iter(&library);
     rows.map(|cells| cells[1].to_owned()).collect()
 }

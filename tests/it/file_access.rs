@@ -25,23 +25,23 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("crates/report/src/source.rs", "source files of the program"),
     (
-        "crates/report/src/store/folder.rs",
+        "crates/journal/src/folder.rs",
         "the list of runs, in a directory that the user names",
     ),
     (
-        "crates/report/src/store/written_reports.rs",
+        "crates/journal/src/written_reports.rs",
         "the owner of that directory",
     ),
     (
-        "crates/exec/src/core_search.rs",
+        "crates/local/src/core_search.rs",
         "the list of a working directory, in which a core may be",
     ),
     (
-        "crates/exec/src/engine_proxy.rs",
+        "crates/local/src/engine_proxy.rs",
         "the socket of the container engine",
     ),
     (
-        "crates/scenario/",
+        "crates/plan/",
         "scenario files, and files that they name",
     ),
     ("crates/survey/", "the environment of a program"),
@@ -64,7 +64,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/sys/src/tracee.rs", "the memory of a process"),
     ("crates/test-needs/", "tests"),
     ("crates/victim/", "the program that misbehaves in tests"),
-    ("crates/workers/src/builds.rs", "a file of the kernel"),
+    ("crates/hosts/src/builds.rs", "a file of the kernel"),
     (
         "src/doctor/",
         "settings of the machine, and a core in a private temporary folder",

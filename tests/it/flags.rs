@@ -2,7 +2,7 @@
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
-use provoke::suggest::rules;
+use provoke_words::equivalents;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn flags_of_questions_and_fields_of_scenarios_are_equal() {
         .filter(|flag| !flag.is_hide_set())
         .filter_map(clap::Arg::get_long_and_visible_aliases);
     let flags: BTreeSet<String> = visible.flatten().map(str::to_owned).collect();
-    let schema = &*provoke::scenario::SCENARIO_SCHEMA;
+    let schema = &*provoke_plan::SCENARIO_SCHEMA;
     let tables = [
         &schema["properties"],
         &schema["$defs"]["Load"]["properties"],
@@ -106,7 +106,7 @@ fn typed_names(flag: &Arg) -> Vec<String> {
 fn every_flag_and_command_suggested_exists() {
     let root = provoke::cli::build_command();
     let commands: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
-    for (others, ours) in rules::COMMANDS.rows() {
+    for (others, ours) in equivalents::COMMANDS.rows() {
         assert!(commands.contains(&ours), "{ours}");
         assert!(
             !others.split(' ').any(|name| commands.contains(&name)),
@@ -118,7 +118,7 @@ fn every_flag_and_command_suggested_exists() {
         command.get_arguments().flat_map(typed_names).collect()
     };
     let [run, confirm] = ["run", "confirm"].map(flags_of);
-    for (others, ours) in rules::FLAGS.rows() {
+    for (others, ours) in equivalents::FLAGS.rows() {
         let flag = ours.split([' ', '=']).next().unwrap();
         let is_known = run.contains(flag) || confirm.contains(flag);
         assert!(is_known || !flag.starts_with('-'), "{flag}");
@@ -131,8 +131,8 @@ fn every_flag_and_command_suggested_exists() {
 
 #[test]
 fn every_setting_suggested_exists() {
-    let schema = provoke::scenario::SCENARIO_SCHEMA.to_string();
-    for (_, ours) in rules::SETTINGS.rows() {
+    let schema = provoke_plan::SCENARIO_SCHEMA.to_string();
+    for (_, ours) in equivalents::SETTINGS.rows() {
         assert!(schema.contains(&format!("\"{ours}\":")), "{ours}");
     }
 }

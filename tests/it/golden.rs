@@ -1,13 +1,13 @@
 //! Compares all outputs with files in `tests/it/golden`, so that a change of any output is seen and reviewed.
 //! `UPDATE_GOLDEN=1` writes the files.
 
-use provoke::questions;
-use provoke::report::{
+use provoke::term;
+use provoke_journal::RunFolder;
+use provoke_questions as questions;
+use provoke_report::{
     AnnotationLevel, EXPORTERS, MaskedRun, RunListing, export_annotations, export_short_summary,
     lines_before_start, next_commands,
 };
-use provoke::store::RunFolder;
-use provoke::term;
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

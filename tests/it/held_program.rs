@@ -1,7 +1,7 @@
 //! Simulates a program whose threads are held: both threads drop a reference to an object, and it crashes if one of them
 //! is held after it has read the count of references, and before it writes the count.
 
-use provoke::model::{
+use provoke_model::{
     AccessingThread, CodePoint, CodeScope, Frame, Hold, HoldObservation, HoldPlan, HoldPoint,
     LearnedPoint, RacingAccess,
 };

@@ -1,11 +1,11 @@
 //! Trials on simulated hosts, half of which have a processor without AVX2.
 
-use provoke::model::{
+use provoke_model::{
     Event, Host, HostId, InconclusiveReason, JoinedHost, Observation, Outcome, SlotId, Survey,
     Trial, TrialId, TrialPurpose, VariantId,
 };
-use provoke::questions;
-use provoke::report::Report;
+use provoke_questions as questions;
+use provoke_report::Report;
 use std::time::Duration;
 
 use crate::answered::RecordedRun;

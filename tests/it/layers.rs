@@ -1,180 +1,132 @@
-//! Tests that the table of modules in `src/lib.rs` matches the code.
-//!
-//! A module is a file or folder of this package, a crate of the workspace, or a module of such a crate. `src/lib.rs`
-//! says where: `pub mod NAME`, `pub use provoke_CRATE as NAME`, or `pub use provoke_CRATE::NAME`.
+//! Tests that the table in `src/lib.rs` matches the crates and the modules of this package.
 
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A row of the table.
+/// A row of the table: a crate in `crates/`, or a module of this package.
 struct Layer {
     name: String,
-    /// Crate of the workspace that the module is or belongs to, as `provoke_sys`; `None` for this package.
-    owner: Option<String>,
-    /// The module is the whole crate, without the modules that have their own rows.
-    is_crate: bool,
-    /// Modules that it may use.
-    modules: BTreeSet<String>,
-    /// Crates that it may use.
-    crates: BTreeSet<String>,
+    /// Crates and modules that it uses.
+    uses: BTreeSet<String>,
 }
 
 impl Layer {
-    /// Returns the folder of the package that contains the module.
-    fn package(&self) -> PathBuf {
-        self.owner
-            .as_deref()
-            .map_or_else(PathBuf::new, crate_folder)
+    /// Returns the folder of the crate; `None` for a module of this package.
+    fn crate_folder(&self) -> Option<PathBuf> {
+        let folder = Path::new("crates").join(&self.name);
+        folder.exists().then_some(folder)
+    }
+
+    /// Returns the code without its comments and its unit tests.
+    fn code(&self) -> String {
+        let sources = match self.crate_folder() {
+            Some(folder) => sources(&folder.join("src")),
+            None => sources(&Path::new("src").join(&self.name)),
+        };
+        let files = sources.iter().filter(|path| {
+            path.extension().is_some_and(|kind| kind == "rs")
+                && path.file_stem().is_some_and(|stem| stem != "tests")
+        });
+        let code: Vec<String> = files.map(|path| code_of_file(path)).collect();
+        code.join("\n")
     }
 }
 
-fn crate_folder(name: &str) -> PathBuf {
-    Path::new("crates").join(name.trim_start_matches("provoke_"))
-}
-
-/// The table, with the code of each module.
-struct Layers {
-    rows: Vec<Layer>,
-}
-
-impl Layers {
-    fn from_library() -> Self {
-        let text = fs::read_to_string("src/lib.rs").unwrap();
-        let row = Regex::new(r"(?m)^//! \| `(\w+)` \|[^|]*\|([^|]*)\|([^|]*)\|$").unwrap();
-        let words = |cell: &str| {
-            cell.split(',')
-                .map(str::trim)
-                .filter(|word| !word.is_empty())
+/// Returns the rows of the table.
+fn layers() -> Vec<Layer> {
+    let text = fs::read_to_string("src/lib.rs").unwrap();
+    let row = Regex::new(r"(?m)^//! \| `([\w-]+)` \|[^|]*\|([^|]*)\|$").unwrap();
+    let rows = row.captures_iter(&text).map(|cells| {
+        let names = cells[2].split(',').map(str::trim);
+        Layer {
+            name: cells[1].to_owned(),
+            uses: names
+                .filter(|name| !name.is_empty())
                 .map(str::to_owned)
-                .collect()
+                .collect(),
+        }
+    });
+    rows.collect()
+}
+
+/// Returns the names that a section of the manifest of a package lists.
+fn dependencies(package: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = text.parse().unwrap();
+    let names = manifest.get("dependencies").and_then(toml::Value::as_table);
+    names
+        .into_iter()
+        .flat_map(|table| table.keys().cloned())
+        .collect()
+}
+
+/// Returns the crates and modules that the code of a module of this package names.
+fn names_used(code: &str, layers: &[Layer]) -> BTreeSet<String> {
+    let path = Regex::new(r"\b(?:provoke_|crate::)(\w+|\{[^}]*\})").unwrap();
+    let word = Regex::new(r"\w+").unwrap();
+    let names = path.captures_iter(code).flat_map(|found| {
+        let words = word.find_iter(found.get(1).unwrap().as_str());
+        words.map(|word| word.as_str().replace('_', "-"))
+    });
+    names
+        .filter(|name| layers.iter().any(|layer| layer.name == *name))
+        .collect()
+}
+
+#[test]
+fn every_crate_and_module_uses_what_its_row_says() {
+    let layers = layers();
+    for layer in &layers {
+        let used = match layer.crate_folder() {
+            Some(folder) => dependencies(&folder)
+                .iter()
+                .filter_map(|name| name.strip_prefix("provoke-").map(str::to_owned))
+                .collect(),
+            None => {
+                let mut used = names_used(&layer.code(), &layers);
+                used.remove(&layer.name);
+                used
+            }
         };
-        let mut places = module_places(&text);
-        let rows: Vec<Layer> = row
-            .captures_iter(&text)
-            .map(|cells| {
-                let name = cells[1].to_owned();
-                let place = places.remove(&name);
-                let (owner, is_crate) =
-                    place.unwrap_or_else(|| panic!("the table names `{name}`, `lib.rs` does not"));
-                Layer {
-                    name,
-                    owner,
-                    is_crate,
-                    modules: words(&cells[2]),
-                    crates: words(&cells[3]),
-                }
-            })
-            .collect();
-        assert!(places.is_empty(), "not in the table: {places:?}");
-        Self { rows }
+        assert_eq!(used, layer.uses, "{}", layer.name);
     }
+    let listed = layers.iter().filter_map(Layer::crate_folder);
+    let crates = fs::read_dir("crates").unwrap();
+    let crates = crates.map(|entry| entry.unwrap().path());
+    assert_eq!(listed.collect::<BTreeSet<_>>(), crates.collect());
+}
 
-    fn named(&self, name: &str) -> Option<&Layer> {
-        self.rows.iter().find(|layer| layer.name == name)
+#[test]
+fn every_row_uses_only_what_stands_above_it() {
+    let mut above = BTreeSet::new();
+    for layer in layers() {
+        let below: Vec<_> = layer.uses.difference(&above).collect();
+        assert!(below.is_empty(), "{} uses {below:?}", layer.name);
+        above.insert(layer.name);
     }
+}
 
-    /// Returns the module that a crate of the workspace is in the table.
-    fn of_crate(&self, name: &str) -> Option<&Layer> {
-        let mut rows = self.rows.iter();
-        rows.find(|layer| layer.is_crate && layer.owner.as_deref() == Some(name))
-    }
-
-    /// Returns the module that code of `user` means by a path that begins with these two names.
-    fn target<'a>(&'a self, user: &'a Layer, root: &str, name: &str) -> Option<&'a Layer> {
-        let owner = match (root, user.owner.as_deref()) {
-            ("crate", None) => return self.named(name),
-            // A path inside of a module; `src/lib.rs` alone is above the modules of this package.
-            ("super", None) => return None,
-            ("crate" | "super", Some(own)) => own,
-            (other, _) => other,
-        };
-        let is_part = |layer: &&Layer| !layer.is_crate && layer.owner.as_deref() == Some(owner);
-        match self.named(name).filter(is_part) {
-            None if root == "super" => None,
-            None => self.of_crate(owner),
-            part => part,
+#[test]
+fn every_dependency_is_used() {
+    let packages = layers().into_iter().filter_map(|layer| {
+        let folder = layer.crate_folder()?;
+        Some((dependencies(&folder), layer.code()))
+    });
+    let of_this_package = sources(Path::new("src"));
+    let code: Vec<String> = of_this_package
+        .iter()
+        .filter(|path| path.extension().is_some_and(|kind| kind == "rs"))
+        .map(|path| code_of_file(path))
+        .collect();
+    for (dependencies, code) in packages.chain([(dependencies(Path::new("")), code.join("\n"))]) {
+        for name in dependencies {
+            let name = name.replace('-', "_");
+            let use_of_it = Regex::new(&format!(r"\b{name}::|\buse {name}\b")).unwrap();
+            assert!(use_of_it.is_match(&code), "{name} is not used");
         }
     }
-
-    /// Returns the code of a module without its comments and its unit tests.
-    fn code(&self, layer: &Layer) -> String {
-        let folder = layer.package().join("src");
-        let inner = |first: &str| {
-            let owned = self.rows.iter().filter(|row| row.owner == layer.owner);
-            owned
-                .filter(|row| !row.is_crate)
-                .any(|row| row.name == first)
-        };
-        let files = sources(&folder).into_iter().filter(|path| {
-            let first = path.strip_prefix(&folder).unwrap().iter().next().unwrap();
-            let first = Path::new(first).file_stem().unwrap().to_str().unwrap();
-            let belongs = if layer.is_crate {
-                !inner(first)
-            } else {
-                first == layer.name
-            };
-            belongs && path.file_stem().is_some_and(|stem| stem != "tests")
-        });
-        let text: Vec<String> = files.map(|path| code_of_file(&path)).collect();
-        text.join("\n")
-    }
-
-    /// Returns the modules that a module uses.
-    fn modules_used(&self, layer: &Layer) -> BTreeSet<String> {
-        let path = Regex::new(r"\b(?:super::)*(crate|super|provoke_\w+)::(\w+|\{)").unwrap();
-        let whole = Regex::new(r"\buse (provoke_\w+) as\b").unwrap();
-        let code = self.code(layer);
-        let parts = path
-            .captures_iter(&code)
-            .filter_map(|found| self.target(layer, &found[1], &found[2]));
-        let crates = whole
-            .captures_iter(&code)
-            .filter_map(|found| self.of_crate(&found[1]));
-        parts
-            .chain(crates)
-            .filter(|target| target.name != layer.name)
-            .map(|target| target.name.clone())
-            .collect()
-    }
-
-    /// Returns the crates that a module uses, without those that are modules.
-    ///
-    /// The code of this package names the modules in other crates `crate::NAME`, so each has one name.
-    fn crates_used(&self, layer: &Layer) -> BTreeSet<String> {
-        let code = self.code(layer);
-        let names = dependencies(&layer.package()).into_iter();
-        names
-            .filter(|name| {
-                let path = Regex::new(&format!(r"\b{name}::|use {name}\b")).unwrap();
-                path.is_match(&code) && (layer.owner.is_none() || self.of_crate(name).is_none())
-            })
-            .collect()
-    }
-}
-
-/// Returns where `src/lib.rs` has its modules: for each, the crate, and whether the module is the whole crate.
-fn module_places(library: &str) -> BTreeMap<String, (Option<String>, bool)> {
-    let own = Regex::new(r"(?m)^pub mod (\w+);").unwrap();
-    let whole = Regex::new(r"(?m)^pub use (provoke_\w+) as (\w+);").unwrap();
-    let part = Regex::new(r"(?m)^pub use (provoke_\w+)::(\w+);").unwrap();
-    let own = own
-        .captures_iter(library)
-        .map(|found| (found[1].to_owned(), (None, false)));
-    let of_crate = |found: regex::Captures<'_>, is_crate| {
-        (found[2].to_owned(), (Some(found[1].to_owned()), is_crate))
-    };
-    own.chain(
-        whole
-            .captures_iter(library)
-            .map(|found| of_crate(found, true)),
-    )
-    .chain(
-        part.captures_iter(library)
-            .map(|found| of_crate(found, false)),
-    )
-    .collect()
 }
 
 /// Returns the files in a directory and below it.
@@ -215,96 +167,13 @@ pub(crate) fn code_of_file(path: &Path) -> String {
     comment.replace_all(code, "").into_owned()
 }
 
-/// Returns the crates that a package depends on.
-fn dependencies(package: &Path) -> BTreeSet<String> {
-    let text = fs::read_to_string(package.join("Cargo.toml")).unwrap();
-    let manifest: toml::Table = text.parse().unwrap();
-    let names = manifest["dependencies"].as_table().unwrap().keys();
-    names.map(|name| name.replace('-', "_")).collect()
-}
-
 #[test]
-fn every_module_uses_exactly_the_modules_and_crates_of_the_table() {
-    let layers = Layers::from_library();
-    let mut wrong = Vec::new();
-    for layer in &layers.rows {
-        assert!(!layers.code(layer).is_empty(), "`{}` is empty", layer.name);
-        if !layer.modules.contains("all") {
-            let used = layers.modules_used(layer);
-            let extra = used.difference(&layer.modules);
-            wrong.extend(extra.map(|name| format!("{} uses {name}", layer.name)));
-            let missing = layer.modules.difference(&used);
-            wrong.extend(missing.map(|name| format!("{} does not use {name}", layer.name)));
-        }
-        let used = layers.crates_used(layer);
-        let extra = used.difference(&layer.crates);
-        wrong.extend(extra.map(|name| format!("{} uses the crate {name}", layer.name)));
-        let missing = layer.crates.difference(&used);
-        wrong.extend(missing.map(|name| format!("{} does not use the crate {name}", layer.name)));
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn every_crate_depends_on_exactly_the_crates_of_the_table() {
-    let layers = Layers::from_library();
-    for entry in fs::read_dir("crates").unwrap() {
-        let folder = entry.unwrap().path();
-        let depends = dependencies(&folder);
-        let owned = |layer: &&Layer| layer.owner.is_some() && layer.package() == folder;
-        let rows: Vec<&Layer> = layers.rows.iter().filter(owned).collect();
-        if rows.is_empty() {
-            // The statistics, the program that misbehaves and the needs of tests know at most the shared types.
-            let own = depends
-                .iter()
-                .find(|name| name.starts_with("provoke_") && *name != "provoke_model");
-            assert_eq!(own, None, "{folder:?}");
-            continue;
-        }
-        let of_modules = rows
-            .iter()
-            .flat_map(|layer| &layer.modules)
-            .filter_map(|name| {
-                let owner = layers
-                    .named(name)
-                    .and_then(|layer| layer.owner.clone())
-                    .unwrap_or_else(|| panic!("`{name}` is not below {folder:?}"));
-                (crate_folder(&owner) != folder).then_some(owner)
-            });
-        let crates = rows.iter().flat_map(|layer| layer.crates.iter().cloned());
-        let allowed: BTreeSet<String> = of_modules.chain(crates).collect();
-        assert_eq!(depends, allowed, "{folder:?}");
-    }
-}
-
-#[test]
-fn the_layers_have_no_cycle() {
-    let layers = Layers::from_library();
-    let mut known: BTreeSet<String> = BTreeSet::new();
-    let mut left: Vec<&Layer> = layers.rows.iter().collect();
-    left.retain(|layer| layer.name != "cli");
-    while !left.is_empty() {
-        let (ready, waiting): (Vec<&Layer>, Vec<&Layer>) = left
-            .into_iter()
-            .partition(|layer| layer.modules.is_subset(&known));
-        let names: Vec<&String> = waiting.iter().map(|layer| &layer.name).collect();
-        assert!(!ready.is_empty(), "a cycle among {names:?}");
-        known.extend(ready.iter().map(|layer| layer.name.clone()));
-        left = waiting;
-    }
-}
-
-#[test]
-fn all_questions_are_listed_in_one_file_and_created_by_the_scenario() {
+fn all_questions_are_listed_in_one_file_and_created_by_the_plan() {
     let names = Regex::new(r"\bQuestion::[A-Z]\w+").unwrap();
-    let layers = Layers::from_library();
-    let users: BTreeSet<&str> = layers
-        .rows
-        .iter()
-        .filter(|layer| names.is_match(&layers.code(layer)))
-        .map(|layer| layer.name.as_str())
-        .collect();
-    assert_eq!(users, BTreeSet::from(["questions", "scenario"]));
+    let mut users = layers();
+    users.retain(|layer| names.is_match(&layer.code()));
+    let users: Vec<&str> = users.iter().map(|layer| layer.name.as_str()).collect();
+    assert_eq!(users, ["plan", "questions"]);
     let files = sources(Path::new("crates/questions/src")).into_iter();
     let lists: Vec<PathBuf> = files
         .filter(|path| names.is_match(&fs::read_to_string(path).unwrap()))
@@ -328,37 +197,12 @@ fn files_are_mapped_and_cores_analysed_only_in_the_process_for_that() {
     assert_eq!(users("Examiner::new("), [process]);
 }
 
-/// Modules of the main package whose files do not use each other in a cycle.
-const UNTANGLED_MODULES: [&str; 3] = ["cli", "experiment", "term"];
-
-/// Crates whose files do not use each other in a cycle.
-const UNTANGLED_CRATES: [&str; 18] = [
-    "autopsy",
-    "cases",
-    "driver",
-    "exec",
-    "holds",
-    "load",
-    "model",
-    "packages",
-    "prepare",
-    "questions",
-    "report",
-    "scenario",
-    "slot",
-    "source",
-    "stats",
-    "survey",
-    "sys",
-    "workers",
-];
-
 /// The files that each file of a module uses, by their module paths: `cli::run` for `src/cli/run.rs`.
 type FileUses = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 
 /// Returns the files of a module that each of its files uses. `mod.rs` and `lib.rs` are left out: they declare the others.
-fn uses_within(root: &str, folder: &str) -> FileUses {
-    let files: BTreeMap<Vec<String>, PathBuf> = sources(Path::new(folder))
+fn uses_within(root: &Path, folder: &Path) -> FileUses {
+    let files: BTreeMap<Vec<String>, PathBuf> = sources(folder)
         .into_iter()
         .filter(|path| {
             let stem = path.file_stem().unwrap();
@@ -438,12 +282,11 @@ fn cycles_in(mut uses: FileUses) -> FileUses {
 
 #[test]
 fn the_files_of_a_module_use_each_other_in_one_direction() {
-    let modules = UNTANGLED_MODULES.map(|name| ("src".to_owned(), format!("src/{name}")));
-    let crates = UNTANGLED_CRATES.map(|name| format!("crates/{name}/src"));
-    let crates = crates.map(|folder| (folder.clone(), folder));
-    for (root, folder) in modules.iter().chain(&crates) {
-        let uses = uses_within(root, folder);
-        assert!(uses.values().any(|used| !used.is_empty()), "{folder}");
+    for layer in layers() {
+        let uses = match layer.crate_folder() {
+            Some(folder) => uses_within(&folder.join("src"), &folder.join("src")),
+            None => uses_within(Path::new("src"), &Path::new("src").join(&layer.name)),
+        };
         let cycles = cycles_in(uses);
         assert!(cycles.is_empty(), "{cycles:#?}");
     }

@@ -1,9 +1,9 @@
 //! Trials that a slot gets together: which, how many, and what happens to those that it does not run.
 
-use provoke::exec::{Executor, ExecutorFuture, FakeExecutor, StopUrgency, TrialReporter};
-use provoke::model::{Event, Observation, Outcome, SlotId, Trial, TrialId};
-use provoke::report::Report;
-use provoke::state::State;
+use provoke_exec::{Executor, ExecutorFuture, FakeExecutor, StopUrgency, TrialReporter};
+use provoke_model::{Event, Observation, Outcome, SlotId, Trial, TrialId};
+use provoke_report::Report;
+use provoke_state::State;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -1,16 +1,17 @@
 //! Tests the loop, the fold and the policy together, with outcomes from a table and simulated time.
 
 use proptest::prelude::*;
-use provoke::driver::{Driver, drive_run};
-use provoke::exec::{Executor, FakeExecutor};
-use provoke::model::{
+use provoke_driver::{Driver, drive_run};
+use provoke_exec::{Executor, FakeExecutor};
+use provoke_model::{
     ActorObservation, CoreObservation, Crash, Ending, Event, FORMAT, Host, Observation, Outcome,
     Plan, Signal, TotalUsage, Trial, TrialId, VariantId,
 };
-use provoke::questions::{self, Policy as _, RepeatPolicy, StopRule, Verdict};
-use provoke::report::Report;
-use provoke::scenario::{PlanContext, Scenario};
-use provoke::state::{EventSink, State};
+use provoke_plan::{PlanContext, Scenario};
+use provoke_questions as questions;
+use provoke_questions::{Policy as _, RepeatPolicy, StopRule, Verdict};
+use provoke_report::Report;
+use provoke_state::{EventSink, State};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -47,7 +48,7 @@ pub(crate) fn begin(plan: Plan) -> (Event, State) {
         run: "test".to_owned(),
         plan: Box::new(plan),
         host: Host::default(),
-        survey: provoke::model::Survey::default(),
+        survey: provoke_model::Survey::default(),
         at: 0,
     };
     (
@@ -108,7 +109,7 @@ pub(crate) fn run_with(
 }
 
 pub(crate) fn hash(a: u64, b: u64) -> u64 {
-    provoke::model::trial_seed(a, TrialId(b))
+    provoke_model::trial_seed(a, TrialId(b))
 }
 
 /// About one trial in four fails and one in ten is inconclusive; failures take longer.
@@ -811,7 +812,7 @@ fn a_run_without_testable_variants_stops_and_retries_them_on_resume() {
     assert!(matches!(
         events.last(),
         Some(Event::RunStopped {
-            why: provoke::model::StopCause::NothingCounts,
+            why: provoke_model::StopCause::NothingCounts,
             ..
         })
     ));

@@ -2,7 +2,7 @@
 //! npm have local ones.
 
 use crate::needs::{crates_io, host, needs, program, python};
-use provoke::packages::{
+use provoke_packages::{
     EnvironmentRecipe, PackageError, PackageManager, PackageVersions, Pip, VersionQuery,
     find_versions,
 };

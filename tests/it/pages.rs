@@ -4,8 +4,8 @@
 mod page_tree;
 
 use page_tree::{assert_harmless, text_lines};
-use provoke::report::{Html, Json};
-use provoke::words;
+use provoke_report::{Html, Json};
+use provoke_words as words;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

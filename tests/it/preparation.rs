@@ -4,14 +4,14 @@
 use crate::loop_and_fold::{begin, exited, hash, plan};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use provoke::driver::{Driver, drive_run};
-use provoke::exec::{Executor, ExecutorFuture, PreparationResult, StopUrgency};
-use provoke::model::{
+use provoke_driver::{Driver, drive_run};
+use provoke_exec::{Executor, ExecutorFuture, PreparationResult, StopUrgency};
+use provoke_model::{
     Event, Observation, Plan, Signal, SlotId, Trial, VariantChoice, VariantId, VariantPlan,
 };
-use provoke::questions;
-use provoke::report::Report;
-use provoke::state::{EventSink, State};
+use provoke_questions as questions;
+use provoke_report::Report;
+use provoke_state::{EventSink, State};
 use provoke_stats::search::Reduction;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

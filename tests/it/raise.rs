@@ -1,10 +1,11 @@
 //! Tests the settings that are tried before a search: turns, the choice, and the search after it.
 
 use crate::loop_and_fold::{begin, exited, plan, run};
-use provoke::model::{Event, Observation, Plan, Trial, TrialId, VariantId};
-use provoke::questions::{self, Answer};
-use provoke::report::Report;
-use provoke::state::State;
+use provoke_model::{Event, Observation, Plan, Trial, TrialId, VariantId};
+use provoke_questions as questions;
+use provoke_questions::Answer;
+use provoke_report::Report;
+use provoke_state::State;
 use provoke_stats::search::Bisection;
 use std::collections::BTreeMap;
 use std::time::Duration;

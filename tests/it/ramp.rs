@@ -1,15 +1,15 @@
 //! Tests the search for the lowest failing concurrency: its trials and its report.
 
-use provoke::model::{
+use provoke_judge as judge;
+use provoke_model::{
     Event, LoadObservation, LoadStage, Observation, Outcome, Plan, Question, RampQuestion,
     RequestResult, RequestsAtFailure, SlotId, StopLimits, Trial, TrialPurpose, VariantId,
     VariantPlan,
 };
-use provoke::oracle;
-use provoke::questions::{self, Step, Verdict};
-use provoke::questions::{Answer, Threshold};
-use provoke::report::Report;
-use provoke::state::State;
+use provoke_questions as questions;
+use provoke_questions::{Answer, Step, Threshold, Verdict};
+use provoke_report::Report;
+use provoke_state::State;
 use std::time::Duration;
 
 use crate::answers::failure;
@@ -357,7 +357,7 @@ fn a_search_for_refusals_finds_their_level_and_names_deaths_above_it() {
             load: Some(Box::new(load.clone())),
             ..Observation::default()
         };
-        let outcome = oracle::judge_trial(&plan.rules, &plan.variants[0], &observation);
+        let outcome = judge::judge_trial(&plan.rules, &plan.variants[0], &observation);
         (load, outcome)
     });
     insta::assert_snapshot!(summary(&state), @"

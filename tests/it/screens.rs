@@ -3,14 +3,14 @@
 use console::{measure_text_width, strip_ansi_codes};
 use provoke::doctor::{CaptureAbilities, CheckResult, CheckState, DoctorReport};
 use provoke::experiment::{AskedForecast, StoredRun, TrialForecast};
-use provoke::model::{
+use provoke::term;
+use provoke_model::{
     Alpha, Autopsy, Crash, Fault, Frame, MeasuredBaseline, Module, Signal, Thread,
 };
-use provoke::report::RunListing;
-use provoke::report::story::crash_story;
-use provoke::scenario::RateValue;
-use provoke::survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
-use provoke::term;
+use provoke_plan::RateValue;
+use provoke_report::RunListing;
+use provoke_report::story::crash_story;
+use provoke_survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
 
 use crate::answered::{RecordedRun, answered, answered_hunt, answered_questions, confirmation};
 use crate::answers::search_plan;

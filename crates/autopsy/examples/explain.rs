@@ -2,10 +2,9 @@
 
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
-use provoke_autopsy::signature::signature_of_crash;
 use provoke_autopsy::{Examiner, ExaminerSettings};
 use provoke_model::{Autopsy, Frame};
-use provoke_sys::untrusted::SafeText;
+use provoke_words::untrusted::SafeText;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -32,9 +31,6 @@ fn describe(autopsy: &Autopsy) -> Result<String, std::fmt::Error> {
     }
     if let Some(message) = &crash.abort {
         writeln!(text, "message: {}", message.trim())?;
-    }
-    if let Some(signature) = signature_of_crash(crash) {
-        writeln!(text, "signature: {} {}", signature.id, signature.title)?;
     }
     for thread in &autopsy.threads {
         writeln!(text, "\nthread {} {}", thread.tid, thread.name)?;

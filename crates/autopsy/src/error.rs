@@ -1,7 +1,7 @@
 //! Errors of a core that cannot be read at all.
 
 use provoke_model::Text;
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;

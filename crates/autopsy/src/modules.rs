@@ -5,7 +5,7 @@ use super::elf::Layout;
 use super::file_cache::FileCache;
 use super::notes::{MappedFile, ParsedNotes};
 use super::{ExaminerSettings, link_map};
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 
 /// In the auxiliary vector: address of the vDSO.
 const AT_SYSINFO_EHDR: u64 = 33;

@@ -1,12 +1,12 @@
 //! Records the cases of a trial by their numbers in the run.
 
 use super::LoopState;
+use provoke_judge as judge;
 use provoke_model::{
     CaseEnd, CaseFailures, CaseName, CaseRecord, CaseResult, Event, NumberList, Observation,
     SignatureId, Trial, TrialCases,
 };
-use provoke_questions::oracle;
-use provoke_questions::state::State;
+use provoke_state::State;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Maximum number of cases of a run; further names are not counted.
@@ -53,7 +53,7 @@ impl LoopState<'_, '_> {
                 continue;
             }
             let signature =
-                oracle::case_signature(rules, variant, observation, &cases.results, result);
+                judge::case_signature(rules, variant, observation, &cases.results, result);
             let id = signature.id;
             let (numbers, _) = failures.entry(id).or_insert_with(|| {
                 let is_new = state.case_names.signature_of(id).is_none();

@@ -2,12 +2,12 @@
 
 use super::{LoopState, identical_failures};
 use provoke_exec::{drop_evidence, remove_cores};
+use provoke_judge as judge;
 use provoke_model::{
     Ending, Event, FailureKind, HoldPlan, InconclusiveReason, KeepRule, Observation, Outcome,
     SlotId, Trial, TrialId,
 };
-use provoke_questions::oracle;
-use provoke_questions::state::State;
+use provoke_state::State;
 use std::time::Duration;
 
 impl LoopState<'_, '_> {
@@ -25,7 +25,7 @@ impl LoopState<'_, '_> {
             self.suspect_host_killer(&trial, &mut observation);
         }
         let state = &*self.driver.state;
-        let mut outcome = oracle::judge_trial(
+        let mut outcome = judge::judge_trial(
             &state.plan.rules,
             state.plan.variant_plan(trial.variant),
             &observation,
@@ -73,7 +73,7 @@ impl LoopState<'_, '_> {
             let words = if is_proved {
                 Some(identical_failures::DEADLOCK.to_owned())
             } else {
-                oracle::last_words(&observation)
+                judge::last_words(&observation)
             };
             self.first_words
                 .extend(words.map(|words| (trial.id, words)));

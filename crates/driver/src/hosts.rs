@@ -3,7 +3,7 @@
 use super::LoopState;
 use provoke_exec::{HostChange, StopUrgency};
 use provoke_model::{Event, Observation, SlotId, StopCause, Trial, VariantId};
-use provoke_questions::state::HostState;
+use provoke_state::HostState;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 impl LoopState<'_, '_> {

@@ -1,7 +1,7 @@
 //! Detects a command that fails in the same way every time: it is probably mistyped, or further trials show nothing new.
 
 use provoke_model::{FailureKind, TrialId, VariantId};
-use provoke_questions::state::State;
+use provoke_state::State;
 use std::collections::BTreeMap;
 
 /// Number of trials after which a run stops if all of them failed alike.

@@ -2,7 +2,7 @@
 
 use super::LoopState;
 use provoke_model::{Event, InconclusiveReason, NoteLevel, Plan, StopCause, VariantId};
-use provoke_questions::state::Tally;
+use provoke_state::Tally;
 
 /// Number of consecutive inconclusive trials after which a variant is given up.
 const STARTS_IN_VAIN: u64 = 10;

@@ -4,8 +4,8 @@ use super::lease::Lease;
 use super::{Driver, LoopState, TaskResult};
 use provoke_exec::PreparationResult;
 use provoke_model::{Event, HoldPlan, Plan, Trial, TrialPurpose, VariantId, trial_seed};
-use provoke_questions::state::State;
 use provoke_questions::{RerunPolicy, Step, next_extra_step};
+use provoke_state::State;
 use tokio::time::Instant;
 
 impl LoopState<'_, '_> {

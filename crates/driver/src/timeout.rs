@@ -1,7 +1,7 @@
 //! Decides when a trial is late or hung, from the times of earlier trials.
 
 use provoke_model::{InconclusiveReason, Timeout, VariantId};
-use provoke_questions::state::{DurationHistogram, State};
+use provoke_state::{DurationHistogram, State};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

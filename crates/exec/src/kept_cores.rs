@@ -1,9 +1,7 @@
 //! Limits the number of cores that a run keeps: cores are large, and may contain secrets of the
 //! program.
 
-use super::STORY;
-use provoke_model::{CoreObservation, Observation, SignatureId};
-use provoke_slot::CASES_FOLDER;
+use provoke_model::{CASES_FOLDER, CoreObservation, Observation, STORY_FILE, SignatureId};
 use provoke_sys::{files, host};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -114,7 +112,7 @@ pub fn drop_evidence(folder: &Path, observation: &mut Observation) {
     }
     let had_cores = remove_cores(observation);
     if had_cores {
-        let _ = files::remove_file(&folder.join(STORY));
+        let _ = files::remove_file(&folder.join(STORY_FILE));
     }
     if had_cores || has_report {
         let _ = files::remove_empty_folder(folder);

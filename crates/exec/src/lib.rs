@@ -6,29 +6,12 @@
     expect(clippy::disallowed_methods, reason = "tests show names that they made")
 )]
 
-mod attached;
-mod case_reports;
-mod core_search;
-mod engine_proxy;
-mod evidence;
 mod fake;
-mod hold_names;
-mod image;
 mod kept_cores;
-mod local;
-mod logged_places;
-mod service;
-mod slot_handle;
-mod usage;
 
-pub use evidence::STORY;
 pub use fake::FakeExecutor;
 pub use kept_cores::{KeptCores, all_cores, drop_evidence, remove_cores};
-pub use local::LocalExecutor;
-pub use provoke_slot::HOOK_TIMEOUT;
-pub use slot_handle::{StartedSlot, wait_for_raise};
 
-use provoke_load::LoadProgress;
 use provoke_model::{
     FailedHook, HostId, JoinedHost, Observation, SlotId, Text, Trial, TrialId, VariantId,
     VariantPlan,
@@ -37,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Runs trials, and the hooks around them.
@@ -115,11 +97,6 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Removes the folders that were created for variants below this one, except those in `kept`.
     fn clean_up(&self, _folder: &Path, _kept: &[VariantId]) {}
-
-    /// Returns the live state of the load, if there is a load on this machine.
-    fn live_load(&self) -> Option<Arc<LoadProgress>> {
-        None
-    }
 
     /// Returns the hosts that join and that are lost; `None` if all slots are on this machine. Can be called once.
     fn host_changes(&self) -> Option<mpsc::UnboundedReceiver<HostChange>> {
@@ -222,4 +199,20 @@ pub enum StopUrgency {
     Inspect,
     /// Kill the trials.
     Now,
+}
+
+/// Waits until the halt level is higher than `urgency`.
+pub async fn wait_for_raise(
+    halt: &mut watch::Receiver<StopUrgency>,
+    urgency: StopUrgency,
+) -> StopUrgency {
+    let level = halt
+        .wait_for(|level| *level > urgency)
+        .await
+        .map(|level| *level);
+    match level {
+        Ok(level) => level,
+        // The sender is gone, so the level cannot change.
+        Err(_) => std::future::pending().await,
+    }
 }

@@ -5,25 +5,24 @@ use super::clock::Clock;
 use super::connect::Dialer;
 use super::crash_effect::{self, CrashEffect};
 use super::fixed_rate::RequestRate;
-use super::http2_connection;
 use super::phase::LoadPhase;
 use super::phase_run::{PhaseContext, PhaseResult, wait_for_death, wait_for_halt};
 use super::probe::Probe;
 use super::ready::ReadyWait;
 use super::record::WorkerRecord;
 use super::request::{DrawnRequest, Requests, hash_number};
-use super::request_evidence;
 use super::signal::ClientStop;
 use super::target::{self, Target};
 use super::tls::Tls;
+use super::{http2_connection, request_evidence};
 
 use super::{LoadError, LoadPlaceholders, ServiceTrial, ready};
 use provoke_model::{
     ConnectionReuse, HttpVersion, LoadLimit, LoadObservation, LoadPlan, LoadStage, ReadyCondition,
     RequestPace, RequestsAtFailure,
 };
-use provoke_sys::untrusted::Untrusted as _;
 use provoke_sys::{files, limits, process, sockets};
+use provoke_words::untrusted::Untrusted as _;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use super::{LoadError, LoadPlaceholders};
 use provoke_model::{TargetPlan, Text};
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::{LoadError, LoadPlaceholders, target};
 use provoke_model::{HttpVersion, TargetPlan};
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;

@@ -4,6 +4,12 @@ use super::{Signal, Text, is_default};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
+/// File in a trial's folder with the complete analysis of its crash or hang.
+pub const STORY_FILE: &str = "crash.json";
+
+/// Folder in a trial's folder with the reports of its test runner.
+pub const CASES_FOLDER: &str = "cases";
+
 /// Complete analysis of a process that crashed or hung, from its core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -42,8 +42,8 @@ pub use conditions::{ConditionDifference, Conditions};
 pub use container::{Container, ContainerObservation};
 pub use event::{Event, FORMAT, NoteLevel, ResumeLimits, StopCause};
 pub use evidence::{
-    Autopsy, CoreObservation, Crash, CrashedProcess, EvidenceDepth, Family, Fault, Frame,
-    KernelLine, Module, ProcessPhase, Signature, SignatureId, Thread,
+    Autopsy, CASES_FOLDER, CoreObservation, Crash, CrashedProcess, EvidenceDepth, Family, Fault,
+    Frame, KernelLine, Module, ProcessPhase, STORY_FILE, Signature, SignatureId, Thread,
 };
 pub use hang::{AbsentOwner, Hang, HungThread, ThreadActivity, WaitObject};
 pub use hex::{decode_hex, encode_hex};

@@ -1,14 +1,13 @@
 //! Crates of Rust: cargo's copy of the registry index lists the versions. A version is tried in a
 //! copy of the project.
 
-use super::project;
 use super::script::{self, quote_word};
 use super::spec::{PackageSpec, list_first};
 use super::{
-    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, refuse_unknown_name,
-    refuse_with_hint,
+    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, project,
+    refuse_unknown_name, refuse_with_hint,
 };
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

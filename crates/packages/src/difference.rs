@@ -2,7 +2,7 @@
 
 use super::requirements::{self, RequirementRole};
 use super::{PackageError, refuse_with_hint};
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -25,7 +25,7 @@ pub use difference::{
 };
 pub use pip::Pip;
 
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use spec::{PackageSpec, VersionSelection};
 use std::cmp::Ordering;
 use std::io;

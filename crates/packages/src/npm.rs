@@ -1,13 +1,12 @@
 //! Packages of Node: installed in a copy of the project, or in a separate folder without a project.
 
-use super::project;
 use super::script::{self, quote_word};
 use super::spec::PackageSpec;
 use super::{
     EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, prepend_to_variable,
-    refuse_unknown_name, refuse_with_hint,
+    project, refuse_unknown_name, refuse_with_hint,
 };
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Parses a package specification, `NAME[EXTRA]==A..B`, and selects the versions that match.
 
 use super::{PackageError, PackageManager, VersionList, refuse_with_hint};
-use provoke_scenario::suggest::nearest_names;
+use provoke_words::names::nearest_names;
 use std::cmp::Ordering;
 
 /// A package and its selected versions.

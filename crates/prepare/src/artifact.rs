@@ -9,11 +9,10 @@ use super::{PreparationError, refuse_at};
 use object::elf::SHF_ALLOC;
 use object::{Object as _, ObjectSection as _, SectionFlags};
 use provoke_model::{Preparation, encode_hex};
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use ring::digest::{Context, SHA256};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Section of the build ID.
 const BUILD_ID: &str = ".note.gnu.build-id";

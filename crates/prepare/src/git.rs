@@ -6,7 +6,7 @@
 
 use super::{PreparationError, io_error_at};
 use provoke_model::{Candidate, Preparation};
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -20,11 +20,10 @@ pub use reduced::{ReducedFile, reduced_files};
 pub use variant_folders::{FolderGuard, FolderStage, ReservedFolder, VariantPreparer, is_complete};
 
 use provoke_model::{EditPlan, FileChange, Plan, ReducedSource, SearchSpace, Text, VariantPlan};
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 use tree::{FileTree, TreeSize};
 
 /// Maximum number of files in all copies together.

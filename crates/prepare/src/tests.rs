@@ -34,8 +34,8 @@ impl Bench {
     /// Returns a plan of two variants, of which the second has these changes.
     fn plan(&self, edits: Vec<EditPlan>) -> Plan {
         let text = "command = ['x']\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
-        let scenario: provoke_scenario::Scenario = text.parse().unwrap();
-        let plan_context = provoke_scenario::PlanContext {
+        let scenario: provoke_plan::Scenario = text.parse().unwrap();
+        let plan_context = provoke_plan::PlanContext {
             environment: Vec::new(),
             base: self.path("base"),
             seed: 1,

@@ -3,8 +3,8 @@
 use super::{
     Bisection, Comparison, Confirmation, HuntReport, Reduction, Shrinking, Threshold, of_plan,
 };
-use crate::state::State;
 use provoke_model::{Plan, RunCounts, VariantId};
+use provoke_state::State;
 use provoke_stats::real;
 use provoke_words as words;
 use serde::Serialize;

@@ -3,8 +3,8 @@
 //! A change during the run, such as heat or other users, then affects all variants alike, and a
 //! periodic change affects none of them more often than the others.
 
-use crate::state::State;
 use provoke_model::{TrialId, VariantId, trial_seed};
+use provoke_state::State;
 
 /// Makes the order of blocks independent of the seeds of trials.
 const ORDER: u64 = 0x626c_6f63_6b73_2121;

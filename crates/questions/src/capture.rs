@@ -7,8 +7,8 @@
 //! often if the measurement ended with its last crash.
 
 use super::Step;
-use crate::state::{State, Tally};
 use provoke_model::{CaptureMode, EvidenceDepth, ServiceOwner, VariantId};
+use provoke_state::{State, Tally};
 use std::time::Duration;
 
 /// Number of captured crashes of each variant that is enough.

@@ -1,8 +1,8 @@
 //! Checks the assumptions of a failure rate: independent trials, and a constant rate.
 
 use super::{StopRule, policy_of_plan};
-use crate::state::{State, Tally};
 use provoke_model::{MeasuredBaseline, RateDrift, VariantId};
+use provoke_state::{State, Tally};
 use provoke_stats::{Batches, Clumping, Trend, find_clumps, laplace_trend, real};
 
 /// Checks of the assumptions of a variant's failure rate.

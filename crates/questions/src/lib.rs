@@ -28,7 +28,6 @@ mod checks;
 mod compare;
 mod confirm;
 mod hunt;
-pub mod oracle;
 mod policy;
 mod ramp;
 mod rate;
@@ -36,7 +35,6 @@ mod reduce;
 mod reruns;
 mod search;
 mod shrink;
-pub mod state;
 
 pub use answer::{Answer, AnswerText, FailureCounts};
 pub use baseline::{
@@ -78,9 +76,9 @@ pub use shrink::{
     ShrinkState, Shrinking, TriedLoad, TriedLoadReport,
 };
 
-use crate::state::{Memory, State};
 use policy::nothing_counts;
 use provoke_model::{Plan, Question, VariantId};
+use provoke_state::{Memory, State};
 
 /// A kind of question.
 pub trait QuestionKind: Send + Sync {

@@ -4,8 +4,8 @@
 //! by folding its journal and asking the same policy again.
 
 use super::next_extra_step;
-use crate::state::{State, Tally};
 use provoke_model::{HoldPlan, VariantChoice, VariantId};
+use provoke_state::{State, Tally};
 use provoke_stats::{Interval, clopper_pearson, confidence_sequence, running_interval};
 use std::time::Duration;
 

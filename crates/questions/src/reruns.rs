@@ -4,8 +4,8 @@
 //! does not change the measured rate.
 
 use super::{CapturePolicy, Step};
-use crate::state::State;
 use provoke_model::{CaseEnd, CaseName, VariantId};
+use provoke_state::State;
 use std::cmp::Reverse;
 
 /// Maximum number of cases of a variant that run alone; those with the most failures are chosen.

@@ -2,7 +2,7 @@
 
 use super::{forecast_duration, load_summary};
 use provoke_questions as questions;
-use provoke_questions::state::State;
+use provoke_state::State;
 
 /// Describes the expected effort and result before the start.
 pub fn lines_before_start(state: &State) -> Vec<String> {

@@ -6,7 +6,7 @@ use super::{
 };
 use ::csv::WriterBuilder;
 use provoke_model::{CaseEnd, CasePattern};
-use provoke_sys::untrusted::shell_word;
+use provoke_words::untrusted::shell_word;
 use std::collections::HashSet;
 use std::io;
 

@@ -12,16 +12,16 @@ use super::{
     hosts::host_reports,
     source_line,
 };
+use provoke_judge as judge;
 use provoke_model::{
     CaptureMode, EvidenceDepth, FailureKind, Family, Plan, Signature, Site, StopCause, TrialId,
     VariantId,
 };
-use provoke_questions::oracle;
-use provoke_questions::state::{DurationHistogram, SignatureFailures, State, Tally};
 use provoke_questions::{Answer, AssumptionChecks, CapturePolicy, StopRule, interval_at_any_time};
+use provoke_state::{DurationHistogram, SignatureFailures, State, Tally};
 use provoke_stats::{self as stats, real};
-use provoke_sys::untrusted::shell_word;
 use provoke_words as words;
+use provoke_words::untrusted::shell_word;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Report {
@@ -395,7 +395,7 @@ fn trials_left(state: &State) -> Option<(u64, f64)> {
 
 fn late_trials(state: &State) -> Vec<LateTrial> {
     let late = state.late.iter().filter_map(|(trial, observation)| {
-        let hang = oracle::seeming_hang(state.plan.variant_plan(trial.variant), observation);
+        let hang = judge::seeming_hang(state.plan.variant_plan(trial.variant), observation);
         let load = observation.load.as_ref();
         // A service that was not ready is not known to hang.
         let wait = load.and_then(|load| load.stopped_wait());

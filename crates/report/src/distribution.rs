@@ -1,6 +1,6 @@
 //! Counts trials for pictures: the failure rate during a run, and the times of failing trials.
 
-use provoke_questions::state::{DurationHistogram, State, Tally};
+use provoke_state::{DurationHistogram, State, Tally};
 use provoke_stats::clopper_pearson;
 use serde::Serialize;
 use std::time::Duration;

@@ -8,9 +8,9 @@ use super::jsonl::Jsonl;
 use super::junit::Junit;
 use super::markdown::Markdown;
 use super::{MaskedRun, PageOptions, html, test_rates};
-use crate::store::StoreError;
+use provoke_journal::StoreError;
 use provoke_model::Survey;
-use provoke_questions::state::State;
+use provoke_state::State;
 use std::fmt;
 use std::io::{self, BufWriter, Write as _};
 

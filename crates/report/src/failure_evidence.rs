@@ -3,7 +3,7 @@
 use super::output::read_stream_end;
 use super::rows::kept_trials;
 use super::{FailureGroup, MaskedRun, source_line};
-use crate::store::Secrets;
+use provoke_journal::Secrets;
 use provoke_model::{Autopsy, TrialId};
 use provoke_sys::files;
 use std::path::Path;

@@ -162,7 +162,7 @@ fn subject(count: u64, total: u64) -> String {
 #[cfg(test)]
 mod tests {
     use crate::tests::{SEGV, SimulatedRun, died, plan};
-    use provoke_autopsy::signature::signature_of_failure;
+    use provoke_judge::signature::signature_of_failure;
     use provoke_model::{
         CoreObservation, Crash, Ending, Failure, FailureKind, Frame, Hang, HungThread, KernelLine,
         Observation, Outcome, Signal,

@@ -2,7 +2,7 @@
 
 use super::{GrowingQuantity, ProcessGrowth};
 use provoke_model::TotalUsage;
-use provoke_questions::state::{RequestTotals, UsageSeries};
+use provoke_state::{RequestTotals, UsageSeries};
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
 use serde::Serialize;

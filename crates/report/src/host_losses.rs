@@ -1,7 +1,7 @@
 //! Finds trials and variants during which hosts were lost more often than by chance.
 
 use provoke_model::VariantId;
-use provoke_questions::state::State;
+use provoke_state::State;
 use provoke_stats::{fisher, holm};
 use provoke_words as words;
 use serde::Serialize;

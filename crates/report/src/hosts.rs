@@ -1,7 +1,7 @@
 //! The trials on each host, and what distinguishes the hosts on which it fails more often.
 
 use provoke_model::Host;
-use provoke_questions::state::State;
+use provoke_state::State;
 use provoke_stats::{
     HostTrials, clopper_pearson, holm, hosts_needed, property_p_value, real,
     smallest_property_p_value,

@@ -4,12 +4,13 @@ use super::failure_evidence::FailureEvidence;
 use super::{
     Masked, MaskedRun, Report, VariantReport, derive, group_failures, load_assumptions, story,
 };
-use crate::store::{self, StoreError};
+use provoke_journal as journal;
+use provoke_journal::StoreError;
 use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, VariantId};
 use provoke_questions::Answer;
 use provoke_stats as stats;
-use provoke_sys::untrusted::shell_word;
 use provoke_words as words;
+use provoke_words::untrusted::shell_word;
 
 /// Facts of the environment that identify a build or a version.
 const VERSIONS: [(&str, &str); 9] = [
@@ -57,7 +58,7 @@ pub(super) struct Issue {
 impl Issue {
     /// Reads the details from the directory of a run; secrets are masked.
     pub(super) fn read_from(run: &MaskedRun<'_>, environment: bool) -> Result<Self, StoreError> {
-        let state = store::read_masked(&run.folder().journal_path())?;
+        let state = journal::read_masked(&run.folder().journal_path())?;
         let (_, survey) = state.trial_environment();
         let recorded = (state.plan, &survey);
         Ok(Self::of_plan(run, environment, recorded))
@@ -70,7 +71,7 @@ impl Issue {
         (mut plan, survey): (Plan, &Survey),
     ) -> Self {
         if !environment {
-            store::strip_environment(&mut plan);
+            journal::strip_environment(&mut plan);
         }
         let report = run.report();
         let shown = (0..)

@@ -1,7 +1,7 @@
 //! Report in JSON.
 
 use super::{ExportError, ExportOptions, Exporter, MaskedRun};
-use provoke_sys::untrusted::safe_json;
+use provoke_words::untrusted::safe_json;
 use serde_json::Value;
 use std::io;
 

@@ -1,7 +1,7 @@
 //! Report in JSON Lines: one line for every trial.
 
 use super::{ExportError, ExportOptions, Exporter, MaskedRun, rows};
-use provoke_sys::untrusted::safe_json;
+use provoke_words::untrusted::safe_json;
 use std::io;
 
 /// One line for every trial; see [`super::TrialRow`]. The text of child processes is unchanged, with escapes for characters that

@@ -12,8 +12,8 @@ use super::{
 };
 use provoke_model::{EvidenceDepth, Site};
 use provoke_questions::{Answer, Verdict};
-use provoke_sys::untrusted::shell_word;
 use provoke_words as words;
+use provoke_words::untrusted::shell_word;
 use std::collections::BTreeMap;
 use std::io;
 

@@ -1,6 +1,6 @@
 //! Stored runs, and their reports for people and for other tools.
 //!
-//! [`Report`] is derived from the [`State`](provoke_questions::state::State), and all formats read it. Its field names
+//! [`Report`] is derived from the [`State`](provoke_state::State), and all formats read it. Its field names
 //! are stable.
 //!
 #![doc = include_str!("../README.md")]
@@ -42,7 +42,6 @@ mod row;
 mod rows;
 mod service_trial;
 mod source;
-pub mod store;
 pub mod story;
 mod suite;
 mod suite_order;
@@ -52,11 +51,9 @@ mod tests;
 mod time;
 mod wrap;
 
-pub use annotations::export_annotations;
-pub use annotations::{Annotation, AnnotationLevel};
+pub use annotations::{Annotation, AnnotationLevel, export_annotations};
 pub use before_start::lines_before_start;
-pub use case_list::CsvCases;
-pub use case_list::{CaseListFormat, CaseSelection, format_exclusions};
+pub use case_list::{CaseListFormat, CaseSelection, CsvCases, format_exclusions};
 pub use csv::Csv;
 pub use derive::command_line;
 pub use distribution::{RateWindow, TimeRange};
@@ -67,8 +64,7 @@ pub use export::{
 pub use group::{FailureGroup, group_failures};
 pub use host_losses::{HostLosses, SuspectedHostKiller};
 pub use hosts::{HostDifference, HostReport, HostTotals};
-pub use html::{Html, export_pictures};
-pub use html::{PageOptions, PictureFile};
+pub use html::{Html, PageOptions, PictureFile, export_pictures};
 pub use json::Json;
 pub use jsonl::Jsonl;
 pub use junit::Junit;

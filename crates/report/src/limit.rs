@@ -1,8 +1,8 @@
 //! Decides whether the failure rate is at most the allowed one (`--max-rate`).
 
 use provoke_model::{ExpectedResult, VariantId};
-use provoke_questions::state::{State, Tally};
 use provoke_questions::{CaseBounds, StopRule, Verdict, case_bounds, rate_bounds};
+use provoke_state::{State, Tally};
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
 use serde::Serialize;

@@ -2,11 +2,11 @@
 
 use super::{Report, group_failures};
 use provoke_model::{CompareGoal, LoadGoal, Site};
-use provoke_questions::state::State;
 use provoke_questions::{
     Answer, Bisection, Comparison, FailureCounts, HuntReport, Reduction, Shrinking, Threshold,
     VariantVerdict, Verdict,
 };
+use provoke_state::State;
 use provoke_words as words;
 
 /// The cells of a line. Text of other programs in them is not escaped.

@@ -3,7 +3,7 @@
 use super::GrowingQuantity;
 use super::growth::{GrownQuantity, median_growth, service_growth};
 use provoke_model::{Latencies, LoadPlan, RefusalRules};
-use provoke_questions::state::RequestTotals;
+use provoke_state::RequestTotals;
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
 use serde::Serialize;

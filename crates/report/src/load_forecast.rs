@@ -2,7 +2,7 @@
 
 use provoke_model::{LoadLimit, ReadyCondition, RequestPace};
 use provoke_questions as questions;
-use provoke_questions::state::State;
+use provoke_state::State;
 use provoke_stats::{real, whole};
 use provoke_words as words;
 use std::time::Duration;

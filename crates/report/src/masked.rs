@@ -1,7 +1,8 @@
 //! A run with its secrets replaced: the only form in which exporters get it.
 
 use super::Report;
-use crate::store::{self, RunFolder, Secrets, StoreError};
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, Secrets, StoreError};
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -41,7 +42,7 @@ impl<'a> MaskedRun<'a> {
         let without_secrets = if secrets.is_empty() {
             None
         } else {
-            let state = store::read_masked(&journal)?;
+            let state = journal::read_masked(&journal)?;
             Some(Report::new(&state, report.journal_complete))
         };
         Ok(Self {

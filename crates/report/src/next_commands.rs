@@ -2,8 +2,8 @@
 
 use super::{CaseReport, OrderEffect, Report, SuiteReport, VariantReport};
 use provoke_questions::{Answer, PooledBaseline, Verdict, required_by_default};
-use provoke_sys::untrusted::{SafeText, shell_word};
 use provoke_words as words;
+use provoke_words::untrusted::{SafeText, shell_word};
 use std::fmt::Write as _;
 
 /// Failure rates that a longer run can rule out.

@@ -1,6 +1,6 @@
 //! Reads the end of the kept output of a trial, with secrets masked.
 
-use crate::store::Secrets;
+use provoke_journal::Secrets;
 use provoke_sys::files;
 use provoke_words as words;
 use std::io;

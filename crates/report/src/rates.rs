@@ -1,8 +1,8 @@
 //! Tests whether two runs fail at different rates.
 
 use provoke_model::VariantId;
-use provoke_questions::state::State;
 use provoke_questions::{AssumptionChecks, StopRule};
+use provoke_state::State;
 use provoke_stats::{self as stats, ComparedCounts};
 use provoke_survey::variant_conditions;
 

@@ -1,12 +1,12 @@
 //! Row of one trial in a report, derived from its observation.
 
 use jiff::Timestamp;
+use provoke_judge::early_end;
 use provoke_model::{
     ActorObservation, Ending, EvidenceDepth, FailureKind, InconclusiveReason, LoadStage,
     Observation, Outcome, ProcessObservation,
 };
 use provoke_questions::Verdict;
-use provoke_words::early_end;
 use serde::{Serialize, Serializer};
 
 /// The facts about one trial in a row.

@@ -7,15 +7,15 @@
 use super::row::{classify_outcome, decisive_actor};
 use super::service_trial::end_lines;
 use super::{ExportError, MaskedRun, TrialClass, TrialRow};
-use crate::store::{EventReader, RunFolder};
 use jiff::{SignedDuration, Timestamp};
+use provoke_journal::{EventReader, RunFolder};
+use provoke_judge as judge;
 use provoke_model::{
     ActorObservation, ActorRole, Ending, Event, FailureKind, LoadObservation, Observation, Outcome,
     Plan, Signal, SlotId, Survey, Trial, TrialId, TrialPurpose,
 };
 use provoke_questions::Verdict;
-use provoke_questions::oracle;
-use provoke_questions::state;
+use provoke_state as state;
 use provoke_sys::files;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -247,7 +247,7 @@ impl RowReader {
             signal: Signal::KILL,
             ..
         }) = kind
-            && let Some(killer) = oracle::describe_killer(&observation, limits)
+            && let Some(killer) = judge::describe_killer(&observation, limits)
         {
             detail = format!("{detail}; killed by: {killer}");
         }

@@ -1,10 +1,10 @@
 //! Describes the tests of a suite: how often each failed, with which failures, and which tests depend on each other.
 
 use super::suite_order::{self, CaseCluster, OrderEffect};
-use provoke_cases as case_reports;
 use provoke_model::{CaseEnd, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
-use provoke_questions::state::{CaseCounts, LoneCounts, State, SuiteCounts, Tally};
 use provoke_questions::{RerunPolicy, StopRule};
+use provoke_runners as runners;
+use provoke_state::{CaseCounts, LoneCounts, State, SuiteCounts, Tally};
 use provoke_stats as stats;
 use provoke_words as words;
 use serde::Serialize;
@@ -525,7 +525,7 @@ fn find_unstable_names(state: &State, suite: &SuiteCounts) -> Vec<UnstableName> 
     let names = numbered.filter_map(|(number, case)| {
         Some((state.case_names.name_of(number)?, case.planned_trials()))
     });
-    let groups = case_reports::names::find_unstable_names(names, suite.trials).into_iter();
+    let groups = runners::names::find_unstable_names(names, suite.trials).into_iter();
     groups
         .map(|group| UnstableName {
             stem: group.stem,

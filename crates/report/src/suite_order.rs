@@ -1,7 +1,7 @@
 //! Finds tests of a suite that depend on the order, and tests that fail together.
 
 use provoke_model::{CaseEnd, CaseRunner};
-use provoke_questions::state::{State, SuiteCounts, TrialOrder};
+use provoke_state::{State, SuiteCounts, TrialOrder};
 use provoke_stats::cases::{
     self as case_statistics, FailureSets, MOST_VICTIMS, OrderDependence, OrderPart, OrderRelation,
     OrderTable, PlaceDependence, VictimFindings,

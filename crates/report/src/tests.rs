@@ -4,22 +4,22 @@ use super::{
     Csv, EXPORTERS, ExportOptions, Exporter, Json, Jsonl, Junit, Markdown, MaskedRun, Report,
     export_report,
 };
-use crate::store::{self, Journal, RunFolder};
+use provoke_journal as journal;
+use provoke_journal::{Journal, RunFolder};
 use provoke_model::{
     ActorObservation, Ending, Event, EvidenceDepth, FORMAT, FailedHook, Failure, FailureKind, Host,
     InconclusiveReason, NoteLevel, Observation, Outcome, Plan, ProcessObservation,
     RemainingProcesses, Signal, SignalEvidence, Signature, SignatureId, SlotId, StopCause, Trial,
     TrialId, TrialPurpose, VariantId, trial_seed,
 };
-use provoke_scenario::{PlanContext, ProgramSettings, Scenario, TrialSettings};
+use provoke_plan::{PlanContext, ProgramSettings, Scenario, TrialSettings};
 use provoke_stats as stats;
 use provoke_test_needs::{needs, program};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::process::Command;
 use std::time::Duration;
+use std::{fs, io};
 
 pub(super) const SEGV: FailureKind = FailureKind::Signal {
     signal: Signal::SEGV,
@@ -219,7 +219,7 @@ impl SimulatedRun {
     }
 
     pub(super) fn report(&self) -> Report {
-        let state = store::read_run(&self.folder.journal_path(), |_, _| {}).unwrap();
+        let state = journal::read_run(&self.folder.journal_path(), |_, _| {}).unwrap();
         Report::new(&state, true)
     }
 

@@ -1,6 +1,6 @@
 //! Captures the output of a process: reads all of it, and keeps its beginning and end.
 
-use provoke_autopsy::messages;
+use provoke_messages as messages;
 use regex::bytes::RegexSet;
 use std::io::{self, Write};
 

@@ -3,7 +3,7 @@
 use super::command::PlaceholderValues;
 use super::give_to_trial;
 use super::wire::{CaseRecipe, VariantRecipe};
-use provoke_model::{Text, Trial};
+use provoke_model::{CASES_FOLDER, Text, Trial};
 use provoke_sys::files::{self, create_private};
 use provoke_sys::held_folder::check_place;
 use std::fs::File;
@@ -11,8 +11,6 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Name of the folder in that of the trial.
-pub const FOLDER: &str = "cases";
 /// Maximum number of bytes of stdout that are copied for the reader of the cases.
 const LONGEST_STDOUT: u64 = 256 << 20;
 
@@ -51,5 +49,5 @@ pub(super) fn open_copy(recipe: &VariantRecipe, trial: &Trial) -> Option<(File, 
 fn report_folder(cases: &CaseRecipe, trial: &Trial) -> PathBuf {
     Path::new(cases.trials.as_os_str())
         .join(trial.id.0.to_string())
-        .join(FOLDER)
+        .join(CASES_FOLDER)
 }

@@ -28,7 +28,6 @@ mod trace;
 mod trial;
 pub mod wire;
 
-pub use case_report::FOLDER as CASES_FOLDER;
 pub use command::{CommandLine, PlaceholderValues};
 pub use container::words_by_hand;
 pub use hooks::HOOK_TIMEOUT;

@@ -15,8 +15,8 @@ use provoke_model::{
 };
 use provoke_sys::cgroup::{TrialGroup, TrialLimits};
 use provoke_sys::held_folder::check_place;
-use provoke_sys::untrusted::Untrusted as _;
 use provoke_sys::{files, host, limits};
+use provoke_words::untrusted::Untrusted as _;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;

@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
 use provoke_sys::threads;
-use provoke_sys::untrusted::Untrusted as _;
+use provoke_words::untrusted::Untrusted as _;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pid: i32 = std::env::args()

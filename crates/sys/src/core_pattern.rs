@@ -1,9 +1,8 @@
 //! Reads the kernel setting for the path of core files.
 
-use crate::untrusted::Untrusted as _;
-use std::fs;
-use std::io;
+use provoke_words::untrusted::Untrusted as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Destination of cores.
 #[derive(Clone, Debug, PartialEq, Eq)]

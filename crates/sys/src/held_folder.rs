@@ -92,7 +92,7 @@ pub fn check_place(path: &Path) -> io::Result<()> {
 }
 
 fn replaced(path: &Path) -> io::Error {
-    let path = super::untrusted::Untrusted::to_safe(path);
+    let path = provoke_words::untrusted::Untrusted::to_safe(path);
     io::Error::other(format!(
         "`{path}` was renamed or replaced while it was in use"
     ))

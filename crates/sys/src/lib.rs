@@ -38,6 +38,5 @@ pub mod timed_wait;
 pub mod tool;
 pub mod tracee;
 mod tree_removal;
-pub mod untrusted;
 pub mod user;
 pub mod waits;

@@ -2,8 +2,11 @@
 //!
 #![doc = include_str!("../README.md")]
 
-use provoke_model::Observation;
-use provoke_sys::untrusted::{SafeText, Untrusted as _, shell_word};
+pub mod equivalents;
+pub mod names;
+pub mod untrusted;
+
+use crate::untrusted::{SafeText, Untrusted as _, shell_word};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 
@@ -138,19 +141,6 @@ pub fn left_behind(processes: u64, objects: u64) -> Option<String> {
     });
     let leftovers: Vec<String> = processes.into_iter().chain(objects).collect();
     (!leftovers.is_empty()).then(|| leftovers.join(" and "))
-}
-
-/// Says that provoke ended a deadlocked trial before its timeout; `None` for any other trial.
-pub fn early_end(observation: &Observation) -> Option<String> {
-    let timeout = observation.hang.as_ref()?.ended_before;
-    let (ran, timeout_words) = (
-        format_seconds(observation.elapsed.as_secs_f64()),
-        format_seconds(timeout.as_secs_f64()),
-    );
-    let text = format!(
-        "deadlock: stopped after {ran} instead of {timeout_words}, because no thread can continue"
-    );
-    (!timeout.is_zero()).then_some(text)
 }
 
 /// Formats a time in seconds: `0.25 ms`, `12 ms`, `1.23 s`, `4m 05s`, `2h 03m`, `3d 04h`.

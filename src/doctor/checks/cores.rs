@@ -2,8 +2,8 @@
 
 use super::{failed_check, passed_check};
 use crate::doctor::{CaptureProof, CheckResult, CheckState, MachineFacts};
-use crate::sys::core_pattern::CoreDestination;
-use crate::untrusted::Untrusted as _;
+use provoke_sys::core_pattern::CoreDestination;
+use provoke_words::untrusted::Untrusted as _;
 
 /// Default limit of kept cores: twice as much should be free.
 const LARGE_CORE: u64 = 2 << 30;

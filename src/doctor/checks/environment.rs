@@ -2,7 +2,7 @@
 
 use super::{failed_check, passed_check};
 use crate::doctor::{CheckResult, CheckState, MachineFacts};
-use crate::sys::core_pattern::CoreDestination;
+use provoke_sys::core_pattern::CoreDestination;
 
 pub(super) fn memory_group(machine: &MachineFacts) -> CheckResult {
     let name = "memory-group";

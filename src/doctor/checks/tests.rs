@@ -3,8 +3,8 @@
 use super::ALL;
 use crate::doctor::machine::TOOLS;
 use crate::doctor::{CaptureProof, CheckState, CoreFolder, HoldProof, MachineFacts, run_checkup};
-use crate::sys::cgroup::CgroupObstacle;
-use crate::sys::core_pattern::parse_pattern;
+use provoke_sys::cgroup::CgroupObstacle;
+use provoke_sys::core_pattern::parse_pattern;
 use std::path::PathBuf;
 
 /// Returns a machine without any problem.

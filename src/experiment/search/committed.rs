@@ -1,10 +1,11 @@
 //! Checks that the commits of a search contain the program and the script that the command names.
 
 use crate::experiment::missing_file::find_script;
-use crate::model::Text;
-use crate::packages::builds_other_profile;
-use crate::prepare::{self, Commit, CommitHistory};
-use crate::scenario::{PlanError, Scenario};
+use provoke_model::Text;
+use provoke_packages::builds_other_profile;
+use provoke_plan::{PlanError, Scenario};
+use provoke_prepare as prepare;
+use provoke_prepare::{Commit, CommitHistory};
 use std::fs;
 use std::path::Path;
 

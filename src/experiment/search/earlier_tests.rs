@@ -1,13 +1,14 @@
 //! Finds the tests that ran before a test of a suite when it failed, or when it passed, as the items of a reduction.
 
-use crate::case_reports::pytest;
-use crate::model::{
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{
     BugFilter, CaseEnd, CaseName, CasePattern, CaseRecord, CaseRunner, Event, Item, ItemKind,
     NumberList, TrialId, VariantChoices,
 };
-use crate::scenario::{OnlyRule, PlanError, Scenario, SearchSources};
-use crate::state::State;
-use crate::store::{self, RunFolder, default_root};
+use provoke_plan::{OnlyRule, PlanError, Scenario, SearchSources};
+use provoke_runners::pytest;
+use provoke_state::State;
 
 /// Maximum number of bytes of the names: each variant of the search has a copy.
 const MOST_BYTES: usize = 4 << 20;
@@ -64,7 +65,7 @@ pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, P
         .and_then(|folder| folder.check_trust(scenario.trust))
         .map_err(|error| refuse(format!("cannot read the run: {error}"), "provoke list"))?;
     let mut shortest: Option<EarlierTests> = None;
-    let state = store::read_run(&folder.journal_path(), |event, state| {
+    let state = journal::read_run(&folder.journal_path(), |event, state| {
         let Event::TrialFinished { trial, seen, .. } = event else {
             return;
         };

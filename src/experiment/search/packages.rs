@@ -2,14 +2,16 @@
 
 use crate::experiment::engine::{self, EngineError};
 use crate::experiment::observer::{ExperimentMessage, ExperimentObserver};
-use crate::model::{Candidate, Item, ItemKind, Preparation, Text, VariantChoices};
-use crate::packages::{
-    self, EntryDifference, EntryKind, EnvironmentEntries, EnvironmentRecipe, PackageError,
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, StoreError, default_root};
+use provoke_model::{Candidate, Item, ItemKind, Preparation, Text, VariantChoices};
+use provoke_packages as packages;
+use provoke_packages::{
+    EntryDifference, EntryKind, EnvironmentEntries, EnvironmentRecipe, PackageError,
     PackageManager, Pip, VersionQuery,
 };
-use crate::scenario::{PlanError, Scenario, SearchSources};
-use crate::state::State;
-use crate::store::{self, RunFolder, StoreError, default_root};
+use provoke_plan::{PlanError, Scenario, SearchSources};
+use provoke_state::State;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -197,7 +199,7 @@ fn variables_of(
         hint: error.hint().unwrap_or_default(),
     };
     let folder = folder.check_trust(trust).map_err(refused)?;
-    let state = store::read_trials(&folder.journal_path(), |_, _| {}).map_err(refused)?;
+    let state = journal::read_trials(&folder.journal_path(), |_, _| {}).map_err(refused)?;
     Ok(variables_in(&state))
 }
 

@@ -1,10 +1,10 @@
 //! Reads prior weights of candidates, and the log of an earlier search.
 
 use crate::experiment::observer::{ExperimentMessage, ExperimentObserver};
-use crate::model::{Candidate, CandidateFacts, VariantChoices};
-use crate::scenario::PlanError;
-use crate::untrusted::Untrusted as _;
-use crate::words;
+use provoke_model::{Candidate, CandidateFacts, VariantChoices};
+use provoke_plan::PlanError;
+use provoke_words as words;
+use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

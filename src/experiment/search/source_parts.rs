@@ -1,11 +1,12 @@
 //! Finds the parts of source files, and the files, that a reduction can leave out.
 
 use super::into_refusal;
-use crate::model::{Item, ItemKind, Preparation, ReducedSource, Text, VariantChoices};
-use crate::prepare;
-use crate::scenario::{PlanError, SearchSources};
-use crate::source::{self, PartSize};
-use crate::untrusted::Untrusted as _;
+use provoke_model::{Item, ItemKind, Preparation, ReducedSource, Text, VariantChoices};
+use provoke_plan::{PlanError, SearchSources};
+use provoke_prepare as prepare;
+use provoke_source as source;
+use provoke_source::PartSize;
+use provoke_words::untrusted::Untrusted as _;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;

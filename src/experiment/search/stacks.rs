@@ -1,11 +1,12 @@
 //! Weighs commits by the stacks of an earlier run: a commit that changes a file of a stack is more likely the culprit.
 
 use crate::experiment::observer::{ExperimentMessage, ExperimentObserver};
-use crate::model::{Event, Frame, Observation, Outcome};
-use crate::prepare::Commit;
-use crate::scenario::PlanError;
-use crate::store::{self, RunFolder, default_root};
-use crate::untrusted::SafeText;
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{Event, Frame, Observation, Outcome};
+use provoke_plan::PlanError;
+use provoke_prepare::Commit;
+use provoke_words::untrusted::SafeText;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -50,7 +51,7 @@ fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, PlanError> {
     let mut files = BTreeSet::new();
     let folder = RunFolder::find_run(run, &default_root());
     let read = folder.and_then(|folder| {
-        store::read_run(&folder.journal_path(), |event, _| {
+        journal::read_run(&folder.journal_path(), |event, _| {
             if let Event::TrialFinished {
                 seen: observation,
                 outcome: Outcome::Fail(_),

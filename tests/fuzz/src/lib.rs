@@ -1,7 +1,7 @@
 //! What several targets need.
 
 use provoke_model::Plan;
-use provoke_scenario::{PlanContext, ScenarioError, plan_file};
+use provoke_plan::{PlanContext, ScenarioError, plan_file};
 use std::fs;
 use std::path::{Path, PathBuf};
 

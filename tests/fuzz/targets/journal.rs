@@ -3,9 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use provoke_fuzz::InputFile;
-use provoke_report::store;
+use provoke_journal as journal;
 
 fuzz_target!(|journal: &[u8]| {
     let file = InputFile::new("journal");
-    let _ = store::read_run(file.write(journal), |_, _| {});
+    let _ = journal::read_run(file.write(journal), |_, _| {});
 });

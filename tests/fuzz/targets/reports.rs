@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use provoke_cases::{ctest, go, gtest, junit, stream, tap};
+use provoke_runners::{ctest, go, gtest, junit, stream, tap};
 
 fuzz_target!(|input: &[u8]| {
     let Some((reader, report)) = input.split_first() else {

@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use provoke_fuzz::{InputFile, plan_of};
+use provoke_hosts::fuzzing::receive;
 use provoke_model::Plan;
-use provoke_workers::fuzzing::receive;
 use std::sync::LazyLock;
 
 static PLAN: LazyLock<Plan> = LazyLock::new(|| {

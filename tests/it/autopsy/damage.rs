@@ -3,7 +3,7 @@
 use super::victims::{Lab, TWO_THREADS};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
-use provoke::autopsy::{CoreError, Examiner, ExaminerSettings, core_owner};
+use provoke_autopsy::{CoreError, Examiner, ExaminerSettings, core_owner};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;

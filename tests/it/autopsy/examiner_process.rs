@@ -2,10 +2,10 @@
 
 use super::victims::{Lab, calls};
 use crate::limited::PATIENCE;
-use provoke::autopsy::{CoreError, ExaminerClient, ExaminerSettings};
-use provoke::model::Frame;
-use provoke::sys::pidfd::Pidfd;
-use provoke::sys::process::child_pids;
+use provoke_autopsy::{CoreError, ExaminerClient, ExaminerSettings};
+use provoke_model::Frame;
+use provoke_sys::pidfd::Pidfd;
+use provoke_sys::process::child_pids;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

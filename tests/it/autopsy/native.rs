@@ -6,8 +6,8 @@ use super::victims::{
 };
 use crate::limited;
 use crate::needs::{needs, program};
-use provoke::autopsy::core_owner;
-use provoke::model::{ProcessPhase, Signal};
+use provoke_autopsy::core_owner;
+use provoke_model::{ProcessPhase, Signal};
 use serde_json::Value;
 use std::process::Command;
 

@@ -2,7 +2,7 @@
 
 use super::victims::{Lab, calls, examined, functions};
 use crate::needs::{needs, python_headers};
-use provoke::model::{Crash, ProcessPhase};
+use provoke_model::{Crash, ProcessPhase};
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -1,8 +1,8 @@
 //! Tests cores of running processes, which have little memory and no signal.
 
 use super::victims::{Lab, TWO_THREADS, calls, examined, functions};
-use provoke::autopsy::core_owner;
-use provoke::model::{Fault, ProcessPhase};
+use provoke_autopsy::core_owner;
+use provoke_model::{Fault, ProcessPhase};
 use std::fs;
 
 const SIGINFO: u32 = 0x5349_4749;

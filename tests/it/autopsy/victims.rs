@@ -1,7 +1,7 @@
 //! Compiles programs that crash, and captures their cores.
 
-use provoke::autopsy::{Examiner, ExaminerSettings};
-use provoke::model::{Autopsy, Frame};
+use provoke_autopsy::{Examiner, ExaminerSettings};
+use provoke_model::{Autopsy, Frame};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

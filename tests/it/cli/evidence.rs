@@ -3,8 +3,8 @@
 use super::support::{CommandOutput, LAST_RUN, Running, Sandbox, send, wait_until};
 use crate::autopsy::python::Extension;
 use crate::needs::{kernel_log, needs, program, python_headers, root};
-use provoke::sys::pidfd::Pidfd;
-use provoke::sys::process::child_pids;
+use provoke_sys::pidfd::Pidfd;
+use provoke_sys::process::child_pids;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::process::Command;

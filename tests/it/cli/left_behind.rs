@@ -301,7 +301,7 @@ fn a_slot_stopped_while_it_starts_does_not_survive_provoke() {
 
 #[test]
 fn the_next_run_kills_processes_in_cgroups_of_a_killed_run() {
-    if provoke::sys::cgroup::SlotGroup::try_create().is_none() {
+    if provoke_sys::cgroup::SlotGroup::try_create().is_none() {
         skip!("no memory group can be made here");
     }
     let sandbox = Sandbox::new();

@@ -478,7 +478,7 @@ const FORK_BOMB: &str = "f() { f | f & }; f";
 
 #[test]
 fn a_fork_bomb_is_killed_at_its_limit_and_the_next_trial_runs() {
-    if !provoke::sys::cgroup::SlotGroup::can_limit_processes(40) {
+    if !provoke_sys::cgroup::SlotGroup::can_limit_processes(40) {
         skip!("processes cannot be limited here");
     }
     let sandbox = Sandbox::new();
@@ -514,7 +514,7 @@ fn a_fork_bomb_is_killed_at_its_limit_and_the_next_trial_runs() {
 
 #[test]
 fn a_trial_starts_as_many_processes_as_its_limit_and_no_more() {
-    if !provoke::sys::cgroup::SlotGroup::can_limit_processes(40) {
+    if !provoke_sys::cgroup::SlotGroup::can_limit_processes(40) {
         skip!("processes cannot be limited here");
     }
     let sandbox = Sandbox::new();

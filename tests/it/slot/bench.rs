@@ -1,12 +1,12 @@
 //! Provides a slot that runs orders, and programs for it.
 
 use crate::limited::{self, PATIENCE};
-use provoke::model::{
+use provoke_model::{
     ActorPlan, ActorRole, CoreSettings, HoldPlan, LeakRule, Observation, SlotId, Text, Trial,
     TrialId, TrialPurpose, VariantId, VariantPlan,
 };
-use provoke::slot::wire::{SlotOrder, SlotReply, VariantRecipe};
-use provoke::sys::cgroup::{SlotGroup, TrialLimits};
+use provoke_slot::wire::{SlotOrder, SlotReply, VariantRecipe};
+use provoke_sys::cgroup::{SlotGroup, TrialLimits};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, LONG, PROVOKE};
 use crate::needs::{kernel_log, needs, process_events};
-use provoke::model::{CrashedProcess, Ending, Observation, Signal};
+use provoke_model::{CrashedProcess, Ending, Observation, Signal};
 use std::thread::sleep;
 use std::time::Duration;
 

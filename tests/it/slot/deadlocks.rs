@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, LONG};
 use crate::needs::{needs, program};
-use provoke::model::{Ending, HoldPlan, Observation};
+use provoke_model::{Ending, HoldPlan, Observation};
 use std::time::Duration;
 
 /// Ways to wait. After the first look at a trial and two more, programs that can continue do so.

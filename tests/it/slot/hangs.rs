@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, LONG};
 use crate::needs::{interpreters, needs, program, success};
-use provoke::model::{Ending, Hang, HungThread, Observation, WaitObject};
+use provoke_model::{Ending, Hang, HungThread, Observation, WaitObject};
 use std::process::Command;
 use std::time::Duration;
 

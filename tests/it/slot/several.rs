@@ -1,7 +1,7 @@
 //! Tests orders for several trials.
 
 use super::bench::{Bench, LONG};
-use provoke::model::{Ending, TrialId};
+use provoke_model::{Ending, TrialId};
 use std::fs;
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::bench::{Bench, LONG, PROVOKE};
 use crate::needs::{needs, process_events, program};
-use provoke::autopsy::{Examiner, ExaminerSettings};
-use provoke::model::{
+use provoke_autopsy::{Examiner, ExaminerSettings};
+use provoke_model::{
     Autopsy, CoreObservation, CreationSide, Ending, Hold, HoldEnd, HoldPlan, HoldPoint,
     Observation, Occurrence, Signal,
 };

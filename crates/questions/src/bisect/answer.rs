@@ -10,9 +10,9 @@ use super::culprit_checks::{
 use super::{BisectPolicy, BisectProgress, CandidateBuilds};
 use crate::answer::{AnswerText, format_confidence, independence_assumptions, one_of};
 use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
-use crate::state::State;
 use crate::{EarlierTrialsReport, Policy as _, RaiseReport, Verdict};
 use provoke_model::{Boundary, Candidate, VariantId};
+use provoke_state::State;
 use provoke_stats as stats;
 use provoke_stats::search::SearchVerdict as Found;
 use provoke_words as words;

@@ -1,9 +1,9 @@
 //! Names and reports the candidates of a search.
 
 use super::{BisectPolicy, BisectProgress};
-use crate::state::State;
 use crate::{Policy as _, Reproduction, Verdict};
 use provoke_model::Candidate;
+use provoke_state::State;
 use serde::Serialize;
 
 /// Untested candidates below this probability are left out.

@@ -2,7 +2,7 @@
 
 use super::BisectProgress;
 use super::candidates::{candidates_of, is_fixed, own_counts};
-use crate::state::State;
+use provoke_state::State;
 use provoke_stats as stats;
 use provoke_stats::search::SearchVerdict as Found;
 use serde::Serialize;

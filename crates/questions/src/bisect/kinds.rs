@@ -2,7 +2,7 @@
 
 use super::CandidateReport;
 use super::candidates::is_fixed;
-use crate::state::State;
+use provoke_state::State;
 use provoke_words as words;
 
 /// How consecutive versions end.

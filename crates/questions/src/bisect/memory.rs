@@ -2,10 +2,10 @@
 
 use super::features::FeatureValues;
 use crate::search::{EarlierUse, Reproduction};
-use crate::state::{Memory, State};
 use provoke_model::{
     Failure, Outcome, Plan, SearchQuestion, Trial, VariantChoice, VariantChoices, VariantId,
 };
+use provoke_state::{Memory, State};
 use provoke_stats::fisher;
 use provoke_stats::search::{Bisection, SearchPrior, hedge_weights};
 use std::any::Any;

@@ -17,9 +17,9 @@ pub(crate) use policy::search_trials;
 pub use policy::{BisectPolicy, BisectProgress};
 
 use super::{Answer, Policy, QuestionKind, search};
-use crate::state::{Memory, State};
 use memory::BisectMemory;
 use provoke_model::{Plan, VariantId};
+use provoke_state::{Memory, State};
 
 /// Which candidate of an ordered list is the first that fails?
 pub(super) struct BisectKind;

@@ -7,11 +7,11 @@ use crate::search::{
     self, is_spent, making_cost, needs_making, raise_step, reproduction_step, step_for_choice,
     under_way,
 };
-use crate::state::State;
 use crate::{
     Policy, ReproductionProgress, Step, StopRule, Verdict, nothing_counts, reproduction_progress,
 };
 use provoke_model::{VariantChoice, VariantId};
+use provoke_state::State;
 use provoke_stats::search::{
     BatchOptions, Bisection, Channel, Costs, SearchVerdict as Found, StopConditions, bisect_runs,
 };

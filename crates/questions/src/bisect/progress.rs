@@ -1,7 +1,7 @@
 //! Describes the progress of a search along a list.
 
 use super::BisectProgress;
-use crate::state::State;
+use provoke_state::State;
 use provoke_words as words;
 
 /// Returns the number of candidates that the search has not excluded, and the likeliest one.

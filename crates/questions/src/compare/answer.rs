@@ -7,9 +7,9 @@ use super::{RacePolicy, RatesPolicy, VariantVerdict, contrasts};
 use crate::answer::{
     AnswerText, format_confidence, independence_assumptions, unrecorded_assumption,
 };
-use crate::state::State;
 use crate::{BaselineReport, Policy as _, Verdict};
 use provoke_model::{CompareGoal, CompareQuestion, ConditionDifference, VariantId};
+use provoke_state::State;
 use provoke_stats as stats;
 use provoke_survey::{
     DifferingFact, DistinguishingFact, chance_of_coincidence, describe_odds, differing_conditions,

@@ -1,7 +1,7 @@
 //! Contrasts of a comparison: the variants on each side, and the evidence so far.
 
-use crate::state::{Memory, State};
 use provoke_model::{CompareQuestion, Failure, FailureName, Outcome, Plan, Trial, VariantId};
+use provoke_state::{Memory, State};
 use provoke_stats as stats;
 use std::any::Any;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use super::contrast::{Contrast, FailureContrast};
 use super::rates::{evidence_threshold, failure_threshold};
 use crate::FailureCounts;
-use crate::state::State;
 use provoke_model::VariantId;
+use provoke_state::State;
 use provoke_stats as stats;
 use provoke_words as words;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use super::contrast::{Contrast, contrasts};
 use super::rates::evidence_threshold;
-use crate::state::State;
+use provoke_state::State;
 use provoke_stats::{self as stats, EProcess, real};
 use provoke_words as words;
 use serde::Serialize;

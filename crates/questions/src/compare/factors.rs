@@ -1,8 +1,8 @@
 //! Reports the variants of a matrix by their settings, and finds the settings under which they fail.
 
 use super::race::VariantVerdict;
-use crate::state::State;
 use provoke_model::Plan;
+use provoke_state::State;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

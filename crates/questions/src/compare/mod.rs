@@ -19,9 +19,9 @@ pub use rates::RatesPolicy;
 pub(crate) use rates::evidence_threshold;
 
 use super::{Answer, Policy, QuestionKind};
-use crate::state::{Memory, State};
 use contrast::CompareMemory;
 use provoke_model::{CompareGoal, CompareQuestion, Plan, VariantId};
+use provoke_state::{Memory, State};
 
 /// Which variants fail, and do their rates differ?
 pub(super) struct CompareKind;

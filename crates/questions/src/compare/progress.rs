@@ -1,7 +1,7 @@
 //! Describes the progress of a comparison.
 
 use super::{RacePolicy, VariantVerdict, asked_rates, contrasts, evidence_threshold};
-use crate::state::State;
+use provoke_state::State;
 use provoke_words as words;
 
 /// Maximum number of contrasts that are shown.

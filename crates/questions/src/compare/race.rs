@@ -11,9 +11,9 @@
 //!   was chosen for having failed while the others had not.
 
 use crate::blocks::next_in_block;
-use crate::state::{State, Tally};
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
 use provoke_model::{MeasuredBaseline, VariantId};
+use provoke_state::{State, Tally};
 use provoke_stats::{
     cheapest_baseline, clean_runs_at_known_rate, clean_runs_needed_effective, race_alpha,
 };

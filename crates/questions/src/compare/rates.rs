@@ -5,9 +5,9 @@
 
 use super::{Contrast, contrasts};
 use crate::blocks::next_in_block;
-use crate::state::State;
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts};
 use provoke_model::VariantId;
+use provoke_state::State;
 use provoke_stats::real;
 
 /// Runs every variant until it is known to differ from the reference.

@@ -8,13 +8,13 @@ use super::more_failures::MoreFailures;
 use super::policy::clean_needed_for;
 use super::sweep::{SweepMemory, SweepReport, is_never_reached};
 use crate::answer::{AnswerText, format_confidence, one_of};
-use crate::state::State;
 use crate::{BaselineReport, ConfirmProgress, Policy as _, Verdict};
 use provoke_model::{Baseline, ConditionDifference, ConfirmQuestion, MeasuredBaseline, VariantId};
+use provoke_state::State;
 use provoke_stats::{self as stats, real};
 use provoke_survey as survey;
-use provoke_sys::untrusted::shell_word;
 use provoke_words as words;
+use provoke_words::untrusted::shell_word;
 use serde::Serialize;
 use std::ffi::OsString;
 

@@ -3,12 +3,12 @@
 use super::baseline_text::quieter_half_name;
 use super::policy::ConfirmPolicy;
 use crate::answer::{independence_assumptions, unrecorded_assumption};
-use crate::state::State;
 use crate::{Policy as _, Verdict};
 use provoke_model::{ConditionDifference, ConfirmQuestion, MeasuredBaseline, VariantId};
+use provoke_state::State;
 use provoke_stats::{self as stats, real};
-use provoke_sys::untrusted::shell_word;
 use provoke_words as words;
+use provoke_words::untrusted::shell_word;
 
 /// Up to this number of failures, a baseline seldom shows that they clump.
 const TOO_FEW_FOR_CLUMPS: u64 = 5;

@@ -13,8 +13,8 @@ pub use policy::{ConfirmPolicy, ConfirmProgress, required_by_default};
 pub(crate) use policy::{clean_needed, doubtful_failures, seconds_of_a_pass};
 
 use super::{Answer, Policy, QuestionKind};
-use crate::state::{Memory, State};
 use provoke_model::{Plan, VariantId};
+use provoke_state::{Memory, State};
 use sweep::SweepMemory;
 
 /// Is it fixed?

@@ -1,9 +1,9 @@
 //! `confirm`: decides how many passing trials a fix needs, and runs until they passed or the bug occurs again.
 
 use super::sweep::{SweepMemory, is_never_reached};
-use crate::state::{SignatureFailures, State};
 use crate::{HeldTrial, Policy, RequiredPasses, Step, StopRule, Verdict, untold_trials};
 use provoke_model::{Baseline, ConfirmQuestion as Asked, SignatureId, VariantId};
+use provoke_state::{SignatureFailures, State};
 use provoke_stats::{
     chance_to_see, clean_runs_at_known_rate, clean_runs_needed_effective,
     clean_runs_to_exclude_half, real, unchanged_p_value_effective,

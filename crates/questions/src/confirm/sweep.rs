@@ -2,11 +2,11 @@
 
 use crate::HeldTrial;
 use crate::hunt::HuntPoints;
-use crate::state::{Memory, State, TrialFacts};
 use provoke_model::{
     CodeScope, Hold, HoldPlan, HoldPoint, InconclusiveReason, Outcome, Timeout, Trial, TrialId,
     VariantId,
 };
+use provoke_state::{Memory, State, TrialFacts};
 use serde::Serialize;
 use std::any::Any;
 use std::collections::BTreeMap;

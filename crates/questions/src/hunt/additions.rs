@@ -4,8 +4,8 @@
 
 use super::attempts::{ATTEMPTS, PAIR_ATTEMPTS, at_attempt, hold_at, one_by_one};
 use super::held_trials::{HeldCounts, HeldTrials, PROMISING_FAILURES};
-use crate::state::State;
 use provoke_model::{Hold, HoldPoint, Occurrence};
+use provoke_state::State;
 
 /// Number of failures under a hold, after which pairs with a hold of a new thread are tried.
 const PAIRED_FAILURES: u64 = 2;

@@ -10,8 +10,8 @@ use super::held_trials::{
 };
 use super::neighbours::rows_of_points;
 use crate::FailureCounts;
-use crate::state::State;
 use provoke_model::{Hold, HoldPoint, VariantId};
+use provoke_state::State;
 use provoke_stats::real;
 use std::cmp::Reverse;
 

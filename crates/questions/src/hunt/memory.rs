@@ -4,11 +4,11 @@ use super::attempts::without_watches;
 use super::examined_failure::TrialEnd;
 use super::held_trials::HeldTrials;
 use crate::FailureCounts;
-use crate::state::{Memory, State, TrialFacts};
 use provoke_model::{
     CodeScope, Failure, FailureKind, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome,
     RacingAccess, Trial, TrialId,
 };
+use provoke_state::{Memory, State, TrialFacts};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::time::Duration;

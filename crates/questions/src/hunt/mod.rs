@@ -30,9 +30,9 @@ pub use window::WindowLine;
 
 use super::search::SearchedFailure;
 use super::{Answer, FailureCounts, Policy, QuestionKind};
-use crate::state::{Memory, State};
 use memory::HuntMemory;
 use provoke_model::{Hold, Plan, VariantId};
+use provoke_state::{Memory, State};
 
 /// Under which schedule does it fail in most runs?
 pub(super) struct HuntKind;

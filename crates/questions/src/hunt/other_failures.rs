@@ -2,8 +2,8 @@
 
 use super::examined_failure::ExaminedFailure;
 use crate::FailureCounts;
-use crate::state::{SignatureFailures, State, Tally};
 use provoke_model::VariantId;
+use provoke_state::{SignatureFailures, State, Tally};
 
 /// Failures in trials of the answer that are not the failure of the answer, and the most frequent one.
 pub(super) struct OtherFailures {

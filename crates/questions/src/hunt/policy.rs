@@ -9,11 +9,11 @@ use super::held_trials::{Examination, MAX_FRESH_TRIALS};
 use super::memory::{HuntMemory, LEARNING_TRIALS};
 use super::neighbours::untried_neighbour;
 use super::watching::{unwatched_hold, unwatched_point};
-use crate::state::State;
 use crate::{HeldTrial, Policy, Step, StopRule, Verdict, nothing_counts};
 use provoke_model::{
     CodeScope, Hold, HoldPlan, HoldPoint, Timeout, TrialId, VariantId, trial_seed,
 };
+use provoke_state::State;
 use provoke_stats::{confidence_sequence, upper_one_sided};
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use super::memory::HuntMemory;
 use super::policy::singles_left;
-use crate::state::State;
 use provoke_model::{HoldPlan, VariantId};
+use provoke_state::State;
 use provoke_words as words;
 
 /// Returns what was tried so far, and the best hold.

@@ -3,9 +3,9 @@
 use super::RampPolicy;
 use super::refusals::{RefusalReport, refused_amount};
 use crate::answer::{AnswerText, format_confidence, independence_assumptions};
-use crate::state::{SignatureFailures, State, Tally};
 use crate::{Policy as _, Verdict};
 use provoke_model::{FailureKind, FailureName, LoadGoal, RampQuestion, VariantId};
+use provoke_state::{SignatureFailures, State, Tally};
 use provoke_stats::ramp::Ramp as Known;
 use provoke_stats::{self as stats, real};
 use provoke_words as words;

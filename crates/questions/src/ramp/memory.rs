@@ -1,7 +1,7 @@
 //! Learns the lowest load level that fails.
 
-use crate::state::{Memory, State};
 use provoke_model::{Outcome, Plan, RampQuestion, Trial, VariantId};
+use provoke_state::{Memory, State};
 use provoke_stats::ramp::{Forecast, Ramp};
 use std::any::Any;
 use std::sync::OnceLock;

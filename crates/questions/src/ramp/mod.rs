@@ -11,9 +11,9 @@ pub use policy::RampPolicy;
 pub use refusals::{RefusalCounts, RefusalReport};
 
 use super::{Answer, Policy, QuestionKind};
-use crate::state::{Memory, State};
 use memory::RampMemory;
 use provoke_model::{Plan, VariantId};
+use provoke_state::{Memory, State};
 
 /// From how many clients on does it fail?
 pub(super) struct RampKind;

@@ -7,9 +7,9 @@
 use super::memory::KnownForecast;
 use super::refusals::level_to_probe;
 use crate::search::{is_crowded, is_spent, stop_rule, under_way};
-use crate::state::{State, Tally};
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
 use provoke_model::VariantId;
+use provoke_state::{State, Tally};
 use provoke_stats::ramp::{Forecast, Ramp, RampRule, RampStep};
 use provoke_stats::real;
 

@@ -1,7 +1,7 @@
 //! Describes the progress of a search among load levels.
 
 use super::RampPolicy;
-use crate::state::State;
+use provoke_state::State;
 use provoke_stats::ramp::{LevelCounts, Ramp};
 use provoke_words as words;
 

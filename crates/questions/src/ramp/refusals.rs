@@ -1,7 +1,7 @@
 //! Finds from how many clients on a service refuses most requests, from trials at several load levels.
 
-use crate::state::{State, Tally};
 use provoke_model::{RefusalRules, RequestResult, VariantId};
+use provoke_state::{State, Tally};
 use provoke_words as words;
 use serde::Serialize;
 use std::collections::BTreeMap;

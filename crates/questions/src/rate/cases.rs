@@ -2,9 +2,9 @@
 //!
 //! The bounds of all tests hold together at the confidence level: each has the level of one test after Bonferroni.
 
-use crate::state::Tally;
 use crate::{StopRule, Verdict};
 use provoke_model::Plan;
+use provoke_state::Tally;
 use provoke_stats::{Interval, clopper_pearson, confidence_sequence, real, upper_one_sided};
 
 /// The bounds of the failure rate of one test.
@@ -27,7 +27,7 @@ pub fn compares_cases(plan: &Plan) -> bool {
 
 /// Returns the bounds of every test of a variant that a trial has planned.
 pub fn case_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Vec<CaseBounds> {
-    let planned = |case: &&crate::state::CaseCounts| case.planned_trials() > 0;
+    let planned = |case: &&provoke_state::CaseCounts| case.planned_trials() > 0;
     let tests = tally.suite.cases.iter().filter(planned).count();
     let alpha = alpha / real(tests.max(1) as u64);
     let numbered = (0..).zip(&tally.suite.cases);

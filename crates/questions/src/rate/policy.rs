@@ -2,9 +2,9 @@
 
 use super::cases::{case_bounds, compare_cases, compares_cases};
 use crate::blocks::next_in_block;
-use crate::state::{State, Tally};
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
 use provoke_model::{ExpectedResult, StopLimits, VariantId};
+use provoke_state::{State, Tally};
 use provoke_stats::{
     Interval, bounds_at_any_time, confidence_sequence, lower_one_sided, real, upper_one_sided,
 };

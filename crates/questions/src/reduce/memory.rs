@@ -1,10 +1,10 @@
 //! Learns which items can be left out.
 
 use crate::search::{Reproduction, ReproductionProgress};
-use crate::state::{Memory, State};
 use provoke_model::{
     Failure, Outcome, Plan, SearchQuestion, SearchSpace, Subset, Trial, VariantChoice, VariantId,
 };
+use provoke_state::{Memory, State};
 use provoke_stats::search::{Count, ItemScreen, Reduction};
 use std::any::Any;
 use std::collections::BTreeMap;

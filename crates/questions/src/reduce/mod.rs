@@ -8,11 +8,10 @@ pub use answer::{NeededItem, Reduction};
 pub use policy::ReducePolicy;
 
 use super::{Answer, Policy, QuestionKind, search};
-use crate::state::{Memory, State};
 use memory::ReduceMemory;
 use provoke_model::{Plan, VariantId};
-use provoke_stats::search as stats;
-use provoke_stats::whole;
+use provoke_state::{Memory, State};
+use provoke_stats::{search as stats, whole};
 
 /// Which smallest set of items keeps the failure?
 pub(super) struct ReduceKind;

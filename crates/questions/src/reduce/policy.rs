@@ -7,12 +7,12 @@ use crate::search::{
     self, free_makers, is_spent, needs_making, raise_step, reproduction_step, step_for_choice,
     under_way,
 };
-use crate::state::State;
 use crate::{
     Policy, ReproductionProgress, Step, StopRule, Verdict, next_extra_step, nothing_counts,
     reproduction_progress,
 };
 use provoke_model::{VariantChoice, VariantId};
+use provoke_state::State;
 use provoke_stats::search::{ItemScreen, Reduction};
 
 /// Searches the smallest set of items that keeps the failure.

@@ -2,8 +2,8 @@
 
 use super::{EarlierUse, Reproduction};
 use crate::baseline::{IGNORE, excluded_runs};
-use crate::state::State;
 use provoke_model::{ExcludedRun, RunCounts};
+use provoke_state::State;
 use provoke_words as words;
 use serde::Serialize;
 

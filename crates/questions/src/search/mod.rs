@@ -23,7 +23,7 @@ pub(crate) use steps::{
 };
 
 use super::answer::unrecorded_assumption;
-use crate::state::State;
+use provoke_state::State;
 use provoke_words as words;
 
 /// Describes why a search has no result about the failing variant.

@@ -2,7 +2,7 @@
 
 use super::{RaiseDecision, ReproductionProgress, reproduction_progress};
 use crate::FailureCounts;
-use crate::state::State;
+use provoke_state::State;
 use provoke_stats::raise::{Sample, SettingVerdict, is_short};
 use provoke_words as words;
 use serde::Serialize;

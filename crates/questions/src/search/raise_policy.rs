@@ -7,8 +7,8 @@
 use super::searched_failure::takes_any_failure;
 use super::{is_spent, launch_or_make};
 use crate::Step;
-use crate::state::{State, TriedOutcome, TriedSetting, TriedSettings};
 use provoke_model::{Failure, FailureName, Plan, TrialId, VariantId, trial_seed};
+use provoke_state::{State, TriedOutcome, TriedSetting, TriedSettings};
 use provoke_stats::raise::{
     PILOT, Sample, SettingVerdict, is_short, setting_budget, standing_of_setting,
 };

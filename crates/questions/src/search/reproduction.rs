@@ -1,8 +1,8 @@
 //! Reproduces the failure before a search, together with earlier runs of the failing variant.
 
 use super::searched_failure::{FailureCensus, SearchedFailure};
-use crate::state::State;
 use provoke_model::{EarlierTrials, Failure, Plan};
+use provoke_state::State;
 use provoke_stats::fisher;
 
 /// Required failures of the failing variant before the search begins.

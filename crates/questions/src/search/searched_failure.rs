@@ -3,8 +3,8 @@
 //! An exit code is not enough: a program that lacks an import exits as one with the bug does. So a search looks for one
 //! failure, and counts any other apart.
 
-use crate::state::{SignatureFailures, Tally};
 use provoke_model::{BugFilter, Failure, FailureName, Plan};
+use provoke_state::{SignatureFailures, Tally};
 use std::collections::BTreeMap;
 
 /// Failures, as a multiple of the required number, after which a failure that never looks alike is known by its kind.

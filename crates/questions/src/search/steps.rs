@@ -3,9 +3,9 @@
 //! Every other step needs the failure rate, so the failing variant runs first.
 
 use super::{ReproductionProgress, reproduction_progress};
-use crate::state::State;
 use crate::{Step, StopRule, Verdict, of_plan};
 use provoke_model::{SearchSpace, VariantChoice, VariantId};
+use provoke_state::State;
 use provoke_stats::real;
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ pub fn trial_limit(state: &State) -> Option<u64> {
 
 /// Returns whether the time is over, or the running and completed trials of all variants together reach the limit.
 pub(crate) fn is_spent(state: &State) -> bool {
-    let count = |(id, tally): (VariantId, &crate::state::Tally)| {
+    let count = |(id, tally): (VariantId, &provoke_state::Tally)| {
         tally.finished_trials() + state.in_flight(id)
     };
     let finished: u64 = state.all_tallies().map(count).sum();

@@ -3,9 +3,9 @@
 use super::{KEPT_ALPHA, LoadDimension, RATE_ALPHA, ShrinkPolicy, ShrinkProgress, ShrinkState};
 use crate::answer::{AnswerText, format_confidence, independence_assumptions, one_of};
 use crate::search::not_tested;
-use crate::state::State;
 use crate::{FailureCounts, Policy as _, Verdict};
 use provoke_model::{LoadPart, LoadPlan, ReducibleLoad, RequestPace, SearchSpace, Subset};
+use provoke_state::State;
 use provoke_stats::{self as stats, lower_one_sided};
 use provoke_words as words;
 use serde::Serialize;

@@ -8,8 +8,8 @@ pub(crate) use policy::{KEPT_ALPHA, RATE_ALPHA};
 pub use policy::{LoadDimension, ShrinkPolicy, ShrinkProgress, ShrinkState, TriedLoad};
 
 use super::{Answer, Policy, QuestionKind};
-use crate::state::State;
 use provoke_model::{Plan, VariantId};
+use provoke_state::State;
 
 /// Which part of a load does its crash need?
 pub(super) struct ShrinkKind;

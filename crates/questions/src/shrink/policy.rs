@@ -8,9 +8,9 @@
 //! crashed in one of them.
 
 use crate::search::{self, is_spent};
-use crate::state::State;
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts};
 use provoke_model::{LoadPart, ReducibleLoad, Subset, VariantChoice, VariantId};
+use provoke_state::State;
 use provoke_stats::{lower_one_sided, runs_to_see_one};
 
 /// Number of crashes of the whole load after which its rate is known well enough: with fewer crashes each question

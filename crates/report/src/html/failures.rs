@@ -10,8 +10,8 @@ use maud::{Markup, html};
 use provoke_model::EvidenceDepth;
 use provoke_questions::Answer;
 use provoke_stats::real;
-use provoke_sys::untrusted::shell_word;
 use provoke_words as words;
+use provoke_words::untrusted::shell_word;
 
 /// Maximum number of listed trials.
 const LISTED: usize = 12;

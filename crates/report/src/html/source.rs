@@ -3,10 +3,11 @@
 use super::trials::TrialTotals;
 use crate::failure_evidence::FailureEvidence;
 use crate::issue::Issue;
-use crate::store::{self, RunFolder};
 use crate::{
     ExportError, Masked, MaskedRun, Report, SuggestedCommand, group_failures, next_commands,
 };
+use provoke_journal as journal;
+use provoke_journal::RunFolder;
 use provoke_model::Event;
 use provoke_questions::PooledBaseline;
 
@@ -71,7 +72,7 @@ impl<'a> PageSource<'a> {
         let mut trials = TrialTotals::read_from(run)?;
         if !report.hosts.is_empty() {
             // The trials had the environment of the hosts.
-            let state = store::read_masked(&folder.journal_path())?;
+            let state = journal::read_masked(&folder.journal_path())?;
             (_, trials.recorded.survey) = state.trial_environment();
         }
         let plan = trials.recorded.plan.as_deref().cloned();
@@ -93,7 +94,7 @@ impl<'a> PageSource<'a> {
 
 /// Returns the home directory in the recorded environment of a run.
 pub(super) fn home_directory(folder: &RunFolder) -> Result<Option<String>, ExportError> {
-    let Event::RunStarted { plan, .. } = store::first_event(&folder.journal_path())? else {
+    let Event::RunStarted { plan, .. } = journal::first_event(&folder.journal_path())? else {
         return Ok(None);
     };
     let mut variables = plan.environment.iter();

@@ -129,7 +129,7 @@ fn trend_of(runs: &[&SimulatedRun], options: &PageOptions) -> String {
     let read: Vec<_> = runs
         .iter()
         .map(|run| {
-            let state = crate::store::read_run(&run.folder.journal_path(), |_, _| {}).unwrap();
+            let state = provoke_journal::read_run(&run.folder.journal_path(), |_, _| {}).unwrap();
             (state, run.report())
         })
         .collect();

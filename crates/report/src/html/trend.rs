@@ -3,10 +3,10 @@
 use super::parts::{fact_list, page_section, scrolling_table, sentence_text, text_list};
 use crate::facts::capitalize_first;
 use crate::page_text::PageText;
-use crate::store::RunFolder;
 use crate::svg::{PointShape, RateAxis, Whisker, draw_column_bars};
 use crate::{Masked, Report, RunOrder, VariantReport, headlines};
 use maud::{Markup, html};
+use provoke_journal::RunFolder;
 use provoke_stats::{fisher, holm};
 use provoke_words as words;
 

@@ -15,9 +15,9 @@ pub use trial::{BetterTrial, RequestInFlight, TrialDetails, trial_story};
 
 use super::source_line;
 use lines::WrappedText;
-use provoke_autopsy::messages;
+use provoke_judge as judge;
+use provoke_messages as messages;
 use provoke_model::{Autopsy, Crash, Frame, ProcessPhase, Site, Thread, class};
-use provoke_questions::oracle;
 use provoke_words::{format_count, plural_of, sanitize_line, sanitize_lines, shorten_text};
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ const DETAILS: &str = "Details:";
 
 /// Describes the kind and place of a crash, and shows the line of source code.
 fn push_headline(lines: &mut WrappedText, head: &str, crash: &Crash) {
-    let sites = oracle::sites_of_crash(crash);
+    let sites = judge::sites_of_crash(crash);
     let signal = match crash.signal {
         Some(signal) => signal.to_string(),
         None => "examined while it ran".to_owned(),

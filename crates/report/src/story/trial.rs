@@ -6,13 +6,14 @@ use super::lines::WrappedText;
 use super::{
     DETAILS, describe_site, hang_story, push_details, push_headline, push_source_line, push_stacks,
 };
+use provoke_judge as judge;
+use provoke_judge::early_end;
 use provoke_model::{
     Autopsy, Ending, EngineObjectKind, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation,
     Outcome, RemainingProcesses, ResourceLimit, Signature, Site, TrialId, WaitObject,
 };
-use provoke_questions::oracle;
 use provoke_words::{
-    early_end, format_bytes, format_count, format_seconds, left_behind, plural_of, sanitize_line,
+    format_bytes, format_count, format_seconds, left_behind, plural_of, sanitize_line,
 };
 
 /// The facts for the description of a trial.
@@ -266,7 +267,7 @@ fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Aut
 fn push_endings(details: &TrialDetails<'_>, lines: &mut WrappedText) {
     let observation = details.observation;
     push_load_lines(details, lines);
-    if let Some(killer) = oracle::describe_killer(observation, details.limits) {
+    if let Some(killer) = judge::describe_killer(observation, details.limits) {
         lines.push_detail(&format!("killed by {killer}"));
     }
     if observation.refused_forks > 0 {

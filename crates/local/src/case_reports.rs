@@ -1,0 +1,137 @@
+//! Reads the report of a test runner about the cases of a trial.
+
+use provoke_model::CASES_FOLDER;
+use provoke_model::{CaseName, CaseRunner, CasesPlan, Observation, Plan, Text, Trial, VariantPlan};
+use provoke_runners as runners;
+use provoke_runners::{CaseSetup, EarlierReports, TrialReport};
+use provoke_slot::wire::{CaseRecipe, VariantRecipe};
+use provoke_sys::files;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The reports of the trials of a run.
+pub(super) struct CaseReports {
+    plan: CasesPlan,
+    /// Folder with a folder for each trial.
+    trials: PathBuf,
+    environment: Vec<(Text, Text)>,
+    keeps_all: bool,
+}
+
+impl CaseReports {
+    /// Writes the files that all trials share.
+    pub(super) fn prepare(cases: &CasesPlan, plan: &Plan, trials: &Path) -> io::Result<Self> {
+        CaseSetup::write_shared_files(cases, trials)?;
+        Ok(Self {
+            plan: cases.clone(),
+            trials: trials.to_owned(),
+            environment: plan.environment.clone(),
+            keeps_all: plan.keep == provoke_model::KeepRule::All,
+        })
+    }
+
+    /// Removes these files.
+    pub(super) fn remove_shared_files(&self) {
+        CaseSetup::remove_shared_files(&self.trials);
+    }
+
+    /// Adds what the runner needs to report its cases. A command without the runner reports nothing, which is said with
+    /// its trials.
+    pub(super) fn adapt_recipe(&self, recipe: &mut VariantRecipe) {
+        let mut variant = recipe.variant.clone();
+        let adapted =
+            CaseSetup::adapt_variant(&self.plan, &mut variant, &self.environment, &self.trials);
+        if adapted.is_ok() {
+            recipe.variant = variant;
+        }
+        self.set_up_report(recipe);
+    }
+
+    fn set_up_report(&self, recipe: &mut VariantRecipe) {
+        let setup = CaseSetup::take_from(&self.plan, &mut recipe.variant);
+        recipe.cases = Some(CaseRecipe {
+            trials: self.trials.as_os_str().into(),
+            variables: setup.variables,
+            files: setup.files,
+            stdout: setup.spools_stdout.then(|| runners::STDOUT.to_owned()),
+        });
+    }
+
+    /// Returns the recipe of a trial that runs one case alone.
+    pub(super) fn lone_recipe(
+        &self,
+        recipe: &VariantRecipe,
+        case: &CaseName,
+    ) -> io::Result<VariantRecipe> {
+        let mut recipe = recipe.clone();
+        runners::select_case(&self.plan, &mut recipe.variant, case).map_err(io::Error::other)?;
+        self.set_up_report(&mut recipe);
+        Ok(recipe)
+    }
+
+    /// Returns the reports that exist before a trial, and how long to wait before it starts.
+    pub(super) fn earlier_reports(
+        &self,
+        trial: &Trial,
+        variant: &VariantPlan,
+    ) -> (EarlierReports, Duration) {
+        let pattern = self.report_pattern(trial, variant);
+        pattern.map_or_else(Default::default, |pattern| EarlierReports::find(&pattern))
+    }
+
+    /// Returns the pattern of paths that the user gave, with the values of the trial.
+    fn report_pattern(&self, trial: &Trial, variant: &VariantPlan) -> Option<PathBuf> {
+        let cwd = variant.main_actor().map(|main| main.cwd.as_os_str());
+        let scratch = self.trials.join(trial.id.0.to_string()).join("dir");
+        let pattern = self.fill_pattern(trial, &variant.name, &scratch)?;
+        Some(Path::new(cwd.unwrap_or_default()).join(pattern))
+    }
+
+    /// Adds the cases of a trial to its observation. The files of a trial that passed are removed.
+    pub(super) fn read_cases(
+        &self,
+        trial: &Trial,
+        recipe: &VariantRecipe,
+        earlier: EarlierReports,
+        observation: &mut Observation,
+    ) {
+        let trial_folder = self.trials.join(trial.id.0.to_string());
+        let folder = trial_folder.join(CASES_FOLDER);
+        let report = TrialReport {
+            folder: &folder,
+            pattern: self.report_pattern(trial, &recipe.variant),
+            earlier,
+        };
+        let cases = runners::read_cases(&self.plan, &report, observation);
+        let has_failure = cases.results.iter().any(|result| !result.end.is_pass());
+        if observation.is_plain() && !has_failure && !self.keeps_all {
+            let _ = files::remove_tree(&folder);
+            // The folder may contain other evidence.
+            let _ = files::remove_empty_folder(&trial_folder);
+        }
+        observation.cases = Some(Box::new(cases));
+    }
+
+    /// Returns the path that the user gave, with the values of the trial.
+    fn fill_pattern(&self, trial: &Trial, variant: &str, scratch: &Path) -> Option<PathBuf> {
+        let (CaseRunner::Junit(pattern) | CaseRunner::Jsonl(pattern)) = &self.plan.runner else {
+            return None;
+        };
+        if pattern.is_empty() {
+            return None;
+        }
+        let values = [
+            ("{trial}", Text::from(trial.id.0.to_string())),
+            ("{slot}", Text::from(trial.lane.0.to_string())),
+            ("{seed}", Text::from(trial.seed.to_string())),
+            ("{variant}", Text::from(variant)),
+            ("{dir}", scratch.into()),
+        ];
+        let marks = values
+            .each_ref()
+            .map(|(mark, value)| (*mark, value.as_os_str()));
+        let filled = Text::from(pattern.as_str()).fill_marks(&marks);
+        Some(PathBuf::from(filled.as_os_str()))
+    }
+}

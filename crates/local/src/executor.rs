@@ -1,0 +1,512 @@
+//! Runs trials on this machine, with one slot process per parallel job.
+
+mod preparation;
+mod trials;
+
+use super::case_reports::CaseReports;
+use super::engine_proxy::EngineProxies;
+use super::evidence::CoreCollector;
+use super::service::ServiceContext;
+use super::slot_handle::{SlotHandle, StartedSlot};
+use super::usage::UsageMonitor;
+use provoke_exec::{
+    Executor, ExecutorFuture, PreparationResult, StopUrgency, TrialReporter, run_one_trial,
+};
+use provoke_judge as judge;
+use provoke_load::LoadProgress;
+use provoke_model::{
+    CaptureMode, FailedHook, Observation, Plan, ReadyCondition, SlotId, Text, Trial, VariantId,
+    VariantPlan,
+};
+use provoke_prepare::{FolderGuard, VariantPreparer};
+use provoke_slot::wire::{RunHook, VariantRecipe, total_limits};
+use provoke_sys::delegated_group::DelegatedGroup;
+use provoke_sys::engine::Engine;
+use provoke_sys::engine::service::PodmanService;
+use provoke_sys::held_folder::HeldFolder;
+use provoke_sys::{cgroup, child, core_pattern, files, helper, process, signals, user};
+use provoke_words::untrusted::Untrusted as _;
+use rustix::process::Signal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex as Register};
+use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, watch};
+
+/// Time limit for killing the processes of a lost slot.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs trials in slot processes, which are started on demand.
+pub struct LocalExecutor {
+    shared: Arc<ExecutorContext>,
+    lanes: Vec<Arc<Mutex<Option<SlotHandle>>>>,
+    /// Slot that runs `setup` and `cleanup`, and contains the processes that they leave running.
+    steward: Arc<Mutex<Option<SlotHandle>>>,
+    /// Working directory of the hooks, if it is not that of the first variant.
+    cwd: Option<Text>,
+}
+
+struct ExecutorContext {
+    /// Held until the end, so that a new slot gets a cgroup, too.
+    _delegated_group: Option<Arc<DelegatedGroup>>,
+    binary: PathBuf,
+    /// Settings that all recipes share.
+    common: VariantRecipe,
+    recipes: Register<BTreeMap<VariantId, Arc<VariantRecipe>>>,
+    maker: Arc<VariantPreparer>,
+    /// Whether the directories of variants are built here; otherwise another provoke builds them in the same place.
+    builds: bool,
+    /// Slots that prepare variants in parallel.
+    makers: Vec<Mutex<Option<SlotHandle>>>,
+    /// Time limit for preparing a variant.
+    patience: Duration,
+    /// Variants whose `setup` has run.
+    set_up: Register<BTreeSet<VariantId>>,
+    collector: CoreCollector,
+    /// Settings of services under load.
+    lives: Option<ServiceContext>,
+    /// The reports of test runners about their cases.
+    cases: Option<CaseReports>,
+    usage: UsageMonitor,
+    /// Proxy to the container engine, if objects of trials are tracked.
+    doors: Option<EngineProxies>,
+    /// Held by a trial that may dump a core, if all cores have the same name and would overwrite
+    /// each other.
+    one_dump: Option<Mutex<()>>,
+    /// API service of a container engine without a daemon.
+    service: Register<Option<PodmanService>>,
+    complaints: Register<Vec<String>>,
+}
+
+impl LocalExecutor {
+    /// Creates an executor for a plan; each trial has a folder below `trials`.
+    pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
+        Self::with_builds(plan, trials, true)
+    }
+
+    /// Creates an executor for trials in directories that another provoke builds.
+    pub fn without_builds(plan: &Plan, trials: &Path) -> io::Result<Self> {
+        Self::with_builds(plan, trials, false)
+    }
+
+    fn with_builds(plan: &Plan, trials: &Path, builds: bool) -> io::Result<Self> {
+        child::become_subreaper()?;
+        let service = start_service(plan, trials);
+        let doors = plan
+            .watch_engine
+            .then(|| EngineProxies::open_for_lanes(plan.most_jobs(), trials))
+            .transpose()?;
+        let identity = plan
+            .user
+            .as_deref()
+            .map(|name| {
+                let user = user::find_user(name).map(|user| user.process_identity());
+                user.ok_or_else(|| {
+                    io::Error::other(format!("there is no user `{}`", name.to_safe()))
+                })
+            })
+            .transpose()?;
+        let common = VariantRecipe {
+            variant: VariantPlan::default(),
+            environment: plan.environment.clone(),
+            prepare: plan.hooks.prepare.clone(),
+            conclude: plan.hooks.conclude.clone(),
+            limits: plan.limits.clone(),
+            total_limits: total_limits(plan),
+            default_pids: cgroup::default_process_limit(plan.most_jobs()),
+            cores: plan.cores,
+            capture: plan.capture == CaptureMode::On && plan.no_cores.is_none(),
+            trace: plan.capture == CaptureMode::Trace,
+            identity,
+            run: HeldFolder::above(trials)
+                .map(|run| io::Result::Ok((run.path().into(), run.identity()?)))
+                .transpose()?,
+            scratch: plan.scratch.then(|| trials.as_os_str().into()),
+            evidence: Some(trials.as_os_str().into()),
+            children: !plan.rules.ignore_child_crashes,
+            grace: plan.grace,
+            settle: plan.leak_grace,
+            leaks: plan.rules.leaks,
+            service: service
+                .as_ref()
+                .map(|service| service.socket_path().as_os_str().into()),
+            door: doors.as_ref().map(EngineProxies::for_slot),
+            patterns: judge::output_patterns(&plan.rules),
+            ready: plan.load.as_ref().and_then(|load| match &load.ready {
+                ReadyCondition::Log(line) => Some(line.clone()),
+                _ => None,
+            }),
+            cases: None,
+        };
+        let cases = plan
+            .cases
+            .as_deref()
+            .map(|cases| CaseReports::prepare(cases, plan, trials))
+            .transpose()?;
+        let makers = plan.space.as_ref().map_or(0, |space| space.makers.max(1));
+        let binary = std::env::current_exe()?;
+        let shared = ExecutorContext {
+            _delegated_group: cgroup::enter_delegated_group(),
+            common,
+            recipes: Register::default(),
+            maker: Arc::new(VariantPreparer::new(plan.space.as_ref())),
+            builds,
+            makers: (0..makers).map(|_| Mutex::default()).collect(),
+            patience: plan.make_limit,
+            set_up: Register::default(),
+            collector: CoreCollector::new(trials, &binary),
+            binary,
+            lives: plan.load.clone().map(|load| ServiceContext {
+                load: Arc::new(load),
+                evidence: trials.to_owned(),
+                live: Arc::default(),
+            }),
+            cases,
+            usage: UsageMonitor::default(),
+            doors,
+            one_dump: core_pattern::cores_overwrite_each_other().then(Mutex::default),
+            service: Register::new(service),
+            complaints: Register::default(),
+        };
+        for (id, variant) in (0..).map(VariantId).zip(&plan.variants) {
+            shared.learn_variant(id, variant);
+        }
+        Ok(Self {
+            shared: Arc::new(shared),
+            lanes: (0..plan.most_jobs()).map(|_| Arc::default()).collect(),
+            steward: Arc::default(),
+            cwd: plan.hooks.cwd.clone(),
+        })
+    }
+}
+
+impl LocalExecutor {
+    /// Uses a slot that was started before for the first job.
+    pub fn with_started_slot(mut self, slot: StartedSlot) -> io::Result<Self> {
+        let slot = SlotHandle::connect(slot)?;
+        self.lanes[0] = Arc::new(Mutex::new(Some(slot)));
+        Ok(self)
+    }
+
+    /// Builds the directory of a variant for trials elsewhere, without its `setup`.
+    pub fn build_variant(
+        &self,
+        id: VariantId,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<PreparationResult> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { shared.make_folder(id, &mut halt).await })
+    }
+
+    /// Prevents the removal of a variant's directory until the returned value is dropped.
+    pub fn reserve_variant(&self, id: VariantId) -> Option<FolderGuard> {
+        self.shared.maker.use_of(id)
+    }
+
+    /// Returns the live state of the load, if there is one.
+    pub fn live_load(&self) -> Option<Arc<LoadProgress>> {
+        let lives = self.shared.lives.as_ref();
+        lives.map(|lives| Arc::clone(&lives.live))
+    }
+}
+
+impl Executor for LocalExecutor {
+    fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
+        self.shared.learn_variant(id, variant);
+    }
+
+    fn make_variant(
+        &self,
+        id: VariantId,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<PreparationResult> {
+        let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
+        Box::pin(async move { shared.make_variant(&steward, id, &mut halt).await })
+    }
+
+    fn make_room(&self) -> Vec<VariantId> {
+        let (removed, old) = self.shared.maker.make_room();
+        if !old.is_empty() {
+            tokio::task::spawn_blocking(move || {
+                for folder in old {
+                    // The end of the run removes the remaining files.
+                    let _ = files::remove_tree(&folder);
+                }
+            });
+        }
+        removed
+    }
+
+    fn run_trial(
+        &self,
+        trial: Trial,
+        halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<Observation> {
+        run_one_trial(self, trial, halt)
+    }
+
+    fn run_trials(
+        &self,
+        trials: Vec<Trial>,
+        mut halt: watch::Receiver<StopUrgency>,
+        mut report: TrialReporter,
+    ) -> ExecutorFuture<()> {
+        // Reserve the folders first, so that they are not evicted.
+        let variants: BTreeSet<VariantId> = trials.iter().map(|trial| trial.variant).collect();
+        let folder_guards: Vec<_> = variants
+            .iter()
+            .filter_map(|variant| self.shared.maker.use_of(*variant))
+            .collect();
+        let shared = Arc::clone(&self.shared);
+        let lane = trials.first().map(|trial| trial.lane);
+        let lane = Arc::clone(&self.lanes[lane.unwrap_or_default().index()]);
+        Box::pin(async move {
+            let mut lane = lane.lock().await;
+            shared
+                .run_trials(&mut lane, &trials, &mut halt, &mut report)
+                .await;
+            drop(folder_guards);
+        })
+    }
+
+    fn keep_output(&self, lane: SlotId, folder: PathBuf, _: bool) -> ExecutorFuture<()> {
+        let (shared, lane) = (
+            Arc::clone(&self.shared),
+            Arc::clone(&self.lanes[lane.index()]),
+        );
+        Box::pin(async move {
+            let mut lane = lane.lock().await;
+            if let Some(slot) = &mut *lane
+                && let Err(error) = slot.keep_folder(folder).await
+            {
+                shared.reap_lost_slot(&mut lane, &error);
+            }
+        })
+    }
+
+    fn run_hook(
+        &self,
+        variant: Option<VariantId>,
+        command: &Text,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<io::Result<Option<FailedHook>>> {
+        let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
+        let hook = RunHook {
+            variant: variant.unwrap_or_default(),
+            own: variant.is_some(),
+            command: command.clone(),
+            cwd: if variant.is_none() {
+                self.cwd.clone()
+            } else {
+                None
+            },
+        };
+        Box::pin(async move { shared.run_steward_hook(&steward, &hook, &mut halt).await })
+    }
+
+    fn set_up(&self) -> Vec<VariantId> {
+        let set_up = self.shared.set_up.lock().expect("no panic");
+        set_up.iter().copied().collect()
+    }
+
+    fn clean_up(&self, folder: &Path, kept: &[VariantId]) {
+        self.shared.maker.clean_up(folder, kept);
+    }
+
+    fn close(&self) -> ExecutorFuture<Vec<String>> {
+        let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
+        let lanes = self.lanes.clone();
+        Box::pin(async move {
+            let mut slots = vec![steward.lock().await.take()];
+            for lane in &lanes {
+                slots.push(lane.lock().await.take());
+            }
+            for maker in &shared.makers {
+                slots.push(maker.lock().await.take());
+            }
+            let mut slots: Vec<SlotHandle> = slots.into_iter().flatten().collect();
+            // All of them end at the same time.
+            for slot in &mut slots {
+                slot.close().await;
+            }
+            let mut complaints = std::mem::take(&mut *shared.complaints.lock().expect("no panic"));
+            for slot in slots {
+                complaints.extend(slot.wait_for_end().await);
+            }
+            let complaints = fold_complaints(complaints);
+            if let Some(cases) = &shared.cases {
+                cases.remove_shared_files();
+            }
+            drop(shared.service.lock().expect("no panic").take());
+            // A slot that crashed may have left orphans, which are now children of provoke.
+            shared.kill_orphans();
+            complaints
+        })
+    }
+}
+
+/// Starts the API service of the engine that runs the containers of a plan, if there are any.
+fn start_service(plan: &Plan, trials: &Path) -> Option<PodmanService> {
+    let template = plan.space.iter().map(|space| &space.template);
+    let variants = plan.variants.iter().chain(template);
+    let mut actors = variants.flat_map(|variant| &variant.actors);
+    let container = actors.find_map(|actor| actor.container.as_ref())?;
+    // Without the service, provoke queries the engine with its command line client.
+    PodmanService::start_for_engine(&Engine::find_in_path(&container.engine)?, trials).ok()
+}
+
+/// Returns each distinct complaint once, with the number of its occurrences.
+fn fold_complaints(complaints: Vec<String>) -> Vec<String> {
+    let mut folded: Vec<(String, u64)> = Vec::new();
+    for text in complaints {
+        match folded
+            .iter_mut()
+            .find(|(known_text, _)| *known_text == text)
+        {
+            Some((_, times)) => *times += 1,
+            None => folded.push((text, 1)),
+        }
+    }
+    let lines = folded.into_iter().map(|(text, times)| match times {
+        1 => text,
+        times => format!("{text} ({times} times)"),
+    });
+    lines.collect()
+}
+
+impl ExecutorContext {
+    /// Runs a hook in the slot of `setup` and `cleanup`.
+    async fn run_steward_hook(
+        &self,
+        steward: &Mutex<Option<SlotHandle>>,
+        hook: &RunHook,
+        halt: &mut watch::Receiver<StopUrgency>,
+    ) -> io::Result<Option<FailedHook>> {
+        let mut steward = steward.lock().await;
+        let result = self
+            .run_hook(&mut steward, hook, halt)
+            .await
+            .map_err(|error| io::Error::other(self.reap_lost_slot(&mut steward, &error)));
+        self.usage
+            .set_steward(steward.as_ref().map(SlotHandle::pid));
+        result
+    }
+
+    /// Runs blocking work on a separate thread.
+    async fn spawn_blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        action: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let shared = Arc::clone(self);
+        let result = tokio::task::spawn_blocking(move || action(&shared)).await;
+        result.map_err(|error| error.to_string())
+    }
+
+    fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
+        let VariantRecipe {
+            prepare, conclude, ..
+        } = self.common.clone();
+        let mut recipe = VariantRecipe {
+            variant: variant.clone(),
+            prepare: variant.hooks.prepare.clone().or(prepare),
+            conclude: variant.hooks.conclude.clone().or(conclude),
+            ..self.common.clone()
+        };
+        if let Some(cases) = &self.cases {
+            cases.adapt_recipe(&mut recipe);
+        }
+        let mut recipes = self.recipes.lock().expect("no panic");
+        recipes.insert(id, Arc::new(recipe));
+    }
+
+    fn recipe_of(&self, id: VariantId) -> Arc<VariantRecipe> {
+        Arc::clone(&self.recipes.lock().expect("no panic")[&id])
+    }
+
+    /// Returns the slot of a job for its next order, and starts it if there is none or it has ended.
+    fn started_slot<'a>(&self, lane: &'a mut Option<SlotHandle>) -> io::Result<&'a mut SlotHandle> {
+        if lane.as_mut().is_some_and(SlotHandle::has_ended) {
+            // Something killed it between two orders, so no trial is lost.
+            self.reap_slot(lane.take());
+        }
+        match lane {
+            Some(slot) => Ok(slot),
+            None => {
+                let slot = SlotHandle::connect(StartedSlot::start_from(&self.binary)?)?;
+                Ok(lane.insert(slot))
+            }
+        }
+    }
+
+    async fn run_hook(
+        &self,
+        steward: &mut Option<SlotHandle>,
+        hook: &RunHook,
+        halt: &mut watch::Receiver<StopUrgency>,
+    ) -> io::Result<Option<FailedHook>> {
+        let slot = self.started_slot(steward)?;
+        slot.learn_variant(hook.variant, || self.recipe_of(hook.variant))
+            .await?;
+        slot.run_hook(hook, halt).await
+    }
+
+    /// Reaps the slot that lost a trial. Returns a description.
+    fn reap_lost_slot(&self, lane: &mut Option<SlotHandle>, error: &io::Error) -> String {
+        let Some((mut complaints, end_text)) = self.reap_slot(lane.take()) else {
+            return format!("cannot start its slot: {error}");
+        };
+        if complaints.is_empty() {
+            complaints.push(error.to_string());
+        }
+        format!("its slot was lost: {} ({end_text})", complaints.join("; "))
+    }
+
+    /// Kills a slot with its remaining processes, and removes its containers. Returns its complaints, and how it ended.
+    fn reap_slot(&self, slot: Option<SlotHandle>) -> Option<(Vec<String>, String)> {
+        let mut slot = slot?;
+        let end_text = slot.kill_and_wait();
+        self.kill_orphans();
+        for engine in self.plan_engines() {
+            engine.remove_orphans(Some(slot.pid()));
+        }
+        Some((slot.complaints, end_text))
+    }
+
+    /// Returns the engines that run containers of the plan.
+    fn plan_engines(&self) -> Vec<Engine> {
+        let recipes = self.recipes.lock().expect("no panic");
+        let actors = recipes.values().flat_map(|recipe| &recipe.variant.actors);
+        let containers = actors.filter_map(|actor| actor.container.as_ref());
+        let names: BTreeSet<&str> = containers
+            .map(|container| container.engine.as_str())
+            .collect();
+        names.into_iter().filter_map(Engine::find_in_path).collect()
+    }
+
+    /// Kills all children of provoke that are neither helpers nor the API service: the orphans of a lost slot. Does not
+    /// wait for processes that cannot be killed.
+    fn kill_orphans(&self) {
+        let own_pid = std::process::id().cast_signed();
+        let service = self.service.lock().expect("no panic");
+        let service_pid = service.as_ref().map(PodmanService::pid);
+        let patience = Instant::now() + PATIENCE;
+        while Instant::now() < patience {
+            let children = process::child_pids(own_pid);
+            let helpers = helper::running_pids();
+            let strays: Vec<i32> = children
+                .into_iter()
+                .filter(|pid| !helpers.contains(pid) && Some(*pid) != service_pid)
+                .collect();
+            if strays.is_empty() {
+                return;
+            }
+            for stray in strays {
+                let pids = process::descendant_pids(stray).into_iter().chain([stray]);
+                pids.for_each(|pid| drop(signals::send_signal(pid, Signal::KILL)));
+                child::reap_if_ended(stray);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

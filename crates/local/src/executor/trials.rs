@@ -1,0 +1,273 @@
+//! Runs the trials of a slot, and reads their evidence.
+
+use super::ExecutorContext;
+use crate::service::ServiceContext;
+use crate::slot_handle::SlotHandle;
+use provoke_exec::StopUrgency;
+use provoke_model::{Observation, ServiceOwner, Trial, TrialId};
+use provoke_runners::EarlierReports;
+use provoke_slot::wire::{SlotOrder, VariantRecipe};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+
+/// Time for operations without another limit: examining a hang, killing processes, querying a
+/// container engine.
+const TO_LOOK_AND_KILL: Duration = Duration::from_secs(120);
+
+/// A slot that runs trials in turn.
+struct RunningTrials<'a> {
+    lane: &'a mut Option<SlotHandle>,
+    halt: &'a mut watch::Receiver<StopUrgency>,
+    /// How urgently the slot was asked to stop.
+    urgency: StopUrgency,
+}
+
+impl ExecutorContext {
+    /// Runs trials in turn until the first that is not plain; see [`provoke_exec::Executor::run_trials`].
+    pub(super) async fn run_trials(
+        self: &Arc<Self>,
+        lane: &mut Option<SlotHandle>,
+        trials: &[Trial],
+        halt: &mut watch::Receiver<StopUrgency>,
+        report: &mut (dyn FnMut(TrialId, Observation) + Send),
+    ) {
+        let dumps = trials.iter().any(|trial| self.dumps_cores(trial));
+        let _dump_guard = match &self.one_dump {
+            Some(one_dump) if dumps => Some(one_dump.lock().await),
+            _ => None,
+        };
+        let earlier = self.find_earlier_reports(&trials[0]).await;
+        let began = SystemTime::now();
+        let mut failure = self.begin_trials(lane, trials).await.err();
+        let mut running = RunningTrials {
+            lane,
+            halt,
+            urgency: StopUrgency::No,
+        };
+        for trial in trials {
+            let result = match failure.take() {
+                Some(error) => Err(error),
+                None => self.finish_trial(&mut running, trial).await,
+            };
+            let (observation, continues) = match result {
+                Ok((observation, continues)) => {
+                    let observation = self
+                        .read_evidence(trial, began, earlier.clone(), observation)
+                        .await;
+                    (observation, continues)
+                }
+                Err(error) => {
+                    let observation = self.lost_observation(running.lane, trial, &error);
+                    (observation, false)
+                }
+            };
+            report(trial.id, observation);
+            if !continues {
+                break;
+            }
+        }
+    }
+
+    /// Returns the reports of test runners that exist before a trial. The next write to one of them changes its time.
+    async fn find_earlier_reports(&self, trial: &Trial) -> EarlierReports {
+        let Some(cases) = &self.cases else {
+            return EarlierReports::default();
+        };
+        let recipe = self.recipe_of(trial.variant);
+        let (reports, wait) = cases.earlier_reports(trial, &recipe.variant);
+        tokio::time::sleep(wait).await;
+        reports
+    }
+
+    /// Orders a slot to run trials in turn. A trial of a service is ordered when its clients are ready.
+    async fn begin_trials(
+        &self,
+        lane: &mut Option<SlotHandle>,
+        trials: &[Trial],
+    ) -> io::Result<()> {
+        if self.lives.is_some() {
+            return Ok(());
+        }
+        let slot = self.started_slot(lane)?;
+        for trial in trials {
+            match (trial.rerun_test(), &self.cases) {
+                (Some(case), Some(cases)) => {
+                    let recipe = cases.lone_recipe(&self.recipe_of(trial.variant), case)?;
+                    slot.learn_once(trial.variant, recipe).await?;
+                }
+                _ => {
+                    slot.learn_variant(trial.variant, || self.recipe_of(trial.variant))
+                        .await?;
+                }
+            }
+            if let Some(doors) = &self.doors {
+                doors.enter_trial(trial);
+            }
+        }
+        slot.forget_stop();
+        slot.send_order(&SlotOrder::Run(trials.to_vec())).await
+    }
+
+    /// Waits for the end of a trial, in the order of [`ExecutorContext::begin_trials`]. Returns its observation, and
+    /// whether the slot continues with the next trial; an error means that the slot is lost.
+    async fn finish_trial(
+        &self,
+        running: &mut RunningTrials<'_>,
+        trial: &Trial,
+    ) -> io::Result<(Observation, bool)> {
+        let RunningTrials {
+            lane,
+            halt,
+            urgency,
+        } = running;
+        let recipe = self.recipe_of(trial.variant);
+        if let Some(lives) = &self.lives {
+            let observation = self
+                .run_service_trial(lives, lane, trial, &recipe, halt)
+                .await?;
+            return Ok((observation, false));
+        }
+        let slot = lane.as_mut().expect("the trials were begun");
+        slot.answer_within(longest_duration(trial, &recipe));
+        let mut observation = slot.finish_trial(trial.id, halt, urgency).await?;
+        let continues = observation.is_plain();
+        self.complete_trial(slot, &mut observation);
+        Ok((observation, continues))
+    }
+
+    /// Runs a trial of a service under load; an error means that the slot is lost.
+    async fn run_service_trial(
+        &self,
+        lives: &ServiceContext,
+        lane: &mut Option<SlotHandle>,
+        trial: &Trial,
+        recipe: &Arc<VariantRecipe>,
+        halt: &mut watch::Receiver<StopUrgency>,
+    ) -> io::Result<Observation> {
+        let variant = &recipe.variant;
+        if lives.load.owner != ServiceOwner::Provoke {
+            return Ok(lives.attach_to_service(trial, variant, halt).await);
+        }
+        if let Some(observation) = lives.in_the_way(trial, variant).await {
+            return Ok(observation);
+        }
+        let slot = self.started_slot(lane)?;
+        slot.learn_variant(trial.variant, || Arc::clone(recipe))
+            .await?;
+        if let Some(doors) = &self.doors {
+            doors.enter_trial(trial);
+        }
+        slot.forget_stop();
+        slot.answer_within(longest_duration(trial, recipe));
+        let mut observation = lives.run_under_load(slot, trial, variant, halt).await?;
+        self.complete_trial(slot, &mut observation);
+        Ok(observation)
+    }
+
+    /// Marks the observation as lost if the slot could not measure it, and takes the complaints of the slot.
+    fn complete_trial(&self, slot: &mut SlotHandle, observation: &mut Observation) {
+        if slot.was_stopped() {
+            observation.lost = Some("its slot was stopped by a signal and continued".to_owned());
+        }
+        if !slot.complaints.is_empty() {
+            let mut complaints = self.complaints.lock().expect("no panic");
+            complaints.append(&mut slot.complaints);
+        }
+    }
+
+    /// Returns whether the kernel may dump cores of this trial.
+    fn dumps_cores(&self, trial: &Trial) -> bool {
+        trial.captures_evidence() || self.common.capture
+    }
+
+    /// Reaps the lost slot of a trial, and removes what the trial left in a container engine.
+    fn lost_observation(
+        &self,
+        lane: &mut Option<SlotHandle>,
+        trial: &Trial,
+        error: &io::Error,
+    ) -> Observation {
+        let reason = self.reap_lost_slot(lane, error);
+        if let Some(doors) = &self.doors {
+            doors.remove_objects_of_lane(trial.lane);
+        }
+        Observation {
+            lost: Some(reason),
+            ..Observation::default()
+        }
+    }
+
+    /// Collects the evidence of a trial, before the next trial of the slot starts.
+    async fn read_evidence(
+        self: &Arc<Self>,
+        trial: &Trial,
+        began: SystemTime,
+        earlier: EarlierReports,
+        mut observation: Observation,
+    ) -> Observation {
+        observation.around = self.usage.sample_size();
+        let dumped = self.dumps_cores(trial);
+        let reads_more = dumped || leaves_more(&observation);
+        if !reads_more && self.cases.is_none() {
+            return observation;
+        }
+        let (trial, recipe) = (trial.clone(), self.recipe_of(trial.variant));
+        let looked = self.spawn_blocking(move |shared| {
+            let variant = &recipe.variant;
+            if dumped {
+                shared
+                    .collector
+                    .collect_cores(&trial, variant, began, &mut observation);
+            }
+            if reads_more {
+                shared
+                    .collector
+                    .examine_cores(trial.id.0, variant, &mut observation);
+                shared
+                    .collector
+                    .name_places(&recipe, began, &mut observation);
+                shared.collector.name_hold_points(variant, &mut observation);
+            }
+            if let Some(cases) = &shared.cases {
+                cases.read_cases(&trial, &recipe, earlier, &mut observation);
+            }
+            observation
+        });
+        // Only a bug in provoke can cause an error here; only this trial is lost.
+        looked.await.unwrap_or_else(|error| Observation {
+            lost: Some(error),
+            ..Observation::default()
+        })
+    }
+}
+
+/// Returns the longest time that a slot may take for a trial: the sum of all time limits.
+fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
+    let hook_count = [&recipe.prepare, &recipe.conclude]
+        .into_iter()
+        .flatten()
+        .count();
+    let hooks =
+        (provoke_slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hook_count).unwrap_or(0);
+    let durations = [recipe.grace, recipe.settle, hooks, TO_LOOK_AND_KILL];
+    durations
+        .into_iter()
+        .fold(trial.timeout, Duration::saturating_add)
+}
+
+/// Returns whether evidence remains to be read after the trial: cores that provoke wrote, lines of the
+/// kernel log, or points that have no names yet.
+fn leaves_more(observation: &Observation) -> bool {
+    let leaked = &observation.residue.leaked;
+    let traced = !observation.cores.is_empty();
+    traced
+        || observation.hang.is_some()
+        || !observation.kernel.is_empty()
+        || leaked.iter().any(|process| process.core.is_some())
+        || observation
+            .holds
+            .as_ref()
+            .is_some_and(|holds| !holds.learned.is_empty() || !holds.races.is_empty())
+}

@@ -1,0 +1,24 @@
+//! Runs trials on this machine, and collects what a failure leaves.
+//!
+#![doc = include_str!("../README.md")]
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests show names that they made")
+)]
+
+mod attached;
+mod case_reports;
+mod core_search;
+mod engine_proxy;
+mod evidence;
+mod executor;
+mod hold_names;
+mod image;
+mod logged_places;
+mod service;
+mod slot_handle;
+mod usage;
+
+pub use executor::LocalExecutor;
+pub use provoke_slot::HOOK_TIMEOUT;
+pub use slot_handle::StartedSlot;

@@ -1,0 +1,175 @@
+//! Plans how the tests of a suite are found in its trials.
+
+use super::plan_error::{PlanError, refuse_at};
+use super::{QuestionSettings, Scenario};
+use provoke_model::{BugFilter, CaseRunner, CasesPlan, VariantPlan};
+use provoke_runners::{CaseSetup, describe_known_runners, find_runner};
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+/// `auto`, or the name of a test runner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunnerValue(pub Option<CaseRunner>);
+
+impl FromStr for RunnerValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let runner = match text.split_once(':') {
+            Some(("junit", pattern)) if !pattern.is_empty() => {
+                CaseRunner::Junit(pattern.to_owned())
+            }
+            Some(("jsonl", path)) if !path.is_empty() => CaseRunner::Jsonl(path.to_owned()),
+            None => match text {
+                "auto" => return Ok(Self(None)),
+                "pytest" => CaseRunner::Pytest,
+                "nextest" => CaseRunner::Nextest,
+                "go" => CaseRunner::Go,
+                "ctest" => CaseRunner::Ctest,
+                "gtest" => CaseRunner::Gtest,
+                "tap" => CaseRunner::Tap,
+                "jsonl" => CaseRunner::Jsonl(String::new()),
+                "junit" => {
+                    return Err(
+                        "`junit` needs the paths of the reports, such as `junit:reports/*.xml`"
+                            .to_owned(),
+                    );
+                }
+                _ => return Err(describe_values(text)),
+            },
+            Some(_) => return Err(describe_values(text)),
+        };
+        Ok(Self(Some(runner)))
+    }
+}
+
+fn describe_values(text: &str) -> String {
+    format!(
+        "`{text}` is not a test runner: auto, pytest, nextest, go, ctest, gtest, tap, junit:GLOB or jsonl:FILE"
+    )
+}
+
+impl Scenario {
+    /// Returns how the tests of the suite are found; `None` if a trial is not the run of a suite.
+    pub(super) fn plan_cases(
+        &self,
+        variants: &[VariantPlan],
+    ) -> Result<Option<Box<CasesPlan>>, PlanError> {
+        let searches_case = self
+            .judge
+            .only
+            .0
+            .iter()
+            .any(|rule| matches!(rule.0, BugFilter::Test(_)));
+        let shuffle = self.suite.shuffle.unwrap_or(false);
+        let reruns = self.suite.rerun_failing.map_or(0, NonZeroU32::get);
+        if self.suite.cases.is_none() && !searches_case && !shuffle && reruns == 0 {
+            return Ok(None);
+        }
+        if self.is_loaded() {
+            let message = "a service under load has no tests";
+            return Err(refuse_at(
+                message,
+                &["cases"],
+                "leave out `cases`, or `load`",
+            ));
+        }
+        let given_runner = self.suite.cases.as_ref().and_then(|value| value.0.clone());
+        let main = variants.iter().find_map(VariantPlan::main_actor);
+        let recognized_runner = || find_runner(&main?.command);
+        let Some(runner) = given_runner.or_else(recognized_runner) else {
+            let command = main.map_or_else(String::new, |main| {
+                let words = main.command.iter().map(ToString::to_string);
+                words.collect::<Vec<_>>().join(" ")
+            });
+            return Err(refuse_at(
+                format!("`{command}` does not contain a test runner that provoke knows"),
+                &["cases"],
+                describe_known_runners(),
+            ));
+        };
+        self.check_report_paths(&runner)?;
+        if reruns > 0 && !matches!(self.asked_question(), QuestionSettings::Rate) {
+            return Err(refuse_at(
+                "`rerun-failing` is for `provoke run`",
+                &["rerun-failing"],
+                "measure the suite first: provoke run --cases --rerun-failing -- CMD",
+            ));
+        }
+        let plan = CasesPlan {
+            runner,
+            shuffle,
+            reruns,
+            select: self.selection_words()?,
+            strip: self
+                .suite
+                .case_strip
+                .as_ref()
+                .map(|pattern| pattern.0.clone()),
+        };
+        for variant in variants {
+            CaseSetup::check_variant(&plan, variant)
+                .map_err(|error| refuse_at(error.message, &["cases"], error.hint))?;
+        }
+        Ok(Some(Box::new(plan)))
+    }
+
+    /// Returns the arguments that select one test.
+    fn selection_words(&self) -> Result<Vec<String>, PlanError> {
+        let Some(text) = &self.suite.case_args else {
+            return Ok(Vec::new());
+        };
+        let words = shlex::split(text).unwrap_or_default();
+        if words.iter().any(|word| word.contains("{case}")) {
+            return Ok(words);
+        }
+        Err(refuse_at(
+            format!("`{text}` are not arguments that select one test"),
+            &["case-args"],
+            "`{case}` stands for the name of the test: --case-args '--only {case}'",
+        ))
+    }
+
+    /// Refuses one path for the reports of parallel trials.
+    fn check_report_paths(&self, runner: &CaseRunner) -> Result<(), PlanError> {
+        let (CaseRunner::Junit(path) | CaseRunner::Jsonl(path)) = runner else {
+            return Ok(());
+        };
+        let (jobs, ..) = self.plan_jobs()?;
+        let marks = ["{dir}", "{trial}", "{slot}", "{seed}"];
+        if path.is_empty() || jobs < 2 || marks.iter().any(|mark| path.contains(mark)) {
+            return Ok(());
+        }
+        Err(refuse_at(
+            format!("parallel trials would all write their reports to `{path}`"),
+            &["cases"],
+            "write each report to the directory of its trial, for example --cases='junit:{dir}/*.xml', and pass {dir} to the command; or use -j 1",
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_is_written_as_it_is_read() {
+        for text in [
+            "pytest",
+            "nextest",
+            "go",
+            "ctest",
+            "gtest",
+            "tap",
+            "junit:out/*.xml",
+            "jsonl:{dir}/a:b",
+        ] {
+            let value: RunnerValue = text.parse().unwrap();
+            assert_eq!(value.to_string(), text);
+        }
+        assert_eq!("auto".parse::<RunnerValue>().unwrap().to_string(), "auto");
+        for refused in ["", "jest", "junit", "junit:", "pytest:x"] {
+            assert!(refused.parse::<RunnerValue>().is_err(), "{refused}");
+        }
+    }
+}

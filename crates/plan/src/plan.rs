@@ -1,0 +1,482 @@
+//! Makes a complete plan from a scenario: checks it, and adds the defaults.
+
+use super::context::PlanContext;
+use super::edits::variant_edits;
+use super::host_list::is_fact;
+use super::matrix::{Combination, MatrixSubstitution, set_variables};
+use super::plan_error::{PlanError, refuse_at};
+use super::search::MAKE_LIMIT;
+use super::{DurationValue, OnlyRule, QuestionSettings, Scenario, Variant};
+use provoke_model::{
+    Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Hooks, HostPlan, Plan, Question,
+    Resource, ResourceLimit, Rules, StopLimits, Text, Timeout, VariantPlan,
+};
+use provoke_words::untrusted::Untrusted as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::Path;
+use std::time::Duration;
+
+/// Default number of trials of each variant, so that a run always ends.
+pub const DEFAULT_RUNS: u64 = 100;
+/// Default time limit if no number of trials is given.
+pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
+/// Maximum number of parallel trials; more of them are probably a mistake.
+pub(super) const MAX_LANES: u32 = 4096;
+/// A rate of 100 %, in millionths.
+const EVERY_TRIAL: u32 = 1_000_000;
+const DEFAULT_GRACE: Duration = Duration::from_secs(5);
+const DEFAULT_LEAK_GRACE: Duration = Duration::from_secs(2);
+/// Minimum memory limit: the slot, which is in the same cgroup, needs some of it.
+const MIN_MEMORY: u64 = 8 << 20;
+const DEFAULT_KEPT: u64 = 5;
+/// Timeout of a service trial; its clients detect a hang earlier.
+const LONG_LIFE: Duration = Duration::from_secs(24 * 3600);
+
+impl Scenario {
+    /// Returns whether it says what to run.
+    pub fn has_command(&self) -> bool {
+        let program = &self.program;
+        program.command.is_some() || program.shell.is_some() || !self.outline.actors.is_empty()
+    }
+
+    /// Returns the words of the command, unless the processes are defined one by one.
+    pub fn typed_command(&self) -> Option<Vec<String>> {
+        let program = &self.program;
+        let shell = |line: &String| ["sh", "-c", line].map(str::to_owned).to_vec();
+        program
+            .command
+            .clone()
+            .or(program.shell.as_ref().map(shell))
+    }
+
+    /// Makes a plan, and adds the defaults.
+    pub fn to_plan(&self, context: PlanContext) -> Result<Plan, PlanError> {
+        let (jobs, waves, hosts) = self.plan_jobs()?;
+        self.check_patterns()?;
+        let space = self.search_space(&context)?;
+        let variants = match &space {
+            Some(space) => vec![space.variant_of_choice(&space.failing_choice())],
+            None => self.plan_variants(&context.base)?,
+        };
+        let cases = self.plan_cases(&variants)?;
+        let load = self.plan_load(&context.base)?;
+        let variants = match self.asked_question() {
+            QuestionSettings::Ramp => self.level_variants(&variants)?,
+            _ => variants,
+        };
+        let question = self.plan_question(&variants, context.baseline)?;
+        let is_made = space
+            .as_ref()
+            .is_some_and(|space| space.template.make.is_some());
+        let commands = variants.iter().flat_map(|variant| &variant.actors);
+        let uses_folder = commands
+            .flat_map(|actor| &actor.command)
+            .any(|word| contains_bytes(word, b"{dir}"));
+        // The answer of a hunt says by itself that the program fails in most plain trials.
+        let has_one_result = variants.len() == 1
+            && cases.is_none()
+            && self.outline.ask != Some(QuestionSettings::Hunt);
+        let clear = self.program.env_clear.unwrap_or(false);
+        let defaults = Rules::default();
+        let (capture, cores) = self.capture_settings();
+        Ok(Plan {
+            scenario: None,
+            variants,
+            factors: self.plan_factors(),
+            make_limit: match &space {
+                Some(_) => self.search.build_limit.map_or(MAKE_LIMIT, |span| span.0),
+                None => Duration::ZERO,
+            },
+            space,
+            load,
+            wrapped: u32::try_from(self.wrapping_words()?.len()).unwrap_or(u32::MAX),
+            // An engine needs its own variables, but only the ones that are set for the trials are passed into a
+            // container.
+            environment: if clear && !self.is_contained() {
+                Vec::new()
+            } else {
+                context.environment
+            },
+            hooks: Hooks {
+                // The hooks for all variants do not run in the directory of one variant.
+                cwd: is_made.then(|| {
+                    let cwd = self.program.cwd.as_deref().unwrap_or(Path::new(""));
+                    context.base.join(cwd).as_path().into()
+                }),
+                ..self.common_hooks()
+            },
+            limits: self
+                .program
+                .rlimit
+                .0
+                .iter()
+                .filter(|(name, _)| name.to_resource() != Resource::Core)
+                .map(|(name, amount)| ResourceLimit {
+                    resource: name.to_resource(),
+                    value: amount.0,
+                })
+                .collect(),
+            memory: self.memory_limit()?,
+            pids: self.process_limit()?,
+            scratch: self.program.tmp_per_run.unwrap_or(false) || uses_folder,
+            timeout: match (self.stop.timeout, self.is_loaded()) {
+                (Some(value), _) => value.0,
+                (None, false) => Timeout::Auto,
+                // The clients of a service detect when it hangs.
+                (None, true) => Timeout::After(LONG_LIFE),
+            },
+            grace: self.stop.grace.map_or(DEFAULT_GRACE, |span| span.0),
+            leak_grace: self
+                .judge
+                .leak_grace
+                .map_or(DEFAULT_LEAK_GRACE, |span| span.0),
+            user: self.program.user.clone(),
+            watch_engine: self.judge.watch_engine.unwrap_or(false),
+            rules: Rules {
+                ok: self.judge.ok.clone().map_or(defaults.ok, |codes| codes.0),
+                skip: self
+                    .judge
+                    .skip
+                    .clone()
+                    .map_or(defaults.skip, |codes| codes.0),
+                fail_if_out: self
+                    .judge
+                    .fail_if_out
+                    .iter()
+                    .map(|pattern| pattern.0.clone())
+                    .collect(),
+                ok_if_out: self
+                    .judge
+                    .ok_if_out
+                    .iter()
+                    .map(|pattern| pattern.0.clone())
+                    .collect(),
+                only: self.bug_rules(&question),
+                leaks: self.judge.leaks.unwrap_or(defaults.leaks),
+                ignore_child_crashes: self.judge.ignore_child_crashes.unwrap_or(false),
+                refusals: self.refusal_rules(),
+            },
+            cases,
+            stop: StopLimits {
+                all_alike: self.stop_if_alike && has_one_result && !self.limits_trials_or_rate(),
+                ..self.plan_stop(&question)?
+            },
+            jobs,
+            hosts,
+            facts: self.plan_facts()?,
+            waves,
+            warmup: self.trials.warmup.unwrap_or(0),
+            held: context.held.map(Box::new),
+            delay: self.trials.delay.map_or(Duration::ZERO, |span| span.0),
+            alpha: self
+                .stop
+                .conf
+                .map_or(Alpha::default(), |confidence| confidence.0),
+            expect: self.plan_expectation()?,
+            earlier_checks: 0,
+            seed: self.trials.seed.unwrap_or(context.seed),
+            keep: self.evidence.keep.unwrap_or_default(),
+            keep_per_sig: self.evidence.keep_per_sig.unwrap_or(DEFAULT_KEPT),
+            capture,
+            cores,
+            no_cores: None,
+            question,
+        })
+    }
+
+    /// Returns the given facts, whose names and values must be plain text.
+    fn plan_facts(&self) -> Result<BTreeMap<String, String>, PlanError> {
+        let facts = &self.program.fact.0;
+        let wrong = facts
+            .iter()
+            .find(|(name, value)| !is_fact(&format!("{name}={value}")));
+        match wrong {
+            Some((name, _)) => {
+                let message = format!("`{}` is not a fact such as `bios=1.2`", name.to_safe());
+                let hint = "use letters, digits, `-`, `_` and `.` in its name, and a value";
+                Err(PlanError::of_field("fact", message, hint))
+            }
+            None => Ok(facts.clone()),
+        }
+    }
+
+    /// Returns the memory limit of all processes of a trial together.
+    fn memory_limit(&self) -> Result<Option<u64>, PlanError> {
+        let bytes = self.program.memory.and_then(|amount| amount.0);
+        if bytes.is_some_and(|bytes| bytes < MIN_MEMORY) {
+            let message = "a trial needs at least 8M of memory";
+            let hint = "write an amount such as 500M or 2G";
+            return Err(refuse_at(message, &["memory"], hint));
+        }
+        self.refuse_container_option(bytes, "memory", "memory")
+    }
+
+    /// Returns the limit of the processes and threads of a trial.
+    fn process_limit(&self) -> Result<Option<u64>, PlanError> {
+        let count = self.program.pids.map(NonZeroU64::get);
+        self.refuse_container_option(count, "pids", "pids-limit")
+    }
+
+    /// Returns the limit that a setting sets; an error if an option of the container sets it, too.
+    fn refuse_container_option(
+        &self,
+        limit: Option<u64>,
+        setting: &str,
+        option: &str,
+    ) -> Result<Option<u64>, PlanError> {
+        let start = format!("{option}=");
+        let mut options = self.program.container.iter();
+        if limit.is_some() && options.any(|option| option.starts_with(&start)) {
+            let message = format!("`{setting}` is given twice");
+            let hint =
+                format!("leave `{option}` out of `container`: `{setting}` limits containers too");
+            return Err(refuse_at(message, &[setting], hint));
+        }
+        Ok(limit)
+    }
+
+    /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for
+    /// one signature, which needs them.
+    fn capture_settings(&self) -> (CaptureMode, CoreSettings) {
+        let limit = self
+            .program
+            .rlimit
+            .0
+            .iter()
+            .filter(|(name, _)| name.to_resource() == Resource::Core)
+            .map(|(_, amount)| amount.0)
+            .next();
+        let by_signature = |rule: &OnlyRule| matches!(rule.0, BugFilter::Signature(_));
+        let implied = match limit {
+            Some(Some(0)) => CaptureMode::Off,
+            Some(_) => CaptureMode::On,
+            None if self.judge.only.0.iter().any(by_signature) => CaptureMode::On,
+            // The run ends with the first crash that counts, so no trial runs during or after a dump.
+            None if self.outline.ask == Some(QuestionSettings::Confirm) => CaptureMode::On,
+            None => CaptureMode::default(),
+        };
+        let cores = CoreSettings {
+            limit: limit.map_or(CoreSettings::default().limit, |limit| {
+                limit.unwrap_or(u64::MAX)
+            }),
+            size: self.evidence.cores.unwrap_or_default(),
+        };
+        (self.evidence.capture.unwrap_or(implied), cores)
+    }
+
+    /// Returns the number of parallel trials, whether they start in waves, and the hosts on which they run.
+    pub(super) fn plan_jobs(&self) -> Result<(u32, bool, Option<HostPlan>), PlanError> {
+        let (slots, waves) = self.plan_slots()?;
+        let Some(hosts) = self.hosts.to_plan(slots)? else {
+            return Ok((slots, waves, None));
+        };
+        if waves {
+            let message = "trials on several hosts cannot start in waves";
+            return Err(refuse_at(message, &["wave"], "leave out `wave` or `on`"));
+        }
+        Ok((hosts.jobs(), waves, Some(hosts)))
+    }
+
+    /// Returns the number of parallel trials on one host, and whether they start in waves.
+    fn plan_slots(&self) -> Result<(u32, bool), PlanError> {
+        match (self.trials.jobs, self.trials.wave) {
+            (Some(jobs), Some(wave)) if jobs != wave => Err(refuse_at(
+                format!("`wave` starts {wave} trials together, and `jobs` allows {jobs}"),
+                &["wave"],
+                "give one of the two: a wave of N implies N jobs",
+            )),
+            (jobs, wave) if jobs.max(wave).is_some_and(|lanes| lanes.get() > MAX_LANES) => {
+                Err(refuse_at(
+                    format!("at most {MAX_LANES} trials can run in parallel"),
+                    &[if wave.is_some() { "wave" } else { "jobs" }],
+                    "for more load within a trial, use `copies`",
+                ))
+            }
+            (jobs, Some(wave)) => Ok((jobs.unwrap_or(wave).get(), true)),
+            (jobs, None) => Ok((jobs.map_or(1, NonZeroU32::get), false)),
+        }
+    }
+
+    /// Compiles all patterns together, as they will be used: each may be valid and all together too large.
+    fn check_patterns(&self) -> Result<(), PlanError> {
+        let mut patterns = self
+            .judge
+            .fail_if_out
+            .iter()
+            .chain(&self.judge.ok_if_out)
+            .map(|pattern| &pattern.0)
+            .peekable();
+        if patterns.peek().is_none() {
+            return Ok(());
+        }
+        regex::bytes::RegexSet::new(patterns)
+            .map(drop)
+            .map_err(|_| {
+                refuse_at(
+                    "the output patterns together are too large",
+                    &["fail-if-out"],
+                    "make counted repetitions such as `{1,80}` shorter, or use fewer patterns",
+                )
+            })
+    }
+
+    /// Returns whether the user set the number of trials, or the expected failure rate.
+    fn limits_trials_or_rate(&self) -> bool {
+        self.trials.runs.is_some()
+            || self.stop.max_fail.is_some()
+            || self.stop.width.is_some()
+            || self.judge.expect.is_some()
+            || self.judge.max_rate.is_some()
+    }
+
+    fn plan_stop(&self, question: &Question) -> Result<StopLimits, PlanError> {
+        let failures = match (self.stop.fail_fast, self.stop.max_fail) {
+            (Some(true), Some(k)) if k != 1 => {
+                return Err(refuse_at(
+                    format!("`fail-fast` stops at the first failure, `max-fail` at number {k}"),
+                    &["max-fail"],
+                    "give one of the two",
+                ));
+            }
+            (Some(true), _) => Some(1),
+            (_, Some(0)) => {
+                return Err(refuse_at(
+                    "`max-fail` must be at least 1",
+                    &["max-fail"],
+                    "for example 1, to stop at the first failure",
+                ));
+            }
+            (_, k) => k,
+        };
+        if self.trials.runs == Some(0) {
+            return Err(refuse_at(
+                "`runs` must be at least 1",
+                &["runs"],
+                "for example 100",
+            ));
+        }
+        // Always limited, because a failure or a width may never be reached.
+        let bounded = self.trials.runs.is_some() || self.stop.duration.is_some();
+        let open_ended =
+            failures.is_some() || self.stop.width.is_some() || self.judge.max_rate.is_some();
+        let (default_runs, default_time) = if bounded {
+            (None, None)
+        } else {
+            self.default_limits(question, open_ended)
+        };
+        let duration = self.stop.duration.or(default_time.map(DurationValue));
+        Ok(StopLimits {
+            trials: self.trials.runs.or(default_runs),
+            failures,
+            width: self.stop.width.map(|rate| rate.0),
+            duration_us: duration.map(DurationValue::to_micros),
+            changed: false,
+            all_alike: false,
+        })
+    }
+
+    fn plan_expectation(&self) -> Result<ExpectedResult, PlanError> {
+        match (self.judge.expect, self.judge.max_rate) {
+            (Some(_), Some(_)) => Err(refuse_at(
+                "`expect` and `max-rate` both define the exit code",
+                &["max-rate"],
+                "give one of the two",
+            )),
+            (Some(expectation), None) => Ok(expectation.0),
+            // A plain 1 is usually meant as a percentage.
+            (None, Some(rate)) if rate.0 >= EVERY_TRIAL => Err(refuse_at(
+                "`max-rate` is 100 %, which every program meets",
+                &["max-rate"],
+                "give a smaller rate, such as `1%` or 0.01",
+            )),
+            (None, Some(rate)) => Ok(ExpectedResult::MaxRate(rate.0)),
+            (None, None) => Ok(ExpectedResult::Pass),
+        }
+    }
+
+    fn plan_variants(&self, base: &Path) -> Result<Vec<VariantPlan>, PlanError> {
+        let combinations = self.all_combinations()?;
+        let mut names = BTreeSet::new();
+        let mut plans = Vec::new();
+        if self.outline.variants.is_empty() {
+            for combination in &combinations {
+                let levels = combination.levels.clone();
+                plans.push(self.plan_variant(
+                    &Variant::default(),
+                    &[],
+                    combination,
+                    levels,
+                    base,
+                )?);
+            }
+        }
+        for (index, variant) in (0..).zip(&self.outline.variants) {
+            let position = ["variant", &index.to_string()];
+            if variant.name.is_empty() || !names.insert(&variant.name) {
+                let message = match variant.name.as_str() {
+                    "" => "a variant has no name".to_owned(),
+                    name => format!("two variants have the name `{name}`"),
+                };
+                let name_position = [position[0], position[1], "name"];
+                return Err(refuse_at(
+                    message,
+                    &name_position,
+                    "give each variant a different `name`",
+                ));
+            }
+            for combination in &combinations {
+                let listed = (!combination.levels.is_empty()).then_some(index);
+                let levels = listed.into_iter().chain(combination.levels.iter().copied());
+                plans.push(self.plan_variant(
+                    variant,
+                    &position,
+                    combination,
+                    levels.collect(),
+                    base,
+                )?);
+            }
+        }
+        Ok(plans)
+    }
+
+    /// Returns one variant in one combination.
+    pub(super) fn plan_variant(
+        &self,
+        variant: &Variant,
+        position: &[&str],
+        combination: &Combination<'_>,
+        levels: Vec<u32>,
+        base: &Path,
+    ) -> Result<VariantPlan, PlanError> {
+        let filling = MatrixSubstitution::new(combination);
+        let mut actors = self.plan_actors(variant, position, base, &filling)?;
+        let hooks = self.own_hooks(variant, &filling);
+        let edits = variant_edits(variant, position, base, &filling)?;
+        let variables = filling.environment_variables()?;
+        for actor in &mut actors {
+            set_variables(&mut actor.env, &variables);
+        }
+        Ok(VariantPlan {
+            name: combination.combined_name(&variant.name),
+            about: None,
+            actors,
+            levels,
+            hooks,
+            edits,
+            make: None,
+            choice: None,
+            clients: None,
+            setting: None,
+        })
+    }
+}
+
+fn contains_bytes(word: &Text, needle: &[u8]) -> bool {
+    word.as_bytes()
+        .windows(needle.len())
+        .any(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,465 @@
+//! Search of a scenario: an ordered list of candidates, or a set of items.
+
+use super::context::{PlanContext, SearchSources};
+use super::matrix::Combination;
+use super::plan_error::{PlanError, refuse_at};
+use super::{IntegerRange, QuestionSettings, Scenario, Variant};
+use provoke_model::{
+    ActorPlan, Candidate, Item, ItemKind, SearchSpace, Text, VariantChoices, VariantPlan,
+};
+use provoke_words::untrusted::Untrusted as _;
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Maximum number of candidates after the good end, or of items.
+const MAX_CHOICES: usize = 1_000_000;
+/// Default number of variants that are prepared at the same time.
+const MAKERS: u32 = 1;
+/// Default disk budget of variant directories.
+const ROOM: u64 = 10 << 30;
+/// Default time limit for preparing a variant.
+pub(super) const MAKE_LIMIT: Duration = Duration::from_secs(3600);
+/// Variables that a shell sets for itself, and `PATH`, without which commands are not found.
+const NOT_MEANT: [&str; 5] = ["PATH", "PWD", "OLDPWD", "SHLVL", "_"];
+
+impl Scenario {
+    /// Returns whether variants are prepared when they are chosen.
+    pub(super) fn is_a_search(&self) -> bool {
+        matches!(
+            self.outline.ask,
+            Some(QuestionSettings::Bisect | QuestionSettings::Reduce)
+        )
+    }
+
+    /// Returns the space of a search; `None` for any other question.
+    pub(super) fn search_space(
+        &self,
+        context: &PlanContext,
+    ) -> Result<Option<SearchSpace>, PlanError> {
+        if !self.is_a_search() {
+            return Ok(None);
+        }
+        if !self.outline.variants.is_empty() || !self.program.matrix.0.is_empty() {
+            let field = if self.outline.variants.is_empty() {
+                "matrix"
+            } else {
+                "variant"
+            };
+            return Err(refuse_at(
+                "a search makes its own variants",
+                &[field],
+                "leave the variants out, or use `provoke compare`",
+            ));
+        }
+        self.check_one_subject()?;
+        let variant = self.plan_variant(
+            &Variant::default(),
+            &[],
+            &Combination::default(),
+            Vec::new(),
+            &context.base,
+        )?;
+        let mut searched = match &context.searched {
+            Some(searched) => searched.clone(),
+            None => self.listed_choices(&variant, context)?.into(),
+        };
+        if self.bisect.fixed == Some(true) {
+            searched.reverse_list();
+        }
+        let mut template = variant;
+        move_to(&mut template, &searched, context)?;
+        template.make = searched.make;
+        let space = SearchSpace {
+            template,
+            choices: searched.choices,
+            sources: searched.sources,
+            known: searched.known,
+            weights: searched.weights,
+            apply: self.reduce.apply.unwrap_or(false),
+            repository: searched.repository,
+            first_parent: self.bisect.first_parent.unwrap_or(false),
+            merge: None,
+            stretch: None,
+            makers: self
+                .search
+                .builds
+                .map(NonZeroU32::get)
+                .or(searched.makers)
+                .unwrap_or(MAKERS),
+            room: self
+                .search
+                .disk
+                .map_or(ROOM, |amount| amount.0.unwrap_or(u64::MAX)),
+        };
+        self.check_space(&space)?;
+        Ok(Some(space))
+    }
+
+    /// Returns the fields that define an ordered list, and whether they are set.
+    pub(super) fn list_fields(&self) -> [(&'static str, bool); 8] {
+        [
+            ("over", !self.candidates.over.is_empty()),
+            ("range", self.candidates.range.is_some()),
+            ("git", self.candidates.git.is_some()),
+            ("pip", self.candidates.pip.is_some()),
+            ("cargo", self.candidates.cargo.is_some()),
+            ("apt", self.candidates.apt.is_some()),
+            ("npm", self.candidates.npm.is_some()),
+            ("image", self.searches_images()),
+        ]
+    }
+
+    /// Returns the fields that define a set of items, and whether they are set.
+    pub(super) fn set_fields(&self) -> [(&'static str, bool); 10] {
+        [
+            ("imports", !self.items.imports.is_empty()),
+            ("statements", !self.items.statements.is_empty()),
+            ("lines", !self.items.lines.is_empty()),
+            ("files", self.items.files.is_some()),
+            ("arguments", self.items.arguments == Some(true)),
+            ("variables", self.items.variables == Some(true)),
+            ("set", !self.items.set.is_empty()),
+            ("polluters", self.items.polluters.is_some()),
+            ("needs", self.items.needs.is_some()),
+            ("from", self.items.from.is_some() || self.items.to.is_some()),
+        ]
+    }
+
+    /// Returns the fields that define the searched list or set, and whether they are set.
+    fn subject_fields(&self) -> Vec<(&'static str, bool)> {
+        if self.outline.ask == Some(QuestionSettings::Bisect) {
+            self.list_fields().to_vec()
+        } else {
+            self.set_fields().to_vec()
+        }
+    }
+
+    fn check_one_subject(&self) -> Result<(), PlanError> {
+        let given: Vec<&str> = self
+            .subject_fields()
+            .into_iter()
+            .filter(|(_, is_given)| *is_given)
+            .map(|(name, _)| name)
+            .collect();
+        let bisects = self.outline.ask == Some(QuestionSettings::Bisect);
+        match given.as_slice() {
+            [] if bisects => Err(refuse_at(
+                "there are no candidates to search",
+                &["over"],
+                "name the candidates: --git v1.0..main --build make, --pip PACKAGE, or --over v1,v2,v3 or --range 1..64, which replace {variant} in the command",
+            )),
+            [] => Err(refuse_at(
+                "there are no items to reduce",
+                &["set"],
+                "name the items: --imports FILE, --lines FILE, --args, --variables, --set A,B,C ({set} in the command stands for the kept items), or --from OLD --to NEW",
+            )),
+            [first, second, ..] => Err(refuse_at(
+                format!("`{first}` and `{second}` are both given"),
+                &[second],
+                "search one at a time",
+            )),
+            [field_name] => {
+                let field = |name: &str, is_given: bool| is_given.then(|| name.to_owned());
+                let written = ["imports", "statements", "lines", "files"];
+                let stray = field(
+                    "build",
+                    self.bisect.build.is_some() && !["git", "cargo"].contains(field_name),
+                )
+                .or(field(
+                    "artifact",
+                    !self.bisect.artifact.is_empty() && *field_name != "git",
+                ))
+                .or(field(
+                    "first-parent",
+                    self.bisect.first_parent.is_some() && *field_name != "git",
+                ))
+                .or(field(
+                    "requirements",
+                    self.bisect.requirements.is_some() && *field_name != "pip",
+                ))
+                .or(field(
+                    "constraints",
+                    self.bisect.constraints.is_some() && *field_name != "pip",
+                ))
+                .or(field(
+                    "apply",
+                    self.reduce.apply == Some(true) && !written.contains(field_name),
+                ));
+                match stray {
+                    None => Ok(()),
+                    Some(stray) => Err(refuse_at(
+                        format!("`{stray}` does not apply to `{field_name}`"),
+                        &[&stray],
+                        "leave it out; a `setup` with `{variant}` runs once for each candidate",
+                    )),
+                }
+            }
+        }
+    }
+
+    /// Returns the candidates of a list in the scenario itself.
+    pub fn listed_candidates(&self) -> Result<VariantChoices, PlanError> {
+        if let Some(IntegerRange(first, last)) = self.candidates.range {
+            let max = first.saturating_add(MAX_CHOICES as u64 + 1);
+            let numbers = first..=last.min(max);
+            return Ok(candidate_choices(numbers.map(|number| number.to_string())));
+        }
+        if self.candidates.over.iter().any(String::is_empty) {
+            return Err(refuse_at(
+                "a candidate has no name",
+                &["over"],
+                "remove the extra comma",
+            ));
+        }
+        Ok(candidate_choices(self.candidates.over.iter().cloned()))
+    }
+
+    /// Returns the choices that the scenario itself lists.
+    fn listed_choices(
+        &self,
+        variant: &VariantPlan,
+        context: &PlanContext,
+    ) -> Result<VariantChoices, PlanError> {
+        if self.outline.ask == Some(QuestionSettings::Bisect) {
+            return self.listed_candidates();
+        }
+        let items = if !self.items.set.is_empty() {
+            self.set_items(variant)?
+        } else if self.items.arguments == Some(true) {
+            self.argument_items(variant)?
+        } else {
+            variable_items(variant, context)
+        };
+        Ok(VariantChoices::Things(items))
+    }
+
+    /// Returns the items of `{set}`.
+    fn set_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, PlanError> {
+        let words = variant.actors.iter().flat_map(|actor| &actor.command);
+        let hooks = [&self.program.setup, &self.program.prepare];
+        let mut texts = words.map(ToString::to_string).chain(
+            variant
+                .actors
+                .iter()
+                .flat_map(|actor| &actor.env)
+                .filter_map(|(_, value)| value.as_ref().map(ToString::to_string)),
+        );
+        let marked = |text: &str| text.contains("{set}") || text.contains("{lines}");
+        let in_hooks = hooks.into_iter().flatten().any(|hook| marked(hook));
+        if !in_hooks && !texts.any(|text| marked(&text)) {
+            return Err(refuse_at(
+                "`{set}` is not used, so nothing would change",
+                &["set"],
+                "put it where the items belong: -- ./program {set}. Alone it becomes one argument per item; within an argument, the items are joined by spaces; `{lines}` has one item per line",
+            ));
+        }
+        if self.items.set.iter().any(String::is_empty) {
+            return Err(refuse_at(
+                "an item has no name",
+                &["set"],
+                "remove the extra comma",
+            ));
+        }
+        let item = |name: &String| Item {
+            name: name.clone(),
+            at: None,
+            what: ItemKind::Text(Some(name.into()), None),
+        };
+        Ok(self.items.set.iter().map(item).collect())
+    }
+
+    /// Returns the arguments of the main command.
+    fn argument_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, PlanError> {
+        let main = variant.main_actor();
+        if main.is_none_or(|_| self.program.shell.is_some()) {
+            return Err(refuse_at(
+                "the arguments of a `shell` line cannot be reduced",
+                &["arguments"],
+                "give the command without a shell: -- ./program argument",
+            ));
+        }
+        let prefix = self.wrapping_words()?.len() + 1;
+        let command_words = main.into_iter().flat_map(|main| &main.command);
+        let words = (0..).zip(command_words).skip(prefix);
+        let word = |(word_item, word): (u32, &Text)| Item {
+            name: word.to_string(),
+            at: None,
+            what: ItemKind::Word(word_item),
+        };
+        Ok(words.map(word).collect())
+    }
+
+    fn check_space(&self, space: &SearchSpace) -> Result<(), PlanError> {
+        let subjects = self.subject_fields();
+        let field = subjects
+            .iter()
+            .find(|(_, is_given)| *is_given)
+            .map_or("over", |(name, _)| *name);
+        if space.len() > MAX_CHOICES {
+            return Err(refuse_at(
+                format!("there are more than {MAX_CHOICES} candidates"),
+                &[field],
+                "narrow the search first",
+            ));
+        }
+        match &space.choices {
+            VariantChoices::Places(candidates) => {
+                if candidates.len() < 2 {
+                    return Err(refuse_at(
+                        "a search needs at least two candidates",
+                        &[field],
+                        "list the good end first and the bad end last",
+                    ));
+                }
+                let mut names = BTreeSet::new();
+                let twice = candidates
+                    .iter()
+                    .find(|candidate| !names.insert(&candidate.name));
+                if let Some(twice) = twice {
+                    return Err(refuse_at(
+                        format!("the candidate `{}` is listed twice", twice.name),
+                        &[field],
+                        "list each candidate once",
+                    ));
+                }
+            }
+            VariantChoices::Things(items) if items.is_empty() => {
+                return Err(refuse_at(
+                    "there are no items to reduce",
+                    &[field],
+                    "check the file or the list",
+                ));
+            }
+            VariantChoices::Things(_) | VariantChoices::Cuts(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn candidate_choices(names: impl Iterator<Item = String>) -> VariantChoices {
+    let candidate_of = |name| Candidate { name, about: None };
+    VariantChoices::Places(names.map(candidate_of).collect())
+}
+
+/// Returns the variables of the trials, the ones that were set for the trials first.
+fn variable_items(variant: &VariantPlan, context: &PlanContext) -> Vec<Item> {
+    let main = variant.main_actor();
+    let own_variables: Vec<(&Text, &Text)> = main
+        .into_iter()
+        .flat_map(|main| &main.env)
+        .filter_map(|(name, value)| Some((name, value.as_ref()?)))
+        .collect();
+    let inherited = context
+        .environment
+        .iter()
+        .map(|(name, value)| (name, value))
+        .filter(|(name, _)| !own_variables.iter().any(|(own_name, _)| own_name == name));
+    let is_candidate = |(name, _): &(&Text, &Text)| {
+        let name = name.to_string();
+        !NOT_MEANT.contains(&name.as_str()) && !name.starts_with("PROVOKE_")
+    };
+    let variable_item = |(name, value): (&Text, &Text)| Item {
+        name: name.to_string(),
+        at: None,
+        what: ItemKind::Variable(name.clone(), Some(value.clone()), None),
+    };
+    let variables = own_variables.iter().copied().chain(inherited);
+    variables.filter(is_candidate).map(variable_item).collect()
+}
+
+/// Makes the template run in the directory of its variant instead of in the original one, with the environment for its
+/// contents.
+fn move_to(
+    template: &mut VariantPlan,
+    searched: &SearchSources,
+    context: &PlanContext,
+) -> Result<(), PlanError> {
+    let is_path = |name: &Text| name.as_os_str() == "PATH";
+    let path = context
+        .environment
+        .iter()
+        .find(|(name, _)| is_path(name))
+        .map(|(_, value)| value.clone());
+    for actor in &mut template.actors {
+        if let Some((original, copy)) = &searched.moved {
+            move_actor(actor, original, copy)?;
+        }
+        for (name, value) in &searched.env {
+            actor
+                .env
+                .retain(|(other_name, _)| other_name.as_os_str() != name.as_str());
+            actor.env.push((name.into(), Some(value.into())));
+        }
+        if !searched.path.is_empty() {
+            let own_path = actor
+                .env
+                .iter()
+                .position(|(name, _)| is_path(name))
+                .map(|position| actor.env.remove(position).1);
+            let rest = own_path.unwrap_or_else(|| path.clone());
+            let mut folders: Vec<Text> = searched.path.iter().map(Text::from).collect();
+            folders.extend(rest);
+            let joined = Text::join_texts(&folders, b":");
+            actor.env.push(("PATH".into(), Some(joined)));
+        }
+        actor.env.sort();
+    }
+    Ok(())
+}
+
+/// Returns the absolute path of a program whose relative path leads out of the copied directory: in a copy the path
+/// would lead elsewhere. The last symlink is not resolved, because Python environments are recognized by it.
+fn program_outside(program: &Text, cwd: &Path, copied: &Path) -> Option<Text> {
+    let path = Path::new(program.as_os_str());
+    if path.is_absolute() {
+        return None;
+    }
+    let folder = std::fs::canonicalize(cwd.join(path.parent()?)).ok()?;
+    let absolute = folder.join(path.file_name()?);
+    (!folder.starts_with(copied)).then(|| Text::from(absolute))
+}
+
+fn move_actor(actor: &mut ActorPlan, original: &Path, copy: &str) -> Result<(), PlanError> {
+    let path_in_copy = |path: &Path| {
+        let inside = path.strip_prefix(original).ok()?;
+        let moved = Path::new(copy).join(inside);
+        // Without a trailing slash.
+        Some(Text::from(moved.components().collect::<PathBuf>()))
+    };
+    // A symlink to the directory counts as the directory.
+    let real = |text: &Text| std::fs::canonicalize(text.as_os_str()).ok();
+    let old_cwd = real(&actor.cwd);
+    if let (Some(cwd), Some(program)) = (&old_cwd, actor.command.first_mut())
+        && let Some(path) = program_outside(program, cwd, original)
+    {
+        *program = path;
+    }
+    let cwd = old_cwd.and_then(|cwd| path_in_copy(&cwd));
+    let Some(cwd) = cwd else {
+        return Err(refuse_at(
+            format!("`{}` is not in `{}`", actor.cwd, original.to_safe()),
+            &["cwd"],
+            "run in the directory that is searched",
+        ));
+    };
+    actor.cwd = cwd;
+    if let Some(input) = &actor.stdin {
+        actor.stdin = Some(
+            real(input)
+                .and_then(|path| path_in_copy(&path))
+                .unwrap_or_else(|| input.clone()),
+        );
+    }
+    // The command refers to the program in the variant's directory.
+    for word in &mut actor.command {
+        let path = Path::new(word.as_os_str());
+        if path.is_absolute()
+            && let Some(moved) = path_in_copy(path)
+        {
+            *word = moved;
+        }
+    }
+    Ok(())
+}
