@@ -7,6 +7,7 @@
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{Event, Outcome};
+use provoke_questions as questions;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "last".to_owned());
     let folder = RunFolder::find_run(&name, &default_root())?;
     let mut took: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
-    let state = journal::read_run(&folder.journal_path(), |event, state| {
+    let state = journal::read_run(&folder.journal_path(), questions::FOLD, |event, state| {
         let Event::TrialFinished { seen, outcome, .. } = event else {
             return;
         };

@@ -42,7 +42,7 @@
 //! | `hosts` | runs trials on other machines, with one worker on each | words, model, sys, exec, local |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | words, model, stats, survey, state |
 //! | `driver` | the loop that runs all trials | model, judge, state, exec, questions |
-//! | `journal` | the folder of a run, its journal, and the secrets that are masked | words, model, sys, state, questions |
+//! | `journal` | the folder of a run, its journal, and the secrets that are masked | words, model, sys, state |
 //! | `report` | reports of a run, in every format | words, model, stats, sys, messages, judge, runners, survey, state, questions, journal |
 //! | `suggest` | suggests corrections of mistyped command lines | words |
 //! | `doctor` | reports what a machine can capture, and what to change | words, model, sys, autopsy, holds, survey |

@@ -4,6 +4,7 @@ use super::error::ExperimentError;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{Host, Survey};
+use provoke_questions as questions;
 use provoke_report as report;
 use provoke_report::RunListing;
 use provoke_state::State;
@@ -110,7 +111,7 @@ struct RunEnvironment {
 impl RunEnvironment {
     fn read(name: &str) -> Result<Self, ExperimentError> {
         let folder = RunFolder::find_run(name, &default_root())?;
-        let state = journal::read_run(&folder.journal_path(), |_, _| {})?;
+        let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
         let (host, survey) = state.trial_environment();
         Ok(Self {
             state,

@@ -7,6 +7,7 @@ use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{Event, Text, VariantId};
 use provoke_plan::{PlanError, Scenario};
+use provoke_questions as questions;
 use provoke_report as report;
 use provoke_words as words;
 use provoke_words::untrusted::{Untrusted as _, shell_word};
@@ -98,7 +99,7 @@ fn describe_hunt(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<Stri
         return None;
     };
     plan.question.as_hunt()?;
-    let state = journal::read_run(&folder.journal_path(), |_, _| {}).ok()?;
+    let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {}).ok()?;
     let held = measure_hunt(&state, looked_for).filter(|held| held.failures > 0)?;
     Some(format!(
         "--held {}   # {} of {} trials failed under its hold: {}",

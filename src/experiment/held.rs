@@ -15,7 +15,7 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
     };
     let read = RunFolder::find_run(name, &default_root())
         .and_then(|folder| folder.check_trust(scenario.trust))
-        .and_then(|folder| journal::read_run(&folder.journal_path(), |_, _| {}));
+        .and_then(|folder| journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {}));
     let state = read.map_err(|error| {
         let hint = error.hint();
         let hint = hint.unwrap_or_else(|| "find a hold first: provoke hunt -- CMD".to_owned());

@@ -46,8 +46,8 @@ pub(super) fn read_baseline_run(
     filter: &BaselineFilter,
 ) -> Result<State, StoreError> {
     match filter.searched_cases().as_slice() {
-        [] => journal::read_run(journal, |_, _| {}),
-        patterns => journal::read_run_for_cases(journal, patterns),
+        [] => journal::read_run(journal, questions::FOLD, |_, _| {}),
+        patterns => journal::read_run_for_cases(journal, questions::FOLD, patterns),
     }
 }
 

@@ -36,7 +36,7 @@ impl Experiment {
     ) -> Result<Self, ExperimentError> {
         let folder = RunFolder::find_run(name, &default_root())?.check_trust(trust)?;
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
-        let mut state = journal::read_run(&folder.journal_path(), |_, _| {})?;
+        let mut state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
         if let Some(limits) = limits.for_run(&state)? {
             let changed = Event::LimitsChanged(limits);
             state.apply_event(&changed, |_| false);

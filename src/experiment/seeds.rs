@@ -7,7 +7,7 @@ use provoke_journal as journal;
 use provoke_journal::RunFolder;
 use provoke_judge as judge;
 use provoke_model::{Event, KeepRule, Outcome, Plan, Trial, TrialId, VariantId};
-use provoke_state::State;
+use provoke_state::{Fold, State};
 use provoke_stats as stats;
 use provoke_words as words;
 use std::collections::BTreeMap;
@@ -101,26 +101,30 @@ fn first_trials(
 ) -> Result<(State, ReplayedTrials, ReplayedTrials), ExperimentError> {
     let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
     let mut replayed: BTreeMap<VariantId, (ReplayedTrials, ReplayedTrials)> = BTreeMap::new();
-    let state = journal::read_trials(&folder.journal_path(), |event, _| match event {
-        Event::TrialStarted(trial) if !trial.captures_evidence() => {
-            started.insert(trial.id, trial.clone());
-        }
-        Event::TrialFinished { trial, outcome, .. } => {
-            let Some(trial) = started.remove(trial) else {
-                return;
-            };
-            let (failing, passing) = replayed.entry(trial.variant).or_default();
-            let trials = match outcome {
-                Outcome::Fail(_) => failing,
-                Outcome::Pass => passing,
-                Outcome::Other(_) | Outcome::Void(_) => return,
-            };
-            if trials.trials.len() < max {
-                trials.trials.push(trial);
+    let state = journal::read_run(
+        &folder.journal_path(),
+        Fold::OF_COUNTS,
+        |event, _| match event {
+            Event::TrialStarted(trial) if !trial.captures_evidence() => {
+                started.insert(trial.id, trial.clone());
             }
-        }
-        _ => {}
-    })?;
+            Event::TrialFinished { trial, outcome, .. } => {
+                let Some(trial) = started.remove(trial) else {
+                    return;
+                };
+                let (failing, passing) = replayed.entry(trial.variant).or_default();
+                let trials = match outcome {
+                    Outcome::Fail(_) => failing,
+                    Outcome::Pass => passing,
+                    Outcome::Other(_) | Outcome::Void(_) => return,
+                };
+                if trials.trials.len() < max {
+                    trials.trials.push(trial);
+                }
+            }
+            _ => {}
+        },
+    )?;
     let has_both = |(failing, passing): &(ReplayedTrials, ReplayedTrials)| {
         !failing.trials.is_empty() && !passing.trials.is_empty()
     };

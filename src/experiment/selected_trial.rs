@@ -6,6 +6,7 @@ use super::trial_reference::parse_trial;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, StoreError, default_root};
 use provoke_model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
+use provoke_questions as questions;
 use provoke_slot::wire::total_limits;
 use provoke_slot::{CommandLine, PlaceholderValues, words_by_hand};
 use provoke_state::State;
@@ -47,28 +48,34 @@ impl SelectedTrial {
         })?;
         let mut selected: Option<(Trial, Option<Outcome>)> = None;
         let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
-        let state = journal::read_run(&folder.journal_path(), |event, _| match event {
-            Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
-                if id.is_some() {
-                    selected = Some((trial.clone(), None));
-                } else {
-                    started.insert(trial.id, trial.clone());
-                }
-            }
-            Event::TrialFinished { trial, outcome, .. } => match &mut selected {
-                Some((selected_trial, selected_outcome)) if selected_trial.id == *trial => {
-                    *selected_outcome = Some(outcome.clone());
-                }
-                None if id.is_none() => {
-                    let trial = started.remove(trial);
-                    let failed = matches!(outcome, Outcome::Fail(_));
-                    let failing = trial.filter(|trial| failed && !trial.captures_evidence());
-                    selected = failing.map(|trial| (trial, Some(outcome.clone())));
-                }
-                _ => {}
-            },
-            _ => {}
-        })?;
+        let state =
+            journal::read_run(
+                &folder.journal_path(),
+                questions::FOLD,
+                |event, _| match event {
+                    Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
+                        if id.is_some() {
+                            selected = Some((trial.clone(), None));
+                        } else {
+                            started.insert(trial.id, trial.clone());
+                        }
+                    }
+                    Event::TrialFinished { trial, outcome, .. } => match &mut selected {
+                        Some((selected_trial, selected_outcome)) if selected_trial.id == *trial => {
+                            *selected_outcome = Some(outcome.clone());
+                        }
+                        None if id.is_none() => {
+                            let trial = started.remove(trial);
+                            let failed = matches!(outcome, Outcome::Fail(_));
+                            let failing =
+                                trial.filter(|trial| failed && !trial.captures_evidence());
+                            selected = failing.map(|trial| (trial, Some(outcome.clone())));
+                        }
+                        _ => {}
+                    },
+                    _ => {}
+                },
+            )?;
         let Some((trial, outcome)) = selected else {
             return Err(not_there(&state, id));
         };

@@ -7,6 +7,7 @@ use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{BugFilter, CaptureMode, Event, FailureKind, Plan, Signal, TrialId, VariantId};
 use provoke_plan::{PlanContext, Scenario, shrink_plan};
+use provoke_questions as questions;
 use provoke_state::{SignatureFailures, State};
 use provoke_stats::real;
 
@@ -28,12 +29,16 @@ pub fn plan_shrinking(
     overlay(&mut shrink_scenario);
     let folder = RunFolder::find_run(run, &default_root())?.check_trust(shrink_scenario.trust)?;
     let mut crashed_variant = None;
-    let state = journal::read_run(&folder.journal_path(), |event, _| match event {
-        Event::TrialStarted(started) if Some(started.id) == trial => {
-            crashed_variant = Some(started.variant);
-        }
-        _ => {}
-    })?;
+    let state = journal::read_run(
+        &folder.journal_path(),
+        questions::FOLD,
+        |event, _| match event {
+            Event::TrialStarted(started) if Some(started.id) == trial => {
+                crashed_variant = Some(started.variant);
+            }
+            _ => {}
+        },
+    )?;
     if state.plan.load.is_none() {
         let message = format!("the run {} is not a run of `provoke load`", state.run);
         return Err(ExperimentError::usage(message)

@@ -4,6 +4,7 @@ use super::error::ExperimentError;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, StoreError, default_root};
+use provoke_questions as questions;
 use provoke_report::{Report, RunListing, relative_time};
 use provoke_state::State;
 use provoke_words::untrusted::shell_word;
@@ -36,7 +37,7 @@ pub fn list_runs(root: &Path) -> (Vec<StoredRun>, Vec<StoreError>) {
     let now = Zoned::now();
     let mut errors = Vec::new();
     let runs = folders.iter().zip(references).map(|(folder, reference)| {
-        let state = journal::read_run(&folder.journal_path(), |_, _| {})
+        let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})
             .map_err(|error| errors.push(error))
             .ok();
         StoredRun {
@@ -67,7 +68,7 @@ impl StoredReport {
     /// Reads a run by its name.
     pub fn read(name: &str) -> Result<Self, ExperimentError> {
         let folder = RunFolder::find_run(name, &default_root())?;
-        let state = journal::read_run(&folder.journal_path(), |_, _| {})?;
+        let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
         // A complete journal records how its run ended.
         let is_complete = state.finished || state.stopped.is_some();
         let report = Report {

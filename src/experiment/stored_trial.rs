@@ -12,10 +12,11 @@ use provoke_model::{
     AccessingThread, Autopsy, Crash, Event, EvidenceDepth, Failure, HoldPlan, HoldPoint,
     InconclusiveReason, Observation, Outcome, Signature, Text, TrialId, VariantId,
 };
+use provoke_questions as questions;
 use provoke_questions::{Answer, HeldPlace};
 use provoke_report::Report;
 use provoke_report::story::{BetterTrial, TrialDetails, trial_story};
-use provoke_state::State;
+use provoke_state::{Fold, State};
 use provoke_sys::{calls, files};
 use provoke_words as words;
 use provoke_words::untrusted::shell_word;
@@ -78,7 +79,7 @@ impl StoredTrial {
                 newest = Some((observation.clone(), outcome.clone()));
             }
         };
-        let state = journal::read_trials(&folder.journal_path(), take)?;
+        let state = journal::read_run(&folder.journal_path(), Fold::OF_COUNTS, take)?;
         let (observation, outcome) = newest.ok_or_else(|| {
             let failed: Vec<u64> = failures.iter().map(|(trial, _)| trial.0).collect();
             no_trial(&state.run, id, finished, failed)
@@ -183,7 +184,7 @@ impl StoredTrial {
             return Vec::new();
         };
         // The points of the program are known only with the memory of the question.
-        let run = journal::read_run(&self.journal, |_, _| {});
+        let run = journal::read_run(&self.journal, questions::FOLD, |_, _| {});
         let places = match run.map(|state| Report::new(&state, true).answer) {
             Ok(Some(Answer::Hunt(hunt))) => hunt.places,
             _ => Vec::new(),
@@ -266,7 +267,7 @@ fn describe_side(side: &AccessingThread, is_held: bool) -> String {
 
 /// Returns the reference of the trial of a run with the best evidence of its failure.
 pub(super) fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> {
-    let state = journal::read_run(&folder.journal_path(), |_, _| {})?;
+    let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
     let report = Report::new(&state, true);
     let path = folder.path().to_string_lossy();
     if let Some(trial) = report.known_best() {

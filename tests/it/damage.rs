@@ -5,6 +5,7 @@ use crate::loop_and_fold::{begin, exited, hash, plan, run};
 use proptest::prelude::*;
 use provoke_journal::{Journal, StoreError, read_run};
 use provoke_model::{Event, Trial};
+use provoke_questions as questions;
 use provoke_report::Report;
 use std::fs;
 use std::time::Duration;
@@ -48,7 +49,7 @@ fn digest(bytes: &[u8]) -> Result<serde_json::Value, StoreError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     fs::write(&path, bytes).unwrap();
-    let state = read_run(&path, |_, _| {})?;
+    let state = read_run(&path, questions::FOLD, |_, _| {})?;
     let report = Report::new(&state, state.finished);
     Ok(serde_json::to_value(&report).unwrap())
 }

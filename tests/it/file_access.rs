@@ -40,10 +40,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "crates/local/src/engine_proxy.rs",
         "the socket of the container engine",
     ),
-    (
-        "crates/plan/",
-        "scenario files, and files that they name",
-    ),
+    ("crates/plan/", "scenario files, and files that they name"),
     ("crates/survey/", "the environment of a program"),
     (
         "crates/autopsy/src/library_search.rs",

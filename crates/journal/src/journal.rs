@@ -4,9 +4,8 @@ use super::lines::{Checksum, JournalLines, LineError};
 use super::secrets::{Secrets, SharedData};
 use super::sequence::EventSequence;
 use super::{JournalDamage, StoreError};
-use provoke_model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome, Plan};
-use provoke_questions as questions;
-use provoke_state::{EventSink, Memory, State};
+use provoke_model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome};
+use provoke_state::{EventSink, Fold, State};
 use provoke_sys::files;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -356,18 +355,23 @@ pub fn copy_to_share(
 /// Folds a journal, passing each event but the first to `on_event` before the state.
 pub fn read_run(
     path: &Path,
+    fold: Fold,
     mut on_event: impl FnMut(&Event, &State),
 ) -> Result<State, StoreError> {
-    read_state(path, Secrets::default(), Fold::OF_QUESTION, &mut on_event)
+    read_state(path, Secrets::default(), fold, &mut on_event)
 }
 
 /// Folds a journal as if its run had looked for failures of certain cases.
-pub fn read_run_for_cases(path: &Path, patterns: &[CasePattern]) -> Result<State, StoreError> {
+pub fn read_run_for_cases(
+    path: &Path,
+    fold: Fold,
+    patterns: &[CasePattern],
+) -> Result<State, StoreError> {
     let mut events = EventReader::open(path, Secrets::default())?;
     let mut state = None;
     while let Some(event) = events.next_event()? {
         let judged_event = judge_by_cases(state.as_ref(), event, patterns);
-        Fold::OF_QUESTION.add_event(&mut state, judged_event);
+        fold.add_event(&mut state, judged_event);
     }
     state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
 }
@@ -410,18 +414,10 @@ fn judge_by_cases(state: Option<&State>, event: Event, patterns: &[CasePattern])
     }
 }
 
-/// Folds a journal without its question: faster, but trials that ended after the answer count as well.
-pub fn read_trials(
-    path: &Path,
-    mut on_event: impl FnMut(&Event, &State),
-) -> Result<State, StoreError> {
-    read_state(path, Secrets::default(), Fold::OF_COUNTS, &mut on_event)
-}
-
 /// Does the same as [`read_run`] with the secrets of the run masked, for reports that are shared.
-pub fn read_masked(path: &Path) -> Result<State, StoreError> {
+pub fn read_masked(path: &Path, fold: Fold) -> Result<State, StoreError> {
     let secrets = Secrets::of_run(path)?;
-    read_state(path, secrets, Fold::OF_QUESTION, &mut |_, _| {})
+    read_state(path, secrets, fold, &mut |_, _| {})
 }
 
 fn read_state(
@@ -439,32 +435,6 @@ fn read_state(
         fold.add_event(&mut state, event);
     }
     state.ok_or_else(|| StoreError::NotAJournal(path.to_owned()))
-}
-
-/// How a journal is folded: with the question of its run, or without.
-#[derive(Clone, Copy)]
-struct Fold {
-    begin_memory: fn(&Plan) -> Box<dyn Memory>,
-    is_decided: fn(&State) -> bool,
-}
-
-impl Fold {
-    const OF_QUESTION: Self = Self {
-        begin_memory: questions::begin_memory,
-        is_decided: questions::is_done,
-    };
-    const OF_COUNTS: Self = Self {
-        begin_memory: |_| Box::new(()),
-        is_decided: |_| false,
-    };
-
-    /// Adds the next event of a journal.
-    fn add_event(self, state: &mut Option<State>, event: Event) {
-        match state {
-            Some(state) => state.apply_event(&event, self.is_decided),
-            None => *state = State::begin_fold(event, self.begin_memory),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -24,8 +24,9 @@ mod trust;
 mod written_reports;
 
 pub use folder::{RunFolder, default_root, runs_nearby};
-pub use journal::{EventReader, read_masked};
-pub use journal::{Journal, copy_to_share, first_event, read_run, read_run_for_cases, read_trials};
+pub use journal::{
+    EventReader, Journal, copy_to_share, first_event, read_masked, read_run, read_run_for_cases,
+};
 pub use secrets::strip_environment;
 pub use secrets::{Secrets, SharedData};
 pub use trust::DistrustReason;

@@ -6,6 +6,7 @@
 use super::journal::{Journal, JournalFile, whole_lines};
 use super::{JournalDamage, StoreError, read_run};
 use provoke_model::Event;
+use provoke_state::Fold;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -168,7 +169,7 @@ impl WholeJournal {
             .map(|newline| newline + 1)
             .collect();
         let mut events = vec![super::first_event(path).unwrap()];
-        read_run(path, |event, _| events.push(event.clone())).unwrap();
+        read_run(path, Fold::OF_COUNTS, |event, _| events.push(event.clone())).unwrap();
         assert_eq!(events.len(), ends.len());
         Self {
             bytes,
@@ -192,7 +193,7 @@ impl WholeJournal {
         assert!(lines >= synced_lines, "a synced line is lost");
         let end = lines.checked_sub(1).map_or(0, |last| self.ends[last]);
         let mut events = Vec::new();
-        let result = read_run(path, |event, _| events.push(event.clone()));
+        let result = read_run(path, Fold::OF_COUNTS, |event, _| events.push(event.clone()));
         let known_events = self.events.iter().take(lines).skip(1);
         assert!(events.iter().eq(known_events));
         let refusal = match result {

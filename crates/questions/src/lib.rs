@@ -78,7 +78,7 @@ pub use shrink::{
 
 use policy::nothing_counts;
 use provoke_model::{Plan, Question, VariantId};
-use provoke_state::{Memory, State};
+use provoke_state::{Fold, Memory, State};
 
 /// A kind of question.
 pub trait QuestionKind: Send + Sync {
@@ -163,3 +163,9 @@ pub fn begin_memory(plan: &Plan) -> Box<dyn Memory> {
 pub fn is_done(state: &State) -> bool {
     policy_of_plan(&state.plan).is_done(state)
 }
+
+/// Folds the events of a run with the question of its plan.
+pub const FOLD: Fold = Fold {
+    begin_memory,
+    is_decided: is_done,
+};

@@ -7,6 +7,7 @@ use super::{
 use provoke_journal as journal;
 use provoke_journal::StoreError;
 use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, VariantId};
+use provoke_questions as questions;
 use provoke_questions::Answer;
 use provoke_stats as stats;
 use provoke_words as words;
@@ -58,7 +59,7 @@ pub(super) struct Issue {
 impl Issue {
     /// Reads the details from the directory of a run; secrets are masked.
     pub(super) fn read_from(run: &MaskedRun<'_>, environment: bool) -> Result<Self, StoreError> {
-        let state = journal::read_masked(&run.folder().journal_path())?;
+        let state = journal::read_masked(&run.folder().journal_path(), questions::FOLD)?;
         let (_, survey) = state.trial_environment();
         let recorded = (state.plan, &survey);
         Ok(Self::of_plan(run, environment, recorded))

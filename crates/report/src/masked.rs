@@ -3,6 +3,7 @@
 use super::Report;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, Secrets, StoreError};
+use provoke_questions as questions;
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -42,7 +43,7 @@ impl<'a> MaskedRun<'a> {
         let without_secrets = if secrets.is_empty() {
             None
         } else {
-            let state = journal::read_masked(&journal)?;
+            let state = journal::read_masked(&journal, questions::FOLD)?;
             Some(Report::new(&state, report.journal_complete))
         };
         Ok(Self {

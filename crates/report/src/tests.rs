@@ -13,6 +13,7 @@ use provoke_model::{
     TrialId, TrialPurpose, VariantId, trial_seed,
 };
 use provoke_plan::{PlanContext, ProgramSettings, Scenario, TrialSettings};
+use provoke_questions as questions;
 use provoke_stats as stats;
 use provoke_test_needs::{needs, program};
 use serde_json::Value;
@@ -219,7 +220,8 @@ impl SimulatedRun {
     }
 
     pub(super) fn report(&self) -> Report {
-        let state = journal::read_run(&self.folder.journal_path(), |_, _| {}).unwrap();
+        let state =
+            journal::read_run(&self.folder.journal_path(), questions::FOLD, |_, _| {}).unwrap();
         Report::new(&state, true)
     }
 

@@ -13,6 +13,7 @@ mod choices;
 mod counts;
 mod early_trials;
 mod environment;
+mod fold;
 mod hosts;
 mod load;
 mod memory;
@@ -26,6 +27,7 @@ mod trial_facts;
 
 pub use cases::{CaseCounts, CaseNames, SuiteCounts, TrialOrder};
 pub use counts::LoneCounts;
+pub use fold::Fold;
 pub use hosts::{HostCounts, HostLoss, HostState, Hosts};
 pub use load::RequestTotals;
 pub use memory::Memory;

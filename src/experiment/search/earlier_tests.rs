@@ -7,6 +7,7 @@ use provoke_model::{
     NumberList, TrialId, VariantChoices,
 };
 use provoke_plan::{OnlyRule, PlanError, Scenario, SearchSources};
+use provoke_questions as questions;
 use provoke_runners::pytest;
 use provoke_state::State;
 
@@ -65,7 +66,7 @@ pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, P
         .and_then(|folder| folder.check_trust(scenario.trust))
         .map_err(|error| refuse(format!("cannot read the run: {error}"), "provoke list"))?;
     let mut shortest: Option<EarlierTests> = None;
-    let state = journal::read_run(&folder.journal_path(), |event, state| {
+    let state = journal::read_run(&folder.journal_path(), questions::FOLD, |event, state| {
         let Event::TrialFinished { trial, seen, .. } = event else {
             return;
         };

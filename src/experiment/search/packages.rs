@@ -11,7 +11,7 @@ use provoke_packages::{
     PackageManager, Pip, VersionQuery,
 };
 use provoke_plan::{PlanError, Scenario, SearchSources};
-use provoke_state::State;
+use provoke_state::{Fold, State};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -199,7 +199,8 @@ fn variables_of(
         hint: error.hint().unwrap_or_default(),
     };
     let folder = folder.check_trust(trust).map_err(refused)?;
-    let state = journal::read_trials(&folder.journal_path(), |_, _| {}).map_err(refused)?;
+    let state =
+        journal::read_run(&folder.journal_path(), Fold::OF_COUNTS, |_, _| {}).map_err(refused)?;
     Ok(variables_in(&state))
 }
 

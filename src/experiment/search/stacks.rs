@@ -6,6 +6,7 @@ use provoke_journal::{RunFolder, default_root};
 use provoke_model::{Event, Frame, Observation, Outcome};
 use provoke_plan::PlanError;
 use provoke_prepare::Commit;
+use provoke_questions as questions;
 use provoke_words::untrusted::SafeText;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -51,7 +52,7 @@ fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, PlanError> {
     let mut files = BTreeSet::new();
     let folder = RunFolder::find_run(run, &default_root());
     let read = folder.and_then(|folder| {
-        journal::read_run(&folder.journal_path(), |event, _| {
+        journal::read_run(&folder.journal_path(), questions::FOLD, |event, _| {
             if let Event::TrialFinished {
                 seen: observation,
                 outcome: Outcome::Fail(_),

@@ -9,6 +9,7 @@ use crate::{
 use provoke_journal as journal;
 use provoke_journal::RunFolder;
 use provoke_model::Event;
+use provoke_questions as questions;
 use provoke_questions::PooledBaseline;
 
 /// Maximum number of failures with evidence.
@@ -72,7 +73,7 @@ impl<'a> PageSource<'a> {
         let mut trials = TrialTotals::read_from(run)?;
         if !report.hosts.is_empty() {
             // The trials had the environment of the hosts.
-            let state = journal::read_masked(&folder.journal_path())?;
+            let state = journal::read_masked(&folder.journal_path(), questions::FOLD)?;
             (_, trials.recorded.survey) = state.trial_environment();
         }
         let plan = trials.recorded.plan.as_deref().cloned();

@@ -10,6 +10,7 @@ use crate::{
     export_pictures, export_report, export_trend,
 };
 use provoke_model::{Ending, EvidenceDepth, FailureKind, Outcome, Plan, Text};
+use provoke_questions as questions;
 
 /// Text that is markup, in every context of a page.
 const MARKUP: &str = "</style></title></script><script>alert(1)</script><img src=x onerror=alert(2)>\" ' onload=\"x\0\u{1b}[31m\u{202e}\u{2066}\u{200b}";
@@ -129,7 +130,9 @@ fn trend_of(runs: &[&SimulatedRun], options: &PageOptions) -> String {
     let read: Vec<_> = runs
         .iter()
         .map(|run| {
-            let state = provoke_journal::read_run(&run.folder.journal_path(), |_, _| {}).unwrap();
+            let state =
+                provoke_journal::read_run(&run.folder.journal_path(), questions::FOLD, |_, _| {})
+                    .unwrap();
             (state, run.report())
         })
         .collect();
