@@ -1,18 +1,19 @@
 //! Exchanges requests and responses over HTTP/1.1.
 
-use super::body::RequestTail;
+use super::body::{FileBody, RequestTail};
 use super::check::{ResponseChecker, ResponseVerdict};
 use super::client::{Client, KeptConnection};
 use super::clock::duration_nanos;
-use super::connect::classify_error;
+use super::connect::{ConnectionStream, classify_error};
 use super::record::{RequestEnd, RingIndex};
 use super::request::DrawnRequest;
-use super::response::ResponseError;
+use super::response::{ResponseError, ResponseReader};
 use super::signal::{ClientSignal, ClientStop};
+use super::worker::PhaseShared;
 use provoke_model::{ConnectionReuse, RequestPhase, RequestResult};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 /// Error for a file that became shorter during sending.
@@ -115,118 +116,53 @@ impl Client {
         let requests = &worker.shared.requests;
         let kind = &requests.kinds[choice.kind];
         let (head, body) = requests.write_wire(choice, last, out);
-        let expected = &kind.expected;
         reader.begin_answer(kind.head);
-        response.begin_answer(expected);
-        let total_length = head.len() + body.byte_length();
-        // Chunk of a long body, and the chunk's offset.
-        let (mut chunk, mut chunk_at) = (Vec::new(), 0);
-        let mut written = 0;
-        let mut flushed = false;
-        let mut unwritable = None;
-        let mut bytes = 0;
-        // Time since which the rest of the response is awaited, and whether its beginning was
-        // acknowledged at once.
-        let mut rest: Option<(u64, bool)> = None;
-        let (acks, clock) = (&worker.shared.dialer.acks, worker.shared.clock);
+        response.begin_answer(&kind.expected);
+        let mut request = RequestWriter::new(head, body);
+        let mut receiver = ResponseReceiver {
+            reader,
+            checker: ResponseChecker {
+                expected: &kind.expected,
+                facts: response,
+            },
+            shared: &worker.shared,
+            received: 0,
+            rest: None,
+        };
         let went = std::future::poll_fn(|cx| {
             let mut stream = Pin::new(&mut connection.stream);
-            while written < total_length && unwritable.is_none() {
-                let unsent = head.get(written..).filter(|unsent| !unsent.is_empty());
-                let wrote = match (unsent, body) {
-                    (Some(unsent), RequestTail::Held(body)) if !body.is_empty() => {
-                        let pieces = [IoSlice::new(unsent), IoSlice::new(body)];
-                        stream.as_mut().poll_write_vectored(cx, &pieces)
-                    }
-                    (Some(unsent), _) => stream.as_mut().poll_write(cx, unsent),
-                    (None, RequestTail::Held(body)) => {
-                        let unsent = &body[written - head.len()..];
-                        stream.as_mut().poll_write(cx, unsent)
-                    }
-                    (None, RequestTail::Long(long)) => {
-                        let body_offset = written - head.len();
-                        if body_offset == chunk_at + chunk.len() {
-                            if let Err(error) = long.read_chunk(body_offset as u64, &mut chunk) {
-                                let errno = error.raw_os_error().unwrap_or(EIO);
-                                return Poll::Ready(ExchangeResult::Unread(errno));
-                            }
-                            chunk_at = body_offset;
-                        }
-                        stream
-                            .as_mut()
-                            .poll_write(cx, &chunk[body_offset - chunk_at..])
-                    }
-                };
-                match wrote {
-                    Poll::Ready(Ok(0)) => unwritable = Some(io::ErrorKind::WriteZero.into()),
-                    Poll::Ready(Ok(count)) => written += count,
-                    // The service may have sent a response before it closed the connection.
-                    Poll::Ready(Err(error)) => unwritable = Some(error),
-                    Poll::Pending => break,
-                }
-            }
-            if written == total_length && !flushed {
-                match stream.as_mut().poll_flush(cx) {
-                    Poll::Ready(Ok(())) => flushed = true,
-                    Poll::Ready(Err(error)) => unwritable = Some(error),
-                    Poll::Pending => {}
-                }
+            if let Err(errno) = request.write_available(stream.as_mut(), cx) {
+                return Poll::Ready(ExchangeResult::Unread(errno));
             }
             let mut buffer = worker.buffer.borrow_mut();
             loop {
                 let mut read_buffer = ReadBuf::new(&mut buffer);
                 match stream.as_mut().poll_read(cx, &mut read_buffer) {
                     Poll::Ready(Ok(())) if read_buffer.filled().is_empty() => {
-                        return Poll::Ready(if reader.end_of_connection() {
+                        return Poll::Ready(if receiver.reader.end_of_connection() {
                             ExchangeResult::Whole
-                        } else if let Some(error) = unwritable.take() {
+                        } else if let Some(error) = request.error.take() {
                             ExchangeResult::Failed(error)
                         } else {
                             ExchangeResult::Ended
                         });
                     }
                     Poll::Ready(Ok(())) => {
-                        let came = read_buffer.filled();
-                        bytes += came.len() as u64;
-                        if let Some((waited_since, at_once)) = rest.take() {
-                            acks.record_wait(
-                                clock.nanos_now().saturating_sub(waited_since),
-                                at_once,
-                            );
-                        }
                         worker.alive.set(true);
-                        let mut checking = ResponseChecker {
-                            expected,
-                            facts: response,
-                        };
-                        let consumed = match reader.feed_bytes(came, &mut checking) {
-                            Ok(taken) => taken,
-                            Err(fault) => return Poll::Ready(ExchangeResult::Fault(fault)),
-                        };
-                        if reader.is_done() {
-                            return Poll::Ready(if consumed < came.len() {
-                                ExchangeResult::Fault(ResponseError::After)
-                            } else {
-                                ExchangeResult::Whole
-                            });
+                        if let Some(result) = receiver.check_bytes(read_buffer.filled()) {
+                            return Poll::Ready(result);
                         }
                     }
                     Poll::Ready(Err(error)) => {
                         return Poll::Ready(ExchangeResult::Failed(
-                            unwritable.take().unwrap_or(error),
+                            request.error.take().unwrap_or(error),
                         ));
                     }
                     Poll::Pending => {
-                        if let Some(error) = unwritable.take() {
+                        if let Some(error) = request.error.take() {
                             return Poll::Ready(ExchangeResult::Failed(error));
                         }
-                        if bytes > 0 && rest.is_none() {
-                            let at_once = acks.at_once();
-                            if at_once {
-                                connection.stream.acknowledge_now();
-                            }
-                            rest = Some((clock.nanos_now(), at_once));
-                        }
+                        receiver.await_rest(&connection.stream);
                         let kick = slot.poll_kick(cx);
                         return kick.map_or(Poll::Pending, |kick| {
                             Poll::Ready(ExchangeResult::Kicked(kick))
@@ -236,13 +172,144 @@ impl Client {
             }
         })
         .await;
-        let phase = if written < total_length {
+        let received = receiver.received;
+        let phase = if !request.is_written() {
             RequestPhase::Write
         } else if reader.has_head() {
             RequestPhase::Body
         } else {
             RequestPhase::Head
         };
-        (went, phase, bytes)
+        (went, phase, received)
+    }
+}
+
+/// A request that is written in the parts that the connection accepts.
+struct RequestWriter<'a> {
+    head: &'a [u8],
+    body: RequestTail<'a>,
+    written: usize,
+    is_flushed: bool,
+    /// Chunk of a long body, and the chunk's offset.
+    chunk: Vec<u8>,
+    chunk_at: usize,
+    /// Error of the connection. The service may have sent a response before it closed the connection.
+    error: Option<io::Error>,
+}
+
+impl<'a> RequestWriter<'a> {
+    fn new(head: &'a [u8], body: RequestTail<'a>) -> Self {
+        Self {
+            head,
+            body,
+            written: 0,
+            is_flushed: false,
+            chunk: Vec::new(),
+            chunk_at: 0,
+            error: None,
+        }
+    }
+
+    fn is_written(&self) -> bool {
+        self.written == self.head.len() + self.body.byte_length()
+    }
+
+    /// Writes what the connection accepts now. Fails with errno if the data to send cannot be read.
+    fn write_available(
+        &mut self,
+        mut stream: Pin<&mut ConnectionStream>,
+        cx: &mut Context<'_>,
+    ) -> Result<(), i32> {
+        while !self.is_written() && self.error.is_none() {
+            match self.poll_write(stream.as_mut(), cx)? {
+                Poll::Ready(Ok(0)) => self.error = Some(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => self.written += count,
+                Poll::Ready(Err(error)) => self.error = Some(error),
+                Poll::Pending => break,
+            }
+        }
+        if self.is_written() && !self.is_flushed {
+            match stream.poll_flush(cx) {
+                Poll::Ready(Ok(())) => self.is_flushed = true,
+                Poll::Ready(Err(error)) => self.error = Some(error),
+                Poll::Pending => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes once: head and short body together, or the unsent part of one of them.
+    fn poll_write(
+        &mut self,
+        stream: Pin<&mut ConnectionStream>,
+        cx: &mut Context<'_>,
+    ) -> Result<Poll<io::Result<usize>>, i32> {
+        let unsent_head = self.head.get(self.written..);
+        let unsent_head = unsent_head.filter(|unsent| !unsent.is_empty());
+        Ok(match (unsent_head, self.body) {
+            (Some(unsent), RequestTail::Held(body)) if !body.is_empty() => {
+                let pieces = [IoSlice::new(unsent), IoSlice::new(body)];
+                stream.poll_write_vectored(cx, &pieces)
+            }
+            (Some(unsent), _) => stream.poll_write(cx, unsent),
+            (None, RequestTail::Held(body)) => {
+                stream.poll_write(cx, &body[self.written - self.head.len()..])
+            }
+            (None, RequestTail::Long(long)) => stream.poll_write(cx, self.unsent_chunk(long)?),
+        })
+    }
+
+    /// Returns the unsent part of the chunk of a long body; reads the next chunk if there is none.
+    fn unsent_chunk(&mut self, long: &FileBody) -> Result<&[u8], i32> {
+        let body_offset = self.written - self.head.len();
+        if body_offset == self.chunk_at + self.chunk.len() {
+            long.read_chunk(body_offset as u64, &mut self.chunk)
+                .map_err(|error| error.raw_os_error().unwrap_or(EIO))?;
+            self.chunk_at = body_offset;
+        }
+        Ok(&self.chunk[body_offset - self.chunk_at..])
+    }
+}
+
+/// A response that is checked while it arrives.
+struct ResponseReceiver<'a> {
+    reader: &'a mut ResponseReader,
+    checker: ResponseChecker<'a>,
+    shared: &'a PhaseShared,
+    /// Number of received bytes.
+    received: u64,
+    /// Time since which the rest of the response is awaited, and whether its beginning was
+    /// acknowledged at once.
+    rest: Option<(u64, bool)>,
+}
+
+impl ResponseReceiver<'_> {
+    /// Checks received bytes. Returns the result if the exchange ends with them.
+    fn check_bytes(&mut self, bytes: &[u8]) -> Option<ExchangeResult> {
+        self.received += bytes.len() as u64;
+        if let Some((waited_since, at_once)) = self.rest.take() {
+            let waited = self.shared.clock.nanos_now().saturating_sub(waited_since);
+            self.shared.dialer.acks.record_wait(waited, at_once);
+        }
+        match self.reader.feed_bytes(bytes, &mut self.checker) {
+            Err(fault) => Some(ExchangeResult::Fault(fault)),
+            Ok(_) if !self.reader.is_done() => None,
+            Ok(consumed) if consumed < bytes.len() => {
+                Some(ExchangeResult::Fault(ResponseError::After))
+            }
+            Ok(_) => Some(ExchangeResult::Whole),
+        }
+    }
+
+    /// Notes that the rest of the response is awaited, and acknowledges its beginning if that helps.
+    fn await_rest(&mut self, stream: &ConnectionStream) {
+        if self.received == 0 || self.rest.is_some() {
+            return;
+        }
+        let at_once = self.shared.dialer.acks.at_once();
+        if at_once {
+            stream.acknowledge_now();
+        }
+        self.rest = Some((self.shared.clock.nanos_now(), at_once));
     }
 }
