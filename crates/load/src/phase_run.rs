@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// Clients per thread, until there is a thread for each CPU.
 const CLIENTS_A_THREAD: u32 = 512;
@@ -71,16 +71,57 @@ pub(super) async fn wait_for_halt(halt: &mut watch::Receiver<bool>) {
 impl PhaseContext {
     /// Runs a phase to its end or until it is stopped.
     pub(super) async fn run_phase(&mut self, phase: LoadPhase) -> io::Result<PhaseResult> {
+        let (mut running, records) = self.start_workers(phase)?;
+        let workers_done = async {
+            let mut gathered = Vec::new();
+            for record in records {
+                gathered.push(record.await);
+            }
+            gathered
+        };
+        tokio::pin!(workers_done);
+        let gathered = loop {
+            let pause = tokio::time::sleep(if running.has_begun { LOOK } else { QUICK_LOOK });
+            let is_running = running.ran.stop == ClientStop::No;
+            tokio::select! {
+                gathered = &mut workers_done => break gathered,
+                died = wait_for_death(&mut self.death), if is_running => {
+                    running.ran.ended = self.clock.nanos_at(died);
+                    running.stop_clients(ClientStop::Died);
+                }
+                () = wait_for_halt(&mut self.halt), if is_running => {
+                    running.stop_clients(ClientStop::Halted);
+                }
+                () = pause => {}
+            }
+            let now = self.clock.nanos_now();
+            running.begin_if_connected(now);
+            if running.ran.stop == ClientStop::No && running.is_silent(now) {
+                self.probe_silent_service(&mut running).await;
+            }
+        };
+        if running.ran.stop != ClientStop::Died {
+            running.ran.ended = self.clock.nanos_now();
+        }
+        for record in gathered {
+            let lost_error = || io::Error::other("a client thread ended unexpectedly");
+            let record = record.map_err(|_| lost_error())??;
+            running.ran.records.push(record);
+        }
+        running.count_unsent();
+        Ok(running.ran)
+    }
+
+    /// Starts the threads of the clients. Returns the receivers of their records.
+    fn start_workers(&self, phase: LoadPhase) -> io::Result<(RunningPhase, Vec<RecordReceiver>)> {
         let clients = phase.clients.max(1);
-        let hang_after = phase.hang_after;
-        let connect_limit = phase.connect_limit;
-        let open = phase.rate.zip(Some(phase.amount));
         // At a fixed rate, one worker draws all requests, so that they are in order.
         let workers = if phase.is_open() {
             1
         } else {
             thread_count(clients)
         };
+        let connect_limit = duration_nanos(phase.connect_limit);
         let (go, went) = watch::channel(None);
         let (stop, stopped) = watch::channel(ClientStop::No);
         let shared = Arc::new(PhaseShared {
@@ -108,7 +149,7 @@ impl PhaseContext {
             rings.push(ring.clone());
             records.push(spawn_worker(&shared, index as usize, range, &ring)?);
         }
-        let mut ran = PhaseResult {
+        let ran = PhaseResult {
             records: Vec::new(),
             rings,
             began: self.clock.nanos_now(),
@@ -116,89 +157,98 @@ impl PhaseContext {
             stop: ClientStop::No,
             hung: false,
         };
-        let latest = self.clock.nanos_now()
-            + duration_nanos(connect_limit)
-            + duration_nanos(Duration::from_secs(1));
-        let mut begun = false;
-        let mut patient_until = 0;
-        let workers_done = async {
-            let mut gathered = Vec::new();
-            for record in records {
-                gathered.push(record.await);
-            }
-            gathered
+        let running = RunningPhase {
+            shared,
+            go,
+            stop,
+            latest_begin: self.clock.nanos_now()
+                + connect_limit
+                + duration_nanos(Duration::from_secs(1)),
+            has_begun: false,
+            last_probed: 0,
+            ran,
         };
-        tokio::pin!(workers_done);
-        let gathered = loop {
-            let pause = tokio::time::sleep(if begun { LOOK } else { QUICK_LOOK });
-            tokio::select! {
-                gathered = &mut workers_done => break gathered,
-                died = wait_for_death(&mut self.death), if ran.stop == ClientStop::No => {
-                    ran.stop = ClientStop::Died;
-                    ran.ended = self.clock.nanos_at(died);
-                    stop.send_replace(ClientStop::Died);
-                }
-                () = wait_for_halt(&mut self.halt), if ran.stop == ClientStop::No => {
-                    ran.stop = ClientStop::Halted;
-                    stop.send_replace(ClientStop::Halted);
-                }
-                () = pause => {}
+        Ok((running, records))
+    }
+
+    /// Tests whether a service that has not responded for long hangs, and stops the clients if it does.
+    async fn probe_silent_service(&mut self, running: &mut RunningPhase) {
+        let answer = tokio::select! {
+            answer = self.probe.ask_status() => answer,
+            // The next check sees the crash or the halt, too.
+            died = wait_for_death(&mut self.death) => {
+                running.ran.ended = self.clock.nanos_at(died);
+                return;
             }
-            let now = self.clock.nanos_now();
-            if !begun && (shared.arrived.load(Ordering::Relaxed) >= clients || now > latest) {
-                begun = true;
-                ran.began = now;
-                go.send_replace(Some(now));
-            }
-            if ran.stop != ClientStop::No {
-                continue;
-            }
-            let quiet = shared
-                .quiet
-                .iter()
-                .map(|quiet| quiet.load(Ordering::Relaxed))
-                .min()
-                .unwrap_or(u64::MAX)
-                .max(patient_until);
-            if now.saturating_sub(quiet) >= duration_nanos(hang_after) {
-                let answer = tokio::select! {
-                    answer = self.probe.ask_status() => answer,
-                    died = wait_for_death(&mut self.death) => {
-                        ran.ended = self.clock.nanos_at(died);
-                        continue; // the loop sees the crash, too
-                    }
-                    () = wait_for_halt(&mut self.halt) => continue,
-                };
-                match answer {
-                    Ok(_) => patient_until = self.clock.nanos_now(),
-                    Err(_) => {
-                        ran.stop = ClientStop::Died;
-                        ran.hung = true;
-                        ran.ended = self.clock.nanos_now();
-                        stop.send_replace(ClientStop::Died);
-                    }
-                }
-            }
+            () = wait_for_halt(&mut self.halt) => return,
         };
-        if ran.stop != ClientStop::Died {
-            ran.ended = self.clock.nanos_now();
+        match answer {
+            Ok(_) => running.last_probed = self.clock.nanos_now(),
+            Err(_) => {
+                running.ran.hung = true;
+                running.ran.ended = self.clock.nanos_now();
+                running.stop_clients(ClientStop::Died);
+            }
         }
-        for record in gathered {
-            let lost_error = || io::Error::other("a client thread ended unexpectedly");
-            ran.records.push(record.map_err(|_| lost_error())??);
-        }
-        if let (Some((rate, amount)), Some(record)) = (open, ran.records.first_mut())
-            && ran.stop != ClientStop::No
+    }
+}
+
+/// Receiver of the record of a worker.
+type RecordReceiver = oneshot::Receiver<io::Result<WorkerRecord>>;
+
+/// A phase whose clients run.
+struct RunningPhase {
+    shared: Arc<PhaseShared>,
+    /// Starts the requests.
+    go: watch::Sender<Option<u64>>,
+    stop: watch::Sender<ClientStop>,
+    /// Time at which the requests start even if some clients have not connected.
+    latest_begin: u64,
+    has_begun: bool,
+    /// Time of the last response to a probe.
+    last_probed: u64,
+    ran: PhaseResult,
+}
+
+impl RunningPhase {
+    fn stop_clients(&mut self, reason: ClientStop) {
+        self.ran.stop = reason;
+        self.stop.send_replace(reason);
+    }
+
+    /// Starts the requests once all clients have connected, or after too long a wait.
+    fn begin_if_connected(&mut self, now: u64) {
+        let connected = self.shared.arrived.load(Ordering::Relaxed);
+        if !self.has_begun
+            && (connected >= self.shared.phase.clients.max(1) || now > self.latest_begin)
         {
-            // Count the requests that were due by then but not started.
-            let due = rate.due_within(ran.ended.saturating_sub(ran.began));
-            let due = match amount {
-                LoadLimit::Requests(max) => due.min(max),
-                LoadLimit::Time(time) => due.min(rate.due_within(duration_nanos(time))),
-            };
-            record.not_sent(due.saturating_sub(shared.next.load(Ordering::Relaxed)));
+            self.has_begun = true;
+            self.ran.began = now;
+            self.go.send_replace(Some(now));
         }
-        Ok(ran)
+    }
+
+    /// Returns whether a worker has waited so long for responses that the service may hang.
+    fn is_silent(&self, now: u64) -> bool {
+        let quiet = self.shared.quiet.iter();
+        let quiet = quiet.map(|quiet| quiet.load(Ordering::Relaxed)).min();
+        let silent_since = quiet.unwrap_or(u64::MAX).max(self.last_probed);
+        now.saturating_sub(silent_since) >= duration_nanos(self.shared.phase.hang_after)
+    }
+
+    /// Counts the requests of a fixed rate that were due but not started when the clients were stopped.
+    fn count_unsent(&mut self) {
+        let LoadPhase { rate, amount, .. } = &self.shared.phase;
+        if let (Some(rate), Some(record)) = (rate, self.ran.records.first_mut())
+            && self.ran.stop != ClientStop::No
+        {
+            let due = rate.due_within(self.ran.ended.saturating_sub(self.ran.began));
+            let due = match amount {
+                LoadLimit::Requests(max) => due.min(*max),
+                LoadLimit::Time(time) => due.min(rate.due_within(duration_nanos(*time))),
+            };
+            record.not_sent(due.saturating_sub(self.shared.next.load(Ordering::Relaxed)));
+        }
     }
 }
 

@@ -159,42 +159,12 @@ async fn run_stages(
     observation.clients = phase.clients;
     set_stage(life, observation, LoadStage::Starting);
     limits::allow_open_files(u64::from(phase.clients) + OTHER_FILES);
-    let (prepared, dialer) = {
-        let (load, fill) = (load.clone(), life.fill.clone());
-        // Reading files and resolving names may block.
-        let prepared = tokio::task::spawn_blocking(move || {
-            let made = PreparedLoad::new(&load, &fill)?;
-            let dialer = made.make_dialer(&load, &fill)?;
-            Ok::<_, LoadError>((made, dialer))
-        })
-        .await
-        .map_err(|error| error.to_string())?;
-        prepared.map_err(|error| error.to_string())?
-    };
+    let (prepared, dialer) = prepare_load(life).await?;
     let probe = prepared.make_probe(&load, &life.fill, dialer.clone());
-    let wait = ReadyWait::new(
-        &load.ready,
-        &prepared.target,
-        life.started,
-        load.ready_limit,
-    );
-    let readiness = life.live.readiness.lock();
-    *readiness.unwrap_or_else(PoisonError::into_inner) = Some(wait.clone());
-    let waiting = ready::wait_until_ready(&load.ready, &wait, &probe, &mut life.said);
-    tokio::select! {
-        ready = waiting => ready?,
-        _ = wait_for_death(&mut life.death) => return Ok(()),
-        () = wait_for_halt(&mut life.halt) => return Err(wait.describe_progress()),
+    if !becomes_ready(life, &prepared.target, &probe).await? {
+        return Ok(());
     }
-    if !life.pids.is_empty() {
-        let (target, pids) = (prepared.target.clone(), life.pids.clone());
-        let contained = life.contained;
-        let stranger =
-            tokio::task::spawn_blocking(move || ready::name_stranger(&target, &pids, contained));
-        if let Ok(Some(stranger)) = stranger.await {
-            return Err(stranger);
-        }
-    }
+    refuse_stranger(life, &prepared.target).await?;
     observation.ready = life.started.elapsed();
     let overflows = sockets::listen_overflows();
     files::create_folders(&life.folder)
@@ -213,16 +183,7 @@ async fn run_stages(
     let send_error = |error: std::io::Error| format!("cannot send the load: {error}");
     if load.warm_up.requests > 0 {
         set_stage(life, observation, LoadStage::WarmUp);
-        let warm_up = LoadPhase {
-            clients: load.warm_up.clients.max(1),
-            seed: hash_number(life.seed ^ WARM),
-            amount: LoadLimit::Requests(load.warm_up.requests),
-            rate: None,
-            spread: Duration::ZERO,
-            counted: false,
-            log_all: false,
-            ..phase.clone()
-        };
+        let warm_up = plan_warm_up(&load, &phase);
         let ran = context
             .run_phase(warm_up.clone())
             .await
@@ -238,44 +199,8 @@ async fn run_stages(
     let mut ran = context.run_phase(phase.clone()).await.map_err(send_error)?;
     if ran.stop == ClientStop::No {
         set_stage(life, observation, LoadStage::Settling);
-        let broken = ran
-            .records
-            .iter()
-            .filter_map(WorkerRecord::last_broken)
-            .max()
-            .map(|nanos| context.clock.instant_at(nanos) + WAKE);
-        let deadline = context.clock.instant_at(ran.ended) + load.settle;
-        let until = broken.map_or(deadline, |broken| deadline.max(broken));
-        let silent = silent_since(&ran, observation.warmed > 0);
-        let (probe, clock) = (&context.probe, context.clock);
-        let settled = async {
-            let liveness_check = async {
-                match silent {
-                    Some(silent_since) => {
-                        answers_in_time(probe, clock.instant_at(silent_since) + load.hang_after)
-                            .await
-                    }
-                    None => true,
-                }
-            };
-            let ((), alive) = tokio::join!(tokio::time::sleep_until(until.into()), liveness_check);
-            alive
-        };
-        tokio::select! {
-            alive = settled => {
-                if alive {
-                    set_stage(life, observation, LoadStage::Over);
-                } else {
-                    ran.stop = ClientStop::Died;
-                    ran.hung = true;
-                    ran.ended = context.clock.nanos_now();
-                    for record in &mut ran.records {
-                        record.reopen_timed_out(silent.unwrap_or(ran.ended));
-                    }
-                }
-            }
-            _ = wait_for_death(&mut context.death) => ran.stop = ClientStop::Died,
-            () = wait_for_halt(&mut context.halt) => ran.stop = ClientStop::Halted,
+        if survives_load(&mut context, &load, &mut ran, observation.warmed > 0).await {
+            set_stage(life, observation, LoadStage::Over);
         }
     }
     observation.delayed_acks = context.dialer.acks.delayed_answers();
@@ -284,6 +209,96 @@ async fn run_stages(
         after.saturating_sub(overflows_before)
     });
     finish_phase(life, observation, ran, &phase, &prepared.requests)
+}
+
+/// Reads the files of the load and resolves the name of its target, which may block.
+async fn prepare_load(life: &ServiceTrial) -> Result<(PreparedLoad, Arc<Dialer>), String> {
+    let (load, fill) = (life.load.clone(), life.fill.clone());
+    let prepared = tokio::task::spawn_blocking(move || {
+        let made = PreparedLoad::new(&load, &fill)?;
+        let dialer = made.make_dialer(&load, &fill)?;
+        Ok::<_, LoadError>((made, dialer))
+    })
+    .await
+    .map_err(|error| error.to_string())?;
+    prepared.map_err(|error| error.to_string())
+}
+
+/// Waits until the service is ready; returns false if it died before. Fails if it is not ready in time, or if the run
+/// ends before.
+async fn becomes_ready(
+    life: &mut ServiceTrial,
+    target: &Target,
+    probe: &Probe,
+) -> Result<bool, String> {
+    let load = &life.load;
+    let wait = ReadyWait::new(&load.ready, target, life.started, load.ready_limit);
+    let readiness = life.live.readiness.lock();
+    *readiness.unwrap_or_else(PoisonError::into_inner) = Some(wait.clone());
+    let waiting = ready::wait_until_ready(&load.ready, &wait, probe, &mut life.said);
+    tokio::select! {
+        ready = waiting => ready.map(|()| true),
+        _ = wait_for_death(&mut life.death) => Ok(false),
+        () = wait_for_halt(&mut life.halt) => Err(wait.describe_progress()),
+    }
+}
+
+/// Fails if a process that does not belong to the service listens at its target.
+async fn refuse_stranger(life: &ServiceTrial, target: &Target) -> Result<(), String> {
+    if life.pids.is_empty() {
+        return Ok(());
+    }
+    let (target, pids, contained) = (target.clone(), life.pids.clone(), life.contained);
+    let stranger =
+        tokio::task::spawn_blocking(move || ready::name_stranger(&target, &pids, contained));
+    match stranger.await {
+        Ok(Some(stranger)) => Err(stranger),
+        _ => Ok(()),
+    }
+}
+
+/// Watches the service for a while after its load. Returns whether it still responds then; otherwise, the result of the
+/// load says how it ended.
+async fn survives_load(
+    context: &mut PhaseContext,
+    load: &LoadPlan,
+    ran: &mut PhaseResult,
+    warmed: bool,
+) -> bool {
+    let (probe, clock) = (&context.probe, context.clock);
+    let last_broken = ran.records.iter().filter_map(WorkerRecord::last_broken);
+    let broken = last_broken
+        .max()
+        .map(|nanos| clock.instant_at(nanos) + WAKE);
+    let deadline = clock.instant_at(ran.ended) + load.settle;
+    let until = broken.map_or(deadline, |broken| deadline.max(broken));
+    let silent = silent_since(ran, warmed);
+    let liveness_check = async {
+        match silent {
+            Some(since) => answers_in_time(probe, clock.instant_at(since) + load.hang_after).await,
+            None => true,
+        }
+    };
+    let settled = async {
+        let ((), alive) = tokio::join!(tokio::time::sleep_until(until.into()), liveness_check);
+        alive
+    };
+    tokio::select! {
+        alive = settled => {
+            if alive {
+                return true;
+            }
+            ran.stop = ClientStop::Died;
+            ran.hung = true;
+            ran.ended = clock.nanos_now();
+            for record in &mut ran.records {
+                record.reopen_timed_out(silent.unwrap_or(ran.ended));
+            }
+        }
+        _ = wait_for_death(&mut context.death) => ran.stop = ClientStop::Died,
+        () = wait_for_halt(&mut context.halt) => ran.stop = ClientStop::Halted,
+    }
+    false
 }
 
 /// Returns the time of the last response, if a request ended after it without a response.
@@ -346,6 +361,20 @@ fn plan_phase(load: &LoadPlan, clients: Option<u32>, seed: u64) -> LoadPhase {
         log_all: load.log_all,
         hang_after: load.hang_after,
         counted: true,
+    }
+}
+
+/// Returns the parameters of the warm-up before the measured load.
+fn plan_warm_up(load: &LoadPlan, phase: &LoadPhase) -> LoadPhase {
+    LoadPhase {
+        clients: load.warm_up.clients.max(1),
+        seed: hash_number(phase.seed ^ WARM),
+        amount: LoadLimit::Requests(load.warm_up.requests),
+        rate: None,
+        spread: Duration::ZERO,
+        counted: false,
+        log_all: false,
+        ..phase.clone()
     }
 }
 
