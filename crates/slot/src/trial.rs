@@ -177,30 +177,10 @@ impl Slot {
             stacks,
             ready,
         };
-        let actors = &recipe.variant.actors;
-        let contained = actors.iter().any(|actor| actor.container.is_some());
-        // The engine reports the end of a service in a container, even if the container is a child
-        // of the slot.
-        let mut services = actors
-            .iter()
-            .filter(|actor| actor.role == ActorRole::Service);
-        let alert = services.any(|actor| actor.container.is_none());
-        self.witness.begin_trial(recipe.children, alert, contained);
-        let traced = recipe.trace || (trial.hold.is_some() && stacks);
-        self.tracer.begin_trial(traced.then(|| snapshots.clone()));
-        self.tracer
-            .holds
-            .begin_trial(trial.hold.as_deref(), &snapshots);
+        self.begin_watching(trial, recipe, &snapshots, stacks);
         let dumps = trial.captures_evidence() || recipe.capture;
         let mut processes = self.start_processes(trial, recipe, numbers, dumps);
-        let services: Option<Vec<i32>> = processes
-            .iter()
-            .filter(|process| process.role == ActorRole::Service)
-            .map(|process| process.pid)
-            .collect();
-        if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
-            self.control.send_reply(&SlotReply::Started(pids));
-        }
+        self.report_services(&processes);
         let supervision = self.supervise_processes(&mut processes, patterns, &terms);
         let pids = supervise::process_ids(&processes);
         observation.interrupted = supervision.interrupted;
@@ -214,17 +194,7 @@ impl Slot {
             .unwrap_or_default();
         self.end_traced_containers(&processes);
         self.conclude_containers(trial, recipe, &mut processes, dumps);
-        if let Some(hook) = &recipe.conclude {
-            self.allow_forks();
-            // This hook may kill processes that the hook before the trial started.
-            self.witness.stop_listening(&pids);
-            let has_own_hook = recipe.variant.hooks.conclude.is_some();
-            match self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers) {
-                HookResult::Done => {}
-                HookResult::Failed(hook) => observation.conclude = Some(hook),
-                HookResult::Interrupted => observation.interrupted = true,
-            }
-        }
+        self.run_conclude_hook(recipe, numbers, &pids, observation);
         let wait = !supervision.forced && recipe.leaks != LeakRule::Off;
         self.end_residue(
             &mut processes,
@@ -233,45 +203,10 @@ impl Slot {
             &snapshots,
             observation,
         );
-        let insides = processes.iter_mut().filter_map(|process| {
-            let container = process.observation.container.as_mut()?;
-            Some((&mut process.observation.pid, container))
-        });
-        for (pid, container) in insides {
-            self.witness.of_container(container, pid);
-        }
-        let pids: Vec<i32> = pids
-            .into_iter()
-            .chain(supervise::process_ids(&processes))
-            .collect();
-        (observation.casualties, observation.kernel) = self.witness.take_testimony(&pids);
-        for process in &mut processes {
-            if let Some(container) = &mut process.observation.container {
-                // Not every engine reports an OOM kill. The kernel log names the cgroup, or at
-                // least the process.
-                let full = |line: &KernelLine| {
-                    line.text.starts_with("oom-kill:") && line.text.contains(&container.id)
-                        || line.text.starts_with("Memory cgroup out of memory:")
-                            && line.pid == process.observation.pid
-                };
-                container.oom |= observation.kernel.iter().any(full);
-            }
-        }
+        self.take_kernel_evidence(&mut processes, pids, observation);
         observation.cores = self.tracer.take_cores();
         observation.holds = self.tracer.holds.take_observation();
-        for process in &mut processes {
-            for stream in [&mut process.stdout, &mut process.err] {
-                stream.drain_available(&mut self.buffer, patterns);
-                stream.close_ends();
-                if !patterns.is_empty() {
-                    stream.scanner.finish_line(patterns);
-                    observation
-                        .matched
-                        .extend(std::mem::take(&mut stream.scanner).found_patterns());
-                }
-            }
-            observation.actors.push(process.final_report());
-        }
+        self.finish_outputs(&mut processes, patterns, observation);
         observation.matched.retain(|(rule, _)| Some(*rule) != ready);
         if observation
             .actors
@@ -284,6 +219,116 @@ impl Slot {
         }
         self.last = processes;
         supervision.forced
+    }
+
+    /// Prepares everything that watches the processes of a trial from their start.
+    fn begin_watching(
+        &mut self,
+        trial: &Trial,
+        recipe: &VariantRecipe,
+        snapshots: &SnapshotFolder,
+        stacks: bool,
+    ) {
+        let actors = &recipe.variant.actors;
+        let contained = actors.iter().any(|actor| actor.container.is_some());
+        // The engine reports the end of a service in a container, even if the container is a child
+        // of the slot.
+        let mut services = actors
+            .iter()
+            .filter(|actor| actor.role == ActorRole::Service);
+        let alert = services.any(|actor| actor.container.is_none());
+        self.witness.begin_trial(recipe.children, alert, contained);
+        let traced = recipe.trace || (trial.hold.is_some() && stacks);
+        self.tracer.begin_trial(traced.then(|| snapshots.clone()));
+        self.tracer
+            .holds
+            .begin_trial(trial.hold.as_deref(), snapshots);
+    }
+
+    /// Reports the processes of a service to provoke, which sends the load, if all of them were started.
+    fn report_services(&mut self, processes: &[TrialProcess]) {
+        let services: Option<Vec<i32>> = processes
+            .iter()
+            .filter(|process| process.role == ActorRole::Service)
+            .map(|process| process.pid)
+            .collect();
+        if let Some(pids) = services.filter(|pids| !pids.is_empty()) {
+            self.control.send_reply(&SlotReply::Started(pids));
+        }
+    }
+
+    /// Runs the hook after the processes of a trial, if there is one.
+    fn run_conclude_hook(
+        &mut self,
+        recipe: &VariantRecipe,
+        numbers: &PlaceholderValues,
+        pids: &[i32],
+        observation: &mut Observation,
+    ) {
+        let Some(hook) = &recipe.conclude else {
+            return;
+        };
+        self.allow_forks();
+        // This hook may kill processes that the hook before the trial started.
+        self.witness.stop_listening(pids);
+        let has_own_hook = recipe.variant.hooks.conclude.is_some();
+        match self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers) {
+            HookResult::Done => {}
+            HookResult::Failed(hook) => observation.conclude = Some(hook),
+            HookResult::Interrupted => observation.interrupted = true,
+        }
+    }
+
+    /// Adds the crashes and OOM kills that the kernel recorded for the processes of a trial.
+    fn take_kernel_evidence(
+        &mut self,
+        processes: &mut [TrialProcess],
+        mut pids: Vec<i32>,
+        observation: &mut Observation,
+    ) {
+        let insides = processes.iter_mut().filter_map(|process| {
+            let container = process.observation.container.as_mut()?;
+            Some((&mut process.observation.pid, container))
+        });
+        for (pid, container) in insides {
+            self.witness.of_container(container, pid);
+        }
+        pids.extend(supervise::process_ids(processes));
+        (observation.casualties, observation.kernel) = self.witness.take_testimony(&pids);
+        for process in processes {
+            if let Some(container) = &mut process.observation.container {
+                // Not every engine reports an OOM kill. The kernel log names the cgroup, or at
+                // least the process.
+                let full = |line: &KernelLine| {
+                    line.text.starts_with("oom-kill:") && line.text.contains(&container.id)
+                        || line.text.starts_with("Memory cgroup out of memory:")
+                            && line.pid == process.observation.pid
+                };
+                container.oom |= observation.kernel.iter().any(full);
+            }
+        }
+    }
+
+    /// Reads the remaining output of the processes, and adds their final reports.
+    fn finish_outputs(
+        &mut self,
+        processes: &mut [TrialProcess],
+        patterns: &OutputPatterns,
+        observation: &mut Observation,
+    ) {
+        for process in processes {
+            for stream in [&mut process.stdout, &mut process.err] {
+                stream.drain_available(&mut self.buffer, patterns);
+                stream.close_ends();
+                if !patterns.is_empty() {
+                    stream.scanner.finish_line(patterns);
+                    observation
+                        .matched
+                        .extend(std::mem::take(&mut stream.scanner).found_patterns());
+                }
+            }
+            observation.actors.push(process.final_report());
+        }
     }
 
     fn start_processes(
