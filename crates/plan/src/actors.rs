@@ -17,30 +17,8 @@ impl Scenario {
         base: &Path,
         filling: &MatrixSubstitution<'_>,
     ) -> Result<Vec<ActorPlan>, PlanError> {
-        let mut actors = self.said_actors()?;
-        if self.is_loaded() {
-            let decisive = actors
-                .iter_mut()
-                .filter(|actor| actor.role.decides_outcome());
-            decisive.for_each(|actor| actor.role = ActorRole::Service);
-        }
-        if !actors.iter().any(|actor| actor.role.decides_outcome()) {
-            let hint = "give one actor the role `main`: its exit decides the outcome";
-            return Err(refuse_at("no actor has the role `main`", &["actor"], hint));
-        }
+        let actors = self.actors_of_variant(variant)?;
         let own_command = variant.command.is_some() || variant.shell.is_some();
-        for actor in actors
-            .iter_mut()
-            .filter(|actor| actor.role.decides_outcome())
-        {
-            if own_command {
-                actor.command.clone_from(&variant.command);
-                actor.shell.clone_from(&variant.shell);
-            }
-            actor.cwd = variant.cwd.clone().or(actor.cwd.take());
-            actor.stdin = variant.stdin.clone().or(actor.stdin.take());
-            actor.copies = variant.copies.or(actor.copies);
-        }
         let path = |path: &Path| match path.to_str() {
             Some(text) => base.join(filling.fill_values(text)),
             None => base.join(path),
@@ -66,34 +44,13 @@ impl Scenario {
             )?;
             let mut command: Vec<Text> = words.iter().map(|word| filling.fill_text(word)).collect();
             if main {
-                if actor.shell.is_some() && !variant.args.is_empty() {
-                    return Err(refuse_at(
-                        "`args` cannot be added to a `shell` line",
-                        &[position, &["args"]].concat(),
-                        "give the variant its own `shell` line, or use `command`",
-                    ));
-                }
-                command.extend(variant.args.iter().map(|word| filling.fill_text(word)));
-                let wrap = self.wrapping_words()?;
-                command.splice(0..0, wrap.iter().map(|word| filling.fill_text(word)));
+                self.add_arguments(&mut command, variant, &actor, position, filling)?;
             }
-            let mut env = BTreeMap::new();
-            for (at, actor_words) in [
-                (&[][..], &self.program.env.0),
+            let env = merge_variables([
+                (&[], &self.program.env.0),
                 (position, &variant.env),
                 (of_actor, &actor.env),
-            ] {
-                for (name, value) in actor_words {
-                    if name.is_empty() || name.contains('=') {
-                        return Err(refuse_at(
-                            format!("`{name}` cannot be the name of a variable"),
-                            &[at, &["env", name]].concat(),
-                            "use a name that is not empty and does not contain `=`",
-                        ));
-                    }
-                    env.insert(name, value);
-                }
-            }
+            ])?;
             let text =
                 |(name, value): (&String, &EnvValue)| (name.into(), fill_value(value, filling));
             let input = match &actor.stdin {
@@ -120,6 +77,55 @@ impl Scenario {
             })
         });
         planned.collect()
+    }
+
+    /// Returns the actors with the settings that a variant has for the main process.
+    fn actors_of_variant(&self, variant: &Variant) -> Result<Vec<Actor>, PlanError> {
+        let mut actors = self.said_actors()?;
+        let mut has_main = false;
+        for actor in &mut actors {
+            if !actor.role.decides_outcome() {
+                continue;
+            }
+            has_main = true;
+            if self.is_loaded() {
+                actor.role = ActorRole::Service;
+            }
+            if variant.command.is_some() || variant.shell.is_some() {
+                actor.command.clone_from(&variant.command);
+                actor.shell.clone_from(&variant.shell);
+            }
+            actor.cwd = variant.cwd.clone().or(actor.cwd.take());
+            actor.stdin = variant.stdin.clone().or(actor.stdin.take());
+            actor.copies = variant.copies.or(actor.copies);
+        }
+        if !has_main {
+            let hint = "give one actor the role `main`: its exit decides the outcome";
+            return Err(refuse_at("no actor has the role `main`", &["actor"], hint));
+        }
+        Ok(actors)
+    }
+
+    /// Adds the arguments of a variant to the main command, and `wrap` before it.
+    fn add_arguments(
+        &self,
+        command: &mut Vec<Text>,
+        variant: &Variant,
+        actor: &Actor,
+        position: &[&str],
+        filling: &MatrixSubstitution<'_>,
+    ) -> Result<(), PlanError> {
+        if actor.shell.is_some() && !variant.args.is_empty() {
+            return Err(refuse_at(
+                "`args` cannot be added to a `shell` line",
+                &[position, &["args"]].concat(),
+                "give the variant its own `shell` line, or use `command`",
+            ));
+        }
+        command.extend(variant.args.iter().map(|word| filling.fill_text(word)));
+        let wrap = self.wrapping_words()?;
+        command.splice(0..0, wrap.iter().map(|word| filling.fill_text(word)));
+        Ok(())
     }
 
     /// Returns whether the trials put a service under load.
@@ -223,6 +229,26 @@ impl Scenario {
             )),
         }
     }
+}
+
+/// Merges variables from several positions of a scenario, where a later one overrides an earlier one.
+fn merge_variables<'a>(
+    sources: [(&[&str], &'a BTreeMap<String, EnvValue>); 3],
+) -> Result<BTreeMap<&'a String, &'a EnvValue>, PlanError> {
+    let mut env = BTreeMap::new();
+    for (position, variables) in sources {
+        for (name, value) in variables {
+            if name.is_empty() || name.contains('=') {
+                return Err(refuse_at(
+                    format!("`{name}` cannot be the name of a variable"),
+                    &[position, &["env", name]].concat(),
+                    "use a name that is not empty and does not contain `=`",
+                ));
+            }
+            env.insert(name, value);
+        }
+    }
+    Ok(env)
 }
 
 fn actor_words(actor: &Actor, position: &[&str]) -> Result<Vec<String>, PlanError> {

@@ -61,24 +61,70 @@ impl Scenario {
         filling: &MatrixSubstitution<'_>,
     ) -> Result<Option<Container>, PlanError> {
         let Some(image) = variant.image.as_ref().or(self.program.image.as_ref()) else {
-            return match [
-                ("engine", self.program.engine.is_some()),
-                ("mount", !self.program.mount.is_empty()),
-                ("network", self.program.network.is_some()),
-                ("container", !self.program.container.is_empty()),
-            ] {
-                // Another variant may have an image.
-                _ if self.is_contained() => Ok(None),
-                fields => match fields.into_iter().find(|(_, is_given)| *is_given) {
-                    Some((field, _)) => Err(refuse_at(
-                        format!("`{field}` needs a container image"),
-                        &[field],
-                        "name the image: `image`",
-                    )),
-                    None => Ok(None),
-                },
-            };
+            // Another variant may have an image.
+            if !self.is_contained() {
+                self.refuse_container_settings()?;
+            }
+            return Ok(None);
         };
+        self.check_container_settings()?;
+        let image = if self.searches_images() && variant.image.is_none() {
+            let name = image.rsplit_once(':').map_or(&**image, |(name, _)| name);
+            format!("{name}:{{variant}}").into()
+        } else {
+            filling.fill_text(image)
+        };
+        let mounts = self
+            .program
+            .mount
+            .iter()
+            .filter(|network| *network != "none")
+            .map(|network| volume_argument(&filling.fill_values(network), base));
+        // A service uses the host network, so that its clients reach it directly.
+        let default_network = if self.is_loaded() { "host" } else { "none" };
+        let network = self.program.network.as_deref().unwrap_or(default_network);
+        Ok(Some(Container {
+            engine: self.program.engine.clone().unwrap_or_default(),
+            image,
+            mounts: (!self.program.mount.is_empty()).then(|| mounts.collect()),
+            enters: self.program.mount.is_empty()
+                || self.program.cwd.is_some()
+                || variant.cwd.is_some(),
+            network: network.to_owned(),
+            port: if matches!(network, "host" | "none") {
+                None
+            } else {
+                self.load_port()
+            },
+            options: self
+                .program
+                .container
+                .iter()
+                .map(|engine| filling.fill_text(engine))
+                .collect(),
+        }))
+    }
+
+    /// Refuses settings of a container if no trial runs in one.
+    fn refuse_container_settings(&self) -> Result<(), PlanError> {
+        let given = [
+            ("engine", self.program.engine.is_some()),
+            ("mount", !self.program.mount.is_empty()),
+            ("network", self.program.network.is_some()),
+            ("container", !self.program.container.is_empty()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((field, _)) => Err(refuse_at(
+                format!("`{field}` needs a container image"),
+                &[field],
+                "name the image: `image`",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the engine, the options that it gets, and the limits that it must support.
+    fn check_container_settings(&self) -> Result<(), PlanError> {
         if let Some(engine) = self
             .program
             .engine
@@ -125,41 +171,7 @@ impl Scenario {
                 hint,
             ));
         }
-        let image = if self.searches_images() && variant.image.is_none() {
-            let name = image.rsplit_once(':').map_or(&**image, |(name, _)| name);
-            format!("{name}:{{variant}}").into()
-        } else {
-            filling.fill_text(image)
-        };
-        let mounts = self
-            .program
-            .mount
-            .iter()
-            .filter(|network| *network != "none")
-            .map(|network| volume_argument(&filling.fill_values(network), base));
-        // A service uses the host network, so that its clients reach it directly.
-        let default_network = if self.is_loaded() { "host" } else { "none" };
-        let network = self.program.network.as_deref().unwrap_or(default_network);
-        Ok(Some(Container {
-            engine: self.program.engine.clone().unwrap_or_default(),
-            image,
-            mounts: (!self.program.mount.is_empty()).then(|| mounts.collect()),
-            enters: self.program.mount.is_empty()
-                || self.program.cwd.is_some()
-                || variant.cwd.is_some(),
-            network: network.to_owned(),
-            port: if matches!(network, "host" | "none") {
-                None
-            } else {
-                self.load_port()
-            },
-            options: self
-                .program
-                .container
-                .iter()
-                .map(|engine| filling.fill_text(engine))
-                .collect(),
-        }))
+        Ok(())
     }
 
     /// Returns the port of the target.

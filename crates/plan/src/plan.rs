@@ -6,7 +6,7 @@ use super::host_list::is_fact;
 use super::matrix::{Combination, MatrixSubstitution, set_variables};
 use super::plan_error::{PlanError, refuse_at};
 use super::search::MAKE_LIMIT;
-use super::{DurationValue, OnlyRule, QuestionSettings, Scenario, Variant};
+use super::{DurationValue, OnlyRule, Pattern, QuestionSettings, Scenario, Variant};
 use provoke_model::{
     Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Hooks, HostPlan, Plan, Question,
     Resource, ResourceLimit, Rules, StopLimits, Text, Timeout, VariantPlan,
@@ -69,16 +69,12 @@ impl Scenario {
         let is_made = space
             .as_ref()
             .is_some_and(|space| space.template.make.is_some());
-        let commands = variants.iter().flat_map(|variant| &variant.actors);
-        let uses_folder = commands
-            .flat_map(|actor| &actor.command)
-            .any(|word| contains_bytes(word, b"{dir}"));
+        let scratch = self.program.tmp_per_run.unwrap_or(false) || uses_folder(&variants);
         // The answer of a hunt says by itself that the program fails in most plain trials.
         let has_one_result = variants.len() == 1
             && cases.is_none()
             && self.outline.ask != Some(QuestionSettings::Hunt);
         let clear = self.program.env_clear.unwrap_or(false);
-        let defaults = Rules::default();
         let (capture, cores) = self.capture_settings();
         Ok(Plan {
             scenario: None,
@@ -106,20 +102,10 @@ impl Scenario {
                 }),
                 ..self.common_hooks()
             },
-            limits: self
-                .program
-                .rlimit
-                .0
-                .iter()
-                .filter(|(name, _)| name.to_resource() != Resource::Core)
-                .map(|(name, amount)| ResourceLimit {
-                    resource: name.to_resource(),
-                    value: amount.0,
-                })
-                .collect(),
+            limits: self.resource_limits(),
             memory: self.memory_limit()?,
             pids: self.process_limit()?,
-            scratch: self.program.tmp_per_run.unwrap_or(false) || uses_folder,
+            scratch,
             timeout: match (self.stop.timeout, self.is_loaded()) {
                 (Some(value), _) => value.0,
                 (None, false) => Timeout::Auto,
@@ -133,30 +119,7 @@ impl Scenario {
                 .map_or(DEFAULT_LEAK_GRACE, |span| span.0),
             user: self.program.user.clone(),
             watch_engine: self.judge.watch_engine.unwrap_or(false),
-            rules: Rules {
-                ok: self.judge.ok.clone().map_or(defaults.ok, |codes| codes.0),
-                skip: self
-                    .judge
-                    .skip
-                    .clone()
-                    .map_or(defaults.skip, |codes| codes.0),
-                fail_if_out: self
-                    .judge
-                    .fail_if_out
-                    .iter()
-                    .map(|pattern| pattern.0.clone())
-                    .collect(),
-                ok_if_out: self
-                    .judge
-                    .ok_if_out
-                    .iter()
-                    .map(|pattern| pattern.0.clone())
-                    .collect(),
-                only: self.bug_rules(&question),
-                leaks: self.judge.leaks.unwrap_or(defaults.leaks),
-                ignore_child_crashes: self.judge.ignore_child_crashes.unwrap_or(false),
-                refusals: self.refusal_rules(),
-            },
+            rules: self.plan_rules(&question),
             cases,
             stop: StopLimits {
                 all_alike: self.stop_if_alike && has_one_result && !self.limits_trials_or_rate(),
@@ -183,6 +146,40 @@ impl Scenario {
             no_cores: None,
             question,
         })
+    }
+
+    /// Returns the resource limits of the processes; `capture_settings` handles that of the cores.
+    fn resource_limits(&self) -> Vec<ResourceLimit> {
+        self.program
+            .rlimit
+            .0
+            .iter()
+            .filter(|(name, _)| name.to_resource() != Resource::Core)
+            .map(|(name, amount)| ResourceLimit {
+                resource: name.to_resource(),
+                value: amount.0,
+            })
+            .collect()
+    }
+
+    /// Returns the rules that decide which outcome a trial has.
+    fn plan_rules(&self, question: &Question) -> Rules {
+        let judge = &self.judge;
+        let defaults = Rules::default();
+        let texts = |patterns: &[Pattern]| {
+            let patterns = patterns.iter().map(|pattern| pattern.0.clone());
+            patterns.collect()
+        };
+        Rules {
+            ok: judge.ok.clone().map_or(defaults.ok, |codes| codes.0),
+            skip: judge.skip.clone().map_or(defaults.skip, |codes| codes.0),
+            fail_if_out: texts(&judge.fail_if_out),
+            ok_if_out: texts(&judge.ok_if_out),
+            only: self.bug_rules(question),
+            leaks: judge.leaks.unwrap_or(defaults.leaks),
+            ignore_child_crashes: judge.ignore_child_crashes.unwrap_or(false),
+            refusals: self.refusal_rules(),
+        }
     }
 
     /// Returns the given facts, whose names and values must be plain text.
@@ -470,6 +467,13 @@ impl Scenario {
             setting: None,
         })
     }
+}
+
+/// Returns whether a command contains the path of the folder of a trial.
+fn uses_folder(variants: &[VariantPlan]) -> bool {
+    let actors = variants.iter().flat_map(|variant| &variant.actors);
+    let mut words = actors.flat_map(|actor| &actor.command);
+    words.any(|word| contains_bytes(word, b"{dir}"))
 }
 
 fn contains_bytes(word: &Text, needle: &[u8]) -> bool {
