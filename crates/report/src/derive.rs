@@ -444,55 +444,12 @@ fn collect_notes(
     }));
     notes.extend(describe_heap_damage(variants));
     for variant in variants {
-        let of_variant = if variant.name.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", variant.name)
+        let of_variant = match variant.name.as_str() {
+            "" => String::new(),
+            name => format!("{name}: "),
         };
-        notes.extend(describe_families(variant).map(|text| format!("{of_variant}{text}")));
-        if let Some(dependence) = variant.dependence.filter(|dependence| dependence.warns) {
-            notes.push(format!(
-                "{of_variant}failures of parallel trials are not independent ({}): {:.1} trials count as one, so the interval is wider",
-                words::p_value(dependence.p_value), variant.rate.design_effect,
-            ));
-        }
-        if let Some(clumps) = variant.clumps.filter(|clumps| clumps.warns) {
-            notes.push(format!(
-                "{of_variant}{} came in {} ({}), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure",
-                words::format_count(variant.failures, "failure"),
-                words::format_count(clumps.clumps, "clump"),
-                words::p_value(clumps.p_value),
-            ));
-        }
-        if let Some(trend) = variant.trend.filter(|trend| trend.warns) {
-            let (moved, reason) = if trend.u > 0.0 {
-                ("rose", "a leak")
-            } else {
-                ("fell", "a warm-up")
-            };
-            notes.push(format!(
-                "{of_variant}the failure rate {moved} during the run (Laplace's trend test, {}; possibly {reason}): the rate above is an average, and `confirm` uses the half with fewer failures",
-                words::p_value(trend.p_value),
-            ));
-        }
-        if variant.unkillable_processes > 0 {
-            notes.push(format!(
-                "{of_variant}{} could not be killed and may still run; see `unkillable` in the journal",
-                words::plural_of(variant.unkillable_processes, "process", "processes")
-            ));
-        }
-        if variant.trials_at_process_limit > 0 {
-            notes.push(format!(
-                "{of_variant}in {} the limit of processes and threads was reached, and the kernel refused to start more; --pids N sets another limit",
-                words::format_count(variant.trials_at_process_limit, "trial")
-            ));
-        }
-        if variant.helpers_ended_early > 0 {
-            notes.push(format!(
-                "{of_variant}a helper process ended before the main process in {}",
-                words::format_count(variant.helpers_ended_early, "trial")
-            ));
-        }
+        let described = notes_of_variant(variant).into_iter();
+        notes.extend(described.map(|text| format!("{of_variant}{text}")));
     }
     notes.extend(describe_unexpected_responses(variants));
     if CapturePolicy::has_crashes(state)
@@ -515,21 +472,7 @@ fn collect_notes(
             words::format_count(untold, "trial"),
         ));
     }
-    if let Some(StopCause::NothingCounts) = state.stopped {
-        let reason = state
-            .last_void
-            .as_ref()
-            .map_or(String::new(), |reason| format!(": {reason}"));
-        notes.push(format!(
-            "stopped: too many trials in a row were inconclusive{reason}"
-        ));
-    }
-    if let Some(StopCause::HostsLost) = state.stopped {
-        notes.push("stopped: no host is left".to_owned());
-    }
-    if let Some(StopCause::CannotMake) = state.stopped {
-        notes.push("stopped: a variant could not be prepared on this machine".to_owned());
-    }
+    notes.extend(describe_stop(state));
     if !journal_complete {
         notes.push("the journal is incomplete: the last events could not be written".to_owned());
     }
@@ -542,6 +485,73 @@ fn collect_notes(
         notes.push(format!("{text}{times}"));
     }
     notes
+}
+
+/// Returns the notes on the statistics and the processes of a variant.
+fn notes_of_variant(variant: &VariantReport) -> Vec<String> {
+    let mut notes: Vec<String> = describe_families(variant).collect();
+    if let Some(dependence) = variant.dependence.filter(|dependence| dependence.warns) {
+        notes.push(format!(
+            "failures of parallel trials are not independent ({}): {:.1} trials count as one, so the interval is wider",
+            words::p_value(dependence.p_value), variant.rate.design_effect,
+        ));
+    }
+    if let Some(clumps) = variant.clumps.filter(|clumps| clumps.warns) {
+        notes.push(format!(
+            "{} came in {} ({}), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure",
+            words::format_count(variant.failures, "failure"),
+            words::format_count(clumps.clumps, "clump"),
+            words::p_value(clumps.p_value),
+        ));
+    }
+    if let Some(trend) = variant.trend.filter(|trend| trend.warns) {
+        let (moved, reason) = if trend.u > 0.0 {
+            ("rose", "a leak")
+        } else {
+            ("fell", "a warm-up")
+        };
+        notes.push(format!(
+            "the failure rate {moved} during the run (Laplace's trend test, {}; possibly {reason}): the rate above is an average, and `confirm` uses the half with fewer failures",
+            words::p_value(trend.p_value),
+        ));
+    }
+    if variant.unkillable_processes > 0 {
+        notes.push(format!(
+            "{} could not be killed and may still run; see `unkillable` in the journal",
+            words::plural_of(variant.unkillable_processes, "process", "processes")
+        ));
+    }
+    if variant.trials_at_process_limit > 0 {
+        notes.push(format!(
+            "in {} the limit of processes and threads was reached, and the kernel refused to start more; --pids N sets another limit",
+            words::format_count(variant.trials_at_process_limit, "trial")
+        ));
+    }
+    if variant.helpers_ended_early > 0 {
+        notes.push(format!(
+            "a helper process ended before the main process in {}",
+            words::format_count(variant.helpers_ended_early, "trial")
+        ));
+    }
+    notes
+}
+
+/// Describes why the run stopped before its question was answered.
+fn describe_stop(state: &State) -> Option<String> {
+    match state.stopped? {
+        StopCause::NothingCounts => {
+            let reason = state.last_void.as_ref();
+            let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+            Some(format!(
+                "stopped: too many trials in a row were inconclusive{reason}"
+            ))
+        }
+        StopCause::HostsLost => Some("stopped: no host is left".to_owned()),
+        StopCause::CannotMake => {
+            Some("stopped: a variant could not be prepared on this machine".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Describes that most requests of some variants did not get the expected response, in one note for all of them.

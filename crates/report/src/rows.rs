@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use provoke_journal::{EventReader, RunFolder};
 use provoke_judge as judge;
 use provoke_model::{
-    ActorObservation, ActorRole, Ending, Event, FailureKind, LoadObservation, Observation, Outcome,
-    Plan, Signal, SlotId, Survey, Trial, TrialId, TrialPurpose,
+    ActorObservation, Ending, Event, FailureKind, LoadObservation, Observation, Outcome, Plan,
+    Signal, SlotId, Survey, Trial, TrialId, TrialPurpose, VariantPlan,
 };
 use provoke_questions::Verdict;
 use provoke_state as state;
@@ -231,13 +231,7 @@ impl RowReader {
     ) -> Option<TrialRow> {
         let trial = &open.trial;
         let variant = self.plan.as_ref()?.variants.get(trial.variant.index())?;
-        let role =
-            |actor: &ActorObservation| variant.actors.get(actor.actor as usize).map(|a| a.role);
-        let mut mains = observation
-            .actors
-            .iter()
-            .filter(|actor| role(actor).is_some_and(ActorRole::decides_outcome));
-        let decisive = decisive_actor(&mut mains, outcome).cloned();
+        let decisive = decisive_of_variant(variant, &observation, outcome).cloned();
         let (name, class, mut detail) =
             classify_outcome(outcome, &mut observation, decisive.as_ref());
         let limits = self.plan.as_ref().map_or(&[][..], |plan| &plan.limits);
@@ -275,15 +269,7 @@ impl RowReader {
             },
             seconds: is_known.then_some(observation.elapsed.as_secs_f64()),
             outcome: name,
-            class: match trial.purpose {
-                TrialPurpose::CaptureEvidence => TrialClass::Capture,
-                TrialPurpose::ExploreSchedule => TrialClass::Held,
-                TrialPurpose::RerunTest(_) => TrialClass::Alone,
-                TrialPurpose::Measure if self.with_another_failure.contains(&number) => {
-                    TrialClass::Other
-                }
-                TrialPurpose::Measure => class,
-            },
+            class: self.class_of_trial(trial, class),
             signature: signature.map(|signature| signature.id.to_string()),
             title: signature.map(|signature| signature.title.clone()),
             depth: signature.map(|signature| signature.depth),
@@ -331,10 +317,36 @@ impl RowReader {
         })
     }
 
+    /// Returns whether a trial counts, and as what, if its outcome is of this class.
+    fn class_of_trial(&self, trial: &Trial, class: TrialClass) -> TrialClass {
+        match trial.purpose {
+            TrialPurpose::CaptureEvidence => TrialClass::Capture,
+            TrialPurpose::ExploreSchedule => TrialClass::Held,
+            TrialPurpose::RerunTest(_) => TrialClass::Alone,
+            TrialPurpose::Measure if self.with_another_failure.contains(&trial.id.0) => {
+                TrialClass::Other
+            }
+            TrialPurpose::Measure => class,
+        }
+    }
+
     /// Returns the time of day at which this working time was reached.
     fn time_of_day(&self, worked: Duration) -> Option<Timestamp> {
         let (begun, worked_before) = self.started;
         let after = SignedDuration::try_from(worked.saturating_sub(worked_before)).ok()?;
         Timestamp::from_second(begun).ok()?.checked_add(after).ok()
     }
+}
+
+/// Returns the process that decided the outcome of a trial.
+fn decisive_of_variant<'a>(
+    variant: &VariantPlan,
+    observation: &'a Observation,
+    outcome: &Outcome,
+) -> Option<&'a ActorObservation> {
+    let decides = |actor: &&ActorObservation| {
+        let planned = variant.actors.get(actor.actor as usize);
+        planned.is_some_and(|planned| planned.role.decides_outcome())
+    };
+    decisive_actor(&mut observation.actors.iter().filter(decides), outcome)
 }

@@ -119,20 +119,7 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
             "still running after {ran} when the run was stopped, and not counted"
         ));
     }
-    if let Some(hang) = &observation.hang {
-        let mut actors = observation.actors.iter();
-        let is_over = details.seeming_hang.is_none();
-        let hung = actors.find(|actor| match actor.ending {
-            Ending::TimedOut { .. } => true,
-            _ => !is_over,
-        });
-        // The lines of source code already show which thread waits for which.
-        let mut cycle = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
-        let is_told = hang.cycle.len() > 1
-            && failure.sites.len() >= hang.cycle.len()
-            && !cycle.any(|thread| matches!(thread.waits_on, Some(WaitObject::RwLock { .. })));
-        hang_story(lines, hang, hung.map(|actor| actor.pid), is_told);
-    }
+    push_hang(details, failure, lines);
     for autopsy in &stories {
         if first.is_none_or(|first| !std::ptr::eq(first, *autopsy)) {
             lines.push_gap();
@@ -181,6 +168,32 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
             lines.push_prose("  kernel log: ", &sanitize_line(&line.text));
         }
     }
+    push_core_files(observation, lines);
+    if let Some(better) = details.better {
+        push_better_trial(better, failure, lines);
+    }
+}
+
+/// Describes the processes of a hang thread by thread.
+fn push_hang(details: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedText) {
+    let Some(hang) = &details.observation.hang else {
+        return;
+    };
+    let mut actors = details.observation.actors.iter();
+    let is_over = details.seeming_hang.is_none();
+    let hung = actors.find(|actor| match actor.ending {
+        Ending::TimedOut { .. } => true,
+        _ => !is_over,
+    });
+    // The lines of source code already show which thread waits for which.
+    let mut cycle = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
+    let is_told = hang.cycle.len() > 1
+        && failure.sites.len() >= hang.cycle.len()
+        && !cycle.any(|thread| matches!(thread.waits_on, Some(WaitObject::RwLock { .. })));
+    hang_story(lines, hang, hung.map(|actor| actor.pid), is_told);
+}
+
+fn push_core_files(observation: &Observation, lines: &mut WrappedText) {
     let cores = observation.cores.iter();
     for core in cores.filter(|core| !core.file.as_os_str().is_empty()) {
         let unread = core
@@ -189,28 +202,30 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
             .map_or(String::new(), |reason| format!(" (not read: {reason})"));
         lines.push_line(&sanitize_line(&format!("  core: {}{unread}", core.file)));
     }
-    if let Some(better_trial) = details.better {
-        // Many bugs end with the same exit status.
-        let same_text = if failure.signature.depth == EvidenceDepth::Status {
-            "which ended in the same way and may be the same bug"
-        } else {
-            "which has the same failure"
-        };
-        lines.push_gap();
-        let crash = &better_trial.failure;
-        let site = Site::naming_site(&crash.sites);
-        let site_text = site.map_or(String::new(), |site| format!(" at {site}"));
-        let title = format!("{}{site_text}", crash.signature.title);
-        lines.push_prose(
-            "",
-            &format!(
-                "More is known of {}, {same_text}: {}",
-                better_trial.trial,
-                sanitize_line(&title)
-            ),
-        );
-        lines.push_line(&format!("  {}", better_trial.command));
-    }
+}
+
+/// Names a trial with the same failure and more evidence.
+fn push_better_trial(better: &BetterTrial, failure: &Failure, lines: &mut WrappedText) {
+    // Many bugs end with the same exit status.
+    let same_text = if failure.signature.depth == EvidenceDepth::Status {
+        "which ended in the same way and may be the same bug"
+    } else {
+        "which has the same failure"
+    };
+    lines.push_gap();
+    let crash = &better.failure;
+    let site = Site::naming_site(&crash.sites);
+    let site_text = site.map_or(String::new(), |site| format!(" at {site}"));
+    let title = format!("{}{site_text}", crash.signature.title);
+    lines.push_prose(
+        "",
+        &format!(
+            "More is known of {}, {same_text}: {}",
+            better.trial,
+            sanitize_line(&title)
+        ),
+    );
+    lines.push_line(&format!("  {}", better.command));
 }
 
 /// Describes the kind and place of a failure.
