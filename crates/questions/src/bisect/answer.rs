@@ -158,80 +158,9 @@ impl Bisection {
     }
 
     fn write_sentence(&self, state: &State, search: &BisectProgress) -> String {
-        let (first, last) = end_names(state);
         let answer = match (BisectPolicy.verdict_of(state), search.current_verdict()) {
-            (Verdict::Found, _) => {
-                let certain = words::format_percent(self.probability);
-                let (end, noun) = (searched_end(state), candidate_noun(state));
-                let began_earlier = self
-                    .earlier
-                    .as_ref()
-                    .filter(|earlier| earlier.meaning == EarlierFailureMeaning::BeganEarlier);
-                let rate = if began_earlier.is_some_and(|earlier| earlier.less_often) {
-                    " at this failure rate"
-                } else {
-                    ""
-                };
-                let kinds = super::kinds::describe_kinds(state, &self.points, &self.culprits);
-                let culprit_text = match (self.culprits.as_slice(), &self.after_fix) {
-                    _ if let Some(kinds) = &kinds => format!("{kinds} ({certain} %)"),
-                    ([culprit], Some(fix)) => format!(
-                        "{culprit}{} is the last bad {noun}{rate}, {fix}{} the first good one ({certain} %)",
-                        self.candidate_note(culprit),
-                        self.candidate_note(fix)
-                    ),
-                    ([culprit], None) => {
-                        format!(
-                            "{culprit}{} is the {end} bad {noun}{rate} ({certain} %)",
-                            self.candidate_note(culprit)
-                        )
-                    }
-                    (culprits, _) => format!(
-                        "the {end} bad {noun}{rate} is one of {} ({certain} %): those between them are not testable",
-                        culprits.join(", ")
-                    ),
-                };
-                let mut parts = vec![culprit_text];
-                parts.extend(began_earlier.map(|earlier| earlier.to_sentence(state)));
-                parts.extend(self.describe_background());
-                parts.extend(self.describe_earlier_bound(state));
-                if kinds.is_none() {
-                    parts.extend(self.describe_other_failure(state));
-                }
-                parts.extend(self.describe_rise());
-                parts.extend(self.describe_unchecked());
-                parts.join("; ")
-            }
-            (Verdict::NotThere, Found::AlreadyBad(_)) => {
-                let begin = if is_fixed(state) { "later" } else { "earlier" };
-                match self.turning_candidate(state) {
-                    Some(point) => format!(
-                        "{first}, the good end, fails as {last} does, but {} does not ({} of {}): the bug comes and goes",
-                        point.name, point.failures, point.trials
-                    ),
-                    None => {
-                        let agree = format!("{first}, the good end, fails as {last} does");
-                        match searched_merge(state) {
-                            Some(merge) if is_fixed(state) => {
-                                format!("{agree}; {}", describe_merge_itself(merge, "fixed"))
-                            }
-                            _ => match self.raising_setting() {
-                                Some(setting) => {
-                                    format!(
-                                        "{agree} with {setting}; search again without --raise-rate"
-                                    )
-                                }
-                                None if takes_any_failure(state) => {
-                                    format!(
-                                        "{agree}: start {begin}, or count one failure with --only"
-                                    )
-                                }
-                                None => format!("{agree}: start {begin}"),
-                            },
-                        }
-                    }
-                }
-            }
+            (Verdict::Found, _) => self.describe_culprits(state),
+            (Verdict::NotThere, Found::AlreadyBad(_)) => self.describe_equal_ends(state),
             (Verdict::NotThere, _) => self.describe_rare_end(state),
             (Verdict::CouldNotTest, _) => not_tested(state),
             (_, Found::Impossible) => {
@@ -242,21 +171,7 @@ impl Bisection {
                 };
                 format!("NOT KNOWN: no boundary explains the results; {way_out}")
             }
-            _ => {
-                let candidates_left =
-                    words::format_count(self.credible.len() as u64, candidate_noun(state));
-                let likeliest = match &self.credible[..] {
-                    [name, _, ..] => format!(
-                        ", most likely {name} ({} %)",
-                        words::format_percent(self.probability)
-                    ),
-                    _ => String::new(),
-                };
-                format!(
-                    "NOT KNOWN YET: {candidates_left} left ({}){likeliest}",
-                    format_confidence(&state.plan)
-                )
-            }
+            _ => self.describe_candidates_left(state),
         };
         // If the ends agree, the sentence already says so.
         let ends_differ = BisectPolicy.verdict_of(state) != Verdict::NotThere;
@@ -264,6 +179,94 @@ impl Bisection {
             Some(contradiction) if ends_differ => format!("{answer}; but {contradiction}"),
             _ => answer,
         }
+    }
+
+    /// Names the first bad candidate, or the candidates that it may be, with what changes the meaning of this answer.
+    fn describe_culprits(&self, state: &State) -> String {
+        let certain = words::format_percent(self.probability);
+        let (end, noun) = (searched_end(state), candidate_noun(state));
+        let began_earlier = self
+            .earlier
+            .as_ref()
+            .filter(|earlier| earlier.meaning == EarlierFailureMeaning::BeganEarlier);
+        let rate = if began_earlier.is_some_and(|earlier| earlier.less_often) {
+            " at this failure rate"
+        } else {
+            ""
+        };
+        let kinds = super::kinds::describe_kinds(state, &self.points, &self.culprits);
+        let culprit_text = match (self.culprits.as_slice(), &self.after_fix) {
+            _ if let Some(kinds) = &kinds => format!("{kinds} ({certain} %)"),
+            ([culprit], Some(fix)) => format!(
+                "{culprit}{} is the last bad {noun}{rate}, {fix}{} the first good one ({certain} %)",
+                self.candidate_note(culprit),
+                self.candidate_note(fix)
+            ),
+            ([culprit], None) => {
+                format!(
+                    "{culprit}{} is the {end} bad {noun}{rate} ({certain} %)",
+                    self.candidate_note(culprit)
+                )
+            }
+            (culprits, _) => format!(
+                "the {end} bad {noun}{rate} is one of {} ({certain} %): those between them are not testable",
+                culprits.join(", ")
+            ),
+        };
+        let mut parts = vec![culprit_text];
+        parts.extend(began_earlier.map(|earlier| earlier.to_sentence(state)));
+        parts.extend(self.describe_background());
+        parts.extend(self.describe_earlier_bound(state));
+        if kinds.is_none() {
+            parts.extend(self.describe_other_failure(state));
+        }
+        parts.extend(self.describe_rise());
+        parts.extend(self.describe_unchecked());
+        parts.join("; ")
+    }
+
+    /// Says that the good end fails as the bad end does, and what may help.
+    fn describe_equal_ends(&self, state: &State) -> String {
+        let (first, last) = end_names(state);
+        let agree = format!("{first}, the good end, fails as {last} does");
+        if let Some(point) = self.turning_candidate(state) {
+            return format!(
+                "{agree}, but {} does not ({} of {}): the bug comes and goes",
+                point.name, point.failures, point.trials
+            );
+        }
+        if let Some(merge) = searched_merge(state)
+            && is_fixed(state)
+        {
+            return format!("{agree}; {}", describe_merge_itself(merge, "fixed"));
+        }
+        let begin = if is_fixed(state) { "later" } else { "earlier" };
+        match self.raising_setting() {
+            Some(setting) => {
+                format!("{agree} with {setting}; search again without --raise-rate")
+            }
+            None if takes_any_failure(state) => {
+                format!("{agree}: start {begin}, or count one failure with --only")
+            }
+            None => format!("{agree}: start {begin}"),
+        }
+    }
+
+    /// Says how many candidates may still be the first bad one.
+    fn describe_candidates_left(&self, state: &State) -> String {
+        let candidates_left =
+            words::format_count(self.credible.len() as u64, candidate_noun(state));
+        let likeliest = match &self.credible[..] {
+            [name, _, ..] => format!(
+                ", most likely {name} ({} %)",
+                words::format_percent(self.probability)
+            ),
+            _ => String::new(),
+        };
+        format!(
+            "NOT KNOWN YET: {candidates_left} left ({}){likeliest}",
+            format_confidence(&state.plan)
+        )
     }
 
     /// Returns whether the sentence has a part that changes the meaning of the answer.
