@@ -181,11 +181,7 @@ fn check_script(
     if is_in_path || cwd.join(script.as_os_str()).exists() {
         return Ok(());
     }
-    let words = actor
-        .command
-        .iter()
-        .map(|word| shell_word(word.as_os_str()).into_string());
-    let line = words.collect::<Vec<_>>().join(" ");
+    let line = shell_line(&actor.command);
     let error = format!("cannot run `{line}`: there is no file `{script}`");
     let similar = similar_path(Path::new(script.as_os_str()), cwd, Path::is_file);
     Err(ExperimentError::could_not(error).with_hint(match similar {
@@ -223,15 +219,8 @@ fn cannot_run(name: &Text, reason: &str) -> ExperimentError {
 /// Suggests what was meant by the name of a program that does not exist.
 fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> ExperimentError {
     let typed = name.as_os_str();
-    let bytes = name.as_bytes();
-    let is_path = bytes.contains(&b'/');
+    let is_path = name.as_bytes().contains(&b'/');
     let path = cwd.join(typed);
-    let words = |words: &[Text]| {
-        let words = words
-            .iter()
-            .map(|word| shell_word(word.as_os_str()).to_string());
-        words.collect::<Vec<_>>().join(" ")
-    };
     let error = |reason: &str| cannot_run(name, reason);
     let is_executable = spawn::find_program(path.as_os_str(), path_of(plan, actor), cwd).is_ok();
     match SourceFileRunner::of_path(&path) {
@@ -245,61 +234,8 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
             shell_word(typed)
         ));
     }
-    let assignments = actor
-        .command
-        .iter()
-        .take_while(|word| is_assignment(word))
-        .count();
-    if assignments > 0 {
-        let (variables, words_left) = actor.command.split_at(assignments);
-        let flags = variables
-            .iter()
-            .map(|option| format!("-e {}", words::quote_word(option.as_os_str())))
-            .collect::<Vec<_>>()
-            .join(" ");
-        let command = match words_left {
-            [] => "CMD".to_owned(),
-            command => words(command),
-        };
-        return error("it is an assignment, not a program").with_hint(ErrorHint::with_command(
-            "set environment variables with -e: ",
-            typed,
-            format!("{flags} -- {command}"),
-        ));
-    }
-    if bytes.starts_with(b"-") {
-        return error("it is a flag, not a program").with_hint(
-            "flags of provoke go before `--`, the program after it: provoke run -n 20 -- ./program",
-        );
-    }
-    if bytes.iter().any(|byte| b" |;&<>".contains(byte)) {
-        let line = format!("--shell {}", shell_word(typed));
-        return error("there is no such program").with_hint(ErrorHint::with_command(
-            "to run a line of shell: ",
-            typed,
-            line,
-        ));
-    }
-    match bytes {
-        b"cd" => {
-            let directory = actor.command.get(1).map_or("DIR".to_owned(), |option| {
-                shell_word(option.as_os_str()).to_string()
-            });
-            return error("it is a command of the shell").with_hint(format!(
-                "choose the working directory with --cwd {directory}"
-            ));
-        }
-        b"source" | b"." | b"export" | b"ulimit" | b"umask" | b"alias" | b"eval" | b"exec"
-        | b"if" | b"for" | b"while" => {
-            let command_line = words(&actor.command);
-            let line = format!("--shell {}", shell_word(OsStr::new(&command_line)));
-            return error("it is a command of the shell").with_hint(ErrorHint::with_command(
-                "to run a line of shell: ",
-                typed,
-                line,
-            ));
-        }
-        _ => {}
+    if let Some(error) = explain_assignment(name, actor).or_else(|| explain_shell(name, actor)) {
+        return error;
     }
     if path.is_file() {
         let word = shell_word(typed);
@@ -335,6 +271,68 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
     error(problem).with_hint(hint)
 }
 
+/// Explains how to set variables, if the command begins with assignments to them.
+fn explain_assignment(name: &Text, actor: &ActorPlan) -> Option<ExperimentError> {
+    let words = actor.command.iter();
+    let assignments = words.take_while(|word| is_assignment(word)).count();
+    if assignments == 0 {
+        return None;
+    }
+    let (variables, words_left) = actor.command.split_at(assignments);
+    let flags = variables
+        .iter()
+        .map(|option| format!("-e {}", words::quote_word(option.as_os_str())))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let command = match words_left {
+        [] => "CMD".to_owned(),
+        command => shell_line(command),
+    };
+    let hint = ErrorHint::with_command(
+        "set environment variables with -e: ",
+        name.as_os_str(),
+        format!("{flags} -- {command}"),
+    );
+    Some(cannot_run(name, "it is an assignment, not a program").with_hint(hint))
+}
+
+/// Explains what to do instead, if the name of the program is a flag, or means something to a shell only.
+fn explain_shell(name: &Text, actor: &ActorPlan) -> Option<ExperimentError> {
+    let run_in_shell = |line: &OsStr| {
+        let line = format!("--shell {}", shell_word(line));
+        ErrorHint::with_command("to run a line of shell: ", name.as_os_str(), line)
+    };
+    let reason = "it is a command of the shell";
+    Some(match name.as_bytes() {
+        [b'-', ..] => cannot_run(name, "it is a flag, not a program").with_hint(
+            "flags of provoke go before `--`, the program after it: provoke run -n 20 -- ./program",
+        ),
+        bytes if bytes.iter().any(|byte| b" |;&<>".contains(byte)) => {
+            cannot_run(name, "there is no such program").with_hint(run_in_shell(name.as_os_str()))
+        }
+        b"cd" => {
+            let directory = actor.command.get(1).map_or("DIR".to_owned(), |option| {
+                shell_word(option.as_os_str()).to_string()
+            });
+            cannot_run(name, reason).with_hint(format!(
+                "choose the working directory with --cwd {directory}"
+            ))
+        }
+        b"source" | b"." | b"export" | b"ulimit" | b"umask" | b"alias" | b"eval" | b"exec"
+        | b"if" | b"for" | b"while" => cannot_run(name, reason)
+            .with_hint(run_in_shell(OsStr::new(&shell_line(&actor.command)))),
+        _ => return None,
+    })
+}
+
+/// Joins arguments to a line that a shell reads as these arguments.
+fn shell_line(arguments: &[Text]) -> String {
+    let words = arguments
+        .iter()
+        .map(|word| shell_word(word.as_os_str()).into_string());
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Explains that a file is source code, and how to run it.
 fn as_source(name: &Text, actor: &ActorPlan, source: SourceFileRunner) -> ExperimentError {
     let typed = name.as_os_str();
@@ -367,11 +365,10 @@ fn as_source(name: &Text, actor: &ActorPlan, source: SourceFileRunner) -> Experi
 
 /// Returns a command with this program and the original arguments.
 fn with_arguments(command: &str, actor: &ActorPlan) -> String {
-    let arguments = actor.command[1..]
-        .iter()
-        .map(|word| shell_word(word.as_os_str()).to_string());
-    let words: Vec<String> = [command.to_owned()].into_iter().chain(arguments).collect();
-    format!("-- {}", words.join(" "))
+    match &actor.command[1..] {
+        [] => format!("-- {command}"),
+        arguments => format!("-- {command} {}", shell_line(arguments)),
+    }
 }
 
 /// Returns whether an argument has the form `NAME=value`.
