@@ -208,44 +208,6 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
         refused_head,
         served_head,
     ];
-    let row = |levels: &[&LoadLevelReport]| {
-        let [first, last] = [levels[0], levels[levels.len() - 1]];
-        let clients = match levels.len() {
-            1 => first.clients.to_string(),
-            _ => format!("{} to {}", first.clients, last.clients),
-        };
-        let sum =
-            |count: fn(&LoadLevelReport) -> u64| levels.iter().map(|level| count(level)).sum();
-        let (trials, failures): (u64, u64) =
-            (sum(|level| level.lives), sum(|level| level.failures));
-        let (refused, requests): (u64, u64) =
-            (sum(|level| level.refused), sum(|level| level.requests));
-        // A bound for all levels of a row together would be no bound for any of them.
-        let interval = first.interval.filter(|_| levels.len() == 1);
-        let rate = interval.map_or(String::new(), |ends| {
-            if first.one_sided {
-                format!("at most {} %", words::percent_bound(ends[1]))
-            } else {
-                words::format_interval(ends)
-            }
-        });
-        let share = stats::real(refused) / stats::real(requests.max(1));
-        let served = first.served_before_death.as_ref();
-        [
-            clients,
-            trials.to_string(),
-            failures.to_string(),
-            rate,
-            if has_refusals {
-                format!("{} %", words::format_percent(share))
-            } else {
-                String::new()
-            },
-            served.map_or(String::new(), |[min, median, max]| {
-                format!("{min} / {median} / {max}")
-            }),
-        ]
-    };
     let axis = RateAxis::covering(answer.levels.iter().filter_map(|level| level.interval));
     let picture = |levels: &[&LoadLevelReport]| {
         let [level] = levels else {
@@ -271,7 +233,8 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
         .chunk_by(shares_row)
         .map(|group| {
             let levels: Vec<&LoadLevelReport> = group.iter().map(|(level, _)| *level).collect();
-            (row(&levels), picture(&levels), group[0].1.as_str())
+            let cells = level_cells(&levels, has_refusals);
+            (cells, picture(&levels), group[0].1.as_str())
         })
         .collect();
     if rows.is_empty() {
@@ -308,6 +271,44 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
         let _ = writeln!(out, "{}", full(row, picture, crashes));
     }
     out
+}
+
+/// Returns the cells of neighbouring load levels that share a row.
+fn level_cells(levels: &[&LoadLevelReport], has_refusals: bool) -> [String; 6] {
+    let [first, last] = [levels[0], levels[levels.len() - 1]];
+    let clients = match levels.len() {
+        1 => first.clients.to_string(),
+        _ => format!("{} to {}", first.clients, last.clients),
+    };
+    let sum = |count: fn(&LoadLevelReport) -> u64| -> u64 {
+        levels.iter().map(|level| count(level)).sum()
+    };
+    let (refused, requests) = (sum(|level| level.refused), sum(|level| level.requests));
+    // A bound for all levels of a row together would be no bound for any of them.
+    let interval = first.interval.filter(|_| levels.len() == 1);
+    let rate = interval.map_or(String::new(), |ends| {
+        if first.one_sided {
+            format!("at most {} %", words::percent_bound(ends[1]))
+        } else {
+            words::format_interval(ends)
+        }
+    });
+    let share = stats::real(refused) / stats::real(requests.max(1));
+    let served = first.served_before_death.as_ref();
+    [
+        clients,
+        sum(|level| level.lives).to_string(),
+        sum(|level| level.failures).to_string(),
+        rate,
+        if has_refusals {
+            format!("{} %", words::format_percent(share))
+        } else {
+            String::new()
+        },
+        served.map_or(String::new(), |[min, median, max]| {
+            format!("{min} / {median} / {max}")
+        }),
+    ]
 }
 
 /// Returns whether a level is one of those from which on the service refuses its load.
