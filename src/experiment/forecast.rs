@@ -198,29 +198,7 @@ impl TrialForecast {
             &format!("get a baseline: {failures} failures"),
             real(failures) / rate,
         );
-        let (clean, half) = match &self.baseline {
-            None => (
-                stats::clean_runs_at_known_rate(rate, alpha),
-                stats::clean_runs_at_known_rate(rate / 2.0, alpha),
-            ),
-            Some(base) => {
-                let ((k, n), effect) = (base.reference_counts(), base.design_effect());
-                (
-                    stats::clean_runs_needed_effective(k, n, effect, alpha),
-                    stats::clean_runs_to_exclude_half(k, n, effect, alpha),
-                )
-            }
-        };
-        rows.add_exact("confirm a fix: PROBABLY FIXED after", clean);
-        rows.add_exact("  FIXED (also excludes half the rate) after", half);
-        let (failures, trials) = HELD_BASELINE;
-        let held_trials = stats::clean_runs_to_exclude_half(failures, trials, 1.0, alpha);
-        if held_trials
-            .zip(half)
-            .is_none_or(|(held, plain)| held < plain)
-        {
-            rows.add_exact("  FIXED, if `hunt` makes half of trials fail", held_trials);
-        }
+        self.add_confirm_rows(&mut rows);
         for (title, other) in [
             ("compare with a variant that never fails", 0.0),
             ("  that fails a tenth as often", rate / 10.0),
@@ -245,6 +223,34 @@ impl TrialForecast {
             self.bisection_trials(versions),
         );
         rows.0
+    }
+
+    /// Adds the numbers of passing trials after which `confirm` decides.
+    fn add_confirm_rows(&self, rows: &mut ForecastRows) {
+        let (rate, alpha) = (self.rate, self.confidence.to_probability());
+        let (clean, half) = match &self.baseline {
+            None => (
+                stats::clean_runs_at_known_rate(rate, alpha),
+                stats::clean_runs_at_known_rate(rate / 2.0, alpha),
+            ),
+            Some(base) => {
+                let ((k, n), effect) = (base.reference_counts(), base.design_effect());
+                (
+                    stats::clean_runs_needed_effective(k, n, effect, alpha),
+                    stats::clean_runs_to_exclude_half(k, n, effect, alpha),
+                )
+            }
+        };
+        rows.add_exact("confirm a fix: PROBABLY FIXED after", clean);
+        rows.add_exact("  FIXED (also excludes half the rate) after", half);
+        let (failures, trials) = HELD_BASELINE;
+        let held_trials = stats::clean_runs_to_exclude_half(failures, trials, 1.0, alpha);
+        if held_trials
+            .zip(half)
+            .is_none_or(|(held, plain)| held < plain)
+        {
+            rows.add_exact("  FIXED, if `hunt` makes half of trials fail", held_trials);
+        }
     }
 
     /// Returns the mean number of trials of a bisection, which begins with its own baseline.
