@@ -252,9 +252,10 @@ impl ResponseReader {
         for header in head.headers.iter() {
             framing.read_header(header);
         }
-        self.kept = match (framing.close, framing.keep) {
-            (true, _) => false,
-            (_, keep) => head.version == Some(1) || keep,
+        self.kept = match framing.connection {
+            Some(ConnectionOption::Close) => false,
+            Some(ConnectionOption::KeepAlive) => true,
+            None => head.version == Some(1),
         };
         observer.on_head(status, head.headers);
         self.state = if status == 101 {
@@ -262,14 +263,13 @@ impl ResponseReader {
             ResponseState::Done
         } else if self.bodyless || matches!(status, 204 | 304) {
             ResponseState::Done
-        } else if framing.coded {
+        } else if let Some(coding) = framing.coding {
             if head.version == Some(0) {
                 return Err(ResponseError::OldCoding);
             }
-            if framing.chunked {
-                ResponseState::Size(0, ChunkLine::Begin, 0)
-            } else {
-                ResponseState::UntilClosed
+            match coding {
+                TransferCoding::Chunked => ResponseState::Size(0, ChunkLine::Begin, 0),
+                TransferCoding::Other => ResponseState::UntilClosed,
             }
         } else {
             match framing.length.transpose()? {
@@ -290,12 +290,20 @@ impl ResponseReader {
 struct Framing {
     /// Content-Length, or the reason why it is invalid, which matters only if it is used.
     length: Option<Result<u64, ResponseError>>,
-    /// There is a Transfer-Encoding, which overrides Content-Length.
-    coded: bool,
-    /// The last transfer coding is `chunked`.
-    chunked: bool,
-    close: bool,
-    keep: bool,
+    /// The last Transfer-Encoding, which overrides Content-Length.
+    coding: Option<TransferCoding>,
+    /// The option of the connection; `close` overrides `keep-alive`.
+    connection: Option<ConnectionOption>,
+}
+
+enum TransferCoding {
+    Chunked,
+    Other,
+}
+
+enum ConnectionOption {
+    Close,
+    KeepAlive,
 }
 
 impl Framing {
@@ -313,20 +321,26 @@ impl Framing {
                 });
             }
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                self.coded = true;
                 let last = header
                     .value
                     .rsplit(|byte| *byte == b',')
                     .next()
                     .unwrap_or_default()
                     .trim_ascii();
-                self.chunked = last.eq_ignore_ascii_case(b"chunked");
+                self.coding = Some(if last.eq_ignore_ascii_case(b"chunked") {
+                    TransferCoding::Chunked
+                } else {
+                    TransferCoding::Other
+                });
             }
             10 if header.name.eq_ignore_ascii_case("connection") => {
                 for word in header.value.split(|byte| *byte == b',') {
                     let word = word.trim_ascii();
-                    self.close |= word.eq_ignore_ascii_case(b"close");
-                    self.keep |= word.eq_ignore_ascii_case(b"keep-alive");
+                    if word.eq_ignore_ascii_case(b"close") {
+                        self.connection = Some(ConnectionOption::Close);
+                    } else if word.eq_ignore_ascii_case(b"keep-alive") {
+                        self.connection.get_or_insert(ConnectionOption::KeepAlive);
+                    }
                 }
             }
             _ => {}

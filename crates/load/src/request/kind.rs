@@ -34,21 +34,36 @@ pub(in super::super) struct RequestKind {
     pub(in super::super) expected: CompiledResponseRules,
     /// Part of the head before the length of the body.
     pub(super) begin: RequestTemplate,
-    /// The plan contains the length or encoding of the body.
-    pub(super) framed: bool,
+    pub(super) framing: RequestFraming,
     pub(super) body: BodyContent,
     /// Complete request, if all requests of this kind are equal.
     pub(super) fixed: Option<Vec<u8>>,
     /// The same request for HTTP/2, created on demand.
     pub(super) fixed_two: OnceLock<hyper::Request<Http2Body>>,
-    /// The kind is a request file, to which nothing is added.
-    pub(super) raw: bool,
-    /// The body of the request file is separate and follows the bytes of the head.
-    pub(super) behind: bool,
     // Parts for HTTP/2.
     pub(in super::super) method: String,
     pub(super) path: RequestTemplate,
     pub(super) headers: Vec<(String, RequestTemplate)>,
+}
+
+/// Source of the header with the length or encoding of the body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestFraming {
+    /// The header is added to the head.
+    Added,
+    /// The plan contains the header.
+    Planned,
+    /// The kind is a request file, to which nothing is added, and whose bytes include the body.
+    RequestFile,
+    /// The same, but the body is separate and follows the bytes of the head.
+    RequestFileHead,
+}
+
+impl RequestFraming {
+    /// Returns whether the kind is a request file.
+    pub(super) fn is_of_file(self) -> bool {
+        matches!(self, Self::RequestFile | Self::RequestFileHead)
+    }
 }
 
 /// Body of a kind of request.
@@ -121,13 +136,15 @@ impl RequestKind {
         let mut kind = Self {
             head: method == "HEAD",
             expected: CompiledResponseRules::new(&plan.expect, fill)?,
-            framed: has("content-length") || has("transfer-encoding"),
+            framing: if has("content-length") || has("transfer-encoding") {
+                RequestFraming::Planned
+            } else {
+                RequestFraming::Added
+            },
             begin,
             body,
             fixed: None,
             fixed_two: OnceLock::new(),
-            raw: false,
-            behind: false,
             method: method.to_owned(),
             path,
             headers,
@@ -170,22 +187,28 @@ impl RequestKind {
             template
         };
         let rest_bytes = &bytes[length..];
-        let (body, is_behind) = match (&plan.body, rest) {
-            (RequestBody::None, false) if rest_bytes.is_empty() => (BodyContent::None, false),
+        let (body, framing) = match (&plan.body, rest) {
+            (RequestBody::None, false) if rest_bytes.is_empty() => {
+                (BodyContent::None, RequestFraming::RequestFile)
+            }
             (RequestBody::None, false) => {
                 let body = BodySource::Held(rest_bytes.to_vec());
-                (BodyContent::Files(vec![body], FilePick::Cycle), false)
+                (
+                    BodyContent::Files(vec![body], FilePick::Cycle),
+                    RequestFraming::RequestFile,
+                )
             }
             (RequestBody::None, true) => {
                 let body = FileBody::open_from(path, length as u64)
                     .map_err(|error| file_error(path, error))?;
                 (
                     BodyContent::Files(vec![BodySource::Long(body)], FilePick::Cycle),
-                    true,
+                    RequestFraming::RequestFileHead,
                 )
             }
             (body, _) if rest_bytes.is_empty() => {
-                (BodyContent::new(body, &CsvRows::default(), fill)?, true)
+                let body = BodyContent::new(body, &CsvRows::default(), fill)?;
+                (body, RequestFraming::RequestFileHead)
             }
             // A plan cannot replace the body of a request file.
             _ => return Err(LoadError::Raw(path.to_owned())),
@@ -210,10 +233,8 @@ impl RequestKind {
             head: method == "HEAD",
             expected: CompiledResponseRules::new(&plan.expect, fill)?,
             begin: RequestTemplate::default(),
-            framed: true,
+            framing,
             body,
-            raw: true,
-            behind: is_behind,
             path: plain(head.path.unwrap_or("/").as_bytes()),
             headers: headers.collect(),
             method,
@@ -230,7 +251,7 @@ impl RequestKind {
         use std::io::Write as _;
         let bare =
             matches!(self.body, BodyContent::None) && !matches!(&self.method[..], "POST" | "PUT");
-        if !self.framed && !bare {
+        if self.framing == RequestFraming::Added && !bare {
             let _ = write!(buffer, "Content-Length: {length}\r\n"); // writing to memory cannot fail
         }
         buffer.extend_from_slice(b"\r\n");

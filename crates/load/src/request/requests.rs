@@ -5,7 +5,7 @@ use super::super::http2_connection;
 use super::super::target::{self, Target};
 use super::super::{LoadError, LoadPlaceholders};
 use super::draw::{DrawnRequest, client_key, draw_number, hash_number, scale_below, to_index};
-use super::kind::{BodyContent, RequestKind, SHORT_BODY};
+use super::kind::{BodyContent, RequestFraming, RequestKind, SHORT_BODY};
 use super::rows::CsvRows;
 use super::template::RequestTemplate;
 use hyper::header::{HeaderName, HeaderValue};
@@ -67,11 +67,13 @@ impl Requests {
     ) -> (&'a [u8], RequestTail<'a>) {
         const NOTHING: RequestTail<'_> = RequestTail::Held(&[]);
         let kind = &self.kinds[choice.kind];
-        if (!last || kind.raw)
+        if (!last || kind.framing.is_of_file())
             && let Some(fixed) = &kind.fixed
         {
             let tail = match &kind.body {
-                BodyContent::Files(files, _) if kind.behind => files[choice.file].as_tail(),
+                BodyContent::Files(files, _) if kind.framing == RequestFraming::RequestFileHead => {
+                    files[choice.file].as_tail()
+                }
                 _ => NOTHING,
             };
             return (fixed, tail);
