@@ -67,7 +67,7 @@ impl LoopState<'_, '_> {
             let text = format!("the `conclude` command failed: {:?}", hook.ending);
             self.emit_warning(text);
         }
-        if self.looks_for_alike {
+        if let Some(first_words) = &mut self.first_words {
             let hang = observation.hang.as_ref();
             let is_proved = hang.is_some_and(|hang| !hang.ended_before.is_zero());
             let words = if is_proved {
@@ -75,8 +75,7 @@ impl LoopState<'_, '_> {
             } else {
                 judge::last_words(&observation)
             };
-            self.first_words
-                .extend(words.map(|words| (trial.id, words)));
+            first_words.extend(words.map(|words| (trial.id, words)));
         }
         self.cannot_start |= cannot_start(&observation);
         if outcome == Outcome::Pass && trial.rerun_test().is_none() {

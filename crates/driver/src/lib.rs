@@ -84,10 +84,8 @@ struct LoopState<'a, 'b> {
     told_of_cores: bool,
     /// Whether a program does not exist, or the kernel refuses it: the next trial cannot start either.
     cannot_start: bool,
-    /// The last lines of output of the first trials.
-    first_words: BTreeMap<TrialId, String>,
-    /// Whether the check for equal failures of the first trials is still to be made.
-    looks_for_alike: bool,
+    /// The last lines of output of the first trials, until the check for equal failures is made.
+    first_words: Option<BTreeMap<TrialId, String>>,
     /// Number of trials that were reported as slow.
     slow_notes: u32,
 }
@@ -131,11 +129,11 @@ pub async fn drive_run(driver: &mut Driver<'_>) {
         kept_cores: KeptCores::of_interrupted_run(&driver.evidence),
         told_of_cores: false,
         cannot_start: false,
-        first_words: BTreeMap::new(),
-        slow_notes: 0,
         // By resuming, the user confirmed that a run with equal failures continues.
-        looks_for_alike: driver.state.plan.stop.all_alike
-            && !identical_failures::is_due(driver.state),
+        first_words: (driver.state.plan.stop.all_alike
+            && !identical_failures::is_due(driver.state))
+        .then(BTreeMap::new),
+        slow_notes: 0,
         driver,
     };
     run.measure_and_capture().await;
@@ -344,11 +342,8 @@ impl LoopState<'_, '_> {
     /// Returns the cause of a stop if the first trials all failed alike; checks this once.
     fn all_alike(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        if !self.looks_for_alike || state.decided || !identical_failures::is_due(state) {
-            return None;
-        }
-        self.looks_for_alike = false;
-        let words = std::mem::take(&mut self.first_words);
+        let is_due = |_: &mut _| !state.decided && identical_failures::is_due(state);
+        let words = self.first_words.take_if(is_due)?;
         let text = identical_failures::explain_alike_failures(state, &words)?;
         self.emit_warning(text);
         Some(StopCause::AllAlike)
