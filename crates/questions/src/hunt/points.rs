@@ -132,12 +132,16 @@ impl HuntPoints {
 
     fn rank(&self, learned: &LearnedPoint, first: &[String]) -> PointRank {
         let name = learned.name.as_ref();
-        let lacks_details = self.lacks_details(&learned.point);
         PointRank {
             kind: PointKind::of_point(&learned.point),
             is_not_of_crash: !name.is_some_and(|name| first.contains(name)),
-            lacks_details,
-            is_of_first_thread: lacks_details && !self.is_of_new_thread(&learned.point),
+            detail: if !self.lacks_details(&learned.point) {
+                PointDetail::Complete
+            } else if self.is_of_new_thread(&learned.point) {
+                PointDetail::OnlyEntry
+            } else {
+                PointDetail::OnlyEntryOfFirstThread
+            },
             is_library: learned.is_library,
             accesses_no_memory: !learned.accesses_memory,
         }
@@ -273,9 +277,16 @@ impl PointKind {
 struct PointRank {
     kind: PointKind,
     is_not_of_crash: bool,
-    lacks_details: bool,
-    /// Only of entries of functions: a program with much code reaches most of them before it creates its threads.
-    is_of_first_thread: bool,
+    detail: PointDetail,
     is_library: bool,
     accesses_no_memory: bool,
+}
+
+/// Whether the instructions near a point were learned, or only the entry of its function.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PointDetail {
+    Complete,
+    OnlyEntry,
+    /// The first thread reached it: a program with much code reaches most entries before it creates its threads.
+    OnlyEntryOfFirstThread,
 }
