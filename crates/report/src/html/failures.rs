@@ -54,8 +54,11 @@ pub(super) fn failures_section(source: &PageSource<'_>, detail: &PageDetail) -> 
     let axis = RateAxis::covering(own_intervals.chain(rates));
     let shown = failures.iter().take(detail.rows).enumerate();
     let view = |index: usize| FailureView {
-        evidence: index < detail.evidence,
-        output: detail.output,
+        evidence: match (index < detail.evidence, detail.output) {
+            (false, _) => ShownEvidence::None,
+            (true, false) => ShownEvidence::WithoutOutput,
+            (true, true) => ShownEvidence::WithOutput,
+        },
         is_open: index == 0,
         interval: !is_search,
     };
@@ -119,10 +122,17 @@ fn shared_failures<'a>(source: &'a PageSource<'_>) -> Vec<SharedFailure<'a>> {
 /// How a failure is shown.
 #[derive(Clone, Copy)]
 struct FailureView {
-    evidence: bool,
-    output: bool,
+    evidence: ShownEvidence,
     is_open: bool,
     interval: bool,
+}
+
+/// The evidence of a failure that is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ShownEvidence {
+    None,
+    WithoutOutput,
+    WithOutput,
 }
 
 /// Returns the interval of the rate of a failure in its only variant, if all of its trials have the same measured
@@ -216,10 +226,11 @@ fn evidence_block(
     failure: &SharedFailure<'_>,
     view: FailureView,
 ) -> Markup {
-    let Some(evidence) = failure.evidence.filter(|_| view.evidence) else {
+    let is_shown = view.evidence != ShownEvidence::None;
+    let Some(evidence) = failure.evidence.filter(|_| is_shown) else {
         return html! {};
     };
-    let shows_output = view.output && !source.options.without_output;
+    let shows_output = view.evidence == ShownEvidence::WithOutput && !source.options.without_output;
     let output = evidence.output.as_ref().filter(|_| shows_output);
     let analysis = evidence.analysis.as_ref();
     let story = analysis.map(|analysis| story::crash_story(analysis, false, STORY_WIDTH));
