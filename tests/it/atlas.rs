@@ -4,9 +4,9 @@
 //! `UPDATE_GOLDEN=1` writes the digests.
 
 use provoke_model::{
-    Baseline, Event, EvidenceDepth, Failure, FailureKind, HuntQuestion, InconclusiveReason,
-    MeasuredBaseline, Outcome, Plan, Question, RateDrift, RunCounts, Signal, SignalEvidence,
-    StopCause, TrialId,
+    ActorRole, Baseline, CaseRunner, CasesPlan, Event, EvidenceDepth, Failure, FailureKind,
+    HuntQuestion, InconclusiveReason, MeasuredBaseline, Outcome, Plan, Question, RateDrift,
+    RunCounts, Signal, SignalEvidence, StopCause, TrialId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,6 +22,7 @@ use crate::answers::{
 use crate::golden::{EMPTY_DIGEST, GoldenFolder, all_outputs, continue_digest};
 use crate::held_program::{hold_threads, hold_threads_after_decision, hold_threads_in_large_code};
 use crate::loop_and_fold::{hash, plan};
+use crate::observed::{self, Surroundings};
 
 /// Number of states of each question that are written, that have a digest, and that share one.
 const STATES: u64 = 400;
@@ -29,23 +30,23 @@ const DIGESTED: u64 = 100;
 const STATES_OF_DIGEST: u64 = 10;
 
 /// Random choices for a state.
-struct Choices {
+pub(crate) struct Choices {
     seed: u64,
     made: u64,
 }
 
 impl Choices {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.made += 1;
         hash(self.seed, self.made) % limit
     }
 
-    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+    pub(crate) fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
         let index = self.below(u64::try_from(values.len()).unwrap());
         values[usize::try_from(index).unwrap()]
     }
 
-    fn count(&mut self, from: usize, to: usize) -> usize {
+    pub(crate) fn count(&mut self, from: usize, to: usize) -> usize {
         from + usize::try_from(self.below(u64::try_from(to - from + 1).unwrap())).unwrap()
     }
 
@@ -99,6 +100,19 @@ impl Choices {
 
 /// A question with the rates of its variants.
 type Case = (Plan, Vec<f64>);
+
+type AnyCase = fn(&mut Choices) -> Case;
+
+const QUESTIONS: [(&str, AnyCase); 8] = [
+    ("rate", rate_case),
+    ("confirm", confirm_case),
+    ("compare", compare_case),
+    ("bisect", bisect_case),
+    ("reduce", reduce_case),
+    ("ramp", ramp_case),
+    ("shrink", shrink_case),
+    ("hunt", hunt_case),
+];
 
 fn with_limits((plan, rates): Case, choices: &mut Choices) -> Case {
     let limited = self::plan(&choices.limits());
@@ -263,6 +277,13 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
         hold_threads_after_decision,
         hold_threads_in_large_code,
     ]);
+    let surrounded = number % 2 == 1;
+    let surroundings = Surroundings::choose(&mut choices);
+    let plan = if surrounded {
+        surrounded_plan(plan, &mut choices)
+    } else {
+        plan
+    };
     let whole = simulation.record_answer(&plan);
     let at = simulation.time * 100;
     let stop = |why| Event::RunStopped { why, at };
@@ -275,26 +296,95 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
         4 => Some(stop(StopCause::AllAlike)),
         _ => Some(Event::RunFinished { at }),
     };
+    let mut events = whole.events;
+    if surrounded {
+        events = observed::add_events(&plan, events, &mut choices);
+    }
     let kept = match end {
-        Some(Event::RunFinished { .. }) => whole.events.len(),
-        _ => choices.count(1, whole.events.len()),
+        Some(Event::RunFinished { .. }) => events.len(),
+        _ => choices.count(1, events.len()),
     };
-    let mut run = RecordedRun::begin(plan);
-    for event in whole.events.into_iter().take(kept).skip(1) {
+    let plan = whole.state.plan.clone();
+    let mut run = RecordedRun::begin(begun_plan(&events[0]));
+    for mut event in events.into_iter().take(kept).skip(1) {
+        if surrounded
+            && let Event::TrialFinished {
+                trial,
+                seen,
+                outcome,
+                ..
+            } = &mut event
+        {
+            surroundings.observe(&plan, *trial, outcome, seen, &mut choices);
+        }
         run.apply(event);
     }
     if let Some(end) = end {
         for trial in running_trials(&run.events) {
+            let mut seen = Box::default();
+            if surrounded {
+                *seen = observed::interrupted(&plan, &mut choices);
+            }
             run.apply(Event::TrialFinished {
                 trial,
                 at,
-                seen: Box::default(),
+                seen,
                 outcome: Outcome::Void(InconclusiveReason::Interrupted),
             });
         }
         run.apply(end);
     }
     run
+}
+
+fn begun_plan(first: &Event) -> Plan {
+    match first {
+        Event::RunStarted { plan, .. } => Plan::clone(plan),
+        _ => panic!("the first event has the plan"),
+    }
+}
+
+/// Adds hosts, tests, a load or filters to a plan.
+fn surrounded_plan(plan: Plan, choices: &mut Choices) -> Plan {
+    const LOAD: &str = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 8\nrequests = 500\n[[request]]\npath = '/a'\n[[request]]\npath = '/b'";
+    let mut plan = plan;
+    let is_load = plan.load.is_some() || plan.question.as_ramp().is_some();
+    let is_hunt = plan.question.as_hunt().is_some();
+    if is_load || choices.below(5) == 0 && plan.space.is_none() && !is_hunt {
+        plan.load = plan.load.or_else(|| self::plan(LOAD).load);
+        plan.rules.refusals.fails = choices.below(4) == 0;
+        for variant in &mut plan.variants {
+            variant.actors[0].role = ActorRole::Service;
+        }
+    } else if choices.below(3) == 0 && !is_hunt {
+        let shuffle = choices.below(2) == 0;
+        let isolated = choices.below(4) == 0;
+        plan.cases = Some(Box::new(CasesPlan {
+            runner: if isolated {
+                CaseRunner::Nextest
+            } else {
+                CaseRunner::Pytest
+            },
+            shuffle,
+            reruns: 0,
+            strip: None,
+            select: Vec::new(),
+        }));
+    } else if choices.below(3) == 0 {
+        let hosts = "alice,bob,carol,dave,erin,frank,grace,heidi";
+        plan.hosts = self::plan(&format!("on = 'ssh:{hosts}'")).hosts;
+    }
+    if choices.below(3) == 0 {
+        plan.rules.only = self::plan("only = ['SIGSEGV']").rules.only;
+    }
+    plan
+}
+
+/// Returns the first states of each question, with their names.
+pub(crate) fn random_runs(states: u64) -> impl Iterator<Item = (String, RecordedRun)> {
+    QUESTIONS.into_iter().flat_map(move |(question, case)| {
+        (0..states).map(move |number| (format!("{question}-{number}"), random_run(case, number)))
+    })
 }
 
 fn running_trials(events: &[Event]) -> BTreeSet<TrialId> {
