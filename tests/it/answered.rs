@@ -69,11 +69,20 @@ impl RecordedRun {
 
     /// Returns the report in a format. The directory was created by [`Self::write_folder`].
     pub(crate) fn export(&self, folder: &RunFolder, exporter: &dyn Exporter) -> String {
+        self.export_with(folder, exporter, &ExportOptions::default())
+    }
+
+    /// Returns the report in a format, with options.
+    pub(crate) fn export_with(
+        &self,
+        folder: &RunFolder,
+        exporter: &dyn Exporter,
+        options: &ExportOptions,
+    ) -> String {
         let mut text = Vec::new();
-        let options = ExportOptions::default();
         let report = self.report();
         let run = MaskedRun::new(folder, &report).unwrap();
-        export_report(exporter, &run, &options, &mut text).unwrap();
+        export_report(exporter, &run, options, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 }

@@ -8,6 +8,7 @@ use provoke_model::{
     HuntQuestion, InconclusiveReason, MeasuredBaseline, Outcome, Plan, Question, RateDrift,
     RunCounts, Signal, SignalEvidence, StopCause, TrialId,
 };
+use provoke_report::{ExportOptions, Html, PageOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -228,8 +229,15 @@ fn reduce_case(choices: &mut Choices) -> Case {
 fn ramp_case(choices: &mut Choices) -> Case {
     let levels = &[1, 2, 4, 5, 6, 8, 12][..choices.count(1, 7)];
     let first = choices.count(0, levels.len());
-    let case = ramp_plan(levels, first, choices.one_of(&[1.0, 0.9, 0.3]));
-    with_limits(case, choices)
+    let (mut plan, mut rates) = ramp_plan(levels, first, choices.one_of(&[1.0, 0.9, 0.3]));
+    if let Question::Ramp(asked) = &mut plan.question {
+        asked.detect = choices.one_of(&[100_000, 100_000, 900_000]);
+    }
+    // Sometimes it fails less often with more clients.
+    if choices.below(4) == 0 {
+        rates.reverse();
+    }
+    with_limits((plan, rates), choices)
 }
 
 fn shrink_case(choices: &mut Choices) -> Case {
@@ -306,7 +314,11 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
     };
     let plan = whole.state.plan.clone();
     let mut run = RecordedRun::begin(begun_plan(&events[0]));
+    let mut clients = BTreeMap::new();
     for mut event in events.into_iter().take(kept).skip(1) {
+        if let Event::TrialStarted(trial) = &event {
+            clients.insert(trial.id, plan.variant_plan(trial.variant).clients);
+        }
         if surrounded
             && let Event::TrialFinished {
                 trial,
@@ -315,7 +327,8 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
                 ..
             } = &mut event
         {
-            surroundings.observe(&plan, *trial, outcome, seen, &mut choices);
+            let clients = clients.get(trial).copied().flatten();
+            surroundings.observe(&plan, (*trial, clients), outcome, seen, &mut choices);
         }
         run.apply(event);
     }
@@ -346,12 +359,14 @@ fn begun_plan(first: &Event) -> Plan {
 
 /// Adds hosts, tests, a load or filters to a plan.
 fn surrounded_plan(plan: Plan, choices: &mut Choices) -> Plan {
+    const TIMED: &str = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 8\ntime = '3m'";
     const LOAD: &str = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 8\nrequests = 500\n[[request]]\npath = '/a'\n[[request]]\npath = '/b'";
     let mut plan = plan;
     let is_load = plan.load.is_some() || plan.question.as_ramp().is_some();
     let is_hunt = plan.question.as_hunt().is_some();
     if is_load || choices.below(5) == 0 && plan.space.is_none() && !is_hunt {
-        plan.load = plan.load.or_else(|| self::plan(LOAD).load);
+        let load = choices.one_of(&[LOAD, LOAD, TIMED]);
+        plan.load = plan.load.or_else(|| self::plan(load).load);
         plan.rules.refusals.fails = choices.below(4) == 0;
         for variant in &mut plan.variants {
             variant.actors[0].role = ActorRole::Service;
@@ -374,6 +389,7 @@ fn surrounded_plan(plan: Plan, choices: &mut Choices) -> Plan {
         let hosts = "alice,bob,carol,dave,erin,frank,grace,heidi";
         plan.hosts = self::plan(&format!("on = 'ssh:{hosts}'")).hosts;
     }
+    plan.earlier_checks = choices.one_of(&[0, 0, 2]);
     if choices.below(3) == 0 {
         plan.rules.only = self::plan("only = ['SIGSEGV']").rules.only;
     }
@@ -410,7 +426,20 @@ fn assert_digests(question: &str, case: fn(&mut Choices) -> Case) {
         let run = random_run(case, number);
         let name = format!("{question}-{number}");
         let folder = run.write_folder(&place.path().join(&name));
-        for (file, text) in all_outputs(&run, &folder) {
+        let mut outputs = all_outputs(&run, &folder);
+        if number % 10 == 1 {
+            let without_output = ExportOptions {
+                page: PageOptions {
+                    without_output: true,
+                    with_host: true,
+                    ..PageOptions::default()
+                },
+                ..ExportOptions::default()
+            };
+            let page = run.export_with(&folder, &Html, &without_output);
+            outputs.push(("without_output.html".to_owned(), page));
+        }
+        for (file, text) in outputs {
             let digest = digests.entry(file.clone()).or_insert(EMPTY_DIGEST);
             *digest = continue_digest(*digest, &text);
             if let Some(dump) = &dump {

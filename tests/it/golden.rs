@@ -1,12 +1,10 @@
 //! Compares all outputs with files in `tests/it/golden`, so that a change of any output is seen and reviewed.
 //! `UPDATE_GOLDEN=1` writes the files.
 
-use provoke::term;
-use provoke_journal::RunFolder;
 use provoke_questions as questions;
 use provoke_report::{
-    AnnotationLevel, EXPORTERS, MaskedRun, RunListing, export_annotations, export_short_summary,
-    lines_before_start, next_commands,
+    AnnotationLevel, CaseSelection, EXPORTERS, MaskedRun, RunListing, export_annotations,
+    export_short_summary, lines_before_start, next_commands,
 };
 use regex::Regex;
 use std::collections::BTreeSet;
@@ -125,6 +123,17 @@ fn short_outputs(run: &RecordedRun, folder: &RunFolder) -> String {
     text + "\n" + str::from_utf8(&summary).unwrap()
 }
 
+/// Returns the first screen and the tests of the suite, in a narrow terminal and without one.
+fn terminal_outputs(run: &RecordedRun) -> String {
+    let report = run.report();
+    let folder = "provoke-out/run".as_ref();
+    let screens = [Some(72), None].map(|width| {
+        let summary = term::format_summary(&report, folder, "last", None, Vec::new(), width);
+        summary + &term::format_cases(&report, &CaseSelection::All, width)
+    });
+    screens.join("\n")
+}
+
 /// Returns all outputs of a run, with the names of their files.
 pub(crate) fn all_outputs(run: &RecordedRun, folder: &RunFolder) -> Vec<(String, String)> {
     let reports = EXPORTERS.into_iter().map(|exporter| {
@@ -132,7 +141,8 @@ pub(crate) fn all_outputs(run: &RecordedRun, folder: &RunFolder) -> Vec<(String,
         (format!("report.{}", exporter.name()), text)
     });
     let short = ("short.txt".to_owned(), short_outputs(run, folder));
-    reports.chain([short]).collect()
+    let terminal = ("terminal.txt".to_owned(), terminal_outputs(run));
+    reports.chain([short, terminal]).collect()
 }
 
 /// The FNV-1a hash of an empty text.

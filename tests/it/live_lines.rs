@@ -8,6 +8,8 @@ use provoke_state::{EventSink as _, State};
 use provoke::term::{ObserverSettings, ProgressDisplay, TerminalObserver, say_as_it_is};
 use regex::Regex;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
@@ -115,9 +117,14 @@ fn the_lines_of_running_experiments_are_golden() {
         Err(_) => {}
     }
     needs!(program("script"));
+    let dump = std::env::var_os("ATLAS");
     let mut golden = GoldenFolder::open("live");
     for display in ["failures", "moving"] {
         let text = without_times(&shown_lines(display));
+        if let Some(dump) = &dump {
+            fs::create_dir_all(dump).unwrap();
+            fs::write(Path::new(dump).join(format!("live.{display}.txt")), &text).unwrap();
+        }
         let mut digests = String::new();
         let mut shown = String::new();
         for run in text.split(BEGINNING).skip(1) {

@@ -59,11 +59,12 @@ impl Surroundings {
     pub(crate) fn observe(
         &self,
         plan: &Plan,
-        trial: TrialId,
+        (trial, clients): (TrialId, Option<u32>),
         outcome: &Outcome,
         seen: &mut Observation,
         choices: &mut Choices,
     ) {
+        seen.elapsed += Duration::from_micros(trial.0 * 997 % 5000);
         if self.processes {
             seen.actors = vec![self.process(trial, outcome, choices)];
             seen.around = (choices.below(2) == 0).then(|| self.usage(trial));
@@ -77,7 +78,12 @@ impl Surroundings {
         }
         if let Some(load) = &plan.load {
             let kinds = load.requests.len() as u64;
-            seen.load = Some(Box::new(self.load(trial, kinds, outcome, choices)));
+            seen.load = Some(Box::new(self.load(
+                (trial, clients),
+                kinds,
+                outcome,
+                choices,
+            )));
         }
         if *outcome == Outcome::Void(InconclusiveReason::Lost) {
             seen.lost = Some("its slot was lost".to_owned());
@@ -94,7 +100,7 @@ impl Surroundings {
         let grown = if self.rising { trial.0 } else { trial.0 % 3 };
         TotalUsage {
             rss_kib: 20_000 + 100 * grown,
-            processes: 1,
+            processes: 1 + u64::from(self.rising && trial.0 > 10),
             threads: 8,
             descriptors: 13 + grown,
         }
@@ -237,7 +243,7 @@ impl Surroundings {
 
     fn load(
         &self,
-        trial: TrialId,
+        (trial, clients): (TrialId, Option<u32>),
         kinds: u64,
         outcome: &Outcome,
         choices: &mut Choices,
@@ -246,14 +252,16 @@ impl Surroundings {
         let not_ready = *outcome == Outcome::Void(InconclusiveReason::NotReady);
         let sent = 400 + choices.below(100);
         let served = if failed.is_some() { sent / 2 } else { sent };
-        let bad = if choices.below(3) == 0 {
-            served / 2
+        // A service that refuses requests refuses most of them from 5 clients on.
+        let is_overloaded = clients.is_some_and(|clients| clients >= 5);
+        let bad = if is_overloaded || choices.below(3) == 0 {
+            served * 3 / 4
         } else {
             served / 20
         };
         let mut load = LoadObservation {
             stage: LoadStage::Over,
-            clients: 8,
+            clients: clients.unwrap_or(8),
             ready: Duration::from_millis(40),
             elapsed: Duration::from_millis(600 + choices.below(100)),
             sent,
@@ -341,7 +349,7 @@ fn leave_behind(seen: &mut Observation, choices: &mut Choices) {
 /// Returns the threads of a hung process.
 pub(crate) fn hang(choices: &mut Choices) -> Hang {
     let cycles = choices.below(2) == 0;
-    let thread = |tid, other, function: &str| HungThread {
+    let mut thread = |tid, other, function: &str| HungThread {
         pid: 100,
         tid,
         name: "parse".to_owned(),
@@ -358,6 +366,13 @@ pub(crate) fn hang(choices: &mut Choices) -> Hang {
             line: Some(("/src/parse.c".to_owned(), 20)),
             ..Frame::default()
         }],
+        python: (0..choices.one_of(&[0, 2, 9]))
+            .map(|line| Frame {
+                function: Some("poll".to_owned()),
+                line: Some(("/src/job.py".to_owned(), line)),
+                ..Frame::default()
+            })
+            .collect(),
         ..HungThread::default()
     };
     Hang {

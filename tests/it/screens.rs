@@ -230,6 +230,12 @@ fn every_first_screen_fits_the_width_of_the_terminal() {
     assert_screens("diff", |width| {
         term::format_differences(&two_runs(), false, Some(width))
     });
+    assert_screens("diff_many", |width| {
+        let mut runs = two_runs();
+        let variable = runs.differences[1].clone();
+        runs.differences = vec![variable; 50];
+        term::format_differences(&runs, false, Some(width))
+    });
     assert_plain_screens("plan", |width| {
         let (forecast, asked) = forecast();
         let source = "measured by the newest `provoke run` with failures, last: ./parse input.json";
