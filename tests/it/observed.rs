@@ -4,9 +4,9 @@
 use provoke_model::{
     ActorObservation, CaseEnd, CaseFailure, CaseFailures, CaseName, CaseRecord, CrashedProcess,
     Ending, EngineObjectKind, EngineObjectObservation, Event, EvidenceDepth, FailedHook,
-    FailureKind, Frame, Hang, Host, HostId, HungThread, InconclusiveReason, JoinedHost, KernelLine,
-    Latencies, LoadObservation, LoadStage, NoteLevel, NumberList, Observation, Outcome, Plan,
-    ProcessObservation, RequestPhase, RequestResult, RequestsAtFailure, Signal, Signature,
+    FailureKind, Frame, Hang, Host, HostId, HostPlan, HungThread, InconclusiveReason, JoinedHost,
+    KernelLine, Latencies, LoadObservation, LoadStage, NoteLevel, NumberList, Observation, Outcome,
+    Plan, ProcessObservation, RequestPhase, RequestResult, RequestsAtFailure, Signal, Signature,
     SignatureId, SlotId, Survey, TotalUsage, TrialId, WaitObject,
 };
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Surroundings {
         if self.processes {
             seen.actors = vec![self.process(trial, outcome, choices)];
             seen.around = (choices.below(2) == 0).then(|| self.usage(trial));
-            self.add_evidence(outcome, seen, choices);
+            Self::add_evidence(outcome, seen, choices);
         }
         if self.leftovers && choices.below(6) == 0 {
             leave_behind(seen, choices);
@@ -147,7 +147,7 @@ impl Surroundings {
         }
     }
 
-    fn add_evidence(&self, outcome: &Outcome, seen: &mut Observation, choices: &mut Choices) {
+    fn add_evidence(outcome: &Outcome, seen: &mut Observation, choices: &mut Choices) {
         let Some(failure) = outcome.any_failure() else {
             return;
         };
@@ -439,7 +439,7 @@ pub(crate) fn machine(number: u32) -> (Host, Survey) {
 pub(crate) fn add_events(plan: &Plan, events: Vec<Event>, choices: &mut Choices) -> Vec<Event> {
     let mut added = Vec::new();
     let at = Duration::ZERO;
-    let hosts = plan.hosts.as_ref().map_or(0, |hosts| hosts.count());
+    let hosts = plan.hosts.as_ref().map_or(0, HostPlan::count);
     for number in 0..hosts {
         let (host, survey) = machine(number);
         let name = host.name.clone();
