@@ -1,6 +1,8 @@
 //! Compares all outputs with files in `tests/it/golden`, so that a change of any output is seen and reviewed.
 //! `UPDATE_GOLDEN=1` writes the files.
 
+use provoke::term;
+use provoke_journal::RunFolder;
 use provoke_questions as questions;
 use provoke_report::{
     AnnotationLevel, CaseSelection, EXPORTERS, MaskedRun, RunListing, export_annotations,

@@ -3,9 +3,9 @@
 
 use console::strip_ansi_codes;
 use provoke::experiment::ExperimentObserver as _;
+use provoke::term::{ObserverSettings, ProgressDisplay, TerminalObserver, say_as_it_is};
 use provoke_questions as questions;
 use provoke_state::{EventSink as _, State};
-use provoke::term::{ObserverSettings, ProgressDisplay, TerminalObserver, say_as_it_is};
 use regex::Regex;
 use std::fmt::Write as _;
 use std::fs;
@@ -49,7 +49,7 @@ fn print_run(run: &RecordedRun, display: ProgressDisplay, every_trial: bool) {
         stdout_is_taken: true,
         was_stopped: || false,
     });
-    observer.begin_trials(&state, None);
+    observer.begin_trials(&state);
     let status_at = [run.events.len() / 2, run.events.len() - 1];
     for (index, event) in (1..).zip(events) {
         state.apply_event(event, questions::is_done);
