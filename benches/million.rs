@@ -94,7 +94,7 @@ fn main() {
         State::begin_fold(started, provoke_questions::begin_memory).expect("the first event");
 
     let question = provoke_questions::of_plan(&state.plan);
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build();
@@ -117,7 +117,7 @@ fn main() {
             .arrivals_by_kind()
             .map(|(_, count)| count)
             .sum::<u64>(),
-        begun.elapsed().as_secs_f64(),
+        started_at.elapsed().as_secs_f64(),
         if journal.sync_to_disk() {
             "complete"
         } else {

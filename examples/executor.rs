@@ -50,7 +50,7 @@ struct Threads;
 impl Executor for Threads {
     fn run_trial(&self, _: Trial, _: watch::Receiver<StopUrgency>) -> ExecutorFuture<Observation> {
         Box::pin(async {
-            let begun = Instant::now();
+            let started_at = Instant::now();
             let (counted, words) = count();
             let main = ActorObservation {
                 ending: Ending::Exited((counted != 2 * EACH).into()),
@@ -62,7 +62,7 @@ impl Executor for Threads {
                 ..ActorObservation::default()
             };
             Observation {
-                elapsed: begun.elapsed(),
+                elapsed: started_at.elapsed(),
                 actors: vec![main],
                 ..Observation::default()
             }

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let what = match outcome {
             Outcome::Pass => "pass".to_owned(),
             Outcome::Fail(failure) | Outcome::Other(failure) => failure.signature.title.clone(),
-            Outcome::Void(why) => why.to_string(),
+            Outcome::Inconclusive(why) => why.to_string(),
         };
         took.entry(what).or_default().push(seen.elapsed);
     })?;

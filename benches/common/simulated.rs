@@ -79,7 +79,7 @@ pub(crate) fn answer(
         let trial = Trial {
             id: state.next_id(),
             variant,
-            lane: SlotId(0),
+            slot: SlotId(0),
             seed: 0,
             timeout: Duration::from_secs(1),
             purpose: TrialPurpose::Measure,

@@ -87,7 +87,7 @@ pub(crate) fn is_found(search: &Bisection, stop: &StopConditions, culprit: usize
 }
 
 pub(crate) fn report(name: &str, truth: &Truth, setup: &Setup, trials: u64, target: Option<f64>) {
-    let begun = std::time::Instant::now();
+    let started_at = std::time::Instant::now();
     let sums = means(0, trials, |chance| search(truth, setup, chance));
     let [runs, wrong, switches, cost, built] = sums;
     let target = target.map_or(String::new(), |target| format!("  target {target}"));
@@ -101,7 +101,7 @@ pub(crate) fn report(name: &str, truth: &Truth, setup: &Setup, trials: u64, targ
         switches,
         cost,
         built,
-        begun.elapsed().as_secs_f64(),
+        started_at.elapsed().as_secs_f64(),
     );
 }
 

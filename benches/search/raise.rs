@@ -63,7 +63,7 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
             Step::Launch(variant) => Event::TrialStarted(Trial {
                 id: state.next_id(),
                 variant,
-                lane: SlotId(0),
+                slot: SlotId(0),
                 seed: 0,
                 timeout: Duration::from_secs(1),
                 purpose: TrialPurpose::Measure,

@@ -45,7 +45,7 @@ impl Search<'_> {
     /// Runs only until one level holds enough of the probability; the top level has failed five times before.
     fn engine(&mut self) -> Option<usize> {
         let top = self.levels.len() - 1;
-        while self.ramp.lives_by_level()[top].failures < 5 {
+        while self.ramp.trials_by_level()[top].failures < 5 {
             self.live(top);
         }
         self.sums = Sums::default();

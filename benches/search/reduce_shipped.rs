@@ -107,7 +107,7 @@ fn ending_of(state: &State, needed: &[usize]) -> Ending {
 }
 
 fn show(world: &World, count: u64) {
-    let begun = std::time::Instant::now();
+    let started_at = std::time::Instant::now();
     let plan = world.plan();
     let half = |first: u64| {
         let seeds = (first..count).step_by(2);
@@ -142,7 +142,7 @@ fn show(world: &World, count: u64) {
         share(Ending::LacksUnsaid),
         share(Ending::Excess),
         share(Ending::Undecided),
-        begun.elapsed().as_secs_f64(),
+        started_at.elapsed().as_secs_f64(),
     );
 }
 

@@ -182,7 +182,7 @@ fn show(world: &World, more: &str, count: u64) {
 }
 
 fn show_after(world: &World, more: &str, history: History, count: u64) {
-    let begun = std::time::Instant::now();
+    let started_at = std::time::Instant::now();
     let all = searches(world, more, history, count);
     let History { failures, times } = history;
     let about = match failures {
@@ -207,7 +207,7 @@ fn show_after(world: &World, more: &str, history: History, count: u64) {
         share(Ending::Agree),
         share(Ending::Undecided),
         share(Ending::RightWarned),
-        begun.elapsed().as_secs_f64(),
+        started_at.elapsed().as_secs_f64(),
     );
 }
 

@@ -16,18 +16,18 @@ pub(crate) fn timings() {
             let (mut slowest, mut total, mut runs) = (0.0_f64, 0.0, 0);
             let mut batches = Vec::new();
             loop {
-                let begun = std::time::Instant::now();
+                let started_at = std::time::Instant::now();
                 let Some(query) = search.choose_query(&setup.stop, &Costs::RUNS) else {
                     break;
                 };
                 let bad = query.version >= culprit;
                 search.observe_run(query.version, bad && chance.uniform() < 0.1);
-                let took = begun.elapsed().as_secs_f64() * 1e3;
+                let took = started_at.elapsed().as_secs_f64() * 1e3;
                 slowest = slowest.max(took);
                 total += took;
                 runs += 1;
                 if runs % 40 == 1 {
-                    let begun = std::time::Instant::now();
+                    let started_at = std::time::Instant::now();
                     let slots = |free, in_flight| BatchOptions {
                         free,
                         in_flight,
@@ -36,11 +36,11 @@ pub(crate) fn timings() {
                         seed: 1,
                     };
                     let mut in_flight = search.choose_batch(&setup.stop, &slots(64, &[]));
-                    let all = begun.elapsed().as_secs_f64() * 1e3;
+                    let all = started_at.elapsed().as_secs_f64() * 1e3;
                     in_flight.truncate(63);
-                    let begun = std::time::Instant::now();
+                    let started_at = std::time::Instant::now();
                     search.choose_batch(&setup.stop, &slots(1, &in_flight));
-                    let one = begun.elapsed().as_secs_f64() * 1e3;
+                    let one = started_at.elapsed().as_secs_f64() * 1e3;
                     let mut versions = in_flight.clone();
                     versions.sort_unstable();
                     versions.dedup();

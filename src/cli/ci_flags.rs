@@ -64,8 +64,8 @@ impl CiFlags {
 
 fn verdict_level(exit: Exit) -> AnnotationLevel {
     match exit {
-        Exit::Hoped => AnnotationLevel::Notice,
+        Exit::GoodAnswer => AnnotationLevel::Notice,
         Exit::Undecided | Exit::Stopped(_) => AnnotationLevel::Warning,
-        Exit::OtherWay | Exit::Usage | Exit::CouldNotTest => AnnotationLevel::Error,
+        Exit::OtherAnswer | Exit::Usage | Exit::CouldNotTest => AnnotationLevel::Error,
     }
 }

@@ -19,6 +19,6 @@ impl CompletionsArgs {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut commands, "provoke", &mut text);
         term::print_result(&String::from_utf8_lossy(&text))?;
-        Ok(Exit::Hoped)
+        Ok(Exit::GoodAnswer)
     }
 }

@@ -77,6 +77,6 @@ impl DiffArgs {
             (term::print_result(&text), !compared.by.is_empty())
         };
         printed?;
-        Ok(Exit::hoped_if(!is_different))
+        Ok(Exit::good_if(!is_different))
     }
 }

@@ -34,6 +34,6 @@ impl Execute for DoctorArgs {
             term::print_page(&term::format_checkup(&report, term::stdout_width()))
         };
         printed?;
-        Ok(Exit::hoped_if(report.can.cores))
+        Ok(Exit::good_if(report.can.cores))
     }
 }

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
     /// The expected answer.
-    Hoped,
+    GoodAnswer,
     /// The opposite answer.
-    OtherWay,
+    OtherAnswer,
     /// The command line or the scenario is wrong.
     Usage,
     /// The budget is spent without an answer.
@@ -25,14 +25,16 @@ impl Exit {
     /// Returns the exit of a verdict, given the expected result.
     pub(super) fn of_verdict(verdict: Verdict, expect: ExpectedResult) -> Self {
         match verdict {
-            Verdict::Clean if expect == ExpectedResult::Fail => Self::OtherWay,
-            Verdict::Failing if expect == ExpectedResult::Fail => Self::Hoped,
-            Verdict::Clean | Verdict::BelowMaxRate | Verdict::Fixed | Verdict::Found => Self::Hoped,
+            Verdict::Clean if expect == ExpectedResult::Fail => Self::OtherAnswer,
+            Verdict::Failing if expect == ExpectedResult::Fail => Self::GoodAnswer,
+            Verdict::Clean | Verdict::BelowMaxRate | Verdict::Fixed | Verdict::Found => {
+                Self::GoodAnswer
+            }
             Verdict::Failing
             | Verdict::AboveMaxRate
             | Verdict::NotFixed
             | Verdict::Different
-            | Verdict::NotThere => Self::OtherWay,
+            | Verdict::NotThere => Self::OtherAnswer,
             // The reason may be too few trials.
             Verdict::Undecided | Verdict::NoDifference => Self::Undecided,
             Verdict::CouldNotTest => Self::CouldNotTest,
@@ -40,18 +42,18 @@ impl Exit {
     }
 
     /// Returns the exit of an answer that is as expected, or not.
-    pub(super) fn hoped_if(is_expected: bool) -> Self {
+    pub(super) fn good_if(is_expected: bool) -> Self {
         if is_expected {
-            Self::Hoped
+            Self::GoodAnswer
         } else {
-            Self::OtherWay
+            Self::OtherAnswer
         }
     }
 
     fn code(self) -> u8 {
         match self {
-            Self::Hoped => 0,
-            Self::OtherWay => 1,
+            Self::GoodAnswer => 0,
+            Self::OtherAnswer => 1,
             Self::Usage => 2,
             Self::Undecided => 3,
             Self::CouldNotTest => 125,

@@ -69,7 +69,7 @@ impl Execute for ExplainArgs {
         } else {
             term::print_page(&explanation.to_story(self.verbose, term::page_width()))?;
         }
-        Ok(Exit::Hoped)
+        Ok(Exit::GoodAnswer)
     }
 }
 

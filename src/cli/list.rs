@@ -33,6 +33,6 @@ impl Execute for ListArgs {
         for error in errors {
             term::print_message(&format!("warning: {}", error.to_string().to_safe()));
         }
-        Ok(Exit::Hoped)
+        Ok(Exit::GoodAnswer)
     }
 }

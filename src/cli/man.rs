@@ -36,7 +36,7 @@ impl ManArgs {
                 let message = format!("cannot write manual pages to `{}`", folder.to_safe());
                 CliError::could_not(message, &error)
             })?;
-            return Ok(Exit::Hoped);
+            return Ok(Exit::GoodAnswer);
         }
         let mut command = &commands;
         for name in &self.command {
@@ -48,6 +48,6 @@ impl ManArgs {
             })?;
         }
         term::print_result(&term::render_man_page(command)?)?;
-        Ok(Exit::Hoped)
+        Ok(Exit::GoodAnswer)
     }
 }

@@ -51,7 +51,7 @@ pub fn main() -> ExitCode {
         }
         // Help or the version. An error in printing it cannot be reported.
         let _ = term::print_result(&term::render_parser_message(&message, &args));
-        Exit::Hoped.into()
+        Exit::GoodAnswer.into()
     })
 }
 

@@ -101,6 +101,6 @@ impl Execute for PlanArgs {
         let text =
             term::format_forecast(&forecast, &asked, source.as_deref(), term::stdout_width());
         term::print_result(&text)?;
-        Ok(Exit::Hoped)
+        Ok(Exit::GoodAnswer)
     }
 }

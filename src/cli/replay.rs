@@ -100,7 +100,7 @@ impl Execute for ReplayArgs {
         }
         if self.show {
             term::print_result(&selected.shell_line())?;
-            return Ok(Exit::Hoped);
+            return Ok(Exit::GoodAnswer);
         }
         let selected = selected.check_trust(self.trust)?;
         let scratch = selected.scratch_folder()?;
@@ -109,7 +109,7 @@ impl Execute for ReplayArgs {
                 let running = selected.run_wrapped(wrap, scratch.path());
                 let status = build_runtime()?.block_on(running)?;
                 term::print_message(&format!("{} under `{wrap}`: {status}", selected.trial.id));
-                Ok(Exit::hoped_if(status.success()))
+                Ok(Exit::good_if(status.success()))
             }
             None => self.replay_trial(&selected, scratch.path()),
         }
@@ -139,8 +139,8 @@ impl ReplayArgs {
         let reference = selected.reference();
         term::print_result(&term::format_replay(&result, &reference, limits.as_ref()))?;
         Ok(match result.ending {
-            ReplayEnding::Passed => Exit::Hoped,
-            ReplayEnding::Failed => Exit::OtherWay,
+            ReplayEnding::Passed => Exit::GoodAnswer,
+            ReplayEnding::Failed => Exit::OtherAnswer,
             ReplayEnding::Inconclusive => Exit::CouldNotTest,
             ReplayEnding::Stopped(signal) => Exit::Stopped(signal),
         })
@@ -162,8 +162,8 @@ fn compare_seeds(folder: &RunFolder, max_trials: usize) -> Result<Exit, CliError
         build_runtime()?.block_on(replay_seeds(folder, max_trials, on_line))?;
     term::print_result(&format!("{sentence}\n"))?;
     Ok(match effect {
-        SeedEffect::Found => Exit::Hoped,
-        SeedEffect::NotFound => Exit::OtherWay,
+        SeedEffect::Found => Exit::GoodAnswer,
+        SeedEffect::NotFound => Exit::OtherAnswer,
         SeedEffect::Undecided => Exit::Undecided,
         SeedEffect::CouldNotTest => Exit::CouldNotTest,
     })

@@ -121,7 +121,7 @@ impl Execute for ReportArgs {
         for stored in self.read_ordered()? {
             self.report_run(&stored)?;
         }
-        Ok(Exit::Hoped)
+        Ok(Exit::GoodAnswer)
     }
 }
 
@@ -158,7 +158,7 @@ impl ReportArgs {
         let order = self.by.unwrap_or(RunOrder::Given);
         let file = experiment::write_trend(&stored, order, &self.page_options(), target)?;
         self.print_names(file.as_slice());
-        Ok(Exit::Hoped)
+        Ok(Exit::GoodAnswer)
     }
 
     fn report_run(&self, stored: &StoredReport) -> Result<(), CliError> {

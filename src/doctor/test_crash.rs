@@ -72,10 +72,10 @@ fn crash_in(folder: &Path, provoke: &Path) -> io::Result<CaptureProof> {
         return Ok(CaptureProof::NoCore(status.core_dumped()));
     };
     let handed_over = matches!(destination, CoreDestination::Helper { .. });
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let core_path = loop {
         let core = find_core(&folder, template, &before, pid);
-        if core.is_some() || !handed_over || begun.elapsed() > PATIENCE {
+        if core.is_some() || !handed_over || started_at.elapsed() > PATIENCE {
             break core;
         }
         sleep(Duration::from_millis(50));

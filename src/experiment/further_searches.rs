@@ -25,7 +25,7 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
         mut next,
         reproduce,
         ..
-    } = space.stretch.take().unwrap_or_else(|| AlternatingSection {
+    } = space.section.take().unwrap_or_else(|| AlternatingSection {
         reproduce: question.reproduce,
         ..AlternatingSection::default()
     });
@@ -41,7 +41,7 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
     }
     let section = next.remove(0);
     let text = describe_section(&section, came_and_went);
-    space.stretch = Some(AlternatingSection {
+    space.section = Some(AlternatingSection {
         from: section.from,
         reproduce,
         next,
@@ -63,18 +63,18 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
 
 /// Returns whether an earlier search found a boundary.
 pub(super) fn follows_boundary(state: &State) -> bool {
-    let stretch = state
+    let section = state
         .plan
         .space
         .as_ref()
-        .and_then(|space| space.stretch.as_ref());
-    stretch.is_some_and(|stretch| !stretch.found.is_empty())
+        .and_then(|space| space.section.as_ref());
+    section.is_some_and(|section| !section.found.is_empty())
 }
 
 /// Returns the searched list as a section of the longer list.
 fn whole_section(space: &SearchSpace, fixed: bool) -> UnsearchedSection {
     UnsearchedSection {
-        from: space.stretch.as_ref().map_or(0, |stretch| stretch.from),
+        from: space.section.as_ref().map_or(0, |section| section.from),
         places: space.choices.as_candidates().to_vec(),
         fixed,
         agree: None,

@@ -98,13 +98,13 @@ impl TrialReplay {
             Outcome::Fail(failure) | Outcome::Other(failure) => {
                 self.describe_failed("this time it failed", "", failure, &took)
             }
-            Outcome::Void(void) => format!("; this time it was inconclusive: {void}"),
+            Outcome::Inconclusive(void) => format!("; this time it was inconclusive: {void}"),
         };
         Ok(ReplayResult {
             ending: match outcome {
                 Outcome::Pass => ReplayEnding::Passed,
                 Outcome::Fail(_) | Outcome::Other(_) => ReplayEnding::Failed,
-                Outcome::Void(_) => ReplayEnding::Inconclusive,
+                Outcome::Inconclusive(_) => ReplayEnding::Inconclusive,
             },
             sentence: format!("{} {}{outcome_text}.", self.trial.id, self.was),
             others: Vec::new(),
@@ -139,7 +139,7 @@ impl TrialReplay {
                     is_any_conclusive = true;
                     *other_failures.entry(failure.kind.to_string()).or_default() += 1;
                 }
-                Outcome::Void(void) => {
+                Outcome::Inconclusive(void) => {
                     *other_failures
                         .entry(format!("inconclusive: {void}"))
                         .or_default() += 1;
@@ -223,7 +223,7 @@ fn describe_before(report: &Report, trial: &Trial, outcome: Option<&Outcome>) ->
     let failure = match outcome {
         None => return "did not end".to_owned(),
         Some(Outcome::Pass) => return "passed".to_owned(),
-        Some(Outcome::Void(void)) => return format!("was inconclusive ({void})"),
+        Some(Outcome::Inconclusive(void)) => return format!("was inconclusive ({void})"),
         Some(Outcome::Fail(failure) | Outcome::Other(failure)) => failure,
     };
     let variant = report.variants.get(trial.variant.index());

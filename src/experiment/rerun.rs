@@ -53,9 +53,9 @@ pub(super) async fn repeat_trial(
     let mut stopped = None;
     with_executor(plan, trial, scratch, async |executor| {
         let mut signals = listen()?;
-        let begun = Instant::now();
+        let started_at = Instant::now();
         for _ in 0..limits.trials {
-            let remaining = limits.time.saturating_sub(begun.elapsed());
+            let remaining = limits.time.saturating_sub(started_at.elapsed());
             if remaining.is_zero() {
                 break;
             }
@@ -107,14 +107,14 @@ async fn with_executor(
     run: impl AsyncFnOnce(&LocalExecutor) -> Result<(), ExperimentError>,
 ) -> Result<(), ExperimentError> {
     let mut plan = plan.clone();
-    plan.jobs = trial.lane.0.saturating_add(1).min(4096);
+    plan.jobs = trial.slot.0.saturating_add(1).min(4096);
     let executor = LocalExecutor::new(&plan, scratch)?;
     let result = match make_variant(&executor, &plan, trial).await {
         Ok(()) => run(&executor).await,
         Err(error) => Err(error),
     };
     executor
-        .keep_output(trial.lane, scratch.join(KEPT), true)
+        .keep_output(trial.slot, scratch.join(KEPT), true)
         .await;
     executor.close().await;
     result

@@ -13,11 +13,11 @@ use std::path::Path;
 pub fn order_runs(runs: &mut [StoredReport], order: RunOrder) -> Result<(), ExperimentError> {
     match order {
         RunOrder::Given => {}
-        RunOrder::Time => runs.sort_by_key(|run| run.state.begun),
+        RunOrder::Time => runs.sort_by_key(|run| run.state.started_at),
         RunOrder::Commit => {
             let positions = commit_positions(runs)?;
             let position = |run: &StoredReport| positions.get(commit_of(run)?).copied();
-            runs.sort_by_key(|run| (position(run), run.state.begun));
+            runs.sort_by_key(|run| (position(run), run.state.started_at));
         }
     }
     Ok(())

@@ -66,13 +66,13 @@ pub async fn replay_seeds(
             match outcome {
                 Outcome::Fail(_) => replayed.failed += 1,
                 Outcome::Pass => replayed.passed += 1,
-                Outcome::Other(_) | Outcome::Void(_) => {}
+                Outcome::Other(_) | Outcome::Inconclusive(_) => {}
             }
             let outcome_text = match &outcome {
                 Outcome::Fail(failure) => format!("failed again: {}", failure.kind),
                 Outcome::Other(failure) => format!("not counted: {}", failure.kind),
                 Outcome::Pass => "passed".to_owned(),
-                Outcome::Void(void) => format!("not counted: {void}"),
+                Outcome::Inconclusive(void) => format!("not counted: {void}"),
             };
             let id = trial.id;
             each(&format!(
@@ -116,7 +116,7 @@ fn first_trials(
                 let trials = match outcome {
                     Outcome::Fail(_) => failing,
                     Outcome::Pass => passing,
-                    Outcome::Other(_) | Outcome::Void(_) => return,
+                    Outcome::Other(_) | Outcome::Inconclusive(_) => return,
                 };
                 if trials.trials.len() < max {
                     trials.trials.push(trial);

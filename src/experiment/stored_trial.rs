@@ -167,7 +167,7 @@ impl StoredTrial {
 
     /// Returns the hang that a trial seems to be that was stopped by the user.
     fn seeming_hang(&self) -> Option<Failure> {
-        let was_stopped = self.outcome == Outcome::Void(InconclusiveReason::Interrupted);
+        let was_stopped = self.outcome == Outcome::Inconclusive(InconclusiveReason::Interrupted);
         if was_stopped {
             judge::seeming_hang(
                 self.state.plan.variant_plan(self.variant),

@@ -43,7 +43,7 @@ enum Output {
     Reply(Box<WorkerReply>),
     /// The files of the last trial of a slot; they are removed afterwards.
     Files {
-        lane: SlotId,
+        slot: SlotId,
         folder: PathBuf,
         with_cores: bool,
     },
@@ -104,10 +104,10 @@ fn start_writer() -> (std_mpsc::Sender<Output>, thread::JoinHandle<()>) {
             let written = match receiver.recv_timeout(PULSE) {
                 Ok(Output::Reply(reply)) => write_reply(&mut stdout, &reply),
                 Ok(Output::Files {
-                    lane,
+                    slot,
                     folder,
                     with_cores,
-                }) => write_files(&mut stdout, lane, &folder, with_cores),
+                }) => write_files(&mut stdout, slot, &folder, with_cores),
                 Ok(Output::Written(sender)) => {
                     // The receiver may wait no longer.
                     let _ = sender.send(());
@@ -136,7 +136,7 @@ fn write_reply(out: &mut impl io::Write, reply: &WorkerReply) -> io::Result<()> 
 /// Sends the files of a trial, and removes them.
 fn write_files(
     out: &mut impl io::Write,
-    lane: SlotId,
+    slot: SlotId,
     folder: &Path,
     with_cores: bool,
 ) -> io::Result<()> {
@@ -152,12 +152,12 @@ fn write_files(
         };
         let size = metadata.len();
         let path = name.into();
-        write_reply(out, &WorkerReply::File { lane, path, size })?;
+        write_reply(out, &WorkerReply::File { slot, path, size })?;
         let copied = io::copy(&mut file.take(size), out)?;
         // Nobody writes to the files of a trial that has ended, but a missing part would shift all messages.
         io::copy(&mut io::repeat(0).take(size - copied), out)?;
     }
-    write_reply(out, &WorkerReply::Kept(lane))?;
+    write_reply(out, &WorkerReply::Kept(slot))?;
     let _ = files::remove_tree(folder);
     Ok(())
 }
@@ -211,7 +211,7 @@ struct Worker {
     tasks: JoinSet<()>,
     /// Ends the trials of each slot.
     halts: BTreeMap<SlotId, watch::Sender<StopUrgency>>,
-    halt_making: watch::Sender<StopUrgency>,
+    stop_preparation: watch::Sender<StopUrgency>,
     halt_hook: watch::Sender<StopUrgency>,
     /// The last trial of each slot, while its files are here.
     last_trials: LastTrials,
@@ -266,7 +266,7 @@ impl Worker {
             output: output.clone(),
             tasks: JoinSet::new(),
             halts: BTreeMap::new(),
-            halt_making: watch::Sender::new(StopUrgency::No),
+            stop_preparation: watch::Sender::new(StopUrgency::No),
             halt_hook: watch::Sender::new(StopUrgency::No),
             last_trials: LastTrials::default(),
         })
@@ -289,22 +289,22 @@ impl Worker {
         match order {
             WorkerOrder::Learn(id, variant) => self.learn_variant(id, *variant),
             WorkerOrder::Make(id) => self.make_variant(id),
-            WorkerOrder::StopMaking => {
-                self.halt_making.send_replace(StopUrgency::Now);
+            WorkerOrder::StopPreparation => {
+                self.stop_preparation.send_replace(StopUrgency::Now);
             }
-            WorkerOrder::Run(lane, trials) => self.run_trials(lane, trials),
-            WorkerOrder::Halt(lane, level) => {
-                if let Some(halt) = self.halts.get(&lane) {
+            WorkerOrder::Run(slot, trials) => self.run_trials(slot, trials),
+            WorkerOrder::Halt(slot, level) => {
+                if let Some(halt) = self.halts.get(&slot) {
                     halt.send_replace(level);
                 }
             }
-            WorkerOrder::Keep { lane, with_cores } => {
+            WorkerOrder::Keep { slot, with_cores } => {
                 let mut last_trials = self.last_trials.lock().expect("no panic");
-                let trial = last_trials.remove(&lane);
+                let trial = last_trials.remove(&slot);
                 let name = trial.map_or_else(|| "none".to_owned(), |trial| trial.0.to_string());
                 let folder = self.folder.trials_path().join(name);
                 let _ = self.output.send(Output::Files {
-                    lane,
+                    slot,
                     folder,
                     with_cores,
                 });
@@ -327,11 +327,11 @@ impl Worker {
     }
 
     fn make_variant(&mut self, id: VariantId) {
-        self.halt_making.send_replace(StopUrgency::No);
+        self.stop_preparation.send_replace(StopUrgency::No);
         let (executor, output) = (Arc::clone(&self.executor), self.output.clone());
-        let making = executor.make_variant(id, self.halt_making.subscribe());
+        let preparing = executor.make_variant(id, self.stop_preparation.subscribe());
         self.tasks.spawn(async move {
-            let made = making.await;
+            let made = preparing.await;
             send(&output, WorkerReply::Made(id, made));
         });
     }
@@ -349,12 +349,12 @@ impl Worker {
         });
     }
 
-    fn run_trials(&mut self, lane: SlotId, trials: Vec<Trial>) {
+    fn run_trials(&mut self, slot: SlotId, trials: Vec<Trial>) {
         let halt = watch::Sender::new(StopUrgency::No);
         let (sender, mut finished) = mpsc::unbounded_channel();
         let variants = trials.iter().map(|trial| (trial.id, trial.variant));
-        let slot = WorkerSlot {
-            lane,
+        let worker_slot = WorkerSlot {
+            slot,
             plan: Arc::clone(&self.plan),
             variants: variants.collect(),
             executor: Arc::clone(&self.executor),
@@ -368,24 +368,24 @@ impl Worker {
         let running = self
             .executor
             .run_trials(trials, halt.subscribe(), Box::new(report));
-        self.halts.insert(lane, halt);
+        self.halts.insert(slot, halt);
         let output = self.output.clone();
         self.tasks.spawn(async move {
             let sending = async {
                 while let Some((id, observation)) = finished.recv().await {
-                    slot.keep_files(id, &observation).await;
-                    let reply = WorkerReply::Finished(lane, id, Box::new(observation));
+                    worker_slot.keep_files(id, &observation).await;
+                    let reply = WorkerReply::Finished(slot, id, Box::new(observation));
                     send(&output, reply);
                 }
             };
             tokio::join!(running, sending);
-            send(&output, WorkerReply::Idle(lane));
+            send(&output, WorkerReply::Idle(slot));
         });
     }
 
     /// Ends all processes. Returns the directory, whose files may still be sent.
     async fn close(mut self) -> WorkerFolder {
-        self.halt_making.send_replace(StopUrgency::Now);
+        self.stop_preparation.send_replace(StopUrgency::Now);
         self.halt_hook.send_replace(StopUrgency::Now);
         for halt in self.halts.values() {
             halt.send_replace(StopUrgency::Now);
@@ -412,7 +412,7 @@ fn refuse_unseen(file: &SharedFile) -> ExperimentError {
 
 /// The trials of a slot while they run.
 struct WorkerSlot {
-    lane: SlotId,
+    slot: SlotId,
     plan: Arc<Plan>,
     variants: BTreeMap<TrialId, VariantId>,
     executor: Arc<LocalExecutor>,
@@ -429,7 +429,7 @@ impl WorkerSlot {
             let mut last_trials = self.last_trials.lock().expect("no panic");
             // A trial may be repeated in another slot.
             last_trials.retain(|_, last| *last != id);
-            last_trials.insert(self.lane, id)
+            last_trials.insert(self.slot, id)
         };
         if let Some(previous) = previous {
             let _ = files::remove_tree(&folder_of(previous));
@@ -439,7 +439,7 @@ impl WorkerSlot {
         let outcome = judge::judge_trial(&self.plan.rules, variant, observation);
         if outcome != Outcome::Pass || self.plan.keep == KeepRule::All {
             self.executor
-                .keep_output(self.lane, folder_of(id), true)
+                .keep_output(self.slot, folder_of(id), true)
                 .await;
         }
     }

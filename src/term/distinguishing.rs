@@ -8,11 +8,15 @@ use provoke_words as words;
 use std::fmt::Write as _;
 
 /// Shows several runs and the distinguishing facts.
-pub fn format_distinguishing_facts(parted: &RunsWithDistinguishingFacts) -> String {
+pub fn format_distinguishing_facts(distinguished: &RunsWithDistinguishingFacts) -> String {
     let mut out = String::new();
-    write_run_table(&mut out, &parted.runs);
-    let failing = parted.runs.iter().filter(|run| run.failures > 0).count();
-    let passing = parted.runs.len() - failing;
+    write_run_table(&mut out, &distinguished.runs);
+    let failing = distinguished
+        .runs
+        .iter()
+        .filter(|run| run.failures > 0)
+        .count();
+    let passing = distinguished.runs.len() - failing;
     if failing == 0 || passing == 0 {
         let which = if failing == 0 { "none" } else { "all" };
         let _ = writeln!(
@@ -21,7 +25,7 @@ pub fn format_distinguishing_facts(parted: &RunsWithDistinguishingFacts) -> Stri
         );
         return out;
     }
-    if parted.by.is_empty() {
+    if distinguished.by.is_empty() {
         let _ = writeln!(
             out,
             "  no recorded fact distinguishes the failing runs from the passing ones"
@@ -29,7 +33,7 @@ pub fn format_distinguishing_facts(parted: &RunsWithDistinguishingFacts) -> Stri
         return out;
     }
     let _ = writeln!(out, "  {}", style("it failed only where").bold());
-    for line in fact_lines(&parted.by, usize::MAX) {
+    for line in fact_lines(&distinguished.by, usize::MAX) {
         let _ = writeln!(out, "    {}", line.text);
         if let Some(note) = line.note {
             let _ = writeln!(out, "      {}", style(words::sanitize_line(note)).dim());

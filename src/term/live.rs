@@ -43,7 +43,7 @@ pub(super) struct LiveDisplay {
     completed_before: Option<u64>,
     shown: BTreeMap<String, u64>,
     /// Whether it was said that a deadlocked trial ends before its timeout.
-    is_early_end_told: bool,
+    is_early_end_shown: bool,
     /// Whether the check for a long search was made.
     hinted: bool,
     /// The running trials: their starting times, and their variants if there are several.
@@ -95,7 +95,7 @@ impl LiveDisplay {
             last_end: Instant::now(),
             completed_before: None,
             shown: BTreeMap::new(),
-            is_early_end_told: false,
+            is_early_end_shown: false,
             hinted: false,
             held_trials: BTreeSet::new(),
             recent_ends: VecDeque::new(),
@@ -212,10 +212,10 @@ impl LiveDisplay {
                 let (name, label) = describe_failure(failure);
                 format!("{} {label} (not the bug looked for)", style(name).yellow())
             }
-            Outcome::Void(InconclusiveReason::Interrupted) => return,
+            Outcome::Inconclusive(InconclusiveReason::Interrupted) => return,
             // The loss of the host is shown instead.
-            Outcome::Void(InconclusiveReason::Lost) if state.plan.hosts.is_some() => return,
-            Outcome::Void(void) => {
+            Outcome::Inconclusive(InconclusiveReason::Lost) if state.plan.hosts.is_some() => return,
+            Outcome::Inconclusive(void) => {
                 format!("{}{}", style(void).dim(), inconclusive_reason(observation))
             }
             Outcome::Pass if self.every_trial => style("ok").green().to_string(),
@@ -224,7 +224,7 @@ impl LiveDisplay {
         if !self.every_trial {
             let name = match outcome {
                 Outcome::Fail(failure) | Outcome::Other(failure) => failure.kind.name(),
-                Outcome::Void(void) => void.to_string(),
+                Outcome::Inconclusive(void) => void.to_string(),
                 Outcome::Pass => String::new(),
             };
             let times_shown = self.shown.entry(name.clone()).or_default();
@@ -242,7 +242,7 @@ impl LiveDisplay {
         let words = observation
             .actors
             .iter()
-            .map(|actor| actor.telling.as_deref().unwrap_or(&actor.last_words))
+            .map(|actor| actor.crash_message.as_deref().unwrap_or(&actor.last_words))
             .find(|w| !w.is_empty());
         let words = words.map_or(String::new(), |words| {
             style(format!("  {}", words::sanitize_line(words)))
@@ -257,10 +257,10 @@ impl LiveDisplay {
             None
         };
         self.print_line(&fit_trial_line(&head, &text, &time, &words, columns));
-        if !self.is_early_end_told
+        if !self.is_early_end_shown
             && let Some(text) = judge::early_end(observation)
         {
-            self.is_early_end_told = true;
+            self.is_early_end_shown = true;
             self.print_line(&format!("         {text}"));
         }
         if let Some(killer) = judge::describe_killer(observation, &state.plan.limits) {
@@ -286,9 +286,9 @@ impl LiveDisplay {
     fn print_hint(&mut self, state: &State) {
         let reduces = state.plan.question.as_reduce().is_some();
         let remaining = questions::of_plan(&state.plan).expected_trials_left(state);
-        let begun = !reduces || remaining.is_some();
+        let has_started = !reduces || remaining.is_some();
         let reproduced = questions::reproduction_progress(state) == ReproductionProgress::Yes;
-        if self.hinted || !reproduced || !begun {
+        if self.hinted || !reproduced || !has_started {
             return;
         }
         self.hinted = true;
@@ -366,14 +366,14 @@ impl LiveDisplay {
             parts.push(format!("{} inconclusive", state.inconclusive_trials()));
         }
         parts.extend(last);
-        let making: Vec<String> = state
-            .making
+        let preparing: Vec<String> = state
+            .preparing
             .iter()
             .map(|id| &state.plan.variant_plan(*id).name)
             .map(|name| words::sanitize_line(name))
             .collect();
-        if !making.is_empty() {
-            parts.push(format!("building {}", making.join(", ")));
+        if !preparing.is_empty() {
+            parts.push(format!("building {}", preparing.join(", ")));
         }
         let hosts = HostProgress::of_state(state, self.trials_per_second());
         parts.extend(hosts.as_ref().map(HostProgress::describe_counts));

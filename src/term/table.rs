@@ -213,14 +213,14 @@ pub(super) fn level_table(report: &Report, answer: &Threshold, terminal: Option<
         let [level] = levels else {
             return String::new();
         };
-        let share = stats::real(level.failures) / stats::real(level.lives.max(1));
+        let share = stats::real(level.failures) / stats::real(level.trials.max(1));
         level.interval.map_or(String::new(), |interval| {
             pictures::draw_interval(interval, Some(share), axis)
         })
     };
     let levels = answer.levels.iter().zip(&report.variants);
     let tried_levels: Vec<(&LoadLevelReport, String)> = levels
-        .filter(|(level, _)| level.lives > 0)
+        .filter(|(level, _)| level.trials > 0)
         .map(|(level, variant)| (level, describe_failures(variant)))
         .collect();
     let shares_row = |a: &(&LoadLevelReport, String), b: &(&LoadLevelReport, String)| {
@@ -297,7 +297,7 @@ fn level_cells(levels: &[&LoadLevelReport], has_refusals: bool) -> [String; 6] {
     let served = first.served_before_death.as_ref();
     [
         clients,
-        sum(|level| level.lives).to_string(),
+        sum(|level| level.trials).to_string(),
         sum(|level| level.failures).to_string(),
         rate,
         if has_refusals {

@@ -53,7 +53,7 @@ fn trial_line(id: TrialId, outcome: &Outcome) -> String {
             let words = describe_kind(&failure.kind);
             format!("{} {}  {words}\n", style("✗").red(), id.0)
         }
-        Outcome::Void(void) => format!("{} {}  {void}\n", style("-").dim(), id.0),
+        Outcome::Inconclusive(void) => format!("{} {}  {void}\n", style("-").dim(), id.0),
     }
 }
 
@@ -61,7 +61,7 @@ fn describe_kind(kind: &FailureKind) -> String {
     match kind {
         FailureKind::Signal {
             signal,
-            witness: SignalEvidence::Seen { .. },
+            evidence: SignalEvidence::Seen { .. },
         } => format!("{signal} ({})", short_description(kind)),
         FailureKind::Signal { signal, .. } => {
             let code = kind.exit_code().unwrap_or_default();

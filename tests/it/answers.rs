@@ -109,7 +109,7 @@ impl Simulation {
         match self.void {
             _ if drawn < fails => self.failure_of(trial),
             _ if drawn < fails + self.other => Outcome::Other(Box::new(failure(2))),
-            Some((why, share)) if drawn < fails + self.other + share => Outcome::Void(why),
+            Some((why, share)) if drawn < fails + self.other + share => Outcome::Inconclusive(why),
             _ => Outcome::Pass,
         }
     }
@@ -245,7 +245,7 @@ fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
     Some(Event::TrialStarted(Trial {
         id: state.next_id(),
         variant,
-        lane: SlotId(0),
+        slot: SlotId(0),
         seed: 0,
         timeout: Duration::from_secs(1),
         purpose: if held.is_some() {
@@ -464,9 +464,9 @@ fn a_confirmation_ends_undecided_if_most_trials_fail_otherwise() {
 fn a_failure_that_may_be_the_bug_prevents_fixed_and_clean() {
     for setting in SETTINGS {
         let mut simulation = Simulation::new(3, &[0.0], setting);
-        simulation.void = Some((InconclusiveReason::Untold, 0.05));
+        simulation.void = Some((InconclusiveReason::UnknownFailure, 0.05));
         let state = simulation.answer_question(&confirm_plan(3, 30));
-        assert!(state.tally_of(VariantId(0)).untold_trials() > 0);
+        assert!(state.tally_of(VariantId(0)).trials_without_known_failure() > 0);
         assert_eq!(verdict(&state), Verdict::Undecided);
 
         simulation.rates = vec![0.3, 0.0];
@@ -620,8 +620,8 @@ fn a_variant_with_a_rate_above_the_floor_is_rarely_called_clean() {
         assert_rare(&what, |seed| {
             let state = Simulation::new(seed, rates, setting).answer_question(&plan);
             let standings = RacePolicy::all_standings(&state);
-            let settled = [VariantVerdict::Fails, VariantVerdict::Clean];
-            assert!(standings.iter().all(|one| settled.contains(one)));
+            let ended_in_grace = [VariantVerdict::Fails, VariantVerdict::Clean];
+            assert!(standings.iter().all(|one| ended_in_grace.contains(one)));
             let mut each = standings.iter().zip(rates);
             each.any(|(standing, rate)| *standing == VariantVerdict::Clean && *rate >= floor)
         });
@@ -968,8 +968,8 @@ fn the_part_of_a_load_that_crashes_the_service_is_found() {
 
 #[test]
 fn a_load_that_does_not_crash_again_is_abandoned_after_20_trials() {
-    let (lives, found) = shrink_load(0.0, 1, SETTINGS[0]);
-    assert_eq!((lives, found), (20, None));
+    let (trials, found) = shrink_load(0.0, 1, SETTINGS[0]);
+    assert_eq!((trials, found), (20, None));
 }
 
 /// Also prints the table of `docs/statistics.md`, which is for 300 loads.
@@ -980,15 +980,15 @@ fn a_shrunk_load_rarely_contains_unneeded_parts() {
         let all: Vec<_> = (0..LOADS)
             .map(|seed| shrink_load(rate, seed, SETTINGS[0]))
             .collect();
-        let mut lives: Vec<u64> = all.iter().map(|(lives, _)| *lives).collect();
-        lives.sort_unstable();
+        let mut trials: Vec<u64> = all.iter().map(|(trials, _)| *trials).collect();
+        trials.sort_unstable();
         let share = |wanted: Option<bool>| all.iter().filter(|(_, one)| *one == wanted).count();
         let _ = writeln!(
             std::io::stderr(),
             "{rate}: lives {} / {} / {}; of {LOADS} exact {}, with more than needed {}, open {}",
-            lives[lives.len() / 10],
-            lives[lives.len() / 2],
-            lives[lives.len() * 9 / 10],
+            trials[trials.len() / 10],
+            trials[trials.len() / 2],
+            trials[trials.len() * 9 / 10],
             share(Some(true)),
             share(Some(false)),
             share(None)
@@ -1055,16 +1055,16 @@ fn a_ramp_finds_the_lowest_failing_level_in_few_trials() {
     const FEW: u32 = 60;
     let levels = [1, 2, 4, 6, 8, 12, 16];
     for (setting, most) in [(SETTINGS[0], 75.0), (SETTINGS[3], 110.0)] {
-        let (mut wrong, mut lives) = (0, 0);
+        let (mut wrong, mut trials) = (0, 0);
         for seed in 0..u64::from(FEW) {
             let first = usize::try_from(hash(seed, 9) % 7).unwrap();
             let (plan, rates) = ramp_plan(&levels, first, 0.3);
             let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
             wrong += u32::from(questions::RampPolicy::next_action(&state) != RampStep::From(first));
             let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
-            lives += u32::try_from(all.sum::<u64>()).unwrap();
+            trials += u32::try_from(all.sum::<u64>()).unwrap();
         }
-        let mean = f64::from(lives) / f64::from(FEW);
+        let mean = f64::from(trials) / f64::from(FEW);
         assert!(wrong <= 3, "{setting:?}: {wrong} of {FEW}");
         assert!(mean <= most, "{setting:?}: {mean}");
     }

@@ -68,11 +68,11 @@ impl Choices {
             8 => FailureKind::Output,
             9 => FailureKind::Signal {
                 signal: segv,
-                witness: SignalEvidence::Shell { code: 139 },
+                evidence: SignalEvidence::Shell { code: 139 },
             },
             10 => FailureKind::Signal {
                 signal: Signal::KILL,
-                witness: SignalEvidence::Seen { core: false },
+                evidence: SignalEvidence::Seen { core: false },
             },
             _ => FailureKind::Exit { code: 1 },
         };
@@ -270,7 +270,7 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
     simulation.other = choices.one_of(&[0.0, 0.0, 0.0, 0.05, 0.3]);
     let reason = choices.one_of(&[
         InconclusiveReason::Skipped,
-        InconclusiveReason::Untold,
+        InconclusiveReason::UnknownFailure,
         InconclusiveReason::Lost,
         InconclusiveReason::NotStarted,
         InconclusiveReason::NotReady,
@@ -342,7 +342,7 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
                 trial,
                 at,
                 seen,
-                outcome: Outcome::Void(InconclusiveReason::Interrupted),
+                outcome: Outcome::Inconclusive(InconclusiveReason::Interrupted),
             });
         }
         run.apply(end);

@@ -170,18 +170,18 @@ fn missing_and_repeated_trials_are_found_without_checksums() {
 fn a_resumed_journal_without_checksums_gets_checksums() {
     let bytes = journal(3);
     let rows = lines(&bytes);
-    let begun = rows[..rows.len() / 2].concat();
+    let started_at = rows[..rows.len() / 2].concat();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
-    fs::write(&path, &begun).unwrap();
+    fs::write(&path, &started_at).unwrap();
     let mut journal = Journal::open_for_append(&path).unwrap();
     journal.add_event(&Event::RunResumed { at: 7 }).unwrap();
     drop(journal);
     let resumed = fs::read(&path).unwrap();
-    assert!(resumed.starts_with(&begun));
+    assert!(resumed.starts_with(&started_at));
     digest(&resumed).unwrap();
     let mut changed = resumed;
-    let at = begun.len() - 20;
+    let at = started_at.len() - 20;
     changed[at] ^= 1;
     let refused = digest(&changed);
     assert!(matches!(refused, Err(StoreError::Damaged { .. })));

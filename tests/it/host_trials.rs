@@ -18,8 +18,8 @@ pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> RecordedRun {
     let settings = format!("on = 'ssh:{}'\nruns = {trials}", names.join(","));
     let mut run = RecordedRun::begin(plan(&settings));
     let at = Duration::ZERO;
-    for (lane, name) in (0..).map(SlotId).zip(names) {
-        let has_avx2 = lane.0.is_multiple_of(2);
+    for (slot, name) in (0..).map(SlotId).zip(names) {
+        let has_avx2 = slot.0.is_multiple_of(2);
         let mut survey = Survey::default();
         let flags = if has_avx2 { "sse2 avx2 bmi2" } else { "sse2" };
         survey.set_fact("cpu.flags", flags);
@@ -27,7 +27,7 @@ pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> RecordedRun {
             destination: name,
             machine: Host::default(),
             survey,
-            first_lane: lane,
+            first_slot: slot,
             slots: 1,
         };
         let joined = Box::new(joined);
@@ -35,17 +35,17 @@ pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> RecordedRun {
     }
     for trial in 1..=trials {
         let id = TrialId(trial);
-        let lane = SlotId(u32::try_from(trial).unwrap() % hosts);
+        let slot = SlotId(u32::try_from(trial).unwrap() % hosts);
         run.apply(Event::TrialStarted(Trial {
             id,
             variant: VariantId(0),
-            lane,
+            slot,
             seed: 0,
             timeout: Duration::from_secs(1),
             purpose: TrialPurpose::Measure,
             hold: None,
         }));
-        let outcome = if lane.0.is_multiple_of(2) {
+        let outcome = if slot.0.is_multiple_of(2) {
             Outcome::Pass
         } else {
             Outcome::Fail(Box::new(failure(132)))
@@ -115,7 +115,7 @@ fn no_host_is_up_after_an_interruption_until_hosts_join_again() {
     assert_eq!(state.hosts.up().count(), 1);
     state.apply_event(&Event::RunResumed { at: 0 }, questions::is_done);
     assert_eq!(state.hosts.up().count(), 0);
-    assert_eq!(state.hosts.of_lane(SlotId(1)), None);
+    assert_eq!(state.hosts.of_slot(SlotId(1)), None);
 }
 
 #[test]
@@ -128,21 +128,21 @@ fn a_variant_that_loses_its_hosts_more_often_is_reported() {
     let (_, mut state) = begin(plan(&settings));
     let mut apply = |event: &Event| state.apply_event(event, |_| false);
     let at = Duration::ZERO;
-    for (lane, name) in (0..).map(SlotId).zip(&names) {
+    for (slot, name) in (0..).map(SlotId).zip(&names) {
         let joined = Box::new(JoinedHost {
             destination: name.clone(),
             machine: Host::default(),
             survey: Survey::default(),
-            first_lane: lane,
+            first_slot: slot,
             slots: 1,
         });
         apply(&Event::HostJoined { joined, at });
     }
-    let start = |id: u64, lane: u32, apply: &mut dyn FnMut(&Event)| {
+    let start = |id: u64, slot: u32, apply: &mut dyn FnMut(&Event)| {
         apply(&Event::TrialStarted(Trial {
             id: TrialId(id),
             variant: VariantId(u32::try_from(id % 2).unwrap()),
-            lane: SlotId(lane),
+            slot: SlotId(slot),
             seed: 0,
             timeout: Duration::from_secs(1),
             purpose: TrialPurpose::Measure,
@@ -151,7 +151,7 @@ fn a_variant_that_loses_its_hosts_more_often_is_reported() {
     };
     let finish = |id: u64, lost: bool, apply: &mut dyn FnMut(&Event)| {
         let outcome = if lost {
-            Outcome::Void(InconclusiveReason::Lost)
+            Outcome::Inconclusive(InconclusiveReason::Lost)
         } else {
             Outcome::Pass
         };
@@ -168,10 +168,10 @@ fn a_variant_that_loses_its_hosts_more_often_is_reported() {
     }
     // Seven hosts are lost during trials of the second variant; one trial loses two of them.
     let losing_trials = [21, 21, 23, 25, 27, 29, 31];
-    for (id, lane) in losing_trials.into_iter().zip(1..) {
-        start(id, lane, &mut apply);
+    for (id, slot) in losing_trials.into_iter().zip(1..) {
+        start(id, slot, &mut apply);
         let why = "the connection was closed".to_owned();
-        let host = HostId(lane);
+        let host = HostId(slot);
         apply(&Event::HostLost { host, why, at });
         finish(id, true, &mut apply);
     }

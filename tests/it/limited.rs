@@ -57,8 +57,8 @@ fn wait_within(limit: Duration, child: &mut Child) -> ExitStatus {
 
 /// Waits for the end of a process; kills it and returns `None` if it exceeds the time limit.
 pub(crate) fn wait_or_kill(limit: Duration, child: &mut Child) -> Option<ExitStatus> {
-    let begun = Instant::now();
-    while begun.elapsed() < limit {
+    let started_at = Instant::now();
+    while started_at.elapsed() < limit {
         if let Some(status) = child.try_wait().unwrap() {
             return Some(status);
         }

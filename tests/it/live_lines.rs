@@ -40,8 +40,8 @@ fn print_runs(display: ProgressDisplay) {
 
 fn print_run(run: &RecordedRun, display: ProgressDisplay, every_trial: bool) {
     let mut events = run.events.iter();
-    let begun = events.next().unwrap().clone();
-    let mut state = State::begin_fold(begun, questions::begin_memory).unwrap();
+    let started_at = events.next().unwrap().clone();
+    let mut state = State::begin_fold(started_at, questions::begin_memory).unwrap();
     let mut observer = TerminalObserver::new(ObserverSettings {
         quiet: false,
         display,

@@ -479,7 +479,7 @@ fn interrupted_trials_are_inconclusive() {
         matches!(
             event,
             Event::TrialFinished {
-                outcome: Outcome::Void(_),
+                outcome: Outcome::Inconclusive(_),
                 ..
             }
         )

@@ -85,10 +85,10 @@ impl Surroundings {
                 choices,
             )));
         }
-        if *outcome == Outcome::Void(InconclusiveReason::Lost) {
+        if *outcome == Outcome::Inconclusive(InconclusiveReason::Lost) {
             seen.lost = Some("its slot was lost".to_owned());
         }
-        if *outcome == Outcome::Void(InconclusiveReason::Unprepared) {
+        if *outcome == Outcome::Inconclusive(InconclusiveReason::Unprepared) {
             seen.prepare = Some(FailedHook {
                 ending: Ending::Exited(1),
                 output: "no space left".to_owned(),
@@ -125,11 +125,13 @@ impl Surroundings {
                 FailureKind::Exit { code } => (Ending::Exited(code), "assertion failed: <b>&"),
                 _ => (Ending::Exited(0), "its output"),
             },
-            Outcome::Void(InconclusiveReason::NotStarted) => {
+            Outcome::Inconclusive(InconclusiveReason::NotStarted) => {
                 (Ending::NotStarted("no such file".to_owned()), "")
             }
-            Outcome::Void(InconclusiveReason::NotReady) => (Ending::Exited(1), "cannot bind"),
-            Outcome::Void(_) => (Ending::Exited(125), "no device"),
+            Outcome::Inconclusive(InconclusiveReason::NotReady) => {
+                (Ending::Exited(1), "cannot bind")
+            }
+            Outcome::Inconclusive(_) => (Ending::Exited(125), "no device"),
         };
         let grown = if self.rising { trial.0 } else { 0 };
         let elapsed = Duration::from_millis(20 + choices.below(10) + grown);
@@ -140,7 +142,7 @@ impl Surroundings {
             cpu: elapsed / 2,
             max_rss: 2000 + choices.below(100) + 10 * grown,
             written: (choices.below(3), 10),
-            telling: (choices.below(3) == 0 && !last_words.is_empty())
+            crash_message: (choices.below(3) == 0 && !last_words.is_empty())
                 .then(|| "terminate called without an active exception".to_owned()),
             last_words: last_words.to_owned(),
             ..ActorObservation::default()
@@ -162,7 +164,7 @@ impl Surroundings {
                     });
                 }
                 if choices.below(3) == 0 {
-                    seen.casualties.push(CrashedProcess {
+                    seen.crashed_children.push(CrashedProcess {
                         pid: 101,
                         program: "worker".to_owned(),
                         signal: Some(signal),
@@ -249,7 +251,7 @@ impl Surroundings {
         choices: &mut Choices,
     ) -> LoadObservation {
         let failed = outcome.any_failure();
-        let not_ready = *outcome == Outcome::Void(InconclusiveReason::NotReady);
+        let not_ready = *outcome == Outcome::Inconclusive(InconclusiveReason::NotReady);
         let sent = 400 + choices.below(100);
         let served = if failed.is_some() { sent / 2 } else { sent };
         // A service that refuses requests refuses most of them from 5 clients on.
@@ -343,7 +345,7 @@ fn leave_behind(seen: &mut Observation, choices: &mut Choices) {
             object(EngineObjectKind::Volume, "data"),
         ];
     }
-    seen.residue.settled = Duration::from_millis(choices.one_of(&[0, 0, 300]));
+    seen.residue.ended_in_grace = Duration::from_millis(choices.one_of(&[0, 0, 300]));
 }
 
 /// Returns the threads of a hung process.
@@ -453,7 +455,7 @@ pub(crate) fn add_events(plan: &Plan, events: Vec<Event>, choices: &mut Choices)
                 destination: name,
                 machine: host,
                 survey,
-                first_lane: SlotId(number * 2),
+                first_slot: SlotId(number * 2),
                 slots: 2,
             }),
             at,
@@ -478,7 +480,7 @@ pub(crate) fn add_events(plan: &Plan, events: Vec<Event>, choices: &mut Choices)
         if let Event::TrialStarted(trial) = &mut event
             && hosts > 0
         {
-            trial.lane = SlotId(u32::try_from(trial.id.0).unwrap() % (hosts * 2));
+            trial.slot = SlotId(u32::try_from(trial.id.0).unwrap() % (hosts * 2));
         }
         let mut group = vec![event];
         if Some(index) == lost_after && joined > 1 {

@@ -261,7 +261,7 @@ fn expected(simulation: &Simulation) -> (String, Vec<u32>) {
 
 /// Asserts that a journal is consistent: tried variants were prepared, and none is prepared twice at once.
 fn assert_in_order(events: &[Event], builds: usize) {
-    let (mut making, mut prepared) = (BTreeSet::new(), BTreeSet::new());
+    let (mut preparing, mut prepared) = (BTreeSet::new(), BTreeSet::new());
     let (mut chosen, mut known) = (BTreeSet::new(), 1);
     for event in events {
         match event {
@@ -269,26 +269,26 @@ fn assert_in_order(events: &[Event], builds: usize) {
                 assert!(chosen.insert(choice.clone()), "chosen twice: {choice:?}");
                 known += 1;
             }
-            Event::MakingBegun(id) => {
+            Event::PreparationStarted(id) => {
                 assert!(
                     id.0 < known && !prepared.contains(id),
                     "prepared for nothing: {id:?}"
                 );
-                assert!(making.insert(*id), "prepared twice at once: {id:?}");
-                assert!(making.len() <= builds, "too many at once");
+                assert!(preparing.insert(*id), "prepared twice at once: {id:?}");
+                assert!(preparing.len() <= builds, "too many at once");
             }
             Event::VariantMade { variant, gone, .. } => {
-                assert!(making.remove(variant) && prepared.insert(*variant));
+                assert!(preparing.remove(variant) && prepared.insert(*variant));
                 for id in gone {
                     assert!(prepared.remove(id), "it was not there: {id:?}");
                 }
             }
             Event::VariantUntestable { variant, .. } => {
-                making.remove(variant);
+                preparing.remove(variant);
             }
             Event::TrialStarted(trial) => assert!(prepared.contains(&trial.variant)),
             Event::RunResumed { .. } => {
-                making.clear();
+                preparing.clear();
                 prepared.clear();
             }
             _ => {}
@@ -442,7 +442,7 @@ fn evicted_variants_are_prepared_again_when_needed() {
         let mut prepared = BTreeSet::new();
         again += events
             .iter()
-            .filter(|event| matches!(event, Event::MakingBegun(id) if !prepared.insert(*id)))
+            .filter(|event| matches!(event, Event::PreparationStarted(id) if !prepared.insert(*id)))
             .count();
     }
     assert!(again > 0);

@@ -112,7 +112,7 @@ fn trials_of_one_setting_run_alone_with_its_concurrency() {
                 running.insert(trial.id, trial.variant);
                 let limit = if over { 4 } else { jobs(trial.variant) };
                 assert!(running.len() <= limit, "{} at {trial:?}", running.len());
-                assert!(trial.lane.index() < limit, "{trial:?}");
+                assert!(trial.slot.index() < limit, "{trial:?}");
                 if !over {
                     assert!(running.values().all(|id| *id == trial.variant));
                     let most: &mut usize = most.entry(trial.variant).or_default();

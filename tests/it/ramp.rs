@@ -61,7 +61,7 @@ fn run_loads(plan: Plan, life: impl Fn(&Plan, u32, u64) -> (LoadObservation, Out
         let trial = Trial {
             id: state.next_id(),
             variant,
-            lane: SlotId(0),
+            slot: SlotId(0),
             seed: 0,
             timeout: Duration::from_secs(1),
             purpose: TrialPurpose::Measure,
@@ -114,7 +114,7 @@ fn the_answer_names_the_failing_level_and_the_clean_level_below() {
     assert_eq!((seen.clean_to, seen.fails_from), (Some(9), Some(10)));
     assert_eq!((seen.missing, seen.not_monotone), (None, None));
     let nine = &seen.levels[5];
-    assert_eq!((nine.lives, nine.one_sided), (29, true));
+    assert_eq!((nine.trials, nine.one_sided), (29, true));
     let summary = provoke::term::format_summary(
         &Report::new(&state, true),
         "x".as_ref(),
@@ -164,9 +164,9 @@ fn the_lowest_level_can_be_the_answer() {
 #[test]
 fn too_few_trials_are_reported_with_the_missing_number() {
     let mut output = Vec::new();
-    for lives in [0, 2, 6, 12, 24, 36] {
+    for trials in [0, 2, 6, 12, 24, 36] {
         let mut plan = levels_of_load(&LEVELS, false);
-        plan.stop.trials = Some(lives);
+        plan.stop.trials = Some(trials);
         let state = run(plan, crash_from(10));
         output.push(format!(
             "{:?}: {}",
@@ -195,12 +195,12 @@ fn promised_clean_trials(least: u32) -> (Vec<u64>, u64) {
             .iter()
             .find(|level| level.clients == below)
             .unwrap()
-            .lives
+            .trials
     };
     let mut promised = Vec::new();
-    for lives in (8..all.completed_trials()).step_by(5) {
+    for trials in (8..all.completed_trials()).step_by(5) {
         let mut plan = levels_of_load(&LEVELS, false);
-        plan.stop.trials = Some(lives);
+        plan.stop.trials = Some(trials);
         let state = run(plan, crash_from(least));
         let output = answer(&state);
         if let Some(missing) = output

@@ -10,13 +10,13 @@ const SYMBOL: &str = "__abort_msg";
 const LONGEST: u32 = 4096;
 
 /// Returns the address of the C library's pointer to its abort message.
-pub(super) fn message_place(modules: &LoadedModules, shelf: &FileCache) -> Option<u64> {
+pub(super) fn message_place(modules: &LoadedModules, file_cache: &FileCache) -> Option<u64> {
     let library = |name: &str| name.starts_with("libc.so") || name.starts_with("libc-2");
     let mut libraries = modules.list.iter().filter(|module| library(&module.name));
     // A statically linked program contains the C library.
     let program = || modules.program.map(|number| &modules.list[number]);
     let module = libraries.next().or_else(program)?;
-    let symbols = &shelf.book_at(module.book?).symbols;
+    let symbols = &file_cache.book_at(module.book?).symbols;
     Some(module.process_address(symbols.address_of_name(SYMBOL)?))
 }
 

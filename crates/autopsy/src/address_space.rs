@@ -8,7 +8,7 @@ use super::modules::LoadedModules;
 pub(super) struct AddressSpace<'a> {
     pub(super) dump: &'a Dump,
     pub(super) modules: &'a LoadedModules,
-    pub(super) shelf: &'a FileCache,
+    pub(super) file_cache: &'a FileCache,
 }
 
 impl AddressSpace<'_> {
@@ -48,7 +48,7 @@ impl AddressSpace<'_> {
         let is_within = |start, end| (start..end).contains(&address);
         let mut parts = module.parts.iter();
         let file = parts.find(|part| is_within(part.start, part.end))?;
-        let bytes = self.shelf.book_at(module.book?).bytes;
+        let bytes = self.file_cache.book_at(module.book?).bytes;
         let offset = file.offset.checked_add(address - file.start)?;
         let end = file.offset.checked_add(file.end - file.start)?;
         let end = usize::try_from(end).ok()?.min(bytes.len());

@@ -34,14 +34,14 @@ pub(super) fn examine_crash(
     dump: &Dump,
     notes: &ParsedNotes,
     settings: &ExaminerSettings,
-    shelf: &mut FileCache,
+    file_cache: &mut FileCache,
 ) {
-    let modules = LoadedModules::of_core(notes, dump, shelf, settings, &mut autopsy.gaps);
+    let modules = LoadedModules::of_core(notes, dump, file_cache, settings, &mut autopsy.gaps);
     let Some(first) = notes.threads.first() else {
         autopsy.gaps.push("the core contains no threads".to_owned());
         return;
     };
-    let findings = examine_dump(dump, notes, first, &modules, settings, shelf);
+    let findings = examine_dump(dump, notes, first, &modules, settings, file_cache);
     autopsy.crash.fault = findings.fault;
     autopsy.crash.abort = findings.abort;
     autopsy.crash.python = findings.python;
@@ -54,7 +54,7 @@ pub(super) fn examine_crash(
 
     let mut namer = AddressResolver {
         modules: &modules,
-        shelf,
+        file_cache,
         room: MAX_FRAMES,
     };
     let crashed = &findings.stacks[0].addresses[findings.skip..];
@@ -66,7 +66,7 @@ pub(super) fn examine_crash(
     autopsy.modules = modules
         .list
         .iter()
-        .map(|module| describe_module(module, shelf))
+        .map(|module| describe_module(module, file_cache))
         .collect();
     if autopsy.crash.program.is_empty()
         && let Some(program) = modules.program
@@ -95,12 +95,12 @@ fn examine_dump(
     first: &ThreadNote,
     modules: &LoadedModules,
     settings: &ExaminerSettings,
-    shelf: &FileCache,
+    file_cache: &FileCache,
 ) -> UnresolvedFindings {
     let space = AddressSpace {
         dump,
         modules,
-        shelf,
+        file_cache,
     };
     let unwinder = Unwinder::new(&space);
     let mut remaining = MAX_FOLLOWED;
@@ -147,7 +147,7 @@ fn examine_dump(
         } else {
             Fault::default()
         },
-        abort: abort::message_place(modules, shelf)
+        abort: abort::message_place(modules, file_cache)
             .and_then(|address| abort::read_message(&space, address)),
         python: python_calls(&space, first.tid),
         registers,
@@ -174,7 +174,7 @@ fn python_calls(space: &AddressSpace<'_>, tid: i32) -> Vec<Frame> {
 /// Resolves places to functions and lines.
 struct AddressResolver<'a> {
     modules: &'a LoadedModules,
-    shelf: &'a mut FileCache,
+    file_cache: &'a mut FileCache,
     /// Number of frames that may still be listed.
     room: usize,
 }
@@ -242,7 +242,7 @@ impl AddressResolver<'_> {
         let bare = [Frame::default()];
         let known_frames = match module.book {
             Some(book) => {
-                let symbols = &mut self.shelf.book_mut(book).symbols;
+                let symbols = &mut self.file_cache.book_mut(book).symbols;
                 symbols.frames_at(module.link_offset(instruction_address))
             }
             None => &bare,
@@ -255,8 +255,8 @@ impl AddressResolver<'_> {
     }
 }
 
-fn describe_module(module: &modules::LoadedModule, shelf: &FileCache) -> Module {
-    let book = module.book.map(|book| shelf.book_at(book));
+fn describe_module(module: &modules::LoadedModule, file_cache: &FileCache) -> Module {
+    let book = module.book.map(|book| file_cache.book_at(book));
     Module {
         path: module.path.clone(),
         base: module.base,

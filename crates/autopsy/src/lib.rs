@@ -109,7 +109,7 @@ impl ExaminerSettings {
 /// Reads cores, and caches the symbols and debug information of their files.
 pub struct Examiner {
     settings: ExaminerSettings,
-    shelf: FileCache,
+    file_cache: FileCache,
 }
 
 impl Examiner {
@@ -117,7 +117,7 @@ impl Examiner {
     pub fn new(settings: ExaminerSettings) -> Self {
         Self {
             settings,
-            shelf: FileCache::default(),
+            file_cache: FileCache::default(),
         }
     }
 
@@ -159,10 +159,10 @@ impl Examiner {
         find_address: impl Fn(&Layout) -> Option<u64>,
     ) -> Vec<Frame> {
         let file = self.settings.file_place(&file.to_string_lossy());
-        let Some(number) = self.shelf.find_file(&self.settings, &file) else {
+        let Some(number) = self.file_cache.find_file(&self.settings, &file) else {
             return Vec::new();
         };
-        let book = self.shelf.book_mut(number);
+        let book = self.file_cache.book_mut(number);
         let address = find_address(&book.layout);
         address.map_or(Vec::new(), |address| {
             book.symbols.frames_at(address).to_vec()
@@ -180,13 +180,13 @@ impl Examiner {
             return no_values;
         }
         let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
-        let (settings, shelf) = (&self.settings, &mut self.shelf);
-        let modules = LoadedModules::of_core(&notes, &dump, shelf, settings, &mut Vec::new());
+        let (settings, file_cache) = (&self.settings, &mut self.file_cache);
+        let modules = LoadedModules::of_core(&notes, &dump, file_cache, settings, &mut Vec::new());
         let name = |address: &u64| {
             // Zeroed data lies behind the mapped part of the file.
             let modules_below = modules.list.iter().filter(|module| module.base <= *address);
             let module = modules_below.max_by_key(|module| module.base)?;
-            let symbols = &self.shelf.book_at(module.book?).symbols;
+            let symbols = &self.file_cache.book_at(module.book?).symbols;
             symbols.variable_at(module.link_offset(*address))
         };
         addresses.iter().map(name).collect()
@@ -209,7 +209,13 @@ impl Examiner {
         if dump.foreign.is_some() {
             autopsy.gaps.push(dump.foreign_error(core).to_string());
         } else {
-            examine::examine_crash(&mut autopsy, &dump, &notes, &self.settings, &mut self.shelf);
+            examine::examine_crash(
+                &mut autopsy,
+                &dump,
+                &notes,
+                &self.settings,
+                &mut self.file_cache,
+            );
         }
         Ok(autopsy)
     }

@@ -65,7 +65,7 @@ impl LoadedModules {
     pub(super) fn of_core(
         notes: &ParsedNotes,
         dump: &Dump,
-        shelf: &mut FileCache,
+        file_cache: &mut FileCache,
         settings: &ExaminerSettings,
         gaps: &mut Vec<String>,
     ) -> Self {
@@ -82,13 +82,13 @@ impl LoadedModules {
         }
         for parts in group_by_file(files) {
             if is_code(&parts, dump) && modules.list.len() < MAX_MODULES {
-                let module = make_module(parts, notes, dump, shelf, settings, gaps);
+                let module = make_module(parts, notes, dump, file_cache, settings, gaps);
                 modules.list.extend(module);
             }
         }
         modules
             .list
-            .extend(kernels_own(notes, dump, shelf, settings));
+            .extend(kernels_own(notes, dump, file_cache, settings));
         for (number, module) in modules.list.iter().enumerate() {
             let ranges = module
                 .parts
@@ -140,7 +140,7 @@ fn make_module(
     files: Vec<MappedFile>,
     notes: &ParsedNotes,
     dump: &Dump,
-    shelf: &mut FileCache,
+    file_cache: &mut FileCache,
     settings: &ExaminerSettings,
     gaps: &mut Vec<String>,
 ) -> Option<LoadedModule> {
@@ -158,15 +158,15 @@ fn make_module(
         Some(program) if is_program => program.clone(),
         _ => settings.file_place(path),
     };
-    let mut book = shelf.find_file(settings, &program_path);
-    let book_layout = book.map(|book| shelf.book_at(book).layout.clone());
+    let mut book = file_cache.find_file(settings, &program_path);
+    let book_layout = book.map(|book| file_cache.book_at(book).layout.clone());
     let build_id = remembered
         .as_ref()
         .and_then(|layout| layout.build_id.as_ref());
     let layout = match (remembered.as_ref(), book_layout) {
         (_, Some(found)) if build_id.is_none_or(|id| found.build_id.as_ref() == Some(id)) => found,
         (Some(layout), found) => {
-            book = shelf.find_remains(settings, layout);
+            book = file_cache.find_remains(settings, layout);
             gaps.push(match found {
                 Some(_) => format!("`{name}` was replaced since the crash"),
                 None => format!("`{name}` is missing: no file `{}`", program_path.to_safe()),
@@ -237,7 +237,7 @@ fn module_bias(files: &[MappedFile], layout: &Layout, dump: &Dump) -> Option<u64
 fn kernels_own(
     notes: &ParsedNotes,
     dump: &Dump,
-    shelf: &mut FileCache,
+    file_cache: &mut FileCache,
     settings: &ExaminerSettings,
 ) -> Option<LoadedModule> {
     let base = notes.auxv_value(AT_SYSINFO_EHDR)?;
@@ -246,8 +246,8 @@ fn kernels_own(
     let mut bytes = vec![0; usize::try_from(size).ok()?];
     let length = dump.read_memory(base, &mut bytes);
     bytes.truncate(length);
-    let book = shelf.take_inline(settings, &bytes)?;
-    let layout = shelf.book_at(book).layout.clone();
+    let book = file_cache.take_inline(settings, &bytes)?;
+    let layout = file_cache.book_at(book).layout.clone();
     Some(LoadedModule {
         path: "[vdso]".to_owned(),
         name: "[vdso]".to_owned(),

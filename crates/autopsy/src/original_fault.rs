@@ -111,10 +111,10 @@ fn kernel_cause(dump: &Dump, state: &InterruptedState, signal: i32) -> Option<Si
         _ => return None,
     };
     // Many crash handlers end in `abort`.
-    let telling = matches!(state.trap, 6 | 13 | 14);
+    let is_informative = matches!(state.trap, 6 | 13 | 14);
     let possible = signal == usual
         || signal == BUS && matches!(state.trap, 12..=14)
-        || signal == ABRT && telling;
+        || signal == ABRT && is_informative;
     possible.then_some(SignalCause {
         signal: if signal == ABRT { usual } else { signal },
         code,

@@ -130,7 +130,7 @@ impl<'a> Unwinder<'a> {
             .map(|number| &self.space.modules.list[number]);
         let cfi = module
             .and_then(|module| module.book)
-            .and_then(|book| self.space.shelf.book_at(book).cfi.as_ref());
+            .and_then(|book| self.space.file_cache.book_at(book).cfi.as_ref());
         if let Some(cfi) = cfi
             && let Some(module) = module
             && let Some(row) = self.cached_row(instruction_address, || {

@@ -13,11 +13,11 @@ use std::time::Duration;
 impl LoopState<'_, '_> {
     pub(super) async fn finish_trial(
         &mut self,
-        lane: SlotId,
+        slot: SlotId,
         id: TrialId,
         mut observation: Observation,
     ) {
-        let lease = self.under_way.get_mut(&lane);
+        let lease = self.under_way.get_mut(&slot);
         let Some(trial) = lease.and_then(|lease| lease.take_first(id)) else {
             return;
         };
@@ -31,9 +31,12 @@ impl LoopState<'_, '_> {
             &observation,
         );
         if trial.id.0 <= state.plan.warmup
-            && !matches!(outcome, Outcome::Void(InconclusiveReason::Interrupted))
+            && !matches!(
+                outcome,
+                Outcome::Inconclusive(InconclusiveReason::Interrupted)
+            )
         {
-            outcome = Outcome::Void(InconclusiveReason::Warmup);
+            outcome = Outcome::Inconclusive(InconclusiveReason::Warmup);
         }
         if was_stopped_early(
             &trial,
@@ -42,13 +45,13 @@ impl LoopState<'_, '_> {
             self.pace.hang_timeout(state),
             self.pace.is_assumed(state),
         ) {
-            outcome = Outcome::Void(InconclusiveReason::StoppedEarly);
+            outcome = Outcome::Inconclusive(InconclusiveReason::StoppedEarly);
         }
         if state.plan.held.is_some()
             && !counts_under_holds(state, &trial, &observation)
             && !is_inconclusive(&outcome)
         {
-            outcome = Outcome::Void(InconclusiveReason::NotHeld);
+            outcome = Outcome::Inconclusive(InconclusiveReason::NotHeld);
         }
         if let Outcome::Fail(failure) = &outcome
             && !state.is_the_bug(failure)
@@ -59,7 +62,7 @@ impl LoopState<'_, '_> {
         if self.worth_keeping(&trial, &observation, &outcome) {
             let with_cores = self.limit_cores(&outcome, &mut observation);
             let executor = &self.driver.executor;
-            executor.keep_output(trial.lane, folder, with_cores).await;
+            executor.keep_output(trial.slot, folder, with_cores).await;
         } else {
             drop_evidence(&folder, &mut observation);
         }
@@ -82,12 +85,12 @@ impl LoopState<'_, '_> {
             self.pace.add_pass(trial.variant, observation.elapsed);
             self.plain_passes.add_pass(trial.variant, &observation);
         }
-        if outcome == Outcome::Void(InconclusiveReason::Lost)
-            && let Some(lease) = self.under_way.get_mut(&lane)
+        if outcome == Outcome::Inconclusive(InconclusiveReason::Lost)
+            && let Some(lease) = self.under_way.get_mut(&slot)
         {
             lease.is_lost = true;
         }
-        if let Outcome::Void(void) = outcome {
+        if let Outcome::Inconclusive(void) = outcome {
             self.last_void
                 .insert(trial.variant, inconclusive_reason(void, &observation));
         }
@@ -109,7 +112,7 @@ impl LoopState<'_, '_> {
             return true;
         };
         remove_cores(observation);
-        if !std::mem::replace(&mut self.told_of_cores, true) {
+        if !std::mem::replace(&mut self.cores_note_shown, true) {
             self.emit_warning(format!("further cores are read and removed: {reason}"));
         }
         false
@@ -119,7 +122,7 @@ impl LoopState<'_, '_> {
         let state = &*self.driver.state;
         if matches!(
             outcome,
-            Outcome::Void(InconclusiveReason::Interrupted | InconclusiveReason::Lost)
+            Outcome::Inconclusive(InconclusiveReason::Interrupted | InconclusiveReason::Lost)
         ) {
             return observation.hang.is_some() && state.plan.keep != KeepRule::None;
         }
@@ -129,7 +132,9 @@ impl LoopState<'_, '_> {
                 let arrived = state.arrived_failures(trial.variant, failure.signature.id);
                 arrived < state.plan.keep_per_sig
             }
-            (KeepRule::Fail, Outcome::Pass | Outcome::Void(_)) | (KeepRule::None, _) => false,
+            (KeepRule::Fail, Outcome::Pass | Outcome::Inconclusive(_)) | (KeepRule::None, _) => {
+                false
+            }
         }
     }
 }
@@ -209,5 +214,5 @@ fn was_stopped_early(
 }
 
 fn is_inconclusive(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Void(_))
+    matches!(outcome, Outcome::Inconclusive(_))
 }

@@ -21,7 +21,7 @@ impl LoopState<'_, '_> {
         let time = self.working_time();
         match change {
             HostChange::Joined(joined) => {
-                self.free.extend(joined.lanes());
+                self.free.extend(joined.slots());
                 self.emit_event(&Event::HostJoined { joined, at: time });
             }
             HostChange::Missing { name, reason } => self.emit_event(&Event::HostMissing {
@@ -37,10 +37,10 @@ impl LoopState<'_, '_> {
                     at: time,
                 });
                 let hosts = &self.driver.state.hosts;
-                let lost_lanes = hosts.all().get(host.0 as usize);
-                let lost_lanes: Vec<SlotId> =
-                    lost_lanes.map_or_else(Vec::new, |host| host.joined.lanes().collect());
-                self.free.retain(|lane| !lost_lanes.contains(lane));
+                let lost_slots = hosts.all().get(host.0 as usize);
+                let lost_slots: Vec<SlotId> =
+                    lost_slots.map_or_else(Vec::new, |host| host.joined.slots().collect());
+                self.free.retain(|slot| !lost_slots.contains(slot));
             }
         }
     }
@@ -50,7 +50,7 @@ impl LoopState<'_, '_> {
         // The loss of the host is known before that of its trials.
         self.note_host_changes();
         let hosts = &self.driver.state.hosts;
-        let host = hosts.of_lane(trial.lane).and_then(|id| hosts.get(id));
+        let host = hosts.of_slot(trial.slot).and_then(|id| hosts.get(id));
         let Some(host) = host.filter(|host| host.lost.is_some()) else {
             return;
         };
@@ -71,9 +71,9 @@ impl LoopState<'_, '_> {
     }
 
     /// Returns whether a slot can run further trials.
-    pub(super) fn is_lane_up(&self, lane: SlotId) -> bool {
+    pub(super) fn is_slot_up(&self, slot: SlotId) -> bool {
         let hosts = &self.driver.state.hosts;
-        let Some(host) = hosts.of_lane(lane) else {
+        let Some(host) = hosts.of_slot(slot) else {
             return true;
         };
         let host = hosts.all().get(host.0 as usize);
@@ -82,7 +82,7 @@ impl LoopState<'_, '_> {
 
     /// Returns the free slot for the next trial of a variant. On hosts, it is one of the host that has run the variant least,
     /// so that a difference between hosts is not one between variants; `None` if the trial must wait for this host.
-    pub(super) fn best_lane(&self, variant: VariantId) -> Option<SlotId> {
+    pub(super) fn best_slot(&self, variant: VariantId) -> Option<SlotId> {
         let state = &*self.driver.state;
         let Some(plan) = &state.plan.hosts else {
             // The lowest free slot, because `{slot}` is below the number of parallel trials.
@@ -91,26 +91,26 @@ impl LoopState<'_, '_> {
         let several = state.plan.variants.len() > 1;
         let excess_of = several.then(|| state.hosts.excess_of(variant));
         let excess = |host: &HostState| excess_of.as_ref().map_or(0.0, |excess_of| excess_of(host));
-        let free_lanes = self.free.iter().filter_map(|lane| {
-            let host = state.hosts.get(state.hosts.of_lane(*lane)?)?;
-            Some((excess(host), self.running_at(host), *lane))
+        let free_slots = self.free.iter().filter_map(|slot| {
+            let host = state.hosts.get(state.hosts.of_slot(*slot)?)?;
+            Some((excess(host), self.running_at(host), *slot))
         });
-        let (least_excess, _, lane) =
-            free_lanes.min_by(|(a, a_running, a_lane), (b, b_running, b_lane)| {
+        let (least_excess, _, slot) =
+            free_slots.min_by(|(a, a_running, a_slot), (b, b_running, b_slot)| {
                 a.total_cmp(b)
-                    .then((a_running, a_lane).cmp(&(b_running, b_lane)))
+                    .then((a_running, a_slot).cmp(&(b_running, b_slot)))
             })?;
         // A busier host may have run the variant less often. Only then is it worth waiting for.
         let at_once = u32::try_from(self.at_once).unwrap_or(u32::MAX);
         let tolerance = f64::from(plan.slots) * f64::from(at_once);
         let waits =
             |host: &HostState| self.running_at(host) > 0 && excess(host) + tolerance < least_excess;
-        (!several || !state.hosts.up().any(waits)).then_some(lane)
+        (!several || !state.hosts.up().any(waits)).then_some(slot)
     }
 
     /// Returns the number of busy slots of a host.
     fn running_at(&self, host: &HostState) -> usize {
-        let first = host.joined.first_lane;
+        let first = host.joined.first_slot;
         let end = SlotId(first.0.saturating_add(host.joined.slots));
         self.under_way.range(first..end).count()
     }

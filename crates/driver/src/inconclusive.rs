@@ -5,25 +5,25 @@ use provoke_model::{Event, InconclusiveReason, NoteLevel, Plan, StopCause, Varia
 use provoke_state::Tally;
 
 /// Number of consecutive inconclusive trials after which a variant is given up.
-const STARTS_IN_VAIN: u64 = 10;
+const INCONCLUSIVE_STARTS: u64 = 10;
 /// The same for trials whose slots were lost, each of them twice: the machine has a fault, or the trials kill their
 /// slots.
-const LOST_IN_VAIN: u64 = 3;
+const LOST_TRIALS: u64 = 3;
 /// The same for trials of a service, which take longer.
 const STARTS_OF_A_SERVICE: u64 = 3;
 /// The same for trials of a suite without the test that the run looks for.
 const MISSING_TEST: u64 = 2;
 /// The same for trials that requested to be skipped, which may be random.
-const SKIPS_IN_VAIN: u64 = 100;
+const SKIPPED_TRIALS: u64 = 100;
 /// The same for skipped trials of a search: there, a skip means that the candidate is not testable, as in `git bisect`.
 const SKIPS_OF_A_PLACE: u64 = 3;
 
 impl LoopState<'_, '_> {
     /// Gives up the variants with too many consecutive inconclusive trials. Returns the cause of an interruption if no
     /// variant is left.
-    pub(super) fn in_vain(&mut self) -> Option<StopCause> {
+    pub(super) fn too_many_inconclusive(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        if state.lost_streak >= LOST_IN_VAIN && !state.decided {
+        if state.lost_streak >= LOST_TRIALS && !state.decided {
             let reason = self
                 .last_void
                 .values()
@@ -31,7 +31,7 @@ impl LoopState<'_, '_> {
                 .cloned()
                 .unwrap_or_default();
             self.emit_warning(format!(
-                "{LOST_IN_VAIN} consecutive trials could not run: {reason}"
+                "{LOST_TRIALS} consecutive trials could not run: {reason}"
             ));
             return Some(StopCause::NothingCounts);
         }
@@ -50,8 +50,8 @@ impl LoopState<'_, '_> {
             } else {
                 inconclusive_limit(&state.plan, skipped)
             };
-            let in_vain = state.void_streak >= patience;
-            return in_vain.then_some(StopCause::NothingCounts);
+            let is_too_long = state.inconclusive_streak >= patience;
+            return is_too_long.then_some(StopCause::NothingCounts);
         }
         if state.decided {
             return None;
@@ -64,7 +64,7 @@ impl LoopState<'_, '_> {
             };
             (state.is_testable(id) && streak >= patience).then_some((id, patience))
         };
-        let streaks = (0..).map(VariantId).zip(state.in_vain());
+        let streaks = (0..).map(VariantId).zip(state.inconclusive_streaks());
         let useless: Vec<(VariantId, u64)> = streaks.filter_map(useless_variant).collect();
         for (variant, patience) in useless {
             let last_reason = self.last_void.get(&variant);
@@ -115,8 +115,8 @@ fn lacks_test(tally: &Tally) -> bool {
 fn inconclusive_limit(plan: &Plan, skipped: bool) -> u64 {
     match (skipped, &plan.space) {
         (true, Some(_)) => SKIPS_OF_A_PLACE,
-        (true, None) => SKIPS_IN_VAIN,
+        (true, None) => SKIPPED_TRIALS,
         (false, _) if plan.load.is_some() => STARTS_OF_A_SERVICE,
-        (false, _) => STARTS_IN_VAIN,
+        (false, _) => INCONCLUSIVE_STARTS,
     }
 }

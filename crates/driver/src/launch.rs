@@ -17,7 +17,7 @@ impl LoopState<'_, '_> {
             self.wave = jobs;
         }
         self.at_once = self.max_trials_at_once();
-        while !self.driver.state.decided && (!waves || self.wave > 0) && self.has_free_lane() {
+        while !self.driver.state.decided && (!waves || self.wave > 0) && self.has_free_slot() {
             let Some(trial) = self.next_trial() else {
                 break;
             };
@@ -46,15 +46,15 @@ impl LoopState<'_, '_> {
     }
 
     /// Returns whether another trial may be launched. While settings are tried, the policy limits the parallel trials.
-    fn has_free_lane(&self) -> bool {
+    fn has_free_slot(&self) -> bool {
         let state = &*self.driver.state;
-        let lanes = match state.undecided_raise() {
+        let slots = match state.undecided_raise() {
             // The slot of the last trial is not free yet, and another may be beyond the jobs of the setting.
             Some(_) if self.under_way.values().any(Lease::has_ended) => return false,
             Some(_) => state.plan.most_jobs(),
             None => state.plan.jobs,
         };
-        !self.free.is_empty() && self.busy_slots() < lanes as usize
+        !self.free.is_empty() && self.busy_slots() < slots as usize
     }
 
     fn next_trial(&mut self) -> Option<Trial> {
@@ -65,7 +65,7 @@ impl LoopState<'_, '_> {
                 && !self.stops_at_time_limit()
             {
                 let trial = Trial {
-                    lane: self.best_lane(trial.variant)?,
+                    slot: self.best_slot(trial.variant)?,
                     timeout,
                     ..trial.clone()
                 };
@@ -105,7 +105,7 @@ impl LoopState<'_, '_> {
                 let trial = Trial {
                     id,
                     variant,
-                    lane: self.best_lane(variant)?,
+                    slot: self.best_slot(variant)?,
                     seed: trial_seed(state.plan.seed, id),
                     timeout,
                     purpose,
@@ -123,8 +123,8 @@ impl LoopState<'_, '_> {
     fn is_ready(&mut self, variant: VariantId) -> bool {
         let state = &*self.driver.state;
         let variant = state.runs_as(variant);
-        let (ready, making) = (state.is_ready(variant), state.making.contains(&variant));
-        if !ready && !making {
+        let (ready, preparing) = (state.is_ready(variant), state.preparing.contains(&variant));
+        if !ready && !preparing {
             self.get_ready(&Step::Make(variant));
         }
         ready
@@ -144,11 +144,13 @@ impl LoopState<'_, '_> {
                 true
             }
             Step::Make(id) => {
-                self.emit_event(&Event::MakingBegun(*id));
-                let halt = self.halt_making.subscribe();
-                let making = self.driver.executor.make_variant(*id, halt);
-                let task = self.tasks.spawn(async { TaskResult::Making(making.await) });
-                self.making.insert(task.id(), (*id, Instant::now()));
+                self.emit_event(&Event::PreparationStarted(*id));
+                let halt = self.stop_preparation.subscribe();
+                let preparing = self.driver.executor.make_variant(*id, halt);
+                let task = self
+                    .tasks
+                    .spawn(async { TaskResult::Prepared(preparing.await) });
+                self.preparing.insert(task.id(), (*id, Instant::now()));
                 true
             }
             Step::Use(variant) => {

@@ -157,8 +157,8 @@ impl LoopState<'_, '_> {
     /// Returns the number of slots that have trials.
     pub(super) fn busy_slots(&self) -> usize {
         let filling = self.filling.iter();
-        let free = filling.filter(|lane| {
-            let lease = self.under_way.get(lane);
+        let free = filling.filter(|slot| {
+            let lease = self.under_way.get(slot);
             lease.is_some_and(|lease| !lease.is_full())
         });
         self.under_way.len() - free.count()
@@ -166,35 +166,35 @@ impl LoopState<'_, '_> {
 
     /// Adds a trial to those of a slot; the slot is free until they are enough.
     pub(super) fn add_to_lease(&mut self, trial: Trial) {
-        let lane = trial.lane;
+        let slot = trial.slot;
         let (halt, at_once) = (self.halt, self.at_once);
-        let lease = self.under_way.entry(lane).or_insert_with(|| {
-            self.filling.push(lane);
+        let lease = self.under_way.entry(slot).or_insert_with(|| {
+            self.filling.push(slot);
             Lease::new(at_once, halt)
         });
         lease.trials.push_back(trial);
         if lease.is_full() {
-            self.free.retain(|free| *free != lane);
+            self.free.retain(|free| *free != slot);
         }
     }
 
     /// Starts the trials that were added.
     pub(super) fn start_leases(&mut self) {
-        for lane in std::mem::take(&mut self.filling) {
-            self.free.retain(|free| *free != lane);
-            self.start_lease(lane);
+        for slot in std::mem::take(&mut self.filling) {
+            self.free.retain(|free| *free != slot);
+            self.start_lease(slot);
         }
     }
 
-    fn start_lease(&mut self, lane: SlotId) {
-        let Some(lease) = self.under_way.get_mut(&lane) else {
+    fn start_lease(&mut self, slot: SlotId) {
+        let Some(lease) = self.under_way.get_mut(&slot) else {
             return;
         };
         let delay = self.driver.state.plan.delay;
         let results = self.results.clone();
         let report = move |id, observation| {
             // The receiver exists as long as the loop.
-            let _ = results.send((lane, id, Box::new(observation)));
+            let _ = results.send((slot, id, Box::new(observation)));
         };
         let running = self.driver.executor.run_trials(
             lease.trials.iter().cloned().collect(),
@@ -204,7 +204,7 @@ impl LoopState<'_, '_> {
         let attempt = run_after_delay(delay, lease.halt.subscribe(), running);
         let task = self.tasks.spawn(async move {
             attempt.await;
-            TaskResult::Lease(lane)
+            TaskResult::Lease(slot)
         });
         lease.task = Some(task.id());
         lease.since = Instant::now() + delay;
@@ -212,58 +212,58 @@ impl LoopState<'_, '_> {
     }
 
     /// Continues with the trials that the slot has not run, or frees the slot.
-    pub(super) async fn lease_ended(&mut self, lane: SlotId) {
-        let Some(lease) = self.under_way.get(&lane) else {
+    pub(super) async fn lease_ended(&mut self, slot: SlotId) {
+        let Some(lease) = self.under_way.get(&slot) else {
             return;
         };
         let is_halted = *lease.halt.borrow() != StopUrgency::No;
-        if !lease.trials.is_empty() && !is_halted && !lease.is_lost && self.is_lane_up(lane) {
-            self.start_lease(lane);
+        if !lease.trials.is_empty() && !is_halted && !lease.is_lost && self.is_slot_up(slot) {
+            self.start_lease(slot);
             return;
         }
-        while let Some(id) = self.first_trial(lane) {
+        while let Some(id) = self.first_trial(slot) {
             if self.driver.state.decided {
-                self.withdraw_first_trial(lane);
+                self.withdraw_first_trial(slot);
                 continue;
             }
             let observation = Observation {
                 interrupted: true,
                 ..Observation::default()
             };
-            self.finish_trial(lane, id, observation).await;
+            self.finish_trial(slot, id, observation).await;
         }
-        self.under_way.remove(&lane);
-        if self.is_lane_up(lane) {
-            self.free.push(lane);
+        self.under_way.remove(&slot);
+        if self.is_slot_up(slot) {
+            self.free.push(slot);
         }
     }
 
     /// Marks the running trial of a task that did not end regularly as lost.
     pub(super) async fn lease_broke(&mut self, task: task::Id, reason: &str) {
         let mut leases = self.under_way.iter();
-        let Some((&lane, _)) = leases.find(|(_, lease)| lease.task == Some(task)) else {
+        let Some((&slot, _)) = leases.find(|(_, lease)| lease.task == Some(task)) else {
             return;
         };
-        if let Some(id) = self.first_trial(lane) {
+        if let Some(id) = self.first_trial(slot) {
             let observation = Observation {
                 lost: Some(reason.to_owned()),
                 ..Observation::default()
             };
-            self.finish_trial(lane, id, observation).await;
+            self.finish_trial(slot, id, observation).await;
         }
-        self.lease_ended(lane).await;
+        self.lease_ended(slot).await;
     }
 
     /// Withdraws the first trial of a slot, which never ran.
-    fn withdraw_first_trial(&mut self, lane: SlotId) {
-        let lease = self.under_way.get_mut(&lane);
+    fn withdraw_first_trial(&mut self, slot: SlotId) {
+        let lease = self.under_way.get_mut(&slot);
         if let Some(trial) = lease.and_then(|lease| lease.trials.pop_front()) {
             self.emit_event(&Event::TrialWithdrawn(trial.id));
         }
     }
 
-    fn first_trial(&self, lane: SlotId) -> Option<TrialId> {
-        Some(self.under_way.get(&lane)?.trials.front()?.id)
+    fn first_trial(&self, slot: SlotId) -> Option<TrialId> {
+        Some(self.under_way.get(&slot)?.trials.front()?.id)
     }
 }
 

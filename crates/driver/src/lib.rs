@@ -50,7 +50,7 @@ pub struct Driver<'a> {
 /// State of the loop.
 struct LoopState<'a, 'b> {
     driver: &'b mut Driver<'a>,
-    begun: Instant,
+    started_at: Instant,
     worked_before: Duration,
     free: Vec<SlotId>,
     /// Hosts that join and that are lost, if trials run on hosts.
@@ -66,13 +66,13 @@ struct LoopState<'a, 'b> {
     finished: mpsc::UnboundedReceiver<FinishedTrial>,
     results: mpsc::UnboundedSender<FinishedTrial>,
     /// Variants in preparation, with their starting times.
-    making: BTreeMap<tokio::task::Id, (VariantId, Instant)>,
+    preparing: BTreeMap<tokio::task::Id, (VariantId, Instant)>,
     /// How urgently trials were requested to end.
     halt: StopUrgency,
     pace: PassDurations,
     plain_passes: PlainPasses,
     /// The same for the preparation of variants, which is not waited for when no further trial is launched.
-    halt_making: watch::Sender<StopUrgency>,
+    stop_preparation: watch::Sender<StopUrgency>,
     /// Whether the machine could not prepare a variant.
     cannot_make: bool,
     /// Number of trials that may still be launched in the present wave.
@@ -81,7 +81,7 @@ struct LoopState<'a, 'b> {
     last_void: BTreeMap<VariantId, String>,
     kept_cores: KeptCores,
     /// Whether the user was informed that cores are removed.
-    told_of_cores: bool,
+    cores_note_shown: bool,
     /// Whether a program does not exist, or the kernel refuses it: the next trial cannot start either.
     cannot_start: bool,
     /// The last lines of output of the first trials, until the check for equal failures is made.
@@ -97,20 +97,20 @@ type FinishedTrial = (SlotId, TrialId, Box<Observation>);
 enum TaskResult {
     /// The slot has run its trials, or the first of them.
     Lease(SlotId),
-    Making(PreparationResult),
+    Prepared(PreparationResult),
 }
 
 /// Runs trials until the question is answered or the run is interrupted.
 pub async fn drive_run(driver: &mut Driver<'_>) {
     let plan = &driver.state.plan;
     // The slots of hosts are free when the hosts have joined.
-    let own_lanes = plan.hosts.as_ref().map_or(plan.most_jobs(), |_| 0);
-    let lanes = (0..own_lanes).rev().map(SlotId).collect();
+    let own_slots = plan.hosts.as_ref().map_or(plan.most_jobs(), |_| 0);
+    let slots = (0..own_slots).rev().map(SlotId).collect();
     let (results, finished) = mpsc::unbounded_channel();
     let mut run = LoopState {
-        begun: Instant::now(),
+        started_at: Instant::now(),
         worked_before: driver.state.worked,
-        free: lanes,
+        free: slots,
         host_changes: driver.executor.host_changes(),
         under_way: BTreeMap::new(),
         filling: Vec::new(),
@@ -118,16 +118,16 @@ pub async fn drive_run(driver: &mut Driver<'_>) {
         tasks: JoinSet::new(),
         finished,
         results,
-        making: BTreeMap::new(),
+        preparing: BTreeMap::new(),
         halt: StopUrgency::No,
         pace: PassDurations::default(),
         plain_passes: PlainPasses::default(),
-        halt_making: watch::Sender::new(StopUrgency::No),
+        stop_preparation: watch::Sender::new(StopUrgency::No),
         cannot_make: false,
         wave: 0,
         last_void: BTreeMap::new(),
         kept_cores: KeptCores::of_interrupted_run(&driver.evidence),
-        told_of_cores: false,
+        cores_note_shown: false,
         cannot_start: false,
         // By resuming, the user confirmed that a run with equal failures continues.
         first_words: (driver.state.plan.stop.all_alike
@@ -147,22 +147,22 @@ impl LoopState<'_, '_> {
         if !self.driver.state.capturing {
             let budget = self.driver.state.plan.stop.time_budget();
             let time_left = budget.map(|budget| budget.saturating_sub(self.worked_before));
-            let ends = time_left.and_then(|time_left| self.begun.checked_add(time_left));
+            let ends = time_left.and_then(|time_left| self.started_at.checked_add(time_left));
             broken_off = self.run_stage(ends).await;
             decided = self.driver.state.decided;
             let wants_reruns = broken_off.is_none() && RerunPolicy::is_wanted(self.driver.state);
             let at = self.working_time();
             if wants_reruns {
-                self.begin_extra_trials(&Event::RerunsBegun { at });
+                self.begin_extra_trials(&Event::RerunsStarted { at });
             } else if self.wants_evidence(broken_off) {
-                self.begin_extra_trials(&Event::CaptureBegun { at });
+                self.begin_extra_trials(&Event::CaptureStarted { at });
             }
         }
         if self.driver.state.rerunning {
             let is_complete = self.run_stage(None).await.is_none();
             if is_complete && self.wants_evidence(None) {
                 let at = self.working_time();
-                self.begin_extra_trials(&Event::CaptureBegun { at });
+                self.begin_extra_trials(&Event::CaptureStarted { at });
             }
         }
         if self.driver.state.capturing && !self.driver.state.rerunning {
@@ -188,7 +188,7 @@ impl LoopState<'_, '_> {
     fn begin_extra_trials(&mut self, event: &Event) {
         self.emit_event(event);
         self.halt = StopUrgency::No;
-        self.halt_making = watch::Sender::new(StopUrgency::No);
+        self.stop_preparation = watch::Sender::new(StopUrgency::No);
     }
 
     /// Returns whether extra trials should capture evidence now.
@@ -223,7 +223,7 @@ impl LoopState<'_, '_> {
                 let cannot_make = self.cannot_make.then_some(StopCause::CannotMake);
                 broken_off = cannot_make
                     .or_else(|| self.all_hosts_lost())
-                    .or_else(|| self.in_vain())
+                    .or_else(|| self.too_many_inconclusive())
                     .or_else(|| self.all_alike());
                 if broken_off.is_none() {
                     self.launch_trials();
@@ -236,7 +236,7 @@ impl LoopState<'_, '_> {
                 self.raise_halt(StopUrgency::Gently);
             }
             if self.driver.state.budget_spent || self.halt != StopUrgency::No {
-                self.halt_making.send_replace(StopUrgency::Now);
+                self.stop_preparation.send_replace(StopUrgency::Now);
             }
             self.notify_before_wait();
             if self.tasks.is_empty() && (broken_off.is_some() || !self.waits_for_hosts()) {
@@ -251,10 +251,10 @@ impl LoopState<'_, '_> {
                     }
                     broken_off.get_or_insert(StopCause::Signal(signal));
                 }
-                Some((lane, trial, observation)) = self.finished.recv() => {
-                    self.finish_trial(lane, trial, *observation).await;
-                    while let Ok((lane, trial, observation)) = self.finished.try_recv() {
-                        self.finish_trial(lane, trial, *observation).await;
+                Some((slot, trial, observation)) = self.finished.recv() => {
+                    self.finish_trial(slot, trial, *observation).await;
+                    while let Ok((slot, trial, observation)) = self.finished.try_recv() {
+                        self.finish_trial(slot, trial, *observation).await;
                     }
                 }
                 Some(done) = self.tasks.join_next_with_id() => self.task_ended(done).await,
@@ -275,14 +275,14 @@ impl LoopState<'_, '_> {
 
     async fn task_ended(&mut self, done: Result<(task::Id, TaskResult), JoinError>) {
         match done {
-            Ok((_, TaskResult::Lease(lane))) => self.lease_ended(lane).await,
-            Ok((task, TaskResult::Making(made))) => {
-                if let Some((id, since)) = self.making.remove(&task) {
+            Ok((_, TaskResult::Lease(slot))) => self.lease_ended(slot).await,
+            Ok((task, TaskResult::Prepared(made))) => {
+                if let Some((id, since)) = self.preparing.remove(&task) {
                     self.variant_made(id, since, made);
                 }
             }
             // Only a bug of provoke causes this.
-            Err(error) => match self.making.remove(&error.id()) {
+            Err(error) => match self.preparing.remove(&error.id()) {
                 Some((id, _)) => self.give_up(id, error.to_string()),
                 None => self.lease_broke(error.id(), &error.to_string()).await,
             },
@@ -311,7 +311,7 @@ impl LoopState<'_, '_> {
 
     /// Returns the working time of the whole run.
     fn working_time(&self) -> Duration {
-        self.worked_before.saturating_add(self.begun.elapsed())
+        self.worked_before.saturating_add(self.started_at.elapsed())
     }
 
     fn policy(&self) -> &'static dyn Policy {

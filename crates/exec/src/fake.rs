@@ -35,14 +35,14 @@ impl Executor for FakeExecutor {
             if observation.elapsed.is_zero() {
                 observation.elapsed = time;
             }
-            let begun = tokio::time::Instant::now();
+            let started_at = tokio::time::Instant::now();
             let halted = tokio::select! {
                 () = tokio::time::sleep(time) => return observation,
                 halted = halt.wait_for(|halt| *halt != StopUrgency::No) => halted.map(|halt| *halt),
             };
             match halted {
                 Ok(StopUrgency::TimedOut) => {
-                    observation.elapsed = begun.elapsed();
+                    observation.elapsed = started_at.elapsed();
                     for actor in &mut observation.actors {
                         actor.ending = Ending::TimedOut {
                             state: 'S',

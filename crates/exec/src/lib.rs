@@ -77,7 +77,7 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Keeps the output of the trial that ran last in a slot. Cores on this machine are kept unless they are removed; those
     /// on another host are copied if `with_cores`.
-    fn keep_output(&self, lane: SlotId, folder: PathBuf, with_cores: bool) -> ExecutorFuture<()>;
+    fn keep_output(&self, slot: SlotId, folder: PathBuf, with_cores: bool) -> ExecutorFuture<()>;
 
     /// Runs a hook of the run, for one variant or for all, until it ends or is halted. Processes
     /// that it leaves running continue until the end of the run.

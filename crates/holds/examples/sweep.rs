@@ -105,7 +105,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         cpu: Duration::ZERO,
     };
     become_subreaper()?;
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let scope = if calls_only {
         CodeScope::Named(Vec::new())
     } else {
@@ -137,7 +137,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "{} runs, {:.1} s, {:.1} s CPU time of the programs",
         sweep.runs,
-        begun.elapsed().as_secs_f64(),
+        started_at.elapsed().as_secs_f64(),
         sweep.cpu.as_secs_f64()
     );
     Ok(())

@@ -89,8 +89,8 @@ pub fn run_programs(
             }
         }
     }
-    let begun = Instant::now();
-    let mut last_event = begun;
+    let started_at = Instant::now();
+    let mut last_event = started_at;
     let mut run = HeldRun {
         statuses: vec![None; commands.len()],
         holds: HoldObservation::default(),
@@ -125,7 +125,7 @@ pub fn run_programs(
                     run.statuses[index] = Some(end.status);
                 }
             }
-            ChildEvent::Alive if begun.elapsed() > limit && !killed => {
+            ChildEvent::Alive if started_at.elapsed() > limit && !killed => {
                 killed = true;
                 session.end();
                 kill_descendants();

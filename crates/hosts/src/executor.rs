@@ -141,11 +141,11 @@ impl HostsExecutor {
     }
 
     /// Returns the host of a slot, and the number of the slot there.
-    fn host_of(&self, lane: SlotId) -> (Arc<RemoteHost>, SlotId) {
-        let (index, slot) = (lane.0 / self.slots, lane.0 % self.slots);
+    fn host_of(&self, slot: SlotId) -> (Arc<RemoteHost>, SlotId) {
+        let (index, slot_there) = (slot.0 / self.slots, slot.0 % self.slots);
         let pool = self.pool.lock().expect("no panic");
         let host = pool.get(index).expect("only hosts that joined get trials");
-        (Arc::clone(host), SlotId(slot))
+        (Arc::clone(host), SlotId(slot_there))
     }
 
     /// Returns the hosts that do a step now. Others do it before they join.
@@ -194,13 +194,13 @@ impl Executor for HostsExecutor {
                 None => None,
             };
             let hosts = pool.lock().expect("no panic").add_step(HostStep::Make(id));
-            let making = hosts.into_iter().map(|host| {
+            let preparing = hosts.into_iter().map(|host| {
                 let halt = halt.clone();
                 async move { host.make_variant(id, halt).await }
             });
-            let mut making: JoinSet<Option<PreparationResult>> = making.collect();
+            let mut preparing: JoinSet<Option<PreparationResult>> = preparing.collect();
             let (mut is_ready, mut failed) = (false, None);
-            while let Some(made) = making.join_next().await {
+            while let Some(made) = preparing.join_next().await {
                 match made {
                     Ok(Some(PreparationResult::Ready { .. })) => is_ready = true,
                     Ok(Some(other)) => {
@@ -254,10 +254,10 @@ impl Executor for HostsExecutor {
         halt: watch::Receiver<StopUrgency>,
         report: TrialReporter,
     ) -> ExecutorFuture<()> {
-        let lane = trials.first().map(|trial| trial.lane);
-        let (host, lane) = self.host_of(lane.unwrap_or_default());
+        let slot = trials.first().map(|trial| trial.slot);
+        let (host, slot) = self.host_of(slot.unwrap_or_default());
         for trial in &mut trials {
-            trial.lane = lane;
+            trial.slot = slot;
         }
         let variants: BTreeSet<VariantId> = trials.iter().map(|trial| trial.variant).collect();
         let reserve = |builds: &HostBuilds| {
@@ -268,14 +268,14 @@ impl Executor for HostsExecutor {
         };
         let reserved = self.builds.as_ref().map(reserve);
         Box::pin(async move {
-            host.run_trials(lane, trials, halt, report).await;
+            host.run_trials(slot, trials, halt, report).await;
             drop(reserved);
         })
     }
 
-    fn keep_output(&self, lane: SlotId, folder: PathBuf, with_cores: bool) -> ExecutorFuture<()> {
-        let (host, lane) = self.host_of(lane);
-        host.keep_files(lane, folder, with_cores);
+    fn keep_output(&self, slot: SlotId, folder: PathBuf, with_cores: bool) -> ExecutorFuture<()> {
+        let (host, slot) = self.host_of(slot);
+        host.keep_files(slot, folder, with_cores);
         Box::pin(std::future::ready(()))
     }
 

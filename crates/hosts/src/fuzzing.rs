@@ -43,19 +43,19 @@ async fn receive_files(plan: &Plan, messages: &[u8], folder: &Path) -> io::Resul
     };
     let folders = ("/there".into(), folder.to_owned());
     let host = RemoteHost::start(receiver, writer, folders, drop);
-    let lane = SlotId(0);
-    host.keep_files(lane, folder.to_owned(), true);
+    let slot = SlotId(0);
+    host.keep_files(slot, folder.to_owned(), true);
     let trial = Trial {
         id: TrialId(1),
         variant: VariantId(0),
-        lane,
+        slot,
         seed: 1,
         timeout: Duration::from_secs(1),
         purpose: TrialPurpose::Measure,
         hold: None,
     };
     let (_halt, halt) = watch::channel(StopUrgency::No);
-    host.run_trials(lane, vec![trial], halt, Box::new(|_, _| {}))
+    host.run_trials(slot, vec![trial], halt, Box::new(|_, _| {}))
         .await;
     host.close().await;
     Ok(())

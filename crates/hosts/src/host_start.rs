@@ -81,7 +81,7 @@ impl HostStarter {
             destination: name.clone(),
             machine: greeting.machine,
             survey,
-            first_lane: SlotId(index * self.slots),
+            first_slot: SlotId(index * self.slots),
             slots: self.slots,
         };
         // From now on, both sides send messages, while other hosts may still start.

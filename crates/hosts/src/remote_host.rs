@@ -116,24 +116,24 @@ impl Waiting {
     fn pass_reply(&mut self, reply: WorkerReply, (there, here): &(PathBuf, PathBuf)) {
         // Someone who no longer waits needs no reply.
         match reply {
-            WorkerReply::Finished(lane, trial, mut observation) => {
+            WorkerReply::Finished(slot, trial, mut observation) => {
                 // A result that was not ordered, or comes again, takes no memory.
-                if let Some(ordered) = self.slots.get_mut(&lane)
+                if let Some(ordered) = self.slots.get_mut(&slot)
                     && ordered.open.front() == Some(&trial)
                 {
                     ordered.open.pop_front();
                     relocate_cores(&mut observation, trial, there, here);
                     for actor in &mut observation.actors {
                         clip_text(&mut actor.last_words);
-                        actor.telling.as_mut().map(clip_text);
+                        actor.crash_message.as_mut().map(clip_text);
                     }
                     let _ = ordered
                         .replies
                         .send(LeaseReply::Finished(trial, observation));
                 }
             }
-            WorkerReply::Idle(lane) => {
-                if let Some(ordered) = self.slots.remove(&lane) {
+            WorkerReply::Idle(slot) => {
+                if let Some(ordered) = self.slots.remove(&slot) {
                     let _ = ordered.replies.send(LeaseReply::Idle);
                 }
             }
@@ -147,7 +147,7 @@ impl Waiting {
                     let _ = sender.send(result.map_err(io::Error::other));
                 }
             }
-            WorkerReply::Kept(lane) => drop(self.kept.remove(&lane)),
+            WorkerReply::Kept(slot) => drop(self.kept.remove(&slot)),
             WorkerReply::Complaint(text) => self.complain(text),
             WorkerReply::Ready(_)
             | WorkerReply::Refused(..)
@@ -256,7 +256,7 @@ impl RemoteHost {
 
     pub(super) async fn run_trials(
         &self,
-        lane: SlotId,
+        slot: SlotId,
         trials: Vec<Trial>,
         mut halt: watch::Receiver<StopUrgency>,
         mut report: TrialReporter,
@@ -266,7 +266,7 @@ impl RemoteHost {
             .map(|trial| (trial.id, trial.timeout.saturating_add(RESULT_WITHIN)))
             .collect();
         let ordered = open.len();
-        let mut replies = self.begin_trials(lane, trials);
+        let mut replies = self.begin_trials(slot, trials);
         let mut urgency = StopUrgency::No;
         let mut began = Instant::now();
         loop {
@@ -289,7 +289,7 @@ impl RemoteHost {
                 },
                 level = wait_for_raise(&mut halt, urgency) => {
                     urgency = level;
-                    self.send_order(WorkerOrder::Halt(lane, level));
+                    self.send_order(WorkerOrder::Halt(slot, level));
                 }
                 () = sleep_until(overdue_at.unwrap_or(began)), if overdue_at.is_some() => {
                     self.lock().give_up("it sent no result of a trial in time");
@@ -312,7 +312,7 @@ impl RemoteHost {
     /// Orders trials, and returns the channel of their replies. It is closed if the host is lost, or was lost before.
     fn begin_trials(
         &self,
-        lane: SlotId,
+        slot: SlotId,
         trials: Vec<Trial>,
     ) -> mpsc::UnboundedReceiver<LeaseReply> {
         let (sender, replies) = mpsc::unbounded_channel();
@@ -322,8 +322,8 @@ impl RemoteHost {
                 replies: sender,
                 open: trials.iter().map(|trial| trial.id).collect(),
             };
-            waiting.slots.insert(lane, ordered);
-            self.send_order(WorkerOrder::Run(lane, trials));
+            waiting.slots.insert(slot, ordered);
+            self.send_order(WorkerOrder::Run(slot, trials));
         }
         replies
     }
@@ -337,7 +337,7 @@ impl RemoteHost {
         let reply = self.ask(WorkerOrder::Make(id), |waiting, sender| {
             waiting.makings.insert(id, sender);
         });
-        self.wait_for(reply, halt, |_| WorkerOrder::StopMaking)
+        self.wait_for(reply, halt, |_| WorkerOrder::StopPreparation)
             .await
     }
 
@@ -356,7 +356,7 @@ impl RemoteHost {
     }
 
     /// Copies the files of the last trial of a slot to a directory, without waiting for them.
-    pub(super) fn keep_files(&self, lane: SlotId, folder: PathBuf, with_cores: bool) {
+    pub(super) fn keep_files(&self, slot: SlotId, folder: PathBuf, with_cores: bool) {
         let mut waiting = self.lock();
         if waiting.lost.is_none() {
             let kept = KeptFiles {
@@ -364,8 +364,8 @@ impl RemoteHost {
                 bytes_left: MAX_FILES,
                 files_left: MAX_FILE_COUNT,
             };
-            waiting.kept.insert(lane, kept);
-            self.send_order(WorkerOrder::Keep { lane, with_cores });
+            waiting.kept.insert(slot, kept);
+            self.send_order(WorkerOrder::Keep { slot, with_cores });
         }
     }
 
@@ -450,9 +450,9 @@ impl ReplyReader {
                 }
                 Ok(Ok(WorkerReply::Closed)) if self.lock().is_closing => return None,
                 Ok(Ok(WorkerReply::Closed)) => return Some("its worker ended".to_owned()),
-                Ok(Ok(WorkerReply::File { lane, path, size })) => {
+                Ok(Ok(WorkerReply::File { slot, path, size })) => {
                     let path = Path::new(path.as_os_str());
-                    if let Err(error) = self.receive_file(lane, path, size).await {
+                    if let Err(error) = self.receive_file(slot, path, size).await {
                         return Some(error.to_string());
                     }
                 }
@@ -466,11 +466,11 @@ impl ReplyReader {
     }
 
     /// Writes a file of a trial. A file that nobody wants, or that is too large, is read and dropped.
-    async fn receive_file(&mut self, lane: SlotId, name: &Path, size: u64) -> io::Result<()> {
+    async fn receive_file(&mut self, slot: SlotId, name: &Path, size: u64) -> io::Result<()> {
         if size > MAX_DROPPED {
             return Err(io::Error::other(format!("it sent a file of {size} bytes")));
         }
-        let path = self.reserve_file(lane, name, size);
+        let path = self.reserve_file(slot, name, size);
         let mut file = path.and_then(|path| {
             files::create_folders(path.parent()?).ok()?;
             // An earlier attempt may have left a file.
@@ -492,9 +492,9 @@ impl ReplyReader {
     }
 
     /// Returns the path of a file that is wanted and small enough.
-    fn reserve_file(&self, lane: SlotId, name: &Path, size: u64) -> Option<PathBuf> {
+    fn reserve_file(&self, slot: SlotId, name: &Path, size: u64) -> Option<PathBuf> {
         let mut waiting = self.lock();
-        let kept = waiting.kept.get_mut(&lane)?;
+        let kept = waiting.kept.get_mut(&slot)?;
         let (Some(bytes_left), Some(files_left)) = (
             kept.bytes_left.checked_sub(size),
             kept.files_left.checked_sub(1),
@@ -527,7 +527,7 @@ mod tests {
         let trials = [7, 8].map(|number| Trial {
             id: TrialId(number),
             variant: VariantId(0),
-            lane: SlotId(0),
+            slot: SlotId(0),
             seed: number,
             timeout: Duration::from_secs(1),
             purpose: TrialPurpose::Measure,
@@ -552,8 +552,8 @@ mod tests {
         (std::mem::take(&mut *reported.lock().unwrap()), lost)
     }
 
-    fn finished(lane: u32, trial: u64) -> WorkerReply {
-        WorkerReply::Finished(SlotId(lane), TrialId(trial), Box::default())
+    fn finished(slot: u32, trial: u64) -> WorkerReply {
+        WorkerReply::Finished(SlotId(slot), TrialId(trial), Box::default())
     }
 
     #[tokio::test(start_paused = true)]
@@ -655,7 +655,7 @@ mod tests {
         let long = "\u{e9}".repeat(10_000);
         let actor = ActorObservation {
             last_words: long.clone(),
-            telling: Some(long),
+            crash_message: Some(long),
             ..ActorObservation::default()
         };
         let observation = Box::new(Observation {
@@ -669,7 +669,10 @@ mod tests {
         };
         let actor = &observation.actors[0];
         assert_eq!(actor.last_words.len(), MAX_TEXT);
-        assert_eq!(actor.telling.as_ref().map(String::len), Some(MAX_TEXT));
+        assert_eq!(
+            actor.crash_message.as_ref().map(String::len),
+            Some(MAX_TEXT)
+        );
     }
 
     #[test]

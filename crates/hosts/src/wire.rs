@@ -53,7 +53,8 @@ pub enum WorkerOrder {
     /// Prepare a variant; answered by [`WorkerReply::Made`].
     Make(VariantId),
     /// Stop the preparation of variants.
-    StopMaking,
+    #[serde(rename = "stop_making")]
+    StopPreparation,
     /// Run trials in turn in their slot; answered by [`WorkerReply::Finished`] for each that was run, then by
     /// [`WorkerReply::Idle`].
     Run(SlotId, Vec<Trial>),
@@ -62,7 +63,7 @@ pub enum WorkerOrder {
     /// Send the files of the last trial of a slot; answered by [`WorkerReply::Kept`].
     Keep {
         /// The slot.
-        lane: SlotId,
+        slot: SlotId,
         /// Whether to send its cores, too.
         with_cores: bool,
     },
@@ -91,7 +92,8 @@ pub enum WorkerReply {
     /// A file of the last trial of a slot; its bytes follow.
     File {
         /// The slot.
-        lane: SlotId,
+        #[serde(rename = "lane")]
+        slot: SlotId,
         /// Its path below the directory of the trial.
         path: Text,
         /// Its length.

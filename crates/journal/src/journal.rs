@@ -386,12 +386,12 @@ fn judge_by_cases(state: Option<&State>, event: Event, patterns: &[CasePattern])
             outcome,
         } => {
             let is_judged = match &outcome {
-                Outcome::Void(reason) => matches!(
+                Outcome::Inconclusive(reason) => matches!(
                     reason,
                     InconclusiveReason::CaseNotRun
                         | InconclusiveReason::NoCase
                         | InconclusiveReason::Skipped
-                        | InconclusiveReason::Untold
+                        | InconclusiveReason::UnknownFailure
                 ),
                 _ => true,
             };
@@ -400,7 +400,7 @@ fn judge_by_cases(state: Option<&State>, event: Event, patterns: &[CasePattern])
                 (Some(record), Some(state)) if is_judged => {
                     state.case_names.judge_record(record, patterns, &outcome)
                 }
-                (None, _) if is_judged => Outcome::Void(InconclusiveReason::CaseNotRun),
+                (None, _) if is_judged => Outcome::Inconclusive(InconclusiveReason::CaseNotRun),
                 _ => outcome,
             };
             Event::TrialFinished {

@@ -12,7 +12,7 @@ pub(super) struct EventSequence {
     running: BTreeSet<TrialId>,
     /// Trials whose last attempt was interrupted or lost: only these may start again.
     to_repeat: BTreeSet<TrialId>,
-    begun: bool,
+    has_started: bool,
     /// Whether the run was finished, or stopped and not resumed.
     over: bool,
     finished: bool,
@@ -22,8 +22,8 @@ impl EventSequence {
     /// Checks the next event.
     pub(super) fn add_event(&mut self, event: &Event) -> Result<(), JournalDamage> {
         match event {
-            Event::RunStarted { .. } if self.begun => return Err(JournalDamage::SecondStart),
-            Event::RunStarted { .. } => self.begun = true,
+            Event::RunStarted { .. } if self.has_started => return Err(JournalDamage::SecondStart),
+            Event::RunStarted { .. } => self.has_started = true,
             Event::TrialStarted(trial) => self.start_trial(trial.id)?,
             Event::TrialFinished { trial, outcome, .. } => {
                 if !self.running.remove(trial) {
@@ -31,7 +31,9 @@ impl EventSequence {
                 }
                 if matches!(
                     outcome,
-                    Outcome::Void(InconclusiveReason::Interrupted | InconclusiveReason::Lost)
+                    Outcome::Inconclusive(
+                        InconclusiveReason::Interrupted | InconclusiveReason::Lost
+                    )
                 ) {
                     self.to_repeat.insert(*trial);
                 }
@@ -67,11 +69,11 @@ impl EventSequence {
             Event::CasesNamed(_)
             | Event::VariantChosen(_)
             | Event::SettingChosen(_)
-            | Event::MakingBegun(_)
+            | Event::PreparationStarted(_)
             | Event::VariantMade { .. }
             | Event::VariantUntestable { .. }
-            | Event::RerunsBegun { .. }
-            | Event::CaptureBegun { .. }
+            | Event::RerunsStarted { .. }
+            | Event::CaptureStarted { .. }
             | Event::BudgetSpent { .. }
             | Event::HostsChanged { .. }
             | Event::HostJoined { .. }

@@ -55,7 +55,7 @@ pub(super) fn judge_searched_cases(
     observation: &Observation,
 ) -> Outcome {
     let Some(cases) = &observation.cases else {
-        return Outcome::Void(InconclusiveReason::CaseNotRun);
+        return Outcome::Inconclusive(InconclusiveReason::CaseNotRun);
     };
     let patterns: Vec<&CasePattern> = rules.searched_cases().collect();
     let is_searched = |result: &&CaseResult| {
@@ -98,7 +98,7 @@ pub(super) fn judge_searched_cases(
             Outcome::Pass
         };
     }
-    Outcome::Void(if searched.is_empty() && !plans_any(cases, &patterns) {
+    Outcome::Inconclusive(if searched.is_empty() && !plans_any(cases, &patterns) {
         InconclusiveReason::NoCase
     } else {
         InconclusiveReason::CaseNotRun
@@ -168,7 +168,7 @@ mod tests {
             Outcome::Pass => "pass".to_owned(),
             Outcome::Fail(failure) => format!("fail: {}", failure.signature.title),
             Outcome::Other(failure) => format!("other: {}", failure.signature.title),
-            Outcome::Void(reason) => format!("void: {reason}"),
+            Outcome::Inconclusive(reason) => format!("void: {reason}"),
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn judge_ending(
         }),
         Ending::Signaled(signal, core) => Some(FailureKind::Signal {
             signal,
-            witness: SignalEvidence::Seen { core },
+            evidence: SignalEvidence::Seen { core },
         }),
         Ending::TimedOut { state, .. } => Some(FailureKind::Hang {
             stopped: state == 'T',
@@ -55,18 +55,18 @@ fn judge_container_ending(
     match container.ended {
         Some(Ending::Signaled(signal, core)) => FailureKind::Signal {
             signal,
-            witness: SignalEvidence::Inside { code, core },
+            evidence: SignalEvidence::Inside { code, core },
         },
         None if is_signal => FailureKind::Signal {
             signal,
-            witness: SignalEvidence::Engine { code },
+            evidence: SignalEvidence::Engine { code },
         },
         // The observed process is the init process above the program, which repeats how the program
         // ended.
         Some(_) if is_signal => match dead.iter().find(|process| process.signal == Some(signal)) {
             Some(CrashedProcess { core, .. }) => FailureKind::Signal {
                 signal,
-                witness: SignalEvidence::Inside { code, core: *core },
+                evidence: SignalEvidence::Inside { code, core: *core },
             },
             None => FailureKind::Exit { code },
         },
@@ -78,15 +78,15 @@ fn judge_container_ending(
 fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
     let shell_signal = Signal(code - 128);
     if (1..=31).contains(&shell_signal.0) {
-        let is_told = shell_words(shell_signal).is_some_and(|words| last_words.contains(words));
-        let witness = if is_told {
-            SignalEvidence::Told { code }
+        let has_message = shell_words(shell_signal).is_some_and(|words| last_words.contains(words));
+        let evidence = if has_message {
+            SignalEvidence::ShellMessage { code }
         } else {
             SignalEvidence::Shell { code }
         };
         return FailureKind::Signal {
             signal: shell_signal,
-            witness,
+            evidence,
         };
     }
     // Python's `sys.exit(returncode)` for a crashed child. Only SIGKILL and the signals of crashes
@@ -95,7 +95,7 @@ fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
     if signal.is_crash() || signal == Signal::KILL {
         return FailureKind::Signal {
             signal,
-            witness: SignalEvidence::Negated { code },
+            evidence: SignalEvidence::Negated { code },
         };
     }
     FailureKind::Exit { code }

@@ -31,7 +31,7 @@ use std::ops::Range;
 /// Returns the outcome of a trial of this variant.
 pub fn judge_trial(rules: &Rules, variant: &VariantPlan, observation: &Observation) -> Outcome {
     if let Some(void) = inconclusive_reason(rules, variant, observation) {
-        return Outcome::Void(void);
+        return Outcome::Inconclusive(void);
     }
     if rules.searched_cases().next().is_some() {
         return cases::judge_searched_cases(rules, variant, observation);
@@ -62,7 +62,7 @@ pub fn judge_trial(rules: &Rules, variant: &VariantPlan, observation: &Observati
     let by_name = |filter: &BugFilter| matches!(filter, BugFilter::Signature(_));
     let has_stack = failure.signature.depth == EvidenceDepth::Stack;
     if rules.only.iter().any(by_name) && failure.kind.has_stack() && !has_stack {
-        return Outcome::Void(InconclusiveReason::Untold);
+        return Outcome::Inconclusive(InconclusiveReason::UnknownFailure);
     }
     Outcome::Other(failure)
 }
@@ -149,7 +149,7 @@ fn says_nothing(load: &LoadObservation, variant: &VariantPlan, observation: &Obs
     let crashed = |actor: &ActorObservation| matches!(actor.ending, Ending::Signaled(..));
     let hung = load.death.as_ref().is_some_and(|death| death.hung);
     let dead = main_actors(variant, observation).any(crashed)
-        || !observation.casualties.is_empty()
+        || !observation.crashed_children.is_empty()
         || hung;
     load.stage == LoadStage::Starting
         || load.trouble.is_some() && load.death.is_none()
@@ -168,8 +168,8 @@ fn find_failure(
     // hang.
     let ending = main_actors(variant, observation)
         .filter_map(|main| match observation.load {
-            Some(_) => end_of_life(main, &observation.casualties),
-            None => judge_ending(rules, main, &observation.casualties),
+            Some(_) => end_of_life(main, &observation.crashed_children),
+            None => judge_ending(rules, main, &observation.crashed_children),
         })
         .min()
         .filter(|kind| !(excused && kind_is_exit(kind)));
@@ -253,14 +253,14 @@ fn masked_crash(
     if rules.ignore_child_crashes || !plain {
         return None;
     }
-    let witness = main_actors(variant, observation).find_map(|main| match main.ending {
+    let evidence = main_actors(variant, observation).find_map(|main| match main.ending {
         Ending::Exited(code) => Some(SignalEvidence::Masked { code }),
         Ending::Stopped if observation.load.is_some() => Some(SignalEvidence::Below),
         _ => None,
     })?;
     let is_actor = |pid: i32| observation.actors.iter().any(|actor| actor.pid == pid);
     let casualty_signals = observation
-        .casualties
+        .crashed_children
         .iter()
         .filter_map(|process| process.signal);
     let cores = observation.cores.iter().filter(|core| !is_actor(core.pid));
@@ -269,7 +269,7 @@ fn masked_crash(
     let killed = |signal: &Signal| observation.load.is_some() && *signal == Signal::KILL;
     let mut signals = casualty_signals.chain(dumped);
     let signal = signals.find(|signal| signal.is_crash() || killed(signal))?;
-    Some(FailureKind::Signal { signal, witness })
+    Some(FailureKind::Signal { signal, evidence })
 }
 
 /// Returns whether the program ended by itself, by exit or signal, which rules for the output may
@@ -322,7 +322,7 @@ mod tests {
             Outcome::Pass => "pass".to_owned(),
             Outcome::Fail(kind) => format!("fail: {kind}"),
             Outcome::Other(kind) => format!("other: {kind}"),
-            Outcome::Void(void) => format!("void: {void}"),
+            Outcome::Inconclusive(void) => format!("void: {void}"),
         }
     }
 
@@ -519,7 +519,7 @@ mod tests {
     fn a_crashed_worker_is_a_crash_of_the_service() {
         let rules = Rules::default();
         let mut seen = service_observation(LoadStage::Loading, Ending::Stopped);
-        seen.casualties.push(provoke_model::CrashedProcess {
+        seen.crashed_children.push(provoke_model::CrashedProcess {
             pid: 77,
             program: String::new(),
             signal: Some(Signal::SEGV),

@@ -64,7 +64,7 @@ impl Client {
 
     /// Sleeps, unless the client is stopped.
     pub(super) async fn rest_for(&mut self, time: Duration) -> Result<(), ClientSignal> {
-        let rested = self.slot.unless_kicked(tokio::time::sleep(time)).await;
+        let rested = self.slot.unless_stopped(tokio::time::sleep(time)).await;
         self.now = self.worker.shared.clock.nanos_now();
         rested
     }
@@ -77,7 +77,7 @@ impl Client {
             .set_deadline(shared.clock.nanos_now().saturating_add(limit));
         let connected = self
             .slot
-            .unless_kicked(shared.dialer.connect_target())
+            .unless_stopped(shared.dialer.connect_target())
             .await;
         self.slot.set_deadline(0);
         match connected {

@@ -28,7 +28,7 @@ enum ExchangeResult {
     Fault(ResponseError),
     /// The data to send could not be read; contains errno.
     Unread(i32),
-    Kicked(ClientSignal),
+    Stopped(ClientSignal),
 }
 
 impl Client {
@@ -90,8 +90,8 @@ impl Client {
                 ExchangeResult::Failed(error) => classify_error(&error, phase),
                 ExchangeResult::Fault(fault) => RequestResult::Protocol(fault.to_string()),
                 ExchangeResult::Unread(errno) => RequestResult::Local(errno),
-                ExchangeResult::Kicked(ClientSignal::Late) => RequestResult::Timeout(phase),
-                ExchangeResult::Kicked(ClientSignal::Stop) => self.stopped_result(),
+                ExchangeResult::Stopped(ClientSignal::Late) => RequestResult::Timeout(phase),
+                ExchangeResult::Stopped(ClientSignal::Stop) => self.stopped_result(),
             };
             return self.make_end(result, phase, bytes, fresh, false);
         }
@@ -163,9 +163,9 @@ impl Client {
                             return Poll::Ready(ExchangeResult::Failed(error));
                         }
                         receiver.await_rest(&connection.stream);
-                        let kick = slot.poll_kick(cx);
-                        return kick.map_or(Poll::Pending, |kick| {
-                            Poll::Ready(ExchangeResult::Kicked(kick))
+                        let client_stop = slot.poll_stop(cx);
+                        return client_stop.map_or(Poll::Pending, |client_stop| {
+                            Poll::Ready(ExchangeResult::Stopped(client_stop))
                         });
                     }
                 }

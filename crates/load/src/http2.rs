@@ -21,7 +21,7 @@ impl Client {
         let limit = duration_nanos(self.worker.shared.phase.connect_limit);
         let deadline_nanos = self.worker.shared.clock.nanos_now().saturating_add(limit);
         slot.set_deadline(deadline_nanos);
-        let mut open_guard = match slot.unless_kicked(connection.0.lock()).await {
+        let mut open_guard = match slot.unless_stopped(connection.0.lock()).await {
             Ok(held) => held,
             Err(ClientSignal::Late) => return Err(RequestResult::Timeout(RequestPhase::Connect)),
             Err(ClientSignal::Stop) => return Err(self.stopped_result()),
@@ -32,7 +32,7 @@ impl Client {
         *open_guard = None;
         let stream = self.connect_stream().await?;
         slot.set_deadline(deadline_nanos);
-        let opened = slot.unless_kicked(OpenConnection::open(stream)).await;
+        let opened = slot.unless_stopped(OpenConnection::open(stream)).await;
         slot.set_deadline(0);
         let shared = match opened {
             Ok(Ok(shared)) => shared,
@@ -80,8 +80,8 @@ impl Client {
                     continue;
                 }
                 Err(Http2Error::Refused(result) | Http2Error::Failed(result)) => result,
-                Err(Http2Error::Kicked(ClientSignal::Late)) => RequestResult::Timeout(phase),
-                Err(Http2Error::Kicked(ClientSignal::Stop)) => self.stopped_result(),
+                Err(Http2Error::Stopped(ClientSignal::Late)) => RequestResult::Timeout(phase),
+                Err(Http2Error::Stopped(ClientSignal::Stop)) => self.stopped_result(),
             };
             return self.make_end(result, phase, bytes, fresh, false);
         }
@@ -100,7 +100,7 @@ impl Client {
         let request = requests.http2_request(&worker.shared.target, choice);
         let answer = match self
             .slot
-            .unless_kicked(shared.sender.send_request(request))
+            .unless_stopped(shared.sender.send_request(request))
             .await
         {
             Ok(Ok(answer)) => answer,
@@ -119,7 +119,9 @@ impl Client {
                 let result = shared.fate.classify_end(&error, RequestPhase::Head);
                 return (Err(Http2Error::Failed(result)), RequestPhase::Head, 0);
             }
-            Err(kick) => return (Err(Http2Error::Kicked(kick)), RequestPhase::Head, 0),
+            Err(client_stop) => {
+                return (Err(Http2Error::Stopped(client_stop)), RequestPhase::Head, 0);
+            }
         };
         worker.alive.set(true);
         let mut checking = ResponseChecker {
@@ -148,7 +150,7 @@ impl Client {
         let mut bytes = lines.sum::<usize>() as u64;
         let mut body = answer.into_body();
         loop {
-            match self.slot.unless_kicked(body.frame()).await {
+            match self.slot.unless_stopped(body.frame()).await {
                 Ok(None) => break,
                 Ok(Some(Ok(frame))) => {
                     worker.alive.set(true);
@@ -165,7 +167,13 @@ impl Client {
                     let result = shared.fate.classify_end(&error, RequestPhase::Body);
                     return (Err(Http2Error::Failed(result)), RequestPhase::Body, bytes);
                 }
-                Err(kick) => return (Err(Http2Error::Kicked(kick)), RequestPhase::Body, bytes),
+                Err(client_stop) => {
+                    return (
+                        Err(Http2Error::Stopped(client_stop)),
+                        RequestPhase::Body,
+                        bytes,
+                    );
+                }
             }
         }
         (
@@ -182,5 +190,5 @@ enum Http2Error {
     /// request if it is not sent again.
     Refused(RequestResult),
     Failed(RequestResult),
-    Kicked(ClientSignal),
+    Stopped(ClientSignal),
 }

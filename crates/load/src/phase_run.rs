@@ -81,7 +81,11 @@ impl PhaseContext {
         };
         tokio::pin!(workers_done);
         let gathered = loop {
-            let pause = tokio::time::sleep(if running.has_begun { LOOK } else { QUICK_LOOK });
+            let pause = tokio::time::sleep(if running.has_started {
+                LOOK
+            } else {
+                QUICK_LOOK
+            });
             let is_running = running.ran.stop == ClientStop::No;
             tokio::select! {
                 gathered = &mut workers_done => break gathered,
@@ -164,7 +168,7 @@ impl PhaseContext {
             latest_begin: self.clock.nanos_now()
                 + connect_limit
                 + duration_nanos(Duration::from_secs(1)),
-            has_begun: false,
+            has_started: false,
             last_probed: 0,
             ran,
         };
@@ -204,7 +208,7 @@ struct RunningPhase {
     stop: watch::Sender<ClientStop>,
     /// Time at which the requests start even if some clients have not connected.
     latest_begin: u64,
-    has_begun: bool,
+    has_started: bool,
     /// Time of the last response to a probe.
     last_probed: u64,
     ran: PhaseResult,
@@ -219,10 +223,10 @@ impl RunningPhase {
     /// Starts the requests once all clients have connected, or after too long a wait.
     fn begin_if_connected(&mut self, now: u64) {
         let connected = self.shared.arrived.load(Ordering::Relaxed);
-        if !self.has_begun
+        if !self.has_started
             && (connected >= self.shared.phase.clients.max(1) || now > self.latest_begin)
         {
-            self.has_begun = true;
+            self.has_started = true;
             self.ran.began = now;
             self.go.send_replace(Some(now));
         }

@@ -270,7 +270,7 @@ async fn survives_load(
     let broken = last_broken
         .max()
         .map(|nanos| clock.instant_at(nanos) + WAKE);
-    let deadline = clock.instant_at(ran.ended) + load.settle;
+    let deadline = clock.instant_at(ran.ended) + load.quiet_time;
     let until = broken.map_or(deadline, |broken| deadline.max(broken));
     let silent = silent_since(ran, warmed);
     let liveness_check = async {
@@ -279,12 +279,12 @@ async fn survives_load(
             None => true,
         }
     };
-    let settled = async {
+    let service_ended = async {
         let ((), alive) = tokio::join!(tokio::time::sleep_until(until.into()), liveness_check);
         alive
     };
     tokio::select! {
-        alive = settled => {
+        alive = service_ended => {
             if alive {
                 return true;
             }

@@ -68,7 +68,7 @@ impl Client {
         shared.arrived.fetch_add(1, Ordering::Relaxed);
         let mut go = shared.go.clone();
         self.slot
-            .unless_kicked(go.wait_for(Option::is_some))
+            .unless_stopped(go.wait_for(Option::is_some))
             .await
             .ok()?
             .ok()?;
@@ -111,7 +111,7 @@ impl Client {
                 continue;
             }
             if self.now < due {
-                let rang = self.slot.unless_kicked(worker.alarm.wait_until(due)).await;
+                let rang = self.slot.unless_stopped(worker.alarm.wait_until(due)).await;
                 self.now = shared.clock.nanos_now();
                 if rang.is_err() || worker.stop.get() != ClientStop::No {
                     return None;

@@ -28,7 +28,7 @@ pub(super) enum ClientSignal {
 pub(super) struct ClientChannel {
     /// Time limit of the client's current operation; 0 for none.
     deadline: Cell<u64>,
-    kick: Cell<Option<ClientSignal>>,
+    client_stop: Cell<Option<ClientSignal>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -36,18 +36,18 @@ impl ClientChannel {
     /// Sets the time limit of the next operation; 0 for none.
     pub(super) fn set_deadline(&self, deadline: u64) {
         self.deadline.set(deadline);
-        if self.kick.get() == Some(ClientSignal::Late) {
-            self.kick.set(None); // the signal belongs to an earlier operation
+        if self.client_stop.get() == Some(ClientSignal::Late) {
+            self.client_stop.set(None); // the signal belongs to an earlier operation
         }
     }
 
     /// Returns the signal to the client, or registers its waker.
-    pub(super) fn poll_kick(&self, cx: &Context<'_>) -> Option<ClientSignal> {
-        let kick = self.kick.get();
-        if kick == Some(ClientSignal::Late) {
-            self.kick.set(None);
+    pub(super) fn poll_stop(&self, cx: &Context<'_>) -> Option<ClientSignal> {
+        let client_stop = self.client_stop.get();
+        if client_stop == Some(ClientSignal::Late) {
+            self.client_stop.set(None);
         }
-        if kick.is_none() {
+        if client_stop.is_none() {
             let mut waker = self.waker.borrow_mut();
             if !waker
                 .as_ref()
@@ -56,11 +56,11 @@ impl ClientChannel {
                 *waker = Some(cx.waker().clone());
             }
         }
-        kick
+        client_stop
     }
 
     /// Awaits a future, unless the client receives a signal first.
-    pub(super) async fn unless_kicked<F: Future>(
+    pub(super) async fn unless_stopped<F: Future>(
         &self,
         future: F,
     ) -> Result<F::Output, ClientSignal> {
@@ -69,24 +69,24 @@ impl ClientChannel {
             if let Poll::Ready(output) = future.as_mut().poll(cx) {
                 return Poll::Ready(Ok(output));
             }
-            self.poll_kick(cx)
-                .map_or(Poll::Pending, |kick| Poll::Ready(Err(kick)))
+            self.poll_stop(cx)
+                .map_or(Poll::Pending, |client_stop| Poll::Ready(Err(client_stop)))
         })
         .await
     }
 
     /// Signals that the time limit of the current operation has passed, if it has.
-    pub(super) fn kick_if_late(&self, now: u64) {
+    pub(super) fn stop_if_late(&self, now: u64) {
         let deadline = self.deadline.get();
         if deadline != 0 && now >= deadline {
-            self.kick_client(ClientSignal::Late);
+            self.stop_client(ClientSignal::Late);
         }
     }
 
     /// Sends a signal to the client.
-    pub(super) fn kick_client(&self, kick: ClientSignal) {
+    pub(super) fn stop_client(&self, client_stop: ClientSignal) {
         self.deadline.set(0);
-        self.kick.set(Some(kick));
+        self.client_stop.set(Some(client_stop));
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }

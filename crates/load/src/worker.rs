@@ -110,7 +110,7 @@ impl Worker {
             tokio::time::sleep(LAST_WORDS).await;
         }
         for slot in self.slots.borrow().iter() {
-            slot.kick_client(ClientSignal::Stop);
+            slot.stop_client(ClientSignal::Stop);
         }
     }
 
@@ -129,7 +129,7 @@ impl Worker {
         let last_tick = &mut *self.last_tick.borrow_mut();
         let now = self.shared.clock.nanos_now();
         for slot in self.slots.borrow().iter() {
-            slot.kick_if_late(now);
+            slot.stop_if_late(now);
         }
         let mut record = self.record.borrow_mut();
         let waits = record.in_flight > 0;

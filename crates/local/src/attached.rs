@@ -34,7 +34,7 @@ impl ServiceContext {
         variant: &VariantPlan,
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> Observation {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let service = tokio::select! {
             found = self.find_service(trial, variant) => found,
             _ = halt.wait_for(|level| *level != StopUrgency::No) => {
@@ -77,7 +77,7 @@ impl ServiceContext {
             Some((pid, pidfd)) if dead => service_ending(pid, &pidfd).await,
             _ => Ending::Stopped,
         };
-        let elapsed = begun.elapsed();
+        let elapsed = started_at.elapsed();
         Observation {
             elapsed,
             actors: vec![ActorObservation {

@@ -59,7 +59,7 @@ impl CaseReports {
     }
 
     /// Returns the recipe of a trial that runs one case alone.
-    pub(super) fn lone_recipe(
+    pub(super) fn isolated_recipe(
         &self,
         recipe: &VariantRecipe,
         case: &CaseName,
@@ -123,7 +123,7 @@ impl CaseReports {
         }
         let values = [
             ("{trial}", Text::from(trial.id.0.to_string())),
-            ("{slot}", Text::from(trial.lane.0.to_string())),
+            ("{slot}", Text::from(trial.slot.0.to_string())),
             ("{seed}", Text::from(trial.seed.to_string())),
             ("{variant}", Text::from(variant)),
             ("{dir}", scratch.into()),

@@ -28,7 +28,10 @@ pub(super) fn find_cores(
     observation: &Observation,
 ) -> Vec<(PathBuf, provoke_autopsy::CoreOwner, i32)> {
     let actor_pids: Vec<i32> = observation.actors.iter().map(|actor| actor.pid).collect();
-    let dead = observation.casualties.iter().map(|casualty| casualty.pid);
+    let dead = observation
+        .crashed_children
+        .iter()
+        .map(|casualty| casualty.pid);
     let pids: Vec<i32> = actor_pids.iter().copied().chain(dead).collect();
     let contained = observation
         .actors
@@ -124,7 +127,7 @@ fn unnumbered_processes(observation: &Observation, numbers: &[(i32, i32)]) -> Ve
         (dumped || silent).then_some((actor.pid, dumped))
     });
     let crashed = observation
-        .casualties
+        .crashed_children
         .iter()
         .filter(|casualty| casualty.core)
         .map(|casualty| (casualty.pid, true));

@@ -57,24 +57,24 @@ struct EngineProxy {
 
 impl EngineProxies {
     /// Opens the sockets, below this folder if possible.
-    pub(super) fn open_for_lanes(lanes: u32, folder: &Path) -> io::Result<Self> {
+    pub(super) fn open_for_slots(slots: u32, folder: &Path) -> io::Result<Self> {
         let engine = Daemon::from_environment()
             .ok_or_else(|| io::Error::other("DOCKER_HOST is not a socket"))?;
-        let mut doors = Self {
+        let mut engine_proxies = Self {
             folder: engine::folder_for_sockets(folder, ".engine")?,
             engine,
             mark: engine::process_mark(std::process::id().cast_signed()),
             trials: Vec::new(),
             tasks: Vec::new(),
         };
-        for lane in 0..lanes {
-            doors.open_one(lane)?;
+        for slot in 0..slots {
+            engine_proxies.open_one(slot)?;
         }
-        Ok(doors)
+        Ok(engine_proxies)
     }
 
-    fn open_one(&mut self, lane: u32) -> io::Result<()> {
-        let socket = daemon::lane_socket(self.folder.as_os_str(), lane);
+    fn open_one(&mut self, slot: u32) -> io::Result<()> {
+        let socket = daemon::slot_socket(self.folder.as_os_str(), slot);
         let listener = UnixListener::bind(&socket)?;
         check_place(&socket)?;
         // The proxy has the same access rights as the engine's socket.
@@ -83,14 +83,14 @@ impl EngineProxies {
         fs::set_permissions(&socket, Permissions::from_mode(metadata.mode() & 0o777))?;
         let trial = Arc::new(AtomicU64::default());
         self.trials.push(Arc::clone(&trial));
-        let door = Arc::new(EngineProxy {
+        let engine_proxy = Arc::new(EngineProxy {
             engine: self.engine.clone(),
             mark: self.mark.clone(),
             trial,
-            unlabelled: daemon::unlabelled_file(self.folder.as_os_str(), lane),
+            unlabelled: daemon::unlabelled_file(self.folder.as_os_str(), slot),
         });
         self.tasks
-            .push(tokio::spawn(door.accept_connections(listener)).abort_handle());
+            .push(tokio::spawn(engine_proxy.accept_connections(listener)).abort_handle());
         Ok(())
     }
 
@@ -105,14 +105,14 @@ impl EngineProxies {
 
     /// Attributes new objects of the trial's slot to this trial from now on.
     pub(super) fn enter_trial(&self, trial: &Trial) {
-        self.trials[trial.lane.index()].store(trial.id.0, Ordering::Relaxed);
+        self.trials[trial.slot.index()].store(trial.id.0, Ordering::Relaxed);
     }
 
     /// Removes the objects of a trial whose slot was lost.
-    pub(super) fn remove_objects_of_lane(&self, lane: SlotId) {
-        let trial = self.trials[lane.index()].load(Ordering::Relaxed);
+    pub(super) fn remove_objects_of_slot(&self, slot: SlotId) {
+        let trial = self.trials[slot.index()].load(Ordering::Relaxed);
         let labels = daemon::trial_labels(&self.mark, Some(trial));
-        let unlabelled = daemon::unlabelled_file(self.folder.as_os_str(), lane.0);
+        let unlabelled = daemon::unlabelled_file(self.folder.as_os_str(), slot.0);
         let mut objects = self.engine.labelled_objects(&labels);
         objects.extend(self.engine.volumes_in(&unlabelled));
         for object in &objects {
@@ -138,8 +138,8 @@ impl EngineProxy {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            let door = Arc::clone(&self);
-            let pass = service_fn(move |request| Arc::clone(&door).handle_request(request));
+            let engine_proxy = Arc::clone(&self);
+            let pass = service_fn(move |request| Arc::clone(&engine_proxy).handle_request(request));
             let served = server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(line), pass)
                 .with_upgrades();

@@ -40,9 +40,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Runs trials in slot processes, which are started on demand.
 pub struct LocalExecutor {
     shared: Arc<ExecutorContext>,
-    lanes: Vec<Arc<Mutex<Option<SlotHandle>>>>,
+    slot_entries: Vec<Arc<Mutex<Option<SlotHandle>>>>,
     /// Slot that runs `setup` and `cleanup`, and contains the processes that they leave running.
-    steward: Arc<Mutex<Option<SlotHandle>>>,
+    hook_slot: Arc<Mutex<Option<SlotHandle>>>,
     /// Working directory of the hooks, if it is not that of the first variant.
     cwd: Option<Text>,
 }
@@ -58,19 +58,19 @@ struct ExecutorContext {
     /// Whether the directories of variants are built here; otherwise another provoke builds them in the same place.
     builds: bool,
     /// Slots that prepare variants in parallel.
-    makers: Vec<Mutex<Option<SlotHandle>>>,
+    parallel_builds: Vec<Mutex<Option<SlotHandle>>>,
     /// Time limit for preparing a variant.
     patience: Duration,
     /// Variants whose `setup` has run.
     set_up: Register<BTreeSet<VariantId>>,
     collector: CoreCollector,
     /// Settings of services under load.
-    lives: Option<ServiceContext>,
+    load_context: Option<ServiceContext>,
     /// The reports of test runners about their cases.
     cases: Option<CaseReports>,
     usage: UsageMonitor,
     /// Proxy to the container engine, if objects of trials are tracked.
-    doors: Option<EngineProxies>,
+    engine_proxies: Option<EngineProxies>,
     /// Held by a trial that may dump a core, if all cores have the same name and would overwrite
     /// each other.
     one_dump: Option<Mutex<()>>,
@@ -93,9 +93,9 @@ impl LocalExecutor {
     fn with_builds(plan: &Plan, trials: &Path, builds: bool) -> io::Result<Self> {
         child::become_subreaper()?;
         let service = start_service(plan, trials);
-        let doors = plan
+        let engine_proxies = plan
             .watch_engine
-            .then(|| EngineProxies::open_for_lanes(plan.most_jobs(), trials))
+            .then(|| EngineProxies::open_for_slots(plan.most_jobs(), trials))
             .transpose()?;
         let identity = plan
             .user
@@ -126,12 +126,12 @@ impl LocalExecutor {
             evidence: Some(trials.as_os_str().into()),
             children: !plan.rules.ignore_child_crashes,
             grace: plan.grace,
-            settle: plan.leak_grace,
+            leak_grace: plan.leak_grace,
             leaks: plan.rules.leaks,
             service: service
                 .as_ref()
                 .map(|service| service.socket_path().as_os_str().into()),
-            door: doors.as_ref().map(EngineProxies::for_slot),
+            engine_proxy: engine_proxies.as_ref().map(EngineProxies::for_slot),
             patterns: judge::output_patterns(&plan.rules),
             ready: plan.load.as_ref().and_then(|load| match &load.ready {
                 ReadyCondition::Log(line) => Some(line.clone()),
@@ -144,7 +144,10 @@ impl LocalExecutor {
             .as_deref()
             .map(|cases| CaseReports::prepare(cases, plan, trials))
             .transpose()?;
-        let makers = plan.space.as_ref().map_or(0, |space| space.makers.max(1));
+        let parallel_builds = plan
+            .space
+            .as_ref()
+            .map_or(0, |space| space.parallel_builds.max(1));
         let binary = std::env::current_exe()?;
         let shared = ExecutorContext {
             _delegated_group: cgroup::enter_delegated_group(),
@@ -152,19 +155,19 @@ impl LocalExecutor {
             recipes: Register::default(),
             maker: Arc::new(VariantPreparer::new(plan.space.as_ref())),
             builds,
-            makers: (0..makers).map(|_| Mutex::default()).collect(),
+            parallel_builds: (0..parallel_builds).map(|_| Mutex::default()).collect(),
             patience: plan.make_limit,
             set_up: Register::default(),
             collector: CoreCollector::new(trials, &binary),
             binary,
-            lives: plan.load.clone().map(|load| ServiceContext {
+            load_context: plan.load.clone().map(|load| ServiceContext {
                 load: Arc::new(load),
                 evidence: trials.to_owned(),
                 live: Arc::default(),
             }),
             cases,
             usage: UsageMonitor::default(),
-            doors,
+            engine_proxies,
             one_dump: core_pattern::cores_overwrite_each_other().then(Mutex::default),
             service: Register::new(service),
             complaints: Register::default(),
@@ -174,8 +177,8 @@ impl LocalExecutor {
         }
         Ok(Self {
             shared: Arc::new(shared),
-            lanes: (0..plan.most_jobs()).map(|_| Arc::default()).collect(),
-            steward: Arc::default(),
+            slot_entries: (0..plan.most_jobs()).map(|_| Arc::default()).collect(),
+            hook_slot: Arc::default(),
             cwd: plan.hooks.cwd.clone(),
         })
     }
@@ -185,7 +188,7 @@ impl LocalExecutor {
     /// Uses a slot that was started before for the first job.
     pub fn with_started_slot(mut self, slot: StartedSlot) -> io::Result<Self> {
         let slot = SlotHandle::connect(slot)?;
-        self.lanes[0] = Arc::new(Mutex::new(Some(slot)));
+        self.slot_entries[0] = Arc::new(Mutex::new(Some(slot)));
         Ok(self)
     }
 
@@ -206,8 +209,8 @@ impl LocalExecutor {
 
     /// Returns the live state of the load, if there is one.
     pub fn live_load(&self) -> Option<Arc<LoadProgress>> {
-        let lives = self.shared.lives.as_ref();
-        lives.map(|lives| Arc::clone(&lives.live))
+        let load_context = self.shared.load_context.as_ref();
+        load_context.map(|load_context| Arc::clone(&load_context.live))
     }
 }
 
@@ -221,8 +224,8 @@ impl Executor for LocalExecutor {
         id: VariantId,
         mut halt: watch::Receiver<StopUrgency>,
     ) -> ExecutorFuture<PreparationResult> {
-        let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
-        Box::pin(async move { shared.make_variant(&steward, id, &mut halt).await })
+        let (shared, hook_slot) = (Arc::clone(&self.shared), Arc::clone(&self.hook_slot));
+        Box::pin(async move { shared.make_variant(&hook_slot, id, &mut halt).await })
     }
 
     fn make_room(&self) -> Vec<VariantId> {
@@ -259,28 +262,28 @@ impl Executor for LocalExecutor {
             .filter_map(|variant| self.shared.maker.use_of(*variant))
             .collect();
         let shared = Arc::clone(&self.shared);
-        let lane = trials.first().map(|trial| trial.lane);
-        let lane = Arc::clone(&self.lanes[lane.unwrap_or_default().index()]);
+        let slot_entry = trials.first().map(|trial| trial.slot);
+        let slot_entry = Arc::clone(&self.slot_entries[slot_entry.unwrap_or_default().index()]);
         Box::pin(async move {
-            let mut lane = lane.lock().await;
+            let mut slot_entry = slot_entry.lock().await;
             shared
-                .run_trials(&mut lane, &trials, &mut halt, &mut report)
+                .run_trials(&mut slot_entry, &trials, &mut halt, &mut report)
                 .await;
             drop(folder_guards);
         })
     }
 
-    fn keep_output(&self, lane: SlotId, folder: PathBuf, _: bool) -> ExecutorFuture<()> {
-        let (shared, lane) = (
+    fn keep_output(&self, slot_entry: SlotId, folder: PathBuf, _: bool) -> ExecutorFuture<()> {
+        let (shared, slot_entry) = (
             Arc::clone(&self.shared),
-            Arc::clone(&self.lanes[lane.index()]),
+            Arc::clone(&self.slot_entries[slot_entry.index()]),
         );
         Box::pin(async move {
-            let mut lane = lane.lock().await;
-            if let Some(slot) = &mut *lane
+            let mut slot_entry = slot_entry.lock().await;
+            if let Some(slot) = &mut *slot_entry
                 && let Err(error) = slot.keep_folder(folder).await
             {
-                shared.reap_lost_slot(&mut lane, &error);
+                shared.reap_lost_slot(&mut slot_entry, &error);
             }
         })
     }
@@ -291,7 +294,7 @@ impl Executor for LocalExecutor {
         command: &Text,
         mut halt: watch::Receiver<StopUrgency>,
     ) -> ExecutorFuture<io::Result<Option<FailedHook>>> {
-        let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
+        let (shared, hook_slot) = (Arc::clone(&self.shared), Arc::clone(&self.hook_slot));
         let hook = RunHook {
             variant: variant.unwrap_or_default(),
             own: variant.is_some(),
@@ -302,7 +305,7 @@ impl Executor for LocalExecutor {
                 None
             },
         };
-        Box::pin(async move { shared.run_steward_hook(&steward, &hook, &mut halt).await })
+        Box::pin(async move { shared.run_in_hook_slot(&hook_slot, &hook, &mut halt).await })
     }
 
     fn set_up(&self) -> Vec<VariantId> {
@@ -315,14 +318,14 @@ impl Executor for LocalExecutor {
     }
 
     fn close(&self) -> ExecutorFuture<Vec<String>> {
-        let (shared, steward) = (Arc::clone(&self.shared), Arc::clone(&self.steward));
-        let lanes = self.lanes.clone();
+        let (shared, hook_slot) = (Arc::clone(&self.shared), Arc::clone(&self.hook_slot));
+        let slot_entries = self.slot_entries.clone();
         Box::pin(async move {
-            let mut slots = vec![steward.lock().await.take()];
-            for lane in &lanes {
-                slots.push(lane.lock().await.take());
+            let mut slots = vec![hook_slot.lock().await.take()];
+            for slot_entry in &slot_entries {
+                slots.push(slot_entry.lock().await.take());
             }
-            for maker in &shared.makers {
+            for maker in &shared.parallel_builds {
                 slots.push(maker.lock().await.take());
             }
             let mut slots: Vec<SlotHandle> = slots.into_iter().flatten().collect();
@@ -377,19 +380,19 @@ fn fold_complaints(complaints: Vec<String>) -> Vec<String> {
 
 impl ExecutorContext {
     /// Runs a hook in the slot of `setup` and `cleanup`.
-    async fn run_steward_hook(
+    async fn run_in_hook_slot(
         &self,
-        steward: &Mutex<Option<SlotHandle>>,
+        hook_slot: &Mutex<Option<SlotHandle>>,
         hook: &RunHook,
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Option<FailedHook>> {
-        let mut steward = steward.lock().await;
+        let mut hook_slot = hook_slot.lock().await;
         let result = self
-            .run_hook(&mut steward, hook, halt)
+            .run_hook(&mut hook_slot, hook, halt)
             .await
-            .map_err(|error| io::Error::other(self.reap_lost_slot(&mut steward, &error)));
+            .map_err(|error| io::Error::other(self.reap_lost_slot(&mut hook_slot, &error)));
         self.usage
-            .set_steward(steward.as_ref().map(SlotHandle::pid));
+            .set_hook_slot(hook_slot.as_ref().map(SlotHandle::pid));
         result
     }
 
@@ -425,35 +428,38 @@ impl ExecutorContext {
     }
 
     /// Returns the slot of a job for its next order, and starts it if there is none or it has ended.
-    fn started_slot<'a>(&self, lane: &'a mut Option<SlotHandle>) -> io::Result<&'a mut SlotHandle> {
-        if lane.as_mut().is_some_and(SlotHandle::has_ended) {
+    fn started_slot<'a>(
+        &self,
+        slot_entry: &'a mut Option<SlotHandle>,
+    ) -> io::Result<&'a mut SlotHandle> {
+        if slot_entry.as_mut().is_some_and(SlotHandle::has_ended) {
             // Something killed it between two orders, so no trial is lost.
-            self.reap_slot(lane.take());
+            self.reap_slot(slot_entry.take());
         }
-        match lane {
+        match slot_entry {
             Some(slot) => Ok(slot),
             None => {
                 let slot = SlotHandle::connect(StartedSlot::start_from(&self.binary)?)?;
-                Ok(lane.insert(slot))
+                Ok(slot_entry.insert(slot))
             }
         }
     }
 
     async fn run_hook(
         &self,
-        steward: &mut Option<SlotHandle>,
+        hook_slot: &mut Option<SlotHandle>,
         hook: &RunHook,
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Option<FailedHook>> {
-        let slot = self.started_slot(steward)?;
+        let slot = self.started_slot(hook_slot)?;
         slot.learn_variant(hook.variant, || self.recipe_of(hook.variant))
             .await?;
         slot.run_hook(hook, halt).await
     }
 
     /// Reaps the slot that lost a trial. Returns a description.
-    fn reap_lost_slot(&self, lane: &mut Option<SlotHandle>, error: &io::Error) -> String {
-        let Some((mut complaints, end_text)) = self.reap_slot(lane.take()) else {
+    fn reap_lost_slot(&self, slot_entry: &mut Option<SlotHandle>, error: &io::Error) -> String {
+        let Some((mut complaints, end_text)) = self.reap_slot(slot_entry.take()) else {
             return format!("cannot start its slot: {error}");
         };
         if complaints.is_empty() {

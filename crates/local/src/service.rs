@@ -64,7 +64,7 @@ impl ServiceContext {
     ) -> io::Result<Observation> {
         slot.send_order(&SlotOrder::Run(vec![trial.clone()]))
             .await?;
-        let mut urgency_told = StopUrgency::No;
+        let mut announced_urgency = StopUrgency::No;
         let mut clients: Option<RunningClients> = None;
         let mut load: Option<LoadObservation> = None;
         let mut sizes = ServiceUsage::default();
@@ -98,8 +98,8 @@ impl ServiceContext {
                     }
                     _ => {}
                 },
-                level = wait_for_raise(halt, urgency_told) => {
-                    urgency_told = level;
+                level = wait_for_raise(halt, announced_urgency) => {
+                    announced_urgency = level;
                     tell_clients(clients.as_ref(), RunningClients::ask_to_end);
                     slot.send_order(&stop_order(level)).await?;
                 }
@@ -252,7 +252,7 @@ fn is_contained(variant: &VariantPlan) -> bool {
 pub(super) fn fill_values(trial: &Trial, variant: &VariantPlan) -> Vec<(&'static str, String)> {
     vec![
         ("{trial}", trial.id.0.to_string()),
-        ("{slot}", trial.lane.0.to_string()),
+        ("{slot}", trial.slot.0.to_string()),
         ("{seed}", trial.seed.to_string()),
         ("{variant}", variant.name.clone()),
     ]

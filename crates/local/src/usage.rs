@@ -23,19 +23,19 @@ const CROWD: u32 = 32;
 pub(super) struct UsageMonitor(Mutex<Option<NextMeasurement>>);
 
 struct NextMeasurement {
-    steward: i32,
+    hook_slot: i32,
     /// Earliest time of the next measurement.
     at: Instant,
 }
 
 impl UsageMonitor {
     /// Sets the process below which to measure, or `None` if it has ended.
-    pub(super) fn set_steward(&self, steward: Option<i32>) {
-        let next = |steward| NextMeasurement {
-            steward,
+    pub(super) fn set_hook_slot(&self, hook_slot: Option<i32>) {
+        let next = |hook_slot| NextMeasurement {
+            hook_slot,
             at: Instant::now(),
         };
-        *self.0.lock().expect("no panic") = steward.map(next);
+        *self.0.lock().expect("no panic") = hook_slot.map(next);
     }
 
     /// Measures if the pause is over and any process runs.
@@ -45,7 +45,7 @@ impl UsageMonitor {
         if Instant::now() < next.at {
             return None;
         }
-        let usage = size_of(&process::descendant_pids(next.steward));
+        let usage = size_of(&process::descendant_pids(next.hook_slot));
         next.at = Instant::now() + pause_after(usage.processes);
         (usage.threads > 0).then_some(usage)
     }
@@ -81,7 +81,7 @@ mod tests {
         let watch = UsageMonitor::default();
         assert_eq!(watch.sample_size(), None);
         // No process has this id.
-        watch.set_steward(Some(i32::MAX));
+        watch.set_hook_slot(Some(i32::MAX));
         assert_eq!(watch.sample_size(), None);
     }
 }

@@ -13,7 +13,7 @@ const LONGEST: usize = 400;
 ///
 /// Related parts of the next lines are appended: the message of an exception, or the function that
 /// a sanitizer blames. [`read_tell`] parses the returned line.
-pub fn find_telling_line(tail: &[u8]) -> Option<String> {
+pub fn find_message_line(tail: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(&tail[tail.len().saturating_sub(TAIL)..]);
     let lines: Vec<&str> = text
         .lines()

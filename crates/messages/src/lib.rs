@@ -14,7 +14,7 @@ mod source_owner;
 mod table;
 mod trailer;
 
-pub use find::find_telling_line;
+pub use find::find_message_line;
 pub use name::bare_name;
 pub use normalize::normalise_line;
 pub use site::find_site;
@@ -69,7 +69,7 @@ impl MessageMeaning {
 
 /// Returns the meaning of a line that explains a failure; `None` for most lines.
 ///
-/// The line may be a result of `find_telling_line`, which joins two or three lines.
+/// The line may be a result of `find_message_line`, which joins two or three lines.
 pub fn read_tell(line: &str) -> Option<MessageMeaning> {
     let line = line.trim();
     forms::read_form(line).or_else(|| {

@@ -409,7 +409,7 @@ fn a_message_that_only_repeats_the_signal_is_an_echo() {
 
 #[track_caller]
 fn assert_telling_line(output: &str, line: &str) {
-    let telling_line = find_telling_line(output.as_bytes());
+    let telling_line = find_message_line(output.as_bytes());
     assert_eq!(telling_line.as_deref(), Some(line));
     assert!(read_tell(line).is_some(), "{line}");
 }
@@ -472,14 +472,14 @@ fn the_uncaught_python_exception_is_that_of_the_last_traceback() {
     assert_telling_line(output, "ValueError: 12");
     let own = "Traceback (most recent call last):\n  File \"a.py\", line 3\nBoom: 12\n";
     assert_eq!(
-        find_telling_line(own.as_bytes()).as_deref(),
+        find_message_line(own.as_bytes()).as_deref(),
         Some("Boom: 12")
     );
 }
 
 #[test]
 fn an_exception_that_was_only_logged_is_ignored() {
-    assert_eq!(find_telling_line(b"ValueError: ignored\nok\n"), None);
+    assert_eq!(find_message_line(b"ValueError: ignored\nok\n"), None);
 }
 
 #[test]
@@ -510,20 +510,20 @@ fn a_java_crash_is_joined_with_its_problematic_frame() {
 fn only_the_end_of_a_long_output_is_searched() {
     let mut output = b"free(): invalid pointer\n".to_vec();
     output.extend(std::iter::repeat_n(b'x', 70_000));
-    assert_eq!(find_telling_line(&output), None);
-    assert_eq!(find_telling_line(b""), None);
-    assert_eq!(find_telling_line(&[0xff, 0xfe, b'\n']), None);
+    assert_eq!(find_message_line(&output), None);
+    assert_eq!(find_message_line(b""), None);
+    assert_eq!(find_message_line(&[0xff, 0xfe, b'\n']), None);
 }
 
 #[test]
 fn an_endless_line_is_cut_between_characters() {
     let output = format!("free(): invalid pointer {}", "\u{fc}".repeat(1000));
-    assert!(find_telling_line(output.as_bytes()).unwrap().len() <= 400);
+    assert!(find_message_line(output.as_bytes()).unwrap().len() <= 400);
 }
 
 /// Returns the line that is found in an output, and the detail of its meaning.
 fn kind_and_detail(output: &str) -> (String, String) {
-    let line = find_telling_line(output.as_bytes()).unwrap_or_default();
+    let line = find_message_line(output.as_bytes()).unwrap_or_default();
     let tell = read_tell(&line).unwrap_or_else(|| panic!("{line}"));
     assert_eq!(read_tell(&line).map(|tell| tell.kind), Some(tell.kind));
     (tell.kind.to_owned(), tell.detail)
@@ -546,7 +546,7 @@ fn failed_tests_are_named_for_pytest_unittest_and_go() {
         kind_and_detail(&two),
         name("test_a.py::test_b, test_a.py::test_c")
     );
-    let parts = read_tell(&find_telling_line(two.as_bytes()).unwrap())
+    let parts = read_tell(&find_message_line(two.as_bytes()).unwrap())
         .unwrap()
         .parts;
     assert_eq!(parts, ["test_a.py::test_b", "test_a.py::test_c"]);
@@ -576,7 +576,7 @@ fn many_failed_tests_fit_into_one_line() {
 ",
     );
     let output = format!("== short test summary info ==\n{lines}");
-    let line = find_telling_line(output.as_bytes()).unwrap();
+    let line = find_message_line(output.as_bytes()).unwrap();
     assert!(
         line.len() < 400 && line.contains(", and ") && line.ends_with(" more"),
         "{line}"
@@ -613,7 +613,7 @@ fn an_uncaught_node_exception_is_named_with_its_function() {
     );
     // An exception that was only logged is not the cause of the end.
     let logged = "TypeError: x\n    at a (/x/e.js:1:1)\ndone\n";
-    assert_eq!(find_telling_line(logged.as_bytes()), None);
+    assert_eq!(find_message_line(logged.as_bytes()), None);
 }
 
 #[test]

@@ -35,7 +35,8 @@ pub enum Event {
     /// A search chose its next variant, which is added to the plan.
     VariantChosen(VariantChoice),
     /// Preparation of a variant began.
-    MakingBegun(VariantId),
+    #[serde(rename = "making_begun")]
+    PreparationStarted(VariantId),
     /// Preparation of a variant ended: it can be tried.
     VariantMade {
         /// The variant.
@@ -85,13 +86,15 @@ pub enum Event {
     /// The question was answered before the slot began this trial: it never ran.
     TrialWithdrawn(TrialId),
     /// The measurement is over; further trials run each failing case alone and are counted separately.
-    RerunsBegun {
+    #[serde(rename = "reruns_begun")]
+    RerunsStarted {
         /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,
     },
     /// The question is answered; further trials capture evidence of the failures and are counted separately.
-    CaptureBegun {
+    #[serde(rename = "capture_begun")]
+    CaptureStarted {
         /// Working time of the run.
         #[serde(with = "micros")]
         at: Duration,

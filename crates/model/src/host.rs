@@ -105,15 +105,16 @@ pub struct JoinedHost {
     #[serde(default, skip_serializing_if = "is_default")]
     pub survey: Survey,
     /// Its first slot.
-    pub first_lane: SlotId,
+    #[serde(rename = "first_lane")]
+    pub first_slot: SlotId,
     /// Number of its slots.
     pub slots: u32,
 }
 
 impl JoinedHost {
     /// Returns its slots.
-    pub fn lanes(&self) -> impl Iterator<Item = SlotId> + use<> {
-        let first = self.first_lane.0;
+    pub fn slots(&self) -> impl Iterator<Item = SlotId> + use<> {
+        let first = self.first_slot.0;
         (first..first.saturating_add(self.slots)).map(SlotId)
     }
 }

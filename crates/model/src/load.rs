@@ -35,7 +35,8 @@ pub struct LoadPlan {
     pub spread: Duration,
     /// Idle time after the load, before the service is called healthy.
     #[serde(with = "micros")]
-    pub settle: Duration,
+    #[serde(rename = "settle")]
+    pub quiet_time: Duration,
     /// When the service is ready.
     pub ready: ReadyCondition,
     /// Time limit for becoming ready.
@@ -74,7 +75,7 @@ impl LoadPlan {
             warm_up: WarmUp::default(),
             think: Duration::ZERO,
             spread: Duration::ZERO,
-            settle: Duration::ZERO,
+            quiet_time: Duration::ZERO,
             ready: ReadyCondition::Connects,
             ready_limit: Duration::from_secs(60),
             hang_after: Duration::from_secs(60),

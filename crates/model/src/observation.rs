@@ -35,7 +35,8 @@ pub struct Observation {
     pub matched: Vec<(usize, String)>,
     /// Other processes of the tree that died of a signal: crashes that the exit code may hide.
     #[serde(skip_serializing_if = "is_default")]
-    pub casualties: Vec<CrashedProcess>,
+    #[serde(rename = "casualties")]
+    pub crashed_children: Vec<CrashedProcess>,
     /// Lines of the kernel's log about processes of the trial.
     #[serde(skip_serializing_if = "is_default")]
     pub kernel: Vec<KernelLine>,
@@ -86,7 +87,7 @@ impl Observation {
             oom_kills_on_host,
             refused_forks,
             matched,
-            casualties,
+            crashed_children,
             kernel,
             cores,
             hang,
@@ -110,7 +111,7 @@ impl Observation {
             && oom_kills_on_host.is_none()
             && *refused_forks == 0
             && matched.is_empty()
-            && casualties.is_empty()
+            && crashed_children.is_empty()
             && kernel.is_empty()
             && cores.is_empty()
             && hang.is_none()
@@ -125,9 +126,9 @@ impl Observation {
     /// Returns why a trial of a service is inconclusive.
     pub fn not_ready(&self) -> Option<String> {
         let load = self.load.as_ref()?;
-        let lives = |service: &&ActorObservation| service.ending == Ending::Stopped;
+        let is_running = |service: &&ActorObservation| service.ending == Ending::Stopped;
         if load.stage != LoadStage::Starting
-            && self.actors.first().is_some_and(|actor| lives(&actor))
+            && self.actors.first().is_some_and(|actor| is_running(&actor))
         {
             let ends = load.ends.iter().max_by_key(|(_, count)| **count);
             let reason = ends.map_or_else(String::new, |(result, _)| format!(": {result}"));
@@ -180,7 +181,8 @@ pub struct ActorObservation {
     pub last_words: String,
     /// The crash message of the C library or of a runtime.
     #[serde(skip_serializing_if = "is_default")]
-    pub telling: Option<String>,
+    #[serde(rename = "telling")]
+    pub crash_message: Option<String>,
     /// The line of source code that its output names.
     #[serde(skip_serializing_if = "is_default")]
     pub site: Option<Site>,
@@ -238,7 +240,7 @@ pub struct RemainingProcesses {
         skip_serializing_if = "is_default",
         with = "micros"
     )]
-    pub settled: Duration,
+    pub ended_in_grace: Duration,
     /// Leaked processes, which exceeded the leak grace, as they were before they were killed.
     #[serde(skip_serializing_if = "is_default")]
     pub leaked: Vec<ProcessObservation>,

@@ -15,7 +15,8 @@ pub enum Outcome {
     /// The trial failed, but not with the bug: counted neither as a pass nor as a failure.
     Other(Box<Failure>),
     /// The trial is inconclusive.
-    Void(InconclusiveReason),
+    #[serde(rename = "void")]
+    Inconclusive(InconclusiveReason),
 }
 
 /// A failure: its kind and its signature.
@@ -42,7 +43,8 @@ pub enum FailureKind {
         /// The signal.
         signal: Signal,
         /// How the signal is known.
-        witness: SignalEvidence,
+        #[serde(rename = "witness")]
+        evidence: SignalEvidence,
     },
     /// An unexpected exit code.
     Exit {
@@ -83,7 +85,8 @@ pub enum SignalEvidence {
         core: bool,
     },
     /// From exit code 128+n, as shells and containers report it, together with a message of the shell.
-    Told {
+    #[serde(rename = "told")]
+    ShellMessage {
         /// The exit code.
         code: i32,
     },
@@ -135,7 +138,8 @@ pub enum InconclusiveReason {
     /// It was one of the warm-up trials.
     Warmup,
     /// It failed, but the evidence that would identify the bug is missing.
-    Untold,
+    #[serde(rename = "untold")]
+    UnknownFailure,
     /// The service did not become ready.
     NotReady,
     /// No thread was held at a point where the run holds one.
@@ -153,9 +157,9 @@ impl FailureKind {
     pub fn exit_code(&self) -> Option<i32> {
         match *self {
             Self::Exit { code } => Some(code),
-            Self::Signal { witness, .. } => match witness {
+            Self::Signal { evidence, .. } => match evidence {
                 SignalEvidence::Seen { .. } | SignalEvidence::Below => None,
-                SignalEvidence::Told { code }
+                SignalEvidence::ShellMessage { code }
                 | SignalEvidence::Shell { code }
                 | SignalEvidence::Masked { code }
                 | SignalEvidence::Inside { code, .. }
@@ -226,10 +230,10 @@ impl FailureKind {
         match self {
             // A signal that provoke observed itself needs no explanation.
             Self::Signal {
-                witness: SignalEvidence::Seen { core: false },
+                evidence: SignalEvidence::Seen { core: false },
                 ..
             } => None,
-            Self::Signal { witness, .. } => Some(witness.to_string()),
+            Self::Signal { evidence, .. } => Some(evidence.to_string()),
             _ => None,
         }
     }
@@ -272,7 +276,7 @@ impl fmt::Display for SignalEvidence {
         match self {
             Self::Seen { core: true } => f.write_str("core dumped"),
             Self::Seen { core: false } => f.write_str("seen by provoke"),
-            Self::Told { code } => write!(f, "exit {code}, confirmed by the shell"),
+            Self::ShellMessage { code } => write!(f, "exit {code}, confirmed by the shell"),
             Self::Shell { code } => write!(f, "inferred from exit {code}"),
             Self::Negated { code } => write!(f, "inferred from exit {code}, as Python reports it"),
             Self::Inside { core: true, .. } => f.write_str("core dumped, in a container"),
@@ -289,7 +293,7 @@ impl Outcome {
     pub fn any_failure(&self) -> Option<&Failure> {
         match self {
             Self::Fail(failure) | Self::Other(failure) => Some(failure),
-            Self::Pass | Self::Void(_) => None,
+            Self::Pass | Self::Inconclusive(_) => None,
         }
     }
 }
@@ -303,7 +307,7 @@ impl InconclusiveReason {
         Self::Interrupted,
         Self::Lost,
         Self::Warmup,
-        Self::Untold,
+        Self::UnknownFailure,
         Self::NotReady,
         Self::NotHeld,
         Self::StoppedEarly,
@@ -321,7 +325,7 @@ impl fmt::Display for InconclusiveReason {
             Self::Interrupted => "interrupted",
             Self::Lost => "lost",
             Self::Warmup => "warm-up",
-            Self::Untold => "not known which failure",
+            Self::UnknownFailure => "not known which failure",
             Self::NotReady => "service not ready",
             Self::NotHeld => "hold not reached",
             Self::StoppedEarly => "stopped early",

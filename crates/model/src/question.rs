@@ -453,7 +453,7 @@ impl KnownBug {
     /// crash or a hang whose stack was not captured.
     pub fn may_be(&self, failure: &Failure) -> bool {
         let signature = &failure.signature;
-        let is_untold = !failure.kind.ends_by_itself()
+        let is_unknown_failure = !failure.kind.ends_by_itself()
             && (signature.depth < EvidenceDepth::Output
                 || self.by_core && signature.depth < EvidenceDepth::Stack);
         let has_status = || {
@@ -461,7 +461,7 @@ impl KnownBug {
                 .names_at(EvidenceDepth::Status)
                 .any(|id| id == self.widest)
         };
-        self.has_signature(signature) || is_untold && has_status()
+        self.has_signature(signature) || is_unknown_failure && has_status()
     }
 }
 

@@ -116,9 +116,9 @@ mod tests {
     }
 
     fn segv(names: &[(EvidenceDepth, u32)]) -> Failure {
-        let witness = super::super::SignalEvidence::Seen { core: false };
+        let evidence = super::super::SignalEvidence::Seen { core: false };
         let signal = super::super::Signal::SEGV;
-        failure(FailureKind::Signal { signal, witness }, names)
+        failure(FailureKind::Signal { signal, evidence }, names)
     }
 
     fn is_same(first: &Failure, second: &Failure) -> bool {

@@ -41,9 +41,11 @@ pub struct SearchSpace {
     pub merge: Option<Candidate>,
     /// The searched part of a history in which the failure comes and goes.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub stretch: Option<AlternatingSection>,
+    #[serde(rename = "stretch")]
+    pub section: Option<AlternatingSection>,
     /// Number of variants that are prepared at the same time, in parallel with the trials.
-    pub makers: u32,
+    #[serde(rename = "makers")]
+    pub parallel_builds: u32,
     /// Disk budget in bytes for the directories of variants; the oldest is evicted first.
     pub room: u64,
 }
@@ -246,8 +248,8 @@ impl SearchSpace {
             repository: None,
             first_parent: false,
             merge: None,
-            stretch: None,
-            makers: 1,
+            section: None,
+            parallel_builds: 1,
             room: 0,
         }
     }

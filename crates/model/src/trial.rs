@@ -33,7 +33,8 @@ pub struct Trial {
     /// The variant.
     pub variant: VariantId,
     /// The slot.
-    pub lane: SlotId,
+    #[serde(rename = "lane")]
+    pub slot: SlotId,
     /// Seed for the random choices of the trial; the same in a replay.
     pub seed: u64,
     /// Time after which the trial is hung.
@@ -67,7 +68,8 @@ pub enum TrialPurpose {
 struct StoredTrial {
     id: TrialId,
     variant: VariantId,
-    lane: SlotId,
+    #[serde(rename = "lane")]
+    slot: SlotId,
     seed: u64,
     #[serde(with = "micros")]
     timeout: Duration,
@@ -94,7 +96,7 @@ impl From<StoredTrial> for Trial {
         Self {
             id: stored.id,
             variant: stored.variant,
-            lane: stored.lane,
+            slot: stored.slot,
             seed: stored.seed,
             timeout: stored.timeout,
             purpose,

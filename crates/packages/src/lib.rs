@@ -243,13 +243,13 @@ impl ToolOutput {
     /// Returns the line that explains best why the tool failed.
     fn failure_line(&self) -> &str {
         let lines = || self.err.lines().map(str::trim);
-        let telling = |line: &&str| {
+        let error_line = |line: &&str| {
             let line = line.to_ascii_lowercase();
             line.starts_with("error") || line.starts_with("e:") || line.starts_with("npm err")
         };
         let last = || lines().rfind(|line| !line.is_empty());
         lines()
-            .find(telling)
+            .find(error_line)
             .or_else(last)
             .unwrap_or("no reason given")
     }

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Matches the line with the reason of an error; the first line contains only its code.
-const TELLING: &str = "^npm (error|ERR!) ([^c ]|c[^o]|co[^d])";
+const ERROR_LINES: &str = "^npm (error|ERR!) ([^c ]|c[^o]|co[^d])";
 
 /// Lists the versions in the registry.
 pub(super) fn list_versions(
@@ -65,7 +65,7 @@ pub(super) fn install_recipe(
         // npm reads the settings from the folder into which it installs.
         let mut script = "[ ! -e .npmrc ] || cp .npmrc \"$PROVOKE_MADE/\" || exit\n".to_owned();
         let install = format!("{install} --no-save --prefix \"$PROVOKE_MADE\" {package}");
-        script += &script::run_command_lines(&install, TELLING);
+        script += &script::run_command_lines(&install, ERROR_LINES);
         let recipe = EnvironmentRecipe {
             script,
             path: vec!["{made}/node_modules/.bin".to_owned()],
@@ -81,7 +81,7 @@ pub(super) fn install_recipe(
     };
     let inside = folder.strip_prefix(&root).unwrap_or(Path::new(""));
     let mut script = project::copy_project_lines(&root, inside);
-    script += &script::run_command_lines(&format!("{install} {package}"), TELLING);
+    script += &script::run_command_lines(&format!("{install} {package}"), ERROR_LINES);
     let cwd = project::path_below("src", inside);
     let mut path = vec![format!("{{made}}/{cwd}/node_modules/.bin")];
     if cwd != "src" {

@@ -245,7 +245,7 @@ impl<'a> Pip<'a> {
         // environment.
         let installs_elsewhere = self.installer >= Some((22, 3));
         let made_folder = "\"$PROVOKE_MADE\"";
-        let (make, install, telling) = if self.uses_uv() {
+        let (make, install, error_line) = if self.uses_uv() {
             (
                 format!("uv venv --quiet --python {python} {made_folder}"),
                 format!("uv pip install --quiet --python {inside}"),
@@ -279,7 +279,7 @@ impl<'a> Pip<'a> {
             script += &script::write_file_lines("constraints.txt", &texts(constraints));
             install += " -c \"$PROVOKE_MADE/constraints.txt\"";
         }
-        script += &script::run_command_lines(&install, telling);
+        script += &script::run_command_lines(&install, error_line);
         let requirement_lines = lines.iter().chain(constraints);
         EnvironmentRecipe {
             script,

@@ -23,15 +23,15 @@ pub(super) fn write_file_lines(name: &str, lines: &[String]) -> String {
 
 /// Returns script lines that run a command. If it fails, they print its output, and at last the
 /// most informative line: the first that matches an extended regular expression.
-pub(super) fn run_command_lines(command: &str, telling: &str) -> String {
-    let telling = quote_word(telling);
+pub(super) fn run_command_lines(command: &str, error_line: &str) -> String {
+    let error_line = quote_word(error_line);
     format!(
         r#"log=$PROVOKE_MADE/provoke.log
 {{
 {command}
 }} >>"$log" 2>&1 || {{
     cat "$log"
-    grep -m 1 -E {telling} "$log" | sed 's/^[^[:alnum:]]*//'
+    grep -m 1 -E {error_line} "$log" | sed 's/^[^[:alnum:]]*//'
     exit 1
 }}
 rm -f "$log"

@@ -58,7 +58,7 @@ pub struct SearchSources {
     /// Variables to set.
     pub env: Vec<(String, String)>,
     /// Default number of variants that are prepared at the same time.
-    pub makers: Option<u32>,
+    pub parallel_builds: Option<u32>,
     /// Weight of each candidate as the first that fails.
     pub weights: Vec<u64>,
     /// Known counts of candidates.
@@ -75,7 +75,7 @@ impl From<VariantChoices> for SearchSources {
             repository: None,
             path: Vec::new(),
             env: Vec::new(),
-            makers: None,
+            parallel_builds: None,
             weights: Vec::new(),
             known: Vec::new(),
         }

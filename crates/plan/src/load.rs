@@ -28,7 +28,7 @@ const WARM_UP: WarmUp = WarmUp {
     clients: 1,
 };
 /// Default quiet time: memory that was damaged under load is often detected when threads end.
-const SETTLE: Duration = Duration::from_millis(500);
+const QUIET_TIME: Duration = Duration::from_millis(500);
 const READY_LIMIT: Duration = Duration::from_secs(60);
 const HANG_AFTER: Duration = Duration::from_secs(10);
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ impl Scenario {
                 warm_up: WARM_UP,
                 think: Duration::ZERO,
                 spread: Duration::ZERO,
-                settle: SETTLE,
+                quiet_time: QUIET_TIME,
                 ready: ReadyCondition::Connects,
                 ready_limit: READY_LIMIT,
                 hang_after: HANG_AFTER,
@@ -148,7 +148,7 @@ impl Scenario {
             },
             think: span(load.traffic.think, defaults.think),
             spread: span(load.traffic.spread, defaults.spread),
-            settle: span(load.service.quiet_time, defaults.settle),
+            quiet_time: span(load.service.quiet_time, defaults.quiet_time),
             ready: load.plan_ready(&defaults)?,
             ready_limit: span(load.service.ready_limit, defaults.ready_limit),
             hang_after: span(load.service.hang_after, defaults.hang_after),
@@ -235,12 +235,12 @@ impl Scenario {
         ) {
             return Ok((before.requests.clone(), target));
         }
-        let lone = match self.outline.requests.as_slice() {
+        let only = match self.outline.requests.as_slice() {
             [] => Some(Request::default()),
             [request] if request.path.is_none() && request.raw.is_none() => Some(request.clone()),
             _ => None,
         };
-        if let Some(lone) = lone {
+        if let Some(only) = only {
             let base_path = path_of(&target.base).to_owned();
             target.base.truncate(target.base.len() - base_path.len());
             let path = if base_path.is_empty() {
@@ -250,7 +250,7 @@ impl Scenario {
             };
             let request = Request {
                 path: Some(path),
-                ..lone
+                ..only
             };
             return Ok((vec![request.to_plan(0, base)?], target));
         }
@@ -530,7 +530,7 @@ mod tests {
         assert!(plan.question.is_rate());
         assert_eq!(
             plan.stop.trials,
-            Some(super::super::question::DEFAULT_LIVES)
+            Some(super::super::question::DEFAULT_TRIALS)
         );
     }
 
@@ -599,10 +599,10 @@ mod tests {
             nowhere.starts_with("the load has no target URL at load.url"),
             "{nowhere}"
         );
-        let lone = plan_of("command = ['./app']\n[[request]]\npath = '/'").unwrap_err();
+        let only = plan_of("command = ['./app']\n[[request]]\npath = '/'").unwrap_err();
         assert!(
-            lone.starts_with("there are requests, but no [load] table"),
-            "{lone}"
+            only.starts_with("there are requests, but no [load] table"),
+            "{only}"
         );
     }
 

@@ -22,7 +22,7 @@ pub const DEFAULT_RUNS: u64 = 100;
 /// Default time limit if no number of trials is given.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
 /// Maximum number of parallel trials; more of them are probably a mistake.
-pub(super) const MAX_LANES: u32 = 4096;
+pub(super) const MAX_SLOTS: u32 = 4096;
 /// A rate of 100 %, in millionths.
 const EVERY_TRIAL: u32 = 1_000_000;
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
@@ -283,9 +283,9 @@ impl Scenario {
                 &["wave"],
                 "give one of the two: a wave of N implies N jobs",
             )),
-            (jobs, wave) if jobs.max(wave).is_some_and(|lanes| lanes.get() > MAX_LANES) => {
+            (jobs, wave) if jobs.max(wave).is_some_and(|slots| slots.get() > MAX_SLOTS) => {
                 Err(refuse_at(
-                    format!("at most {MAX_LANES} trials can run in parallel"),
+                    format!("at most {MAX_SLOTS} trials can run in parallel"),
                     &[if wave.is_some() { "wave" } else { "jobs" }],
                     "for more load within a trial, use `copies`",
                 ))

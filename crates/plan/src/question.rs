@@ -18,7 +18,7 @@ const REPRODUCE: u64 = 200;
 /// Default number of trials of each variant if rates are compared.
 pub(super) const DEFAULT_PAIRS: u64 = 300;
 /// Default number of trials of a service.
-pub(super) const DEFAULT_LIVES: u64 = 20;
+pub(super) const DEFAULT_TRIALS: u64 = 20;
 /// Default time limit of a search among load levels.
 const RAMP_DURATION: Duration = Duration::from_secs(1800);
 /// Default time limit of a search for a schedule.
@@ -73,7 +73,7 @@ impl Scenario {
     ) -> (Option<u64>, Option<Duration>) {
         match question {
             Question::Rate if open_ended => (None, Some(DEFAULT_DURATION)),
-            Question::Rate if self.is_loaded() => (Some(DEFAULT_LIVES), Some(DEFAULT_DURATION)),
+            Question::Rate if self.is_loaded() => (Some(DEFAULT_TRIALS), Some(DEFAULT_DURATION)),
             Question::Rate => (Some(DEFAULT_RUNS), Some(DEFAULT_DURATION)),
             Question::Ramp(_) => (None, Some(RAMP_DURATION)),
             Question::Hunt(_) => (None, Some(HUNT_DURATION)),

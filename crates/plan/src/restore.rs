@@ -32,7 +32,7 @@ impl Scenario {
                 [a, b, ..] => Some(format!("{{ {a}\n}} && {{ {b}\n}}")),
             })
         };
-        let lone = match variant.actors.as_slice() {
+        let only = match variant.actors.as_slice() {
             [actor] if actor.name.is_empty() && actor.role.decides_outcome() => Some(actor),
             _ => None,
         };
@@ -142,7 +142,7 @@ impl Scenario {
             scenario.program.network = Some(container.network.clone());
             scenario.program.container = utf8_texts(&container.options)?;
         }
-        match lone {
+        match only {
             Some(main) => {
                 let main = actor_of_plan(main, wrapped)?;
                 scenario.program.command = main.command;

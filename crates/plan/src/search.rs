@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Maximum number of candidates after the good end, or of items.
 const MAX_CHOICES: usize = 1_000_000;
 /// Default number of variants that are prepared at the same time.
-const MAKERS: u32 = 1;
+const PARALLEL_BUILDS: u32 = 1;
 /// Default disk budget of variant directories.
 const ROOM: u64 = 10 << 30;
 /// Default time limit for preparing a variant.
@@ -81,13 +81,13 @@ impl Scenario {
             repository: searched.repository,
             first_parent: self.bisect.first_parent.unwrap_or(false),
             merge: None,
-            stretch: None,
-            makers: self
+            section: None,
+            parallel_builds: self
                 .search
                 .builds
                 .map(NonZeroU32::get)
-                .or(searched.makers)
-                .unwrap_or(MAKERS),
+                .or(searched.parallel_builds)
+                .unwrap_or(PARALLEL_BUILDS),
             room: self
                 .search
                 .disk

@@ -114,7 +114,7 @@ fn load_of_plan(load: &LoadPlan, refusals: &RefusalRules) -> Result<Load, NonUtf
             },
             ready_limit: span(load.ready_limit),
             hang_after: span(load.hang_after),
-            quiet_time: span(load.settle),
+            quiet_time: span(load.quiet_time),
         },
         traffic: TrafficSettings {
             url: Some(target.base.clone()),

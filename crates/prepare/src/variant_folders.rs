@@ -49,7 +49,7 @@ pub enum FolderStage {
     /// It is complete.
     Made(ReservedFolder),
     /// It contains only the copied files.
-    Begun(ReservedFolder),
+    Reserved(ReservedFolder),
     /// The preparation was stopped.
     Halted,
 }
@@ -60,7 +60,7 @@ pub struct ReservedFolder {
     path: PathBuf,
     shared: bool,
     /// Lock that is held during the preparation, and as long as the directory may be used.
-    making: Option<File>,
+    preparing: Option<File>,
     in_use: Option<File>,
 }
 
@@ -97,12 +97,12 @@ impl VariantPreparer {
         let mut reserved = ReservedFolder {
             path,
             shared: make.shared,
-            making: None,
+            preparing: None,
             in_use: None,
         };
         let path = &reserved.path;
         let is_made = || is_complete(path);
-        while make.shared && reserved.making.is_none() {
+        while make.shared && reserved.preparing.is_none() {
             // Many trials may use a complete directory at once.
             let in_use = lock_file(path, "used").map_err(io_error_at(path))?;
             let free = in_use.try_lock_shared().is_ok();
@@ -110,9 +110,9 @@ impl VariantPreparer {
                 reserved.in_use = Some(in_use);
                 break;
             }
-            let making = lock_file(path, "lock").map_err(io_error_at(path))?;
-            if free && making.try_lock().is_ok() {
-                (reserved.making, reserved.in_use) = (Some(making), Some(in_use));
+            let preparing = lock_file(path, "lock").map_err(io_error_at(path))?;
+            if free && preparing.try_lock().is_ok() {
+                (reserved.preparing, reserved.in_use) = (Some(preparing), Some(in_use));
                 break;
             }
             drop(in_use);
@@ -134,7 +134,7 @@ impl VariantPreparer {
             }
             None => files::create_folders(path).map_err(io_error_at(path))?,
         }
-        Ok(FolderStage::Begun(reserved))
+        Ok(FolderStage::Reserved(reserved))
     }
 
     /// Copies a directory with the changes of a variant; returns false if it was stopped.
@@ -179,7 +179,7 @@ impl VariantPreparer {
         let ReservedFolder {
             path,
             shared,
-            making,
+            preparing,
             in_use,
         } = reserved;
         let mark = path_beside(&path, "made");
@@ -200,7 +200,7 @@ impl VariantPreparer {
             }
         };
         // From now on other processes may use it, too.
-        drop(making);
+        drop(preparing);
         let cache = if shared {
             path.parent().map(Path::to_owned)
         } else {

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Number of captured crashes of each variant that is enough.
 const ENOUGH: u64 = 3;
 /// Number of crashes without evidence after which the capture is given up.
-const IN_VAIN: u64 = 6;
+const INCONCLUSIVE_LIMIT: u64 = 6;
 /// Minimum time for the capture, however short the measurement was.
 const A_MOMENT: Duration = Duration::from_secs(10);
 /// Limit of the extra trials, as a multiple of the measured ones.
@@ -90,7 +90,7 @@ impl CapturePolicy {
         let missing = |id: &VariantId| {
             let tally = state.captured_tally(*id);
             caught_crashes(tally) < wanted_crashes(state.tally_of(*id))
-                && crash_count(tally) - caught_crashes(tally) < IN_VAIN
+                && crash_count(tally) - caught_crashes(tally) < INCONCLUSIVE_LIMIT
         };
         let room =
             |id: &VariantId| state.captures_underway(*id) < most_captures(state.tally_of(*id));

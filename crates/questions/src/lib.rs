@@ -59,7 +59,9 @@ pub use hunt::{
     FoundHold, HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_hold,
 };
 pub(crate) use policy::rate_interval;
-pub use policy::{HeldTrial, Policy, Step, StopRule, Verdict, interval_at_any_time, untold_trials};
+pub use policy::{
+    HeldTrial, Policy, Step, StopRule, Verdict, interval_at_any_time, trials_without_known_failure,
+};
 pub use ramp::{
     LoadLevelReport, OtherKindReport, RampPolicy, RefusalCounts, RefusalReport, Threshold,
 };

@@ -185,10 +185,10 @@ pub fn interval_at_any_time(tally: &Tally, design_effect: f64, alpha: f64) -> In
 }
 
 /// Returns the number of failed trials that may or may not be the bug.
-pub fn untold_trials(state: &State) -> u64 {
+pub fn trials_without_known_failure(state: &State) -> u64 {
     state
         .all_tallies()
-        .map(|(_, tally)| tally.untold_trials())
+        .map(|(_, tally)| tally.trials_without_known_failure())
         .sum()
 }
 

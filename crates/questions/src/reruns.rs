@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 /// Maximum number of cases of a variant that run alone; those with the most failures are chosen.
 const MOST_CASES: usize = 20;
 /// Number of trials of a case without a result after which it is given up.
-const IN_VAIN: u64 = 2;
+const INCONCLUSIVE_LIMIT: u64 = 2;
 
 /// Runs failing cases alone.
 pub struct RerunPolicy;
@@ -51,7 +51,7 @@ impl RerunPolicy {
     pub fn completed_and_planned(state: &State) -> (u64, u64) {
         let wanted = wanted_reruns(state);
         all_cases(state).fold((0, 0), |(completed, planned), (variant, number)| {
-            let counts = state.lone_counts(variant, number);
+            let counts = state.isolated_counts(variant, number);
             let done = counts.completed().min(wanted);
             let is_given_up = is_given_up(state, variant, number);
             (
@@ -66,12 +66,12 @@ impl RerunPolicy {
         let wanted = wanted_reruns(state);
         let (variant, number) = all_cases(state)
             .filter(|(variant, number)| {
-                let counts = state.lone_counts(*variant, *number);
+                let counts = state.isolated_counts(*variant, *number);
                 counts.completed() + counts.underway < wanted
                     && !is_given_up(state, *variant, *number)
             })
             .min_by_key(|(variant, number)| {
-                let counts = state.lone_counts(*variant, *number);
+                let counts = state.isolated_counts(*variant, *number);
                 counts.completed() + counts.underway
             })?;
         Some((variant, state.case_names.name_of(number)?.clone()))
@@ -112,6 +112,6 @@ fn all_cases(state: &State) -> impl Iterator<Item = (VariantId, u32)> {
 
 /// Returns whether the first trials of a case had no result: the runner does not find it, for example.
 fn is_given_up(state: &State, variant: VariantId, number: u32) -> bool {
-    let counts = state.lone_counts(variant, number);
-    counts.passes + counts.failures == 0 && counts.without_result >= IN_VAIN
+    let counts = state.isolated_counts(variant, number);
+    counts.passes + counts.failures == 0 && counts.without_result >= INCONCLUSIVE_LIMIT
 }

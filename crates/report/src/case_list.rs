@@ -2,7 +2,7 @@
 
 use super::csv::{into_io_error, make_safe};
 use super::{
-    CaseReport, ExportError, ExportOptions, Exporter, LoneTrials, MaskedRun, VariantReport,
+    CaseReport, ExportError, ExportOptions, Exporter, IsolatedTrials, MaskedRun, VariantReport,
 };
 use ::csv::WriterBuilder;
 use provoke_model::{CaseEnd, CasePattern};
@@ -102,7 +102,7 @@ fn case_row(variant: &str, case: &CaseReport) -> Vec<String> {
     row.extend(CaseEnd::ALL.map(|end| count_of(end).to_string()));
     let first = case.signatures.first();
     let alone = case.run_alone.as_ref();
-    let alone_counts = |count: fn(&LoneTrials) -> u64| {
+    let alone_counts = |count: fn(&IsolatedTrials) -> u64| {
         alone.map_or_else(String::new, |alone| count(alone).to_string())
     };
     row.extend([

@@ -58,7 +58,7 @@ impl Report {
             same_deadlock: state.always_deadlocks(),
             journal_complete,
             confidence: state.plan.alpha.confidence_percent(),
-            begun: jiff::Timestamp::from_second(state.begun)
+            started_at: jiff::Timestamp::from_second(state.started_at)
                 .unwrap_or_default()
                 .to_string(),
             seconds: state.worked.as_secs_f64(),
@@ -186,12 +186,12 @@ impl VariantReport {
             leaked_objects: tally.leaks.objects,
             unkillable_processes: tally.unkillable,
             trials_at_process_limit: tally.with_refused_forks,
-            settled_trials: tally.settled,
+            trials_ended_in_grace: tally.ended_in_grace,
             helpers_ended_early: tally.helpers_ended_early,
             load: plan
                 .load
                 .as_ref()
-                .map(|load| LoadTotals::new(load, &plan.rules.refusals, &tally.lives)),
+                .map(|load| LoadTotals::new(load, &plan.rules.refusals, &tally.trials)),
             suite: SuiteReport::new(state, id, tally, stop_rule),
             dependence: clumping.batches.map(|dependence| Dependence {
                 batches: dependence.batches,
@@ -465,11 +465,11 @@ fn collect_notes(
                 .to_owned(),
         );
     }
-    let untold = provoke_questions::untold_trials(state);
-    if untold > 0 {
+    let unknown_failures = provoke_questions::trials_without_known_failure(state);
+    if unknown_failures > 0 {
         notes.push(format!(
             "{} failed without evidence of which failure it was; each may be the bug looked for, so the rate may be higher",
-            words::format_count(untold, "trial"),
+            words::format_count(unknown_failures, "trial"),
         ));
     }
     notes.extend(describe_stop(state));

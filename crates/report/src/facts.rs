@@ -74,7 +74,7 @@ pub(super) fn describe_origin(report: &Report) -> String {
     [
         format!("provoke {}", report.version),
         format!("run {}", report.run),
-        format!("started {}", report.begun),
+        format!("started {}", report.started_at),
         format!("{} of working time", words::format_seconds(report.seconds)),
         format!(
             "{} in parallel",

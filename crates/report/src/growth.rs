@@ -18,8 +18,7 @@ pub struct GrownQuantity {
     /// What.
     pub what: GrowingQuantity,
     /// In how many trials.
-    #[serde(rename = "trials")]
-    pub lives: u64,
+    pub trials: u64,
     /// By how much per second, in the median one.
     pub per_second: f64,
 }
@@ -117,7 +116,7 @@ pub(super) fn median_growth(growth: &[TrialGrowth]) -> Vec<GrownQuantity> {
         rates.sort_by(f64::total_cmp);
         Some(GrownQuantity {
             what: *quantity,
-            lives: rates.len() as u64,
+            trials: rates.len() as u64,
             per_second: *rates.get(rates.len() / 2)?,
         })
     };

@@ -34,9 +34,9 @@ pub fn rate_headline(variant: &VariantReport, confidence: f64) -> String {
     let rate = describe_rate(variant, confidence);
     match variant
         .void_reasons
-        .get(&InconclusiveReason::Untold.to_string())
+        .get(&InconclusiveReason::UnknownFailure.to_string())
     {
-        Some(untold) => format!("{rate}; {untold} more may be failures, too"),
+        Some(unknown_failures) => format!("{rate}; {unknown_failures} more may be failures, too"),
         None => rate,
     }
 }

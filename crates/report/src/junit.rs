@@ -77,7 +77,7 @@ impl Exporter for Junit {
         let suites = suites.into_iter().map(VariantSuite::into_suite);
         let document = Document {
             name: words::sanitize_line(&report.run),
-            started: report.begun.clone(),
+            started: report.started_at.clone(),
             seconds: report.seconds,
             suites: verdict_suite(report).into_iter().chain(suites).collect(),
         };
@@ -212,7 +212,7 @@ impl VariantSuite {
         let suite = Suite {
             name,
             host: Some(words::sanitize_line(&report.host.name)),
-            started: Some(report.begun.clone()),
+            started: Some(report.started_at.clone()),
             seconds: Some(variant.time_between_failures.exposure),
             properties: suite_properties(report, variant),
             cases: Vec::new(),
@@ -424,7 +424,7 @@ fn class_name(class: TrialClass) -> &'static str {
         TrialClass::Pass => "passed",
         TrialClass::Fail => "failed",
         TrialClass::Other => "failed in another way",
-        TrialClass::Void => "inconclusive",
+        TrialClass::Inconclusive => "inconclusive",
         TrialClass::AfterDecision => "not counted: ended after the decision",
         TrialClass::Waiting => "not counted: a trial before it has not ended",
         TrialClass::Capture => "not counted: run to catch evidence",
@@ -436,7 +436,7 @@ fn class_name(class: TrialClass) -> &'static str {
 /// Describes the outcome of a trial.
 fn describe_outcome(row: &TrialRow) -> String {
     match row.class {
-        TrialClass::Pass | TrialClass::Void => "inconclusive".to_owned(),
+        TrialClass::Pass | TrialClass::Inconclusive => "inconclusive".to_owned(),
         TrialClass::Fail => match (&row.title, row.depth) {
             (Some(title), Some(EvidenceDepth::Kernel | EvidenceDepth::Stack)) => {
                 words::sanitize_line(title)

@@ -80,7 +80,7 @@ pub use next_commands::{SuggestedCommand, next_commands};
 pub use rates::{RateTest, test_rates};
 pub use row::{TrialClass, TrialRow};
 pub use source::source_line;
-pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, LoneTrials, SuiteReport};
+pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, IsolatedTrials, SuiteReport};
 pub use suite_order::{
     CaseCluster, CaseDependence, CaseOrderPart, CasePlace, DependenceKind, OrderEffect,
 };
@@ -130,7 +130,8 @@ pub struct Report {
     /// Confidence of the intervals, in per cent.
     pub confidence: f64,
     /// When the run started (RFC 3339, UTC).
-    pub begun: String,
+    #[serde(rename = "begun")]
+    pub started_at: String,
     /// Working time in seconds.
     pub seconds: f64,
     /// Remaining working time in seconds; null without `-d`, and once the run is finished.
@@ -252,7 +253,8 @@ pub struct VariantReport {
     #[serde(default)]
     pub trials_at_process_limit: u64,
     /// Trials in which a descendant outlived the main process only for a moment.
-    pub settled_trials: u64,
+    #[serde(rename = "settled_trials")]
+    pub trials_ended_in_grace: u64,
     /// Trials in which a helper ended before the main process.
     pub helpers_ended_early: u64,
     /// What the clients measured; null without `load`.

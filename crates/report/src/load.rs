@@ -21,8 +21,7 @@ const SUSPICIOUS: f64 = 0.01;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadTotals {
     /// Counted trials.
-    #[serde(rename = "trials")]
-    pub lives: u64,
+    pub trials: u64,
     /// Clients or connections per trial.
     pub clients: u32,
     /// Requests sent, without those of the warm-up.
@@ -65,8 +64,7 @@ pub struct LoadTotals {
     /// How many seconds before a crash the requests in flight were sent, at least and at most; null without any.
     pub in_flight_age: Option<[f64; 2]>,
     /// Trials that were long enough to detect growth.
-    #[serde(rename = "watched_trials")]
-    pub watched_lives: u64,
+    pub watched_trials: u64,
     /// The quantities that grew, in how many trials, and by how much per second in the median one.
     pub grew: Vec<GrownQuantity>,
     /// The kinds of requests, the most suspicious first.
@@ -122,49 +120,49 @@ impl LatencyReport {
 }
 
 impl LoadTotals {
-    pub(super) fn new(load: &LoadPlan, rules: &RefusalRules, lives: &RequestTotals) -> Self {
-        let ends = lives.ends.iter();
+    pub(super) fn new(load: &LoadPlan, rules: &RefusalRules, trials: &RequestTotals) -> Self {
+        let ends = trials.ends.iter();
         let errors = ends.clone().filter(|(result, _)| result.is_error());
-        let latency = LatencyReport::new(&lives.latency);
-        let late = LatencyReport::new(&lives.late);
+        let latency = LatencyReport::new(&trials.latency);
+        let late = LatencyReport::new(&trials.late);
         let unreliable = latency
             .zip(late)
             .is_some_and(|(latency, late)| late.p99 > LATE.max(latency.p99 * LATE_SHARE));
-        let seconds = lives.loaded.as_secs_f64();
-        let refused = rules.count_refused(&lives.ends);
-        let growth = service_growth(lives);
+        let seconds = trials.loaded.as_secs_f64();
+        let refused = rules.count_refused(&trials.ends);
+        let growth = service_growth(trials);
         Self {
-            lives: lives.lives,
-            clients: lives.clients,
-            requests: lives.sent,
-            answers: lives.served,
+            trials: trials.trials,
+            clients: trials.clients,
+            requests: trials.sent,
+            answers: trials.served,
             ends: ends
                 .clone()
                 .map(|(result, n)| (result.to_string(), *n))
                 .collect(),
             errors: errors.map(|(_, count)| count).sum(),
             refused,
-            refuses: rules.refuses_load(refused, lives.sent),
-            answers_per_second: (seconds > 0.0).then(|| real(lives.served) / seconds),
-            bytes: lives.bytes,
-            connections: lives.connections,
+            refuses: rules.refuses_load(refused, trials.sent),
+            answers_per_second: (seconds > 0.0).then(|| real(trials.served) / seconds),
+            bytes: trials.bytes,
+            connections: trials.connections,
             latency,
-            latency_from_send: LatencyReport::new(&lives.from_send),
+            latency_from_send: LatencyReport::new(&trials.from_send),
             late,
             unreliable,
-            queue: lives.queue,
-            listen_overflows: lives.overflows,
-            delayed_acks: lives.delayed_acks,
-            served_before_death: lives.deaths.iter().map(|(served, _)| *served).collect(),
-            in_flight_at_death: lives
+            queue: trials.queue,
+            listen_overflows: trials.overflows,
+            delayed_acks: trials.delayed_acks,
+            served_before_death: trials.deaths.iter().map(|(served, _)| *served).collect(),
+            in_flight_at_death: trials
                 .deaths
                 .iter()
                 .map(|(_, death)| death.in_flight)
                 .collect(),
-            in_flight_age: in_flight_ages(lives),
-            watched_lives: growth.len() as u64,
+            in_flight_age: in_flight_ages(trials),
+            watched_trials: growth.len() as u64,
             grew: median_growth(&growth),
-            kinds: request_kinds(load, lives),
+            kinds: request_kinds(load, trials),
         }
     }
 
@@ -186,7 +184,7 @@ impl LoadTotals {
 
     /// Describes the observations of the clients.
     pub fn traffic_lines(&self) -> Vec<String> {
-        if self.lives == 0 {
+        if self.trials == 0 {
             return Vec::new();
         }
         let mut lines = vec![self.describe_traffic()];
@@ -241,10 +239,10 @@ impl LoadTotals {
                     )
                 }
             };
-            let of_trials = words::format_count(self.watched_lives, "trial");
+            let of_trials = words::format_count(self.watched_trials, "trial");
             format!(
                 "{quantity_text} a second under load in {} of {of_trials}: a leak",
-                grew.lives
+                grew.trials
             )
         }));
         lines
@@ -270,7 +268,7 @@ impl LoadTotals {
         };
         format!(
             "{client_text}, {}: {} requests sent, {} answered{rate}, {}{waited}",
-            words::format_count(self.lives, "trial"),
+            words::format_count(self.trials, "trial"),
             self.requests,
             self.answers,
             words::format_count(self.connections, "connection"),
@@ -358,7 +356,7 @@ impl LoadTotals {
                     )
                 })
                 .collect();
-            let healthy = self.lives.saturating_sub(deaths);
+            let healthy = self.trials.saturating_sub(deaths);
             let p_value = stats::fisher(deaths, deaths, 0, healthy).greater;
             lines.push(
                 if named.is_empty() && (healthy == 0 || p_value >= SUSPICIOUS) {
@@ -377,8 +375,8 @@ impl LoadTotals {
 }
 
 /// Returns how long before a crash the requests in flight were sent, in seconds.
-fn in_flight_ages(lives: &RequestTotals) -> Option<[f64; 2]> {
-    let ages = lives.deaths.iter().filter_map(|(_, death)| death.ages_us);
+fn in_flight_ages(trials: &RequestTotals) -> Option<[f64; 2]> {
+    let ages = trials.deaths.iter().filter_map(|(_, death)| death.ages_us);
     let latest = ages.clone().map(|[latest, _]| latest).min()?;
     let first = ages.map(|[_, first]| first).max()?;
     Some([latest, first].map(|micros| real(micros) / 1e6))
@@ -398,21 +396,21 @@ fn in_all(kinds: &[RequestKindReport]) -> String {
     format!(", in all {}", kinds.join(" and "))
 }
 
-fn request_kinds(load: &LoadPlan, lives: &RequestTotals) -> Vec<RequestKindReport> {
-    let (deaths, healthy) = (lives.deaths.len() as u64, lives.at_random.len() as u64);
+fn request_kinds(load: &LoadPlan, trials: &RequestTotals) -> Vec<RequestKindReport> {
+    let (deaths, healthy) = (trials.deaths.len() as u64, trials.at_random.len() as u64);
     let several = load.requests.len() > 1;
     let in_flight =
         |in_flight: &[u64], kind: usize| in_flight.get(kind).is_some_and(|count| *count > 0);
     let kind_report = |(kind, request): (usize, &provoke_model::RequestPlan)| {
-        let at_deaths = lives
+        let at_deaths = trials
             .deaths
             .iter()
             .filter(|(_, death)| in_flight(&death.kinds, kind));
-        let at_random = lives
+        let at_random = trials
             .at_random
             .iter()
             .filter(|in_flight_counts| in_flight(in_flight_counts, kind));
-        let counts = lives
+        let counts = trials
             .deaths
             .iter()
             .filter_map(|(_, death)| death.kinds.get(kind));
@@ -421,7 +419,7 @@ fn request_kinds(load: &LoadPlan, lives: &RequestTotals) -> Vec<RequestKindRepor
             .then(|| stats::fisher(at_deaths, deaths, at_random, healthy));
         RequestKindReport {
             name: request.name.clone(),
-            sent: lives.kinds.get(kind).copied().unwrap_or(0),
+            sent: trials.kinds.get(kind).copied().unwrap_or(0),
             at_deaths,
             in_flight_at_deaths: counts.sum(),
             at_random,

@@ -38,8 +38,8 @@ pub fn forecast_duration(
 ) -> Option<LoadForecast> {
     let load = state.plan.load.as_ref()?;
     let startup = match load.ready {
-        ReadyCondition::After(length) => load.settle + length,
-        _ => load.settle,
+        ReadyCondition::After(length) => load.quiet_time + length,
+        _ => load.quiet_time,
     };
     let sending = match (load.amount, load.pace, measured) {
         (_, _, Some(LoadMeasurements::ServiceRun(time))) => {

@@ -78,7 +78,7 @@ fn load_lines(plan: &Plan, is_short: bool) -> Vec<String> {
     vec![
         format!(
             "each trial: {begins} {ready} (--ready); {warm}{amount} {pace}; {} of quiet (--quiet-time); then it must still run",
-            time(load.settle)
+            time(load.quiet_time)
         ),
         requests,
     ]

@@ -149,7 +149,7 @@ fn after_the_end(
             .with_remark("same baseline and flags"),
         ),
         Some(Answer::Ramp(answer)) => {
-            commands.extend(settle_command(report, run));
+            commands.extend(command_for_leaks(report, run));
             commands.extend(refusal_command(report));
             commands.extend(answer.untried_gap().map(|(clean, fails)| {
                 SuggestedCommand::new(
@@ -248,7 +248,7 @@ fn refusal_command(report: &Report) -> Option<SuggestedCommand> {
 }
 
 /// Returns the command that answers the open question of a search for a load level.
-fn settle_command(report: &Report, run: &SafeText) -> Option<SuggestedCommand> {
+fn command_for_leaks(report: &Report, run: &SafeText) -> Option<SuggestedCommand> {
     let Some(Answer::Ramp(answer)) = &report.answer else {
         return None;
     };

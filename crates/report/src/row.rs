@@ -82,7 +82,8 @@ pub struct TrialRow {
     /// Verdict of the whole run, the same in every row.
     pub verdict: Verdict,
     /// Old name of `slot`, until version 0.3.
-    pub lane: u32,
+    #[serde(rename = "lane")]
+    pub old_slot: u32,
     /// Meaning of the failure, in words.
     #[serde(skip)]
     pub(super) words: String,
@@ -102,7 +103,8 @@ pub enum TrialClass {
     /// It showed another failure, and counts as neither.
     Other,
     /// It is inconclusive.
-    Void,
+    #[serde(rename = "void")]
+    Inconclusive,
     /// It captured evidence with cores enabled, and is counted separately.
     Capture,
     /// A hunt held threads in it or learned its points, and it is counted separately.
@@ -133,10 +135,10 @@ pub(super) fn decisive_actor<'a>(
                 _ => false,
             }
         }
-        (Outcome::Void(InconclusiveReason::NotStarted), ending) => {
+        (Outcome::Inconclusive(InconclusiveReason::NotStarted), ending) => {
             matches!(ending, Ending::NotStarted(_))
         }
-        (Outcome::Void(_), ending) => *ending != Ending::Exited(0),
+        (Outcome::Inconclusive(_), ending) => *ending != Ending::Exited(0),
         (Outcome::Pass, _) => true,
     };
     mains.iter().find(fits).or_else(|| mains.first()).copied()
@@ -151,7 +153,7 @@ pub(super) fn classify_outcome(
         Outcome::Pass => ("pass".to_owned(), TrialClass::Pass, String::new()),
         Outcome::Fail(failure) => known_by(&failure.kind, TrialClass::Fail, observation),
         Outcome::Other(failure) => known_by(&failure.kind, TrialClass::Other, observation),
-        Outcome::Void(void) => {
+        Outcome::Inconclusive(void) => {
             let reason = match (void, decisive.map(|main| &main.ending)) {
                 (InconclusiveReason::NotStarted, Some(Ending::NotStarted(not_started))) => {
                     Some(not_started.clone())
@@ -168,7 +170,7 @@ pub(super) fn classify_outcome(
                 .filter(|not_started| !not_started.is_empty());
             let not_started =
                 shown_reason.map_or_else(|| void.to_string(), |why| format!("{void}: {why}"));
-            ("void".to_owned(), TrialClass::Void, not_started)
+            ("void".to_owned(), TrialClass::Inconclusive, not_started)
         }
     }
 }

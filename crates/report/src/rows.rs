@@ -120,7 +120,7 @@ impl RowReader {
                 let earlier = self.open.get(&number);
                 let (attempt, losses) =
                     earlier.map_or((1, 0), |open| (open.attempt + 1, open.losses));
-                let host = self.hosts.get(&trial.lane).cloned();
+                let host = self.hosts.get(&trial.slot).cloned();
                 let open = UnfinishedRow {
                     trial,
                     host: host.unwrap_or_default(),
@@ -149,16 +149,16 @@ impl RowReader {
             }
             Event::HostJoined { joined, at: time } => {
                 self.worked = time;
-                let lanes = joined.lanes();
+                let slots = joined.slots();
                 self.hosts
-                    .extend(lanes.map(|lane| (lane, joined.destination.clone())));
+                    .extend(slots.map(|slot| (slot, joined.destination.clone())));
             }
             Event::HostsChanged { .. } => self.hosts.clear(),
             Event::LimitsChanged(limits) => self.close_after_decision(limits.answered_by),
             Event::RunResumed { at } => self.started = (at, self.worked),
             Event::BudgetSpent { at: time }
-            | Event::RerunsBegun { at: time }
-            | Event::CaptureBegun { at: time }
+            | Event::RerunsStarted { at: time }
+            | Event::CaptureStarted { at: time }
             | Event::VariantMade { at: time, .. }
             | Event::VariantUntestable { at: time, .. }
             | Event::HostMissing { at: time, .. }
@@ -176,7 +176,7 @@ impl RowReader {
                 }
             }
             Event::SettingChosen(_)
-            | Event::MakingBegun(_)
+            | Event::PreparationStarted(_)
             | Event::CasesNamed(_)
             | Event::Note { .. } => {}
         }
@@ -258,8 +258,8 @@ impl RowReader {
         Some(TrialRow {
             trial: number,
             variant: variant.display_label(),
-            slot: trial.lane.0,
-            lane: trial.lane.0,
+            slot: trial.slot.0,
+            old_slot: trial.slot.0,
             seed: trial.seed,
             attempt: open.attempt,
             started: if is_known {
@@ -332,9 +332,12 @@ impl RowReader {
 
     /// Returns the time of day at which this working time was reached.
     fn time_of_day(&self, worked: Duration) -> Option<Timestamp> {
-        let (begun, worked_before) = self.started;
+        let (started_at, worked_before) = self.started;
         let after = SignedDuration::try_from(worked.saturating_sub(worked_before)).ok()?;
-        Timestamp::from_second(begun).ok()?.checked_add(after).ok()
+        Timestamp::from_second(started_at)
+            .ok()?
+            .checked_add(after)
+            .ok()
     }
 }
 

@@ -4,7 +4,7 @@ use super::suite_order::{self, CaseCluster, OrderEffect};
 use provoke_model::{CaseEnd, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
 use provoke_questions::{RerunPolicy, StopRule};
 use provoke_runners as runners;
-use provoke_state::{CaseCounts, LoneCounts, State, SuiteCounts, Tally};
+use provoke_state::{CaseCounts, IsolatedCounts, State, SuiteCounts, Tally};
 use provoke_stats as stats;
 use provoke_words as words;
 use serde::Serialize;
@@ -105,7 +105,7 @@ pub struct CaseReport {
     /// Its failures by signature, the most frequent first.
     pub signatures: Vec<CaseSignature>,
     /// The trials after the measurement in which it ran alone (--rerun-failing). They do not count in its rate.
-    pub run_alone: Option<LoneTrials>,
+    pub run_alone: Option<IsolatedTrials>,
     /// How its failures depend on the order of the tests; null if no dependence is known.
     pub order_effect: Option<OrderEffect>,
     /// Mean duration in seconds; null if it never ran to an end.
@@ -117,7 +117,7 @@ pub struct CaseReport {
 /// The trials in which a test ran alone.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LoneTrials {
+pub struct IsolatedTrials {
     /// Trials in which it passed or failed.
     pub trials: u64,
     /// Trials in which it failed.
@@ -130,7 +130,7 @@ pub struct LoneTrials {
     pub upper_bound: f64,
 }
 
-impl LoneTrials {
+impl IsolatedTrials {
     /// Describes the trials, for a test that fails at this rate with the others.
     fn describe(&self, rate_with_others: f64) -> String {
         let (failures, trials) = (self.failures, self.trials);
@@ -495,7 +495,7 @@ fn describe_cases(
                 failures_alone: failures - suite.wholesale_failures_of(number).min(failures),
                 retried: u64::from(counts.retried),
                 signatures: describe_signatures(state, captured, counts),
-                run_alone: lone_trials(state.lone_counts(id, number), alpha),
+                run_alone: isolated_trials(state.isolated_counts(id, number), alpha),
                 order_effect: order_effects.remove(&number),
                 mean_seconds: counts.mean_time().map(|time| time.as_secs_f64()),
                 longest_seconds: counts.longest.as_secs_f64(),
@@ -505,9 +505,9 @@ fn describe_cases(
 }
 
 /// Describes the trials in which a test ran alone, if there are any.
-fn lone_trials(counts: LoneCounts, alpha: f64) -> Option<LoneTrials> {
+fn isolated_trials(counts: IsolatedCounts, alpha: f64) -> Option<IsolatedTrials> {
     let trials = counts.passes + counts.failures;
-    (counts.completed() > 0).then(|| LoneTrials {
+    (counts.completed() > 0).then(|| IsolatedTrials {
         trials,
         failures: counts.failures,
         without_result: counts.without_result,

@@ -24,7 +24,7 @@ use std::{fs, io};
 
 pub(super) const SEGV: FailureKind = FailureKind::Signal {
     signal: Signal::SEGV,
-    witness: SignalEvidence::Seen { core: true },
+    evidence: SignalEvidence::Seen { core: true },
 };
 
 /// A run with artificial events, one second per trial.
@@ -172,13 +172,13 @@ impl SimulatedRun {
     }
 
     fn start_trial(&mut self, id: u64, variant: u32, purpose: TrialPurpose) {
-        let lane = SlotId(u32::try_from((id + 1) % 2).unwrap());
+        let slot = SlotId(u32::try_from((id + 1) % 2).unwrap());
         let seed = trial_seed(17, TrialId(id));
         let (id, variant) = (TrialId(id), VariantId(variant));
         self.event(&Event::TrialStarted(Trial {
             id,
             variant,
-            lane,
+            slot,
             seed,
             timeout: Duration::from_secs(60),
             purpose,
@@ -245,13 +245,13 @@ pub(super) fn run_with_every_ending() -> SimulatedRun {
         3,
         (
             died(Ending::Exited(125), "no such device"),
-            Outcome::Void(InconclusiveReason::Skipped),
+            Outcome::Inconclusive(InconclusiveReason::Skipped),
         ),
     );
-    let witness = SignalEvidence::Shell { code: 139 };
+    let evidence = SignalEvidence::Shell { code: 139 };
     let failure_kind = FailureKind::Signal {
         signal: Signal::SEGV,
-        witness,
+        evidence,
     };
     run.trial(4, (died(Ending::Exited(139), ""), fail(failure_kind)));
     run.trial(
@@ -294,7 +294,7 @@ pub(super) fn run_with_every_ending() -> SimulatedRun {
         lost: Some("its slot was lost (SIGKILL)".to_owned()),
         ..Observation::default()
     };
-    run.end(9, (lost, Outcome::Void(InconclusiveReason::Lost)));
+    run.end(9, (lost, Outcome::Inconclusive(InconclusiveReason::Lost)));
     run.start(9, 0);
     run.end(
         9,
@@ -308,7 +308,7 @@ pub(super) fn run_with_every_ending() -> SimulatedRun {
         10,
         (
             died(gone, ""),
-            Outcome::Void(InconclusiveReason::NotStarted),
+            Outcome::Inconclusive(InconclusiveReason::NotStarted),
         ),
     );
     let hook = FailedHook {
@@ -322,7 +322,7 @@ pub(super) fn run_with_every_ending() -> SimulatedRun {
                 prepare: Some(hook),
                 ..Observation::default()
             },
-            Outcome::Void(InconclusiveReason::Unprepared),
+            Outcome::Inconclusive(InconclusiveReason::Unprepared),
         ),
     );
     run.start(12, 0);
@@ -335,7 +335,7 @@ pub(super) fn run_with_every_ending() -> SimulatedRun {
                 interrupted: true,
                 ..died(Ending::Stopped, "")
             },
-            Outcome::Void(InconclusiveReason::Interrupted),
+            Outcome::Inconclusive(InconclusiveReason::Interrupted),
         ),
     );
     run.finish();
@@ -592,7 +592,7 @@ fn waiting_and_interrupted_trials_are_distinguished() {
                 interrupted: true,
                 ..died(Ending::Stopped, "")
             },
-            Outcome::Void(InconclusiveReason::Interrupted),
+            Outcome::Inconclusive(InconclusiveReason::Interrupted),
         )
     };
     run.end(2, interrupted());
@@ -887,7 +887,7 @@ pub(super) fn hostile_run() -> SimulatedRun {
         2,
         (
             died(Ending::NotStarted(text.clone()), ""),
-            Outcome::Void(InconclusiveReason::NotStarted),
+            Outcome::Inconclusive(InconclusiveReason::NotStarted),
         ),
     );
     run.trial(3, crashed("=HYPERLINK(\"http://example.org\")"));

@@ -171,20 +171,23 @@ fn trial_ending(observation: &Observation) -> TrialEnding {
             threads: threads_of(actor.pid),
         }
     });
-    let casualties = observation.casualties.iter().map(|process| EndedProcess {
-        pid: process.pid,
-        arguments: vec![process.program.clone()],
-        signal: process.signal,
-        exit_code: None,
-        functions: functions_of(process.pid),
-        threads: threads_of(process.pid),
-    });
+    let crashed_children = observation
+        .crashed_children
+        .iter()
+        .map(|process| EndedProcess {
+            pid: process.pid,
+            arguments: vec![process.program.clone()],
+            signal: process.signal,
+            exit_code: None,
+            functions: functions_of(process.pid),
+            threads: threads_of(process.pid),
+        });
     let timed_out = |ending: &Ending| matches!(ending, Ending::TimedOut { .. });
     TrialEnding {
         timed_out: observation
             .actors
             .iter()
             .any(|actor| timed_out(&actor.ending)),
-        processes: actors.chain(casualties).collect(),
+        processes: actors.chain(crashed_children).collect(),
     }
 }

@@ -89,7 +89,7 @@ struct Progress {
     /// Whether the present attempt has an outcome.
     has_outcome: bool,
     /// Whether the result is that of the first attempt, and later attempts are not read.
-    is_settled: bool,
+    is_final: bool,
     /// Whether the process ended during the first attempt, and the runner started the case again.
     is_lost: bool,
     was_retried: bool,
@@ -190,11 +190,11 @@ impl StreamReader {
             if !std::mem::take(&mut progress.is_counted) {
                 self.collector.result_mut(position).attempts += 1;
             }
-            let is_lost = progress.is_running && !progress.is_settled;
+            let is_lost = progress.is_running && !progress.is_final;
             progress.is_lost |= is_lost;
-            progress.is_settled |= is_lost;
-            progress.was_repeated |= !progress.is_settled;
-            progress.was_retried |= progress.is_settled;
+            progress.is_final |= is_lost;
+            progress.was_repeated |= !progress.is_final;
+            progress.was_retried |= progress.is_final;
         }
         progress.was_repeated |= line.repeat.is_some();
         progress.is_running = true;
@@ -211,13 +211,13 @@ impl StreamReader {
         };
         let progress = &mut self.progress[position];
         let result = self.collector.result_mut(position);
-        if !progress.is_settled {
+        if !progress.is_final {
             join_ends(result, end, line.failure());
             progress.has_outcome = true;
         }
         if line.retried {
             result.attempts += 1;
-            progress.is_settled = true;
+            progress.is_final = true;
             progress.was_retried = true;
             // Not every version of the plugins announces the next attempt.
             progress.is_counted = true;
@@ -241,7 +241,7 @@ impl StreamReader {
         }
         let progress = &mut self.progress[position];
         let result = self.collector.result_mut(position);
-        if !progress.is_settled && !progress.has_outcome {
+        if !progress.is_final && !progress.has_outcome {
             join_ends(result, CaseEnd::Passed, None);
         }
         let measured = line

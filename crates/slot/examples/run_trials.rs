@@ -78,7 +78,7 @@ fn new_trial(number: u64) -> Trial {
     Trial {
         id: TrialId(number),
         variant: VariantId(0),
-        lane: SlotId(0),
+        slot: SlotId(0),
         seed: number,
         timeout: Duration::from_secs(10),
         purpose: TrialPurpose::Measure,

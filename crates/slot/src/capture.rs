@@ -86,12 +86,12 @@ impl StreamCapture {
         let line = end.split(|byte| matches!(byte, b'\n' | b'\r'));
         let mut written = line.filter(|line| !line.trim_ascii().is_empty()).rev();
         let last = written.next()?;
-        let telling = |line: &&[u8]| !messages::is_trailer(&String::from_utf8_lossy(line));
+        let crash_message = |line: &&[u8]| !messages::is_trailer(&String::from_utf8_lossy(line));
         Some(shown_line(
             [last]
                 .into_iter()
                 .chain(written)
-                .find(telling)
+                .find(crash_message)
                 .unwrap_or(last),
         ))
     }

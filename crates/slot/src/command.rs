@@ -25,7 +25,7 @@ pub struct PlaceholderValues {
     scratch: Option<PathBuf>,
     /// Socket through which the trial reaches the container engine if its objects are tracked, and
     /// the same as a URL for clients.
-    door: Option<PathBuf>,
+    engine_proxy: Option<PathBuf>,
     engine: Option<OsString>,
     /// Variables that hold Python programs at their lines.
     holding: Vec<(OsString, OsString)>,
@@ -39,7 +39,7 @@ impl PlaceholderValues {
         let text = |value: u64| OsString::from(value.to_string());
         let values = vec![
             ("{trial}", "PROVOKE_TRIAL", text(trial.id.0)),
-            ("{slot}", "PROVOKE_SLOT", text(u64::from(trial.lane.0))),
+            ("{slot}", "PROVOKE_SLOT", text(u64::from(trial.slot.0))),
             ("{seed}", "PROVOKE_SEED", text(trial.seed)),
             ("{variant}", "PROVOKE_VARIANT", variant.into()),
             (
@@ -80,15 +80,15 @@ impl PlaceholderValues {
     }
 
     /// Makes the trial use this socket to reach the container engine.
-    pub(super) fn with_engine_socket(self, door: Option<PathBuf>) -> Self {
-        let named = |door: &PathBuf| {
-            [OsStr::new("unix://"), door.as_os_str()]
+    pub(super) fn with_engine_socket(self, engine_proxy: Option<PathBuf>) -> Self {
+        let named = |engine_proxy: &PathBuf| {
+            [OsStr::new("unix://"), engine_proxy.as_os_str()]
                 .into_iter()
                 .collect()
         };
         Self {
-            engine: door.as_ref().map(named),
-            door,
+            engine: engine_proxy.as_ref().map(named),
+            engine_proxy,
             ..self
         }
     }
@@ -127,7 +127,7 @@ impl PlaceholderValues {
 
     /// Returns the socket that [`Self::through`] set.
     pub(super) fn engine_socket(&self) -> Option<&Path> {
-        self.door.as_deref()
+        self.engine_proxy.as_deref()
     }
 
     /// Returns the environment variables of provoke. A variable without a value here is removed, so

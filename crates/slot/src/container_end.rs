@@ -46,7 +46,7 @@ impl Slot {
             for pid in pids {
                 let _ = signals::send_signal(pid, Signal::KILL);
             }
-            self.anything_lives();
+            self.is_anything_left();
             sleep(Duration::from_millis(1));
         }
     }
@@ -91,7 +91,7 @@ impl Slot {
                     held_container.name
                 )));
             }
-            self.witness.add_container(state.id);
+            self.crash_monitor.add_container(state.id);
         }
     }
 }
@@ -146,7 +146,7 @@ fn engine_complaint(output: &str) -> &str {
 
 impl TrialProcess {
     fn was_killed(&self) -> bool {
-        self.sentenced || self.pid.is_some()
+        self.has_ending || self.pid.is_some()
     }
 
     /// Adds the engine's facts about the container of this process.
@@ -160,7 +160,7 @@ impl TrialProcess {
         {
             self.observation.pid = program;
         }
-        if self.sentenced || matches!(self.observation.ending, Ending::NotStarted(_)) {
+        if self.has_ending || matches!(self.observation.ending, Ending::NotStarted(_)) {
             return;
         }
         let stderr = self.err.capture.end_of_stream(4096);

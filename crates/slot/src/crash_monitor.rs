@@ -32,7 +32,7 @@ pub(super) struct CrashMonitor {
     /// The trial has containers, so the container of each reported process must be read while the
     /// process exists.
     contained: bool,
-    homes: BTreeMap<i32, ProcessContainer>,
+    process_containers: BTreeMap<i32, ProcessContainer>,
     /// Ids of the trial's containers.
     containers: Vec<String>,
     /// Events since the start of the trial.
@@ -55,7 +55,7 @@ struct ProcessContainer {
 /// Evaluation of the events of a trial.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CrashFindings {
-    casualties: Vec<CrashedProcess>,
+    crashed_children: Vec<CrashedProcess>,
     /// Process of each ended thread.
     threads: BTreeMap<i32, i32>,
     /// A process has crashed, but not ended.
@@ -70,7 +70,7 @@ impl CrashMonitor {
             listening: false,
             alert: false,
             contained: false,
-            homes: BTreeMap::new(),
+            process_containers: BTreeMap::new(),
             containers: Vec::new(),
             heard: Vec::new(),
             orphans: Vec::new(),
@@ -83,7 +83,7 @@ impl CrashMonitor {
     pub(super) fn begin_trial(&mut self, children: bool, alert: bool, contained: bool) {
         self.alert = children && alert;
         self.contained = contained;
-        self.homes.clear();
+        self.process_containers.clear();
         self.containers.clear();
         self.heard.clear();
         if children || contained {
@@ -104,7 +104,8 @@ impl CrashMonitor {
             && self.listening
             && self.orphans.iter().all(|process| process.pid != pid)
         {
-            self.orphans.push(new_casualty(pid, Some(signal), core));
+            self.orphans
+                .push(new_crashed_child(pid, Some(signal), core));
         }
     }
 
@@ -139,7 +140,7 @@ impl CrashMonitor {
     }
 
     /// Records the containers of reported processes before the processes are gone.
-    pub(super) fn note_homes(&mut self) {
+    pub(super) fn note_process_containers(&mut self) {
         if self.contained && self.listening {
             self.take_events();
         }
@@ -147,20 +148,20 @@ impl CrashMonitor {
 
     /// Reads pending events.
     fn take_events(&mut self) {
-        let news: Vec<ThreadEvent> = self.next_events().collect();
-        for event in &news {
+        let events: Vec<ThreadEvent> = self.next_events().collect();
+        for event in &events {
             if self.contained
                 && is_inside(event)
                 && self
-                    .homes
+                    .process_containers
                     .get(&event.pid)
-                    .is_none_or(|home| home.inside.is_none())
-                && let Some(home) = home_of_process(event)
+                    .is_none_or(|container| container.inside.is_none())
+                && let Some(container) = container_of_thread(event)
             {
-                self.homes.insert(event.pid, home);
+                self.process_containers.insert(event.pid, container);
             }
         }
-        self.heard.extend(news);
+        self.heard.extend(events);
     }
 
     /// Adds a container of the trial.
@@ -172,11 +173,11 @@ impl CrashMonitor {
     /// parents, except for monitors outside.
     fn container_members(&self, container: &str) -> BTreeSet<i32> {
         let inside = || self.heard.iter().filter(|event| is_inside(event));
-        let homes = self
-            .homes
+        let process_containers = self
+            .process_containers
             .iter()
-            .filter(|(_, home)| home.container == container);
-        let mut pids: BTreeSet<i32> = homes.map(|(pid, _)| *pid).collect();
+            .filter(|(_, of_process)| of_process.container == container);
+        let mut pids: BTreeSet<i32> = process_containers.map(|(pid, _)| *pid).collect();
         loop {
             let count_before = pids.len();
             let parents: BTreeSet<i32> = inside()
@@ -196,19 +197,21 @@ impl CrashMonitor {
     /// Adds how the program in a container ended, and the pid of the program.
     pub(super) fn of_container(&self, observation: &mut ContainerObservation, pid: &mut i32) {
         let members = self.container_members(&observation.id);
-        let homes = self
-            .homes
+        let process_containers = self
+            .process_containers
             .iter()
-            .filter(|(_, home)| home.container == observation.id);
-        let numbers = homes
+            .filter(|(_, of_process)| of_process.container == observation.id);
+        let numbers = process_containers
             .clone()
-            .filter_map(|(pid, home)| Some((home.inside?, *pid)));
+            .filter_map(|(pid, of_process)| Some((of_process.inside?, *pid)));
         observation.numbers = numbers.collect();
-        let first_home = homes.clone().find(|(_, home)| home.first);
+        let first_container = process_containers
+            .clone()
+            .find(|(_, of_process)| of_process.first);
         let mut events = self.heard.iter();
         let top =
             events.rfind(|event| members.contains(&event.pid) && !members.contains(&event.parent));
-        let first = first_home
+        let first = first_container
             .map(|(pid, _)| *pid)
             .or(top.map(|event| event.pid));
         let Some(first) = first else { return };
@@ -251,7 +254,7 @@ impl CrashMonitor {
         let mut dead = self.orphans.clone();
         if self.heard.len() > count_before {
             let slot = std::process::id().cast_signed();
-            dead.extend(account_for_trial(&self.heard, actors, slot).casualties);
+            dead.extend(account_for_trial(&self.heard, actors, slot).crashed_children);
         }
         let dead = dead.iter().filter(|process| crash(process.signal));
         dead.map(|process| self.time_of(process.pid)).min()
@@ -268,7 +271,7 @@ impl CrashMonitor {
 
     /// Returns the crashed processes and the kernel log lines of the trial with these own
     /// processes.
-    pub(super) fn take_testimony(
+    pub(super) fn take_crashes(
         &mut self,
         actors: &[i32],
     ) -> (Vec<CrashedProcess>, Vec<KernelLine>) {
@@ -288,25 +291,25 @@ impl CrashMonitor {
                 if let ThreadEventKind::Ended(WaitStatus::Signaled(signal, _)) = event.kind
                     && self
                         .account
-                        .casualties
+                        .crashed_children
                         .iter()
                         .all(|process| process.pid != event.pid)
                 {
                     let core = has_dumped(&self.heard, event.pid);
-                    let dead = new_casualty(event.pid, Some(signal), core);
-                    self.account.casualties.push(dead);
+                    let dead = new_crashed_child(event.pid, Some(signal), core);
+                    self.account.crashed_children.push(dead);
                 }
             }
             self.account.threads.extend(thread_counts);
         }
-        let mut casualties = std::mem::take(&mut self.account.casualties);
+        let mut crashed_children = std::mem::take(&mut self.account.crashed_children);
         for orphan in self.orphans.drain(..) {
-            let crashed = casualties
+            let crashed = crashed_children
                 .iter_mut()
                 .find(|process| process.pid == orphan.pid);
             match crashed {
                 Some(process) => (process.signal, process.core) = (orphan.signal, orphan.core),
-                None => casualties.push(orphan),
+                None => crashed_children.push(orphan),
             }
         }
         let lines = self
@@ -314,8 +317,8 @@ impl CrashMonitor {
             .as_mut()
             .map(KernelLog::new_lines)
             .unwrap_or_default();
-        let lines = lines_of_trial(lines, actors, &mut casualties, &self.account.threads);
-        (casualties, lines)
+        let lines = lines_of_trial(lines, actors, &mut crashed_children, &self.account.threads);
+        (crashed_children, lines)
     }
 
     fn next_events(&self) -> impl Iterator<Item = ThreadEvent> {
@@ -343,7 +346,7 @@ fn is_inside(event: &ThreadEvent) -> bool {
 }
 
 /// Returns the container of a process that has ended or is about to end.
-fn home_of_process(event: &ThreadEvent) -> Option<ProcessContainer> {
+fn container_of_thread(event: &ThreadEvent) -> Option<ProcessContainer> {
     let own_container = engine::container_of(event.pid);
     let parent_container = engine::container_of(event.parent);
     let watched =
@@ -355,7 +358,7 @@ fn home_of_process(event: &ThreadEvent) -> Option<ProcessContainer> {
     })
 }
 
-fn new_casualty(pid: i32, signal: Option<i32>, core: bool) -> CrashedProcess {
+fn new_crashed_child(pid: i32, signal: Option<i32>, core: bool) -> CrashedProcess {
     CrashedProcess {
         pid,
         program: String::new(),
@@ -409,18 +412,25 @@ fn account_for_trial(events: &[ThreadEvent], actors: &[i32], slot: i32) -> Crash
             ThreadEventKind::Crashes => crashed.push(event.pid),
             // All threads of a process die of the same signal.
             ThreadEventKind::Ended(WaitStatus::Signaled(signal, _))
-                if !is_known(&account.casualties) =>
+                if !is_known(&account.crashed_children) =>
             {
-                let dead = new_casualty(event.pid, Some(signal), has_dumped(events, event.pid));
-                account.casualties.push(dead);
+                let dead =
+                    new_crashed_child(event.pid, Some(signal), has_dumped(events, event.pid));
+                account.crashed_children.push(dead);
             }
             ThreadEventKind::Ended(_) => {}
         }
     }
     for pid in crashed {
-        if account.casualties.iter().all(|process| process.pid != pid) {
+        if account
+            .crashed_children
+            .iter()
+            .all(|process| process.pid != pid)
+        {
             account.unfinished = true;
-            account.casualties.push(new_casualty(pid, None, false));
+            account
+                .crashed_children
+                .push(new_crashed_child(pid, None, false));
         }
     }
     account
@@ -431,21 +441,23 @@ fn account_for_trial(events: &[ThreadEvent], actors: &[i32], slot: i32) -> Crash
 fn lines_of_trial(
     lines: Vec<ProcessLogLine>,
     actors: &[i32],
-    casualties: &mut [CrashedProcess],
+    crashed_children: &mut [CrashedProcess],
     threads: &BTreeMap<i32, i32>,
 ) -> Vec<KernelLine> {
     let mut picked = Vec::new();
     for line in lines {
         // A line about a crash contains the thread, a line about a kill the process.
         let pid = threads.get(&line.pid).copied().unwrap_or(line.pid);
-        let casualty = casualties.iter_mut().find(|process| process.pid == pid);
-        if casualty.is_none() && !actors.contains(&pid) {
+        let crashed_child = crashed_children
+            .iter_mut()
+            .find(|process| process.pid == pid);
+        if crashed_child.is_none() && !actors.contains(&pid) {
             continue;
         }
-        if let Some(casualty) = casualty
-            && casualty.program.is_empty()
+        if let Some(crashed_child) = crashed_child
+            && crashed_child.program.is_empty()
         {
-            casualty.program = line.name;
+            crashed_child.program = line.name;
         }
         picked.push(KernelLine {
             pid,
@@ -484,7 +496,7 @@ mod tests {
     }
 
     fn crashed_process(pid: i32) -> CrashedProcess {
-        new_casualty(pid, Some(11), false)
+        new_crashed_child(pid, Some(11), false)
     }
 
     const SEGV: WaitStatus = WaitStatus::Signaled(11, false);
@@ -499,7 +511,10 @@ mod tests {
             ended(ACTOR, SLOT, SEGV),
         ];
         let seen = account_for_trial(&events, &[ACTOR], SLOT);
-        assert_eq!(seen.casualties, [crashed_process(12), crashed_process(13)]);
+        assert_eq!(
+            seen.crashed_children,
+            [crashed_process(12), crashed_process(13)]
+        );
     }
 
     #[test]
@@ -508,7 +523,7 @@ mod tests {
         thread.tid = 15;
         let events = [crashes(12, 15, ACTOR), thread, ended(12, ACTOR, SEGV)];
         let seen = account_for_trial(&events, &[ACTOR], SLOT);
-        assert_eq!(seen.casualties, [crashed_process(12)]);
+        assert_eq!(seen.crashed_children, [crashed_process(12)]);
         assert_eq!(seen.threads[&15], 12);
         assert!(!seen.unfinished);
     }
@@ -524,7 +539,7 @@ mod tests {
         };
         let monitor = CrashMonitor {
             log: None,
-            homes: containers.iter().map(container_of_process).collect(),
+            process_containers: containers.iter().map(container_of_process).collect(),
             heard: events,
             ..CrashMonitor::new()
         };
@@ -586,7 +601,7 @@ mod tests {
     fn a_crashing_process_that_has_not_ended_is_unfinished() {
         let seen = account_for_trial(&[crashes(12, 12, ACTOR)], &[ACTOR], SLOT);
         assert!(seen.unfinished);
-        assert_eq!(seen.casualties, [new_casualty(12, None, false)]);
+        assert_eq!(seen.crashed_children, [new_crashed_child(12, None, false)]);
         let foreign = account_for_trial(&[crashes(12, 12, 99)], &[ACTOR], SLOT);
         assert_eq!(foreign, CrashFindings::default());
     }
@@ -603,11 +618,11 @@ mod tests {
             line(ACTOR, "actor"),
             line(99, "foreign"),
         ];
-        let mut casualties = [crashed_process(12)];
+        let mut crashed_children = [crashed_process(12)];
         let threads = BTreeMap::from([(15, 12)]);
-        let picked = lines_of_trial(lines, &[ACTOR], &mut casualties, &threads);
+        let picked = lines_of_trial(lines, &[ACTOR], &mut crashed_children, &threads);
         let picked: Vec<_> = picked.iter().map(|line| (line.pid, &*line.text)).collect();
         assert_eq!(picked, [(12, "thread"), (ACTOR, "actor")]);
-        assert_eq!(casualties[0].program, "boom");
+        assert_eq!(crashed_children[0].program, "boom");
     }
 }

@@ -13,8 +13,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Returns the socket through which a trial reaches the engine, if its objects are tracked.
 pub(super) fn engine_socket(recipe: &VariantRecipe, trial: &Trial) -> Option<PathBuf> {
-    let door = recipe.door.as_ref()?;
-    Some(daemon::lane_socket(door.folder.as_os_str(), trial.lane.0))
+    let engine_proxy = recipe.engine_proxy.as_ref()?;
+    Some(daemon::slot_socket(
+        engine_proxy.folder.as_os_str(),
+        trial.slot.0,
+    ))
 }
 
 impl Slot {
@@ -24,15 +27,17 @@ impl Slot {
         &mut self,
         trial: &Trial,
         recipe: &VariantRecipe,
-        settle: Option<Duration>,
+        leak_grace: Option<Duration>,
         observation: &mut Observation,
     ) {
-        let Some(door) = &recipe.door else { return };
-        let engine = Daemon::at_socket(Path::new(door.engine.as_os_str()));
-        let unlabelled = daemon::unlabelled_file(door.folder.as_os_str(), trial.lane.0);
-        let labels = daemon::trial_labels(&door.mark, Some(trial.id.0));
+        let Some(engine_proxy) = &recipe.engine_proxy else {
+            return;
+        };
+        let engine = Daemon::at_socket(Path::new(engine_proxy.engine.as_os_str()));
+        let unlabelled = daemon::unlabelled_file(engine_proxy.folder.as_os_str(), trial.slot.0);
+        let labels = daemon::trial_labels(&engine_proxy.mark, Some(trial.id.0));
         let remaining = || remaining_objects(&engine, &labels, &unlabelled);
-        let deadline = Instant::now() + settle.unwrap_or_default();
+        let deadline = Instant::now() + leak_grace.unwrap_or_default();
         let mut objects = remaining();
         while !objects.is_empty() && Instant::now() < deadline {
             if !self.rest_unless_stopped(PAUSE) {
@@ -42,7 +47,7 @@ impl Slot {
             }
             objects = remaining();
         }
-        if settle.is_some() && !observation.interrupted {
+        if leak_grace.is_some() && !observation.interrupted {
             observation.residue.objects = objects.iter().map(describe_object).collect();
         }
         for object in &objects {
@@ -56,14 +61,15 @@ impl Slot {
     }
 
     /// Removes the remaining objects of trials after the connection to provoke has closed.
-    pub(super) fn close_doors(&self) {
+    pub(super) fn close_engine_proxies(&self) {
         let mut recipes = self.recipes.values();
-        let Some(door) = recipes.find_map(|(recipe, _)| recipe.door.as_ref()) else {
+        let Some(engine_proxy) = recipes.find_map(|(recipe, _)| recipe.engine_proxy.as_ref())
+        else {
             return;
         };
-        let engine = Daemon::at_socket(Path::new(door.engine.as_os_str()));
-        let labels = daemon::trial_labels(&door.mark, None);
-        let files = files::folder_entries(Path::new(door.folder.as_os_str()))
+        let engine = Daemon::at_socket(Path::new(engine_proxy.engine.as_os_str()));
+        let labels = daemon::trial_labels(&engine_proxy.mark, None);
+        let files = files::folder_entries(Path::new(engine_proxy.folder.as_os_str()))
             .into_iter()
             .flatten()
             .filter(|file| file.extension().is_some_and(|name| name == "volumes"));
@@ -72,7 +78,7 @@ impl Slot {
             engine.remove_object(object);
         }
         // Only provoke itself could still use the folder.
-        let _ = files::remove_tree(Path::new(door.folder.as_os_str()));
+        let _ = files::remove_tree(Path::new(engine_proxy.folder.as_os_str()));
     }
 }
 

@@ -49,7 +49,7 @@ impl Slot {
         let terms = SupervisionLimits {
             timeout: HOOK_TIMEOUT,
             grace: recipe.grace,
-            inquest: None,
+            snapshots: None,
             stacks: false,
             ready: None,
         };

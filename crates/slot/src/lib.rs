@@ -64,10 +64,10 @@ struct Slot {
     /// Stdin of a process without input.
     nothing: OwnedFd,
     group: Option<TrialGroup>,
-    witness: CrashMonitor,
+    crash_monitor: CrashMonitor,
     tracer: Tracer,
     /// There are more unread events of child processes.
-    more_news: bool,
+    more_events: bool,
     recipes: BTreeMap<VariantId, (VariantRecipe, OutputPatterns)>,
     /// Processes that could not be killed, so that they are not attributed to the next trial.
     given_up: HashSet<ProcessIdentity>,
@@ -117,14 +117,14 @@ pub fn main(group: &[PathBuf]) -> io::Result<()> {
         scratch: None,
         run: None,
         group,
-        witness: CrashMonitor::new(),
+        crash_monitor: CrashMonitor::new(),
         tracer: Tracer::default(),
-        more_news: false,
+        more_events: false,
     };
     slot.control.send_reply(&SlotReply::Ready);
     slot.serve_orders();
     slot.kill_remaining();
-    slot.close_doors();
+    slot.close_engine_proxies();
     slot.forget_last_trial();
     Ok(())
 }

@@ -65,7 +65,7 @@ pub(super) struct TrialProcess {
     pub(super) pid: Option<i32>,
     pub(super) observation: ActorObservation,
     /// The ending is already decided, because provoke ends the process.
-    pub(super) sentenced: bool,
+    pub(super) has_ending: bool,
     /// Reason why the process is not traced although it should be.
     pub(super) unfollowed: Option<String>,
     /// Container of the actor; the process itself is then the engine's client.
@@ -103,7 +103,7 @@ impl TrialProcess {
             copy: 0,
             pid: None,
             observation: ActorObservation::default(),
-            sentenced: false,
+            has_ending: false,
             unfollowed: None,
             container: None,
             stdout: OutputStream::default(),
@@ -215,7 +215,7 @@ impl TrialProcess {
         self.observation.elapsed = self.started.elapsed();
         self.observation.cpu = child_end.cpu;
         self.observation.max_rss = child_end.max_rss;
-        if !self.sentenced {
+        if !self.has_ending {
             self.observation.ending = match child_end.status {
                 WaitStatus::Exited(code) => Ending::Exited(code),
                 WaitStatus::Signaled(signal, core) => Ending::Signaled(Signal(signal), core),
@@ -246,9 +246,9 @@ impl TrialProcess {
                 .or_else(|| self.stdout.capture.last_line());
             self.observation.last_words = last.unwrap_or_default();
             let ends = [&self.err, &self.stdout].map(|stream| stream.capture.end_of_stream(TAIL));
-            self.observation.telling = ends
+            self.observation.crash_message = ends
                 .iter()
-                .find_map(|end| messages::find_telling_line(end.as_bytes()));
+                .find_map(|end| messages::find_message_line(end.as_bytes()));
             self.observation.site = ends.iter().find_map(|end| messages::find_site(end));
         }
         std::mem::take(&mut self.observation)

@@ -44,7 +44,7 @@ pub(super) enum TreeState {
     /// Some processes live.
     Something,
     /// Some processes live, and there are more events.
-    MoreNews,
+    MoreEvents,
 }
 
 /// Receives the events of processes, and passes them on.
@@ -69,7 +69,7 @@ pub(super) fn drain_events(mut hear: impl FnMut(ProcessEvent)) -> TreeState {
             ChildEvent::None => return TreeState::Nothing,
         }
     }
-    TreeState::MoreNews
+    TreeState::MoreEvents
 }
 
 /// Receives the events of processes, and passes them on. Returns whether any process lives that is
@@ -83,7 +83,7 @@ pub(super) fn is_anything_alive(
 }
 
 /// Ignores events, because the processes are being killed.
-pub(super) fn ignore_news(_: ProcessEvent) {}
+pub(super) fn ignore_event(_: ProcessEvent) {}
 
 /// Returns every living process of the trial, parents before their children.
 pub(super) fn living_processes(given_up: &HashSet<ProcessIdentity>) -> Vec<i32> {
@@ -112,7 +112,7 @@ pub(super) fn describe_living(
     let pids = living_processes(given_up);
     // A parent comes before its children, so the ancestors of these processes are among them.
     let listed_pids = pids.iter().take(LISTED);
-    let details: Vec<_> = listed_pids.filter_map(|pid| settled_detail(*pid)).collect();
+    let details: Vec<_> = listed_pids.filter_map(|pid| lasting_detail(*pid)).collect();
     let parent_of = |pid: i32| details.iter().find(|detail| detail.identity.pid == pid);
     let observe = |detail: &process::ProcessDetails| {
         let mut ancestors = Vec::new();
@@ -162,7 +162,7 @@ pub(super) fn describe_living(
 
 /// Returns the details of a process. A process that just starts a program briefly lacks a command
 /// line, and is read again.
-fn settled_detail(pid: i32) -> Option<process::ProcessDetails> {
+fn lasting_detail(pid: i32) -> Option<process::ProcessDetails> {
     let mut detail = process::process_detail(pid)?;
     for _ in 0..COMMAND_ASKED {
         if !detail.command.is_empty() {
@@ -179,22 +179,22 @@ fn settled_detail(pid: i32) -> Option<process::ProcessDetails> {
 /// A tree may fork while it is being killed, so the function repeats until the kernel reports no
 /// children.
 pub(super) fn kill_all(given_up: &mut HashSet<ProcessIdentity>) -> Vec<ProcessObservation> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let mut pause = Duration::from_micros(50);
     for round in 0.. {
-        if !is_anything_alive(given_up, ignore_news) {
+        if !is_anything_alive(given_up, ignore_event) {
             break;
         }
         if round > 0 {
-            stop_all(given_up, begun + PATIENCE);
+            stop_all(given_up, started_at + PATIENCE);
         }
         for pid in living_processes(given_up) {
             let _ = signals::send_signal(pid, Signal::KILL);
         }
-        if !is_anything_alive(given_up, ignore_news) {
+        if !is_anything_alive(given_up, ignore_event) {
             break;
         }
-        if begun.elapsed() > PATIENCE {
+        if started_at.elapsed() > PATIENCE {
             let (unkillable, _) = describe_living(given_up);
             let living = living_processes(given_up);
             given_up.extend(

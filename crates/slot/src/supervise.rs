@@ -25,7 +25,7 @@ pub(super) struct SupervisionLimits<'a> {
     /// Time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
     /// Folder for stacks of hung processes; `None` for hooks, which are not examined.
-    pub(super) inquest: Option<&'a SnapshotFolder>,
+    pub(super) snapshots: Option<&'a SnapshotFolder>,
     /// Whether the stacks of a hung trial are recorded.
     pub(super) stacks: bool,
     /// Index of the pattern that marks a service as ready.
@@ -44,7 +44,7 @@ pub(super) struct SupervisionResult {
 
 /// Whether the processes that outlived the main process ended by themselves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SettleResult {
+pub(super) enum GraceResult {
     Yes,
     No,
     /// The wait was interrupted.
@@ -113,7 +113,7 @@ impl<'a> Supervision<'a> {
             was_service_stopped: false,
             waits_for_line: limits.ready,
             // Whether a service hangs is decided by its clients.
-            search: (limits.inquest.is_some() && !has_service)
+            search: (limits.snapshots.is_some() && !has_service)
                 .then(|| DeadlockSearch::new(began, rule)),
             result: SupervisionResult {
                 interrupted: false,
@@ -148,7 +148,7 @@ impl<'a> Supervision<'a> {
         self.is_over = !is_hung;
         self.was_service_stopped = self.is_over;
         // A hook, which has its own time limit, ignores this order.
-        if is_hung && self.limits.inquest.is_some() {
+        if is_hung && self.limits.snapshots.is_some() {
             self.deadline = Instant::now();
         }
     }
@@ -267,13 +267,13 @@ impl Slot {
         processes: &mut [TrialProcess],
         now: Instant,
     ) {
-        self.witness.stop_listening(&process_ids(processes));
+        self.crash_monitor.stop_listening(&process_ids(processes));
         for process in processes {
             let Some(pid) = process.pid else {
                 continue;
             };
             process.observation.ending = Ending::Stopped;
-            process.sentenced = true;
+            process.has_ending = true;
             let _ = signals::send_signal(pid, Signal::TERM);
         }
         run.phase = EndPhase::Asked(now + run.limits.grace);
@@ -292,8 +292,8 @@ impl Slot {
         look_into_containers(processes);
         let tracer = &self.tracer;
         decide_endings(processes, |process| timed_out(process, tracer));
-        self.witness.stop_listening(&process_ids(processes));
-        let snapshots = run.limits.inquest.filter(|_| run.limits.stacks);
+        self.crash_monitor.stop_listening(&process_ids(processes));
+        let snapshots = run.limits.snapshots.filter(|_| run.limits.stacks);
         run.result.hang = match deadlock {
             Some(mut hang) => {
                 if Instant::now() < run.deadline {
@@ -317,10 +317,10 @@ impl Slot {
         patterns: &OutputPatterns,
         inspects: bool,
     ) {
-        self.witness.stop_listening(&process_ids(processes));
+        self.crash_monitor.stop_listening(&process_ids(processes));
         if inspects && run.phase == EndPhase::Running && !run.is_over {
             look_into_containers(processes);
-            let snapshots = run.limits.inquest;
+            let snapshots = run.limits.snapshots;
             run.result.hang =
                 snapshots.map(|snapshots| self.inspect_hang(processes, patterns, snapshots));
         }
@@ -338,23 +338,23 @@ impl Slot {
         processes: &mut [TrialProcess],
         patterns: &OutputPatterns,
         grace: Duration,
-    ) -> SettleResult {
+    ) -> GraceResult {
         let deadline = Instant::now() + grace;
-        while self.anything_lives() {
+        while self.is_anything_left() {
             if let Some(TrialOrder::Stop { .. }) =
                 self.wait_for_order_until(processes, patterns, deadline)
             {
-                return SettleResult::Interrupted;
+                return GraceResult::Interrupted;
             }
             if Instant::now() >= deadline {
-                return if self.anything_lives() {
-                    SettleResult::No
+                return if self.is_anything_left() {
+                    GraceResult::No
                 } else {
-                    SettleResult::Yes
+                    GraceResult::Yes
                 };
             }
         }
-        SettleResult::Yes
+        GraceResult::Yes
     }
 
     /// Waits for this time. Returns false if an order to stop arrives.
@@ -365,13 +365,13 @@ impl Slot {
     }
 
     /// Reaps ended processes. Returns whether any process of the tree is left.
-    pub(super) fn anything_lives(&mut self) -> bool {
-        let (witness, tracer) = (&mut self.witness, &mut self.tracer);
-        process_tree::is_anything_alive(&self.given_up, |news| match news {
+    pub(super) fn is_anything_left(&mut self) -> bool {
+        let (crash_monitor, tracer) = (&mut self.crash_monitor, &mut self.tracer);
+        process_tree::is_anything_alive(&self.given_up, |events| match events {
             ProcessEvent::Ended(pid, child_end) => {
                 tracer.holds.thread_ended(pid);
-                tracer.process_ended(pid, child_end.status, false, witness.is_listening());
-                witness.record_orphan(pid, child_end.status);
+                tracer.process_ended(pid, child_end.status, false, crash_monitor.is_listening());
+                crash_monitor.record_orphan(pid, child_end.status);
             }
             ProcessEvent::Stopped(stop) => tracer.handle_stop(stop),
             ProcessEvent::ThreadEnded(tid) => tracer.holds.thread_ended(tid),
@@ -380,13 +380,13 @@ impl Slot {
 
     /// Returns when a service, or a process below it, crashed.
     fn has_died(&mut self, processes: &[TrialProcess]) -> Option<Duration> {
-        let crash = self.witness.saw_a_crash(&process_ids(processes));
+        let crash = self.crash_monitor.saw_a_crash(&process_ids(processes));
         let services = processes
             .iter()
             .filter(|process| process.role == ActorRole::Service);
         let deaths = services
             .filter(|process| process.pid.is_none())
-            .map(|process| self.witness.time_of(process.observation.pid));
+            .map(|process| self.crash_monitor.time_of(process.observation.pid));
         deaths.chain(crash).min()
     }
 
@@ -442,9 +442,9 @@ impl Slot {
             .flat_map(|process| [&process.stdout, &process.err]);
         let open = streams.filter_map(|stream| stream.fd.as_ref());
         fds.extend(open.map(|fd| PollFd::new(fd, PollFlags::IN)));
-        let witness = self.witness.readable_fd();
-        fds.extend(witness.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let has_witness = witness.is_some();
+        let crash_monitor = self.crash_monitor.readable_fd();
+        fds.extend(crash_monitor.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let has_crash_monitor = crash_monitor.is_some();
         // A closed connection would always be readable.
         if !self.control.is_closed() {
             fds.push(PollFd::from_borrowed_fd(
@@ -454,7 +454,7 @@ impl Slot {
         }
         let next_look = self.tracer.holds.look().unwrap_or(A_DAY);
         let next_look = next_look.min(self.control.time_to_send().unwrap_or(A_DAY));
-        let remaining = if self.more_news || self.control.holds_order() {
+        let remaining = if self.more_events || self.control.holds_order() {
             Duration::ZERO
         } else {
             deadline
@@ -479,12 +479,12 @@ impl Slot {
                 stream.drain_available(&mut self.buffer, patterns);
             }
         }
-        self.witness.note_homes();
-        if has_ended || self.more_news {
+        self.crash_monitor.note_process_containers();
+        if has_ended || self.more_events {
             self.reap_ended(processes);
         }
         // The kernel's events are read where they are needed.
-        has_witness.then(|| ready.next());
+        has_crash_monitor.then(|| ready.next());
         ready.next().unwrap_or(false) || self.control.holds_order()
     }
 
@@ -492,23 +492,28 @@ impl Slot {
     fn reap_ended(&mut self, processes: &mut [TrialProcess]) {
         // One read empties the signalfd, because signals of one kind do not queue.
         let _ = rustix::io::read(self.ends.as_fd(), &mut self.buffer[..1024]);
-        let (witness, tracer) = (&mut self.witness, &mut self.tracer);
-        let tree_state = process_tree::drain_events(|news| match news {
+        let (crash_monitor, tracer) = (&mut self.crash_monitor, &mut self.tracer);
+        let tree_state = process_tree::drain_events(|events| match events {
             ProcessEvent::Ended(pid, child_end) => {
                 tracer.holds.thread_ended(pid);
                 let own = processes
                     .iter_mut()
                     .find(|process| process.pid == Some(pid));
-                tracer.process_ended(pid, child_end.status, own.is_some(), witness.is_listening());
+                tracer.process_ended(
+                    pid,
+                    child_end.status,
+                    own.is_some(),
+                    crash_monitor.is_listening(),
+                );
                 match own {
                     Some(process) => process.record_end(child_end),
-                    None => witness.record_orphan(pid, child_end.status),
+                    None => crash_monitor.record_orphan(pid, child_end.status),
                 }
             }
             ProcessEvent::Stopped(stop) => tracer.handle_stop(stop),
             ProcessEvent::ThreadEnded(tid) => tracer.holds.thread_ended(tid),
         });
-        self.more_news = tree_state == TreeState::MoreNews;
+        self.more_events = tree_state == TreeState::MoreEvents;
     }
 }
 
@@ -530,10 +535,10 @@ fn look_into_containers(processes: &mut [TrialProcess]) {
 fn decide_endings(processes: &mut [TrialProcess], ending: impl Fn(&TrialProcess) -> Ending) {
     for process in processes
         .iter_mut()
-        .filter(|process| process.pid.is_some() && !process.sentenced)
+        .filter(|process| process.pid.is_some() && !process.has_ending)
     {
         process.observation.ending = ending(process);
-        process.sentenced = true;
+        process.has_ending = true;
     }
 }
 

@@ -6,7 +6,7 @@ use super::container::ContainerStart;
 use super::hooks::{HookResult, shell_actor};
 use super::process::{TracedRoles, TrialContext, TrialProcess, process_limits};
 use super::snapshots::SnapshotFolder;
-use super::supervise::{self, SettleResult, SupervisionLimits};
+use super::supervise::{self, GraceResult, SupervisionLimits};
 use super::wire::{SlotReply, VariantRecipe};
 use super::{Slot, case_report, engine_objects, give_to_trial, hold, process_tree};
 use provoke_model::{
@@ -81,7 +81,7 @@ impl Slot {
             HookResult::Interrupted => observation.interrupted = true,
         }
         // In any case, the next trial must start without old processes.
-        if process_tree::is_anything_alive(&self.given_up, process_tree::ignore_news) {
+        if process_tree::is_anything_alive(&self.given_up, process_tree::ignore_event) {
             let unkillable = self.kill_remaining();
             observation.residue.unkillable.extend(unkillable);
         }
@@ -91,7 +91,7 @@ impl Slot {
         self.tidy_engine(
             trial,
             &known_recipe.0,
-            wait.then_some(known_recipe.0.settle),
+            wait.then_some(known_recipe.0.leak_grace),
             &mut observation,
         );
         if let Some(group) = &mut self.group {
@@ -173,7 +173,7 @@ impl Slot {
         let terms = SupervisionLimits {
             timeout: trial.timeout,
             grace: recipe.grace,
-            inquest: Some(&snapshots),
+            snapshots: Some(&snapshots),
             stacks,
             ready,
         };
@@ -199,7 +199,7 @@ impl Slot {
         self.end_residue(
             &mut processes,
             patterns,
-            wait.then_some(recipe.settle),
+            wait.then_some(recipe.leak_grace),
             &snapshots,
             observation,
         );
@@ -237,7 +237,8 @@ impl Slot {
             .iter()
             .filter(|actor| actor.role == ActorRole::Service);
         let alert = services.any(|actor| actor.container.is_none());
-        self.witness.begin_trial(recipe.children, alert, contained);
+        self.crash_monitor
+            .begin_trial(recipe.children, alert, contained);
         let traced = recipe.trace || (trial.hold.is_some() && stacks);
         self.tracer.begin_trial(traced.then(|| snapshots.clone()));
         self.tracer
@@ -270,7 +271,7 @@ impl Slot {
         };
         self.allow_forks();
         // This hook may kill processes that the hook before the trial started.
-        self.witness.stop_listening(pids);
+        self.crash_monitor.stop_listening(pids);
         let has_own_hook = recipe.variant.hooks.conclude.is_some();
         match self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers) {
             HookResult::Done => {}
@@ -286,15 +287,15 @@ impl Slot {
         mut pids: Vec<i32>,
         observation: &mut Observation,
     ) {
-        let insides = processes.iter_mut().filter_map(|process| {
+        let containers = processes.iter_mut().filter_map(|process| {
             let container = process.observation.container.as_mut()?;
             Some((&mut process.observation.pid, container))
         });
-        for (pid, container) in insides {
-            self.witness.of_container(container, pid);
+        for (pid, container) in containers {
+            self.crash_monitor.of_container(container, pid);
         }
         pids.extend(supervise::process_ids(processes));
-        (observation.casualties, observation.kernel) = self.witness.take_testimony(&pids);
+        (observation.crashed_children, observation.kernel) = self.crash_monitor.take_crashes(&pids);
         for process in processes {
             if let Some(container) = &mut process.observation.container {
                 // Not every engine reports an OOM kill. The kernel log names the cgroup, or at
@@ -424,18 +425,18 @@ impl Slot {
         &mut self,
         processes: &mut [TrialProcess],
         patterns: &OutputPatterns,
-        settle: Option<Duration>,
+        leak_grace: Option<Duration>,
         snapshots: &SnapshotFolder,
         observation: &mut Observation,
     ) {
-        if !self.anything_lives() {
+        if !self.is_anything_left() {
             return;
         }
-        if let Some(settle) = settle {
-            let begun = Instant::now();
-            match self.settles_within(processes, patterns, settle) {
-                SettleResult::Yes => observation.residue.settled = begun.elapsed(),
-                SettleResult::No => {
+        if let Some(leak_grace) = leak_grace {
+            let started_at = Instant::now();
+            match self.settles_within(processes, patterns, leak_grace) {
+                GraceResult::Yes => observation.residue.ended_in_grace = started_at.elapsed(),
+                GraceResult::No => {
                     self.forbid_forks();
                     let (mut leaked, unlisted) = process_tree::describe_living(&self.given_up);
                     for process in &mut leaked {
@@ -445,10 +446,10 @@ impl Slot {
                     (observation.residue.leaked, observation.residue.unlisted) = (leaked, unlisted);
                 }
                 // The interruption came before it was known whether the processes would end.
-                SettleResult::Interrupted => observation.interrupted = true,
+                GraceResult::Interrupted => observation.interrupted = true,
             }
         }
-        self.witness
+        self.crash_monitor
             .stop_listening(&supervise::process_ids(processes));
         observation.residue.unkillable = self.kill_remaining();
     }

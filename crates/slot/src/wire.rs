@@ -122,7 +122,8 @@ pub struct VariantRecipe {
     pub grace: Duration,
     /// Time that descendants may outlive the main process.
     #[serde(with = "micros")]
-    pub settle: Duration,
+    #[serde(rename = "settle")]
+    pub leak_grace: Duration,
     /// Whether crashes of children are reported.
     pub children: bool,
     /// Whether leaked processes are reported.
@@ -130,7 +131,8 @@ pub struct VariantRecipe {
     /// Socket of the engine's API service that provoke started.
     pub service: Option<Text>,
     /// Proxy to the container engine, if objects of trials are tracked.
-    pub door: Option<EngineProxySettings>,
+    #[serde(rename = "door")]
+    pub engine_proxy: Option<EngineProxySettings>,
     /// Regular expressions to search in each line of output.
     pub patterns: Vec<String>,
     /// Regular expression that marks a service as ready.

@@ -125,7 +125,7 @@ impl CaseNames {
             return Outcome::Pass;
         }
         let has_report = ends.iter().any(Option::is_some);
-        Outcome::Void(if searched_ends.is_empty() && has_report {
+        Outcome::Inconclusive(if searched_ends.is_empty() && has_report {
             InconclusiveReason::NoCase
         } else {
             InconclusiveReason::CaseNotRun

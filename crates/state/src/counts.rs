@@ -16,7 +16,7 @@ pub(super) struct VariantState {
     /// Trials with held threads, unless all trials of the run hold them: their rate is another one.
     pub(super) held_counts: CountedTrials,
     /// Trials that ran one failing case of a suite alone.
-    pub(super) lone: CountedTrials,
+    pub(super) isolated: CountedTrials,
     /// Whether its preparation is complete, or not needed.
     pub(super) is_made: bool,
 }
@@ -29,20 +29,20 @@ pub(super) struct CountedTrials {
     /// All launched trials, with any outcome.
     pub(super) launched: u64,
     /// Consecutive inconclusive trials of the variant, in launch order.
-    pub(super) in_vain: u64,
+    pub(super) inconclusive_streak: u64,
 }
 
 impl VariantState {
-    pub(super) fn new(lanes: u32) -> Self {
+    pub(super) fn new(slots: u32) -> Self {
         let counted = || CountedTrials {
-            tally: Tally::new(lanes),
+            tally: Tally::new(slots),
             ..CountedTrials::default()
         };
         Self {
             measured: counted(),
             captured: counted(),
             held_counts: counted(),
-            lone: counted(),
+            isolated: counted(),
             is_made: false,
         }
     }
@@ -52,14 +52,14 @@ impl VariantState {
             TrialPurpose::Measure => &mut self.measured,
             TrialPurpose::CaptureEvidence => &mut self.captured,
             TrialPurpose::ExploreSchedule => &mut self.held_counts,
-            TrialPurpose::RerunTest(_) => &mut self.lone,
+            TrialPurpose::RerunTest(_) => &mut self.isolated,
         }
     }
 }
 
 /// Counts of the trials in which a case ran alone.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LoneCounts {
+pub struct IsolatedCounts {
     /// Trials that are launched and not counted.
     pub underway: u64,
     /// Trials in which it passed.
@@ -70,7 +70,7 @@ pub struct LoneCounts {
     pub without_result: u64,
 }
 
-impl LoneCounts {
+impl IsolatedCounts {
     /// Returns the number of trials that have ended.
     pub fn completed(self) -> u64 {
         self.passes + self.failures + self.without_result
@@ -114,25 +114,29 @@ impl State {
     }
 
     /// Returns the counts of the trials in which a case ran alone.
-    pub fn lone_counts(&self, variant: VariantId, number: u32) -> LoneCounts {
-        let counts = self.lone_cases.get(&(variant, number));
+    pub fn isolated_counts(&self, variant: VariantId, number: u32) -> IsolatedCounts {
+        let counts = self.isolated_cases.get(&(variant, number));
         counts.copied().unwrap_or_default()
     }
 
     /// Returns the counts of the case that runs alone in a trial.
-    pub(super) fn lone_counts_of(&mut self, trial: &Trial) -> Option<&mut LoneCounts> {
+    pub(super) fn isolated_counts_of(&mut self, trial: &Trial) -> Option<&mut IsolatedCounts> {
         let number = self.case_names.number_of(trial.rerun_test()?)?;
-        Some(self.lone_cases.entry((trial.variant, number)).or_default())
+        Some(
+            self.isolated_cases
+                .entry((trial.variant, number))
+                .or_default(),
+        )
     }
 
     /// Counts a trial in which a case ran alone, by the end of this case.
-    pub(super) fn count_lone_trial(&mut self, trial: &Trial, record: Option<&CaseRecord>) {
+    pub(super) fn count_isolated_trial(&mut self, trial: &Trial, record: Option<&CaseRecord>) {
         let number = trial
             .rerun_test()
             .and_then(|name| self.case_names.number_of(name));
         let ends = record.map_or_else(Vec::new, CaseRecord::decode_ends);
         let end = number.and_then(|number| ends.get(number as usize).copied().flatten());
-        let Some(counts) = self.lone_counts_of(trial) else {
+        let Some(counts) = self.isolated_counts_of(trial) else {
             return;
         };
         counts.underway = counts.underway.saturating_sub(1);

@@ -13,7 +13,7 @@ pub struct Hosts {
     /// Hosts that could not start, with the reasons, since the last interruption.
     missing: Vec<(String, String)>,
     /// The host of each slot: the one that joined last.
-    of_lane: BTreeMap<SlotId, HostId>,
+    of_slot: BTreeMap<SlotId, HostId>,
 }
 
 /// An attempt that ended with the loss of its host.
@@ -126,8 +126,8 @@ impl Hosts {
     }
 
     /// Returns the host of a slot, unless the slot is on this machine.
-    pub fn of_lane(&self, lane: SlotId) -> Option<HostId> {
-        self.of_lane.get(&lane).copied()
+    pub fn of_slot(&self, slot: SlotId) -> Option<HostId> {
+        self.of_slot.get(&slot).copied()
     }
 
     /// Returns a host.
@@ -150,7 +150,7 @@ impl Hosts {
 
     pub(super) fn join(&mut self, joined: &JoinedHost) {
         let id = HostId(self.count());
-        self.of_lane.extend(joined.lanes().map(|lane| (lane, id)));
+        self.of_slot.extend(joined.slots().map(|slot| (slot, id)));
         self.all.push(HostState {
             joined: joined.clone(),
             lost: None,
@@ -163,7 +163,7 @@ impl Hosts {
 
     /// Ends the time of all hosts: after an interruption, hosts join again.
     pub(super) fn leave(&mut self) {
-        self.of_lane.clear();
+        self.of_slot.clear();
         self.missing.clear();
         for host in &mut self.all {
             host.left = true;
@@ -181,14 +181,14 @@ impl Hosts {
     }
 
     pub(super) fn add_launched(&mut self, trial: &Trial) {
-        if let Some(host) = self.host_mut(self.of_lane(trial.lane)) {
+        if let Some(host) = self.host_mut(self.of_slot(trial.slot)) {
             *host.launched.entry(trial.variant).or_default() += 1;
         }
     }
 
     /// Counts an attempt that was lost.
     pub(super) fn add_lost(&mut self, trial: &Trial) {
-        let id = self.of_lane(trial.lane);
+        let id = self.of_slot(trial.slot);
         if let Some(host) = self.host_mut(id) {
             host.lost_trials += 1;
             let loss = id.filter(|_| host.lost.is_some()).map(|host| HostLoss {
@@ -209,7 +209,7 @@ impl Hosts {
         match outcome {
             Outcome::Fail(_) => counts.failures += 1,
             Outcome::Pass | Outcome::Other(_) => counts.other += 1,
-            Outcome::Void(_) => {}
+            Outcome::Inconclusive(_) => {}
         }
     }
 

@@ -26,7 +26,7 @@ mod tally;
 mod trial_facts;
 
 pub use cases::{CaseCounts, CaseNames, SuiteCounts, TrialOrder};
-pub use counts::LoneCounts;
+pub use counts::IsolatedCounts;
 pub use fold::Fold;
 pub use hosts::{HostCounts, HostLoss, HostState, Hosts};
 pub use load::RequestTotals;
@@ -85,7 +85,7 @@ pub struct State {
     /// Further facts of the environment.
     pub survey: Survey,
     /// Start of the run, in seconds since 1970.
-    pub begun: i64,
+    pub started_at: i64,
     /// Working time so far.
     pub worked: Duration,
     /// Whether the time budget is spent.
@@ -107,7 +107,7 @@ pub struct State {
     /// Warnings, with the number of occurrences.
     pub notes: Vec<(String, u64)>,
     /// Consecutive inconclusive trials, in launch order.
-    pub void_streak: u64,
+    pub inconclusive_streak: u64,
     /// Consecutive trials whose slot was lost, in launch order.
     pub lost_streak: u64,
     /// Why the last trial of a service was inconclusive.
@@ -123,7 +123,7 @@ pub struct State {
     /// In a search, the variant of each choice.
     pub chosen: BTreeMap<VariantChoice, VariantId>,
     /// Variants in preparation.
-    pub making: BTreeSet<VariantId>,
+    pub preparing: BTreeSet<VariantId>,
     /// Number of prepared variants, and the total duration.
     pub made: (u64, Duration),
     /// The variant that was launched last.
@@ -151,7 +151,7 @@ pub struct State {
     /// Failures in the order in which they ended, for the live display and for evidence.
     arrived: BTreeMap<(VariantId, SignatureId), SignatureCounts>,
     /// The trials in which a case ran alone, by its number.
-    lone_cases: BTreeMap<(VariantId, u32), LoneCounts>,
+    isolated_cases: BTreeMap<(VariantId, u32), IsolatedCounts>,
 }
 
 impl State {
@@ -183,7 +183,7 @@ impl State {
             chosen: chosen
                 .filter_map(|(choice, id)| Some((choice?, id)))
                 .collect(),
-            making: BTreeSet::new(),
+            preparing: BTreeSet::new(),
             raise: TriedSettings::new(&plan),
             first_failure: None,
             made: (0, Duration::ZERO),
@@ -196,7 +196,7 @@ impl State {
             run,
             host,
             survey,
-            begun: time,
+            started_at: time,
             worked: Duration::ZERO,
             budget_spent: false,
             stopped: None,
@@ -207,7 +207,7 @@ impl State {
             after_decision: 0,
             last_counted: TrialId(0),
             notes: Vec::new(),
-            void_streak: 0,
+            inconclusive_streak: 0,
             lost_streak: 0,
             last_void: None,
             repeated: 0,
@@ -219,7 +219,7 @@ impl State {
             launched: 0,
             case_names: CaseNames::default(),
             arrived: BTreeMap::new(),
-            lone_cases: BTreeMap::new(),
+            isolated_cases: BTreeMap::new(),
         })
     }
 
@@ -243,9 +243,9 @@ impl State {
             }
             Event::CasesNamed(names) => self.case_names.add_names(names),
             Event::TrialWithdrawn(trial) => self.trial_withdrawn(*trial),
-            Event::RerunsBegun { at: time } | Event::CaptureBegun { at: time } => {
+            Event::RerunsStarted { at: time } | Event::CaptureStarted { at: time } => {
                 self.worked = *time;
-                self.rerunning = matches!(event, Event::RerunsBegun { .. });
+                self.rerunning = matches!(event, Event::RerunsStarted { .. });
                 self.begin_extra_trials();
             }
             Event::VariantChosen(choice) => self.add_chosen(choice),
@@ -253,8 +253,8 @@ impl State {
                 self.use_setting(*variant);
                 self.decided = self.any_testable() && decided(self);
             }
-            Event::MakingBegun(variant) => {
-                self.making.insert(*variant);
+            Event::PreparationStarted(variant) => {
+                self.preparing.insert(*variant);
             }
             Event::VariantMade {
                 variant,
@@ -272,7 +272,7 @@ impl State {
                 at: time,
             } => {
                 self.worked = *time;
-                self.making.remove(variant);
+                self.preparing.remove(variant);
                 self.give_up(*variant, reason.clone());
                 self.decided = self.decided || self.any_testable() && decided(self);
                 self.advance_tally(decided);
@@ -383,11 +383,11 @@ impl State {
         self.end_pause();
         self.stopped = None;
         self.late.clear();
-        self.void_streak = 0;
+        self.inconclusive_streak = 0;
         self.lost_streak = 0;
-        self.making.clear();
+        self.preparing.clear();
         for variant in &mut self.variants {
-            variant.measured.in_vain = 0;
+            variant.measured.inconclusive_streak = 0;
             // Processes that its `setup` started no longer run.
             variant.is_made = false;
         }
@@ -469,12 +469,15 @@ impl State {
         let natural = raise.natural_trials().variant;
         self.plan.use_setting(setting.1);
         let is_made = self.variants[Self::FAILING.index()].is_made;
-        let begun = if variant == natural {
+        let started_at = if variant == natural {
             std::mem::take(&mut self.variants[natural.index()])
         } else {
             VariantState::new(self.plan.jobs)
         };
-        self.variants[Self::FAILING.index()] = VariantState { is_made, ..begun };
+        self.variants[Self::FAILING.index()] = VariantState {
+            is_made,
+            ..started_at
+        };
         if variant == natural {
             if let Some(reason) = self.untestable.remove(&natural) {
                 self.give_up(Self::FAILING, reason);
@@ -487,7 +490,7 @@ impl State {
 
     fn is_made(&mut self, variants: &[VariantId], made: bool) {
         for id in variants {
-            self.making.remove(id);
+            self.preparing.remove(id);
             if let Some(variant) = self.variants.get_mut(id.index()) {
                 variant.is_made = made;
             }

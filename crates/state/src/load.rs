@@ -11,7 +11,7 @@ const DEATHS: usize = 1000;
 #[derive(Debug, Default)]
 pub struct RequestTotals {
     /// Counted trials.
-    pub lives: u64,
+    pub trials: u64,
     /// Number of clients, or of connections, per trial.
     pub clients: u32,
     /// Requests sent, without the warm-up.
@@ -50,7 +50,7 @@ pub struct RequestTotals {
 
 impl RequestTotals {
     pub(super) fn add_service_run(&mut self, observation: &LoadObservation) {
-        self.lives += 1;
+        self.trials += 1;
         self.clients = self.clients.max(observation.clients);
         self.sent += observation.sent;
         self.served += observation.served;

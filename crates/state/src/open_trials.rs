@@ -12,8 +12,8 @@ const MAX_LOSSES: u32 = 2;
 /// lost, which this outcome increases.
 pub fn is_repeated(outcome: &Outcome, losses: &mut u32) -> bool {
     match outcome {
-        Outcome::Void(InconclusiveReason::Interrupted) => true,
-        Outcome::Void(InconclusiveReason::Lost) => {
+        Outcome::Inconclusive(InconclusiveReason::Interrupted) => true,
+        Outcome::Inconclusive(InconclusiveReason::Lost) => {
             *losses += 1;
             *losses < MAX_LOSSES
         }
@@ -59,7 +59,7 @@ impl State {
                 let counted = self.variants[trial.variant.index()].counted_for(&trial);
                 counted.pending += 1;
                 counted.launched += 1;
-                if let Some(counts) = self.lone_counts_of(&trial) {
+                if let Some(counts) = self.isolated_counts_of(&trial) {
                     counts.underway += 1;
                 }
                 0
@@ -72,10 +72,10 @@ impl State {
     }
 
     pub(super) fn trial_ended(&mut self, id: TrialId, observation: &Observation, outcome: Outcome) {
-        if let Outcome::Void(InconclusiveReason::NotReady) = outcome {
+        if let Outcome::Inconclusive(InconclusiveReason::NotReady) = outcome {
             self.last_void = observation.not_ready();
         }
-        if let Outcome::Void(InconclusiveReason::NoCase) = outcome {
+        if let Outcome::Inconclusive(InconclusiveReason::NoCase) = outcome {
             let patterns = self.plan.rules.searched_cases();
             let names: Vec<String> = patterns.map(|pattern| format!("`{pattern}`")).collect();
             let text = format!(
@@ -90,13 +90,13 @@ impl State {
         let (trial, mut losses) = (trial.clone(), *losses);
         let was_waiting =
             (observation.load.as_ref()).is_some_and(|load| load.stopped_wait().is_some());
-        if outcome == Outcome::Void(InconclusiveReason::Interrupted)
+        if outcome == Outcome::Inconclusive(InconclusiveReason::Interrupted)
             && (observation.hang.is_some() || was_waiting)
         {
             self.late
                 .push((trial.clone(), Box::new(observation.clone())));
         }
-        if let Outcome::Void(InconclusiveReason::Lost) = outcome {
+        if let Outcome::Inconclusive(InconclusiveReason::Lost) = outcome {
             self.hosts.add_lost(&trial);
         }
         if self.decided {
@@ -111,7 +111,7 @@ impl State {
             return;
         }
         match &outcome {
-            Outcome::Void(_) => {
+            Outcome::Inconclusive(_) => {
                 self.variants[trial.variant.index()]
                     .counted_for(&trial)
                     .pending -= 1;
@@ -128,7 +128,7 @@ impl State {
         if let Some(record) = &observation.case_record {
             self.case_names.add_failures(record);
         }
-        let host = self.hosts.of_lane(trial.lane);
+        let host = self.hosts.of_slot(trial.slot);
         let facts = TrialFacts {
             host,
             ..TrialFacts::new(&self.plan, &trial, observation, outcome)
@@ -155,7 +155,7 @@ impl State {
                     .counted_for(trial)
                     .pending -= 1;
                 let no_observation = Observation::default();
-                let outcome = Outcome::Void(InconclusiveReason::Interrupted);
+                let outcome = Outcome::Inconclusive(InconclusiveReason::Interrupted);
                 let facts = TrialFacts::new(&self.plan, trial, &no_observation, outcome);
                 self.retries.remove(id);
                 *open = OpenTrial::Finished(trial.clone(), facts);
@@ -176,24 +176,26 @@ impl State {
                 facts.outcome = self.outcome_in_question(trial.id, facts.outcome);
             }
             self.lost_streak = match facts.outcome {
-                Outcome::Void(InconclusiveReason::Lost) => self.lost_streak + 1,
+                Outcome::Inconclusive(InconclusiveReason::Lost) => self.lost_streak + 1,
                 _ => 0,
             };
             let counted = self.variants[trial.variant.index()].counted_for(&trial);
             match facts.outcome {
-                Outcome::Void(InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly) => {}
-                Outcome::Void(_) => {
-                    counted.in_vain += 1;
-                    self.void_streak += 1;
+                Outcome::Inconclusive(
+                    InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly,
+                ) => {}
+                Outcome::Inconclusive(_) => {
+                    counted.inconclusive_streak += 1;
+                    self.inconclusive_streak += 1;
                 }
                 _ => {
                     counted.pending -= 1;
-                    counted.in_vain = 0;
-                    self.void_streak = 0;
+                    counted.inconclusive_streak = 0;
+                    self.inconclusive_streak = 0;
                 }
             }
             counted.tally.add_trial(trial.id, &facts);
-            self.count_lone_trial(&trial, facts.cases.as_deref());
+            self.count_isolated_trial(&trial, facts.cases.as_deref());
             if trial.is_measured() {
                 self.hosts.add_counted(facts.host, &trial, &facts.outcome);
             }
@@ -235,11 +237,15 @@ impl State {
     /// Returns for every variant the number of its consecutive inconclusive trials, in launch order, and whether any of
     /// them requested to be skipped. Trials that wait for a trial of another variant, which may take long, are
     /// included.
-    pub fn in_vain(&self) -> Vec<(u64, bool)> {
+    pub fn inconclusive_streaks(&self) -> Vec<(u64, bool)> {
         let counted = self.variants.iter().map(|variant| {
-            let CountedTrials { tally, in_vain, .. } = &variant.measured;
+            let CountedTrials {
+                tally,
+                inconclusive_streak,
+                ..
+            } = &variant.measured;
             (
-                *in_vain,
+                *inconclusive_streak,
                 tally.void.contains_key(&InconclusiveReason::Skipped),
             )
         });
@@ -251,10 +257,10 @@ impl State {
             let (streak, skipped) = &mut counted_trials[variant];
             match open {
                 OpenTrial::Finished(_, facts) if *is_uninterrupted => match facts.outcome {
-                    Outcome::Void(
+                    Outcome::Inconclusive(
                         InconclusiveReason::Warmup | InconclusiveReason::StoppedEarly,
                     ) => {}
-                    Outcome::Void(void) => {
+                    Outcome::Inconclusive(void) => {
                         *streak += 1;
                         *skipped |= void == InconclusiveReason::Skipped;
                     }
@@ -313,7 +319,7 @@ impl State {
     pub fn completed_trials(&self) -> u64 {
         let waiting = self.open.values().filter(|open| match open {
             OpenTrial::Finished(trial, facts) => {
-                trial.is_measured() && !matches!(facts.outcome, Outcome::Void(_))
+                trial.is_measured() && !matches!(facts.outcome, Outcome::Inconclusive(_))
             }
             _ => false,
         });

@@ -88,7 +88,7 @@ impl TriedSettings {
             Outcome::Pass => TriedOutcome::Passed,
             Outcome::Fail(failure) => TriedOutcome::Failed(failure.clone(), facts.elapsed),
             Outcome::Other(_) => TriedOutcome::Otherwise,
-            Outcome::Void(_) => return,
+            Outcome::Inconclusive(_) => return,
         };
         tried.outcomes.push((batch, outcome));
     }

@@ -47,7 +47,7 @@ pub struct Tally {
     /// Trials in which the kernel refused to start processes or threads.
     pub with_refused_forks: u64,
     /// Trials whose descendants outlived the main process, but not the leak grace.
-    pub settled: u64,
+    pub ended_in_grace: u64,
     /// Trials in which a helper ended before the main process.
     pub helpers_ended_early: u64,
     /// Durations of passing trials.
@@ -57,7 +57,7 @@ pub struct Tally {
     /// Total duration of counted trials.
     pub exposure: Duration,
     /// Observations of the clients, if the trials are of a service.
-    pub lives: RequestTotals,
+    pub trials: RequestTotals,
     /// The cases of the trials, if the trials are runs of a suite.
     pub suite: SuiteCounts,
     /// Number of batches of parallel trials by their trials and failures, without the last batch.
@@ -166,18 +166,18 @@ impl Tally {
         if let Some(record) = &facts.cases {
             self.suite.add_trial(id, record);
         }
-        if let Outcome::Void(void) = facts.outcome {
+        if let Outcome::Inconclusive(void) = facts.outcome {
             *self.void.entry(void).or_default() += 1;
             return;
         }
-        self.settled += u64::from(facts.settled);
+        self.ended_in_grace += u64::from(facts.ended_in_grace);
         self.helpers_ended_early += u64::from(facts.helper_ended_early);
         let (processes, objects) = facts.leaked;
         self.leaks.trials += u64::from(processes + objects > 0);
         self.leaks.processes += processes;
         self.leaks.objects += objects;
         if let Some(load) = &facts.load {
-            self.lives.add_service_run(load);
+            self.trials.add_service_run(load);
         }
         match &facts.outcome {
             Outcome::Pass => {
@@ -198,7 +198,7 @@ impl Tally {
                 self.group_failure(id, failure, false);
                 return;
             }
-            Outcome::Void(_) => unreachable!("handled above"),
+            Outcome::Inconclusive(_) => unreachable!("handled above"),
         }
         self.exposure = self.exposure.saturating_add(facts.elapsed);
         self.follow_failures(id, matches!(facts.outcome, Outcome::Fail(_)));
@@ -318,9 +318,9 @@ impl Tally {
     }
 
     /// Returns the number of failed trials whose evidence does not show whether they are the bug.
-    pub fn untold_trials(&self) -> u64 {
+    pub fn trials_without_known_failure(&self) -> u64 {
         self.void
-            .get(&InconclusiveReason::Untold)
+            .get(&InconclusiveReason::UnknownFailure)
             .copied()
             .unwrap_or(0)
     }

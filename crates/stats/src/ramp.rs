@@ -118,7 +118,7 @@ impl Forecast {
     }
 
     /// Returns the number of trials of all levels together.
-    pub fn total_lives(&self) -> u64 {
+    pub fn total_trials(&self) -> u64 {
         self.0.iter().sum()
     }
 }
@@ -146,7 +146,7 @@ pub struct Ramp {
     detect: f64,
     cells: Vec<RampCell>,
     /// Trials of each level.
-    lives: Vec<LevelCounts>,
+    trials: Vec<LevelCounts>,
     usable: Vec<bool>,
     /// The probability of each hypothesis ("from this level on", and last "never") with each cell.
     masses: Vec<f64>,
@@ -218,7 +218,7 @@ impl Ramp {
             levels: levels.iter().map(|level| f64::from(*level)).collect(),
             detect,
             cells: rate_cells(detect),
-            lives: vec![LevelCounts::default(); count],
+            trials: vec![LevelCounts::default(); count],
             usable: vec![true; count],
             masses: Vec::new(),
         };
@@ -228,9 +228,9 @@ impl Ramp {
 
     /// Adds one trial.
     pub fn observe_life(&mut self, level: usize, failed: bool) {
-        let lives = &mut self.lives[level];
-        lives.runs += 1;
-        lives.failures += u64::from(failed);
+        let trials = &mut self.trials[level];
+        trials.runs += 1;
+        trials.failures += u64::from(failed);
         let width = self.cells.len();
         for (first, row) in self.masses.chunks_exact_mut(width).enumerate() {
             let times = times_of_first(&self.levels, level, first);
@@ -245,14 +245,14 @@ impl Ramp {
     /// Adds several trials of a level.
     pub fn observe_many(&mut self, level: usize, failures: u64, runs: u64) {
         debug_assert!(failures <= runs);
-        self.lives[level].failures += failures;
-        self.lives[level].runs += runs;
+        self.trials[level].failures += failures;
+        self.trials[level].runs += runs;
         self.rebuild_masses();
     }
 
     /// Returns whether the trials of a level alone exclude the rate searched for.
     fn is_excluded(&self, level: usize, delta: f64) -> bool {
-        let LevelCounts { failures, runs } = self.lives[level];
+        let LevelCounts { failures, runs } = self.trials[level];
         runs > 0 && upper_one_sided(failures, runs, delta) <= self.detect
     }
 
@@ -263,16 +263,16 @@ impl Ramp {
             reached += mass;
             reached
         });
-        let mut levels = self.lives.iter().zip(reached_by);
-        levels.position(|(lives, reached)| lives.failures > 0 && reached >= 0.5)
+        let mut levels = self.trials.iter().zip(reached_by);
+        levels.position(|(trials, reached)| trials.failures > 0 && reached >= 0.5)
     }
 
     /// Returns the trials of all levels below this one.
     pub fn background_counts(&self, level: usize) -> LevelCounts {
-        let lower = &self.lives[..level];
+        let lower = &self.trials[..level];
         LevelCounts {
-            failures: lower.iter().map(|lives| lives.failures).sum(),
-            runs: lower.iter().map(|lives| lives.runs).sum(),
+            failures: lower.iter().map(|trials| trials.failures).sum(),
+            runs: lower.iter().map(|trials| trials.runs).sum(),
         }
     }
 
@@ -282,8 +282,8 @@ impl Ramp {
     }
 
     /// Returns the trials at each level.
-    pub fn lives_by_level(&self) -> &[LevelCounts] {
-        &self.lives
+    pub fn trials_by_level(&self) -> &[LevelCounts] {
+        &self.trials
     }
 
     /// Returns the probability of each level to be the first that fails; the last entry is for "never".
@@ -311,11 +311,11 @@ impl Ramp {
             let prior = if first == count { NEVER } else { each };
             for cell in &self.cells {
                 let mut ln = (prior * cell.weight).ln();
-                let levels = self.lives.iter().enumerate();
-                for (level, lives) in levels.filter(|(_, lives)| lives.runs > 0) {
+                let levels = self.trials.iter().enumerate();
+                for (level, trials) in levels.filter(|(_, trials)| trials.runs > 0) {
                     let rate = cell.rate_at(times_of_first(&self.levels, level, first));
-                    ln += times_ln(lives.failures, rate.ln())
-                        + times_ln(lives.runs - lives.failures, (-rate).ln_1p());
+                    ln += times_ln(trials.failures, rate.ln())
+                        + times_ln(trials.runs - trials.failures, (-rate).ln_1p());
                 }
                 lns.push(ln);
             }
@@ -458,7 +458,7 @@ impl Ramp {
                 gained = 0.0;
                 levels.extend(below.filter(|below| levels.last() != Some(below)));
                 levels.push(level);
-            } else if self.lives[level].runs > 0 {
+            } else if self.trials[level].runs > 0 {
                 levels.push(level);
             }
             below = Some(level);
@@ -472,10 +472,10 @@ impl Ramp {
         let mut best_level: Option<(f64, usize)> = None;
         for level in self.candidate_levels() {
             let (gains, _) = self.expected_gains(level, &sums);
-            let mut lives = 1.0;
+            let mut trials = 1.0;
             for gain in gains {
-                let worth = gain / lives;
-                lives *= 2.0;
+                let worth = gain / trials;
+                trials *= 2.0;
                 let is_better =
                     best_level.is_none_or(|(best_worth, _)| worth > best_worth * (1.0 + TIE));
                 if gain > NOTHING && is_better {
@@ -493,7 +493,7 @@ impl Ramp {
 
     /// Returns the error of the test of the level below this one.
     fn guard_error(&self, level: usize, delta: f64) -> f64 {
-        let LevelCounts { failures, runs } = self.lives[level];
+        let LevelCounts { failures, runs } = self.trials[level];
         let min = clopper_pearson(failures, runs, 2.0 * BOUND).lo;
         if min < HARDLY * self.detect {
             GUARD * delta
@@ -509,7 +509,7 @@ impl Ramp {
 
     /// Returns the total number of clean trials of the level below that distinguish it from this one.
     pub fn needed_below(&self, level: usize, delta: f64) -> u64 {
-        let LevelCounts { failures, runs } = self.lives[level];
+        let LevelCounts { failures, runs } = self.trials[level];
         let apart = clean_runs_needed(failures, runs, APART * delta);
         let guard = self.guard_runs(self.guard_error(level, delta));
         guard.max(apart.unwrap_or(u64::MAX))
@@ -517,7 +517,7 @@ impl Ramp {
 
     /// Returns whether the trials of a level show that it fails more often than the level below.
     pub fn is_apart(&self, level: usize, below: usize, delta: f64) -> bool {
-        let [counts, other_counts] = [level, below].map(|level| self.lives[level]);
+        let [counts, other_counts] = [level, below].map(|level| self.trials[level]);
         let chance = fisher(
             counts.failures,
             counts.runs,
@@ -550,14 +550,14 @@ impl Ramp {
 
     /// Returns how many more trials of each level the search takes if levels continue to fail as often as they did, or
     /// as the lowest failing one, and other levels do not fail. Returns `None` if this would not end the search.
-    pub fn forecast_lives(&self, rule: &RampRule) -> Option<Forecast> {
+    pub fn forecast_trials(&self, rule: &RampRule) -> Option<Forecast> {
         let lowest = self.lowest_failing();
         let fails_next = |ahead: &Self, level: usize| {
-            let counts = match (self.lives[level].runs, lowest) {
-                (0, Some(lowest)) if level >= lowest => self.lives[lowest],
-                _ => self.lives[level],
+            let counts = match (self.trials[level].runs, lowest) {
+                (0, Some(lowest)) if level >= lowest => self.trials[lowest],
+                _ => self.trials[level],
             };
-            let LevelCounts { failures, runs } = ahead.lives[level];
+            let LevelCounts { failures, runs } = ahead.trials[level];
             failures * counts.runs < counts.failures * (runs + 1)
         };
         let mut ahead = self.clone();
@@ -568,9 +568,9 @@ impl Ramp {
                     ahead.observe_life(level, fails_next(&ahead, level));
                 }
                 RampStep::From(_) | RampStep::Never => {
-                    let lives = ahead.lives.iter().zip(&self.lives);
+                    let trials = ahead.trials.iter().zip(&self.trials);
                     return Some(Forecast(
-                        lives.map(|(then, now)| then.runs - now.runs).collect(),
+                        trials.map(|(then, now)| then.runs - now.runs).collect(),
                     ));
                 }
                 RampStep::Stuck => return None,
@@ -584,7 +584,7 @@ impl Ramp {
         let Some(top) = self.open_levels().next_back() else {
             return RampStep::Stuck;
         };
-        if self.lives.iter().all(|lives| lives.runs == 0) {
+        if self.trials.iter().all(|trials| trials.runs == 0) {
             return RampStep::Try(top);
         }
         let (group, never) = self.likeliest_group();
@@ -595,29 +595,29 @@ impl Ramp {
             return self.next_of_none(top, rule.delta);
         }
         let level = *group.levels.end();
-        let lives = self.lives[level];
+        let trials = self.trials[level];
         if let Some(below) = self.level_below(level) {
             let error = self.guard_error(level, rule.delta);
             let guard = self.guard_runs(error);
             let needed = self.needed_below(level, rule.delta);
             // Another failure is cheaper than the clean trials that a comparison with few failures needs.
-            if needed > guard && lives.failures < FAILURES {
+            if needed > guard && trials.failures < FAILURES {
                 return RampStep::Try(level);
             }
             if self.background_counts(level).failures > 0 {
                 if let Some(step) = self.compare_with_background(level, rule.delta) {
                     return step;
                 }
-            } else if self.lives[below].runs < needed {
-                let runs = self.lives[below].runs;
+            } else if self.trials[below].runs < needed {
+                let runs = self.trials[below].runs;
                 return match runs {
-                    _ if lives.runs * MIXED < runs => RampStep::Try(level),
+                    _ if trials.runs * MIXED < runs => RampStep::Try(level),
                     // The level stopped failing, so it cannot be distinguished from the one below.
                     _ if runs >= guard.saturating_mul(PATIENCE) => RampStep::Stuck,
                     _ => RampStep::Try(below),
                 };
             }
-        } else if lives.failures < FAILURES {
+        } else if trials.failures < FAILURES {
             // A single failure may come from a rate below the one searched for.
             return RampStep::Try(level);
         }
@@ -635,22 +635,22 @@ impl Ramp {
         let below = self.level_below(level)?;
         let lowest = self.open_levels().next()?;
         let guard = self.guard_runs(delta);
-        if self.lives[level].runs * MIXED < self.lives[below].runs {
+        if self.trials[level].runs * MIXED < self.trials[below].runs {
             return Some(RampStep::Try(level));
         }
-        if self.lives[below].runs < guard {
+        if self.trials[below].runs < guard {
             return Some(RampStep::Try(below));
         }
         let patience = guard.saturating_mul(PATIENCE);
         let other = [below, lowest]
             .into_iter()
             .find(|other| !self.is_apart(level, *other, delta))?;
-        let least = if self.lives[level].runs < self.lives[other].runs {
+        let least = if self.trials[level].runs < self.trials[other].runs {
             level
         } else {
             other
         };
-        Some(if self.lives[least].runs < patience {
+        Some(if self.trials[least].runs < patience {
             RampStep::Try(least)
         } else {
             RampStep::Stuck
@@ -663,18 +663,18 @@ impl Ramp {
         let others = || self.open_levels().filter(|level| *level < top);
         let below = self.background_counts(top);
         // The lowest level shows whether failures have to do with the load.
-        let has_failed = below.failures + self.lives[top].failures > 0;
+        let has_failed = below.failures + self.trials[top].failures > 0;
         let lowest = others().next().filter(|_| has_failed);
         if self.is_excluded(top, delta) {
             let guard = self.guard_runs(delta);
-            let unknown = lowest.filter(|lowest| self.lives[*lowest].runs < guard);
+            let unknown = lowest.filter(|lowest| self.trials[*lowest].runs < guard);
             return unknown.map_or(RampStep::Never, RampStep::Try);
         }
-        if below.runs >= self.lives[top].runs {
+        if below.runs >= self.trials[top].runs {
             return RampStep::Try(top);
         }
-        let rarest = || others().min_by_key(|level| self.lives[*level].runs);
-        match lowest.filter(|lowest| self.lives[*lowest].runs * 2 <= below.runs) {
+        let rarest = || others().min_by_key(|level| self.trials[*level].runs);
+        match lowest.filter(|lowest| self.trials[*lowest].runs * 2 <= below.runs) {
             Some(lowest) => RampStep::Try(lowest),
             None => rarest().map_or(RampStep::Try(top), RampStep::TryAny),
         }
@@ -682,7 +682,9 @@ impl Ramp {
 
     /// Returns whether a level or one above it failed, or the first of them is known not to fail.
     fn holds_from(&self, level: usize, delta: f64) -> bool {
-        let failed = self.lives[level..].iter().any(|lives| lives.failures > 0);
+        let failed = self.trials[level..]
+            .iter()
+            .any(|trials| trials.failures > 0);
         failed || self.is_excluded(level, delta)
     }
 }
@@ -703,7 +705,7 @@ mod tests {
         loop {
             match ramp.next_step(&RULE) {
                 RampStep::Try(level) | RampStep::TryAny(level) => {
-                    ramp.observe_life(level, fails(level, ramp.lives_by_level()[level].runs));
+                    ramp.observe_life(level, fails(level, ramp.trials_by_level()[level].runs));
                     tried.push(level);
                 }
                 over => return (over, tried),
@@ -718,7 +720,7 @@ mod tests {
         assert_eq!(over, RampStep::From(5));
         assert_eq!(tried[..5], [6, 3, 4, 5, 4]);
         assert_eq!(
-            ramp.lives_by_level()[4],
+            ramp.trials_by_level()[4],
             LevelCounts {
                 failures: 0,
                 runs: 29
@@ -731,9 +733,9 @@ mod tests {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (_, tried) = finish(&mut ramp, |level, _| level >= 5);
         assert!(
-            ramp.lives_by_level()[5].runs * MIXED >= 28,
+            ramp.trials_by_level()[5].runs * MIXED >= 28,
             "{:?}",
-            ramp.lives_by_level()
+            ramp.trials_by_level()
         );
         let last = &tried[tried.len() - 4..];
         assert!(last.contains(&4) && last.contains(&5), "{tried:?}");
@@ -760,12 +762,12 @@ mod tests {
         let (over, _) = finish(&mut ramp, |_, _| false);
         assert_eq!(over, RampStep::Never);
         assert!(
-            ramp.lives_by_level()[6].runs >= 29,
+            ramp.trials_by_level()[6].runs >= 29,
             "{:?}",
-            ramp.lives_by_level()
+            ramp.trials_by_level()
         );
-        let others = &ramp.lives_by_level()[..6];
-        assert!(others.iter().all(|lives| lives.runs >= 4), "{others:?}");
+        let others = &ramp.trials_by_level()[..6];
+        assert!(others.iter().all(|trials| trials.runs >= 4), "{others:?}");
     }
 
     #[test]
@@ -775,9 +777,9 @@ mod tests {
         let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || again(level, turn));
         assert_eq!(over, RampStep::From(4));
         assert!(
-            ramp.lives_by_level()[3].runs >= 29,
+            ramp.trials_by_level()[3].runs >= 29,
             "{:?}",
-            ramp.lives_by_level()
+            ramp.trials_by_level()
         );
     }
 
@@ -786,9 +788,9 @@ mod tests {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || turn % 20 == 9);
         assert_eq!(over, RampStep::From(5));
-        let lives = ramp.lives_by_level();
-        assert!(lives[4].failures > 0 && lives[4].runs >= 29, "{lives:?}");
-        assert!(ramp.is_apart(5, 0, RULE.delta), "{lives:?}");
+        let trials = ramp.trials_by_level();
+        assert!(trials[4].failures > 0 && trials[4].runs >= 29, "{trials:?}");
+        assert!(ramp.is_apart(5, 0, RULE.delta), "{trials:?}");
     }
 
     #[test]
@@ -796,8 +798,8 @@ mod tests {
         let mut ramp = Ramp::new(&LEVELS, 0.1);
         let (over, _) = finish(&mut ramp, |level, turn| (turn + 3 * level as u64) % 20 == 9);
         assert_eq!(over, RampStep::Never);
-        let lives = ramp.lives_by_level();
-        assert!(lives[0].failures > 0 && lives[0].runs >= 29, "{lives:?}");
+        let trials = ramp.trials_by_level();
+        assert!(trials[0].failures > 0 && trials[0].runs >= 29, "{trials:?}");
     }
 
     #[test]
@@ -806,7 +808,7 @@ mod tests {
         let rare = |level, turn| level == 4 && turn == 2;
         let (over, _) = finish(&mut ramp, |level, turn| level >= 5 || rare(level, turn));
         assert_eq!(over, RampStep::From(5));
-        assert_eq!(ramp.lives_by_level()[4].failures, 1);
+        assert_eq!(ramp.trials_by_level()[4].failures, 1);
         assert_eq!(ramp.lowest_failing(), Some(5));
     }
 
@@ -859,10 +861,10 @@ mod tests {
 
     #[test]
     fn the_posterior_does_not_depend_on_the_order_of_the_trials() {
-        let lives = [(6, true), (4, false), (5, true), (4, false), (6, false)];
+        let trials = [(6, true), (4, false), (5, true), (4, false), (6, false)];
         let mut one = Ramp::new(&LEVELS, 0.1);
         let mut other = one.clone();
-        for (at, failed) in lives {
+        for (at, failed) in trials {
             one.observe_life(at, failed);
         }
         other.observe_many(4, 0, 2);

@@ -71,7 +71,7 @@ pub(super) fn distinguishing_facts_of(runs: &[(FactValues, bool)]) -> Vec<Distin
             let (failing, passing) = (values(key, true), values(key, false));
             let is_distinguishing =
                 failing.is_disjoint(&passing) && failing.len().min(passing.len()) == 1;
-            is_distinguishing.then(|| make_parting(key, failing, passing))
+            is_distinguishing.then(|| distinguish_by(key, failing, passing))
         })
         .collect();
     // CPU flags that programs use come before the other flags.
@@ -79,7 +79,7 @@ pub(super) fn distinguishing_facts_of(runs: &[(FactValues, bool)]) -> Vec<Distin
     distinguishing
 }
 
-fn make_parting(
+fn distinguish_by(
     (group, name): &(FactGroup, String),
     mut failing: BTreeSet<Option<String>>,
     mut passing: BTreeSet<Option<String>>,

@@ -15,7 +15,7 @@ pub struct DistinguishingLine<'a> {
 
 /// Returns one line for all facts that can share it, each with at most `max` names or values.
 pub fn fact_lines(facts: &[DistinguishingFact], max: usize) -> Vec<DistinguishingLine<'_>> {
-    let alike = facts.chunk_by(is_told_with);
+    let alike = facts.chunk_by(says_the_same_as);
     let line = |alike: &'_ [DistinguishingFact]| {
         let names = alike.iter().map(|fact| words::sanitize_line(&fact.name));
         let names = join_some(names.collect(), max, " ", " and ");
@@ -51,7 +51,7 @@ pub fn describe_odds(noun: &str, failing: u64, passing: u64) -> String {
 }
 
 /// Returns whether one line can contain both facts.
-fn is_told_with(a: &DistinguishingFact, b: &DistinguishingFact) -> bool {
+fn says_the_same_as(a: &DistinguishingFact, b: &DistinguishingFact) -> bool {
     a.group == b.group && a.failing == b.failing && a.others == b.others && a.note == b.note
 }
 

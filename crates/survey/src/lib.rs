@@ -45,7 +45,7 @@ pub use influential_variables::variable_effect;
 pub use machine::{detect_container, this_host};
 pub use ranking::FactGroup;
 pub use suite_difference::{ChangedTest, SuiteDifference, TestCounts, compare_suites};
-pub use variants::{DifferingFact, differing_facts, partings_of_variants};
+pub use variants::{DifferingFact, differing_facts, distinguishing_facts_of_variants};
 pub use warnings::plan_cautions;
 
 use provoke_autopsy::{CommandEnvironment, read_elf};

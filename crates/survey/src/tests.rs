@@ -585,7 +585,7 @@ fn distinguishing_and_differing_facts(
         .zip(variants.iter().map(|(_, failed)| *failed))
         .collect();
     let ids: Vec<VariantId> = known.iter().map(|(id, _)| *id).collect();
-    let by = super::partings_of_variants(&plan, &all, &known).into_iter();
+    let by = super::distinguishing_facts_of_variants(&plan, &all, &known).into_iter();
     let differing = super::differing_facts(&plan, &all, &ids).into_iter();
     (
         by.map(|one| one.name).collect(),

@@ -53,7 +53,7 @@ pub fn differing_facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> 
 }
 
 /// Returns the facts that distinguish failing variants, the most suspicious first.
-pub fn partings_of_variants(
+pub fn distinguishing_facts_of_variants(
     plan: &Plan,
     survey: &Survey,
     variants: &[(VariantId, bool)],

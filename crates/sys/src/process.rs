@@ -54,10 +54,10 @@ pub struct ProcessUsage {
 /// Returns the resource usage of a process; `None` if it is gone.
 pub fn process_size(pid: i32) -> Option<ProcessUsage> {
     let stat = Stat::of_process(pid)?;
-    let lives = stat.state != 'Z';
+    let is_alive = stat.state != 'Z';
     Some(ProcessUsage {
         rss_kib: stat.resident_kib,
-        threads: stat.threads * u64::from(lives),
+        threads: stat.threads * u64::from(is_alive),
         descriptors: count_descriptors(pid),
     })
 }

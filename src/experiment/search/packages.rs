@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Default number of environments that are created at the same time: installing mostly waits.
-const MAKERS: u32 = 2;
+const PARALLEL_BUILDS: u32 = 2;
 
 /// Converts an error of a package tool to a refusal of the scenario.
 fn refusal_of_fault(field: &str, fault: &PackageError) -> PlanError {
@@ -115,7 +115,7 @@ fn in_environments(
         moved: recipe.cwd.map(|folder| (cwd, format!("{{made}}/{folder}"))),
         path: recipe.path,
         env: recipe.env,
-        makers: Some(MAKERS),
+        parallel_builds: Some(PARALLEL_BUILDS),
         ..SearchSources::from(choices)
     }
 }

@@ -554,9 +554,9 @@ fn a_program_that_fails_anyway_needs_no_hold_and_its_races_are_shown() {
 #[test]
 fn the_time_limit_of_a_hunt_also_ends_trials_that_hang_at_first() {
     let sandbox = Sandbox::new();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let (report, output) = sandbox.run_with_report("hunt", &["-d", "2s", "--", "sleep", "1000"]);
-    assert!(begun.elapsed() < Duration::from_secs(60), "{output}");
+    assert!(started_at.elapsed() < Duration::from_secs(60), "{output}");
     assert!(
         output
             .stdout

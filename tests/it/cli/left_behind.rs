@@ -49,13 +49,16 @@ fn a_detached_daemon_is_found_described_and_killed() {
 fn a_pipe_held_open_does_not_delay_the_trial() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let args = [
         "-n", "2", "--leaks", "off", "--", PROVOKE, "victim", "leak", "--linger", &linger,
     ];
     let (report, _) = sandbox.report(&args);
     assert_eq!(report["variants"][0]["outcomes"], json!({"pass": 2}));
-    assert!(begun.elapsed().as_secs() < 500, "it waited for the pipe");
+    assert!(
+        started_at.elapsed().as_secs() < 500,
+        "it waited for the pipe"
+    );
     assert_gone(&linger);
 }
 

@@ -319,8 +319,8 @@ fn diff_of_many_runs_names_the_facts_that_distinguish_failing_runs() {
         assert!(output.stdout.contains(words), "{words}: {output}");
     }
     assert!(!output.stdout.contains("OTHER"), "{output}");
-    let parted = json(&sandbox.provoke(&["diff", "a", "b", "c", "d", "--json"]));
-    assert_eq!(parted["by"][0]["failing"], serde_json::json!(["on"]));
+    let distinguished = json(&sandbox.provoke(&["diff", "a", "b", "c", "d", "--json"]));
+    assert_eq!(distinguished["by"][0]["failing"], serde_json::json!(["on"]));
 
     let alike = sandbox.provoke(&["diff", "a", "b", "a"]);
     assert!(alike.stdout.contains("all of the runs failed"), "{alike}");

@@ -325,10 +325,10 @@ pub(super) fn example(name: &str) -> String {
 
 /// Waits until a condition holds.
 pub(super) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     while !condition() {
         assert!(
-            begun.elapsed() < PATIENCE,
+            started_at.elapsed() < PATIENCE,
             "condition not met in time: {what}"
         );
         sleep(Duration::from_millis(5));

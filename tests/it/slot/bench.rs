@@ -31,7 +31,7 @@ pub(super) struct Bench {
     /// Time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
     /// How long descendants may outlive the program.
-    pub(super) settle: Duration,
+    pub(super) leak_grace: Duration,
     /// Whether programs are traced.
     pub(super) trace: bool,
     /// How the threads of the trials are held.
@@ -80,7 +80,7 @@ impl Bench {
             folder,
             next: 1,
             grace: Duration::from_millis(100),
-            settle: Duration::from_millis(100),
+            leak_grace: Duration::from_millis(100),
             trace: false,
             hold: None,
             complaints: Vec::new(),
@@ -149,9 +149,9 @@ impl Bench {
             scratch: None,
             evidence: Some(self.path("evidence").as_os_str().into()),
             grace: self.grace,
-            settle: self.settle,
+            leak_grace: self.leak_grace,
             leaks: LeakRule::Fail,
-            door: None,
+            engine_proxy: None,
             patterns: Vec::new(),
         };
         let ids = self.next..self.next + count;
@@ -159,7 +159,7 @@ impl Bench {
         let trials = ids.map(|id| Trial {
             id: TrialId(id),
             variant: VariantId(0),
-            lane: SlotId(0),
+            slot: SlotId(0),
             seed: 0,
             timeout,
             purpose: TrialPurpose::Measure,

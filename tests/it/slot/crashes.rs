@@ -9,8 +9,8 @@ use std::time::Duration;
 const CRASH: &str = "kill -SEGV $$";
 
 fn only_casualty(seen: &Observation) -> &CrashedProcess {
-    assert_eq!(seen.casualties.len(), 1, "{seen:#?}");
-    &seen.casualties[0]
+    assert_eq!(seen.crashed_children.len(), 1, "{seen:#?}");
+    &seen.crashed_children[0]
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_crashed_grandchild_below_a_failing_child_is_recorded() {
 fn a_crashed_orphan_is_recorded() {
     needs!(process_events());
     let mut bench = Bench::new();
-    bench.settle = LONG;
+    bench.leak_grace = LONG;
     // Waits until its parent has changed to the slot.
     let orphan = r#"mine() { awk "/^PPid/ { print \$2 }" /proc/$$/status; }
         before=$1; while [ "$(mine)" = "$before" ]; do :; done; kill -ABRT $$"#;
@@ -66,10 +66,10 @@ fn a_crash_of_the_main_process_is_not_a_crashed_child() {
         seen.actors[0].ending,
         Ending::Signaled(Signal::SEGV, _)
     ));
-    assert_eq!(seen.casualties, []);
+    assert_eq!(seen.crashed_children, []);
     let seen = bench.run(&["sh", "-c", "sh -c 'exit 3'; true"], LONG);
     assert_eq!(
-        (seen.casualties, seen.kernel, seen.hang),
+        (seen.crashed_children, seen.kernel, seen.hang),
         (vec![], vec![], None)
     );
 }
@@ -79,9 +79,12 @@ fn processes_killed_by_provoke_are_not_crashes() {
     let mut bench = Bench::new();
     let script = "sh -c 'sleep 1000; true' & sleep 1000; true";
     let seen = bench.run(&["sh", "-c", script], Duration::from_millis(300));
-    assert_eq!(seen.casualties, []);
+    assert_eq!(seen.crashed_children, []);
     let seen = bench.run(&["sh", "-c", "sleep 1000 & true"], LONG);
-    assert_eq!((seen.casualties, seen.residue.leaked.len()), (vec![], 1));
+    assert_eq!(
+        (seen.crashed_children, seen.residue.leaked.len()),
+        (vec![], 1)
+    );
 }
 
 /// Retries a command, because the kernel logs at most ten crashes in five seconds for all processes together.

@@ -151,7 +151,7 @@ fn a_deadlock_ends_a_trial_before_its_timeout() {
     let hang = seen.hang.as_ref().unwrap();
     assert_eq!((hang.threads.len(), hang.cores.len()), (3, 1));
     assert_eq!(hang.cores[0].unread, None);
-    assert_eq!(seen.casualties, []);
+    assert_eq!(seen.crashed_children, []);
 }
 
 #[test]

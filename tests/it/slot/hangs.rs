@@ -83,7 +83,7 @@ fn a_deadlock_is_recorded_with_its_cycle_and_both_stacks() {
         assert_eq!(thread.waits_for, other.copied());
     }
     assert!(is_gone(&seen));
-    assert_eq!(seen.casualties, []);
+    assert_eq!(seen.crashed_children, []);
 
     let core = &hang.cores[0];
     let file = core.file.as_os_str().to_str().unwrap();
@@ -171,7 +171,7 @@ fn a_hung_process_can_handle_sigterm_after_the_inspection() {
     let seen = bench.hang(&command, |seen| seen.actors[0].last_words == "bye");
     let killed = matches!(seen.actors[0].ending, Ending::TimedOut { killed: true, .. });
     assert!(!killed, "{seen:?}");
-    assert_eq!(seen.casualties, []);
+    assert_eq!(seen.crashed_children, []);
 }
 
 #[test]

@@ -19,5 +19,5 @@ fn leaked_processes_with_equal_commands_have_one_core() {
         assert!(std::fs::metadata(core.file.as_os_str()).unwrap().len() == core.size);
     }
     assert!(leaked.iter().all(|one| one.waiting.ends_with("nanosleep")));
-    assert_eq!(seen.casualties, []);
+    assert_eq!(seen.crashed_children, []);
 }

@@ -192,7 +192,7 @@ fn faults_that_a_program_survives_are_not_crashes() {
     for (times, code) in [("1", 0), ("1000", 0), ("1000", 7)] {
         let seen = bench.run(&[&program, "jump", times, &code.to_string()], LONG);
         assert_eq!(seen.actors[0].ending, Ending::Exited(code));
-        assert_eq!(seen.casualties, []);
+        assert_eq!(seen.crashed_children, []);
         assert_nothing_is_kept(&bench, &seen);
     }
 }
@@ -238,9 +238,9 @@ fn a_crashed_child_behind_exit_code_0_has_a_core() {
     let script = format!("{program}; true");
     let seen = bench.run(&["sh", "-c", &script], LONG);
     assert_eq!(seen.actors[0].ending, Ending::Exited(0));
-    assert_eq!(seen.casualties.len(), 1, "{seen:#?}");
+    assert_eq!(seen.crashed_children.len(), 1, "{seen:#?}");
     let core = only_core(&seen);
-    assert_eq!(core.pid, seen.casualties[0].pid);
+    assert_eq!(core.pid, seen.crashed_children[0].pid);
     assert_eq!(functions(&analyze_core(core))[..2], ["fall", "work"]);
 }
 
@@ -249,9 +249,13 @@ fn a_crashed_grandchild_below_a_passing_child_is_found() {
     let mut bench = bench();
     let script = r#"sh -c 'sh -c "kill -BUS \$\$"; exit 0'; true"#;
     let seen = bench.run(&["sh", "-c", script], LONG);
-    assert_eq!(seen.casualties[0].signal, Some(Signal(7)), "{seen:#?}");
-    assert_eq!(seen.casualties.len(), 1);
-    assert_eq!(only_core(&seen).pid, seen.casualties[0].pid);
+    assert_eq!(
+        seen.crashed_children[0].signal,
+        Some(Signal(7)),
+        "{seen:#?}"
+    );
+    assert_eq!(seen.crashed_children.len(), 1);
+    assert_eq!(only_core(&seen).pid, seen.crashed_children[0].pid);
 }
 
 #[test]
@@ -259,7 +263,7 @@ fn at_most_eight_faults_are_recorded() {
     let mut bench = bench();
     let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sh -c 'kill -SEGV $$'; done; true";
     let seen = bench.run(&["sh", "-c", script], LONG);
-    assert_eq!((seen.cores.len(), seen.casualties.len()), (8, 12));
+    assert_eq!((seen.cores.len(), seen.crashed_children.len()), (8, 12));
 }
 
 #[test]
@@ -342,7 +346,7 @@ fn outcome(seen: &Observation) -> String {
         .flat_map(|hang| &hang.threads)
         .map(|one| (&one.name, one.state))
         .collect();
-    let dead: Vec<_> = seen.casualties.iter().map(|one| one.signal).collect();
+    let dead: Vec<_> = seen.crashed_children.iter().map(|one| one.signal).collect();
     let unkillable = &seen.residue.unkillable;
     format!("{actors:?} {leaked:?} {hung:?} {dead:?} {unkillable:?}")
 }

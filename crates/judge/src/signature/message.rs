@@ -30,11 +30,11 @@ pub(super) fn of_words(
             text.lines()
                 .find(|line| messages::read_tell(line).is_some())
         });
-    let telling = main.telling.as_deref().or(message_line);
+    let crash_message = main.crash_message.as_deref().or(message_line);
     // The last line of a crashed program usually shows only its progress.
     let words = matches!(kind, FailureKind::Exit { .. } | FailureKind::Output)
         .then_some(main.last_words.as_str());
-    let line = telling.or(words.filter(|line| is_complaint(line)))?;
+    let line = crash_message.or(words.filter(|line| is_complaint(line)))?;
     let Some(tell) = messages::read_tell(line) else {
         return Some(EvidenceName::new(
             EvidenceDepth::Output,

@@ -79,7 +79,7 @@ pub fn signature_of_case(end: CaseEnd, failure: Option<&CaseFailure>) -> Signatu
 pub fn signature_of_crash(crash: &Crash) -> Option<Signature> {
     let kind = FailureKind::Signal {
         signal: crash.signal?,
-        witness: SignalEvidence::Seen { core: true },
+        evidence: SignalEvidence::Seen { core: true },
     };
     let core = CoreObservation {
         pid: crash.pid,
@@ -288,7 +288,7 @@ fn find_crash<'a>(
     // If a handler converted a fault to another ending, the fault is the cause of the ending.
     let died = |pid: i32| {
         let mut dead = observation
-            .casualties
+            .crashed_children
             .iter()
             .filter(|process| process.pid == pid);
         main.is_some_and(|main| main.pid == pid)
@@ -306,7 +306,7 @@ fn find_crash<'a>(
     let rank = |pid: i32| match main {
         Some(main) if main.pid == pid => 0,
         _ if observation
-            .casualties
+            .crashed_children
             .iter()
             .any(|casualty| casualty.pid == pid) =>
         {

@@ -130,7 +130,7 @@ fn find_tell(crash: &Crash, main: Option<&ActorObservation>) -> Option<MessageMe
         .abort
         .as_deref()
         .and_then(|words| words.lines().find_map(messages::read_tell))
-        .or_else(|| messages::read_tell(main?.telling.as_deref()?));
+        .or_else(|| messages::read_tell(main?.crash_message.as_deref()?));
     let by_itself = BY_ITSELF.contains(&crash.fault.class.as_str())
         && matches!(crash.signal, Some(Signal(4..=6)));
     meaning.filter(|tell| by_itself && !tell.is_echo())

@@ -28,7 +28,7 @@ pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> Evi
     }
     // If the ending does not show it, the processes that died in the tree are part of the name.
     let mut deaths: Vec<String> = match kind {
-        FailureKind::Exit { .. } => describe_casualties(observation).collect(),
+        FailureKind::Exit { .. } => describe_crashed_children(observation).collect(),
         _ => Vec::new(),
     };
     deaths.sort();
@@ -51,8 +51,8 @@ fn refusal_title(result: &RequestResult) -> String {
     }
 }
 
-fn describe_casualties(observation: &Observation) -> impl Iterator<Item = String> {
-    observation.casualties.iter().filter_map(|casualty| {
+fn describe_crashed_children(observation: &Observation) -> impl Iterator<Item = String> {
+    observation.crashed_children.iter().filter_map(|casualty| {
         let signal = casualty.signal.filter(|signal| signal.is_crash())?;
         Some(match casualty.program.as_str() {
             "" => signal.to_string(),

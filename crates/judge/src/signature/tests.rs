@@ -94,7 +94,7 @@ fn kind_of(seen: &Observation) -> FailureKind {
     match seen.actors[0].ending {
         Ending::Signaled(signal, core) => FailureKind::Signal {
             signal,
-            witness: SignalEvidence::Seen { core },
+            evidence: SignalEvidence::Seen { core },
         },
         Ending::Exited(code) => FailureKind::Exit { code },
         _ => FailureKind::Hang { stopped: false },
@@ -278,7 +278,7 @@ fn crashes_of_two_programs_of_a_run_have_two_signatures() {
         signature_of_failure(
             &FailureKind::Signal {
                 signal: Signal::SEGV,
-                witness: SignalEvidence::Seen { core: true },
+                evidence: SignalEvidence::Seen { core: true },
             },
             variant,
             &with_core(crash),
@@ -333,7 +333,7 @@ fn signatures_of_one_function_or_one_library_have_a_family() {
     let failure = provoke_model::Failure {
         kind: FailureKind::Signal {
             signal: Signal::SEGV,
-            witness: SignalEvidence::Seen { core: true },
+            evidence: SignalEvidence::Seen { core: true },
         },
         signature: signature_of(null_pointer_crash("libfoo.so!other < main")),
         sites: Vec::new(),
@@ -393,7 +393,7 @@ fn a_message_in_memory_or_in_the_output_gives_the_same_signature() {
     let words = "free(): double free detected in tcache 2";
     let in_memory = signature_of(abort("close_handle < main", words));
     let mut on_paper = with_core(crash(6, class::ABORTED, "close_handle < main"));
-    on_paper.actors[0].telling = Some(words.to_owned());
+    on_paper.actors[0].crash_message = Some(words.to_owned());
     assert_eq!(signature_of_observation(&on_paper), in_memory);
 }
 
@@ -403,7 +403,7 @@ fn the_message_of_faulthandler_does_not_change_the_id() {
         "boomext.so!c_inner < boomext.so!th < libc.so.6!start_thread",
     ));
     let mut handled = plain.clone();
-    handled.actors[0].telling =
+    handled.actors[0].crash_message =
         Some("Fatal Python error: Segmentation fault, in f (a.py:3)".to_owned());
     assert_eq!(
         signature_of_observation(&plain).id,
@@ -532,7 +532,7 @@ fn every_depth_contains_the_ids_of_weaker_depths() {
     assert_eq!(bare.depth, EvidenceDepth::Status);
     insta::assert_snapshot!(bare.title, @"SIGABRT");
     let mut told = observation_of(Ending::Signaled(Signal::ABRT, false));
-    told.actors[0].telling = Some("free(): invalid pointer".to_owned());
+    told.actors[0].crash_message = Some("free(): invalid pointer".to_owned());
     let words = signature_of_observation(&told);
     assert_eq!(
         (words.depth, words.title.as_str()),
@@ -540,7 +540,9 @@ fn every_depth_contains_the_ids_of_weaker_depths() {
     );
     assert_eq!(words.also, [(EvidenceDepth::Status, bare.id)]);
     let mut full = with_core(crash(6, class::ABORTED, "f"));
-    full.actors[0].telling.clone_from(&told.actors[0].telling);
+    full.actors[0]
+        .crash_message
+        .clone_from(&told.actors[0].crash_message);
     let full = signature_of_observation(&full);
     assert_eq!(
         full.also,
@@ -577,7 +579,7 @@ fn a_crash_behind_an_exit_code_is_in_the_title() {
     let mut seen = with_core(worker);
     seen.actors[0].pid = 1;
     seen.actors[0].ending = Ending::Exited(1);
-    seen.casualties = vec![CrashedProcess {
+    seen.crashed_children = vec![CrashedProcess {
         pid: 77,
         program: "worker".to_owned(),
         signal: Some(Signal::SEGV),
@@ -586,13 +588,13 @@ fn a_crash_behind_an_exit_code_is_in_the_title() {
     insta::assert_snapshot!(signature_of_observation(&seen).title, @"exit 1 after worker's SIGSEGV, null pointer + 0x10, in boom!work < main");
     seen.cores.clear();
     insta::assert_snapshot!(signature_of_observation(&seen).title, @"exit 1 after SIGSEGV of worker");
-    seen.casualties[0].signal = Some(Signal::TERM);
+    seen.crashed_children[0].signal = Some(Signal::TERM);
     insta::assert_snapshot!(signature_of_observation(&seen).title, @"exit 1");
 }
 
-fn exit(code: i32, telling: Option<&str>, last_words: &str) -> Signature {
+fn exit(code: i32, crash_message: Option<&str>, last_words: &str) -> Signature {
     let mut seen = observation_of(Ending::Exited(code));
-    seen.actors[0].telling = telling.map(str::to_owned);
+    seen.actors[0].crash_message = crash_message.map(str::to_owned);
     seen.actors[0].last_words = last_words.to_owned();
     signature_of_observation(&seen)
 }
@@ -802,7 +804,7 @@ fn a_core_alone_gives_the_signature_of_a_trial_without_output() {
     let crash = crash(11, class::NULL, "convolve < classify < main");
     let kind = FailureKind::Signal {
         signal: Signal::SEGV,
-        witness: SignalEvidence::Seen { core: true },
+        evidence: SignalEvidence::Seen { core: true },
     };
     let seen = Observation {
         cores: vec![CoreObservation {

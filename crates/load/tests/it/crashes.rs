@@ -108,7 +108,7 @@ fn a_crash_after_the_load_has_no_request_in_flight() {
         Reply::Send(ok("hello"))
     });
     let mut load = load(&server.base, 2, 20);
-    load.settle = Duration::from_secs(60);
+    load.quiet_time = Duration::from_secs(60);
     let seen = events.drive(&load);
     assert_eq!((seen.stage, seen.served), (LoadStage::Settling, 20));
     assert_eq!(seen.death.unwrap().in_flight, 0);

@@ -19,12 +19,12 @@ impl ExecutorContext {
     /// Creates the folder of a variant, and runs its `setup`.
     pub(super) async fn make_variant(
         self: Arc<Self>,
-        steward: &Mutex<Option<SlotHandle>>,
+        hook_slot: &Mutex<Option<SlotHandle>>,
         id: VariantId,
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> PreparationResult {
         let preparation = match self.make_folder(id, halt).await {
-            PreparationResult::Ready { build } => match self.set_up(steward, id, halt).await {
+            PreparationResult::Ready { build } => match self.set_up(hook_slot, id, halt).await {
                 Ok(()) => PreparationResult::Ready { build },
                 Err(reason) => PreparationResult::Failed(reason),
             },
@@ -62,20 +62,20 @@ impl ExecutorContext {
         let artifacts = make.clone();
         let flag = Arc::new(AtomicBool::new(*halt.borrow() != StopUrgency::No));
         let flag_copy = Arc::clone(&flag);
-        let mut begun = pin!(self.spawn_blocking(move |shared| {
+        let mut started = pin!(self.spawn_blocking(move |shared| {
             shared.maker.begin_folder(&variant, &make, &flag_copy)
         }));
-        let begun = loop {
+        let started = loop {
             tokio::select! {
-                begun = &mut begun => break begun,
+                started = &mut started => break started,
                 Ok(_) = halt.wait_for(|halt| *halt != StopUrgency::No), if !flag.load(Ordering::Relaxed) => {
                     flag.store(true, Ordering::Relaxed);
                 }
             }
         };
-        let reserved = match begun.map(|begun| begun.map_err(|error| error.in_words())) {
+        let reserved = match started.map(|started| started.map_err(|error| error.in_words())) {
             Ok(Ok(FolderStage::Made(reserved))) => reserved,
-            Ok(Ok(FolderStage::Begun(reserved))) => {
+            Ok(Ok(FolderStage::Reserved(reserved))) => {
                 if let Err(reason) = self.run_make_script(id, &reserved, halt).await {
                     self.maker.give_up_folder(&reserved);
                     return PreparationResult::Failed(format!("the build failed: {reason}"));
@@ -109,7 +109,7 @@ impl ExecutorContext {
     /// the run.
     async fn set_up(
         &self,
-        steward: &Mutex<Option<SlotHandle>>,
+        hook_slot: &Mutex<Option<SlotHandle>>,
         id: VariantId,
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> Result<(), String> {
@@ -124,7 +124,7 @@ impl ExecutorContext {
             command,
             cwd: hooks.cwd.clone(),
         };
-        let result = self.run_steward_hook(steward, &hook, halt).await;
+        let result = self.run_in_hook_slot(hook_slot, &hook, halt).await;
         if let Some(hook) = result.map_err(|error| error.to_string())? {
             return Err(format!("`setup` failed: {}", in_a_line(&hook)));
         }
@@ -195,10 +195,13 @@ impl ExecutorContext {
 
     /// Returns a free slot for preparing variants, or waits for the first one.
     async fn free_maker(&self) -> tokio::sync::MutexGuard<'_, Option<SlotHandle>> {
-        let free = self.makers.iter().find_map(|slot| slot.try_lock().ok());
+        let free = self
+            .parallel_builds
+            .iter()
+            .find_map(|slot| slot.try_lock().ok());
         match free {
             Some(slot) => slot,
-            None => self.makers[0].lock().await,
+            None => self.parallel_builds[0].lock().await,
         }
     }
 }

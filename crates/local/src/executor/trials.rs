@@ -18,7 +18,7 @@ const TO_LOOK_AND_KILL: Duration = Duration::from_secs(120);
 
 /// A slot that runs trials in turn.
 struct RunningTrials<'a> {
-    lane: &'a mut Option<SlotHandle>,
+    slot_entry: &'a mut Option<SlotHandle>,
     halt: &'a mut watch::Receiver<StopUrgency>,
     /// How urgently the slot was asked to stop.
     urgency: StopUrgency,
@@ -28,7 +28,7 @@ impl ExecutorContext {
     /// Runs trials in turn until the first that is not plain; see [`provoke_exec::Executor::run_trials`].
     pub(super) async fn run_trials(
         self: &Arc<Self>,
-        lane: &mut Option<SlotHandle>,
+        slot_entry: &mut Option<SlotHandle>,
         trials: &[Trial],
         halt: &mut watch::Receiver<StopUrgency>,
         report: &mut (dyn FnMut(TrialId, Observation) + Send),
@@ -40,9 +40,9 @@ impl ExecutorContext {
         };
         let earlier = self.find_earlier_reports(&trials[0]).await;
         let began = SystemTime::now();
-        let mut failure = self.begin_trials(lane, trials).await.err();
+        let mut failure = self.begin_trials(slot_entry, trials).await.err();
         let mut running = RunningTrials {
-            lane,
+            slot_entry,
             halt,
             urgency: StopUrgency::No,
         };
@@ -59,7 +59,7 @@ impl ExecutorContext {
                     (observation, continues)
                 }
                 Err(error) => {
-                    let observation = self.lost_observation(running.lane, trial, &error);
+                    let observation = self.lost_observation(running.slot_entry, trial, &error);
                     (observation, false)
                 }
             };
@@ -84,17 +84,17 @@ impl ExecutorContext {
     /// Orders a slot to run trials in turn. A trial of a service is ordered when its clients are ready.
     async fn begin_trials(
         &self,
-        lane: &mut Option<SlotHandle>,
+        slot_entry: &mut Option<SlotHandle>,
         trials: &[Trial],
     ) -> io::Result<()> {
-        if self.lives.is_some() {
+        if self.load_context.is_some() {
             return Ok(());
         }
-        let slot = self.started_slot(lane)?;
+        let slot = self.started_slot(slot_entry)?;
         for trial in trials {
             match (trial.rerun_test(), &self.cases) {
                 (Some(case), Some(cases)) => {
-                    let recipe = cases.lone_recipe(&self.recipe_of(trial.variant), case)?;
+                    let recipe = cases.isolated_recipe(&self.recipe_of(trial.variant), case)?;
                     slot.learn_once(trial.variant, recipe).await?;
                 }
                 _ => {
@@ -102,8 +102,8 @@ impl ExecutorContext {
                         .await?;
                 }
             }
-            if let Some(doors) = &self.doors {
-                doors.enter_trial(trial);
+            if let Some(engine_proxies) = &self.engine_proxies {
+                engine_proxies.enter_trial(trial);
             }
         }
         slot.forget_stop();
@@ -118,18 +118,18 @@ impl ExecutorContext {
         trial: &Trial,
     ) -> io::Result<(Observation, bool)> {
         let RunningTrials {
-            lane,
+            slot_entry,
             halt,
             urgency,
         } = running;
         let recipe = self.recipe_of(trial.variant);
-        if let Some(lives) = &self.lives {
+        if let Some(load_context) = &self.load_context {
             let observation = self
-                .run_service_trial(lives, lane, trial, &recipe, halt)
+                .run_service_trial(load_context, slot_entry, trial, &recipe, halt)
                 .await?;
             return Ok((observation, false));
         }
-        let slot = lane.as_mut().expect("the trials were begun");
+        let slot = slot_entry.as_mut().expect("the trials were begun");
         slot.answer_within(longest_duration(trial, &recipe));
         let mut observation = slot.finish_trial(trial.id, halt, urgency).await?;
         let continues = observation.is_plain();
@@ -140,28 +140,30 @@ impl ExecutorContext {
     /// Runs a trial of a service under load; an error means that the slot is lost.
     async fn run_service_trial(
         &self,
-        lives: &ServiceContext,
-        lane: &mut Option<SlotHandle>,
+        load_context: &ServiceContext,
+        slot_entry: &mut Option<SlotHandle>,
         trial: &Trial,
         recipe: &Arc<VariantRecipe>,
         halt: &mut watch::Receiver<StopUrgency>,
     ) -> io::Result<Observation> {
         let variant = &recipe.variant;
-        if lives.load.owner != ServiceOwner::Provoke {
-            return Ok(lives.attach_to_service(trial, variant, halt).await);
+        if load_context.load.owner != ServiceOwner::Provoke {
+            return Ok(load_context.attach_to_service(trial, variant, halt).await);
         }
-        if let Some(observation) = lives.in_the_way(trial, variant).await {
+        if let Some(observation) = load_context.in_the_way(trial, variant).await {
             return Ok(observation);
         }
-        let slot = self.started_slot(lane)?;
+        let slot = self.started_slot(slot_entry)?;
         slot.learn_variant(trial.variant, || Arc::clone(recipe))
             .await?;
-        if let Some(doors) = &self.doors {
-            doors.enter_trial(trial);
+        if let Some(engine_proxies) = &self.engine_proxies {
+            engine_proxies.enter_trial(trial);
         }
         slot.forget_stop();
         slot.answer_within(longest_duration(trial, recipe));
-        let mut observation = lives.run_under_load(slot, trial, variant, halt).await?;
+        let mut observation = load_context
+            .run_under_load(slot, trial, variant, halt)
+            .await?;
         self.complete_trial(slot, &mut observation);
         Ok(observation)
     }
@@ -185,13 +187,13 @@ impl ExecutorContext {
     /// Reaps the lost slot of a trial, and removes what the trial left in a container engine.
     fn lost_observation(
         &self,
-        lane: &mut Option<SlotHandle>,
+        slot_entry: &mut Option<SlotHandle>,
         trial: &Trial,
         error: &io::Error,
     ) -> Observation {
-        let reason = self.reap_lost_slot(lane, error);
-        if let Some(doors) = &self.doors {
-            doors.remove_objects_of_lane(trial.lane);
+        let reason = self.reap_lost_slot(slot_entry, error);
+        if let Some(engine_proxies) = &self.engine_proxies {
+            engine_proxies.remove_objects_of_slot(trial.slot);
         }
         Observation {
             lost: Some(reason),
@@ -251,7 +253,7 @@ fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
         .count();
     let hooks =
         (provoke_slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hook_count).unwrap_or(0);
-    let durations = [recipe.grace, recipe.settle, hooks, TO_LOOK_AND_KILL];
+    let durations = [recipe.grace, recipe.leak_grace, hooks, TO_LOOK_AND_KILL];
     durations
         .into_iter()
         .fold(trial.timeout, Duration::saturating_add)

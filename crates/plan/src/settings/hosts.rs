@@ -1,7 +1,7 @@
 //! Settings of the hosts on which trials run.
 
 use crate::host_list::read_host_file;
-use crate::plan::MAX_LANES;
+use crate::plan::MAX_SLOTS;
 use crate::{HostsValue, ListedHost, PlanError, ScenarioError};
 use clap::Args;
 use provoke_model::{HostEngine, HostPlan, SlurmRequest};
@@ -85,10 +85,10 @@ impl HostSettings {
             slots,
             facts,
         };
-        if hosts.jobs() > MAX_LANES {
+        if hosts.jobs() > MAX_SLOTS {
             let count = hosts.count();
             let message = format!(
-                "at most {MAX_LANES} trials can run in parallel, and {slots} on each of {count} hosts are {}",
+                "at most {MAX_SLOTS} trials can run in parallel, and {slots} on each of {count} hosts are {}",
                 hosts.jobs()
             );
             let hint = "use fewer hosts or fewer `jobs`, which is the number on each host";

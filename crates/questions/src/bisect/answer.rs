@@ -555,19 +555,19 @@ fn searched_merge(state: &State) -> Option<&Candidate> {
 /// Returns whether an earlier search found a boundary, so that this one may well find none.
 fn follows_boundary(state: &State) -> bool {
     let space = state.plan.space.as_ref();
-    let stretch = space.and_then(|space| space.stretch.as_ref());
-    stretch.is_some_and(|stretch| !stretch.found.is_empty())
+    let section = space.and_then(|space| space.section.as_ref());
+    section.is_some_and(|section| !section.found.is_empty())
 }
 
 /// Returns the boundaries found so far.
 fn found_boundaries(state: &State, search: &BisectProgress) -> Vec<Boundary> {
-    let stretch = state
+    let section = state
         .plan
         .space
         .as_ref()
-        .and_then(|space| space.stretch.as_ref());
-    let (first, mut boundaries) = stretch.map_or((0, Vec::new()), |stretch| {
-        (stretch.from, stretch.found.clone())
+        .and_then(|space| space.section.as_ref());
+    let (first, mut boundaries) = section.map_or((0, Vec::new()), |section| {
+        (section.from, section.found.clone())
     });
     let candidates = candidates_of(state);
     if let (Verdict::Found, Found::Known(group)) =

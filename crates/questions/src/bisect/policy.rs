@@ -4,8 +4,8 @@
 //! few candidates between them run as well: histories often go from good to bad and back.
 
 use crate::search::{
-    self, is_spent, making_cost, needs_making, raise_step, reproduction_step, step_for_choice,
-    under_way,
+    self, is_spent, needs_preparation, preparation_cost, raise_step, reproduction_step,
+    step_for_choice, under_way,
 };
 use crate::{
     Policy, ReproductionProgress, Step, StopRule, Verdict, nothing_counts, reproduction_progress,
@@ -114,7 +114,7 @@ impl<'a> BisectProgress<'a> {
         let costs = Costs {
             run: 1.0,
             switch: SWITCH,
-            build: making_cost(state).unwrap_or(0.0),
+            build: preparation_cost(state).unwrap_or(0.0),
             current: state.last_launched.and_then(place_of),
             built: &built,
         };
@@ -304,7 +304,7 @@ fn compare_ends(state: &State, search: &BisectProgress) -> Step {
 fn look_inside(state: &State, search: &BisectProgress) -> Step {
     match AgreeingEnds::new(state, search).and_then(|ends| ends.next_choice(state)) {
         Some(choice) if !is_spent(state) => step_for_choice(state, choice),
-        _ if !state.making.is_empty() => Step::Wait,
+        _ if !state.preparing.is_empty() => Step::Wait,
         _ => Step::wait_or_done(state),
     }
 }
@@ -363,7 +363,7 @@ impl Policy for BisectPolicy {
         {
             Some(choice) => step_for_choice(state, choice),
             // The running trials may decide the search, although no further trial can.
-            None if state.has_open_trials() || !state.making.is_empty() => Step::Wait,
+            None if state.has_open_trials() || !state.preparing.is_empty() => Step::Wait,
             None => Step::Done,
         }
     }
@@ -375,12 +375,16 @@ impl Policy for BisectPolicy {
         let untried = |id: &VariantId| {
             state.is_ready(*id) && state.launched_trials(*id) == 0 && !is_setting(*id)
         };
-        let stored = ids().filter(untried).count() + state.making.len();
-        let makers = state.plan.space.as_ref()?.makers as usize;
+        let stored = ids().filter(untried).count() + state.preparing.len();
+        let parallel_builds = state.plan.space.as_ref()?.parallel_builds as usize;
         let is_over = is_spent(state)
             || state.undecided_raise().is_some()
             || reproduction_progress(state) == ReproductionProgress::No;
-        if is_over || !needs_making(state) || stored >= makers || !state.is_ready(State::FAILING) {
+        if is_over
+            || !needs_preparation(state)
+            || stored >= parallel_builds
+            || !state.is_ready(State::FAILING)
+        {
             return None;
         }
         let search = BisectProgress::of_state(state)?;
@@ -388,7 +392,7 @@ impl Policy for BisectPolicy {
             return None;
         }
         let soon = search
-            .choose_candidates(state, makers + 1, makers)
+            .choose_candidates(state, parallel_builds + 1, parallel_builds)
             .into_iter();
         let choices = soon.filter_map(choice_of_place);
         let mut steps = choices

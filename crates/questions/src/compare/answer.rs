@@ -13,13 +13,13 @@ use provoke_state::State;
 use provoke_stats as stats;
 use provoke_survey::{
     DifferingFact, DistinguishingFact, chance_of_coincidence, describe_odds, differing_conditions,
-    differing_facts, fact_lines, partings_of_variants,
+    differing_facts, distinguishing_facts_of_variants, fact_lines,
 };
 use provoke_words as words;
 use serde::Serialize;
 
 /// Maximum number of lines about distinguishing facts, and of names or values in each.
-const PARTINGS: usize = 2;
+const SHOWN_FACTS: usize = 2;
 const NAMED: usize = 8;
 /// From this number on, variants that passed are not named individually.
 const MANY: usize = 4;
@@ -58,8 +58,7 @@ pub struct Comparison {
     pub facts: Vec<DifferingFact>,
     /// The facts that distinguish the failing variants from those that fail less often or not at all, the most
     /// suspicious first.
-    #[serde(rename = "distinguishing_facts")]
-    pub parted_by: Vec<DistinguishingFact>,
+    pub distinguishing_facts: Vec<DistinguishingFact>,
     /// The probability that a fact shared by this many variants belongs to exactly the failing ones by chance; null if
     /// all failed, or none did.
     pub chance: Option<f64>,
@@ -117,7 +116,7 @@ impl Comparison {
             factors: factor_effects(state),
             fails_where: None,
             facts: facts_of_tried_variants(state),
-            parted_by: Vec::new(),
+            distinguishing_facts: Vec::new(),
             chance: None,
             error_rate: alpha,
             assumptions: list_assumptions(state, question),
@@ -152,7 +151,8 @@ impl Comparison {
                 VariantVerdict::Open | VariantVerdict::Untestable => None,
             })
             .collect();
-        self.parted_by = partings_of_variants(&state.plan, &state.survey, &standings);
+        self.distinguishing_facts =
+            distinguishing_facts_of_variants(&state.plan, &state.survey, &standings);
         self.chance = Some(chance_of_coincidence(failing, passing));
     }
 
@@ -362,15 +362,15 @@ impl Comparison {
 
     /// Describes the facts that distinguish the failing variants.
     fn distinguishing_lines(&self) -> Vec<String> {
-        let all_lines = fact_lines(&self.parted_by, NAMED);
+        let all_lines = fact_lines(&self.distinguishing_facts, NAMED);
         if all_lines.is_empty() {
             return Vec::new();
         }
-        let shown_lines = all_lines.iter().take(PARTINGS);
+        let shown_lines = all_lines.iter().take(SHOWN_FACTS);
         let mut lines: Vec<String> = shown_lines
             .map(|line| format!("failing only where {}", line.text))
             .collect();
-        if all_lines.len() > PARTINGS {
+        if all_lines.len() > SHOWN_FACTS {
             lines.push("further distinguishing facts are in the JSON report".to_owned());
         }
         let (failing, passing) = self.failed_and_passed();

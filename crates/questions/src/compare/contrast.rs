@@ -33,7 +33,7 @@ impl Memory for CompareMemory {
         let failure = match outcome {
             Outcome::Pass => None,
             Outcome::Fail(failure) => Some(&**failure),
-            Outcome::Other(_) | Outcome::Void(_) => return,
+            Outcome::Other(_) | Outcome::Inconclusive(_) => return,
         };
         for contrast in &mut self.0 {
             contrast.add_trial(trial.variant, failure);

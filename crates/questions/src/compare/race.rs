@@ -11,7 +11,7 @@
 //!   was chosen for having failed while the others had not.
 
 use crate::blocks::next_in_block;
-use crate::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
+use crate::{Policy, Step, StopRule, Verdict, nothing_counts, trials_without_known_failure};
 use provoke_model::{MeasuredBaseline, VariantId};
 use provoke_state::{State, Tally};
 use provoke_stats::{
@@ -157,7 +157,7 @@ impl<'a> RaceProgress<'a> {
         if tally.failures > 0 {
             VariantVerdict::Fails
         // Each failure whose evidence is missing may have been the bug.
-        } else if enough && tally.untold_trials() == 0 {
+        } else if enough && tally.trials_without_known_failure() == 0 {
             match self.floor {
                 Some(_) => VariantVerdict::Clean,
                 None => VariantVerdict::FailsLess,
@@ -248,7 +248,7 @@ impl Policy for RacePolicy {
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {
-        if nothing_counts(state) && untold_trials(state) == 0 {
+        if nothing_counts(state) && trials_without_known_failure(state) == 0 {
             return Verdict::CouldNotTest;
         }
         let course = RaceProgress::of_state(state);
@@ -265,7 +265,7 @@ impl Policy for RacePolicy {
                 Verdict::Undecided
             }
             () if has_verdict(VariantVerdict::Fails) => Verdict::Failing,
-            () if !state.finished || untold_trials(state) > 0 => Verdict::Undecided,
+            () if !state.finished || trials_without_known_failure(state) > 0 => Verdict::Undecided,
             // This applies to the testable variants only.
             () if has_verdict(VariantVerdict::Untestable) => Verdict::Undecided,
             // The time budget ended the race, or the reference rate was never established.

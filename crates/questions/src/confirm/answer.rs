@@ -500,9 +500,9 @@ fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmP
         Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
         _ if progress.one_life => "NOT KNOWN: all trials share what `setup` started, so they may count as a single one; start it in `prepare`, or pass --independent if trials cannot influence each other through it".to_owned(),
         _ if progress.doubtful > 0 => describe_doubt(state, question, &clean),
-        _ if crate::untold_trials(state) > 0 => format!(
+        _ if crate::trials_without_known_failure(state) > 0 => format!(
             "NOT KNOWN: {clean}, but {} failed without evidence of which failure it was",
-            words::format_count(crate::untold_trials(state), "trial"),
+            words::format_count(crate::trials_without_known_failure(state), "trial"),
         ),
         _ if progress.clean == 0 && tally.other > 0 => format!(
             "NOT KNOWN: the failure of the baseline is gone{}; before, {against} failed",

@@ -1,7 +1,9 @@
 //! `confirm`: decides how many passing trials a fix needs, and runs until they passed or the bug occurs again.
 
 use super::sweep::{SweepMemory, is_never_reached};
-use crate::{HeldTrial, Policy, RequiredPasses, Step, StopRule, Verdict, untold_trials};
+use crate::{
+    HeldTrial, Policy, RequiredPasses, Step, StopRule, Verdict, trials_without_known_failure,
+};
 use provoke_model::{Baseline, ConfirmQuestion as Asked, SignatureId, VariantId};
 use provoke_state::{SignatureFailures, State};
 use provoke_stats::{
@@ -223,7 +225,7 @@ impl Policy for ConfirmPolicy {
         match ConfirmProgress::of_state(state) {
             Some(progress) if progress.failures + sweep_failures(state) > 0 => Verdict::NotFixed,
             // Each of these trials may have shown the bug.
-            Some(_) if untold_trials(state) > 0 => Verdict::Undecided,
+            Some(_) if trials_without_known_failure(state) > 0 => Verdict::Undecided,
             Some(progress) if progress.one_life || progress.doubtful > 0 => Verdict::Undecided,
             Some(progress) if progress.is_clean() => Verdict::Fixed,
             _ if is_never_reached(state) => Verdict::Undecided,

@@ -25,8 +25,8 @@ impl TrialEnd<'_> {
         match outcome {
             Outcome::Fail(failure) => TrialEnd::Failed(failure),
             Outcome::Other(failure) => TrialEnd::FailedOtherwise(failure),
-            Outcome::Void(InconclusiveReason::StoppedEarly) => TrialEnd::StoppedEarly,
-            Outcome::Pass | Outcome::Void(_) => TrialEnd::Passed,
+            Outcome::Inconclusive(InconclusiveReason::StoppedEarly) => TrialEnd::StoppedEarly,
+            Outcome::Pass | Outcome::Inconclusive(_) => TrialEnd::Passed,
         }
     }
 

@@ -61,8 +61,8 @@ impl HeldTrials {
         } else if let Some(holds) = unexamined
             && unexamined_rate > rate
         {
-            let begun = self.begin_examination(holds);
-            self.earlier.extend(self.examined.replace(begun));
+            let examination = self.begin_examination(holds);
+            self.earlier.extend(self.examined.replace(examination));
         } else if is_searching && self.examines_worthless_hold(alpha) {
             // Holds that were not tried may be better.
             self.earlier.extend(self.examined.take());

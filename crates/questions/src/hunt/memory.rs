@@ -72,7 +72,7 @@ impl HuntMemory {
 /// Returns whether a trial does not count for its holds. One that was stopped early may have failed: more trials of its holds
 /// show that.
 fn is_inconclusive(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Void(reason) if *reason != InconclusiveReason::StoppedEarly)
+    matches!(outcome, Outcome::Inconclusive(reason) if *reason != InconclusiveReason::StoppedEarly)
 }
 
 impl Memory for HuntMemory {
@@ -89,7 +89,7 @@ impl Memory for HuntMemory {
 
     fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
         self.plain_time += elapsed + OVERHEAD;
-        if *outcome == Outcome::Void(InconclusiveReason::StoppedEarly) {
+        if *outcome == Outcome::Inconclusive(InconclusiveReason::StoppedEarly) {
             self.unended += 1;
             self.longest_unended = self.longest_unended.max(elapsed);
         }
@@ -116,7 +116,8 @@ impl Memory for HuntMemory {
         if let Some(reason) = &observation.refused {
             self.refused.get_or_insert_with(|| reason.clone());
         }
-        let is_stopped_early = facts.outcome == Outcome::Void(InconclusiveReason::StoppedEarly);
+        let is_stopped_early =
+            facts.outcome == Outcome::Inconclusive(InconclusiveReason::StoppedEarly);
         if is_stopped_early && !plan.holds().is_empty() {
             self.held_trials
                 .stopped_early

@@ -87,8 +87,7 @@ pub struct LoadLevelReport {
     /// The number of clients.
     pub clients: u64,
     /// Counted trials.
-    #[serde(rename = "trials")]
-    pub lives: u64,
+    pub trials: u64,
     /// Failed trials.
     pub failures: u64,
     /// The interval of the failure rate; null without a trial.
@@ -109,12 +108,12 @@ pub struct LoadLevelReport {
 
 impl LoadLevelReport {
     fn new(state: &State, known: &Known, (id, tally): (VariantId, &Tally), mass: f64) -> Self {
-        let (failures, lives) = (tally.failures, tally.counted_trials());
+        let (failures, trials) = (tally.failures, tally.counted_trials());
         let alpha = state.plan.alpha.to_probability();
-        let interval = match (failures, lives) {
+        let interval = match (failures, trials) {
             (_, 0) => None,
             // The number of trials of the level below the answer was fixed before.
-            (0, lives) => Some([0.0, stats::upper_one_sided(0, lives, alpha)]),
+            (0, trials) => Some([0.0, stats::upper_one_sided(0, trials, alpha)]),
             _ => {
                 let rule = crate::policy_of_plan(&state.plan).stop_rule(state, id);
                 let interval = crate::rate_interval(rule, tally, alpha);
@@ -122,20 +121,20 @@ impl LoadLevelReport {
             }
         };
         let served: Vec<u64> = tally
-            .lives
+            .trials
             .deaths
             .iter()
             .map(|(served, _)| *served)
             .collect();
         Self {
             clients: clients_of_level(state, id.index()),
-            lives: known.lives_by_level()[id.index()].runs,
+            trials: known.trials_by_level()[id.index()].runs,
             failures,
             interval,
-            one_sided: failures == 0 && lives > 0,
+            one_sided: failures == 0 && trials > 0,
             probability: mass,
-            requests: tally.lives.sent,
-            refused: state.plan.rules.refusals.count_refused(&tally.lives.ends),
+            requests: tally.trials.sent,
+            refused: state.plan.rules.refusals.count_refused(&tally.trials.ends),
             served_before_death: stats::spread_of_counts(&served),
             untestable: state.untestable.get(&id).cloned(),
         }
@@ -182,8 +181,8 @@ impl Threshold {
             probability: group.mass,
             detect: detection_rate(state),
             excluded: clean.map(|index| {
-                let lives = ramp.lives_by_level()[index];
-                stats::upper_one_sided(lives.failures, lives.runs, alpha)
+                let trials = ramp.trials_by_level()[index];
+                stats::upper_one_sided(trials.failures, trials.runs, alpha)
             }),
             levels: levels
                 .map(|(tally, mass)| LoadLevelReport::new(state, ramp, tally, mass))
@@ -249,7 +248,7 @@ impl Threshold {
         });
         let passed_at = |clients: u64| {
             let level = self.find_level(clients);
-            let (failures, trials) = level.map_or((0, 0), |level| (level.failures, level.lives));
+            let (failures, trials) = level.map_or((0, 0), |level| (level.failures, level.trials));
             let passes = trials.saturating_sub(failures);
             (passes, words::format_count(trials, "trial"))
         };
@@ -299,7 +298,7 @@ impl Threshold {
 
     fn failures_at(&self, clients: u64) -> (u64, String) {
         let level = self.find_level(clients);
-        let (failures, trials) = level.map_or((0, 0), |level| (level.failures, level.lives));
+        let (failures, trials) = level.map_or((0, 0), |level| (level.failures, level.trials));
         (failures, words::format_count(trials, "trial"))
     }
 
@@ -310,26 +309,26 @@ impl Threshold {
             return String::new();
         }
         let mut levels = self.levels.iter();
-        let lowest = levels.find(|level| level.lives > 0 && level.clients < clients);
+        let lowest = levels.find(|level| level.trials > 0 && level.clients < clients);
         lowest.map_or(String::new(), |lowest| {
             format!(
                 "; with {} it {} {} of {}",
                 words::format_count(lowest.clients, "client"),
                 words.passed,
-                lowest.lives - lowest.failures,
-                lowest.lives,
+                lowest.trials - lowest.failures,
+                lowest.trials,
             )
         })
     }
 
     /// Describes the results so far if they do not answer the question.
     fn not_known(&self, state: &State, ramp: &Known, words: &FailureWords) -> String {
-        let has_trials = |level: &&LoadLevelReport| level.lives > 0;
+        let has_trials = |level: &&LoadLevelReport| level.trials > 0;
         let FailureWords { fails, failed, .. } = words;
         let Some(index) = ramp.lowest_failing() else {
             return match self.levels.iter().rfind(has_trials) {
                 Some(top) => {
-                    let trials = self.levels.iter().map(|level| level.lives).sum();
+                    let trials = self.levels.iter().map(|level| level.trials).sum();
                     let failures: u64 = self.levels.iter().map(|level| level.failures).sum();
                     format!(
                         "NOT KNOWN YET: {failures} of {} with up to {} clients {failed}",
@@ -342,10 +341,10 @@ impl Threshold {
         };
         let (level, below_index) = (&self.levels[index], ramp.level_below(index));
         let (clients, failures) = (level.clients, level.failures);
-        let trials = words::format_count(level.lives, "trial");
+        let trials = words::format_count(level.trials, "trial");
         let certain = format_confidence(&state.plan);
         match (below_index.map(|index| &self.levels[index]), self.missing) {
-            (Some(below), Some(missing)) if below.lives > 0 && missing > 0 => {
+            (Some(below), Some(missing)) if below.trials > 0 && missing > 0 => {
                 let missing_text = words::format_count(missing, "more passing trial");
                 let delta = state.plan.alpha.to_probability();
                 let apart = below_index.is_some_and(|below| ramp.is_apart(index, below, delta));
@@ -363,7 +362,7 @@ impl Threshold {
                 };
                 format!(
                     "NOT KNOWN YET: at {clients} clients {failures} of {trials} {failed}, at {} {} of {}; {missing}",
-                    below.clients, below.failures, below.lives,
+                    below.clients, below.failures, below.trials,
                 )
             }
             (Some(_), _) => {
@@ -373,7 +372,7 @@ impl Threshold {
                     |lower| {
                         format!(
                             "with {} {} of {}; the level at which that begins is not known",
-                            lower.clients, lower.failures, lower.lives
+                            lower.clients, lower.failures, lower.trials
                         )
                     },
                 );
@@ -521,19 +520,19 @@ fn missing_passing_trials(state: &State, ramp: &Known) -> Option<u64> {
     let fails = ramp.lowest_failing()?;
     let lower_index = ramp.level_below(fails)?;
     // If it failed as well, the required number of clean trials is not known.
-    if ramp.lives_by_level()[lower_index].failures > 0 {
+    if ramp.trials_by_level()[lower_index].failures > 0 {
         return None;
     }
-    ramp.forecast_lives(&RampPolicy::search_rule(state))
+    ramp.forecast_trials(&RampPolicy::search_rule(state))
         .map(|forecast| forecast.of_level(lower_index))
 }
 
 /// Returns the total number of trials of the search.
 fn total_trials_needed(state: &State, ramp: &Known) -> Option<u64> {
     let remaining = ramp
-        .forecast_lives(&RampPolicy::search_rule(state))?
-        .total_lives();
-    let level_runs = ramp.lives_by_level().iter().map(|lives| lives.runs);
+        .forecast_trials(&RampPolicy::search_rule(state))?
+        .total_trials();
+    let level_runs = ramp.trials_by_level().iter().map(|trials| trials.runs);
     (remaining > 0).then(|| level_runs.sum::<u64>() + remaining)
 }
 
@@ -541,11 +540,11 @@ fn total_trials_needed(state: &State, ramp: &Known) -> Option<u64> {
 /// probability.
 fn not_monotone(state: &State, ramp: &Known) -> Option<String> {
     let tried_levels: Vec<(usize, u64, u64)> = ramp
-        .lives_by_level()
+        .trials_by_level()
         .iter()
         .enumerate()
-        .filter(|(_, lives)| lives.runs > 0)
-        .map(|(level, lives)| (level, lives.failures, lives.runs))
+        .filter(|(_, trials)| trials.runs > 0)
+        .map(|(level, trials)| (level, trials.failures, trials.runs))
         .collect();
     let pairs = real((tried_levels.len() * tried_levels.len().saturating_sub(1) / 2) as u64);
     let mut worst: Option<(f64, String)> = None;
@@ -554,8 +553,8 @@ fn not_monotone(state: &State, ramp: &Known) -> Option<String> {
         .enumerate()
         .filter(|(_, level)| level.1 > 0)
     {
-        for &(high, other_failures, lives) in &tried_levels[index + 1..] {
-            let chance = stats::fisher(k, n, other_failures, lives).greater;
+        for &(high, other_failures, trials) in &tried_levels[index + 1..] {
+            let chance = stats::fisher(k, n, other_failures, trials).greater;
             let rare = chance * pairs <= state.plan.alpha.to_probability();
             if rare
                 && worst
@@ -563,7 +562,7 @@ fn not_monotone(state: &State, ramp: &Known) -> Option<String> {
                     .is_none_or(|(smallest, _)| chance < *smallest)
             {
                 let contradiction = format!(
-                    "{} clients make it fail less often ({other_failures} of {lives}) than {} ({k} of {n})",
+                    "{} clients make it fail less often ({other_failures} of {trials}) than {} ({k} of {n})",
                     clients_of_level(state, high),
                     clients_of_level(state, low),
                 );

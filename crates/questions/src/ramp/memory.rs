@@ -42,7 +42,7 @@ impl Memory for RampMemory {
         match outcome {
             Outcome::Pass => self.ramp.observe_life(level, false),
             Outcome::Fail(_) => self.ramp.observe_life(level, true),
-            Outcome::Other(_) | Outcome::Void(_) => {}
+            Outcome::Other(_) | Outcome::Inconclusive(_) => {}
         }
     }
 

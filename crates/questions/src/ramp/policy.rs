@@ -7,7 +7,7 @@
 use super::memory::KnownForecast;
 use super::refusals::level_to_probe;
 use crate::search::{is_crowded, is_spent, stop_rule, under_way};
-use crate::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
+use crate::{Policy, Step, StopRule, Verdict, nothing_counts, trials_without_known_failure};
 use provoke_model::VariantId;
 use provoke_state::{State, Tally};
 use provoke_stats::ramp::{Forecast, Ramp, RampRule, RampStep};
@@ -31,7 +31,7 @@ impl RampPolicy {
         let (ramp, forecast) = (state.learned::<Ramp>()?, state.learned::<KnownForecast>()?);
         let known = forecast
             .0
-            .get_or_init(|| ramp.forecast_lives(&Self::search_rule(state)));
+            .get_or_init(|| ramp.forecast_trials(&Self::search_rule(state)));
         known.as_ref()
     }
 
@@ -90,13 +90,13 @@ impl Policy for RampPolicy {
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {
-        if nothing_counts(state) && untold_trials(state) == 0 {
+        if nothing_counts(state) && trials_without_known_failure(state) == 0 {
             return Verdict::CouldNotTest;
         }
         match Self::next_action(state) {
             RampStep::From(_) => Verdict::Found,
             // Each failure whose evidence is missing may have been the bug.
-            RampStep::Never if untold_trials(state) == 0 => Verdict::NotThere,
+            RampStep::Never if trials_without_known_failure(state) == 0 => Verdict::NotThere,
             _ => Verdict::Undecided,
         }
     }
@@ -106,7 +106,7 @@ impl Policy for RampPolicy {
     }
 
     fn remaining_trials(&self, state: &State) -> Option<u64> {
-        Self::forecast(state).map(Forecast::total_lives)
+        Self::forecast(state).map(Forecast::total_trials)
     }
 }
 

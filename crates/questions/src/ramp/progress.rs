@@ -13,7 +13,7 @@ pub(super) fn describe_levels(state: &State) -> Option<String> {
         .guarded_level(&RampPolicy::search_rule(state))
         .zip(RampPolicy::forecast(state))
         .map_or(String::new(), |(level, forecast)| {
-            let LevelCounts { failures, runs } = ramp.lives_by_level()[level];
+            let LevelCounts { failures, runs } = ramp.trials_by_level()[level];
             let (passed, missing) = (runs - failures, forecast.of_level(level));
             let needed = passed + missing;
             format!(
@@ -32,7 +32,7 @@ pub(super) fn describe_levels(state: &State) -> Option<String> {
         };
         return Some(format!("fails at {}{left}", name(level)));
     }
-    let mut levels = ramp.lives_by_level().iter();
+    let mut levels = ramp.trials_by_level().iter();
     let highest_tried = levels.rposition(|trials| trials.runs > 0)?;
     Some(format!("no failure up to {}{guard}", name(highest_tried)))
 }

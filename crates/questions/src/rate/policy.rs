@@ -2,7 +2,7 @@
 
 use super::cases::{case_bounds, compare_cases, compares_cases};
 use crate::blocks::next_in_block;
-use crate::{Policy, Step, StopRule, Verdict, nothing_counts, untold_trials};
+use crate::{Policy, Step, StopRule, Verdict, nothing_counts, trials_without_known_failure};
 use provoke_model::{ExpectedResult, StopLimits, VariantId};
 use provoke_state::{State, Tally};
 use provoke_stats::{
@@ -48,7 +48,7 @@ impl Policy for RepeatPolicy {
             // An interrupted run has not shown the absence of failures.
             ExpectedResult::Pass | ExpectedResult::Fail if failures > 0 => Verdict::Failing,
             ExpectedResult::Pass | ExpectedResult::Fail
-                if !state.finished || untold_trials(state) > 0 =>
+                if !state.finished || trials_without_known_failure(state) > 0 =>
             {
                 Verdict::Undecided
             }

@@ -51,7 +51,7 @@ impl ReduceMemory {
     ) -> Option<bool> {
         match outcome {
             Outcome::Pass => Some(true),
-            Outcome::Other(_) | Outcome::Void(_) => Some(false),
+            Outcome::Other(_) | Outcome::Inconclusive(_) => Some(false),
             Outcome::Fail(_) => {
                 let in_a_row = self.failures_in_a_row.entry(trial.variant).or_default();
                 *in_a_row += 1;
@@ -124,7 +124,7 @@ impl Memory for ReduceMemory {
         let failed = match outcome {
             Outcome::Pass => Some(false),
             Outcome::Fail(_) => Some(true),
-            Outcome::Other(_) | Outcome::Void(_) => None,
+            Outcome::Other(_) | Outcome::Inconclusive(_) => None,
         };
         if failed.is_some() && trial.variant == State::FAILING {
             self.reproduction.decide_earlier(state);

@@ -4,8 +4,8 @@
 
 use super::memory::{with_required, without_required};
 use crate::search::{
-    self, free_makers, is_spent, needs_making, raise_step, reproduction_step, step_for_choice,
-    under_way,
+    self, free_builders, is_spent, needs_preparation, raise_step, reproduction_step,
+    step_for_choice, under_way,
 };
 use crate::{
     Policy, ReproductionProgress, Step, StopRule, Verdict, next_extra_step, nothing_counts,
@@ -47,7 +47,7 @@ impl Policy for ReducePolicy {
         }
         match choose_sets(state, 1).pop() {
             Some(choice) => step_for_choice(state, choice),
-            None if state.has_open_trials() || !state.making.is_empty() => Step::Wait,
+            None if state.has_open_trials() || !state.preparing.is_empty() => Step::Wait,
             None => Step::Done,
         }
     }
@@ -59,7 +59,7 @@ impl Policy for ReducePolicy {
         if state.capturing
             || is_over
             || is_lost
-            || !state.has_open_trials() && state.making.is_empty()
+            || !state.has_open_trials() && state.preparing.is_empty()
         {
             let next = if state.capturing {
                 next_extra_step(state)
@@ -79,8 +79,8 @@ impl Policy for ReducePolicy {
         };
         let stored = ids.filter(untried);
         if state.undecided_raise().is_some()
-            || !needs_making(state)
-            || free_makers(state) == 0
+            || !needs_preparation(state)
+            || free_builders(state) == 0
             || is_spent(state)
             || stored.count() > 0
         {

@@ -18,7 +18,7 @@ pub use reproduction::{EarlierUse, Reproduction, ReproductionProgress, reproduct
 pub use searched_failure::SearchedFailure;
 pub use steps::trial_limit;
 pub(crate) use steps::{
-    free_makers, is_crowded, is_spent, launch_or_make, making_cost, needs_making,
+    free_builders, is_crowded, is_spent, launch_or_make, needs_preparation, preparation_cost,
     reproduction_step, step_for_choice, stop_rule, under_way,
 };
 

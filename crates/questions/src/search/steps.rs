@@ -41,7 +41,7 @@ pub(crate) fn step_for_choice(state: &State, choice: VariantChoice) -> Step {
     }
     match state.find_variant(&choice) {
         Some(variant) => launch_or_make(state, variant),
-        None if free_makers(state) == 0 && needs_making(state) => Step::Wait,
+        None if free_builders(state) == 0 && needs_preparation(state) => Step::Wait,
         None => Step::Choose(choice),
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn step_for_choice(state: &State, choice: VariantChoice) -> Step {
 pub(crate) fn launch_or_make(state: &State, variant: VariantId) -> Step {
     if state.is_ready(variant) {
         Step::Launch(variant)
-    } else if state.making.contains(&variant) || free_makers(state) == 0 {
+    } else if state.preparing.contains(&variant) || free_builders(state) == 0 {
         Step::Wait
     } else {
         Step::Make(variant)
@@ -57,20 +57,24 @@ pub(crate) fn launch_or_make(state: &State, variant: VariantId) -> Step {
 }
 
 /// Returns how many more variants may be prepared at the same time.
-pub(crate) fn free_makers(state: &State) -> usize {
-    let makers = state.plan.space.as_ref().map_or(0, |space| space.makers);
-    (makers as usize).saturating_sub(state.making.len())
+pub(crate) fn free_builders(state: &State) -> usize {
+    let parallel_builds = state
+        .plan
+        .space
+        .as_ref()
+        .map_or(0, |space| space.parallel_builds);
+    (parallel_builds as usize).saturating_sub(state.preparing.len())
 }
 
 /// Returns whether a variant must be prepared before it is tried.
-pub(crate) fn needs_making(state: &State) -> bool {
+pub(crate) fn needs_preparation(state: &State) -> bool {
     let makes_variant =
         |space: &SearchSpace| space.template.make.is_some() || space.template.hooks.setup.is_some();
     state.plan.space.as_ref().is_some_and(makes_variant)
 }
 
 /// Returns the cost of preparing a variant, in trials; `None` until one was prepared.
-pub(crate) fn making_cost(state: &State) -> Option<f64> {
+pub(crate) fn preparation_cost(state: &State) -> Option<f64> {
     let (make_trials, took) = state.made;
     let trials: u64 = state
         .all_tallies()
@@ -86,7 +90,7 @@ pub(crate) fn making_cost(state: &State) -> Option<f64> {
 pub(crate) fn under_way(state: &State) -> impl Iterator<Item = VariantId> {
     let ids = state.all_tallies().map(|(id, _)| id);
     ids.flat_map(|id| {
-        let coming = u64::from(state.making.contains(&id));
+        let coming = u64::from(state.preparing.contains(&id));
         let count = state.in_flight(id).max(coming);
         std::iter::repeat_n(id, usize::try_from(count).unwrap_or(0))
     })

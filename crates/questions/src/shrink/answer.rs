@@ -34,8 +34,7 @@ pub struct Shrinking {
     /// not known.
     pub connections: Option<&'static str>,
     /// Passing trials after which a part was kept; null as long as the rate is not known.
-    #[serde(rename = "trials_each")]
-    pub lives_each: Option<u64>,
+    pub trials_each: Option<u64>,
     /// The steps, in order.
     pub tried: Vec<TriedLoadReport>,
     /// A scenario file in the run's directory that sends the remaining load; null if that is not known.
@@ -79,8 +78,7 @@ pub struct TriedLoadReport {
     /// Trials that crashed.
     pub crashed: u64,
     /// Counted trials.
-    #[serde(rename = "trials")]
-    pub lives: u64,
+    pub trials: u64,
     /// Whether it still crashes; null if not known.
     pub crashes: Option<bool>,
 }
@@ -97,7 +95,7 @@ impl Shrinking {
             .map(|load| TriedLoadReport {
                 what: describe_less(cuts, &load.less),
                 crashed: load.crashed,
-                lives: load.lives,
+                trials: load.trials,
                 crashes: load.crashes,
             })
             .collect();
@@ -126,7 +124,7 @@ impl Shrinking {
                     (false, true) => "fresh",
                     (false, false) => "kept",
                 }),
-            lives_each: progress.lives,
+            trials_each: progress.passes_needed,
             tried: tried_loads,
             file: is_over.then_some(SMALLEST),
             error_rate: error_rate.min(1.0),
@@ -153,7 +151,7 @@ impl Shrinking {
                     format_confidence(&state.plan)
                 )
             }
-            ShrinkState::Open(..) if self.lives_each.is_none() => format!(
+            ShrinkState::Open(..) if self.trials_each.is_none() => format!(
                 "NOT KNOWN YET: {failures} of {} died again so far",
                 words::format_count(trials, "trial")
             ),
@@ -186,7 +184,7 @@ impl AnswerText for Shrinking {
 
     fn detail_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.tried.iter().map(TriedLoadReport::in_words).collect();
-        if let (Some(lives), Some(_)) = (self.lives_each, self.file) {
+        if let (Some(passes_needed), Some(_)) = (self.trials_each, self.file) {
             let FailureCounts { failures, trials } = self.before;
             let rate = lower_one_sided(failures, trials, RATE_ALPHA);
             lines.push(format!(
@@ -196,7 +194,7 @@ impl AnswerText for Shrinking {
             ));
             lines.push(format!(
                 "so each part that was kept survived {} or more without it: at that rate the chance of that is {}; for fewer requests, a quarter of them",
-                words::format_count(lives, "trial"),
+                words::format_count(passes_needed, "trial"),
                 one_of(KEPT_ALPHA),
             ));
         }
@@ -213,17 +211,17 @@ impl TriedLoadReport {
         let Self {
             what: kinds_text,
             crashed,
-            lives,
+            trials,
             crashes,
         } = self;
         match crashes {
-            Some(true) => format!("{kinds_text}: {crashed} of {lives} died"),
-            Some(false) if *lives == 0 => format!("{kinds_text}: not testable"),
+            Some(true) => format!("{kinds_text}: {crashed} of {trials} died"),
+            Some(false) if *trials == 0 => format!("{kinds_text}: not testable"),
             Some(false) if *crashed > 0 => {
-                format!("{kinds_text}: {crashed} of {lives} died, too rarely to continue with")
+                format!("{kinds_text}: {crashed} of {trials} died, too rarely to continue with")
             }
-            Some(false) => format!("{kinds_text}: 0 of {lives} died"),
-            None => format!("{kinds_text}: 0 of {lives} so far"),
+            Some(false) => format!("{kinds_text}: 0 of {trials} died"),
+            None => format!("{kinds_text}: 0 of {trials} so far"),
         }
     }
 }
@@ -352,17 +350,21 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
 pub(super) fn describe_attempt(state: &State) -> Option<String> {
     let progress = ShrinkProgress::of_state(state)?;
     let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
-    Some(match (progress.tried_loads.last(), progress.lives) {
-        (_, None) => format!(
-            "the whole load: {} of {} died",
-            progress.whole.0, progress.whole.1
-        ),
-        (Some(load), _) if load.crashes.is_none() => {
-            format!("{}: 0 of {}", describe_less(cuts, &load.less), load.lives)
-        }
-        _ => match progress.again {
-            Some((crashed, lives)) => format!("the remaining load: {crashed} of {lives} died"),
-            None => String::new(),
+    Some(
+        match (progress.tried_loads.last(), progress.passes_needed) {
+            (_, None) => format!(
+                "the whole load: {} of {} died",
+                progress.whole.0, progress.whole.1
+            ),
+            (Some(load), _) if load.crashes.is_none() => {
+                format!("{}: 0 of {}", describe_less(cuts, &load.less), load.trials)
+            }
+            _ => match progress.again {
+                Some((crashed, trials)) => {
+                    format!("the remaining load: {crashed} of {trials} died")
+                }
+                None => String::new(),
+            },
         },
-    })
+    )
 }

@@ -41,7 +41,7 @@ pub struct ShrinkProgress {
     /// Crashes and trials of the whole load.
     pub whole: (u64, u64),
     /// Passing trials after which a part is kept; `None` as long as the rate is not known.
-    pub lives: Option<u64>,
+    pub passes_needed: Option<u64>,
     /// The remaining load so far.
     pub smallest_load: LoadPart,
     /// The steps so far, in order.
@@ -75,7 +75,7 @@ pub struct TriedLoad {
     /// Crashes.
     pub crashed: u64,
     /// Counted trials.
-    pub lives: u64,
+    pub trials: u64,
     /// Whether it still crashes; `None` if not known yet.
     pub crashes: Option<bool>,
 }
@@ -115,7 +115,7 @@ impl ShrinkProgress {
             cuts,
             progress: Self {
                 whole: (0, 0),
-                lives: None,
+                passes_needed: None,
                 smallest_load: cuts.whole.clone(),
                 tried_loads: Vec::new(),
                 again: None,
@@ -131,48 +131,48 @@ impl ShrinkProgress {
 }
 
 /// Returns how many passing trials exclude a load that crashes at least as often as these counts show.
-fn silent_limit(crashed: u64, lives: u64) -> u64 {
-    let rate = lower_one_sided(crashed, lives, RATE_ALPHA);
+fn silent_limit(crashed: u64, trials: u64) -> u64 {
+    let rate = lower_one_sided(crashed, trials, RATE_ALPHA);
     runs_to_see_one(rate, 1.0 - KEPT_ALPHA).unwrap_or(u64::MAX)
 }
 
 impl QuestionWalk<'_> {
     fn shrink_all(&mut self, reproduce: u64) -> Result<(), WalkEnd> {
-        let lives = self.measure_rate(reproduce)?;
-        self.shrink_kinds(lives)?;
-        self.shrink_bodies(lives)?;
-        self.shrink_clients(lives)?;
-        self.shrink_requests(lives)?;
+        let passes_needed = self.measure_rate(reproduce)?;
+        self.shrink_kinds(passes_needed)?;
+        self.shrink_bodies(passes_needed)?;
+        self.shrink_clients(passes_needed)?;
+        self.shrink_requests(passes_needed)?;
         // Shorter trials crash less often, so the next questions use the rate of the present trials.
-        let lives_left = self.confirm_smallest(lives)?;
-        self.try_connections(lives_left)
+        let passes_left = self.confirm_smallest(passes_needed)?;
+        self.try_connections(passes_left)
     }
 
     /// Measures the crash rate of the whole load.
     fn measure_rate(&mut self, reproduce: u64) -> Result<u64, WalkEnd> {
         let whole_load = self.cuts.whole.clone();
-        let (crashed, lives) = self.crash_counts(&whole_load);
-        self.progress.whole = (crashed, lives);
+        let (crashed, trials) = self.crash_counts(&whole_load);
+        self.progress.whole = (crashed, trials);
         let max_trials = reproduce.saturating_mul(PATIENCE);
-        if crashed == 0 && (lives >= reproduce || !self.is_testable(&whole_load)) {
+        if crashed == 0 && (trials >= reproduce || !self.is_testable(&whole_load)) {
             return Err(WalkEnd(ShrinkState::Lost));
         }
-        if crashed < CRASHES && lives < max_trials {
+        if crashed < CRASHES && trials < max_trials {
             let wanted_crashes = if crashed == 0 { reproduce } else { max_trials };
             // At most the number that may still be needed.
-            let crashes_left = wanted_crashes.min(lives + CRASHES - crashed);
+            let crashes_left = wanted_crashes.min(trials + CRASHES - crashed);
             return Err(WalkEnd(ShrinkState::Open(
                 Box::new(whole_load),
                 crashes_left,
             )));
         }
-        let needed = silent_limit(crashed, lives);
-        self.progress.lives = Some(needed);
+        let needed = silent_limit(crashed, trials);
+        self.progress.passes_needed = Some(needed);
         Ok(needed)
     }
 
     /// Leaves out kinds of requests: one at a time or, if there are many, several at first.
-    fn shrink_kinds(&mut self, lives: u64) -> Result<(), WalkEnd> {
+    fn shrink_kinds(&mut self, passes_needed: u64) -> Result<(), WalkEnd> {
         let count = self.progress.smallest_load.kinds.0.len();
         let mut at_once = if count > FEW_KINDS { count / 2 } else { 1 };
         loop {
@@ -187,7 +187,7 @@ impl QuestionWalk<'_> {
                 }
                 let mut cut = self.progress.smallest_load.clone();
                 cut.kinds = Subset(rest);
-                if !self.accepts_cut(LoadDimension::Kinds(removed), cut, lives)? {
+                if !self.accepts_cut(LoadDimension::Kinds(removed), cut, passes_needed)? {
                     position = end;
                 }
             }
@@ -199,19 +199,19 @@ impl QuestionWalk<'_> {
     }
 
     /// Leaves out bodies: all but one, or repeatedly half of them.
-    fn shrink_bodies(&mut self, lives: u64) -> Result<(), WalkEnd> {
+    fn shrink_bodies(&mut self, passes_needed: u64) -> Result<(), WalkEnd> {
         for kind in self.progress.smallest_load.kinds.0.clone() {
             let count = self.cuts.bodies_of(&self.progress.smallest_load, kind);
             let mut bodies: Vec<u32> = (0..).take(count).collect();
-            if count < 2 || self.accepts_bodies(kind, &bodies[..1], lives)? {
+            if count < 2 || self.accepts_bodies(kind, &bodies[..1], passes_needed)? {
                 continue;
             }
             while bodies.len() > 1 {
                 let (first, second) = bodies.split_at(bodies.len() / 2);
                 // The first body alone passes, as was tried above.
-                let half = if first.len() > 1 && self.accepts_bodies(kind, first, lives)? {
+                let half = if first.len() > 1 && self.accepts_bodies(kind, first, passes_needed)? {
                     first
-                } else if self.accepts_bodies(kind, second, lives)? {
+                } else if self.accepts_bodies(kind, second, passes_needed)? {
                     second
                 } else {
                     break;
@@ -223,36 +223,41 @@ impl QuestionWalk<'_> {
     }
 
     /// Returns whether the service still crashes if a kind has only these bodies.
-    fn accepts_bodies(&mut self, kind: u32, bodies: &[u32], lives: u64) -> Result<bool, WalkEnd> {
+    fn accepts_bodies(
+        &mut self,
+        kind: u32,
+        bodies: &[u32],
+        passes_needed: u64,
+    ) -> Result<bool, WalkEnd> {
         let bodies = Subset(bodies.to_vec());
         let mut cut = self.progress.smallest_load.clone();
         cut.bodies.insert(kind, bodies.clone());
-        self.accepts_cut(LoadDimension::Bodies(kind, bodies), cut, lives)
+        self.accepts_cut(LoadDimension::Bodies(kind, bodies), cut, passes_needed)
     }
 
     /// Searches the minimum number of clients, assuming that a crash with some clients also occurs with more.
-    fn shrink_clients(&mut self, lives: u64) -> Result<(), WalkEnd> {
+    fn shrink_clients(&mut self, passes_needed: u64) -> Result<(), WalkEnd> {
         let mut silent = 0;
         while self.progress.smallest_load.clients - silent > 1 {
             let middle = silent + (self.progress.smallest_load.clients - silent) / 2;
-            if !self.accepts_clients(middle, lives)? {
+            if !self.accepts_clients(middle, passes_needed)? {
                 silent = middle;
             }
         }
         Ok(())
     }
 
-    fn accepts_clients(&mut self, clients: u32, lives: u64) -> Result<bool, WalkEnd> {
+    fn accepts_clients(&mut self, clients: u32, passes_needed: u64) -> Result<bool, WalkEnd> {
         let cut = LoadPart {
             clients,
             ..self.progress.smallest_load.clone()
         };
-        self.accepts_cut(LoadDimension::Clients(clients), cut, lives)
+        self.accepts_cut(LoadDimension::Clients(clients), cut, passes_needed)
     }
 
     /// Shortens trials by halves.
-    fn shrink_requests(&mut self, lives: u64) -> Result<(), WalkEnd> {
-        let lives = lives.div_ceil(SHORTER);
+    fn shrink_requests(&mut self, passes_needed: u64) -> Result<(), WalkEnd> {
+        let passes_needed = passes_needed.div_ceil(SHORTER);
         loop {
             let requests = self.progress.smallest_load.requests / 2;
             if requests < u64::from(self.progress.smallest_load.clients) {
@@ -262,7 +267,7 @@ impl QuestionWalk<'_> {
                 requests,
                 ..self.progress.smallest_load.clone()
             };
-            if !self.accepts_cut(LoadDimension::Requests(requests), cut, lives)? {
+            if !self.accepts_cut(LoadDimension::Requests(requests), cut, passes_needed)? {
                 return Ok(());
             }
         }
@@ -270,7 +275,7 @@ impl QuestionWalk<'_> {
 
     /// Tries the remaining load again, and with one client fewer, until that passes. Returns how many passing trials
     /// are needed to decide, at the observed rate.
-    fn confirm_smallest(&mut self, lives: u64) -> Result<u64, WalkEnd> {
+    fn confirm_smallest(&mut self, passes_needed: u64) -> Result<u64, WalkEnd> {
         loop {
             let smallest = self.progress.smallest_load.clone();
             let (crashed, ran) = self.since_accepted(&smallest);
@@ -284,22 +289,24 @@ impl QuestionWalk<'_> {
                     trials + more_trials,
                 )));
             }
-            let lives = lives.max(silent_limit(crashed, ran));
-            if smallest.clients == 1 || !self.accepts_clients(smallest.clients - 1, lives)? {
-                return Ok(lives);
+            let passes_needed = passes_needed.max(silent_limit(crashed, ran));
+            if smallest.clients == 1
+                || !self.accepts_clients(smallest.clients - 1, passes_needed)?
+            {
+                return Ok(passes_needed);
             }
         }
     }
 
     /// Tries the other kind of connections. The remaining load stays unchanged, because neither kind is less load.
-    fn try_connections(&mut self, lives: u64) -> Result<(), WalkEnd> {
+    fn try_connections(&mut self, passes_needed: u64) -> Result<(), WalkEnd> {
         let smallest = self.progress.smallest_load.clone();
         let fresh = !smallest.fresh;
         let cut = LoadPart {
             fresh,
             ..smallest.clone()
         };
-        let crashes = self.accepts_cut(LoadDimension::Fresh(fresh), cut, lives)?;
+        let crashes = self.accepts_cut(LoadDimension::Fresh(fresh), cut, passes_needed)?;
         self.progress.smallest_load = smallest;
         self.progress.otherwise = Some(crashes);
         Ok(())
@@ -307,8 +314,8 @@ impl QuestionWalk<'_> {
 
     /// Returns how many trials of the remaining load show that its crash was not a single event.
     fn trials_enough(&self) -> u64 {
-        let lives = self.progress.lives.unwrap_or(0);
-        MIN_FINAL_TRIALS.max(lives.saturating_mul(FINAL_TRIALS_FACTOR))
+        let passes_needed = self.progress.passes_needed.unwrap_or(0);
+        MIN_FINAL_TRIALS.max(passes_needed.saturating_mul(FINAL_TRIALS_FACTOR))
     }
 
     /// Continues with a smaller load if it still crashes. A load that crashed once and then passed many trials does not
@@ -317,7 +324,7 @@ impl QuestionWalk<'_> {
         &mut self,
         less: LoadDimension,
         cut: LoadPart,
-        lives: u64,
+        passes_needed: u64,
     ) -> Result<bool, WalkEnd> {
         let (crashed, ran) = self.crash_counts(&cut);
         let (again, trials) = self.since_accepted(&cut);
@@ -325,7 +332,7 @@ impl QuestionWalk<'_> {
             Some(again > 0 || trials < self.trials_enough())
         } else {
             // A load that is not testable does not count as less load.
-            (ran >= lives || !self.is_testable(&cut)).then_some(false)
+            (ran >= passes_needed || !self.is_testable(&cut)).then_some(false)
         };
         // A load that is tried again, for more trials, is listed once.
         self.progress.tried_loads.retain(|load| load.cut != cut);
@@ -333,7 +340,7 @@ impl QuestionWalk<'_> {
             less,
             cut: cut.clone(),
             crashed,
-            lives: ran,
+            trials: ran,
             crashes,
         });
         match crashes {
@@ -342,7 +349,7 @@ impl QuestionWalk<'_> {
                 Ok(true)
             }
             Some(false) => Ok(false),
-            None => Err(WalkEnd(ShrinkState::Open(Box::new(cut), lives))),
+            None => Err(WalkEnd(ShrinkState::Open(Box::new(cut), passes_needed))),
         }
     }
 
@@ -367,13 +374,13 @@ impl QuestionWalk<'_> {
     /// Returns the same without the crash for which the load was accepted and the trials before it: the load was chosen
     /// because it crashed.
     fn since_accepted(&self, cut: &LoadPart) -> (u64, u64) {
-        let (crashed, lives) = self.crash_counts(cut);
+        let (crashed, trials) = self.crash_counts(cut);
         if *cut == self.cuts.whole {
-            return (crashed, lives);
+            return (crashed, trials);
         }
         let tally = self.find_variant(cut).map(|id| self.state.tally_of(id));
         let first = tally.and_then(|tally| tally.early_failures.first());
-        first.map_or((0, 0), |(_, trial)| (crashed - 1, lives - trial))
+        first.map_or((0, 0), |(_, trial)| (crashed - 1, trials - trial))
     }
 }
 
@@ -382,7 +389,7 @@ impl Policy for ShrinkPolicy {
         let Some(progress) = ShrinkProgress::of_state(state) else {
             return Step::Done;
         };
-        let ShrinkState::Open(cut, lives) = progress.state else {
+        let ShrinkState::Open(cut, passes_needed) = progress.state else {
             return Step::wait_or_done(state);
         };
         if is_spent(state) {
@@ -391,7 +398,9 @@ impl Policy for ShrinkPolicy {
         let choice = VariantChoice::Cut(cut);
         match state.find_variant(&choice) {
             None => Step::Choose(choice),
-            Some(id) if state.tally_of(id).counted_trials() + state.in_flight(id) < lives => {
+            Some(id)
+                if state.tally_of(id).counted_trials() + state.in_flight(id) < passes_needed =>
+            {
                 Step::Launch(id)
             }
             Some(_) => Step::Wait,

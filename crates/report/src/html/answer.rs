@@ -91,7 +91,7 @@ fn run_facts(report: Masked<&Report>) -> Vec<(&'static str, String)> {
         ("Run", report.run.clone()),
         (
             "Started",
-            report.begun.replace('T', " ").replace('Z', " UTC"),
+            report.started_at.replace('T', " ").replace('Z', " UTC"),
         ),
         ("Working time", words::format_seconds(report.seconds)),
         (

@@ -39,7 +39,7 @@ fn levels(answer: &Threshold, detail: &PageDetail) -> Markup {
             .levels
             .iter()
             .take(detail.rows)
-            .filter(|level| level.lives > 0 || level.untestable.is_some())
+            .filter(|level| level.trials > 0 || level.untestable.is_some())
     };
     let intervals = tested().filter_map(|level| level.interval);
     let axis = RateAxis::covering(intervals.chain([[0.0, answer.detect]]));
@@ -81,15 +81,15 @@ pub(super) fn level_rate(answer: &Threshold, level: &LoadLevelReport) -> Option<
     let label = format!(
         "{clients}: {} of {} died, {}",
         level.failures,
-        words::format_count(level.lives, "trial"),
+        words::format_count(level.trials, "trial"),
         interval_of_level(level),
     );
     Some(RateRow {
         name: clients,
         failures: level.failures,
-        trials: level.lives,
+        trials: level.trials,
         interval,
-        point: (!is_clean).then(|| real(level.failures) / real(level.lives.max(1))),
+        point: (!is_clean).then(|| real(level.failures) / real(level.trials.max(1))),
         shape: if is_clean {
             PointShape::Hollow
         } else {
@@ -120,7 +120,7 @@ fn level_row(
         tr {
             th.number scope="row" { (level.clients) }
             td.number { (level.failures) }
-            td.number { (level.lives) }
+            td.number { (level.trials) }
             td.number { (interval_of_level(level)) }
             td.plot {
                 @if let Some(reason) = &level.untestable { span.muted { "not testable: " (PageText(reason)) } }
@@ -148,11 +148,11 @@ fn smaller_loads(answer: &Shrinking, detail: &PageDetail) -> Markup {
                 tr {
                     th scope="row" { (PageText(&step.what)) }
                     td.number { (step.crashed) }
-                    td.number { (step.lives) }
+                    td.number { (step.trials) }
                     td {
                         @match step.crashes {
                             Some(true) => "still crashes",
-                            Some(false) if step.lives == 0 => "not testable",
+                            Some(false) if step.trials == 0 => "not testable",
                             Some(false) => "needed",
                             None => "not known yet",
                         }
@@ -184,7 +184,7 @@ pub(super) fn load_section(source: &PageSource<'_>, detail: &PageDetail) -> Opti
             .variants
             .iter()
             .filter_map(|variant| Some((variant, variant.load.as_ref()?)));
-        variants.filter(|(_, load)| load.lives > 0)
+        variants.filter(|(_, load)| load.trials > 0)
     };
     measured().next()?;
     let several = report.variants.len() > 1;

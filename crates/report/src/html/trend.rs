@@ -309,5 +309,5 @@ fn short_commit(commit: Option<&str>) -> String {
 }
 
 fn start_time(report: Masked<&Report>) -> String {
-    report.begun.replace('T', " ").replace('Z', " UTC")
+    report.started_at.replace('T', " ").replace('Z', " UTC")
 }

@@ -110,7 +110,7 @@ impl TrialTotals {
                 let own = kinds.position(|kind| kind.name == row.outcome);
                 own.map_or(inconclusive.saturating_sub(1).max(1), |index| index + 1)
             }
-            TrialClass::Void => inconclusive,
+            TrialClass::Inconclusive => inconclusive,
             TrialClass::Held => match row.outcome.as_str() {
                 "void" => inconclusive,
                 "pass" => inconclusive + 1,

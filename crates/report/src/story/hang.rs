@@ -10,9 +10,9 @@ use provoke_words::{format_count, format_seconds, plural_of, sanitize_line};
 const CALLS: usize = 8;
 
 /// Describes the state of the processes of a trial at its deadline; `main` is the PID of the main process. Without the
-/// cause, if that `is_told` already.
-pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>, is_told: bool) {
-    if !is_told {
+/// cause, if that `is_shown` already.
+pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>, is_shown: bool) {
+    if !is_shown {
         lines.push_prose("", &answer_sentence(hang, main));
     }
     let mut forked = hang.forked_from_threads.iter();

@@ -87,7 +87,7 @@ pub fn trial_story(details: &TrialDetails<'_>) -> String {
             }
             push_load_lines(details, &mut lines);
         }
-        Outcome::Void(void) => match details.seeming_hang {
+        Outcome::Inconclusive(void) => match details.seeming_hang {
             Some(hang) => push_failure(details, hang, &mut lines),
             None => {
                 lines.push_line(&format!("{} is inconclusive: {void}.", details.trial));
@@ -187,10 +187,10 @@ fn push_hang(details: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedT
     });
     // The lines of source code already show which thread waits for which.
     let mut cycle = hang.cycle.iter().filter_map(|tid| hang.find_thread(*tid));
-    let is_told = hang.cycle.len() > 1
+    let is_shown = hang.cycle.len() > 1
         && failure.sites.len() >= hang.cycle.len()
         && !cycle.any(|thread| matches!(thread.waits_on, Some(WaitObject::RwLock { .. })));
-    hang_story(lines, hang, hung.map(|actor| actor.pid), is_told);
+    hang_story(lines, hang, hung.map(|actor| actor.pid), is_shown);
 }
 
 fn push_core_files(observation: &Observation, lines: &mut WrappedText) {
@@ -291,7 +291,7 @@ fn push_endings(details: &TrialDetails<'_>, lines: &mut WrappedText) {
             plural_of(observation.refused_forks, "process or thread", "processes or threads")
         ));
     }
-    for casualty in &observation.casualties {
+    for casualty in &observation.crashed_children {
         let name = match casualty.program.as_str() {
             "" => String::new(),
             name => format!(" ({})", sanitize_line(name)),
@@ -305,7 +305,7 @@ fn push_endings(details: &TrialDetails<'_>, lines: &mut WrappedText) {
         return;
     }
     for actor in &observation.actors {
-        for output in actor.telling.iter().chain(Some(&actor.last_words)) {
+        for output in actor.crash_message.iter().chain(Some(&actor.last_words)) {
             if !output.is_empty() {
                 lines.push_detail(&format!("it said: {}", sanitize_line(output)));
                 break;

@@ -11,7 +11,7 @@ use super::super::convert::real;
 use super::posterior::{Bisection, SegmentLikelihoods};
 use super::query::{LITTLE, NOTHING, QueryGains};
 use super::stop::{MissingEvidence, StopConditions};
-use super::sums::sum_in_lanes;
+use super::sums::sum_in_parts;
 
 const WORLDS: u64 = 4;
 /// Cells with less probability than this are left out of the worlds.
@@ -252,7 +252,7 @@ impl<'a> SimulatedCulprits<'a> {
 impl SimulatedCulprit {
     fn new(search: &Bisection, rows: &SegmentLikelihoods, i: u64, seed: u64) -> Self {
         let of_segment = |s: usize| {
-            search.prior_weight(&rows.segment_hypotheses(s)) * sum_in_lanes(rows.segment_row(s))
+            search.prior_weight(&rows.segment_hypotheses(s)) * sum_in_parts(rows.segment_row(s))
         };
         let masses = (0..rows.segment_count()).map(of_segment);
         // Stratified sampling: each world has its own share of the probability.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::super::convert::real;
 use super::features::{Features, ObservedFeatures};
 use super::grid::{Cell, Grid, SearchPrior};
-use super::sums::sum_in_lanes;
+use super::sums::sum_in_parts;
 use super::tested::TestedVersion;
 
 /// A product below this share of its former value is computed again from logarithms.
@@ -474,7 +474,7 @@ impl Bisection {
     fn total_mass(&self) -> f64 {
         (0..self.rows.segment_count())
             .map(|segment| {
-                self.segment_prior(segment) * sum_in_lanes(self.rows.segment_row(segment))
+                self.segment_prior(segment) * sum_in_parts(self.rows.segment_row(segment))
             })
             .sum()
     }
@@ -526,7 +526,7 @@ impl Bisection {
     pub fn posterior_masses(&self) -> Vec<f64> {
         let mut masses = Vec::with_capacity(self.newest + 2);
         for segment in 0..self.rows.segment_count() {
-            let density = sum_in_lanes(self.rows.segment_row(segment));
+            let density = sum_in_parts(self.rows.segment_row(segment));
             let hypotheses = self.rows.segment_hypotheses(segment);
             masses.extend(
                 hypotheses.map(|c| density * (self.masses_before[c + 1] - self.masses_before[c])),

@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::super::convert::real;
 use super::grid::{BLOCKS, Blocks};
 use super::posterior::{Bisection, SegmentLikelihoods};
-use super::sums::{sum_in_lanes, sums_of_products};
+use super::sums::{sum_in_parts, sums_of_products};
 
 /// Costs of a query, in any unit.
 #[derive(Debug, Clone, Copy)]
@@ -176,7 +176,7 @@ impl QueryGains {
         let segments = (0..rows.segment_count()).map(|s| {
             let row = &rows.segment_row(s)[cells.clone()];
             (
-                sum_in_lanes(row),
+                sum_in_parts(row),
                 failing_parts(row, bad),
                 failing_parts(row, good),
             )

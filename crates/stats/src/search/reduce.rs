@@ -169,10 +169,10 @@ pub struct Reduction {
     /// How often an item that was left out turned out to be needed.
     backs: u64,
     /// The answer so far, while another order is tried.
-    settled: Option<Vec<Vec<usize>>>,
+    final_sets: Option<Vec<Vec<usize>>>,
     /// Number of other orders tried, and the number of them in a row without a gain.
     orders: u64,
-    in_vain: u64,
+    fruitless_orders: u64,
     /// Required failures of the set alone, in the end check.
     failures: u64,
     /// The cached number of clean runs that show a group to be needed, with the counts of the set alone and the number
@@ -212,9 +212,9 @@ impl Reduction {
             phase: ReductionPhase::Searching,
             restarts: 0,
             backs: 0,
-            settled: None,
+            final_sets: None,
             orders: 0,
-            in_vain: 0,
+            fruitless_orders: 0,
             failures: cheapest_baseline(delta),
             wanted: ((Count::default(), 0), None),
         };
@@ -656,15 +656,16 @@ impl Reduction {
 
     /// Ends the search, unless another order may divide a group.
     fn end_search(&mut self) {
-        if let Some(settled) = self.settled.take() {
-            if unsettled_items(&settled) <= unsettled_items(&self.found_groups) {
-                self.found_groups = settled;
-                self.in_vain += 1;
+        if let Some(final_sets) = self.final_sets.take() {
+            if unsettled_items(&final_sets) <= unsettled_items(&self.found_groups) {
+                self.found_groups = final_sets;
+                self.fruitless_orders += 1;
             } else {
-                self.in_vain = 0;
+                self.fruitless_orders = 0;
             }
         }
-        if self.found_groups.iter().all(|group| group.len() == 1) || self.in_vain == ORDERS {
+        if self.found_groups.iter().all(|group| group.len() == 1) || self.fruitless_orders == ORDERS
+        {
             self.phase = ReductionPhase::Over;
             return;
         }
@@ -672,19 +673,19 @@ impl Reduction {
         let mut order = self.found_groups.concat();
         let draw_order = |item: &usize| draw_uniform(0, self.orders, *item as u64);
         order.sort_by(|a, b| draw_order(a).total_cmp(&draw_order(b)));
-        self.settled = Some(std::mem::take(&mut self.found_groups));
+        self.final_sets = Some(std::mem::take(&mut self.found_groups));
         self.stage += 1;
         self.begin_anew(order);
     }
 
     /// Returns the search as it was before it tried another order.
-    fn as_settled(&self) -> Cow<'_, Self> {
-        let Some(settled) = &self.settled else {
+    fn as_final(&self) -> Cow<'_, Self> {
+        let Some(final_sets) = &self.final_sets else {
             return Cow::Borrowed(self);
         };
         Cow::Owned(Self {
-            found_groups: settled.clone(),
-            settled: None,
+            found_groups: final_sets.clone(),
+            final_sets: None,
             phase: ReductionPhase::Checking,
             ..self.clone()
         })
@@ -720,37 +721,40 @@ impl Reduction {
 
     /// Returns whether the set is found, so that only the end check is left.
     pub fn is_found(&self) -> bool {
-        self.settled.is_some() || self.phase != ReductionPhase::Searching
+        self.final_sets.is_some() || self.phase != ReductionPhase::Searching
     }
 
     /// Returns the present answer.
     pub fn current_answer(&self) -> ReductionAnswer {
-        let settled = self.as_settled();
-        let alone = settled.count_of(&settled.prefix_set(0));
-        let needed = settled.clean_runs();
+        let final_sets = self.as_final();
+        let alone = final_sets.count_of(&final_sets.prefix_set(0));
+        let needed = final_sets.clean_runs();
         let is_open = |group: &usize| {
-            let count = settled.count_of(&settled.without_group(*group));
+            let count = final_sets.count_of(&final_sets.without_group(*group));
             match (count.failures, needed) {
                 (0, Some(needed)) => count.runs < needed,
                 (0, None) => true,
-                _ => settled.clean || settled.improbability_of(count, true) > settled.check_level(),
+                _ => {
+                    final_sets.clean
+                        || final_sets.improbability_of(count, true) > final_sets.check_level()
+                }
             }
         };
         ReductionAnswer {
-            sufficient: settled.is_found() && alone.failures > 0,
-            open: (0..settled.found_groups.len()).filter(is_open).collect(),
-            needed: settled.found_groups.clone(),
+            sufficient: final_sets.is_found() && alone.failures > 0,
+            open: (0..final_sets.found_groups.len()).filter(is_open).collect(),
+            needed: final_sets.found_groups.clone(),
         }
     }
 
     /// Returns the rates of the found set and of all items together; each interval holds at all times with probability
     /// 1 - alpha/2, so both do with 1 - alpha.
     pub fn found_rates(&self, alpha: f64) -> ReductionRates {
-        let settled = self.as_settled();
+        let final_sets = self.as_final();
         let interval = |count: Count| confidence_sequence(count.failures, count.runs, alpha / 2.0);
         ReductionRates {
             of_all: interval(self.count_of(&self.everything)),
-            of_found: interval(settled.count_of(&settled.prefix_set(0))),
+            of_found: interval(final_sets.count_of(&final_sets.prefix_set(0))),
         }
     }
 }
@@ -835,11 +839,11 @@ mod tests {
     #[test]
     fn the_estimated_runs_left_are_near_the_actual_runs() {
         for n in [4, 16, 64] {
-            let begun = Reduction::new((0..n).collect(), true, BASELINE, 0.05);
+            let reduction = Reduction::new((0..n).collect(), true, BASELINE, 0.05);
             let search = reduce(n, &[], |set| set.contains(&(n / 2)));
             let runs: u64 = search.counts.values().map(|count| count.runs).sum();
             let runs = real(runs - BASELINE.runs);
-            let expected = begun.runs_left();
+            let expected = reduction.runs_left();
             assert!(
                 (0.5..=2.0).contains(&(expected / runs)),
                 "{n}: {expected} {runs}"

@@ -9,7 +9,7 @@
 
 use super::posterior::Bisection;
 use super::query::{Costs, Query};
-use super::sums::sum_in_lanes;
+use super::sums::sum_in_parts;
 use std::ops::Range;
 
 /// Share of the error that an ignored class of the model may hold against the answer.
@@ -109,7 +109,7 @@ impl Bisection {
             mass: -1.0,
         };
         for segment in 0..self.rows.segment_count() {
-            let density = sum_in_lanes(self.rows.segment_row(segment));
+            let density = sum_in_parts(self.rows.segment_row(segment));
             if density * self.segment_prior(segment) > likeliest.mass {
                 let group = self.heaviest_group(segment, density);
                 if group.mass > likeliest.mass * (1.0 + 1e-12) {
@@ -143,9 +143,9 @@ impl Bisection {
     }
 
     /// Returns the group that holds 1 - delta, if there is one.
-    fn settled_group(&self, delta: f64) -> Option<HypothesisGroup> {
+    fn leading_group(&self, delta: f64) -> Option<HypothesisGroup> {
         let heavy = (0..self.rows.segment_count()).find_map(|segment| {
-            let density = sum_in_lanes(self.rows.segment_row(segment));
+            let density = sum_in_parts(self.rows.segment_row(segment));
             (density * self.segment_prior(segment) >= 1.0 - delta).then_some((segment, density))
         });
         let (segment, density) = heavy?;
@@ -162,7 +162,7 @@ impl Bisection {
         } else {
             stop.rest
         };
-        let Some(group) = self.settled_group(rest) else {
+        let Some(group) = self.leading_group(rest) else {
             return Err(MissingEvidence::Mass);
         };
         let objects = |(inside, of_group): (f64, f64)| {
@@ -187,7 +187,7 @@ impl Bisection {
             .as_ref()
             .ok()
             .copied()
-            .or_else(|| stop.check.and_then(|_| self.settled_group(stop.early)));
+            .or_else(|| stop.check.and_then(|_| self.leading_group(stop.early)));
         let check = group.and_then(|group| self.check_group(stop, &group));
         match (check, answer) {
             (Some((version, about)), _) => MissingEvidence::Runs { version, about },
@@ -206,7 +206,7 @@ impl Bisection {
     ) -> (f64, f64) {
         let density = |segment: usize| {
             let row = &self.rows.segment_row(segment)[cells.clone()];
-            share(segment) * sum_in_lanes(row)
+            share(segment) * sum_in_parts(row)
         };
         let segments = 0..self.rows.segment_count();
         let inside = segments.map(|segment| self.segment_prior(segment) * density(segment));

@@ -17,12 +17,12 @@ pub(super) fn ln_sum(terms: &[f64]) -> f64 {
 /// Returns the sum of some values, and their sums of products with two others, in four lanes that the compiler can
 /// vectorize.
 pub(super) fn sums_of_products(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3] {
-    let mut lanes = [[0.0; 4]; 3];
+    let mut parts = [[0.0; 4]; 3];
     let mut add = |values: &[f64], a: &[f64], b: &[f64]| {
         for (i, ((value, a), b)) in values.iter().zip(a).zip(b).enumerate() {
-            lanes[0][i] += value;
-            lanes[1][i] += value * a;
-            lanes[2][i] += value * b;
+            parts[0][i] += value;
+            parts[1][i] += value * a;
+            parts[2][i] += value * b;
         }
     };
     let (values, a, b) = (values.chunks_exact(4), a.chunks_exact(4), b.chunks_exact(4));
@@ -30,18 +30,18 @@ pub(super) fn sums_of_products(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3]
     for ((values, a), b) in values.zip(a).zip(b) {
         add(values, a, b);
     }
-    lanes.map(|lanes| (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]))
+    parts.map(|parts| (parts[0] + parts[1]) + (parts[2] + parts[3]))
 }
 
 /// Returns the sum, in four lanes.
-pub(super) fn sum_in_lanes(a: &[f64]) -> f64 {
-    let mut lanes = [0.0; 4];
+pub(super) fn sum_in_parts(a: &[f64]) -> f64 {
+    let mut parts = [0.0; 4];
     let a = a.chunks_exact(4);
     let rest: f64 = a.remainder().iter().sum();
     for a in a {
         for i in 0..4 {
-            lanes[i] += a[i];
+            parts[i] += a[i];
         }
     }
-    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+    (parts[0] + parts[1]) + (parts[2] + parts[3]) + rest
 }

@@ -27,13 +27,13 @@ struct Cell {
     /// The rate at lower levels.
     background: f64,
     searches: u32,
-    lives: f64,
+    trials: f64,
 }
 
 struct Search {
     ramp: Ramp,
     first: usize,
-    lives: f64,
+    trials: f64,
     chance: Chance,
 }
 
@@ -48,7 +48,7 @@ impl Search {
         Self {
             ramp: Ramp::new(&LEVELS, 0.1),
             first,
-            lives: 0.0,
+            trials: 0.0,
             chance,
         }
     }
@@ -63,7 +63,7 @@ impl Search {
         };
         let failed = self.chance.fails(rate);
         self.ramp.observe_life(level, failed);
-        self.lives += 1.0;
+        self.trials += 1.0;
     }
 }
 
@@ -74,30 +74,30 @@ fn assert_rare(wrong: u32, cell: &Cell) {
     assert!(wrong <= all * (DELTA + 2.0 * error), "{}: {wrong}", cell.p);
 }
 
-fn assert_cheap(lives: f64, cell: &Cell) {
-    let mean = lives / f64::from(cell.searches);
-    assert!(mean <= cell.lives, "{}, {}: {mean}", cell.p, cell.rises);
+fn assert_cheap(trials: f64, cell: &Cell) {
+    let mean = trials / f64::from(cell.searches);
+    assert!(mean <= cell.trials, "{}, {}: {mean}", cell.p, cell.rises);
 }
 
 /// The top level has failed five times before, and the search has no guard phase.
 #[test]
 fn the_lowest_failing_level_is_found_in_few_trials() {
-    for (p, rises, lives) in [(0.5, false, 30.0), (0.5, true, 28.0), (1.0, false, 18.0)] {
+    for (p, rises, trials) in [(0.5, false, 30.0), (0.5, true, 28.0), (1.0, false, 18.0)] {
         let cell = Cell {
             p,
             rises,
             background: 0.0,
             searches: 60,
-            lives,
+            trials,
         };
         let (mut wrong, mut all) = (0, 0.0);
         for seed in 0..u64::from(cell.searches) {
             let mut search = Search::new(seed);
             let top = LEVELS.len() - 1;
-            while search.ramp.lives_by_level()[top].failures < 5 {
+            while search.ramp.trials_by_level()[top].failures < 5 {
                 search.live(top, &cell);
             }
-            search.lives = 0.0;
+            search.trials = 0.0;
             let found = loop {
                 let (group, never) = search.ramp.likeliest_group();
                 if group.mass >= 1.0 - DELTA {
@@ -107,7 +107,7 @@ fn the_lowest_failing_level_is_found_in_few_trials() {
                 search.live(level, &cell);
             };
             wrong += u32::from(found != Some(search.first));
-            all += search.lives;
+            all += search.trials;
         }
         assert_rare(wrong, &cell);
         assert_cheap(all, &cell);
@@ -116,7 +116,7 @@ fn the_lowest_failing_level_is_found_in_few_trials() {
 
 #[test]
 fn a_whole_search_keeps_its_promise_down_to_the_requested_rate() {
-    for (p, rises, searches, lives) in [
+    for (p, rises, searches, trials) in [
         (0.5, false, 40, 78.0),
         (0.2, true, 30, 125.0),
         (0.1, false, 12, 330.0),
@@ -126,7 +126,7 @@ fn a_whole_search_keeps_its_promise_down_to_the_requested_rate() {
             rises,
             background: 0.0,
             searches,
-            lives,
+            trials,
         };
         let (mut wrong, mut all) = (0, 0.0);
         for seed in 0..u64::from(cell.searches) {
@@ -140,7 +140,7 @@ fn a_whole_search_keeps_its_promise_down_to_the_requested_rate() {
             // An inconclusive search is not a wrong answer.
             let right = [RampStep::From(search.first), RampStep::Stuck];
             wrong += u32::from(!right.contains(&found));
-            all += search.lives;
+            all += search.trials;
         }
         assert_rare(wrong, &cell);
         assert_cheap(all, &cell);
@@ -151,7 +151,7 @@ fn a_whole_search_keeps_its_promise_down_to_the_requested_rate() {
 /// search assumed that lower levels never fail.
 #[test]
 fn a_background_rate_does_not_lead_to_a_lower_level() {
-    for (p, first, searches, lives) in [
+    for (p, first, searches, trials) in [
         (1.0, None, 30, 70.0),
         (0.5, None, 20, 180.0),
         (0.05, Some(64), 6, 800.0),
@@ -161,7 +161,7 @@ fn a_background_rate_does_not_lead_to_a_lower_level() {
             rises: false,
             background: 0.05,
             searches,
-            lives,
+            trials,
         };
         let (mut wrong, mut all) = (0, 0.0);
         for seed in 0..u64::from(cell.searches) {
@@ -179,7 +179,7 @@ fn a_background_rate_does_not_lead_to_a_lower_level() {
                 RampStep::From(search.first)
             };
             wrong += u32::from(![right, RampStep::Stuck].contains(&found));
-            all += search.lives;
+            all += search.trials;
         }
         assert_rare(wrong, &cell);
         assert_cheap(all, &cell);

@@ -224,13 +224,13 @@ fn provoke_label() -> Label {
 }
 
 /// Returns the socket of a slot in a folder of sockets.
-pub fn lane_socket(folder: &OsStr, lane: u32) -> PathBuf {
-    Path::new(folder).join(format!("{lane}.sock"))
+pub fn slot_socket(folder: &OsStr, slot: u32) -> PathBuf {
+    Path::new(folder).join(format!("{slot}.sock"))
 }
 
 /// Returns the file beside the socket of a slot that lists volumes without labels.
-pub fn unlabelled_file(folder: &OsStr, lane: u32) -> PathBuf {
-    lane_socket(folder, lane).with_extension("volumes")
+pub fn unlabelled_file(folder: &OsStr, slot: u32) -> PathBuf {
+    slot_socket(folder, slot).with_extension("volumes")
 }
 
 fn owned_text(value: &Value) -> Option<String> {

@@ -29,17 +29,17 @@ impl Reduction {
     /// Both run until a failure at first, and the failure of the found set already makes its rate look higher. So only
     /// the last failure of all items together does not count.
     pub fn is_found_set_rarer(&self) -> bool {
-        let settled = self.as_settled();
-        let found_set = settled.prefix_set(0);
+        let final_sets = self.as_final();
+        let found_set = final_sets.prefix_set(0);
         let (all, alone) = (
-            settled.count_of(&settled.everything),
-            settled.count_of(&found_set),
+            final_sets.count_of(&final_sets.everything),
+            final_sets.count_of(&found_set),
         );
-        if alone.failures == 0 || all.failures == 0 || found_set == settled.everything {
+        if alone.failures == 0 || all.failures == 0 || found_set == final_sets.everything {
             return false;
         }
         let difference = fisher(all.failures - 1, all.runs - 1, alone.failures, alone.runs);
-        difference.greater <= settled.delta
+        difference.greater <= final_sets.delta
     }
 
     /// Returns the set that the comparison runs next, if it is undecided.
