@@ -3,7 +3,7 @@
 use super::ci_flags::CiFlags;
 use super::error::CliError;
 use super::export_flags::{ExportFlags, RESULT};
-use super::given::Given;
+use super::given_flags::Given;
 use super::signals::signal_came;
 use crate::suggest::{command_as_text, refuse_misplaced_flags};
 use crate::term::{

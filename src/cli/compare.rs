@@ -3,7 +3,7 @@
 use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
-use super::given::Given;
+use super::given_flags::Given;
 use super::question_flags::{ExperimentArgs, without_flags_of_run};
 use crate::experiment::{is_program, is_run};
 use crate::suggest::{runs_as_programs, variants_as_program};

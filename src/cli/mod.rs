@@ -15,7 +15,7 @@ mod execution;
 mod exit;
 mod explain;
 mod export_flags;
-mod given;
+mod given_flags;
 mod hunt;
 mod list;
 mod load;

@@ -3,7 +3,7 @@
 use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
-use super::given::Given;
+use super::given_flags::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
 use clap::Args;
 use provoke_plan::{

@@ -88,7 +88,7 @@ impl ResolvedBaseline {
             // A further fix is compared with the baseline of the first one.
             Some(asked) => baseline_of_confirm(&state, asked)?,
             None if asked.trials.held.is_some() && state.plan.question.as_hunt().is_some() => {
-                super::held::measure_hunt(&state, looked_for)
+                super::hunt_holds::measure_hunt(&state, looked_for)
                     .unwrap_or_else(|| measure_variant(&state, variant, looked_for))
             }
             None if alone => measure_variant(&state, variant, looked_for),

@@ -1,6 +1,6 @@
 //! Begins an experiment: makes all checks that are possible before anything runs, and creates the run.
 
-use super::cores::{do_not_queue_for_cores, no_cores};
+use super::core_limits::{do_not_queue_for_cores, no_cores};
 use super::error::ExperimentError;
 use super::exports::RequestedReports;
 use super::helper::refuse_helper;

@@ -1,7 +1,7 @@
 //! Chooses the baseline if no flag names one.
 
 use super::baseline_run::{BaselineRun, ResolvedBaseline};
-use super::held::measure_hunt;
+use super::hunt_holds::measure_hunt;
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};

@@ -1,7 +1,7 @@
 //! Starts two further searches if the ends of a search agree, but a candidate between them differs. With `--all`, two
 //! more follow every search that found a boundary.
 
-use super::merge::{searched_bugs, with_what_is_left};
+use super::merge_commits::{searched_bugs, with_what_is_left};
 use provoke_model::{
     AlternatingSection, Candidate, Plan, SearchSpace, UnsearchedSection, VariantChoices,
 };
@@ -47,7 +47,7 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
         next,
         found: answer.boundaries.clone(),
     });
-    space.choices = VariantChoices::Places(section.places);
+    space.choices = VariantChoices::Candidates(section.places);
     // The counts and weights are for other candidates, in a search for another boundary.
     (space.known, space.weights) = (Vec::new(), Vec::new());
     question.raise_rate = false;

@@ -2,7 +2,7 @@
 
 use super::baseline_run::{BaselineRun, ResolvedBaseline};
 use super::error::ExperimentError;
-use super::held::planned_holds;
+use super::hunt_holds::planned_holds;
 use super::observer::{ExperimentMessage, ExperimentObserver};
 use super::search::find_searched;
 use provoke_model::{Plan, VariantId};

@@ -2,7 +2,7 @@
 
 use super::error::ExperimentError;
 use super::exports::RequestedReports;
-use super::merge::CulpritMerge;
+use super::merge_commits::CulpritMerge;
 use super::observer::{ExperimentMessage, ExperimentObserver};
 use super::outcome::{ExperimentOutcome, FinishedRun};
 use super::request_scenarios::RequestScenarios;

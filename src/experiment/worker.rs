@@ -1,6 +1,6 @@
 //! Worker: runs trials for a provoke on another machine, which started it and reads its stdout.
 
-use super::cores::no_cores;
+use super::core_limits::no_cores;
 use super::engine;
 use super::error::ExperimentError;
 use super::preflight::{check_commands, check_plan};

@@ -61,7 +61,7 @@ fn describe_kind(kind: &FailureKind) -> String {
     match kind {
         FailureKind::Signal {
             signal,
-            evidence: SignalEvidence::Seen { .. },
+            evidence: SignalEvidence::WaitStatus { .. },
         } => format!("{signal} ({})", short_description(kind)),
         FailureKind::Signal { signal, .. } => {
             let code = kind.exit_code().unwrap_or_default();

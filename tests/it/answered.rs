@@ -100,7 +100,7 @@ pub(crate) fn crash() -> Failure {
     Failure {
         kind: FailureKind::Signal {
             signal: Signal::SEGV,
-            evidence: SignalEvidence::Seen { core: true },
+            evidence: SignalEvidence::WaitStatus { core: true },
         },
         signature: Signature {
             title: "SIGSEGV, null pointer + 0x18, in sum < main".to_owned(),

@@ -68,11 +68,11 @@ impl Choices {
             8 => FailureKind::Output,
             9 => FailureKind::Signal {
                 signal: segv,
-                evidence: SignalEvidence::Shell { code: 139 },
+                evidence: SignalEvidence::ExitCode { code: 139 },
             },
             10 => FailureKind::Signal {
                 signal: Signal::KILL,
-                evidence: SignalEvidence::Seen { core: false },
+                evidence: SignalEvidence::WaitStatus { core: false },
             },
             _ => FailureKind::Exit { code: 1 },
         };

@@ -23,7 +23,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "crates/prepare/",
         "the project that is copied, and repositories of git",
     ),
-    ("crates/report/src/source.rs", "source files of the program"),
+    (
+        "crates/report/src/source_line.rs",
+        "source files of the program",
+    ),
     (
         "crates/journal/src/folder.rs",
         "the list of runs, in a directory that the user names",

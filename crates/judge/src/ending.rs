@@ -31,7 +31,7 @@ pub(super) fn judge_ending(
         }),
         Ending::Signaled(signal, core) => Some(FailureKind::Signal {
             signal,
-            evidence: SignalEvidence::Seen { core },
+            evidence: SignalEvidence::WaitStatus { core },
         }),
         Ending::TimedOut { state, .. } => Some(FailureKind::Hang {
             stopped: state == 'T',
@@ -55,7 +55,7 @@ fn judge_container_ending(
     match container.ended {
         Some(Ending::Signaled(signal, core)) => FailureKind::Signal {
             signal,
-            evidence: SignalEvidence::Inside { code, core },
+            evidence: SignalEvidence::InContainer { code, core },
         },
         None if is_signal => FailureKind::Signal {
             signal,
@@ -66,7 +66,7 @@ fn judge_container_ending(
         Some(_) if is_signal => match dead.iter().find(|process| process.signal == Some(signal)) {
             Some(CrashedProcess { core, .. }) => FailureKind::Signal {
                 signal,
-                evidence: SignalEvidence::Inside { code, core: *core },
+                evidence: SignalEvidence::InContainer { code, core: *core },
             },
             None => FailureKind::Exit { code },
         },
@@ -82,7 +82,7 @@ fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
         let evidence = if has_message {
             SignalEvidence::ShellMessage { code }
         } else {
-            SignalEvidence::Shell { code }
+            SignalEvidence::ExitCode { code }
         };
         return FailureKind::Signal {
             signal: shell_signal,

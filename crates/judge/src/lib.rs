@@ -212,7 +212,7 @@ fn find_failure(
                 stopped: death.stopped,
             }
         } else {
-            FailureKind::Gone
+            FailureKind::ServiceVanished
         });
     }
     None
@@ -254,8 +254,8 @@ fn masked_crash(
         return None;
     }
     let evidence = main_actors(variant, observation).find_map(|main| match main.ending {
-        Ending::Exited(code) => Some(SignalEvidence::Masked { code }),
-        Ending::Stopped if observation.load.is_some() => Some(SignalEvidence::Below),
+        Ending::Exited(code) => Some(SignalEvidence::HiddenByExit { code }),
+        Ending::Stopped if observation.load.is_some() => Some(SignalEvidence::InDescendant),
         _ => None,
     })?;
     let is_actor = |pid: i32| observation.actors.iter().any(|actor| actor.pid == pid);

@@ -1,13 +1,13 @@
 //! Client of a load: its connection with its time limit, and its random numbers.
 
 use super::check::ResponseFacts;
+use super::client_stop::{ClientChannel, ClientSignal, ClientStop};
 use super::clock::duration_nanos;
 use super::connect::ConnectionStream;
 use super::http2_connection::SharedConnection;
 use super::record::RequestEnd;
 use super::request::RequestDraws;
 use super::response::ResponseReader;
-use super::signal::{ClientChannel, ClientSignal, ClientStop};
 use super::worker::Worker;
 use provoke_model::{RequestPhase, RequestResult};
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! Finds the requests that were in flight at a crash, from the times at which their connections broke.
 
-use super::event::{RequestRecord, code};
+use super::packed_request::{RequestRecord, code};
 use std::collections::BTreeMap;
 
 /// Nanoseconds around a crash in which broken connections are attributed to it.

@@ -3,12 +3,12 @@
 use super::body::{FileBody, RequestTail};
 use super::check::{ResponseChecker, ResponseVerdict};
 use super::client::{Client, KeptConnection};
+use super::client_stop::{ClientSignal, ClientStop};
 use super::clock::duration_nanos;
 use super::connect::{ConnectionStream, classify_error};
 use super::record::{RequestEnd, RingIndex};
 use super::request::DrawnRequest;
 use super::response::{ResponseError, ResponseReader};
-use super::signal::{ClientSignal, ClientStop};
 use super::worker::PhaseShared;
 use provoke_model::{ConnectionReuse, RequestPhase, RequestResult};
 use std::io::{self, IoSlice};

@@ -2,12 +2,12 @@
 
 use super::check::{ResponseChecker, ResponseVerdict};
 use super::client::Client;
+use super::client_stop::{ClientSignal, ClientStop};
 use super::clock::duration_nanos;
 use super::http2_connection::{OpenConnection, SharedConnection};
 use super::record::{RequestEnd, RingIndex};
 use super::request::DrawnRequest;
 use super::response::ResponseObserver as _;
-use super::signal::{ClientSignal, ClientStop};
 use http_body_util::BodyExt as _;
 use provoke_model::{RequestPhase, RequestResult};
 

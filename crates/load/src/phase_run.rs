@@ -1,13 +1,13 @@
 //! Runs one phase of a load: the warm-up, or the measured load.
 
 use super::LoadProgress;
+use super::client_stop::ClientStop;
 use super::clock::{Clock, duration_nanos};
 use super::connect::Dialer;
 use super::phase::LoadPhase;
 use super::probe::Probe;
 use super::record::WorkerRecord;
 use super::request::Requests;
-use super::signal::ClientStop;
 use super::target::Target;
 use super::thread::spawn_worker;
 use super::worker::PhaseShared;

@@ -5,7 +5,7 @@
 
 use super::LoadProgress;
 use super::crash_effect::{AROUND_DEATH, CrashEffect};
-use super::event::{RequestRecord, WORDS, code};
+use super::packed_request::{RequestRecord, WORDS, code};
 use super::request::DrawnRequest;
 use hdrhistogram::Histogram;
 use provoke_model::{Latencies, RequestPhase, RequestResult};

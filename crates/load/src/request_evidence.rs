@@ -1,7 +1,7 @@
 //! Writes the requests in flight at a crash, and those before it, to files of the trial.
 
 use super::body::{BodySource, FileBody, RequestTail};
-use super::event::{RequestRecord, code};
+use super::packed_request::{RequestRecord, code};
 use super::phase::LoadPhase;
 use super::request::{DrawnRequest, Requests};
 use provoke_model::{LoadPlan, encode_hex};

@@ -1,6 +1,7 @@
 //! Drives one trial of a service from its first response to its end, as its clients see it.
 
 use super::body::RequestTail;
+use super::client_stop::ClientStop;
 use super::clock::Clock;
 use super::connect::Dialer;
 use super::crash_effect::{self, CrashEffect};
@@ -11,7 +12,6 @@ use super::probe::Probe;
 use super::ready::ReadyWait;
 use super::record::WorkerRecord;
 use super::request::{DrawnRequest, Requests, hash_number};
-use super::signal::ClientStop;
 use super::target::{self, Target};
 use super::tls::Tls;
 use super::{http2_connection, request_evidence};

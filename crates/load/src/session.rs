@@ -1,10 +1,10 @@
 //! Runs a client: draws requests and sends them until the load ends.
 
 use super::client::{Client, KeptConnection};
+use super::client_stop::ClientStop;
 use super::clock::duration_nanos;
 use super::fixed_rate::RequestRate;
 use super::request::DrawnRequest;
-use super::signal::ClientStop;
 use provoke_model::{LoadLimit, RequestResult};
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! State that the clients of one thread share: limits, stop signal, counts.
 
 use super::LoadProgress;
+use super::client_stop::{ClientChannel, ClientSignal, ClientStop};
 use super::clock::Clock;
 use super::connect::Dialer;
 use super::phase::LoadPhase;
 use super::record::WorkerRecord;
 use super::request::{RequestDraws, Requests, hash_number};
-use super::signal::{ClientChannel, ClientSignal, ClientStop};
 use super::target::Target;
 use super::timer::TimerQueue;
 use std::cell::{Cell, RefCell};

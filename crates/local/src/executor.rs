@@ -7,8 +7,8 @@ use super::case_reports::CaseReports;
 use super::engine_proxy::EngineProxies;
 use super::evidence::CoreCollector;
 use super::service::ServiceContext;
+use super::setup_usage::UsageMonitor;
 use super::slot_handle::{SlotHandle, StartedSlot};
-use super::usage::UsageMonitor;
 use provoke_exec::{
     Executor, ExecutorFuture, PreparationResult, StopUrgency, TrialReporter, run_one_trial,
 };

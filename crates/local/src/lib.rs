@@ -6,7 +6,6 @@
     expect(clippy::disallowed_methods, reason = "tests show names that they made")
 )]
 
-mod attached;
 mod case_reports;
 mod core_search;
 mod engine_proxy;
@@ -15,9 +14,10 @@ mod executor;
 mod hold_names;
 mod image;
 mod logged_places;
+mod running_service;
 mod service;
+mod setup_usage;
 mod slot_handle;
-mod usage;
 
 pub use executor::LocalExecutor;
 pub use provoke_slot::HOOK_TIMEOUT;

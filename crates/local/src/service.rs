@@ -1,7 +1,7 @@
 //! Runs one trial of a service: its process in a slot, its clients in provoke.
 
+use super::setup_usage::{pause_after, size_of};
 use super::slot_handle::{SlotHandle, stop_order};
-use super::usage::{pause_after, size_of};
 use provoke_exec::{StopUrgency, wait_for_raise};
 use provoke_load::{LoadProgress, ServiceTrial};
 use provoke_model::{
@@ -78,8 +78,8 @@ impl ServiceContext {
                         sizes = ServiceUsage::of_pids(sized);
                         clients = Some(self.start_clients(trial, variant, pids));
                     }
-                    SlotReply::Said => tell_clients(clients.as_ref(), |one| one.said_sender.send_replace(true)),
-                    SlotReply::Died(at) => {
+                    SlotReply::ServiceReady => tell_clients(clients.as_ref(), |one| one.said_sender.send_replace(true)),
+                    SlotReply::ServiceCrashed(at) => {
                         // The message arrives later, when another process may already have replaced
                         // the crashed one.
                         let ago = host::monotonic_now().saturating_sub(at);
@@ -107,7 +107,7 @@ impl ServiceContext {
                 seen = wait_for_load(clients.as_mut()), if under_way => {
                     let hung = seen.death.as_ref().is_some_and(|death| death.hung);
                     load = Some(seen);
-                    slot.send_order(&SlotOrder::Over { hung }).await?;
+                    slot.send_order(&SlotOrder::StopService { hung }).await?;
                 }
             }
         }

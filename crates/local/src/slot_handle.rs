@@ -166,7 +166,7 @@ impl SlotHandle {
         let mut urgency = StopUrgency::No;
         loop {
             tokio::select! {
-                reply = self.next_reply() => if let SlotReply::Hooked(seen) = reply? {
+                reply = self.next_reply() => if let SlotReply::HookEnded(seen) = reply? {
                     return Ok(seen);
                 },
                 level = wait_for_raise(halt, urgency) => {
@@ -181,7 +181,7 @@ impl SlotHandle {
         self.send_order(&SlotOrder::Keep(folder.into_os_string().into()))
             .await?;
         self.answer_within(KEEP_WITHIN);
-        while !matches!(self.next_reply().await?, SlotReply::Kept) {}
+        while !matches!(self.next_reply().await?, SlotReply::OutputKept) {}
         Ok(())
     }
 
@@ -308,7 +308,7 @@ impl SlotHandle {
 /// Returns the order that ends the trial of a slot.
 pub(super) fn stop_order(level: StopUrgency) -> SlotOrder {
     match level {
-        StopUrgency::TimedOut => SlotOrder::Over { hung: true },
+        StopUrgency::TimedOut => SlotOrder::StopService { hung: true },
         _ => SlotOrder::Stop {
             now: level == StopUrgency::Now,
             inspect: level == StopUrgency::Inspect,

@@ -6,11 +6,11 @@ mod case;
 mod case_pattern;
 mod case_plan;
 mod case_record;
-pub mod class;
 mod conditions;
 mod container;
 mod event;
 mod evidence;
+pub mod fault_class;
 mod hang;
 mod hex;
 mod hold;
@@ -18,13 +18,13 @@ mod host;
 mod load;
 mod observation;
 mod outcome;
+mod parallel_setting;
 mod plan;
 mod question;
 mod rules;
 mod same_failure;
 mod secret;
 mod separate_bugs;
-mod setting;
 mod signal;
 mod site;
 mod source_part;
@@ -62,6 +62,7 @@ pub use observation::{
     ProcessObservation, RemainingProcesses, TotalUsage,
 };
 pub use outcome::{Failure, FailureKind, InconclusiveReason, Outcome, SignalEvidence};
+pub use parallel_setting::ParallelSetting;
 pub use plan::{
     ActorPlan, ActorRole, Alpha, CaptureMode, CoreSettings, CoreSize, EditPlan, ExpectedResult,
     FileChange, HeldPlan, Hooks, KeepRule, Plan, Resource, ResourceLimit, StopLimits, Timeout,
@@ -75,7 +76,6 @@ pub use question::{
 pub use rules::{BugFilter, LeakRule, RefusalRules, Rules};
 pub use same_failure::FailureName;
 pub use secret::is_secret;
-pub use setting::ParallelSetting;
 pub use signal::Signal;
 pub use site::Site;
 pub use source_part::{EnclosingPart, SourcePart, SourceParts};

@@ -66,7 +66,8 @@ pub enum FailureKind {
     /// The output matched a rule of the user.
     Output,
     /// A service that provoke did not start was no longer running.
-    Gone,
+    #[serde(rename = "gone")]
+    ServiceVanished,
     /// A service refused most of its load, and the run looks for that.
     Refused,
     /// A case failed, and the run looks for failures of cases.
@@ -80,7 +81,8 @@ pub enum FailureKind {
 #[serde(rename_all = "snake_case")]
 pub enum SignalEvidence {
     /// From the wait status of the process itself.
-    Seen {
+    #[serde(rename = "seen")]
+    WaitStatus {
         /// Whether the kernel dumped a core.
         core: bool,
     },
@@ -91,19 +93,23 @@ pub enum SignalEvidence {
         code: i32,
     },
     /// From exit code 128+n alone: as shells and containers report it, or a plain exit code.
-    Shell {
+    #[serde(rename = "shell")]
+    ExitCode {
         /// The exit code.
         code: i32,
     },
     /// From the death of another process of the trial; the main process exited by itself.
-    Masked {
+    #[serde(rename = "masked")]
+    HiddenByExit {
         /// The exit code of the main process.
         code: i32,
     },
     /// From the death of a child process of a service that continued to run.
-    Below,
+    #[serde(rename = "below")]
+    InDescendant,
     /// From the wait status of a process in a container; the engine only reports an exit code.
-    Inside {
+    #[serde(rename = "inside")]
+    InContainer {
         /// The exit code that the engine reported.
         code: i32,
         /// Whether the kernel dumped a core.
@@ -158,11 +164,11 @@ impl FailureKind {
         match *self {
             Self::Exit { code } => Some(code),
             Self::Signal { evidence, .. } => match evidence {
-                SignalEvidence::Seen { .. } | SignalEvidence::Below => None,
+                SignalEvidence::WaitStatus { .. } | SignalEvidence::InDescendant => None,
                 SignalEvidence::ShellMessage { code }
-                | SignalEvidence::Shell { code }
-                | SignalEvidence::Masked { code }
-                | SignalEvidence::Inside { code, .. }
+                | SignalEvidence::ExitCode { code }
+                | SignalEvidence::HiddenByExit { code }
+                | SignalEvidence::InContainer { code, .. }
                 | SignalEvidence::Engine { code }
                 | SignalEvidence::Negated { code } => Some(code),
             },
@@ -195,7 +201,7 @@ impl FailureKind {
             Self::Leak => "leak".to_owned(),
             Self::Oom { .. } => "oom".to_owned(),
             Self::Output => "output".to_owned(),
-            Self::Gone => "gone".to_owned(),
+            Self::ServiceVanished => "gone".to_owned(),
             Self::Refused => "refused".to_owned(),
             Self::Test => "test failed".to_owned(),
             Self::TestPassed => "test passed".to_owned(),
@@ -218,7 +224,9 @@ impl FailureKind {
                 "the kernel killed a child because memory ran out".to_owned()
             }
             Self::Output => "its output matched a failure rule".to_owned(),
-            Self::Gone => "the service no longer exists, and how it ended is not known".to_owned(),
+            Self::ServiceVanished => {
+                "the service no longer exists, and how it ended is not known".to_owned()
+            }
             Self::Refused => "more of the requests than --refusal-share".to_owned(),
             Self::Test => "a test of the suite failed".to_owned(),
             Self::TestPassed => "a test of the suite passed".to_owned(),
@@ -230,7 +238,7 @@ impl FailureKind {
         match self {
             // A signal that provoke observed itself needs no explanation.
             Self::Signal {
-                evidence: SignalEvidence::Seen { core: false },
+                evidence: SignalEvidence::WaitStatus { core: false },
                 ..
             } => None,
             Self::Signal { evidence, .. } => Some(evidence.to_string()),
@@ -274,16 +282,18 @@ impl fmt::Display for FailureKind {
 impl fmt::Display for SignalEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Seen { core: true } => f.write_str("core dumped"),
-            Self::Seen { core: false } => f.write_str("seen by provoke"),
+            Self::WaitStatus { core: true } => f.write_str("core dumped"),
+            Self::WaitStatus { core: false } => f.write_str("seen by provoke"),
             Self::ShellMessage { code } => write!(f, "exit {code}, confirmed by the shell"),
-            Self::Shell { code } => write!(f, "inferred from exit {code}"),
+            Self::ExitCode { code } => write!(f, "inferred from exit {code}"),
             Self::Negated { code } => write!(f, "inferred from exit {code}, as Python reports it"),
-            Self::Inside { core: true, .. } => f.write_str("core dumped, in a container"),
-            Self::Inside { core: false, .. } => f.write_str("seen in a container"),
+            Self::InContainer { core: true, .. } => f.write_str("core dumped, in a container"),
+            Self::InContainer { core: false, .. } => f.write_str("seen in a container"),
             Self::Engine { code } => write!(f, "inferred from exit {code} of a container"),
-            Self::Below => f.write_str("in a descendant of the service, which kept running"),
-            Self::Masked { code } => write!(f, "in a child; the command itself exited with {code}"),
+            Self::InDescendant => f.write_str("in a descendant of the service, which kept running"),
+            Self::HiddenByExit { code } => {
+                write!(f, "in a child; the command itself exited with {code}")
+            }
         }
     }
 }

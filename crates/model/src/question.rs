@@ -269,13 +269,13 @@ impl Question {
                 Self::Rate | Self::Confirm(_) => true,
                 Self::Hunt(_) => plan.variants.len() == 1,
                 Self::Compare(question) => question.reference.index() < plan.variants.len(),
-                Self::Bisect(_) => matches!(choices, Some(VariantChoices::Places(_))),
+                Self::Bisect(_) => matches!(choices, Some(VariantChoices::Candidates(_))),
                 Self::Reduce(_) => !matches!(
                     choices,
-                    Some(VariantChoices::Places(_) | VariantChoices::Cuts(_))
+                    Some(VariantChoices::Candidates(_) | VariantChoices::LoadParts(_))
                 ),
                 Self::Shrink(_) => {
-                    plan.load.is_some() && matches!(choices, Some(VariantChoices::Cuts(_)))
+                    plan.load.is_some() && matches!(choices, Some(VariantChoices::LoadParts(_)))
                 }
                 Self::Ramp(question) => question.fits_levels(plan),
             }

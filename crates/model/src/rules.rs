@@ -164,7 +164,7 @@ impl BugFilter {
             FailureKind::Leak => Self::Leak,
             FailureKind::Oom { .. } => Self::Oom,
             FailureKind::Output => Self::Output,
-            FailureKind::Gone => Self::Gone,
+            FailureKind::ServiceVanished => Self::Gone,
             FailureKind::Refused => Self::Refused,
             FailureKind::Test => Self::Test(CasePattern::new("*")),
             FailureKind::TestPassed => Self::Passes(CasePattern::new("*")),
@@ -191,7 +191,7 @@ impl BugFilter {
             | (Self::Leak, FailureKind::Leak)
             | (Self::Oom, FailureKind::Oom { .. })
             | (Self::Output, FailureKind::Output)
-            | (Self::Gone, FailureKind::Gone)
+            | (Self::Gone, FailureKind::ServiceVanished)
             | (Self::Refused, FailureKind::Refused) => true,
             _ => false,
         }

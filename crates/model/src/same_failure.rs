@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn segv(names: &[(EvidenceDepth, u32)]) -> Failure {
-        let evidence = super::super::SignalEvidence::Seen { core: false };
+        let evidence = super::super::SignalEvidence::WaitStatus { core: false };
         let signal = super::super::Signal::SEGV;
         failure(FailureKind::Signal { signal, evidence }, names)
     }

@@ -97,11 +97,14 @@ pub struct Boundary {
 #[serde(rename_all = "snake_case")]
 pub enum VariantChoices {
     /// An ordered list of candidates, of which the first is good and the last one bad.
-    Places(Vec<Candidate>),
+    #[serde(rename = "places")]
+    Candidates(Vec<Candidate>),
     /// Any subset of these items.
-    Things(Vec<Item>),
+    #[serde(rename = "things")]
+    Items(Vec<Item>),
     /// A load, or a part of it.
-    Cuts(Box<ReducibleLoad>),
+    #[serde(rename = "cuts")]
+    LoadParts(Box<ReducibleLoad>),
 }
 
 /// A load of which a part may be enough.
@@ -257,9 +260,9 @@ impl SearchSpace {
     /// Returns the number of candidates or items.
     pub fn len(&self) -> usize {
         match &self.choices {
-            VariantChoices::Places(candidates) => candidates.len(),
-            VariantChoices::Things(items) => items.len(),
-            VariantChoices::Cuts(cuts) => cuts.kinds.len(),
+            VariantChoices::Candidates(candidates) => candidates.len(),
+            VariantChoices::Items(items) => items.len(),
+            VariantChoices::LoadParts(cuts) => cuts.kinds.len(),
         }
     }
 
@@ -272,9 +275,9 @@ impl SearchSpace {
     pub fn failing_choice(&self) -> VariantChoice {
         let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
         match &self.choices {
-            VariantChoices::Places(_) => VariantChoice::Place(count.saturating_sub(1)),
-            VariantChoices::Things(_) => VariantChoice::Set(Subset((0..count).collect())),
-            VariantChoices::Cuts(cuts) => VariantChoice::Cut(Box::new(cuts.whole.clone())),
+            VariantChoices::Candidates(_) => VariantChoice::Place(count.saturating_sub(1)),
+            VariantChoices::Items(_) => VariantChoice::Set(Subset((0..count).collect())),
+            VariantChoices::LoadParts(cuts) => VariantChoice::Cut(Box::new(cuts.whole.clone())),
         }
     }
 
@@ -282,11 +285,11 @@ impl SearchSpace {
     pub fn has_choice(&self, choice: &VariantChoice) -> bool {
         let is_in_range = |index: &u32| (*index as usize) < self.len();
         match (&self.choices, choice) {
-            (VariantChoices::Places(_), VariantChoice::Place(index)) => is_in_range(index),
-            (VariantChoices::Things(_), VariantChoice::Set(Subset(kept_items))) => {
+            (VariantChoices::Candidates(_), VariantChoice::Place(index)) => is_in_range(index),
+            (VariantChoices::Items(_), VariantChoice::Set(Subset(kept_items))) => {
                 kept_items.iter().all(is_in_range) && kept_items.is_sorted_by(|a, b| a < b)
             }
-            (VariantChoices::Cuts(cuts), VariantChoice::Cut(cut)) => cuts.has_cut(cut),
+            (VariantChoices::LoadParts(cuts), VariantChoice::Cut(cut)) => cuts.has_cut(cut),
             _ => false,
         }
     }
@@ -295,9 +298,9 @@ impl SearchSpace {
     /// a damaged file contains a plan whose variants are not.
     pub(super) fn fits_variants(&self, variants: &[VariantPlan]) -> bool {
         let fewest = match self.choices {
-            VariantChoices::Places(_) => 2,
-            VariantChoices::Things(_) => 1,
-            VariantChoices::Cuts(_) => 0,
+            VariantChoices::Candidates(_) => 2,
+            VariantChoices::Items(_) => 1,
+            VariantChoices::LoadParts(_) => 0,
         };
         let failing = self.failing_choice();
         let choice_fits = |choice: &VariantChoice| self.has_choice(choice);
@@ -320,7 +323,7 @@ impl SearchSpace {
         let mut variant = self.template.clone();
         variant.choice = Some(choice.clone());
         match (&self.choices, choice) {
-            (VariantChoices::Places(candidates), VariantChoice::Place(index)) => {
+            (VariantChoices::Candidates(candidates), VariantChoice::Place(index)) => {
                 if let Some(candidate) = candidates.get(*index as usize) {
                     variant.name.clone_from(&candidate.name);
                     variant.about.clone_from(&candidate.about);
@@ -328,10 +331,10 @@ impl SearchSpace {
                 let name = Text::from(variant.name.as_str());
                 fill_marks(&mut variant, &[("{variant}", &name)], &index.to_string());
             }
-            (VariantChoices::Things(items), VariantChoice::Set(subset)) => {
+            (VariantChoices::Items(items), VariantChoice::Set(subset)) => {
                 self.keep_items(&mut variant, items, subset);
             }
-            (VariantChoices::Cuts(cuts), VariantChoice::Cut(cut)) => {
+            (VariantChoices::LoadParts(cuts), VariantChoice::Cut(cut)) => {
                 variant.name = cuts.cut_name(cut);
             }
             _ => {}
@@ -444,24 +447,24 @@ impl VariantChoices {
     /// Returns the candidates; empty for other searches.
     pub fn as_candidates(&self) -> &[Candidate] {
         match self {
-            Self::Places(candidates) => candidates,
-            Self::Things(_) | Self::Cuts(_) => &[],
+            Self::Candidates(candidates) => candidates,
+            Self::Items(_) | Self::LoadParts(_) => &[],
         }
     }
 
     /// Returns the items; empty for other searches.
     pub fn as_items(&self) -> &[Item] {
         match self {
-            Self::Things(items) => items,
-            Self::Places(_) | Self::Cuts(_) => &[],
+            Self::Items(items) => items,
+            Self::Candidates(_) | Self::LoadParts(_) => &[],
         }
     }
 
     /// Returns the load, if parts of it are searched.
     pub fn as_cuts(&self) -> Option<&ReducibleLoad> {
         match self {
-            Self::Cuts(cuts) => Some(cuts),
-            Self::Places(_) | Self::Things(_) => None,
+            Self::LoadParts(cuts) => Some(cuts),
+            Self::Candidates(_) | Self::Items(_) => None,
         }
     }
 }
@@ -696,7 +699,7 @@ mod tests {
             about: None,
         };
         let space = space(
-            VariantChoices::Places(vec![place("1.0"), place("1.1")]),
+            VariantChoices::Candidates(vec![place("1.0"), place("1.1")]),
             &["run", "--version={variant}", "{trial}"],
         );
         assert_eq!(space.failing_choice(), VariantChoice::Place(1));
@@ -720,7 +723,7 @@ mod tests {
             what: ItemKind::Word(1),
         });
         let mut space = space(
-            VariantChoices::Things(things),
+            VariantChoices::Items(things),
             &["run", "-v", "{set}", "x={set}"],
         );
         let command = |space: &SearchSpace, kept: &[u32]| {

@@ -85,7 +85,7 @@ impl From<VariantChoices> for SearchSources {
 impl SearchSources {
     /// Reverses a list whose first candidate is bad, so that the first is always good.
     pub(super) fn reverse_list(&mut self) {
-        if let VariantChoices::Places(candidates) = &mut self.choices {
+        if let VariantChoices::Candidates(candidates) = &mut self.choices {
             candidates.reverse();
             let last = u32::try_from(candidates.len())
                 .unwrap_or(u32::MAX)

@@ -232,7 +232,7 @@ impl Scenario {
         } else {
             variable_items(variant, context)
         };
-        Ok(VariantChoices::Things(items))
+        Ok(VariantChoices::Items(items))
     }
 
     /// Returns the items of `{set}`.
@@ -305,7 +305,7 @@ impl Scenario {
             ));
         }
         match &space.choices {
-            VariantChoices::Places(candidates) => {
+            VariantChoices::Candidates(candidates) => {
                 if candidates.len() < 2 {
                     return Err(refuse_at(
                         "a search needs at least two candidates",
@@ -325,14 +325,14 @@ impl Scenario {
                     ));
                 }
             }
-            VariantChoices::Things(items) if items.is_empty() => {
+            VariantChoices::Items(items) if items.is_empty() => {
                 return Err(refuse_at(
                     "there are no items to reduce",
                     &[field],
                     "check the file or the list",
                 ));
             }
-            VariantChoices::Things(_) | VariantChoices::Cuts(_) => {}
+            VariantChoices::Items(_) | VariantChoices::LoadParts(_) => {}
         }
         Ok(())
     }
@@ -340,7 +340,7 @@ impl Scenario {
 
 fn candidate_choices(names: impl Iterator<Item = String>) -> VariantChoices {
     let candidate_of = |name| Candidate { name, about: None };
-    VariantChoices::Places(names.map(candidate_of).collect())
+    VariantChoices::Candidates(names.map(candidate_of).collect())
 }
 
 /// Returns the variables of the trials, the ones that were set for the trials first.

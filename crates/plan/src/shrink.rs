@@ -29,7 +29,7 @@ pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Res
         return Err(refuse_at(message, &["load", "clients"], hint));
     };
     let cuts = cuts_of_load(load, requests)?;
-    let choices = VariantChoices::Cuts(Box::new(cuts));
+    let choices = VariantChoices::LoadParts(Box::new(cuts));
     let space = SearchSpace::new(plan.variants.remove(0), choices);
     plan.variants
         .push(space.variant_of_choice(&space.failing_choice()));

@@ -23,10 +23,10 @@ mod answer;
 mod baseline;
 mod bisect;
 mod blocks;
-mod capture;
 mod checks;
 mod compare;
 mod confirm;
+mod core_capture;
 mod hunt;
 mod policy;
 mod ramp;
@@ -45,7 +45,6 @@ pub use bisect::{
     BisectPolicy, BisectProgress, Bisection, CandidateBuilds, CandidateReport,
     EarlierFailingVersion, EarlierFailureMeaning, LocalCheck,
 };
-pub use capture::CapturePolicy;
 pub use checks::{AssumptionChecks, ceil_parts, measure_variant};
 pub use compare::{
     Comparison, Contrast, ContrastReport, DetectableRates, FactorLevelReport, FactorReport,
@@ -55,6 +54,7 @@ pub use confirm::{
     ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, required_by_default,
 };
 pub(crate) use confirm::{clean_needed, doubtful_failures, seconds_of_a_pass};
+pub use core_capture::CapturePolicy;
 pub use hunt::{
     FoundHold, HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_hold,
 };

@@ -8,14 +8,14 @@
 mod annotations;
 pub mod bars;
 mod before_start;
+mod bisect_log;
 mod case_list;
 mod csv;
 mod derive;
 mod distribution;
 mod export;
-mod facts;
 mod failure_evidence;
-mod group;
+mod failure_groups;
 mod growth;
 pub mod headlines;
 mod host_losses;
@@ -26,14 +26,13 @@ mod json;
 mod jsonl;
 mod junit;
 mod junit_xml;
-mod limit;
 mod listing;
 mod load;
 mod load_forecast;
 mod load_plan;
-mod log;
 mod markdown;
 mod masked;
+mod max_rate;
 mod next_commands;
 mod output;
 mod page_text;
@@ -41,7 +40,7 @@ mod rates;
 mod row;
 mod rows;
 mod service_trial;
-mod source;
+mod source_line;
 pub mod story;
 mod suite;
 mod suite_order;
@@ -49,10 +48,12 @@ mod svg;
 #[cfg(test)]
 mod tests;
 mod time;
+mod variant_facts;
 mod wrap;
 
 pub use annotations::{Annotation, AnnotationLevel, export_annotations};
 pub use before_start::lines_before_start;
+pub use bisect_log::bisect_log;
 pub use case_list::{CaseListFormat, CaseSelection, CsvCases, format_exclusions};
 pub use csv::Csv;
 pub use derive::command_line;
@@ -61,25 +62,24 @@ pub use export::{
     EXPORTERS, ExportError, ExportOptions, Exporter, RunOfTrend, RunOrder, export_report,
     export_trend,
 };
-pub use group::{FailureGroup, group_failures};
+pub use failure_groups::{FailureGroup, group_failures};
 pub use host_losses::{HostLosses, SuspectedHostKiller};
 pub use hosts::{HostDifference, HostReport, HostTotals};
 pub use html::{Html, PageOptions, PictureFile, export_pictures};
 pub use json::Json;
 pub use jsonl::Jsonl;
 pub use junit::Junit;
-pub use limit::MaxRateCheck;
 pub use listing::RunListing;
 pub use load::LoadTotals;
 pub use load_forecast::{ANNOUNCED_FROM, LoadForecast, LoadMeasurements, forecast_duration};
 pub(crate) use load_plan::{load_assumptions, load_summary};
-pub use log::bisect_log;
 pub use markdown::{Markdown, export_short_summary};
 pub use masked::{Masked, MaskedRun};
+pub use max_rate::MaxRateCheck;
 pub use next_commands::{SuggestedCommand, next_commands};
 pub use rates::{RateTest, test_rates};
 pub use row::{TrialClass, TrialRow};
-pub use source::source_line;
+pub use source_line::source_line;
 pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, IsolatedTrials, SuiteReport};
 pub use suite_order::{
     CaseCluster, CaseDependence, CaseOrderPart, CasePlace, DependenceKind, OrderEffect,

@@ -7,10 +7,10 @@
 mod escape;
 mod tables;
 
-use super::facts::{
+use super::issue::Issue;
+use super::variant_facts::{
     attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
 };
-use super::issue::Issue;
 use super::{ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, headlines};
 use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;

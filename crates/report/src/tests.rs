@@ -24,7 +24,7 @@ use std::{fs, io};
 
 pub(super) const SEGV: FailureKind = FailureKind::Signal {
     signal: Signal::SEGV,
-    evidence: SignalEvidence::Seen { core: true },
+    evidence: SignalEvidence::WaitStatus { core: true },
 };
 
 /// A run with artificial events, one second per trial.
@@ -248,7 +248,7 @@ pub(super) fn run_with_every_ending() -> SimulatedRun {
             Outcome::Inconclusive(InconclusiveReason::Skipped),
         ),
     );
-    let evidence = SignalEvidence::Shell { code: 139 };
+    let evidence = SignalEvidence::ExitCode { code: 139 };
     let failure_kind = FailureKind::Signal {
         signal: Signal::SEGV,
         evidence,

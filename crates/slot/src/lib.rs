@@ -166,17 +166,17 @@ impl Slot {
                 SlotOrder::Run(trials) => self.run_trials(&trials),
                 SlotOrder::Hook(hook) => {
                     let hook_result = self.run_setup(&hook);
-                    self.control.send_reply(&SlotReply::Hooked(hook_result));
+                    self.control.send_reply(&SlotReply::HookEnded(hook_result));
                 }
                 SlotOrder::Keep(folder) => {
                     if let Err(error) = self.keep_output(Path::new(folder.as_os_str())) {
                         let text = format!("cannot keep the output of a trial: {error}");
                         self.control.send_reply(&SlotReply::Complaint(text));
                     }
-                    self.control.send_reply(&SlotReply::Kept);
+                    self.control.send_reply(&SlotReply::OutputKept);
                 }
                 // The trial of this order is over.
-                SlotOrder::Stop { .. } | SlotOrder::Over { .. } => {}
+                SlotOrder::Stop { .. } | SlotOrder::StopService { .. } => {}
             }
         }
     }

@@ -202,7 +202,7 @@ impl Slot {
                 && !run.is_over
                 && let Some(age) = self.has_died(processes)
             {
-                self.control.send_reply(&SlotReply::Died(age));
+                self.control.send_reply(&SlotReply::ServiceCrashed(age));
                 run.is_over = true;
                 continue;
             }
@@ -228,7 +228,7 @@ impl Slot {
                 && processes.iter().any(|process| process.has_said(line))
             {
                 run.waits_for_line = None;
-                self.control.send_reply(&SlotReply::Said);
+                self.control.send_reply(&SlotReply::ServiceReady);
             }
             match order {
                 Some(TrialOrder::Over(is_hung)) => run.end_load(is_hung),
@@ -408,7 +408,7 @@ impl Slot {
                             inspect: inspect && !killed,
                         });
                     }
-                    ControlInput::Order(SlotOrder::Over { hung }) => {
+                    ControlInput::Order(SlotOrder::StopService { hung }) => {
                         order = order.or(Some(TrialOrder::Over(hung)));
                     }
                     ControlInput::Order(_) => {}

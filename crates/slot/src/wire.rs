@@ -19,13 +19,13 @@ pub enum SlotOrder {
     /// Run these trials in turn; each is answered by [`SlotReply::Finished`]. The last is the first that is not plain by
     /// [`Observation::is_plain`].
     Run(Vec<Trial>),
-    /// Run a hook, whose processes may continue; answered by [`SlotReply::Hooked`].
+    /// Run a hook, whose processes may continue; answered by [`SlotReply::HookEnded`].
     Hook(RunHook),
     /// Write the output of the last trial into this folder, and keep its scratch folder; answered by
-    /// [`SlotReply::Kept`].
+    /// [`SlotReply::OutputKept`].
     Keep(Text),
     /// The load on the service is over: stop the service.
-    Over {
+    StopService {
         /// The service does not respond: examine it first.
         hung: bool,
     },
@@ -60,16 +60,16 @@ pub enum SlotReply {
     /// The processes of a service have started.
     Started(Vec<i32>),
     /// The output of a service contains the line that marks it as ready.
-    Said,
+    ServiceReady,
     /// A service, or a process below it, has crashed; contains the time by
     /// [`provoke_sys::host::monotonic_now`].
-    Died(Duration),
+    ServiceCrashed(Duration),
     /// A trial is over, and no process of it is left.
     Finished(TrialId, Box<Observation>),
     /// The output of the last trial was written, or [`SlotReply::Complaint`] says why not.
-    Kept,
+    OutputKept,
     /// A hook has ended; `None` if it succeeded.
-    Hooked(Option<FailedHook>),
+    HookEnded(Option<FailedHook>),
     /// An operation failed that does not affect the trial.
     Complaint(String),
 }

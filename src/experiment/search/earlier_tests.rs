@@ -142,7 +142,7 @@ pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, P
             pytest::SELECTION_VARIABLE.to_owned(),
             format!("{{lines}}\n{victim}"),
         )],
-        ..VariantChoices::Things(items).into()
+        ..VariantChoices::Items(items).into()
     })
 }
 

@@ -229,7 +229,7 @@ fn commits_of_line(
         make: Some(make),
         repository: Some(line.root.as_path().into()),
         moved: Some((line.root, "{made}".to_owned())),
-        ..SearchSources::from(VariantChoices::Places(candidates))
+        ..SearchSources::from(VariantChoices::Candidates(candidates))
     };
     (searched, line.commits)
 }

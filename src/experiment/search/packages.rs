@@ -60,7 +60,7 @@ pub(super) fn package_versions(
     let candidates = versions.versions.into_iter().map(candidate_of).collect();
     Ok(in_environments(
         versions.recipe,
-        VariantChoices::Places(candidates),
+        VariantChoices::Candidates(candidates),
         folder,
     ))
 }
@@ -93,7 +93,7 @@ pub(super) fn image_tags(scenario: &Scenario) -> Result<SearchSources, PlanError
         about: None,
     };
     let candidates = tags.split(',').map(candidate_of).collect();
-    Ok(VariantChoices::Places(candidates).into())
+    Ok(VariantChoices::Candidates(candidates).into())
 }
 
 /// Gives each variant its own environment.
@@ -152,7 +152,7 @@ pub(super) fn of_differences(
             what: kind,
         }
     };
-    let items = VariantChoices::Things(comparison.differences.iter().map(item_of).collect());
+    let items = VariantChoices::Items(comparison.differences.iter().map(item_of).collect());
     if comparison.kind == EntryKind::Variables {
         let env = comparison.common.into_iter();
         return Ok(SearchSources {

@@ -77,7 +77,9 @@ pub(super) fn read_candidates(file: &Path) -> Result<VariantChoices, PlanError> 
         name: name.to_owned(),
         about: None,
     };
-    Ok(VariantChoices::Places(names.map(candidate_of).collect()))
+    Ok(VariantChoices::Candidates(
+        names.map(candidate_of).collect(),
+    ))
 }
 
 /// Reads the weight of each candidate. Candidates that are not named have the smallest of the given weights.

@@ -48,7 +48,7 @@ fn in_copies(
         sources,
         make: Some(make),
         moved: Some((root, "{made}".to_owned())),
-        ..SearchSources::from(VariantChoices::Things(items))
+        ..SearchSources::from(VariantChoices::Items(items))
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::fault_context::{FaultContext, MappedRange};
 use super::super::instruction::{self, DecodedInstruction, MemoryAccess};
 use super::{FaultCause, fault_of_class};
 use iced_x86::{FlowControl, Instruction};
-use provoke_model::{Fault, class};
+use provoke_model::{Fault, fault_class};
 
 /// End of the range where nothing is mapped: an address below it is an offset from a null pointer.
 const NEAR_ZERO: u64 = 64 * 1024;
@@ -29,7 +29,7 @@ pub(super) fn explain_page_fault(
     let likely = touched.iter().find(is_lost).or(touched.first());
     let address = scene.address.or(likely.map(|touch| touch.address));
     let Some(address) = address else {
-        return fault_of_class(class::WILD, "the address is not known");
+        return fault_of_class(fault_class::WILD, "the address is not known");
     };
     let (class, detail) = class_of_page(scene, address, &touched);
     Fault {
@@ -60,22 +60,22 @@ fn class_of_page(
     let fetched = rip == address || error.is_some_and(|bits| bits & 0x10 != 0);
     if let Some(offset) = near_zero(address) {
         return if fetched {
-            (class::NULL_CALL, called_nothing(offset))
+            (fault_class::NULL_CALL, called_nothing(offset))
         } else {
-            (class::NULL, offset_words(offset))
+            (fault_class::NULL, offset_words(offset))
         };
     }
     let mapping = mapping_at(scene.mappings, address);
     if fetched {
         return match mapping {
             Some(_) => (
-                class::DATA_CALL,
+                fault_class::DATA_CALL,
                 format!(
                     "0x{address:x} is mapped, but not as code: a damaged function pointer or return address"
                 ),
             ),
             None => (
-                class::WILD_CALL,
+                fault_class::WILD_CALL,
                 format!(
                     "nothing is mapped at 0x{address:x}: a damaged function pointer or return address{}",
                     as_text(address)
@@ -86,7 +86,7 @@ fn class_of_page(
     let forbidden =
         mapping.is_some_and(|range| !range.readable && !range.writable && !range.executable);
     if (mapping.is_none() || forbidden) && address.abs_diff(scene.registers.rsp) <= NEAR_STACK {
-        return (class::STACK_OVERFLOW, overflow_words(scene.depth));
+        return (fault_class::STACK_OVERFLOW, overflow_words(scene.depth));
     }
     let writes = match error {
         Some(bits) => bits & 2 != 0,
@@ -97,25 +97,25 @@ fn class_of_page(
     let refused = scene.code == Some(2) || error.is_some_and(|bits| bits & 1 != 0);
     match mapping {
         Some(_) if forbidden => (
-            class::GUARD,
+            fault_class::GUARD,
             "reserved memory that must not be accessed: past the end of a stack or a buffer".to_owned(),
         ),
         Some(range) if writes && !range.writable => (
-            class::READ_ONLY,
+            fault_class::READ_ONLY,
             "constants, code, or a file that is mapped for reading".to_owned(),
         ),
         None if refused && scene.mappings.is_empty() && writes => {
-            (class::READ_ONLY, "the memory is not writable".to_owned())
+            (fault_class::READ_ONLY, "the memory is not writable".to_owned())
         }
         None if refused && scene.mappings.is_empty() => {
-            (class::PROTECTED, "the memory is not readable".to_owned())
+            (fault_class::PROTECTED, "the memory is not readable".to_owned())
         }
         Some(_) => (
-            class::PROTECTED,
+            fault_class::PROTECTED,
             "the memory is accessible now: another thread changed the mapping, or a protection key forbids the access".to_owned(),
         ),
         None => (
-            class::WILD,
+            fault_class::WILD,
             format!("nothing is mapped at 0x{address:x}: a dangling or damaged pointer{}", as_text(address)),
         ),
     }
@@ -198,19 +198,19 @@ pub(super) fn explain_general_fault(
     decoded: Option<&DecodedInstruction>,
 ) -> Fault {
     if !is_canonical(scene.registers.rip) {
-        return garbage_fault(class::GARBAGE_CALL, scene.registers.rip);
+        return garbage_fault(fault_class::GARBAGE_CALL, scene.registers.rip);
     }
     let Some(instruction) =
         decoded.and_then(|decoded_instruction| decoded_instruction.instruction.as_ref())
     else {
-        return fault_of_class(class::GENERAL, "the instruction could not be read");
+        return fault_of_class(fault_class::GENERAL, "the instruction could not be read");
     };
     if let Some(target) = jump_target(scene, instruction).filter(|target| !is_canonical(*target)) {
-        return garbage_fault(class::GARBAGE_CALL, target);
+        return garbage_fault(fault_class::GARBAGE_CALL, target);
     }
     let touched = instruction::touched_by(instruction, &scene.registers);
     if let Some(touch) = touched.iter().find(|touch| !is_canonical(touch.address)) {
-        return garbage_fault(class::GARBAGE, touch.address);
+        return garbage_fault(fault_class::GARBAGE, touch.address);
     }
     let odd = |touch: &&MemoryAccess| touch.size >= 16 && !touch.address.is_multiple_of(touch.size);
     if let Some(touch) = touched.iter().find(odd) {
@@ -218,11 +218,11 @@ pub(super) fn explain_general_fault(
     }
     if instruction.is_privileged() {
         return fault_of_class(
-            class::PRIVILEGED,
+            fault_class::PRIVILEGED,
             "only the kernel may execute it: perhaps a jump into data",
         );
     }
-    fault_of_class(class::GENERAL, "the CPU does not report the reason")
+    fault_of_class(fault_class::GENERAL, "the CPU does not report the reason")
 }
 
 fn garbage_fault(class: &str, address: u64) -> Fault {
@@ -240,7 +240,7 @@ pub(super) fn misaligned_fault(address: Option<u64>) -> Fault {
     Fault {
         address,
         ..fault_of_class(
-            class::MISALIGNED,
+            fault_class::MISALIGNED,
             &format!("{address_text} is not aligned as the instruction requires"),
         )
     }

@@ -5,7 +5,7 @@ use super::super::fault_context::FaultContext;
 use super::super::instruction::{self, DecodedInstruction};
 use super::fault_of_class;
 use iced_x86::{Code, Instruction, Mnemonic};
-use provoke_model::{Fault, class};
+use provoke_model::{Fault, fault_class};
 
 /// Explains an instruction that the CPU rejected.
 pub(super) fn explain_illegal(
@@ -13,14 +13,14 @@ pub(super) fn explain_illegal(
     decoded: Option<&DecodedInstruction>,
 ) -> Fault {
     let Some(decoded) = decoded else {
-        return fault_of_class(class::ILLEGAL, "the code could not be read");
+        return fault_of_class(fault_class::ILLEGAL, "the code could not be read");
     };
     let Some(instruction) = &decoded.instruction else {
         return no_code(&decoded.bytes);
     };
     match instruction.mnemonic() {
         Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2 => fault_of_class(
-            class::DELIBERATE,
+            fault_class::DELIBERATE,
             "the compiler or a library placed it there, in unreachable code or after a failed check; the CPU is not the cause",
         ),
         _ => explain_lacking(scene, instruction),
@@ -37,7 +37,7 @@ fn no_code(bytes: &[u8]) -> Fault {
         "jumped into data, or the code is damaged: {}",
         hex_bytes.join(" ")
     );
-    fault_of_class(class::NO_CODE, &detail)
+    fault_of_class(fault_class::NO_CODE, &detail)
 }
 
 /// Explains a valid instruction that not every CPU has.
@@ -50,14 +50,14 @@ fn explain_lacking(scene: &FaultContext<'_>, instruction: &Instruction) -> Fault
         return Fault {
             lacks: Some(names.clone()),
             ..fault_of_class(
-                &format!("{}{lacks}", class::NEEDS),
+                &format!("{}{lacks}", fault_class::NEEDS),
                 &format!("{name} needs {names}; this CPU lacks it"),
             )
         };
     }
     if let Some(feature) = needs.unknown.first() {
         return fault_of_class(
-            &format!("{}{feature}", class::NEEDS),
+            &format!("{}{feature}", fault_class::NEEDS),
             &format!(
                 "{name} needs {} (cannot check)",
                 needs.unknown.join(" and ")
@@ -69,7 +69,7 @@ fn explain_lacking(scene: &FaultContext<'_>, instruction: &Instruction) -> Fault
         names => format!("it needs {names}, which this CPU has"),
     };
     fault_of_class(
-        class::ILLEGAL,
+        fault_class::ILLEGAL,
         &format!("{has}: an invalid form of it, or an emulator or the system forbids it"),
     )
 }
@@ -84,12 +84,12 @@ pub(super) fn explain_division(
         .filter(|instruction| matches!(instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv))
         .and_then(|instruction| instruction::operand_value(instruction, 0, scene));
     match divisor {
-        Some(0) => fault_of_class(class::DIVISION_BY_ZERO, "the divisor is 0"),
+        Some(0) => fault_of_class(fault_class::DIVISION_BY_ZERO, "the divisor is 0"),
         Some(_) => fault_of_class(
-            class::DIVISION_OVERFLOW,
+            fault_class::DIVISION_OVERFLOW,
             "the divisor is not 0, but the quotient does not fit: the smallest number divided by -1",
         ),
-        None => fault_of_class(class::DIVISION, "the divisor is not known"),
+        None => fault_of_class(fault_class::DIVISION, "the divisor is not known"),
     }
 }
 
@@ -101,12 +101,12 @@ pub(super) fn explain_breakpoint(scene: &FaultContext<'_>) -> Fault {
         .and_then(|instruction| instruction.instruction)
         .filter(|instruction| instruction.code() == Code::Int3);
     let Some(instruction) = breakpoint else {
-        return fault_of_class(class::TRAP, "a trap without a debugger");
+        return fault_of_class(fault_class::TRAP, "a trap without a debugger");
     };
     Fault {
         instruction: Some(instruction::format_instruction(&instruction)),
         ..fault_of_class(
-            class::BREAKPOINT,
+            fault_class::BREAKPOINT,
             "int3: a failed check of the program, or a breakpoint without a debugger",
         )
     }

@@ -11,7 +11,7 @@ mod tests;
 
 use super::fault_context::FaultContext;
 use super::instruction;
-use provoke_model::{Fault, class};
+use provoke_model::{Fault, fault_class};
 
 /// Cause that the CPU or the kernel reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,35 +70,37 @@ pub fn explain_fault(scene: &FaultContext<'_>) -> Fault {
         FaultCause::File => Fault {
             address: scene.address,
             ..fault_of_class(
-                class::SHORT_FILE,
+                fault_class::SHORT_FILE,
                 "the file behind this memory was truncated or could not be read, \
                  or shared memory or the disk is full",
             )
         },
         FaultCause::Hardware => fault_of_class(
-            class::HARDWARE,
+            fault_class::HARDWARE,
             "the hardware reported a memory error: the program is not the cause",
         ),
-        FaultCause::Float => fault_of_class(class::FLOAT, float_error(scene.code)),
-        FaultCause::Debug => fault_of_class(class::TRAP, "a debugger trap without a debugger"),
-        FaultCause::Bus => fault_of_class(class::BUS, ""),
+        FaultCause::Float => fault_of_class(fault_class::FLOAT, float_error(scene.code)),
+        FaultCause::Debug => {
+            fault_of_class(fault_class::TRAP, "a debugger trap without a debugger")
+        }
+        FaultCause::Bus => fault_of_class(fault_class::BUS, ""),
         FaultCause::SystemCall => fault_of_class(
-            class::SYSTEM_CALL,
+            fault_class::SYSTEM_CALL,
             &format!(
                 "system call {}: forbidden by a filter (seccomp)",
                 scene.registers.rax
             ),
         ),
-        FaultCause::Abort => fault_of_class(class::ABORTED, ""),
+        FaultCause::Abort => fault_of_class(fault_class::ABORTED, ""),
         FaultCause::Sent => fault_of_class(
-            class::SENT,
+            fault_class::SENT,
             "kill() or a similar call, not an instruction that faulted",
         ),
         FaultCause::Raised => fault_of_class(
-            class::RAISED,
+            fault_class::RAISED,
             "raise() or a similar call; or a signal handler of the program caught the fault and raised it again",
         ),
-        FaultCause::Unknown => fault_of_class(class::UNKNOWN, ""),
+        FaultCause::Unknown => fault_of_class(fault_class::UNKNOWN, ""),
     };
     if is_sent(cause) {
         fault.sender = scene.sender;

@@ -5,7 +5,7 @@
 
 use super::frames::{bare_module, is_library};
 use provoke_messages::bare_name;
-use provoke_model::{Crash, Frame, Signal, class};
+use provoke_model::{Crash, Frame, Signal, fault_class};
 
 /// A crash in a line of the kernel log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +133,11 @@ fn whole_hex(text: &str) -> Option<u64> {
 /// Returns the kernel's report of a crash that is known from a core; `None` for crashes that the
 /// kernel does not report.
 pub(super) fn of_crash(crash: &Crash) -> Option<LoggedCrash> {
-    let outside = [class::NULL_CALL, class::DATA_CALL, class::WILD_CALL];
+    let outside = [
+        fault_class::NULL_CALL,
+        fault_class::DATA_CALL,
+        fault_class::WILD_CALL,
+    ];
     let frame = crash.frames.first();
     let module = frame.and_then(|frame| frame.module.as_deref());
     Some(LoggedCrash {
@@ -151,23 +155,25 @@ pub(super) fn of_crash(crash: &Crash) -> Option<LoggedCrash> {
 
 fn coarse_class(class: &str) -> Option<&'static str> {
     Some(match class {
-        class::NULL | class::NULL_CALL => NULL,
-        class::STACK_OVERFLOW
-        | class::READ_ONLY
-        | class::GUARD
-        | class::PROTECTED
-        | class::WILD
-        | class::DATA_CALL
-        | class::WILD_CALL => WILD,
-        class::GARBAGE
-        | class::GARBAGE_CALL
-        | class::MISALIGNED
-        | class::PRIVILEGED
-        | class::GENERAL => GENERAL,
-        class::DELIBERATE | class::NO_CODE | class::ILLEGAL => OPCODE,
-        class::DIVISION_BY_ZERO | class::DIVISION_OVERFLOW | class::DIVISION => DIVIDE,
-        class::BREAKPOINT => INT3,
-        class if class.starts_with(class::NEEDS) => OPCODE,
+        fault_class::NULL | fault_class::NULL_CALL => NULL,
+        fault_class::STACK_OVERFLOW
+        | fault_class::READ_ONLY
+        | fault_class::GUARD
+        | fault_class::PROTECTED
+        | fault_class::WILD
+        | fault_class::DATA_CALL
+        | fault_class::WILD_CALL => WILD,
+        fault_class::GARBAGE
+        | fault_class::GARBAGE_CALL
+        | fault_class::MISALIGNED
+        | fault_class::PRIVILEGED
+        | fault_class::GENERAL => GENERAL,
+        fault_class::DELIBERATE | fault_class::NO_CODE | fault_class::ILLEGAL => OPCODE,
+        fault_class::DIVISION_BY_ZERO | fault_class::DIVISION_OVERFLOW | fault_class::DIVISION => {
+            DIVIDE
+        }
+        fault_class::BREAKPOINT => INT3,
+        class if class.starts_with(fault_class::NEEDS) => OPCODE,
         _ => return None,
     })
 }

@@ -62,7 +62,7 @@ pub fn signature_of_failure(
         FailureKind::Output => levels.extend(message::of_rule(observation)),
         FailureKind::Leak
         | FailureKind::Oom { .. }
-        | FailureKind::Gone
+        | FailureKind::ServiceVanished
         | FailureKind::Refused
         | FailureKind::Test
         | FailureKind::TestPassed => {}
@@ -79,7 +79,7 @@ pub fn signature_of_case(end: CaseEnd, failure: Option<&CaseFailure>) -> Signatu
 pub fn signature_of_crash(crash: &Crash) -> Option<Signature> {
     let kind = FailureKind::Signal {
         signal: crash.signal?,
-        evidence: SignalEvidence::Seen { core: true },
+        evidence: SignalEvidence::WaitStatus { core: true },
     };
     let core = CoreObservation {
         pid: crash.pid,

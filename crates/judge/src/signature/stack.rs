@@ -6,7 +6,7 @@ use super::{EvidenceName, LONGEST_TITLE, frames};
 use provoke_messages as messages;
 use provoke_messages::MessageMeaning;
 use provoke_model::{
-    ActorObservation, Crash, EvidenceDepth, FailureKind, ProcessPhase, Signal, class,
+    ActorObservation, Crash, EvidenceDepth, FailureKind, ProcessPhase, Signal, fault_class,
 };
 
 /// Names a crash by its stack.
@@ -21,7 +21,7 @@ pub(super) fn stack_level(
 ) -> EvidenceName {
     let class = crash.fault.class.as_str();
     let steps = match class {
-        class::STACK_OVERFLOW => frames::recursion_circle(&crash.frames),
+        fault_class::STACK_OVERFLOW => frames::recursion_circle(&crash.frames),
         _ => frames::naming_steps(&crash.frames),
     };
     let tell = find_tell(crash, main);
@@ -101,7 +101,7 @@ fn crash_title(
             .map_or(String::new(), |step| format!(" in {}", step.name));
         let title_end = title.strip_suffix(&named).map(str::to_owned);
         let title_start = title_end.unwrap_or(title);
-        let mark = if tell.is_some() || crash.fault.class == class::ABORTED {
+        let mark = if tell.is_some() || crash.fault.class == fault_class::ABORTED {
             ""
         } else {
             ","
@@ -120,11 +120,11 @@ fn crash_title(
 /// For a fault the message adds no information, and must not make another failure of it.
 fn find_tell(crash: &Crash, main: Option<&ActorObservation>) -> Option<MessageMeaning> {
     const BY_ITSELF: [&str; 5] = [
-        class::ABORTED,
-        class::DELIBERATE,
-        class::BREAKPOINT,
-        class::RAISED,
-        class::TRAP,
+        fault_class::ABORTED,
+        fault_class::DELIBERATE,
+        fault_class::BREAKPOINT,
+        fault_class::RAISED,
+        fault_class::TRAP,
     ];
     let meaning = crash
         .abort
@@ -139,13 +139,13 @@ fn find_tell(crash: &Crash, main: Option<&ActorObservation>) -> Option<MessageMe
 fn describe_fault(crash: &Crash, signal: &str) -> String {
     let fault = &crash.fault;
     match fault.class.as_str() {
-        "" | class::ABORTED => signal.to_owned(),
-        class::NULL => match fault.address.map(u64::cast_signed) {
+        "" | fault_class::ABORTED => signal.to_owned(),
+        fault_class::NULL => match fault.address.map(u64::cast_signed) {
             None | Some(0) => format!("{signal}, null pointer"),
             Some(offset @ 1..) => format!("{signal}, null pointer + 0x{offset:x}"),
             Some(offset) => format!("{signal}, null pointer - 0x{:x}", offset.unsigned_abs()),
         },
-        class if class.starts_with(class::NEEDS) => format!("{signal}: {}", fault.detail),
+        class if class.starts_with(fault_class::NEEDS) => format!("{signal}: {}", fault.detail),
         class => format!("{signal}, {class}"),
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use provoke_model::{
     ActorPlan, ActorRole, CrashedProcess, Fault, Frame, Hang, HungThread, KernelLine,
-    ProcessObservation, ProcessPhase, SignalEvidence, Site, class,
+    ProcessObservation, ProcessPhase, SignalEvidence, Site, fault_class,
 };
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn crash(signal: i32, class: &str, stack: &str) -> Crash {
 }
 
 fn null_pointer_crash(stack: &str) -> Crash {
-    let mut crash = crash(11, class::NULL, stack);
+    let mut crash = crash(11, fault_class::NULL, stack);
     crash.fault.address = Some(0x10);
     crash
 }
@@ -74,7 +74,7 @@ fn null_pointer_crash(stack: &str) -> Crash {
 fn abort(stack: &str, words: &str) -> Crash {
     Crash {
         abort: Some(words.to_owned()),
-        ..crash(6, class::ABORTED, stack)
+        ..crash(6, fault_class::ABORTED, stack)
     }
 }
 
@@ -94,7 +94,7 @@ fn kind_of(seen: &Observation) -> FailureKind {
     match seen.actors[0].ending {
         Ending::Signaled(signal, core) => FailureKind::Signal {
             signal,
-            evidence: SignalEvidence::Seen { core },
+            evidence: SignalEvidence::WaitStatus { core },
         },
         Ending::Exited(code) => FailureKind::Exit { code },
         _ => FailureKind::Hang { stopped: false },
@@ -230,8 +230,8 @@ fn a_failure_without_lines_points_at_functions() {
 fn a_stack_of_only_ignored_frames_is_used_unchanged() {
     let lost = signature_of(null_pointer_crash("libc.so.6!abort < libc.so.6+0x10"));
     insta::assert_snapshot!(lost.title, @"SIGSEGV, null pointer + 0x10, in libc.so!abort < libc.so+0x10");
-    insta::assert_snapshot!(signature_of(crash(11, class::WILD_CALL, "?")).title, @"SIGSEGV, jump to nowhere, in ?unmapped");
-    insta::assert_snapshot!(signature_of(crash(11, class::WILD, "")).title, @"SIGSEGV, wild pointer, in boom+0x1179");
+    insta::assert_snapshot!(signature_of(crash(11, fault_class::WILD_CALL, "?")).title, @"SIGSEGV, jump to nowhere, in ?unmapped");
+    insta::assert_snapshot!(signature_of(crash(11, fault_class::WILD, "")).title, @"SIGSEGV, wild pointer, in boom+0x1179");
 }
 
 #[test]
@@ -247,9 +247,9 @@ fn other_functions_classes_messages_and_phases_change_the_signature() {
     ]);
     let f = "f < main";
     let ids = [
-        signature_of(crash(11, class::NULL, f)).id,
-        signature_of(crash(11, class::WILD, f)).id,
-        signature_of(crash(7, class::SHORT_FILE, f)).id,
+        signature_of(crash(11, fault_class::NULL, f)).id,
+        signature_of(crash(11, fault_class::WILD, f)).id,
+        signature_of(crash(7, fault_class::SHORT_FILE, f)).id,
         signature_of(abort(f, "free(): double free detected in tcache 2\n")).id,
         signature_of(abort(f, "free(): invalid pointer\n")).id,
         signature_of(abort(f, "boom: a.c:3: f: Assertion `x' failed.\n")).id,
@@ -278,7 +278,7 @@ fn crashes_of_two_programs_of_a_run_have_two_signatures() {
         signature_of_failure(
             &FailureKind::Signal {
                 signal: Signal::SEGV,
-                evidence: SignalEvidence::Seen { core: true },
+                evidence: SignalEvidence::WaitStatus { core: true },
             },
             variant,
             &with_core(crash),
@@ -325,7 +325,7 @@ fn signatures_of_one_function_or_one_library_have_a_family() {
         library
     );
     assert_eq!(
-        families(crash(11, class::WILD, "libfoo.so.2!conv < g < main")),
+        families(crash(11, fault_class::WILD, "libfoo.so.2!conv < g < main")),
         library
     );
     assert_eq!(families(null_pointer_crash("f < main")), ["SIGSEGV in f"]);
@@ -333,7 +333,7 @@ fn signatures_of_one_function_or_one_library_have_a_family() {
     let failure = provoke_model::Failure {
         kind: FailureKind::Signal {
             signal: Signal::SEGV,
-            evidence: SignalEvidence::Seen { core: true },
+            evidence: SignalEvidence::WaitStatus { core: true },
         },
         signature: signature_of(null_pointer_crash("libfoo.so!other < main")),
         sites: Vec::new(),
@@ -376,7 +376,7 @@ fn the_fault_address_and_the_thread_do_not_change_the_signature() {
 
 #[test]
 fn the_depth_of_a_recursion_does_not_change_the_signature() {
-    let id = |stack: &str| signature_of(crash(11, class::STACK_OVERFLOW, stack)).id;
+    let id = |stack: &str| signature_of(crash(11, fault_class::STACK_OVERFLOW, stack)).id;
     let direct = id("rec^2036 < main");
     assert_eq!(id("rec^17 < main"), direct);
     assert_eq!(id("leaf < rec^99 < main"), direct);
@@ -392,7 +392,7 @@ fn the_depth_of_a_recursion_does_not_change_the_signature() {
 fn a_message_in_memory_or_in_the_output_gives_the_same_signature() {
     let words = "free(): double free detected in tcache 2";
     let in_memory = signature_of(abort("close_handle < main", words));
-    let mut on_paper = with_core(crash(6, class::ABORTED, "close_handle < main"));
+    let mut on_paper = with_core(crash(6, fault_class::ABORTED, "close_handle < main"));
     on_paper.actors[0].crash_message = Some(words.to_owned());
     assert_eq!(signature_of_observation(&on_paper), in_memory);
 }
@@ -431,7 +431,7 @@ fn titles_are_readable_and_at_most_100_characters_long() {
     show(Crash {
         phase: ProcessPhase::Shutdown,
         fault: Fault {
-            class: class::NULL.to_owned(),
+            class: fault_class::NULL.to_owned(),
             address: Some(0),
             ..Fault::default()
         },
@@ -456,9 +456,9 @@ fn titles_are_readable_and_at_most_100_characters_long() {
         "boom::run < main",
         "thread 'main' panicked at src/a.rs:1:2: index 7",
     ));
-    show(crash(6, class::ABORTED, "libc.so.6!abort < give_up"));
-    show(crash(11, class::STACK_OVERFLOW, "rec^2036 < main"));
-    show(crash(8, class::DIVISION_BY_ZERO, "boom+0x1179"));
+    show(crash(6, fault_class::ABORTED, "libc.so.6!abort < give_up"));
+    show(crash(11, fault_class::STACK_OVERFLOW, "rec^2036 < main"));
+    show(crash(8, fault_class::DIVISION_BY_ZERO, "boom+0x1179"));
     show(null_pointer_crash(&format!(
         "{} < main",
         "very_long_name_of_a_function".repeat(5)
@@ -522,7 +522,7 @@ fn a_stack_signature_contains_the_id_from_the_kernel_log() {
     let call = signature_of_observation(&with_line(
         "boom[77]: segfault at 0 ip 0000000000000000 sp 0 error 14",
     ));
-    let called = signature_of(crash(11, class::NULL_CALL, "? < main"));
+    let called = signature_of(crash(11, fault_class::NULL_CALL, "? < main"));
     assert!(called.also.contains(&(EvidenceDepth::Kernel, call.id)));
 }
 
@@ -539,7 +539,7 @@ fn every_depth_contains_the_ids_of_weaker_depths() {
         (EvidenceDepth::Output, "SIGABRT: bad free")
     );
     assert_eq!(words.also, [(EvidenceDepth::Status, bare.id)]);
-    let mut full = with_core(crash(6, class::ABORTED, "f"));
+    let mut full = with_core(crash(6, fault_class::ABORTED, "f"));
     full.actors[0]
         .crash_message
         .clone_from(&told.actors[0].crash_message);
@@ -801,10 +801,10 @@ fn a_native_crash_has_the_python_line_as_a_second_site() {
 
 #[test]
 fn a_core_alone_gives_the_signature_of_a_trial_without_output() {
-    let crash = crash(11, class::NULL, "convolve < classify < main");
+    let crash = crash(11, fault_class::NULL, "convolve < classify < main");
     let kind = FailureKind::Signal {
         signal: Signal::SEGV,
-        evidence: SignalEvidence::Seen { core: true },
+        evidence: SignalEvidence::WaitStatus { core: true },
     };
     let seen = Observation {
         cores: vec![CoreObservation {

@@ -178,7 +178,7 @@ impl Memory for BisectMemory {
 /// Returns the posterior of a list before the first trial.
 fn initial_posterior(plan: &Plan, question: &SearchQuestion) -> Option<Bisection> {
     let space = plan.space.as_ref()?;
-    let VariantChoices::Places(candidates) = &space.choices else {
+    let VariantChoices::Candidates(candidates) = &space.choices else {
         return None;
     };
     let model = SearchPrior {

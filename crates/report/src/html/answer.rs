@@ -1,9 +1,9 @@
 //! Sections of the answer, and of the commands that may follow.
 
-use super::parts::{fact_list, page_section, sentence_text, text_list};
 use super::source::PageSource;
-use crate::facts::capitalize_first;
+use super::table::{fact_list, page_section, sentence_text, text_list};
 use crate::page_text::PageText;
+use crate::variant_facts::capitalize_first;
 use crate::{Masked, Report, headlines};
 use maud::{Markup, html};
 use provoke_questions::Answer;

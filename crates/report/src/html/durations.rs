@@ -1,7 +1,7 @@
 //! Section of the times of trials: quantiles, and the distributions of passing and failing trials.
 
-use super::parts::{page_section, scrolling_table};
 use super::source::PageSource;
+use super::table::{page_section, scrolling_table};
 use super::trials::TrialTotals;
 use crate::page_text::PageText;
 use crate::svg::{EcdfCurve, LabelledDrawing, TimeAxis, draw_ecdf};

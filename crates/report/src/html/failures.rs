@@ -1,7 +1,7 @@
 //! Section of the failures by signature, each with its evidence.
 
-use super::parts::{left_out_note, page_section, text_list};
 use super::source::{PageDetail, PageSource};
+use super::table::{left_out_note, page_section, text_list};
 use crate::failure_evidence::FailureEvidence;
 use crate::page_text::{PageLines, PageText};
 use crate::svg::{PointShape, RateAxis, Whisker};

@@ -1,7 +1,7 @@
 //! Section of a hunt: the lines of the window with their failures, and both sides of each race.
 
-use super::parts::{page_section, scrolling_table};
 use super::source::{PageDetail, PageSource};
+use super::table::{page_section, scrolling_table};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker};
 use maud::{Markup, html};

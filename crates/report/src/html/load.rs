@@ -1,8 +1,8 @@
 //! Sections of a service under load: the levels of a ramp, the steps of a smaller load, latencies and deaths.
 
-use super::parts::{page_section, scrolling_table, text_list};
 use super::rate::RateRow;
 use super::source::{PageDetail, PageSource};
+use super::table::{page_section, scrolling_table, text_list};
 use crate::LoadTotals;
 use crate::bars::count_ranges;
 use crate::page_text::PageText;

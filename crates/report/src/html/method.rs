@@ -1,11 +1,11 @@
 //! Sections of the environment, and of how the numbers were measured.
 
-use super::parts::{fact_list, page_section, scrolling_table, text_list};
 use super::source::{PageDetail, PageSource};
-use crate::facts::{
+use super::table::{fact_list, page_section, scrolling_table, text_list};
+use crate::page_text::PageText;
+use crate::variant_facts::{
     attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
 };
-use crate::page_text::PageText;
 use crate::{IntervalBasis, Masked, Report, VariantReport};
 use maud::{Markup, html};
 use provoke_model::CaptureMode;
@@ -71,7 +71,7 @@ fn differing_facts(report: Masked<&Report>, detail: &PageDetail) -> Markup {
         details {
             summary { "Facts in which the variants differ" }
             (scrolling_table("Facts in which the variants differ", &table))
-            (super::parts::left_out_note(left_out, "fact"))
+            (super::table::left_out_note(left_out, "fact"))
         }
     }
 }

@@ -11,7 +11,6 @@ mod load;
 mod method;
 #[cfg(test)]
 mod page_tree;
-mod parts;
 mod pictures;
 mod rate;
 mod search;
@@ -19,6 +18,7 @@ mod slots;
 mod source;
 mod style;
 mod suite;
+mod table;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -179,7 +179,7 @@ fn without_output_lines(page: &str, report: Masked<&Report>) -> String {
         .fold(page.to_owned(), |page, (title, outcome)| {
             let outcome = PageText(outcome).render().into_string();
             let page = page.replace(&PageText(title).render().into_string(), &outcome);
-            page.replace(&parts::sentence_text(title).into_string(), &outcome)
+            page.replace(&table::sentence_text(title).into_string(), &outcome)
         })
 }
 

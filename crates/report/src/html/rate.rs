@@ -1,7 +1,7 @@
 //! Section of the failure rate: counts of results, and intervals on one axis.
 
-use super::parts::{left_out_note, page_section, scrolling_table};
 use super::source::{PageDetail, PageSource};
+use super::table::{left_out_note, page_section, scrolling_table};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker};
 use crate::{Masked, Report, VariantReport, headlines};

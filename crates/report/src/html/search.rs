@@ -1,7 +1,7 @@
 //! Sections of a bisection and of a reduction.
 
-use super::parts::{left_out_note, name_cell, page_section, scrolling_table, text_list};
 use super::source::{PageDetail, PageSource};
+use super::table::{left_out_note, name_cell, page_section, scrolling_table, text_list};
 use crate::page_text::PageText;
 use crate::svg::draw_probability;
 use maud::{Markup, html};

@@ -1,7 +1,7 @@
 //! Section of the slots and the hosts: the failure rate of each, on one axis.
 
-use super::parts::{page_section, scrolling_table, text_list};
 use super::source::PageSource;
+use super::table::{page_section, scrolling_table, text_list};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker};
 use crate::{HostDifference, HostReport, Masked, Report};

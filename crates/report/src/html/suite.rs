@@ -1,7 +1,7 @@
 //! Section of the tests of a suite: their rates on one axis, and the trials in which they failed.
 
-use super::parts::{left_out_note, page_section, scrolling_table, text_list};
 use super::source::{PageDetail, PageSource};
+use super::table::{left_out_note, page_section, scrolling_table, text_list};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker, draw_case_dots};
 use crate::{CaseReport, CaseVerdict, SuiteReport, VariantReport};

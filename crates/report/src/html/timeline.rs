@@ -1,7 +1,7 @@
 //! Section of the trials in the order of their launch: each result, and the failure rate in windows.
 
-use super::parts::page_section;
 use super::source::PageSource;
+use super::table::page_section;
 use super::trials::{ResultKind, TrialTotals};
 use crate::page_text::PageText;
 use crate::svg::{CELLS_PER_ROW, draw_cells, draw_column_bars, draw_swatch, draw_windows};

@@ -1,9 +1,9 @@
 //! Page about several runs: their failure rates one below the other, never pooled, and the failures of each.
 
-use super::parts::{fact_list, page_section, scrolling_table, sentence_text, text_list};
-use crate::facts::capitalize_first;
+use super::table::{fact_list, page_section, scrolling_table, sentence_text, text_list};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker, draw_column_bars};
+use crate::variant_facts::capitalize_first;
 use crate::{Masked, Report, RunOrder, VariantReport, headlines};
 use maud::{Markup, html};
 use provoke_journal::RunFolder;
@@ -244,7 +244,7 @@ fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
     let body = html! {
         p { "A column for each run, " (describe_order(order)) "; each row has its own scale." }
         (scrolling_table("Failures of all runs by signature", &table))
-        (super::parts::left_out_note(signatures.len().saturating_sub(SIGNATURES), "signature"))
+        (super::table::left_out_note(signatures.len().saturating_sub(SIGNATURES), "signature"))
     };
     page_section("failures", "Which failures", &body)
 }

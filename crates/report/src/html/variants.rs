@@ -1,8 +1,8 @@
 //! Section of the variants of a comparison: their rates on one axis, and how they differ.
 
-use super::parts::{left_out_note, name_cell, page_section, scrolling_table};
 use super::rate::RateRow;
 use super::source::{PageDetail, PageSource};
+use super::table::{left_out_note, name_cell, page_section, scrolling_table};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis};
 use crate::{Masked, Report, VariantReport, group_failures, headlines};

@@ -1,6 +1,6 @@
 //! Suggests what to do next about a fault.
 
-use provoke_model::class;
+use provoke_model::fault_class;
 
 /// Advice by crash message, which is more specific than the fault.
 const BY_KIND: &[(&str, &str)] = &[
@@ -30,48 +30,48 @@ const HEAP: &str = "the damage happened earlier. Run it with AddressSanitizer (-
 /// Advice by class of the fault.
 const BY_CLASS: &[(&str, &str)] = &[
     (
-        class::NULL,
+        fault_class::NULL,
         "find where the object should be created, and whether it is used before that or after it was destroyed.",
     ),
     (
-        class::NULL_CALL,
+        fault_class::NULL_CALL,
         "find where the function pointer is set, and whether it is called before that.",
     ),
     (
-        class::STACK_OVERFLOW,
+        fault_class::STACK_OVERFLOW,
         "check the end condition of the recursion; a larger stack (ulimit -s) only delays the crash.",
     ),
-    (class::WILD, LIFETIME),
-    (class::GARBAGE, LIFETIME),
-    (class::DATA_CALL, LIFETIME),
-    (class::WILD_CALL, LIFETIME),
-    (class::GARBAGE_CALL, LIFETIME),
+    (fault_class::WILD, LIFETIME),
+    (fault_class::GARBAGE, LIFETIME),
+    (fault_class::DATA_CALL, LIFETIME),
+    (fault_class::WILD_CALL, LIFETIME),
+    (fault_class::GARBAGE_CALL, LIFETIME),
     (
-        class::READ_ONLY,
+        fault_class::READ_ONLY,
         "look for a cast that removes const, and for writes to string literals.",
     ),
     (
-        class::SHORT_FILE,
+        fault_class::SHORT_FILE,
         "find what truncates or replaces the file, and check the free space (df, /dev/shm).",
     ),
     (
-        class::HARDWARE,
+        fault_class::HARDWARE,
         "check the machine's log of hardware errors; try another machine.",
     ),
     (
-        class::DELIBERATE,
+        fault_class::DELIBERATE,
         "read the source of the function: a check failed there, or it ends without a return; -fsanitize=undefined shows which.",
     ),
     (
-        class::SENT,
+        fault_class::SENT,
         "find what sent it: a watchdog, a scheduler, a test runner.",
     ),
     (
-        class::SYSTEM_CALL,
+        fault_class::SYSTEM_CALL,
         "check the seccomp filter of the container or the service.",
     ),
     (
-        class::MISALIGNED,
+        fault_class::MISALIGNED,
         "look for a cast to a type that needs more alignment than the memory has.",
     ),
 ];
@@ -86,7 +86,7 @@ pub(super) fn next_step(fault: &str, kind: Option<&str>) -> Option<&'static str>
             .find(|(name, _)| *name == key)
             .map(|(_, words)| *words)
     };
-    if fault.starts_with(class::NEEDS) {
+    if fault.starts_with(fault_class::NEEDS) {
         return Some(
             "run it on a CPU that has this, or build it for older CPUs (-march=x86-64); a library may need more features than the one that failed first.",
         );

@@ -17,7 +17,7 @@ use super::source_line;
 use lines::WrappedText;
 use provoke_judge as judge;
 use provoke_messages as messages;
-use provoke_model::{Autopsy, Crash, Frame, ProcessPhase, Site, Thread, class};
+use provoke_model::{Autopsy, Crash, Frame, ProcessPhase, Site, Thread, fault_class};
 use provoke_words::{format_count, plural_of, sanitize_line, sanitize_lines, shorten_text};
 use std::collections::BTreeMap;
 
@@ -129,7 +129,9 @@ fn crash_reason(crash: &Crash) -> String {
         (None, Some(address)) => {
             let verb = memory_access(fault.instruction.as_deref().unwrap_or_default());
             let class = match fault.class.as_str() {
-                class if class == class::NULL && address > 0 => format!("{class} + 0x{address:x}"),
+                class if class == fault_class::NULL && address > 0 => {
+                    format!("{class} + 0x{address:x}")
+                }
                 class => sanitize_line(class),
             };
             format!("{verb} address 0x{address:x} ({class})")

@@ -54,7 +54,7 @@ impl CulpritMerge {
         if question.fixed {
             candidates.reverse();
         }
-        space.choices = VariantChoices::Places(candidates);
+        space.choices = VariantChoices::Candidates(candidates);
         space.merge = Some(self.candidate.clone());
         // The counts and weights are for other candidates; the setting of this search is kept.
         question.raise_rate = false;
