@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let Event::TrialFinished { seen, outcome, .. } = event else {
             return;
         };
-        if state.capturing {
+        if state.stage.runs_extra_trials() {
             // A captured trial, which is not part of the measurement.
             return;
         }

@@ -66,7 +66,7 @@ pub(crate) fn answer(
 ) -> State {
     let mut state = begin(plan.clone());
     let policy = questions::policy_of_plan(plan);
-    while !state.decided && state.next_id().0 <= most {
+    while !state.stage.is_decided() && state.next_id().0 <= most {
         let variant = match policy.next_step(&state) {
             Step::Launch(variant) => variant,
             Step::Choose(choice) => {

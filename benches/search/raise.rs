@@ -56,7 +56,7 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
     let policy = questions::policy_of_plan(plan);
     let mut batches: BTreeMap<(VariantId, u64), bool> = BTreeMap::new();
     let mut at = Duration::ZERO;
-    while !state.decided {
+    while !state.stage.is_decided() {
         let event = match policy.next_step(&state) {
             Step::Choose(choice) => Event::VariantChosen(choice),
             Step::Use(variant) => Event::SettingChosen(variant),

@@ -44,7 +44,7 @@ impl Policy for UntilTenFailures {
     fn next_step(&self, state: &State) -> Step {
         match state.tally_of(ONLY_VARIANT).failures {
             FAILURES.. => Step::Done,
-            _ if state.budget_spent => Step::Done,
+            _ if state.stage.is_budget_spent() => Step::Done,
             _ => Step::Launch(ONLY_VARIANT),
         }
     }

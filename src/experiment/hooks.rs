@@ -57,7 +57,7 @@ impl Experiment {
             }
         }
         let kept_variants = questions::of_plan(&self.state.plan).kept_variants(&self.state);
-        if self.state.finished && self.state.plan.space.is_some() {
+        if self.state.stage.is_finished() && self.state.plan.space.is_some() {
             executor.clean_up(&self.folder.variants_path(), &kept_variants);
         }
         if let Some(cleanup) = &hooks.cleanup {

@@ -123,7 +123,7 @@ fn measure_tally(
             .and_then(|time| u64::try_from((time + state.mean_overhead()).as_micros()).ok()),
         run: Some(state.run.clone()),
         program: state.plan.unwrapped_command(variant).first().cloned(),
-        unfinished: !state.finished && !state.always_deadlocks(),
+        unfinished: !state.stage.is_finished() && !state.always_deadlocks(),
         conditions: Some(survey::variant_conditions(
             &state.plan,
             variant,

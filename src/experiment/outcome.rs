@@ -36,7 +36,7 @@ pub struct ExperimentOutcome {
 impl FinishedRun {
     /// Returns the signal that stopped the run.
     pub(super) fn stopping_signal(&self) -> Option<Signal> {
-        match self.state.stopped {
+        match self.state.stage.stop_cause() {
             Some(StopCause::Signal(signal)) => Some(signal),
             _ => None,
         }

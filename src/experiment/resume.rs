@@ -53,7 +53,7 @@ impl Experiment {
             check_hosts(&state.plan)?;
             journal.add_event(&changed)?;
         }
-        if !state.finished {
+        if !state.stage.is_finished() {
             let resumed = Event::RunResumed {
                 at: jiff::Timestamp::now().as_second(),
             };
@@ -86,7 +86,7 @@ impl NewLimits {
             trials: self.trials,
             duration_us: self.duration.map(micros),
             exclude_half: self.exclude_half,
-            answered_by: state.decided.then_some(state.last_counted),
+            answered_by: state.stage.is_decided().then_some(state.last_counted),
         }))
     }
 }

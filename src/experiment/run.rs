@@ -60,7 +60,7 @@ struct Conclusion {
 impl Experiment {
     /// Returns whether the question is already answered.
     pub fn is_finished(&self) -> bool {
-        self.state.finished
+        self.state.stage.is_finished()
     }
 
     /// Returns the name of the run.

@@ -70,7 +70,7 @@ impl StoredReport {
         let folder = RunFolder::find_run(name, &default_root())?;
         let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
         // A complete journal records how its run ended.
-        let is_complete = state.finished || state.stopped.is_some();
+        let is_complete = state.stage.is_finished() || state.stage.stop_cause().is_some();
         let report = Report {
             reference: folder.run_reference(&default_root()),
             ..Report::new(&state, is_complete)

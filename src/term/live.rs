@@ -307,7 +307,7 @@ impl LiveDisplay {
 
     /// Returns the share of a run with a planned end that is done.
     fn progress_share(&self, state: &State) -> Option<f64> {
-        if state.capturing {
+        if state.stage.runs_extra_trials() {
             return None;
         }
         let completed = real(state.completed_trials());
@@ -323,13 +323,13 @@ impl LiveDisplay {
     }
 
     fn status_line(&self, state: &State) -> String {
-        if state.rerunning {
+        if state.stage.reruns_tests() {
             let (completed, planned) = RerunPolicy::completed_and_planned(state);
             return format!(
                 "running failing tests alone: {completed} of {planned} trials (counted separately; Ctrl-C skips)"
             );
         }
-        if state.capturing {
+        if state.stage.runs_extra_trials() {
             let (caught, wanted_crashes) = CapturePolicy::caught_and_wanted(state);
             return format!(
                 "collecting stacks: {caught} of {wanted_crashes} (extra trials, not counted; Ctrl-C skips)"
@@ -498,7 +498,7 @@ impl EventSink for LiveDisplay {
                     let name = words::sanitize_line(&state.plan.variant_plan(id).display_label());
                     format!("{}  ", style(name).bold())
                 });
-                if !state.capturing || self.every_trial {
+                if !state.stage.runs_extra_trials() || self.every_trial {
                     self.trial_ended(state, *trial, &of, observation, outcome);
                 }
                 self.print_hint(state);

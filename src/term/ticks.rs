@@ -30,7 +30,7 @@ impl TrialTicks {
 impl EventSink for TrialTicks {
     fn on_event(&mut self, event: &Event, state: &State) {
         // Captured trials are not part of the result.
-        if state.capturing {
+        if state.stage.runs_extra_trials() {
             return;
         }
         if let Event::TrialFinished { trial, outcome, .. } = event {

@@ -173,7 +173,7 @@ impl Simulation {
                 happens(state, gives_up(variant));
             }
         }
-        while !state.decided {
+        while !state.stage.is_decided() {
             while running.len() < self.parallel_trials
                 && let Some(next) = next(state, policy)
             {
@@ -187,7 +187,7 @@ impl Simulation {
                     happens(state, gives_up(chosen));
                 }
             }
-            if state.decided {
+            if state.stage.is_decided() {
                 break;
             }
             let ended = self

@@ -50,7 +50,7 @@ fn digest(bytes: &[u8]) -> Result<serde_json::Value, StoreError> {
     let path = folder.path().join("events.jsonl");
     fs::write(&path, bytes).unwrap();
     let state = read_run(&path, questions::FOLD, |_, _| {})?;
-    let report = Report::new(&state, state.finished);
+    let report = Report::new(&state, state.stage.is_finished());
     Ok(serde_json::to_value(&report).unwrap())
 }
 

@@ -140,7 +140,7 @@ fn after_a_lost_trial_the_others_are_retried_one_by_one() {
 fn trials_that_an_interruption_prevented_run_after_the_resumption() {
     let interrupt = Some(Duration::from_millis(17));
     let (state, events, _) = run("runs = 15", short_pass, interrupt);
-    assert!(!state.decided);
+    assert!(!state.stage.is_decided());
     let mut outcomes: BTreeMap<TrialId, &Outcome> = BTreeMap::new();
     for event in &events {
         if let Event::TrialFinished { trial, outcome, .. } = event {
@@ -170,6 +170,6 @@ fn trials_that_no_slot_began_before_the_answer_have_no_result() {
         withdrawn.collect::<Vec<u64>>(),
         (9..=45).collect::<Vec<u64>>()
     );
-    assert_eq!((state.decided, state.after_decision), (true, 0));
+    assert_eq!((state.stage.is_decided(), state.after_decision), (true, 0));
     assert!(!state.has_open_trials());
 }

@@ -234,8 +234,8 @@ proptest! {
         let mut events = vec![first];
         let pause = Some(Duration::from_millis(after));
         events.extend(run(&mut broken, move |trial| mixed_outcome(seed, trial), pause));
-        prop_assert!(broken.finished || broken.stopped.is_some());
-        if !broken.finished {
+        prop_assert!(broken.stage.is_finished() || broken.stage.stop_cause().is_some());
+        if !broken.stage.is_finished() {
             apply(&mut broken, &Event::RunResumed { at: 0 });
             events.push(Event::RunResumed { at: 0 });
             events.extend(run(&mut broken, move |trial| mixed_outcome(seed, trial), None));
@@ -338,7 +338,7 @@ fn a_time_limit_waits_for_the_running_trials() {
         (Verdict::Failing, 1, StopRule::Time)
     );
     assert!(trials >= 12, "{trials}");
-    assert!(state.finished);
+    assert!(state.stage.is_finished());
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn a_time_limit_stops_service_runs_and_does_not_count_them() {
     let events = run(&mut state, script, None);
     let (_, trials, failures, _, void, rule) = answer(&state);
     assert_eq!((trials, failures, void, rule), (6, 0, 0, StopRule::Time));
-    assert!(state.finished);
+    assert!(state.stage.is_finished());
     let started = |event: &&Event| matches!(event, Event::TrialStarted(trial) if trial.id.0 == 7);
     assert_eq!(events.iter().filter(started).count(), 1);
     let note = "the time limit stopped #7, which does not count";
@@ -602,7 +602,7 @@ fn an_interrupted_run_captures_evidence_and_resumes_the_measurement() {
     let (_, trials, failures, ..) = answer(&state);
     assert_eq!((trials, failures), (40, 8));
     assert_eq!(state.captured_tally(VariantId(0)).failures, 3);
-    assert!(!state.capturing && !state.finished);
+    assert!(!state.stage.runs_extra_trials() && !state.stage.is_finished());
 
     let mut events = events.iter();
     let mut again =
@@ -617,7 +617,7 @@ fn an_interrupted_run_captures_evidence_and_resumes_the_measurement() {
         3,
         "no more are needed"
     );
-    assert!(again.finished);
+    assert!(again.stage.is_finished());
 }
 
 #[test]
@@ -646,7 +646,7 @@ fn evidence_trials_end_if_the_crash_does_not_occur_again() {
     run(&mut state, once, None);
     let captured = state.captured_tally(VariantId(0));
     assert_eq!((captured.finished_trials(), captured.failures), (60, 0));
-    assert!(state.finished);
+    assert!(state.stage.is_finished());
 }
 
 #[test]
@@ -721,7 +721,7 @@ fn an_interrupt_of_the_evidence_trials_keeps_the_answer() {
     run(&mut state, script, Some(Duration::from_millis(25_500)));
     let (verdict, trials, failures, ..) = answer(&state);
     assert_eq!((verdict, trials, failures), (Verdict::Failing, 20, 1));
-    assert!(state.finished && state.stopped.is_none());
+    assert!(state.stage.is_finished() && state.stage.stop_cause().is_none());
     assert_eq!(state.captured_tally(VariantId(0)).finished_trials(), 5);
 }
 
@@ -782,7 +782,7 @@ fn a_variant_with_only_inconclusive_trials_becomes_untestable() {
         let output = "100 consecutive trials were inconclusive: skipped".to_owned();
         assert_eq!(why, [(VariantId(2), output)], "{concurrency}");
         assert!(!state.is_testable(VariantId(2)) && state.is_testable(VariantId(1)));
-        assert!(state.finished, "{concurrency}");
+        assert!(state.stage.is_finished(), "{concurrency}");
         for (id, tally) in state.all_tallies().filter(|(id, _)| id.0 != 2) {
             assert_eq!(tally.counted_trials(), 30, "{concurrency}: {}", id.0);
         }
@@ -808,7 +808,7 @@ fn a_run_without_testable_variants_stops_and_retries_them_on_resume() {
         state.untestable[&VariantId(0)],
         "10 consecutive trials were inconclusive: not started: no such program"
     );
-    assert!(!state.any_testable() && !state.finished && !state.decided);
+    assert!(!state.any_testable() && !state.stage.is_finished() && !state.stage.is_decided());
     assert!(matches!(
         events.last(),
         Some(Event::RunStopped {
@@ -818,7 +818,7 @@ fn a_run_without_testable_variants_stops_and_retries_them_on_resume() {
     ));
     apply(&mut state, &Event::RunResumed { at: 0 });
     run(&mut state, |_| (Duration::from_millis(1), exited(0)), None);
-    assert!(state.finished && state.untestable.is_empty());
+    assert!(state.stage.is_finished() && state.untestable.is_empty());
     assert!(
         state
             .all_tallies()
@@ -841,7 +841,7 @@ fn a_resumed_run_does_not_retry_trials_of_an_untestable_variant() {
     apply(&mut state, &given_up);
     let events = run(&mut state, slow, None);
     assert!(!launched(&events).contains(&1));
-    assert!(state.finished);
+    assert!(state.stage.is_finished());
     let trials: Vec<u64> = state
         .all_tallies()
         .map(|(_, tally)| tally.counted_trials())
@@ -869,5 +869,5 @@ fn an_unstartable_variant_is_tried_few_times_while_another_is_slow() {
         .filter(|variant| **variant == 1)
         .count();
     assert!((10..20).contains(&tried), "{tried}");
-    assert!(state.finished);
+    assert!(state.stage.is_finished());
 }

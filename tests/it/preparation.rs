@@ -368,7 +368,7 @@ proptest! {
     ) {
         let (first, mut state) = begin(bisect(jobs, builds));
         let mut events = run(&mut state, simulation, Some(Duration::from_millis(after)));
-        if !state.finished {
+        if !state.stage.is_finished() {
             // An interruption during its preparation does not make a variant untestable.
             let given_up = events.iter().filter(|event| matches!(event, Event::VariantUntestable { variant, .. }
                 if simulation.can_be_prepared(state.plan.variant_plan(*variant).choice.as_ref().unwrap(), CANDIDATES as usize + 1)));
@@ -403,7 +403,7 @@ proptest! {
         let mut events = run(&mut state, simulation, None);
         assert_in_order(&events, builds as usize);
         let (verdict, all) = needed(&state);
-        prop_assert!(state.finished);
+        prop_assert!(state.stage.is_finished());
         prop_assert_eq!(needed(&replayed(&first, &events)), (verdict, all.clone()));
 
         events.truncate(cut.index(events.len()));
@@ -411,7 +411,7 @@ proptest! {
         let mut resumed = replayed(&first, &events);
         events.extend(run(&mut resumed, simulation, None));
         assert_in_order(&events, builds as usize);
-        prop_assert!(resumed.finished);
+        prop_assert!(resumed.stage.is_finished());
         for (verdict, all) in [(verdict, all), needed(&resumed)] {
             prop_assert_eq!(verdict, questions::Verdict::Found);
             prop_assert!(NEEDED.iter().all(|thing| all.contains(&(*thing as usize))), "{:?}", all);

@@ -330,7 +330,7 @@ fn a_search_cut_while_it_tries_settings_is_resumed_with_them() {
             "{}",
             sentence(&state)
         );
-        assert!(state.finished);
+        assert!(state.stage.is_finished());
     }
 }
 

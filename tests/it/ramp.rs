@@ -54,7 +54,7 @@ fn crash() -> Outcome {
 /// outcome.
 fn run_loads(plan: Plan, life: impl Fn(&Plan, u32, u64) -> (LoadObservation, Outcome)) -> State {
     let (_, mut state) = begin(plan);
-    while !state.decided {
+    while !state.stage.is_decided() {
         let Step::Launch(variant) = questions::policy_of_plan(&state.plan).next_step(&state) else {
             break;
         };

@@ -118,7 +118,7 @@ impl LoopState<'_, '_> {
     /// Returns the cause of a stop if every host was lost, and no other can join.
     pub(super) fn all_hosts_lost(&self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        let is_needed = state.plan.hosts.is_some() && !state.decided;
+        let is_needed = state.plan.hosts.is_some() && !state.stage.is_decided();
         let is_any = state.hosts.up().next().is_some() || state.awaited_hosts() > 0;
         (is_needed && !is_any).then_some(StopCause::HostsLost)
     }
@@ -126,7 +126,9 @@ impl LoopState<'_, '_> {
     /// Returns whether no host is left for further trials, but some may still join.
     pub(super) fn waits_for_hosts(&self) -> bool {
         let state = &*self.driver.state;
-        let is_over = state.decided || state.budget_spent || self.halt != StopUrgency::No;
+        let is_over = state.stage.is_decided()
+            || state.stage.is_budget_spent()
+            || self.halt != StopUrgency::No;
         !is_over && state.hosts.up().next().is_none() && state.awaited_hosts() > 0
     }
 }

@@ -23,7 +23,7 @@ impl LoopState<'_, '_> {
     /// variant is left.
     pub(super) fn too_many_inconclusive(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        if state.lost_streak >= LOST_TRIALS && !state.decided {
+        if state.lost_streak >= LOST_TRIALS && !state.stage.is_decided() {
             let reason = self
                 .last_void
                 .values()
@@ -38,7 +38,7 @@ impl LoopState<'_, '_> {
         let several = state.plan.variants.len() > 1 || state.plan.space.is_some();
         // A service that cannot start at one load level cannot start at any.
         let one_service = state.plan.question.as_ramp().is_some();
-        if !several || one_service || state.capturing {
+        if !several || one_service || state.stage.runs_extra_trials() {
             let mut tallies = state.all_tallies().map(|(_, tally)| tally);
             let skipped =
                 tallies.any(|tally| tally.void.contains_key(&InconclusiveReason::Skipped));
@@ -53,7 +53,7 @@ impl LoopState<'_, '_> {
             let is_too_long = state.inconclusive_streak >= patience;
             return is_too_long.then_some(StopCause::NothingCounts);
         }
-        if state.decided {
+        if state.stage.is_decided() {
             return None;
         }
         let useless_variant = |(id, (streak, skipped))| {

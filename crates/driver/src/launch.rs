@@ -17,7 +17,10 @@ impl LoopState<'_, '_> {
             self.wave = jobs;
         }
         self.at_once = self.max_trials_at_once();
-        while !self.driver.state.decided && (!waves || self.wave > 0) && self.has_free_slot() {
+        while !self.driver.state.stage.is_decided()
+            && (!waves || self.wave > 0)
+            && self.has_free_slot()
+        {
             let Some(trial) = self.next_trial() else {
                 break;
             };
@@ -26,8 +29,8 @@ impl LoopState<'_, '_> {
             self.add_to_lease(trial);
         }
         self.start_leases();
-        while !self.driver.state.decided
-            && !self.driver.state.capturing
+        while !self.driver.state.stage.is_decided()
+            && !self.driver.state.stage.runs_extra_trials()
             && let Some(step) = self.policy().step_ahead(self.driver.state)
             && self.get_ready(&step)
         {}
@@ -36,7 +39,8 @@ impl LoopState<'_, '_> {
     /// Begins the search under the setting that the policy chose.
     fn choose_setting(&mut self) {
         let state = &*self.driver.state;
-        if state.undecided_raise().is_none() || state.decided || state.has_open_trials() {
+        if state.undecided_raise().is_none() || state.stage.is_decided() || state.has_open_trials()
+        {
             return;
         }
         let step = self.policy().next_step(state);
@@ -71,7 +75,7 @@ impl LoopState<'_, '_> {
                 };
                 return self.is_ready(trial.variant).then_some(trial);
             }
-            let capturing = state.capturing;
+            let capturing = state.stage.runs_extra_trials();
             let step = if capturing {
                 next_extra_step(state)
             } else {
@@ -88,7 +92,7 @@ impl LoopState<'_, '_> {
                     .as_ref()
                     .and_then(|held| held.timeout)
                     .unwrap_or(timeout);
-                let purpose = if state.rerunning {
+                let purpose = if state.stage.reruns_tests() {
                     let (_, case) = RerunPolicy::next_case(state)?;
                     TrialPurpose::RerunTest(Box::new(case))
                 } else if capturing {

@@ -132,7 +132,7 @@ impl LoopState<'_, '_> {
             || plan.held.is_some()
             || plan.watch_engine
             || plan.space.is_some()
-            || state.capturing
+            || state.stage.runs_extra_trials()
             || state.to_repeat().is_some()
             || state.undecided_raise().is_some()
             || self.policy().next_held_trial(state).is_some();
@@ -222,7 +222,7 @@ impl LoopState<'_, '_> {
             return;
         }
         while let Some(id) = self.first_trial(slot) {
-            if self.driver.state.decided {
+            if self.driver.state.stage.is_decided() {
                 self.withdraw_first_trial(slot);
                 continue;
             }

@@ -143,13 +143,13 @@ impl LoopState<'_, '_> {
     /// Runs the measurement, then failing cases alone, then captures evidence of the failures.
     async fn measure_and_capture(&mut self) {
         let mut broken_off = None;
-        let mut decided = self.driver.state.decided;
-        if !self.driver.state.capturing {
+        let mut decided = self.driver.state.stage.is_decided();
+        if !self.driver.state.stage.runs_extra_trials() {
             let budget = self.driver.state.plan.stop.time_budget();
             let time_left = budget.map(|budget| budget.saturating_sub(self.worked_before));
             let ends = time_left.and_then(|time_left| self.started_at.checked_add(time_left));
             broken_off = self.run_stage(ends).await;
-            decided = self.driver.state.decided;
+            decided = self.driver.state.stage.is_decided();
             let wants_reruns = broken_off.is_none() && RerunPolicy::is_wanted(self.driver.state);
             let at = self.working_time();
             if wants_reruns {
@@ -158,14 +158,14 @@ impl LoopState<'_, '_> {
                 self.begin_extra_trials(&Event::CaptureStarted { at });
             }
         }
-        if self.driver.state.rerunning {
+        if self.driver.state.stage.reruns_tests() {
             let is_complete = self.run_stage(None).await.is_none();
             if is_complete && self.wants_evidence(None) {
                 let at = self.working_time();
                 self.begin_extra_trials(&Event::CaptureStarted { at });
             }
         }
-        if self.driver.state.capturing && !self.driver.state.rerunning {
+        if self.driver.state.stage.runs_extra_trials() && !self.driver.state.stage.reruns_tests() {
             let time = match broken_off {
                 // The answer is known: a user who does not want to wait for evidence can end the run.
                 None => CapturePolicy::time_limit(self.driver.state),
@@ -232,10 +232,13 @@ impl LoopState<'_, '_> {
             if let Some(StopCause::Signal(_)) = broken_off {
                 self.inspect_late_trials();
             }
-            if self.driver.state.decided || broken_off.is_some() || self.stops_at_time_limit() {
+            if self.driver.state.stage.is_decided()
+                || broken_off.is_some()
+                || self.stops_at_time_limit()
+            {
                 self.raise_halt(StopUrgency::Gently);
             }
-            if self.driver.state.budget_spent || self.halt != StopUrgency::No {
+            if self.driver.state.stage.is_budget_spent() || self.halt != StopUrgency::No {
                 self.stop_preparation.send_replace(StopUrgency::Now);
             }
             self.notify_before_wait();
@@ -246,7 +249,7 @@ impl LoopState<'_, '_> {
             tokio::select! {
                 biased;
                 Some(signal) = self.driver.signals.recv() => {
-                    if broken_off.is_some() || self.driver.state.decided {
+                    if broken_off.is_some() || self.driver.state.stage.is_decided() {
                         self.raise_halt(StopUrgency::Now);
                     }
                     broken_off.get_or_insert(StopCause::Signal(signal));
@@ -261,10 +264,10 @@ impl LoopState<'_, '_> {
                 Some(change) = next_change(&mut self.host_changes) => self.note_host_change(change),
                 () = sleep_until(ends), if !is_over => {
                     is_over = true;
-                    if self.driver.state.capturing {
+                    if self.driver.state.stage.runs_extra_trials() {
                         // The running trials are not worth waiting for, however long they take.
                         broken_off.get_or_insert(StopCause::NothingCounts);
-                    } else if !self.driver.state.budget_spent {
+                    } else if !self.driver.state.stage.is_budget_spent() {
                         self.emit_event(&Event::BudgetSpent { at: self.working_time() });
                     }
                 }
@@ -294,7 +297,7 @@ impl LoopState<'_, '_> {
     fn stops_at_time_limit(&self) -> bool {
         let state = &*self.driver.state;
         let may_take_long = state.plan.load.is_some() || state.plan.question.as_hunt().is_some();
-        state.budget_spent && !state.capturing && may_take_long
+        state.stage.is_budget_spent() && !state.stage.runs_extra_trials() && may_take_long
     }
 
     /// Names the first trial of a service that the time budget stopped. It stays open, so that later trials do not count:
@@ -342,7 +345,7 @@ impl LoopState<'_, '_> {
     /// Returns the cause of a stop if the first trials all failed alike; checks this once.
     fn all_alike(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        let is_due = |_: &mut _| !state.decided && identical_failures::is_due(state);
+        let is_due = |_: &mut _| !state.stage.is_decided() && identical_failures::is_due(state);
         let words = self.first_words.take_if(is_due)?;
         let text = identical_failures::explain_alike_failures(state, &words)?;
         self.emit_warning(text);

@@ -35,7 +35,7 @@ impl CapturePolicy {
             && state.plan.no_cores.is_none()
             // provoke must not change the limits of a service that it did not start.
             && state.plan.load.as_ref().is_none_or(|load| load.owner == ServiceOwner::Provoke)
-            && (!state.capturing || state.rerunning)
+            && (!state.stage.runs_extra_trials() || state.stage.reruns_tests())
             && Self::has_crashes(state)
             && !Self::time_limit(state).is_zero()
     }

@@ -39,7 +39,7 @@ pub trait Policy: Send + Sync {
 
     /// Returns whether no further trial is launched: the question is answered or, after that, the evidence is captured.
     fn is_done(&self, state: &State) -> bool {
-        if state.capturing {
+        if state.stage.runs_extra_trials() {
             next_extra_step(state) == Step::Done
         } else {
             self.next_step(state) == Step::Done
@@ -160,7 +160,7 @@ impl StopRule {
 
     /// Returns why trials end if no rule of the question ended them.
     pub(super) fn from_outside(state: &State) -> Self {
-        if state.budget_spent && state.stopped.is_none() {
+        if state.stage.is_budget_spent() && state.stage.stop_cause().is_none() {
             Self::Time
         } else {
             Self::User

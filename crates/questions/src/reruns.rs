@@ -19,7 +19,7 @@ pub struct RerunPolicy;
 impl RerunPolicy {
     /// Returns whether the completed measurement saw cases fail that are to run alone.
     pub fn is_wanted(state: &State) -> bool {
-        !state.capturing && Self::next_case(state).is_some()
+        !state.stage.runs_extra_trials() && Self::next_case(state).is_some()
     }
 
     /// Returns the cases of a variant that run alone, and the number of failing cases that are left out.
@@ -87,7 +87,7 @@ impl RerunPolicy {
 
 /// Returns the next step after the measurement: a failing case runs alone, or a trial captures evidence.
 pub fn next_extra_step(state: &State) -> Step {
-    if state.rerunning {
+    if state.stage.reruns_tests() {
         RerunPolicy::next_step(state)
     } else {
         CapturePolicy.next_step(state)

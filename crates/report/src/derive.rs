@@ -54,7 +54,7 @@ impl Report {
                 .map(with_source_lines),
             max_rate: MaxRateCheck::new(state, verdict),
             stop_rule: weakest.unwrap_or(StopRule::User),
-            finished: state.finished,
+            finished: state.stage.is_finished(),
             same_deadlock: state.always_deadlocks(),
             journal_complete,
             confidence: state.plan.alpha.confidence_percent(),
@@ -373,7 +373,7 @@ fn captured_trials(stop_rule: StopRule, state: &State, id: VariantId) -> Option<
 
 /// Returns the remaining time of the time budget.
 fn seconds_left(state: &State) -> Option<f64> {
-    if state.finished {
+    if state.stage.is_finished() {
         return None;
     }
     let limit = state.plan.stop.time_budget()?;
@@ -382,7 +382,7 @@ fn seconds_left(state: &State) -> Option<f64> {
 
 /// Returns how many trials are still to run at most, and their expected duration in seconds.
 fn trials_left(state: &State) -> Option<(u64, f64)> {
-    if state.finished {
+    if state.stage.is_finished() {
         return None;
     }
     let remaining = provoke_questions::policy_of_plan(&state.plan).remaining_trials(state)?;
@@ -538,7 +538,7 @@ fn notes_of_variant(variant: &VariantReport) -> Vec<String> {
 
 /// Describes why the run stopped before its question was answered.
 fn describe_stop(state: &State) -> Option<String> {
-    match state.stopped? {
+    match state.stage.stop_cause()? {
         StopCause::NothingCounts => {
             let reason = state.last_void.as_ref();
             let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));

@@ -164,7 +164,7 @@ impl State {
         };
         let tallies = self
             .all_tallies()
-            .filter(move |_| searched && !self.capturing);
+            .filter(move |_| searched && !self.stage.runs_extra_trials());
         let useless_tallies =
             tallies.filter(move |(id, tally)| useless(tally) && self.is_testable(*id));
         useless_tallies.map(|(id, _)| id)

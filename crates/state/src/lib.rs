@@ -22,6 +22,7 @@ mod overhead;
 mod pause;
 mod raise;
 mod series;
+mod stage;
 mod tally;
 mod trial_facts;
 
@@ -34,6 +35,7 @@ pub use memory::Memory;
 pub use open_trials::is_repeated;
 pub use raise::{TriedOutcome, TriedSetting, TriedSettings};
 pub use series::{RateSeries, UsageSeries};
+pub use stage::RunStage;
 pub use tally::{DurationHistogram, SignatureFailures, Tally};
 pub use trial_facts::TrialFacts;
 
@@ -88,18 +90,8 @@ pub struct State {
     pub started_at: i64,
     /// Working time so far.
     pub worked: Duration,
-    /// Whether the time budget is spent.
-    pub budget_spent: bool,
-    /// Cause of an interruption, until the run is resumed.
-    pub stopped: Option<StopCause>,
-    /// Whether the run is over.
-    pub finished: bool,
-    /// Whether the policy knows its answer: trials that end from now on are not counted.
-    pub decided: bool,
-    /// Whether the measurement is over or paused, and extra trials capture evidence.
-    pub capturing: bool,
-    /// Whether the extra trials now run failing cases alone.
-    pub rerunning: bool,
+    /// The stage of the run.
+    pub stage: RunStage,
     /// Trials that ended after the decision; they are not counted.
     pub after_decision: u64,
     /// The last trial that entered the tally: all before it did, and none after it.
@@ -198,12 +190,7 @@ impl State {
             survey,
             started_at: time,
             worked: Duration::ZERO,
-            budget_spent: false,
-            stopped: None,
-            finished: false,
-            decided: false,
-            capturing: false,
-            rerunning: false,
+            stage: RunStage::default(),
             after_decision: 0,
             last_counted: TrialId(0),
             notes: Vec::new(),
@@ -245,13 +232,13 @@ impl State {
             Event::TrialWithdrawn(trial) => self.trial_withdrawn(*trial),
             Event::RerunsStarted { at: time } | Event::CaptureStarted { at: time } => {
                 self.worked = *time;
-                self.rerunning = matches!(event, Event::RerunsStarted { .. });
-                self.begin_extra_trials();
+                self.begin_extra_trials(event);
             }
             Event::VariantChosen(choice) => self.add_chosen(choice),
             Event::SettingChosen(variant) => {
                 self.use_setting(*variant);
-                self.decided = self.any_testable() && decided(self);
+                let is_decided = self.any_testable() && decided(self);
+                self.stage = self.stage.decide(is_decided);
             }
             Event::PreparationStarted(variant) => {
                 self.preparing.insert(*variant);
@@ -274,7 +261,8 @@ impl State {
                 self.worked = *time;
                 self.preparing.remove(variant);
                 self.give_up(*variant, reason.clone());
-                self.decided = self.decided || self.any_testable() && decided(self);
+                let is_decided = self.stage.is_decided() || self.any_testable() && decided(self);
+                self.stage = self.stage.decide(is_decided);
                 self.advance_tally(decided);
             }
             Event::HostsChanged { hosts, jobs } => self.change_hosts(hosts.as_ref(), *jobs),
@@ -300,7 +288,7 @@ impl State {
             }
             Event::BudgetSpent { at: time } => {
                 self.worked = *time;
-                self.budget_spent = true;
+                self.stage = self.stage.after(event);
             }
             Event::Note {
                 level: NoteLevel::Warning,
@@ -312,19 +300,22 @@ impl State {
                 level: NoteLevel::Info,
                 ..
             } => {}
-            Event::RunStopped {
-                why: cause,
-                at: time,
-            } => {
+            Event::RunStopped { at: time, .. } => {
                 self.worked = *time;
-                self.stopped = Some(*cause);
                 self.end_pause();
+                self.stage = self.stage.after(event);
             }
-            Event::LimitsChanged(limits) => self.change_limits(limits),
-            Event::RunResumed { .. } => self.resume_run(),
+            Event::LimitsChanged(limits) => {
+                self.change_limits(limits);
+                self.stage = self.stage.after(event);
+            }
+            Event::RunResumed { .. } => {
+                self.resume_run();
+                self.stage = self.stage.after(event);
+            }
             Event::RunFinished { at: time } => {
                 self.worked = *time;
-                self.finished = true;
+                self.stage = self.stage.after(event);
             }
         }
     }
@@ -340,7 +331,7 @@ impl State {
         let took = time.saturating_sub(self.worked);
         self.worked = time;
         self.add_setting_time(trial, took);
-        if !self.capturing {
+        if !self.stage.runs_extra_trials() {
             self.overhead.add_trial(took, observation.elapsed);
         }
         self.trial_ended(trial, observation, outcome);
@@ -348,16 +339,17 @@ impl State {
 
     /// Begins trials that are not measured: reruns of failing tests, or captures of evidence. The measurement is over or
     /// continues later.
-    fn begin_extra_trials(&mut self) {
-        if self.decided || self.budget_spent {
+    fn begin_extra_trials(&mut self, event: &Event) {
+        let was_set_aside = self.stage.is_measurement_set_aside();
+        self.stage = self.stage.after(event);
+        if self.stage.is_measurement_set_aside() && !was_set_aside {
+            self.pause_measurement();
+        } else {
             let finished = self.open.values().filter(|open| open.is_finished());
             self.after_decision += finished.count() as u64;
             self.open.clear();
             self.retries.clear();
-        } else {
-            self.pause_measurement();
         }
-        (self.capturing, self.decided) = (true, false);
     }
 
     /// Adds a variant that was prepared, for which others were removed.
@@ -381,7 +373,6 @@ impl State {
     fn resume_run(&mut self) {
         self.hosts.leave();
         self.end_pause();
-        self.stopped = None;
         self.late.clear();
         self.inconclusive_streak = 0;
         self.lost_streak = 0;
@@ -426,10 +417,6 @@ impl State {
         {
             question.exclude_half = Some(true);
         }
-        self.finished = false;
-        self.budget_spent = false;
-        self.decided = false;
-        (self.capturing, self.rerunning) = (false, false);
     }
 
     /// Adds a variant of the plan's space. A choice that is not in the space, or was added before, comes from a damaged
@@ -545,7 +532,7 @@ impl State {
     /// Returns whether the run stopped because every trial failed with the same exit code and message.
     pub fn is_probably_mistyped(&self) -> bool {
         let is_exit = |group: &SignatureFailures| matches!(group.kind, FailureKind::Exit { .. });
-        self.stopped == Some(StopCause::AllAlike)
+        self.stage.stop_cause() == Some(StopCause::AllAlike)
             && self
                 .all_tallies()
                 .any(|(_, tally)| tally.groups.values().any(is_exit))
@@ -553,7 +540,7 @@ impl State {
 
     /// Returns whether the run stopped because every trial ended in the same deadlock.
     pub fn always_deadlocks(&self) -> bool {
-        self.stopped == Some(StopCause::AllAlike) && !self.is_probably_mistyped()
+        self.stage.stop_cause() == Some(StopCause::AllAlike) && !self.is_probably_mistyped()
     }
 
     /// Returns whether trials may influence each other, because processes that `setup` started were still running after

@@ -99,7 +99,7 @@ impl State {
         if let Outcome::Inconclusive(InconclusiveReason::Lost) = outcome {
             self.hosts.add_lost(&trial);
         }
-        if self.decided {
+        if self.stage.is_decided() {
             self.after_decision += 1;
             self.open.remove(&id);
             return;
@@ -138,7 +138,7 @@ impl State {
 
     /// Forgets a trial that never ran. The question is answered, so nothing is launched in its place.
     pub(super) fn trial_withdrawn(&mut self, id: TrialId) {
-        if self.decided {
+        if self.stage.is_decided() {
             self.open.remove(&id);
             self.retries.remove(&id);
         }
@@ -167,7 +167,7 @@ impl State {
     pub(super) fn advance_tally(&mut self, decided: &dyn Fn(&Self) -> bool) {
         // If no variant is testable, the run is interrupted instead of decided.
         let decided = |state: &Self| state.any_testable() && decided(state);
-        while !self.decided
+        while !self.stage.is_decided()
             && let Some(first) = self.open.first_entry()
             && first.get().is_finished()
             && let OpenTrial::Finished(trial, mut facts) = first.remove()
@@ -225,9 +225,10 @@ impl State {
                 self.usage.add_point(trial.id, usage);
             }
             self.last_counted = trial.id;
-            self.decided = decided(self);
+            let is_decided = decided(self);
+            self.stage = self.stage.decide(is_decided);
         }
-        if self.decided {
+        if self.stage.is_decided() {
             let open_count = self.open.len();
             self.open.retain(|_, open| !open.is_finished());
             self.after_decision += (open_count - self.open.len()) as u64;

@@ -39,7 +39,5 @@ impl State {
         self.open = paused.open;
         self.retries = paused.retries;
         self.last_counted = paused.last_counted;
-        (self.capturing, self.rerunning) = (false, false);
-        self.decided = false;
     }
 }

@@ -317,7 +317,7 @@ impl Comparison {
             Verdict::NoDifference => {
                 format!("NOT KNOWN: no difference found{}", self.describe_power())
             }
-            _ if asks_for_a_fix(state) && state.finished => {
+            _ if asks_for_a_fix(state) && state.stage.is_finished() => {
                 format!("NOT KNOWN whether the fix holds{}", self.describe_power())
             }
             _ => format!("NOT KNOWN YET{}", self.describe_power()),

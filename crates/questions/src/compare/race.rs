@@ -234,7 +234,7 @@ impl Policy for RacePolicy {
         if !ids().any(|id| candidate(&id)) {
             return Step::Done;
         }
-        if state.budget_spent {
+        if state.stage.is_budget_spent() {
             return Step::wait_or_done(state);
         }
         let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
@@ -265,11 +265,15 @@ impl Policy for RacePolicy {
                 Verdict::Undecided
             }
             () if has_verdict(VariantVerdict::Fails) => Verdict::Failing,
-            () if !state.finished || trials_without_known_failure(state) > 0 => Verdict::Undecided,
+            () if !state.stage.is_finished() || trials_without_known_failure(state) > 0 => {
+                Verdict::Undecided
+            }
             // This applies to the testable variants only.
             () if has_verdict(VariantVerdict::Untestable) => Verdict::Undecided,
             // The time budget ended the race, or the reference rate was never established.
-            () if has_verdict(VariantVerdict::Open) && (state.budget_spent || needed) => {
+            () if has_verdict(VariantVerdict::Open)
+                && (state.stage.is_budget_spent() || needed) =>
+            {
                 Verdict::Undecided
             }
             () => Verdict::Clean,

@@ -104,7 +104,7 @@ impl Policy for RatesPolicy {
         if open.is_empty() {
             return Step::Done;
         }
-        if state.budget_spent {
+        if state.stage.is_budget_spent() {
             return Step::wait_or_done(state);
         }
         let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);

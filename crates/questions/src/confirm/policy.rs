@@ -91,7 +91,9 @@ fn excludes_half(state: &State, question: &Asked) -> bool {
     let decide = || {
         let (min, half) = needed(false).zip(needed(true))?;
         let passes = state.tally_of(FIXED_SIDE).passes;
-        let may_go_on = !(state.finished || state.budget_spent || state.stopped.is_some())
+        let may_go_on = !(state.stage.is_finished()
+            || state.stage.is_budget_spent()
+            || state.stage.stop_cause().is_some())
             && state
                 .plan
                 .stop
@@ -192,7 +194,7 @@ impl Policy for ConfirmPolicy {
         if is_decided {
             return Step::Done;
         }
-        if state.budget_spent || !state.is_testable(FIXED_SIDE) {
+        if state.stage.is_budget_spent() || !state.is_testable(FIXED_SIDE) {
             return Step::wait_or_done(state);
         }
         let under_way = state.expected_trials(FIXED_SIDE);
@@ -291,7 +293,7 @@ fn sweep_failures(state: &State) -> u64 {
 fn sweep_step(state: &State) -> Step {
     let memory: Option<&SweepMemory> = state.learned();
     let is_complete = memory.is_none_or(|memory| memory.next_trial(state).is_none());
-    if is_complete || state.budget_spent {
+    if is_complete || state.stage.is_budget_spent() {
         return Step::wait_or_done(state);
     }
     Step::Launch(FIXED_SIDE)

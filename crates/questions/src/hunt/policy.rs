@@ -86,7 +86,9 @@ impl Policy for HuntPolicy {
             return Step::Done;
         }
         let trials = state.plan.stop.trials;
-        if state.budget_spent || trials.is_some_and(|trials| launched_trials(state) >= trials) {
+        if state.stage.is_budget_spent()
+            || trials.is_some_and(|trials| launched_trials(state) >= trials)
+        {
             return Step::wait_or_done(state);
         }
         Step::Launch(VariantId(0))

@@ -22,7 +22,7 @@ impl Policy for RepeatPolicy {
         if open.is_empty() {
             return Step::Done;
         }
-        if state.budget_spent {
+        if state.stage.is_budget_spent() {
             return Step::wait_or_done(state);
         }
         let is_wanted = |id: &VariantId| {
@@ -48,7 +48,7 @@ impl Policy for RepeatPolicy {
             // An interrupted run has not shown the absence of failures.
             ExpectedResult::Pass | ExpectedResult::Fail if failures > 0 => Verdict::Failing,
             ExpectedResult::Pass | ExpectedResult::Fail
-                if !state.finished || trials_without_known_failure(state) > 0 =>
+                if !state.stage.is_finished() || trials_without_known_failure(state) > 0 =>
             {
                 Verdict::Undecided
             }

@@ -56,12 +56,12 @@ impl Policy for ReducePolicy {
     fn is_done(&self, state: &State) -> bool {
         let is_over = state.learned().is_some_and(Reduction::is_over);
         let is_lost = reproduction_progress(state) == ReproductionProgress::No;
-        if state.capturing
+        if state.stage.runs_extra_trials()
             || is_over
             || is_lost
             || !state.has_open_trials() && state.preparing.is_empty()
         {
-            let next = if state.capturing {
+            let next = if state.stage.runs_extra_trials() {
                 next_extra_step(state)
             } else {
                 self.next_step(state)

@@ -30,7 +30,7 @@ use provoke_words as words;
 pub(crate) fn not_tested(state: &State) -> String {
     let failing = state.plan.variant_plan(State::FAILING);
     let untried = state.launched_trials(State::FAILING) == 0 && state.is_testable(State::FAILING);
-    if state.budget_spent && failing.is_made() && untried {
+    if state.stage.is_budget_spent() && failing.is_made() && untried {
         let name = words::sanitize_line(&failing.name);
         return format!("NOT TESTED: preparing {name} took all of the time; -d allows more");
     }

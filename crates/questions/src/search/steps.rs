@@ -112,14 +112,14 @@ pub(crate) fn is_spent(state: &State) -> bool {
         tally.finished_trials() + state.in_flight(id)
     };
     let finished: u64 = state.all_tallies().map(count).sum();
-    state.budget_spent || trial_limit(state).is_some_and(|limit| finished >= limit)
+    state.stage.is_budget_spent() || trial_limit(state).is_some_and(|limit| finished >= limit)
 }
 
 /// Returns why trials ended, given the verdict.
 pub(crate) fn stop_rule(state: &State, verdict: Verdict) -> StopRule {
     match verdict {
         Verdict::Found | Verdict::NotThere => StopRule::Decision,
-        _ if is_spent(state) && !state.budget_spent => StopRule::Spent,
+        _ if is_spent(state) && !state.stage.is_budget_spent() => StopRule::Spent,
         _ => StopRule::from_outside(state),
     }
 }
