@@ -27,6 +27,7 @@ const CAP_SYS_PTRACE: u32 = 19;
 
 /// The observed facts about a machine.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct MachineFacts {
     /// The hard limit for core files, in bytes.
     pub core_limit: Option<u64>,

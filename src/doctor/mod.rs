@@ -41,6 +41,7 @@ pub struct CheckResult {
 
 /// The evidence that this machine can capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct CaptureAbilities {
     /// Core files of crashes: one was captured.
     pub cores: bool,

@@ -23,6 +23,7 @@ const CASES: [(&str, &str); 6] = [
 ];
 
 /// What random observations of a run contain.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Surroundings {
     processes: bool,
     leftovers: bool,

@@ -1,10 +1,6 @@
 //! Defines the executor of trials, which cannot fail: every error is part of the observation.
 //!
 #![doc = include_str!("../README.md")]
-#![cfg_attr(
-    test,
-    expect(clippy::disallowed_methods, reason = "tests show names that they made")
-)]
 
 mod fake;
 mod kept_cores;

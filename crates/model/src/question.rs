@@ -84,6 +84,7 @@ pub struct RampQuestion {
 
 /// A search in the plan's space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub struct SearchQuestion {
     /// Whether a good variant never fails, because other failures are distinguished from the bug.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -18,6 +18,7 @@ pub struct NonUtf8Argument;
 
 impl Scenario {
     /// Returns the settings of the trials of one variant of a plan, without its stop rule and its question.
+    #[expect(clippy::too_many_lines, reason = "each setting is one line")]
     pub fn of_variant_plan(plan: &Plan, variant: &VariantPlan) -> Result<Self, NonUtf8Argument> {
         let hooks = &variant.hooks;
         let hook = |own: &Option<Text>, general: &Option<Text>| {

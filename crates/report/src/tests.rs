@@ -235,6 +235,7 @@ impl SimulatedRun {
 }
 
 /// Returns a run with every kind of ending that has its own row.
+#[expect(clippy::too_many_lines, reason = "a list of trials")]
 pub(super) fn run_with_every_ending() -> SimulatedRun {
     let mut run = SimulatedRun::new(plan(9));
     run.trial(1, passed());

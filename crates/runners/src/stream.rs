@@ -83,6 +83,7 @@ impl StreamLine {
 
 /// The state of a case beside its result.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 struct Progress {
     is_running: bool,
     started: Option<f64>,

@@ -358,6 +358,7 @@ fn the_language_is_recognized_by_the_file_name_or_the_first_line() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn leaving_out_imports_removes_every_import_and_nothing_else() {
     for (name, text, expected) in [
         // Python
@@ -556,6 +557,7 @@ fn leaving_out_imports_removes_every_import_and_nothing_else() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn statements_are_left_out_with_empty_enclosing_statements() {
     for (name, text, kept, expected) in [
         (

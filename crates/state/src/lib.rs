@@ -286,10 +286,6 @@ impl State {
                 self.worked = *time;
                 self.hosts.lose(*host, reason);
             }
-            Event::BudgetSpent { at: time } => {
-                self.worked = *time;
-                self.stage = self.stage.after(event);
-            }
             Event::Note {
                 level: NoteLevel::Warning,
                 text,
@@ -313,7 +309,7 @@ impl State {
                 self.resume_run();
                 self.stage = self.stage.after(event);
             }
-            Event::RunFinished { at: time } => {
+            Event::BudgetSpent { at: time } | Event::RunFinished { at: time } => {
                 self.worked = *time;
                 self.stage = self.stage.after(event);
             }

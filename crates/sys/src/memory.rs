@@ -12,6 +12,10 @@ use std::os::unix::fs::FileExt as _;
 
 /// A mapping: one line of `/proc/PID/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the permissions of a mapping"
+)]
 pub struct Mapping {
     /// Addresses of the mapping.
     pub range: Range<u64>,

@@ -63,6 +63,7 @@ fn natural_command_lines_are_accepted() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn mistyped_command_lines_are_refused_with_a_hint() {
     let sandbox = sandbox();
     let table = [

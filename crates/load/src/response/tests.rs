@@ -51,6 +51,7 @@ fn read(
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn responses_of_every_framing_are_read_in_pieces_of_every_size() {
     let cases: [(&str, u16, &str, bool, bool); 14] = [
         (
