@@ -46,7 +46,7 @@
 //! | `report` | reports of a run, in every format | words, model, stats, sys, messages, judge, runners, survey, state, questions, journal |
 //! | `suggest` | suggests corrections of mistyped command lines | words |
 //! | `doctor` | reports what a machine can capture, and what to change | words, model, sys, autopsy, holds, survey |
-//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | words, model, stats, sys, judge, source, autopsy, load, survey, prepare, packages, slot, plan, state, exec, local, hosts, questions, driver, journal, report, suggest |
+//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | words, model, stats, sys, judge, source, runners, autopsy, load, survey, prepare, packages, slot, plan, state, exec, local, hosts, questions, driver, journal, report, suggest |
 //! | `term` | output on the terminal | words, model, stats, judge, runners, load, survey, plan, state, questions, journal, report, doctor, experiment |
 //! | `cli` | the command line | words, model, victim, sys, autopsy, survey, plan, questions, journal, report, suggest, doctor, experiment, term |
 //!

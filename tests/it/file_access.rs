@@ -44,6 +44,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "the socket of the container engine",
     ),
     ("crates/plan/", "scenario files, and files that they name"),
+    (
+        "crates/runners/src/file_pattern.rs",
+        "reports that the user named",
+    ),
     ("crates/survey/", "the environment of a program"),
     (
         "crates/autopsy/src/library_search.rs",
