@@ -27,7 +27,7 @@ pub(super) struct LoadedModule {
     /// Difference between an address in the process and the link-time address.
     bias: u64,
     pub(super) layout: Layout,
-    /// Index of the file in the shelf, or of its debug file if the file is gone.
+    /// Index of the file in the cache, or of its debug file if the file is gone.
     pub(super) book: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Counts of each variant: its measured, captured, held and lone trials.
+//! Counts of each variant: its measured, captured, held and isolated trials.
 
 use super::{State, Tally};
 use provoke_model::{CaseRecord, FailureKind, SignatureId, Trial, TrialPurpose, VariantId};

@@ -14,7 +14,7 @@ pub(super) fn ln_sum(terms: &[f64]) -> f64 {
     }
 }
 
-/// Returns the sum of some values, and their sums of products with two others, in four lanes that the compiler can
+/// Returns the sum of some values, and their sums of products with two others, in four parts that the compiler can
 /// vectorize.
 pub(super) fn sums_of_products(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3] {
     let mut parts = [[0.0; 4]; 3];
@@ -33,7 +33,7 @@ pub(super) fn sums_of_products(values: &[f64], a: &[f64], b: &[f64]) -> [f64; 3]
     parts.map(|parts| (parts[0] + parts[1]) + (parts[2] + parts[3]))
 }
 
-/// Returns the sum, in four lanes.
+/// Returns the sum, in four parts.
 pub(super) fn sum_in_parts(a: &[f64]) -> f64 {
     let mut parts = [0.0; 4];
     let a = a.chunks_exact(4);
