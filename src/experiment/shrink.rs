@@ -65,8 +65,8 @@ pub fn plan_shrinking(
     let cwd = std::env::current_dir()?;
     let bounded = scenario.trials.runs.is_some() || scenario.stop.duration.is_some();
     let mut plan = scenario.to_plan(PlanContext::of_this_process(cwd))?;
-    let trials = &state.tally_of(variant).trials;
-    let requests = trials.sent.checked_div(trials.trials);
+    let totals = &state.tally_of(variant).requests;
+    let requests = totals.sent.checked_div(totals.trials);
     shrink_plan(&mut plan, requests, bounded)?;
     if plan.rules.only.is_empty() {
         plan.rules.only = meant_failures(&kinds);

@@ -58,7 +58,7 @@ struct ExecutorContext {
     /// Whether the directories of variants are built here; otherwise another provoke builds them in the same place.
     builds: bool,
     /// Slots that prepare variants in parallel.
-    parallel_builds: Vec<Mutex<Option<SlotHandle>>>,
+    builders: Vec<Mutex<Option<SlotHandle>>>,
     /// Time limit for preparing a variant.
     patience: Duration,
     /// Variants whose `setup` has run.
@@ -155,7 +155,7 @@ impl LocalExecutor {
             recipes: Register::default(),
             maker: Arc::new(VariantPreparer::new(plan.space.as_ref())),
             builds,
-            parallel_builds: (0..parallel_builds).map(|_| Mutex::default()).collect(),
+            builders: (0..parallel_builds).map(|_| Mutex::default()).collect(),
             patience: plan.make_limit,
             set_up: Register::default(),
             collector: CoreCollector::new(trials, &binary),
@@ -325,8 +325,8 @@ impl Executor for LocalExecutor {
             for slot_entry in &slot_entries {
                 slots.push(slot_entry.lock().await.take());
             }
-            for maker in &shared.parallel_builds {
-                slots.push(maker.lock().await.take());
+            for builder in &shared.builders {
+                slots.push(builder.lock().await.take());
             }
             let mut slots: Vec<SlotHandle> = slots.into_iter().flatten().collect();
             // All of them end at the same time.

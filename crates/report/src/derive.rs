@@ -191,7 +191,7 @@ impl VariantReport {
             load: plan
                 .load
                 .as_ref()
-                .map(|load| LoadTotals::new(load, &plan.rules.refusals, &tally.trials)),
+                .map(|load| LoadTotals::new(load, &plan.rules.refusals, &tally.requests)),
             suite: SuiteReport::new(state, id, tally, stop_rule),
             dependence: clumping.batches.map(|dependence| Dependence {
                 batches: dependence.batches,

@@ -120,49 +120,49 @@ impl LatencyReport {
 }
 
 impl LoadTotals {
-    pub(super) fn new(load: &LoadPlan, rules: &RefusalRules, trials: &RequestTotals) -> Self {
-        let ends = trials.ends.iter();
+    pub(super) fn new(load: &LoadPlan, rules: &RefusalRules, totals: &RequestTotals) -> Self {
+        let ends = totals.ends.iter();
         let errors = ends.clone().filter(|(result, _)| result.is_error());
-        let latency = LatencyReport::new(&trials.latency);
-        let late = LatencyReport::new(&trials.late);
+        let latency = LatencyReport::new(&totals.latency);
+        let late = LatencyReport::new(&totals.late);
         let unreliable = latency
             .zip(late)
             .is_some_and(|(latency, late)| late.p99 > LATE.max(latency.p99 * LATE_SHARE));
-        let seconds = trials.loaded.as_secs_f64();
-        let refused = rules.count_refused(&trials.ends);
-        let growth = service_growth(trials);
+        let seconds = totals.loaded.as_secs_f64();
+        let refused = rules.count_refused(&totals.ends);
+        let growth = service_growth(totals);
         Self {
-            trials: trials.trials,
-            clients: trials.clients,
-            requests: trials.sent,
-            answers: trials.served,
+            trials: totals.trials,
+            clients: totals.clients,
+            requests: totals.sent,
+            answers: totals.served,
             ends: ends
                 .clone()
                 .map(|(result, n)| (result.to_string(), *n))
                 .collect(),
             errors: errors.map(|(_, count)| count).sum(),
             refused,
-            refuses: rules.refuses_load(refused, trials.sent),
-            answers_per_second: (seconds > 0.0).then(|| real(trials.served) / seconds),
-            bytes: trials.bytes,
-            connections: trials.connections,
+            refuses: rules.refuses_load(refused, totals.sent),
+            answers_per_second: (seconds > 0.0).then(|| real(totals.served) / seconds),
+            bytes: totals.bytes,
+            connections: totals.connections,
             latency,
-            latency_from_send: LatencyReport::new(&trials.from_send),
+            latency_from_send: LatencyReport::new(&totals.from_send),
             late,
             unreliable,
-            queue: trials.queue,
-            listen_overflows: trials.overflows,
-            delayed_acks: trials.delayed_acks,
-            served_before_death: trials.deaths.iter().map(|(served, _)| *served).collect(),
-            in_flight_at_death: trials
+            queue: totals.queue,
+            listen_overflows: totals.overflows,
+            delayed_acks: totals.delayed_acks,
+            served_before_death: totals.deaths.iter().map(|(served, _)| *served).collect(),
+            in_flight_at_death: totals
                 .deaths
                 .iter()
                 .map(|(_, death)| death.in_flight)
                 .collect(),
-            in_flight_age: in_flight_ages(trials),
+            in_flight_age: in_flight_ages(totals),
             watched_trials: growth.len() as u64,
             grew: median_growth(&growth),
-            kinds: request_kinds(load, trials),
+            kinds: request_kinds(load, totals),
         }
     }
 
@@ -375,8 +375,8 @@ impl LoadTotals {
 }
 
 /// Returns how long before a crash the requests in flight were sent, in seconds.
-fn in_flight_ages(trials: &RequestTotals) -> Option<[f64; 2]> {
-    let ages = trials.deaths.iter().filter_map(|(_, death)| death.ages_us);
+fn in_flight_ages(totals: &RequestTotals) -> Option<[f64; 2]> {
+    let ages = totals.deaths.iter().filter_map(|(_, death)| death.ages_us);
     let latest = ages.clone().map(|[latest, _]| latest).min()?;
     let first = ages.map(|[_, first]| first).max()?;
     Some([latest, first].map(|micros| real(micros) / 1e6))
@@ -396,21 +396,21 @@ fn in_all(kinds: &[RequestKindReport]) -> String {
     format!(", in all {}", kinds.join(" and "))
 }
 
-fn request_kinds(load: &LoadPlan, trials: &RequestTotals) -> Vec<RequestKindReport> {
-    let (deaths, healthy) = (trials.deaths.len() as u64, trials.at_random.len() as u64);
+fn request_kinds(load: &LoadPlan, totals: &RequestTotals) -> Vec<RequestKindReport> {
+    let (deaths, healthy) = (totals.deaths.len() as u64, totals.at_random.len() as u64);
     let several = load.requests.len() > 1;
     let in_flight =
         |in_flight: &[u64], kind: usize| in_flight.get(kind).is_some_and(|count| *count > 0);
     let kind_report = |(kind, request): (usize, &provoke_model::RequestPlan)| {
-        let at_deaths = trials
+        let at_deaths = totals
             .deaths
             .iter()
             .filter(|(_, death)| in_flight(&death.kinds, kind));
-        let at_random = trials
+        let at_random = totals
             .at_random
             .iter()
             .filter(|in_flight_counts| in_flight(in_flight_counts, kind));
-        let counts = trials
+        let counts = totals
             .deaths
             .iter()
             .filter_map(|(_, death)| death.kinds.get(kind));
@@ -419,7 +419,7 @@ fn request_kinds(load: &LoadPlan, trials: &RequestTotals) -> Vec<RequestKindRepo
             .then(|| stats::fisher(at_deaths, deaths, at_random, healthy));
         RequestKindReport {
             name: request.name.clone(),
-            sent: trials.kinds.get(kind).copied().unwrap_or(0),
+            sent: totals.kinds.get(kind).copied().unwrap_or(0),
             at_deaths,
             in_flight_at_deaths: counts.sum(),
             at_random,

@@ -57,7 +57,7 @@ pub struct Tally {
     /// Total duration of counted trials.
     pub exposure: Duration,
     /// Observations of the clients, if the trials are of a service.
-    pub trials: RequestTotals,
+    pub requests: RequestTotals,
     /// The cases of the trials, if the trials are runs of a suite.
     pub suite: SuiteCounts,
     /// Number of batches of parallel trials by their trials and failures, without the last batch.
@@ -177,7 +177,7 @@ impl Tally {
         self.leaks.processes += processes;
         self.leaks.objects += objects;
         if let Some(load) = &facts.load {
-            self.trials.add_service_run(load);
+            self.requests.add_service_run(load);
         }
         match &facts.outcome {
             Outcome::Pass => {

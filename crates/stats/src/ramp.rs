@@ -146,7 +146,7 @@ pub struct Ramp {
     detect: f64,
     cells: Vec<RampCell>,
     /// Trials of each level.
-    trials: Vec<LevelCounts>,
+    counts: Vec<LevelCounts>,
     usable: Vec<bool>,
     /// The probability of each hypothesis ("from this level on", and last "never") with each cell.
     masses: Vec<f64>,
@@ -218,7 +218,7 @@ impl Ramp {
             levels: levels.iter().map(|level| f64::from(*level)).collect(),
             detect,
             cells: rate_cells(detect),
-            trials: vec![LevelCounts::default(); count],
+            counts: vec![LevelCounts::default(); count],
             usable: vec![true; count],
             masses: Vec::new(),
         };
@@ -228,7 +228,7 @@ impl Ramp {
 
     /// Adds one trial.
     pub fn observe_life(&mut self, level: usize, failed: bool) {
-        let trials = &mut self.trials[level];
+        let trials = &mut self.counts[level];
         trials.runs += 1;
         trials.failures += u64::from(failed);
         let width = self.cells.len();
@@ -245,14 +245,14 @@ impl Ramp {
     /// Adds several trials of a level.
     pub fn observe_many(&mut self, level: usize, failures: u64, runs: u64) {
         debug_assert!(failures <= runs);
-        self.trials[level].failures += failures;
-        self.trials[level].runs += runs;
+        self.counts[level].failures += failures;
+        self.counts[level].runs += runs;
         self.rebuild_masses();
     }
 
     /// Returns whether the trials of a level alone exclude the rate searched for.
     fn is_excluded(&self, level: usize, delta: f64) -> bool {
-        let LevelCounts { failures, runs } = self.trials[level];
+        let LevelCounts { failures, runs } = self.counts[level];
         runs > 0 && upper_one_sided(failures, runs, delta) <= self.detect
     }
 
@@ -263,13 +263,13 @@ impl Ramp {
             reached += mass;
             reached
         });
-        let mut levels = self.trials.iter().zip(reached_by);
+        let mut levels = self.counts.iter().zip(reached_by);
         levels.position(|(trials, reached)| trials.failures > 0 && reached >= 0.5)
     }
 
     /// Returns the trials of all levels below this one.
     pub fn background_counts(&self, level: usize) -> LevelCounts {
-        let lower = &self.trials[..level];
+        let lower = &self.counts[..level];
         LevelCounts {
             failures: lower.iter().map(|trials| trials.failures).sum(),
             runs: lower.iter().map(|trials| trials.runs).sum(),
@@ -283,7 +283,7 @@ impl Ramp {
 
     /// Returns the trials at each level.
     pub fn trials_by_level(&self) -> &[LevelCounts] {
-        &self.trials
+        &self.counts
     }
 
     /// Returns the probability of each level to be the first that fails; the last entry is for "never".
@@ -311,7 +311,7 @@ impl Ramp {
             let prior = if first == count { NEVER } else { each };
             for cell in &self.cells {
                 let mut ln = (prior * cell.weight).ln();
-                let levels = self.trials.iter().enumerate();
+                let levels = self.counts.iter().enumerate();
                 for (level, trials) in levels.filter(|(_, trials)| trials.runs > 0) {
                     let rate = cell.rate_at(times_of_first(&self.levels, level, first));
                     ln += times_ln(trials.failures, rate.ln())
@@ -458,7 +458,7 @@ impl Ramp {
                 gained = 0.0;
                 levels.extend(below.filter(|below| levels.last() != Some(below)));
                 levels.push(level);
-            } else if self.trials[level].runs > 0 {
+            } else if self.counts[level].runs > 0 {
                 levels.push(level);
             }
             below = Some(level);
@@ -493,7 +493,7 @@ impl Ramp {
 
     /// Returns the error of the test of the level below this one.
     fn guard_error(&self, level: usize, delta: f64) -> f64 {
-        let LevelCounts { failures, runs } = self.trials[level];
+        let LevelCounts { failures, runs } = self.counts[level];
         let min = clopper_pearson(failures, runs, 2.0 * BOUND).lo;
         if min < HARDLY * self.detect {
             GUARD * delta
@@ -509,7 +509,7 @@ impl Ramp {
 
     /// Returns the total number of clean trials of the level below that distinguish it from this one.
     pub fn needed_below(&self, level: usize, delta: f64) -> u64 {
-        let LevelCounts { failures, runs } = self.trials[level];
+        let LevelCounts { failures, runs } = self.counts[level];
         let apart = clean_runs_needed(failures, runs, APART * delta);
         let guard = self.guard_runs(self.guard_error(level, delta));
         guard.max(apart.unwrap_or(u64::MAX))
@@ -517,7 +517,7 @@ impl Ramp {
 
     /// Returns whether the trials of a level show that it fails more often than the level below.
     pub fn is_apart(&self, level: usize, below: usize, delta: f64) -> bool {
-        let [counts, other_counts] = [level, below].map(|level| self.trials[level]);
+        let [counts, other_counts] = [level, below].map(|level| self.counts[level]);
         let chance = fisher(
             counts.failures,
             counts.runs,
@@ -553,11 +553,11 @@ impl Ramp {
     pub fn forecast_trials(&self, rule: &RampRule) -> Option<Forecast> {
         let lowest = self.lowest_failing();
         let fails_next = |ahead: &Self, level: usize| {
-            let counts = match (self.trials[level].runs, lowest) {
-                (0, Some(lowest)) if level >= lowest => self.trials[lowest],
-                _ => self.trials[level],
+            let counts = match (self.counts[level].runs, lowest) {
+                (0, Some(lowest)) if level >= lowest => self.counts[lowest],
+                _ => self.counts[level],
             };
-            let LevelCounts { failures, runs } = ahead.trials[level];
+            let LevelCounts { failures, runs } = ahead.counts[level];
             failures * counts.runs < counts.failures * (runs + 1)
         };
         let mut ahead = self.clone();
@@ -568,7 +568,7 @@ impl Ramp {
                     ahead.observe_life(level, fails_next(&ahead, level));
                 }
                 RampStep::From(_) | RampStep::Never => {
-                    let trials = ahead.trials.iter().zip(&self.trials);
+                    let trials = ahead.counts.iter().zip(&self.counts);
                     return Some(Forecast(
                         trials.map(|(then, now)| then.runs - now.runs).collect(),
                     ));
@@ -584,7 +584,7 @@ impl Ramp {
         let Some(top) = self.open_levels().next_back() else {
             return RampStep::Stuck;
         };
-        if self.trials.iter().all(|trials| trials.runs == 0) {
+        if self.counts.iter().all(|trials| trials.runs == 0) {
             return RampStep::Try(top);
         }
         let (group, never) = self.likeliest_group();
@@ -595,7 +595,7 @@ impl Ramp {
             return self.next_of_none(top, rule.delta);
         }
         let level = *group.levels.end();
-        let trials = self.trials[level];
+        let trials = self.counts[level];
         if let Some(below) = self.level_below(level) {
             let error = self.guard_error(level, rule.delta);
             let guard = self.guard_runs(error);
@@ -608,8 +608,8 @@ impl Ramp {
                 if let Some(step) = self.compare_with_background(level, rule.delta) {
                     return step;
                 }
-            } else if self.trials[below].runs < needed {
-                let runs = self.trials[below].runs;
+            } else if self.counts[below].runs < needed {
+                let runs = self.counts[below].runs;
                 return match runs {
                     _ if trials.runs * MIXED < runs => RampStep::Try(level),
                     // The level stopped failing, so it cannot be distinguished from the one below.
@@ -635,22 +635,22 @@ impl Ramp {
         let below = self.level_below(level)?;
         let lowest = self.open_levels().next()?;
         let guard = self.guard_runs(delta);
-        if self.trials[level].runs * MIXED < self.trials[below].runs {
+        if self.counts[level].runs * MIXED < self.counts[below].runs {
             return Some(RampStep::Try(level));
         }
-        if self.trials[below].runs < guard {
+        if self.counts[below].runs < guard {
             return Some(RampStep::Try(below));
         }
         let patience = guard.saturating_mul(PATIENCE);
         let other = [below, lowest]
             .into_iter()
             .find(|other| !self.is_apart(level, *other, delta))?;
-        let least = if self.trials[level].runs < self.trials[other].runs {
+        let least = if self.counts[level].runs < self.counts[other].runs {
             level
         } else {
             other
         };
-        Some(if self.trials[least].runs < patience {
+        Some(if self.counts[least].runs < patience {
             RampStep::Try(least)
         } else {
             RampStep::Stuck
@@ -663,18 +663,18 @@ impl Ramp {
         let others = || self.open_levels().filter(|level| *level < top);
         let below = self.background_counts(top);
         // The lowest level shows whether failures have to do with the load.
-        let has_failed = below.failures + self.trials[top].failures > 0;
+        let has_failed = below.failures + self.counts[top].failures > 0;
         let lowest = others().next().filter(|_| has_failed);
         if self.is_excluded(top, delta) {
             let guard = self.guard_runs(delta);
-            let unknown = lowest.filter(|lowest| self.trials[*lowest].runs < guard);
+            let unknown = lowest.filter(|lowest| self.counts[*lowest].runs < guard);
             return unknown.map_or(RampStep::Never, RampStep::Try);
         }
-        if below.runs >= self.trials[top].runs {
+        if below.runs >= self.counts[top].runs {
             return RampStep::Try(top);
         }
-        let rarest = || others().min_by_key(|level| self.trials[*level].runs);
-        match lowest.filter(|lowest| self.trials[*lowest].runs * 2 <= below.runs) {
+        let rarest = || others().min_by_key(|level| self.counts[*level].runs);
+        match lowest.filter(|lowest| self.counts[*lowest].runs * 2 <= below.runs) {
             Some(lowest) => RampStep::Try(lowest),
             None => rarest().map_or(RampStep::Try(top), RampStep::TryAny),
         }
@@ -682,7 +682,7 @@ impl Ramp {
 
     /// Returns whether a level or one above it failed, or the first of them is known not to fail.
     fn holds_from(&self, level: usize, delta: f64) -> bool {
-        let failed = self.trials[level..]
+        let failed = self.counts[level..]
             .iter()
             .any(|trials| trials.failures > 0);
         failed || self.is_excluded(level, delta)

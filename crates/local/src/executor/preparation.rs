@@ -156,7 +156,7 @@ impl ExecutorContext {
             command: format!("PROVOKE_MADE='{folder}'; export PROVOKE_MADE\n{script}").into(),
             cwd: Some(cwd.clone()),
         };
-        let mut slot = self.free_maker().await;
+        let mut slot = self.free_builder().await;
         let (stop, mut stopped) = watch::channel(StopUrgency::No);
         let mut late = false;
         let result = {
@@ -194,14 +194,11 @@ impl ExecutorContext {
     }
 
     /// Returns a free slot for preparing variants, or waits for the first one.
-    async fn free_maker(&self) -> tokio::sync::MutexGuard<'_, Option<SlotHandle>> {
-        let free = self
-            .parallel_builds
-            .iter()
-            .find_map(|slot| slot.try_lock().ok());
+    async fn free_builder(&self) -> tokio::sync::MutexGuard<'_, Option<SlotHandle>> {
+        let free = self.builders.iter().find_map(|slot| slot.try_lock().ok());
         match free {
             Some(slot) => slot,
-            None => self.parallel_builds[0].lock().await,
+            None => self.builders[0].lock().await,
         }
     }
 }

@@ -121,7 +121,7 @@ impl LoadLevelReport {
             }
         };
         let served: Vec<u64> = tally
-            .trials
+            .requests
             .deaths
             .iter()
             .map(|(served, _)| *served)
@@ -133,8 +133,12 @@ impl LoadLevelReport {
             interval,
             one_sided: failures == 0 && trials > 0,
             probability: mass,
-            requests: tally.trials.sent,
-            refused: state.plan.rules.refusals.count_refused(&tally.trials.ends),
+            requests: tally.requests.sent,
+            refused: state
+                .plan
+                .rules
+                .refusals
+                .count_refused(&tally.requests.ends),
             served_before_death: stats::spread_of_counts(&served),
             untestable: state.untestable.get(&id).cloned(),
         }

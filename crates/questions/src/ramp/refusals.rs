@@ -65,11 +65,11 @@ pub(super) fn refused_amount(rules: &RefusalRules) -> String {
 fn tried_levels(state: &State) -> Vec<TriedLevel> {
     let rules = &state.plan.rules.refusals;
     let tried = |(id, tally): (VariantId, &Tally)| {
-        let (requests, index) = (tally.trials.sent, id.index());
-        let refused = rules.count_refused(&tally.trials.ends);
+        let (requests, index) = (tally.requests.sent, id.index());
+        let refused = rules.count_refused(&tally.requests.ends);
         let counts = RefusalCounts {
             clients: u64::from(state.plan.variants[index].clients.unwrap_or(0)),
-            trials: tally.trials.trials,
+            trials: tally.requests.trials,
             requests,
             refused,
         };
@@ -117,7 +117,7 @@ impl RefusalReport {
         let refusing = state
             .all_tallies()
             .filter(|(id, _)| id.index() >= from.index);
-        for (result, count) in refusing.flat_map(|(_, tally)| &tally.trials.ends) {
+        for (result, count) in refusing.flat_map(|(_, tally)| &tally.requests.ends) {
             *ends.entry(result.clone()).or_default() += count;
         }
         let kinds = rules.refusals(&ends).into_iter().take(KINDS);
