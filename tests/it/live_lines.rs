@@ -95,12 +95,17 @@ fn shown_lines(display: &str) -> String {
 
 /// Removes colours, repetitions, and times that this machine measured.
 fn without_times(text: &str) -> String {
-    static TIME: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"[\d.]+ ms\b|(\d+[dhm] )?[\d.]+ ?[hms] left").unwrap());
+    static TIME: LazyLock<Regex> = LazyLock::new(|| {
+        let time = r"(?:\d+[dhm] )?[\d.]+ ?(?:ms|[dhms])\b";
+        Regex::new(&format!(
+            r"(more trials?, ){time}|[\d.]+ ms\b|{time}( left\b| of \d)"
+        ))
+        .unwrap()
+    });
     let mut shown: Vec<String> = Vec::new();
     // A line above the live line is filled with spaces.
     for line in strip_ansi_codes(&text.replace("          ", "\n")).split(['\r', '\n']) {
-        let line = TIME.replace_all(line.trim_end(), "TIME");
+        let line = TIME.replace_all(line.trim_end(), "${1}TIME${2}");
         if !line.is_empty() && shown.last().is_none_or(|last| *last != line) {
             shown.push(line.into_owned());
         }
