@@ -93,7 +93,7 @@ fn main() {
     let mut state =
         State::begin_fold(started, provoke_questions::begin_memory).expect("the first event");
 
-    let question = provoke_questions::of_plan(&state.plan);
+    let question = provoke_questions::of(&state);
     let started_at = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

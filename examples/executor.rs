@@ -107,7 +107,7 @@ async fn main() {
     .expect("a journal begins with this event");
     let (_keep, mut signals) = mpsc::unbounded_channel();
     drive_run(&mut Driver {
-        question: questions::of_plan(&state.plan),
+        question: questions::of(&state),
         state: &mut state,
         executor: Arc::new(Threads),
         sinks: Vec::new(),

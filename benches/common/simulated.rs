@@ -65,7 +65,7 @@ pub(crate) fn answer(
     mut outcome: impl FnMut(&State, &Trial) -> (Outcome, Duration),
 ) -> State {
     let mut state = begin(plan.clone());
-    let policy = questions::policy_of_plan(plan);
+    let policy = questions::policy_of(&state);
     while !state.stage.is_decided() && state.next_id().0 <= most {
         let variant = match policy.next_step(&state) {
             Step::Launch(variant) => variant,

@@ -53,7 +53,7 @@ struct Search {
 /// Runs a search to its end.
 fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> State {
     let mut state = simulated::begin(plan.clone());
-    let policy = questions::policy_of_plan(plan);
+    let policy = questions::policy_of(&state);
     let mut batches: BTreeMap<(VariantId, u64), bool> = BTreeMap::new();
     let mut at = Duration::ZERO;
     while !state.stage.is_decided() {
@@ -75,12 +75,12 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
         let Event::TrialStarted(trial) = &event else {
             continue;
         };
-        let variant = state.plan.variant_plan(trial.variant);
+        let variant = state.trials.variant_plan(trial.variant);
         let chosen = state
             .raise
             .as_ref()
             .and_then(|raise| raise.chosen)
-            .and_then(|id| state.plan.variant_plan(id).setting);
+            .and_then(|id| state.trials.variant_plan(id).setting);
         let setting = variant.setting.or(chosen).unwrap_or_default();
         let place = match variant.choice {
             Some(VariantChoice::Place(place)) => place as usize,
@@ -91,7 +91,7 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
         } else {
             0.0
         };
-        let jobs = u64::from(state.plan.jobs_of(variant));
+        let jobs = u64::from(state.trials.jobs_of(variant));
         let batch = (state.launched_trials(trial.variant) - 1) / jobs;
         let fails = if world.together && variant.setting.is_some() {
             let together = batches.entry((trial.variant, batch));
@@ -120,7 +120,7 @@ fn search(plan: &Plan, world: &World, culprit: usize, chance: &mut Chance) -> St
 
 fn searches(world: &World, raises: bool, count: u64) -> Vec<Search> {
     let mut plan = plan(LAST, if raises { "raise-rate = true" } else { "" });
-    plan.add_settings(CPUS);
+    plan.trials.add_settings(CPUS);
     let half = |first: u64| {
         let one = |seed| {
             let mut chance = Chance::new(seed);

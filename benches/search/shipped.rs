@@ -57,7 +57,7 @@ pub(crate) fn search(
     features: impl Fn(usize, &mut Chance) -> (u32, f64),
 ) -> State {
     simulated::answer(plan, u64::MAX, |state, trial| {
-        let Some(VariantChoice::Place(place)) = state.plan.variant_plan(trial.variant).choice
+        let Some(VariantChoice::Place(place)) = state.trials.variant_plan(trial.variant).choice
         else {
             panic!("a search has places");
         };
@@ -133,7 +133,7 @@ impl History {
             trials += 1;
             failures += u64::from(chance.fails(rate));
         }
-        if let (Question::Bisect(asked), 1..) = (&mut plan.question, trials) {
+        if let (Question::Bisect(asked), 1..) = (&mut plan.goal.question, trials) {
             asked.earlier = Some(EarlierTrials {
                 failures,
                 trials,

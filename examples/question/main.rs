@@ -56,7 +56,7 @@ fn main() {
             host: Host::default(),
             at: 0,
         },
-        |plan| SeriesKind.begin_memory(plan),
+        |goal, trials| SeriesKind.begin_memory(goal, trials),
     )
     .expect("a journal begins with this event");
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,6 +1,6 @@
 //! The longest series of passes before the tenth failure: everything that the question needs is in this file.
 
-use provoke_model::{Outcome, Plan, Trial, VariantId};
+use provoke_model::{Goal, Outcome, Trial, TrialsPlan, VariantId};
 use provoke_questions::{Policy, QuestionKind, Step, StopRule, Verdict};
 use provoke_state::{Memory, State};
 use std::any::Any;
@@ -17,11 +17,11 @@ impl QuestionKind for SeriesKind {
         "series"
     }
 
-    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+    fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &UntilTenFailures
     }
 
-    fn begin_memory(&self, _: &Plan) -> Box<dyn Memory> {
+    fn begin_memory(&self, _: &Goal, _: &TrialsPlan) -> Box<dyn Memory> {
         Box::new(PassSeries::default())
     }
 

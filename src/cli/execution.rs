@@ -16,7 +16,7 @@ pub(super) fn begin_experiment(
     output: &OutputFlags,
     mut observer: TerminalObserver,
 ) -> Result<Exit, CliError> {
-    find_ourselves(&mut plan);
+    find_ourselves(&mut plan.trials);
     let experiment = Experiment::begin(plan, settings_of_flags(output), &mut observer)?;
     run_experiment(experiment, output, observer)
 }
@@ -41,7 +41,7 @@ pub(super) fn run_experiment(
     }
     let exit = match outcome.stopped {
         Some(signal) => Exit::Stopped(signal),
-        None => Exit::of_verdict(run.report.verdict, run.state.plan.expect),
+        None => Exit::of_verdict(run.report.verdict, run.state.goal.expect),
     };
     let has_junit = reports.has_format(&Junit);
     output.ci.show_result(run, exit, has_junit);

@@ -113,7 +113,7 @@ fn parse_counts(text: &str) -> Option<Result<MeasuredBaseline, PlanError>> {
 /// Returns the number of passing trials that a fix of a run needs if other runs of the same program count, too, as they
 /// do in `confirm`.
 pub fn pooled_baseline(state: &State, folder: &RunFolder) -> Option<PooledBaseline> {
-    let [_] = state.plan.variants.as_slice() else {
+    let [_] = state.trials.variants.as_slice() else {
         return None;
     };
     let alone = measure_variant(state, VariantId(0), &BaselineFilter::AsThere);
@@ -121,12 +121,12 @@ pub fn pooled_baseline(state: &State, folder: &RunFolder) -> Option<PooledBaseli
         return None;
     }
     let base = earlier_runs::add_to(alone, state, VariantId(0), folder, &BaselineFilter::AsThere);
-    let ((failures, trials), alpha) = (base.reference_counts(), state.plan.alpha.to_probability());
+    let ((failures, trials), alpha) = (base.reference_counts(), state.goal.alpha.to_probability());
     let effect = base.design_effect();
     let least = stats::clean_runs_needed_effective(failures, trials, effect, alpha)?;
     let half = stats::clean_runs_to_exclude_half(failures, trials, effect, alpha)?;
     let required =
-        questions::required_by_default(least, half, state.plan.jobs, base.pass_seconds());
+        questions::required_by_default(least, half, state.trials.jobs, base.pass_seconds());
     (base.runs.len() > 1).then_some(PooledBaseline {
         required,
         runs: base.runs.len() as u64,

@@ -3,13 +3,17 @@
 use super::error::ExperimentError;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
-use provoke_model::{Event, Host, MeasuredBaseline, Plan};
+use provoke_model::{Event, Host, MeasuredBaseline, Question, TrialsPlan};
 use provoke_survey as survey;
 
-/// Completes the question of a plan with a baseline. Refuses a baseline that cannot give an answer, because the failure
+/// Completes a question with a baseline. Refuses a baseline that cannot give an answer, because the failure
 /// rate may differ from it for another reason than the fix.
-pub(super) fn complete_question(plan: &mut Plan, host: &Host) -> Result<(), ExperimentError> {
-    let (base, accepts, answer) = if let Some(asked) = plan.question.as_confirm_mut() {
+pub(super) fn complete_question(
+    question: &mut Question,
+    trials: &TrialsPlan,
+    host: &Host,
+) -> Result<(), ExperimentError> {
+    let (base, accepts, answer) = if let Some(asked) = question.as_confirm_mut() {
         let Some(base) = asked.baseline.as_measured() else {
             return Ok(());
         };
@@ -17,7 +21,7 @@ pub(super) fn complete_question(plan: &mut Plan, host: &Host) -> Result<(), Expe
         asked.earlier_attempts = earlier_attempts(&base);
         refuse_drift(&base)?;
         (base, asked.accept_conditions, "confirm")
-    } else if let Some(asked) = plan.question.as_compare()
+    } else if let Some(asked) = question.as_compare()
         && let Some(base) = &asked.baseline
     {
         (base.clone(), asked.accept_conditions, "compare")
@@ -27,7 +31,7 @@ pub(super) fn complete_question(plan: &mut Plan, host: &Host) -> Result<(), Expe
     let mut unlike = base
         .conditions
         .as_ref()
-        .map(|there| survey::differing_conditions(plan, host, there))
+        .map(|there| survey::differing_conditions(trials, host, there))
         .unwrap_or_default();
     unlike.retain(|difference| difference.can_change_rate);
     if unlike.is_empty() || accepts {
@@ -64,7 +68,7 @@ fn earlier_attempts(baseline: &MeasuredBaseline) -> u64 {
         else {
             return false;
         };
-        let asked = plan.question.as_confirm();
+        let asked = plan.goal.question.as_confirm();
         let base = asked.and_then(|asked| asked.baseline.as_measured());
         let run = base.and_then(|base| base.run.as_ref());
         run.is_some_and(|run| baseline.has_run(run))

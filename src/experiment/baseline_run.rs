@@ -82,12 +82,12 @@ impl ResolvedBaseline {
         })?;
         let variant = find_variant(&state, asked.baseline.of.as_deref())?;
         check_searched_cases(&state, looked_for)?;
-        let again = Scenario::of_variant_plan(&state.plan, state.plan.variant_plan(variant));
+        let again = Scenario::of_variant(&state.goal, &state.trials, variant);
         let alone = asked.count.ignore_earlier_runs.unwrap_or(false);
-        let measured = match state.plan.question.as_confirm() {
+        let measured = match state.goal.question.as_confirm() {
             // A further fix is compared with the baseline of the first one.
             Some(asked) => baseline_of_confirm(&state, asked)?,
-            None if asked.trials.held.is_some() && state.plan.question.as_hunt().is_some() => {
+            None if asked.trials.held.is_some() && state.goal.question.as_hunt().is_some() => {
                 super::hunt_holds::measure_hunt(&state, looked_for)
                     .unwrap_or_else(|| measure_variant(&state, variant, looked_for))
             }
@@ -100,8 +100,8 @@ impl ResolvedBaseline {
         let chosen = BaselineRun {
             run: folder.run_name(),
             reference: folder.shortest_reference(&default_root()),
-            command: report::command_line(&state.plan, variant),
-            jobs: state.plan.jobs,
+            command: report::command_line(&state.trials, variant),
+            jobs: state.trials.jobs,
             failures: measured.failures,
             trials: measured.trials,
             other_runs: measured.run_count().saturating_sub(1),
@@ -118,11 +118,11 @@ impl ResolvedBaseline {
 /// Refuses a run that does not have the cases whose failures are the bug.
 fn check_searched_cases(state: &State, looked_for: &BaselineFilter) -> Result<(), PlanError> {
     let patterns = looked_for.searched_cases();
-    if patterns.is_empty() || state.plan.question.as_confirm().is_some() {
+    if patterns.is_empty() || state.goal.question.as_confirm().is_some() {
         return Ok(());
     }
     let run = &state.run;
-    if state.plan.cases.is_none() {
+    if state.trials.cases.is_none() {
         return Err(PlanError::of_field(
             "baseline",
             format!("the run {run} did not count its tests"),
@@ -168,13 +168,13 @@ fn baseline_of_confirm(
 
 /// Returns the variant with this name.
 fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, PlanError> {
-    let variants = || (0..).map(VariantId).zip(&state.plan.variants);
+    let variants = || (0..).map(VariantId).zip(&state.trials.variants);
     let names = || {
         let names = variants().map(|(_, variant)| format!("`{}`", variant.name));
         names.collect::<Vec<_>>().join(", ")
     };
     let run = &state.run;
-    match (of, state.plan.variants.len()) {
+    match (of, state.trials.variants.len()) {
         (None, 1) => Ok(VariantId(0)),
         (None, several) => Err(PlanError::of_field(
             "baseline",

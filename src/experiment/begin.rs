@@ -11,7 +11,9 @@ use super::{baseline_check, earlier_runs, engine, user};
 use provoke_journal as journal;
 use provoke_journal::{Journal, RunFolder, default_root};
 use provoke_local::StartedSlot;
-use provoke_model::{Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, VariantId};
+use provoke_model::{
+    Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, TrialsPlan, VariantId,
+};
 use provoke_plan as plan;
 use provoke_plan::PlanError;
 use provoke_prepare as prepare;
@@ -34,36 +36,53 @@ impl Experiment {
     ) -> Result<Self, ExperimentError> {
         refuse_helper()?;
         signals::survive_file_size_limit();
-        check_plan(&plan)?;
-        check_hosts(&plan)?;
-        engine::choose_engine(&mut plan)?;
+        check_plan(&plan.trials)?;
+        check_hosts(&plan.trials)?;
+        engine::choose_engine(&mut plan.trials)?;
         let root = default_root();
-        prepare::check_plan(&plan, &[&root]).map_err(|unready| locate_refusal(&plan, unready))?;
-        check_program(&plan)?;
+        prepare::check_plan(&plan.trials, &[&root])
+            .map_err(|unready| locate_refusal(&plan, unready))?;
+        check_program(&plan.trials)?;
         let host = survey::this_host();
-        baseline_check::complete_question(&mut plan, &host)?;
+        baseline_check::complete_question(&mut plan.goal.question, &plan.trials, &host)?;
         settings.reports.create_files()?;
-        user::become_user(&mut plan)?;
+        user::become_user(&mut plan.trials)?;
         let folder = RunFolder::create_run(settings.out.as_deref(), &root)?;
-        if plan.user.is_some() {
+        if plan.trials.conditions.user.is_some() {
             folder.let_through(&root)?;
         }
-        prepare::make_variants(&mut plan, &folder.variants_path(), &[&root, folder.path()])?;
+        prepare::make_variants(
+            &mut plan.trials,
+            &folder.variants_path(),
+            &[&root, folder.path()],
+        )?;
         // Each host finds out for itself.
-        plan.no_cores = plan.hosts.is_none().then(|| no_cores(&plan)).flatten();
-        let coarse = do_not_queue_for_cores(&mut plan);
+        plan.trials.settings.no_cores = plan
+            .trials
+            .hosts
+            .is_none()
+            .then(|| no_cores(&plan.trials))
+            .flatten();
+        let coarse = do_not_queue_for_cores(&plan.goal, &mut plan.trials);
         plan.widen_bug_rules();
         // Its process starts on another processor while the environment is recorded. If it cannot be started, the first
         // trial reports why.
-        let first_slot = runs_here(&plan).then(StartedSlot::start);
+        let first_slot = runs_here(&plan.trials).then(StartedSlot::start);
         let first_slot = first_slot.and_then(Result::ok);
-        let survey = survey_trials(&plan, &[&root, folder.path()], &settings.reports);
-        earlier_runs::add_to_search(&mut plan, &host, &survey);
-        plan.earlier_checks = earlier_runs::count_checks(&plan, &host, &survey);
+        let survey = survey_trials(&plan.trials, &[&root, folder.path()], &settings.reports);
+        earlier_runs::add_to_search(&mut plan.goal.question, &plan.trials, &host, &survey);
+        plan.goal.earlier_checks = earlier_runs::count_checks(&plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
         let time = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
-        plan.add_settings(host.cpus);
+        if plan
+            .goal
+            .question
+            .as_search()
+            .is_some_and(|question| question.raise_rate)
+        {
+            plan.trials.add_settings(host.cpus);
+        }
         let started = Event::RunStarted {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -88,7 +107,7 @@ impl Experiment {
             announced: Vec::new(),
         };
         experiment.note_cautions(observer);
-        let question = experiment.state.plan.question.as_search();
+        let question = experiment.state.goal.question.as_search();
         if question.is_some_and(|question| question.raise_rate) && experiment.state.raise.is_none()
         {
             let text =
@@ -103,38 +122,38 @@ impl Experiment {
 
     /// Records warnings about the plan itself.
     fn note_cautions(&mut self, observer: &mut dyn ExperimentObserver) {
-        for (level, text) in survey::plan_cautions(&self.state.plan) {
+        for (level, text) in survey::plan_cautions(&self.state.trials) {
             let text = words::sanitize_line(&text);
             if level == NoteLevel::Warning {
                 self.announced.push(text.clone());
             }
             self.record_note(level, text, observer);
         }
-        if let Some(text) = engine::unheeded_limit(&self.state.plan) {
+        if let Some(text) = engine::unheeded_limit(&self.state.trials) {
             self.record_note(NoteLevel::Warning, text, observer);
         }
     }
 }
 
 /// Checks the program of a plain run before anything is stored. Other commands may be created first.
-fn check_program(plan: &Plan) -> Result<(), ExperimentError> {
-    match plan.variants.as_slice() {
+fn check_program(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+    match trials.variants.as_slice() {
         [variant]
-            if plan.hosts.is_none()
-                && plan.space.is_none()
-                && plan.hooks.setup.is_none()
+            if trials.hosts.is_none()
+                && trials.space.is_none()
+                && trials.hooks.setup.is_none()
                 && variant.hooks.setup.is_none()
                 && variant.edits.is_empty() =>
         {
-            check_commands(plan, VariantId(0))
+            check_commands(trials, VariantId(0))
         }
         _ => Ok(()),
     }
 }
 
 /// Returns whether provoke starts the program, on this machine.
-fn runs_here(plan: &Plan) -> bool {
-    plan.hosts.is_none() && !plan.load.as_ref().is_some_and(attaches_to_service)
+fn runs_here(trials: &TrialsPlan) -> bool {
+    trials.hosts.is_none() && !trials.load.as_ref().is_some_and(attaches_to_service)
 }
 
 fn attaches_to_service(load: &LoadPlan) -> bool {
@@ -142,15 +161,15 @@ fn attaches_to_service(load: &LoadPlan) -> bool {
 }
 
 /// Refuses what is not possible on other hosts.
-pub(super) fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
-    if plan.hosts.is_none() {
+pub(super) fn check_hosts(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+    if trials.hosts.is_none() {
         return Ok(());
     }
-    if plan.waves {
+    if trials.waves {
         let error = "trials on several hosts cannot start in waves";
         return Err(ExperimentError::usage(error).with_hint("leave out --wave or --on"));
     }
-    if plan.load.as_ref().is_some_and(attaches_to_service) {
+    if trials.load.as_ref().is_some_and(attaches_to_service) {
         let error = "a service that provoke does not start cannot be on another host";
         return Err(ExperimentError::usage(error).with_hint("leave out --on"));
     }
@@ -159,7 +178,7 @@ pub(super) fn check_hosts(plan: &Plan) -> Result<(), ExperimentError> {
 
 /// Adds the position in the scenario file to the reason why a variant cannot be prepared, if there is a file.
 fn locate_refusal(plan: &Plan, unready: PreparationError) -> ExperimentError {
-    match (unready, &plan.scenario) {
+    match (unready, &plan.goal.scenario) {
         (
             PreparationError::Refused {
                 what: message,
@@ -180,12 +199,12 @@ fn locate_refusal(plan: &Plan, unready: PreparationError) -> ExperimentError {
 }
 
 /// Records the environment of the trials. Files in these directories and reports are not files of the program.
-fn survey_trials(plan: &Plan, directories: &[&Path], reports: &RequestedReports) -> Survey {
-    let mut survey = survey::survey_plan(plan);
+fn survey_trials(trials: &TrialsPlan, directories: &[&Path], reports: &RequestedReports) -> Survey {
+    let mut survey = survey::survey_plan(trials);
     let directories = directories.iter().map(|directory| directory.to_path_buf());
     let reports = reports.files().cloned();
     let earlier_reports = journal::written_reports(&default_root());
     let own_folders: Vec<PathBuf> = directories.chain(reports).chain(earlier_reports).collect();
-    survey::add_files(&mut survey, plan, &own_folders);
+    survey::add_files(&mut survey, trials, &own_folders);
     survey
 }

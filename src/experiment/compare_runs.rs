@@ -55,7 +55,7 @@ pub fn compare_two_runs(
 fn compare_tests(left: &State, right: &State) -> Option<SuiteDifference> {
     let tests_of = |state: &State| {
         let (_, tally) = state.all_tallies().next()?;
-        state.plan.cases.as_ref()?;
+        state.trials.cases.as_ref()?;
         let numbered = (0..).zip(&tally.suite.cases);
         let tests = numbered.filter_map(|(number, case)| {
             let counts = TestCounts {
@@ -122,7 +122,7 @@ impl RunEnvironment {
 
     fn facts(&self) -> RunFacts<'_> {
         RunFacts {
-            plan: &self.state.plan,
+            plan: &self.state.trials,
             host: &self.host,
             survey: &self.survey,
         }
@@ -141,7 +141,7 @@ impl RunEnvironment {
             run: state.run.clone(),
             failures,
             trials,
-            answer: (!state.plan.question.is_rate()).then(|| RunListing::new(state).result),
+            answer: (!state.goal.question.is_rate()).then(|| RunListing::new(state).result),
             host: host.name.clone(),
             cpu: host.cpu.clone(),
             kernel: host.kernel.clone(),

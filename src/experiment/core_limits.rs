@@ -1,25 +1,27 @@
 //! Decides whether and how cores of the trials can be captured here.
 
-use provoke_model::{CaptureMode, Plan};
+use provoke_model::{CaptureMode, Goal, TrialsPlan};
 use provoke_sys::core_pattern;
 use std::path::Path;
 
 /// Runs trials that may dump cores one at a time if cores would overwrite each other. `confirm` keeps its parallel
 /// trials: the load under which the program failed matters more than the stack of a failure.
-pub(super) fn do_not_queue_for_cores(plan: &mut Plan) -> Option<String> {
-    let confirms = plan.question.as_confirm().is_some();
-    let queues = plan.capture == CaptureMode::On && plan.no_cores.is_none() && plan.jobs > 1;
+pub(super) fn do_not_queue_for_cores(goal: &Goal, trials: &mut TrialsPlan) -> Option<String> {
+    let confirms = goal.question.as_confirm().is_some();
+    let queues = trials.settings.capture == CaptureMode::On
+        && trials.settings.no_cores.is_none()
+        && trials.jobs > 1;
     if !(confirms && queues && core_pattern::cores_overwrite_each_other()) {
         return None;
     }
-    plan.capture = CaptureMode::Auto;
+    trials.settings.capture = CaptureMode::Auto;
     Some("cores of parallel trials would overwrite each other on this machine, so failures are identified by exit status only; `provoke doctor` shows how to change that".to_owned())
 }
 
 /// Returns why no core of the main processes can be captured here.
-pub(super) fn no_cores(plan: &Plan) -> Option<String> {
+pub(super) fn no_cores(trials: &TrialsPlan) -> Option<String> {
     // A tracer writes its own cores.
-    if plan.capture == CaptureMode::Trace {
+    if trials.settings.capture == CaptureMode::Trace {
         return None;
     }
     let destination = match core_pattern::read_destination() {
@@ -30,7 +32,7 @@ pub(super) fn no_cores(plan: &Plan) -> Option<String> {
             ));
         }
     };
-    let mut mains = plan.variants.iter().flat_map(|variant| {
+    let mut mains = trials.variants.iter().flat_map(|variant| {
         let mains = variant
             .actors
             .iter()

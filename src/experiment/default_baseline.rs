@@ -69,10 +69,10 @@ fn measured_command(folder: &RunFolder, asked: &Scenario) -> Option<Vec<Text>> {
         return None;
     };
     // In other questions, the outcomes of earlier trials determine which variant runs next.
-    let one = plan.question.is_rate() && plan.variants.len() == 1;
-    let several = plan.question.is_rate() || plan.question.as_compare().is_some();
+    let one = plan.goal.question.is_rate() && plan.trials.variants.len() == 1;
+    let several = plan.goal.question.is_rate() || plan.goal.question.as_compare().is_some();
     let counts = one || several && asked.baseline.of.is_some();
-    let command = plan.unwrapped_command(VariantId(0));
+    let command = plan.trials.unwrapped_command(VariantId(0));
     (counts && !command.is_empty()).then(|| command.to_vec())
 }
 
@@ -98,7 +98,7 @@ fn describe_hunt(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<Stri
     let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
         return None;
     };
-    plan.question.as_hunt()?;
+    plan.goal.question.as_hunt()?;
     let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {}).ok()?;
     let held = measure_hunt(&state, looked_for).filter(|held| held.failures > 0)?;
     Some(format!(
@@ -106,7 +106,7 @@ fn describe_hunt(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<Stri
         folder.shortest_reference(&default_root()).to_safe(),
         held.failures,
         held.trials,
-        report::command_line(&plan, VariantId(0)).to_safe()
+        report::command_line(&plan.trials, VariantId(0)).to_safe()
     ))
 }
 
@@ -116,12 +116,12 @@ fn describe_variant(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<S
     let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
         return None;
     };
-    let measures_rates = plan.question.is_rate() || plan.question.as_compare().is_some();
-    if !measures_rates || plan.variants.len() < 2 {
+    let measures_rates = plan.goal.question.is_rate() || plan.goal.question.as_compare().is_some();
+    if !measures_rates || plan.trials.variants.len() < 2 {
         return None;
     }
     let state = read_baseline_run(&folder.journal_path(), looked_for).ok()?;
-    let measured = (0..).zip(&plan.variants).map(|(number, variant)| {
+    let measured = (0..).zip(&plan.trials.variants).map(|(number, variant)| {
         let measured = measure_variant(&state, VariantId(number), looked_for);
         (VariantId(number), variant, measured)
     });
@@ -133,7 +133,7 @@ fn describe_variant(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<S
         shell_word(variant.name.as_ref()),
         measured.failures,
         measured.trials,
-        report::command_line(&plan, id).to_safe()
+        report::command_line(&plan.trials, id).to_safe()
     ))
 }
 

@@ -8,7 +8,7 @@ use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{
     EarlierTrials, Event, ExcludedRun, ExpectedResult, Failure, FailureName, Host,
-    MeasuredBaseline, Plan, RateMismatch, RunCounts, Survey, VariantId,
+    MeasuredBaseline, Plan, Question, RateMismatch, RunCounts, Survey, TrialsPlan, VariantId,
 };
 use provoke_questions as questions;
 use provoke_state::State;
@@ -48,11 +48,11 @@ pub(super) fn add_to(
 ) -> MeasuredBaseline {
     // In other questions, the outcomes of earlier trials determine which variant runs next; a rate that changed has no
     // single value that others could share.
-    if !state.plan.question.is_rate() || base.drift.is_some() {
+    if !state.goal.question.is_rate() || base.drift.is_some() {
         return base;
     }
     let query = EarlierQuery {
-        side: make_side(&state.plan, &state.host, &state.survey),
+        side: make_side(&state.trials, &state.host, &state.survey),
         variant,
         folder: Some(folder.path()),
         searched: false,
@@ -116,37 +116,42 @@ pub(super) fn add_to(
 }
 
 /// Adds the counts of earlier runs of the bad end, or of all items together, to the plan of a search.
-pub(super) fn add_to_search(plan: &mut Plan, host: &Host, survey: &Survey) {
-    let Some(question) = plan.question.as_search() else {
+pub(super) fn add_to_search(
+    question: &mut Question,
+    trials: &TrialsPlan,
+    host: &Host,
+    survey: &Survey,
+) {
+    let Some(search) = question.as_search_mut() else {
         return;
     };
     // A log contains trials of an earlier run, which must not count twice.
-    let is_logged = plan.space.as_ref().is_some_and(|space| {
+    let is_logged = trials.space.as_ref().is_some_and(|space| {
         let mut known_facts = space.known.iter();
         known_facts.any(|facts| facts.place as usize + 1 == space.len() && facts.counts.is_some())
     });
     // A search under another setting has another rate.
-    let ignored = question.ignore_earlier || question.raise_rate || is_logged;
-    let earlier = (!ignored).then(|| of_bad_end(plan, host, survey));
-    if let Some(question) = plan.question.as_search_mut() {
-        question.earlier = earlier.flatten();
-    }
+    let ignored = search.ignore_earlier || search.raise_rate || is_logged;
+    let any_failure = search.any_failure;
+    let earlier = (!ignored).then(|| of_bad_end(trials, any_failure, host, survey));
+    search.earlier = earlier.flatten();
 }
 
-fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials> {
+fn of_bad_end(
+    trials: &TrialsPlan,
+    any_failure: bool,
+    host: &Host,
+    survey: &Survey,
+) -> Option<EarlierTrials> {
     let query = EarlierQuery {
-        side: make_side(plan, host, survey),
+        side: make_side(trials, host, survey),
         variant: State::FAILING,
         folder: None,
         searched: true,
     };
-    let says_which = !plan.rules.only.is_empty();
-    let any_failure = plan
-        .question
-        .as_search()
-        .is_some_and(|question| question.any_failure);
+    let says_which = !trials.rules.only.is_empty();
     let filter = if says_which {
-        BaselineFilter::Only(plan.rules.only.clone())
+        BaselineFilter::Only(trials.rules.only.clone())
     } else {
         BaselineFilter::Any
     };
@@ -177,10 +182,10 @@ fn of_bad_end(plan: &Plan, host: &Host, survey: &Survey) -> Option<EarlierTrials
 /// Counts the stored runs that compared the same program with the same maximum rate. A check that is repeated until it passes
 /// passes more often.
 pub(super) fn count_checks(plan: &Plan, host: &Host, survey: &Survey) -> u64 {
-    if !matches!(plan.expect, ExpectedResult::MaxRate(_)) {
+    if !matches!(plan.goal.expect, ExpectedResult::MaxRate(_)) {
         return 0;
     }
-    let side = make_side(plan, host, survey);
+    let side = make_side(&plan.trials, host, survey);
     let is_check = |folder: &RunFolder| {
         let Ok(Event::RunStarted {
             plan: earlier,
@@ -191,10 +196,10 @@ pub(super) fn count_checks(plan: &Plan, host: &Host, survey: &Survey) -> u64 {
         else {
             return false;
         };
-        let earlier_side = make_side(&earlier, &host, &survey);
+        let earlier_side = make_side(&earlier.trials, &host, &survey);
         let of_first = ((side, VariantId(0)), (earlier_side, VariantId(0)));
-        earlier.expect == plan.expect
-            && earlier.variants.len() == plan.variants.len()
+        earlier.goal.expect == plan.goal.expect
+            && earlier.trials.variants.len() == plan.trials.variants.len()
             && matches!(
                 compare_variants(of_first.0, of_first.1),
                 TrialSimilarity::Same(_)
@@ -212,7 +217,7 @@ fn add_failure(failures: &mut Vec<Failure>, failure: &Failure) {
     }
 }
 
-fn make_side<'a>(plan: &'a Plan, host: &'a Host, survey: &'a Survey) -> RunFacts<'a> {
+fn make_side<'a>(plan: &'a TrialsPlan, host: &'a Host, survey: &'a Survey) -> RunFacts<'a> {
     RunFacts { plan, host, survey }
 }
 
@@ -261,11 +266,11 @@ fn matching_variants(
     else {
         return None;
     };
-    let earlier_facts = make_side(&plan, &host, &survey);
-    let is_search = plan.question.as_search().is_some();
+    let earlier_facts = make_side(&plan.trials, &host, &survey);
+    let is_search = plan.goal.question.as_search().is_some();
     let ids = (0..)
         .map(VariantId)
-        .take(plan.variants.len())
+        .take(plan.trials.variants.len())
         .filter(|id| !is_search || *id == State::FAILING);
     let (mut same, mut unlike, mut other_files) = (Vec::new(), Vec::new(), Vec::new());
     for id in ids {
@@ -278,7 +283,7 @@ fn matching_variants(
             TrialSimilarity::OtherCommand => {}
         }
     }
-    let question = &plan.question;
+    let question = &plan.goal.question;
     let compares = question.as_compare().is_some();
     // With `raise_rate`, some of its trials ran under another setting.
     let searches = question
@@ -288,7 +293,7 @@ fn matching_variants(
     if same.is_empty() && unlike.is_empty() {
         return None;
     }
-    let refused = if plan.question.as_confirm().is_some() {
+    let refused = if plan.goal.question.as_confirm().is_some() {
         Some("the run confirmed a change of the program".to_owned())
     } else if same.is_empty() {
         unlike.pop()
@@ -296,7 +301,7 @@ fn matching_variants(
         Some("the run chose its trials by the outcomes of earlier trials".to_owned())
     } else if let Err(error) = folder.clone().check_trust(false) {
         Some(error.to_string())
-    } else if !seeds.insert(plan.seed) {
+    } else if !seeds.insert(plan.trials.seed) {
         Some("the run has the same seed as another run, so its trials may be the same".to_owned())
     } else {
         None

@@ -1,7 +1,7 @@
 //! Chooses the container engine, and checks its images and limits.
 
 use super::error::ExperimentError;
-use provoke_model::{ActorPlan, Container, Plan};
+use provoke_model::{ActorPlan, Container, TrialsPlan};
 use provoke_plan::PlanError;
 use provoke_sys::engine::Engine;
 use provoke_sys::engine::daemon::Daemon;
@@ -114,10 +114,10 @@ fn ask_engine(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
     ))
 }
 
-/// Sets the engine of the containers in a plan, unless the plan names one.
-pub(super) fn choose_engine(plan: &mut Plan) -> Result<(), ExperimentError> {
-    let template = plan.space.as_mut().map(|space| &mut space.template);
-    let variants = plan.variants.iter_mut().chain(template);
+/// Sets the engine of the containers of trials, unless the plan names one.
+pub(super) fn choose_engine(trials: &mut TrialsPlan) -> Result<(), ExperimentError> {
+    let template = trials.space.as_mut().map(|space| &mut space.template);
+    let variants = trials.variants.iter_mut().chain(template);
     let actors = variants.flat_map(|variant| &mut variant.actors);
     let mut chosen: Option<String> = None;
     for container in actors.filter_map(|actor| actor.container.as_mut()) {
@@ -131,15 +131,15 @@ pub(super) fn choose_engine(plan: &mut Plan) -> Result<(), ExperimentError> {
 }
 
 /// Returns the containers of a plan.
-pub(super) fn plan_containers(plan: &Plan) -> impl Iterator<Item = &Container> {
-    let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
+pub(super) fn plan_containers(trials: &TrialsPlan) -> impl Iterator<Item = &Container> {
+    let actors = trials.variants.iter().flat_map(|variant| &variant.actors);
     actors.filter_map(|actor| actor.container.as_ref())
 }
 
 /// Returns a limit of containers that the engine ignores: without root, podman sets none if only cgroups v1 exist, and
 /// a program may exhaust the memory of the machine.
-pub(super) fn unheeded_limit(plan: &Plan) -> Option<String> {
-    let name = plan_containers(plan)
+pub(super) fn unheeded_limit(trials: &TrialsPlan) -> Option<String> {
+    let name = plan_containers(trials)
         .filter(|container| container.engine == "podman")
         .flat_map(|container| &container.options)
         .filter_map(|option| Some(option.to_string().split_once('=')?.0.to_owned()))
@@ -154,11 +154,11 @@ pub(super) fn unheeded_limit(plan: &Plan) -> Option<String> {
 }
 
 /// Removes the objects of killed runs whose slots were killed as well; returns what was removed.
-pub(super) fn sweep_containers(plan: &Plan) -> Vec<String> {
-    let engine = plan_containers(plan)
+pub(super) fn sweep_containers(trials: &TrialsPlan) -> Vec<String> {
+    let engine = plan_containers(trials)
         .next()
         .and_then(|container| Engine::find_in_path(&container.engine));
-    let daemon = if plan.watch_engine {
+    let daemon = if trials.settings.watch_engine {
         Daemon::from_environment()
     } else {
         None
@@ -185,8 +185,8 @@ pub(super) fn sweep_containers(plan: &Plan) -> Vec<String> {
 }
 
 /// Checks that an engine is available whose objects can be tracked.
-pub(super) fn check_watchable(plan: &Plan) -> Result<(), ExperimentError> {
-    if !plan.watch_engine {
+pub(super) fn check_watchable(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+    if !trials.settings.watch_engine {
         return Ok(());
     }
     let trouble = |reason: &str| {

@@ -14,9 +14,9 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
     let Some(Answer::Bisect(answer)) = &report.answer else {
         return None;
     };
-    let mut plan = state.plan.clone();
-    let space = plan.space.as_mut()?;
-    let question = plan.question.as_bisect_mut()?;
+    let mut plan = state.plan();
+    let space = plan.trials.space.as_mut()?;
+    let question = plan.goal.question.as_bisect_mut()?;
     if space.merge.is_some() {
         return None;
     }
@@ -55,8 +55,8 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
     question.inside = section.agree;
     question.reproduce = section.agree.unwrap_or(reproduce);
     let bugs = searched_bugs(state);
-    if plan.rules.only.is_empty() && !question.any_failure && !bugs.is_empty() {
-        plan.rules.only = bugs;
+    if plan.trials.rules.only.is_empty() && !question.any_failure && !bugs.is_empty() {
+        plan.trials.rules.only = bugs;
     }
     Some((with_what_is_left(plan, state)?, text))
 }
@@ -64,7 +64,7 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
 /// Returns whether an earlier search found a boundary.
 pub(super) fn follows_boundary(state: &State) -> bool {
     let section = state
-        .plan
+        .trials
         .space
         .as_ref()
         .and_then(|space| space.section.as_ref());
@@ -106,7 +106,7 @@ fn surrounding_sections(state: &State, whole: &UnsearchedSection) -> Vec<Unsearc
         return Vec::new();
     };
     let group = search.bisection.likeliest_group();
-    let clean = search.clean_trials_needed(state.plan.alpha.to_probability());
+    let clean = search.clean_trials_needed(state.goal.alpha.to_probability());
     let good = UnsearchedSection {
         agree: clean,
         ..cut_section(whole, 0, group.first.saturating_sub(1))

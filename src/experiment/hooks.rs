@@ -5,7 +5,9 @@ use super::observer::ExperimentObserver;
 use super::preflight::check_commands;
 use super::run::Experiment;
 use provoke_exec::{Executor, StopUrgency};
-use provoke_model::{Event, FailedHook, Plan, Signal, StopCause, Text, VariantId, VariantPlan};
+use provoke_model::{
+    Event, FailedHook, Signal, StopCause, Text, TrialsPlan, VariantId, VariantPlan,
+};
 use provoke_questions as questions;
 use provoke_words as words;
 use std::pin::pin;
@@ -29,7 +31,7 @@ impl Experiment {
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<(), ExperimentError> {
-        let hooks = self.state.plan.hooks.clone();
+        let hooks = self.state.trials.hooks.clone();
         if let Some(setup) = &hooks.setup {
             match run_hook(executor, None, setup, signals).await? {
                 RunHookResult::Done => {}
@@ -46,7 +48,7 @@ impl Experiment {
         executor.stop_starting().await;
         set_up.extend(executor.set_up());
         for id in set_up {
-            let VariantPlan { name, hooks, .. } = self.state.plan.variant_plan(id);
+            let VariantPlan { name, hooks, .. } = self.state.trials.variant_plan(id);
             if let Some(cleanup) = hooks.cleanup.clone() {
                 let name = match name.as_str() {
                     "" => "`cleanup`".to_owned(),
@@ -56,8 +58,8 @@ impl Experiment {
                     .await;
             }
         }
-        let kept_variants = questions::of_plan(&self.state.plan).kept_variants(&self.state);
-        if self.state.stage.is_finished() && self.state.plan.space.is_some() {
+        let kept_variants = questions::of(&self.state).kept_variants(&self.state);
+        if self.state.stage.is_finished() && self.state.trials.space.is_some() {
             executor.clean_up(&self.folder.variants_path(), &kept_variants);
         }
         if let Some(cleanup) = &hooks.cleanup {
@@ -77,17 +79,17 @@ impl Experiment {
         set_up_variants: &mut Vec<VariantId>,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<bool, ExperimentError> {
-        if self.state.plan.space.is_some() {
+        if self.state.trials.space.is_some() {
             return Ok(true);
         }
         let ids: Vec<VariantId> = (0..)
             .map(VariantId)
-            .take(self.state.plan.variants.len())
+            .take(self.state.trials.variants.len())
             .filter(|id| self.state.is_testable(*id))
             .collect();
         let mut failed: Vec<(VariantId, ExperimentError)> = Vec::new();
         for &id in &ids {
-            if let Some(setup) = self.state.plan.variant_plan(id).hooks.setup.clone() {
+            if let Some(setup) = self.state.trials.variant_plan(id).hooks.setup.clone() {
                 match run_hook(executor, Some(id), &setup, signals).await? {
                     RunHookResult::Done => {}
                     RunHookResult::Failed(hook) => {
@@ -101,14 +103,14 @@ impl Experiment {
             }
             set_up_variants.push(id);
             // Commands on other hosts are checked there.
-            if self.state.plan.hosts.is_none()
-                && let Err(error) = check_commands(&self.state.plan, id)
+            if self.state.trials.hosts.is_none()
+                && let Err(error) = check_commands(&self.state.trials, id)
             {
                 failed.push((id, error));
             }
         }
         if failed.len() == ids.len() {
-            return match none_left(&self.state.plan, failed) {
+            return match none_left(&self.state.trials, failed) {
                 Some(error) => Err(error),
                 // No variant was left before, so there is nothing to do.
                 None => Ok(true),
@@ -116,7 +118,7 @@ impl Experiment {
         }
         for (variant, error) in failed {
             let reason = error.in_a_line();
-            let name = &self.state.plan.variant_plan(variant).name;
+            let name = &self.state.trials.variant_plan(variant).name;
             self.warn_user(
                 words::sanitize_line(&format!("cannot test the variant `{name}`: {reason}")),
                 observer,
@@ -208,7 +210,10 @@ fn hook_failed(hook: &FailedHook) -> ExperimentError {
 }
 
 /// Returns the error if no variant is left: one error for all of them, or one for each.
-fn none_left(plan: &Plan, failed: Vec<(VariantId, ExperimentError)>) -> Option<ExperimentError> {
+fn none_left(
+    trials: &TrialsPlan,
+    failed: Vec<(VariantId, ExperimentError)>,
+) -> Option<ExperimentError> {
     let errors: Vec<(VariantId, String)> = failed
         .iter()
         .map(|(id, error)| (*id, error.in_a_line()))
@@ -220,7 +225,7 @@ fn none_left(plan: &Plan, failed: Vec<(VariantId, ExperimentError)>) -> Option<E
     }
     let lines = errors
         .iter()
-        .map(|(id, reason)| format!("{}: {reason}", plan.variant_plan(*id).name));
+        .map(|(id, reason)| format!("{}: {reason}", trials.variant_plan(*id).name));
     let message = format!("none of the {} variants can be tested", errors.len());
     Some(ExperimentError::could_not(message).because(lines.collect::<Vec<_>>().join("\n    ")))
 }

@@ -21,7 +21,7 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
         let hint = hint.unwrap_or_else(|| "find a hold first: provoke hunt -- CMD".to_owned());
         PlanError::of_field("held", format!("cannot read the hunt: {error}"), hint)
     })?;
-    if let Some(held_plan) = state.plan.held {
+    if let Some(held_plan) = state.trials.held {
         return Ok(Some(*held_plan));
     }
     match questions::found_hold(&state) {

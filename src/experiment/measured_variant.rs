@@ -84,7 +84,11 @@ fn measure_tally(
     failure: &SearchedFailure,
 ) -> MeasuredBaseline {
     let as_a_bug = |group: &SignatureFailures| {
-        bug_names(group, state.captured_tally(variant), &state.plan.rules.only)
+        bug_names(
+            group,
+            state.captured_tally(variant),
+            &state.trials.rules.only,
+        )
     };
     let is_bug = |group: &SignatureFailures| {
         let shown = group.to_failure();
@@ -122,10 +126,10 @@ fn measure_tally(
         pass_us: pass
             .and_then(|time| u64::try_from((time + state.mean_overhead()).as_micros()).ok()),
         run: Some(state.run.clone()),
-        program: state.plan.unwrapped_command(variant).first().cloned(),
+        program: state.trials.unwrapped_command(variant).first().cloned(),
         unfinished: !state.stage.is_finished() && !state.always_deadlocks(),
         conditions: Some(survey::variant_conditions(
-            &state.plan,
+            &state.trials,
             variant,
             &state.host,
         )),

@@ -19,7 +19,7 @@ pub(super) struct CulpritMerge {
 impl CulpritMerge {
     /// Returns the merge if it is the culprit.
     pub(super) fn from_answer(state: &State, report: &Report) -> Option<Self> {
-        let space = state.plan.space.as_ref()?;
+        let space = state.trials.space.as_ref()?;
         let root = space.repository.as_ref()?;
         let Some(Answer::Bisect(answer)) = &report.answer else {
             return None;
@@ -42,15 +42,15 @@ impl CulpritMerge {
         let [range] = self.ranges.as_slice() else {
             return None;
         };
-        let mut plan = state.plan.clone();
-        let space = plan.space.as_mut()?;
+        let mut plan = state.plan();
+        let space = plan.trials.space.as_mut()?;
         if space.first_parent || report.verdict != Verdict::Found {
             return None;
         }
         let root = Path::new(space.repository.as_ref()?.as_os_str());
         let line = prepare::commit_line(root, range, false).ok()?;
         let mut candidates: Vec<Candidate> = line.commits.into_iter().map(Into::into).collect();
-        let question = plan.question.as_bisect_mut()?;
+        let question = plan.goal.question.as_bisect_mut()?;
         if question.fixed {
             candidates.reverse();
         }
@@ -60,12 +60,12 @@ impl CulpritMerge {
         question.raise_rate = false;
         (space.known, space.weights) = (Vec::new(), Vec::new());
         // A branch that does not fail in this many trials does not fail at the rate of the merge.
-        let alpha = plan.alpha.to_probability();
+        let alpha = plan.goal.alpha.to_probability();
         let clean =
             BisectProgress::of_state(state).and_then(|search| search.clean_trials_needed(alpha));
         question.reproduce = question.reproduce.max(clean.unwrap_or(0));
-        if plan.rules.only.is_empty() && !question.any_failure {
-            plan.rules.only = searched_bugs(state);
+        if plan.trials.rules.only.is_empty() && !question.any_failure {
+            plan.trials.rules.only = searched_bugs(state);
         }
         with_what_is_left(plan, state)
     }
@@ -99,7 +99,7 @@ pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
         let worked = u64::try_from(state.worked.as_micros()).unwrap_or(u64::MAX);
         plan.stop.duration_us = Some(remaining(max, worked)?);
     }
-    plan.seed = trial_seed(plan.seed, state.next_id());
+    plan.trials.seed = trial_seed(plan.trials.seed, state.next_id());
     Some(plan)
 }
 

@@ -68,7 +68,7 @@ pub fn plan_from_settings(
     })?;
     // A run that the user named needs no message, unless its command is another one.
     if let Some(run) = chosen.flatten()
-        && (run.is_newest || run.command != report::command_line(&plan, VariantId(0)))
+        && (run.is_newest || run.command != report::command_line(&plan.trials, VariantId(0)))
     {
         observer.on_message(ExperimentMessage::Baseline(describe_baseline(&run)));
     }
@@ -124,7 +124,7 @@ pub fn plan_from_file(
 ) -> Result<Plan, ExperimentError> {
     let context = |scenario: &Scenario, base: &Path| context_of_scenario(scenario, base, observer);
     let mut plan = plan::plan_file(file, overlay, context)?;
-    plan.scenario = Some(file.into());
+    plan.goal.scenario = Some(file.into());
     Ok(plan)
 }
 

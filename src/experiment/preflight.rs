@@ -7,7 +7,7 @@ use super::source_file::{SourceFileRunner, compile_command};
 use crate::suggest::file_of_flag;
 use provoke_autopsy as autopsy;
 use provoke_load as load;
-use provoke_model::{ActorPlan, Plan, ServiceOwner, Text, VariantId, VariantPlan};
+use provoke_model::{ActorPlan, ServiceOwner, Text, TrialsPlan, VariantId, VariantPlan};
 use provoke_sys::cgroup::{CgroupObstacle, SlotGroup};
 use provoke_sys::{limits, spawn};
 use provoke_words as words;
@@ -22,12 +22,12 @@ use std::path::Path;
 const DESCRIPTORS: u64 = 32;
 
 /// Checks before the start which limits would be exceeded, and what no trial could do.
-pub(super) fn check_plan(plan: &Plan) -> Result<(), ExperimentError> {
-    check_load(plan)?;
-    check_total_limits(plan)?;
-    engine::check_watchable(plan)?;
+pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+    check_load(trials)?;
+    check_total_limits(trials)?;
+    engine::check_watchable(trials)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
-    let max_processes: u64 = plan
+    let max_processes: u64 = trials
         .variants
         .iter()
         .map(|variant| processes(&variant.actors))
@@ -41,8 +41,8 @@ pub(super) fn check_plan(plan: &Plan) -> Result<(), ExperimentError> {
             "copies",
         ),
         (
-            format!("{} parallel trials", plan.jobs),
-            u64::from(plan.jobs) * 2 + DESCRIPTORS,
+            format!("{} parallel trials", trials.jobs),
+            u64::from(trials.jobs) * 2 + DESCRIPTORS,
             "jobs",
         ),
     ] {
@@ -56,21 +56,21 @@ pub(super) fn check_plan(plan: &Plan) -> Result<(), ExperimentError> {
 }
 
 /// Checks that the memory and the processes of trials can be limited, if limits are set.
-fn check_total_limits(plan: &Plan) -> Result<(), ExperimentError> {
-    if let Some(bytes) = plan.memory {
+fn check_total_limits(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+    if let Some(bytes) = trials.conditions.memory {
         let can_limit = || SlotGroup::can_limit_memory(bytes);
         check_total_limit(
-            plan,
+            trials,
             "memory",
             "memory",
             "limit the address space of each process: --rlimit as=SIZE",
             can_limit,
         )?;
     }
-    if let Some(count) = plan.pids {
+    if let Some(count) = trials.conditions.pids {
         let can_limit = || SlotGroup::can_limit_processes(count);
         check_total_limit(
-            plan,
+            trials,
             "processes",
             "pids",
             "limit the processes of the user: --rlimit nproc=N",
@@ -82,7 +82,7 @@ fn check_total_limits(plan: &Plan) -> Result<(), ExperimentError> {
 
 /// Checks that all processes of a trial together can have a limit.
 fn check_total_limit(
-    plan: &Plan,
+    trials: &TrialsPlan,
     resource: &str,
     controller: &str,
     other_limit: &str,
@@ -90,12 +90,12 @@ fn check_total_limit(
 ) -> Result<(), ExperimentError> {
     let runs_here =
         |variant: &VariantPlan| variant.actors.iter().all(|actor| actor.container.is_none());
-    let load = plan.load.as_ref();
+    let load = trials.load.as_ref();
     if load.is_some_and(|load| load.owner != ServiceOwner::Provoke) {
         let error = format!("cannot limit the {resource} of a service that provoke does not start");
         return Err(ExperimentError::usage(error).with_hint(format!("leave out --{controller}")));
     }
-    if !plan.variants.iter().any(runs_here) || can_limit() {
+    if !trials.variants.iter().any(runs_here) || can_limit() {
         return Ok(());
     }
     let obstacle = CgroupObstacle::find(controller);
@@ -106,8 +106,8 @@ fn check_total_limit(
 }
 
 /// Checks that the target of the load belongs to the user, and that the requests can be built.
-fn check_load(plan: &Plan) -> Result<(), ExperimentError> {
-    let Some(load) = &plan.load else {
+fn check_load(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+    let Some(load) = &trials.load else {
         return Ok(());
     };
     let no_text = String::new;
@@ -120,18 +120,21 @@ fn check_load(plan: &Plan) -> Result<(), ExperimentError> {
 }
 
 /// Checks that every command of a variant can be started.
-pub(super) fn check_commands(plan: &Plan, variant: VariantId) -> Result<(), ExperimentError> {
+pub(super) fn check_commands(
+    trials: &TrialsPlan,
+    variant: VariantId,
+) -> Result<(), ExperimentError> {
     // provoke does not start this service.
-    if plan
+    if trials
         .load
         .as_ref()
         .is_some_and(|load| load.owner != ServiceOwner::Provoke)
     {
         return Ok(());
     }
-    for actor in &plan.variant_plan(variant).actors {
+    for actor in &trials.variant_plan(variant).actors {
         if let Some(container) = &actor.container {
-            engine::check_image(actor, &plan.variant_plan(variant).name)?;
+            engine::check_image(actor, &trials.variant_plan(variant).name)?;
             if !container.sees_folder() {
                 continue;
             }
@@ -153,14 +156,14 @@ pub(super) fn check_commands(plan: &Plan, variant: VariantId) -> Result<(), Expe
         if name.as_bytes().contains(&b'{') {
             continue;
         }
-        match spawn::find_program(name.as_os_str(), path_of(plan, actor), cwd) {
-            Ok(program) => check_executable(name, &program, actor, cwd, path_of(plan, actor))?,
-            Err(_) => return Err(not_found(plan, name, actor, cwd)),
+        match spawn::find_program(name.as_os_str(), path_of(trials, actor), cwd) {
+            Ok(program) => check_executable(name, &program, actor, cwd, path_of(trials, actor))?,
+            Err(_) => return Err(not_found(trials, name, actor, cwd)),
         }
         // `prepare` may write the script before each trial.
-        let hooks = [&plan.hooks, &plan.variant_plan(variant).hooks];
+        let hooks = [&trials.hooks, &trials.variant_plan(variant).hooks];
         if hooks.iter().all(|hooks| hooks.prepare.is_none()) {
-            check_script(actor, cwd, path_of(plan, actor))?;
+            check_script(actor, cwd, path_of(trials, actor))?;
         }
     }
     Ok(())
@@ -201,7 +204,7 @@ fn path_hint(name: &Text, cwd: &Path) -> String {
 }
 
 /// Explains why a program was not found.
-fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> ExperimentError {
+fn not_found(trials: &TrialsPlan, name: &Text, actor: &ActorPlan, cwd: &Path) -> ExperimentError {
     if name.as_bytes().contains(&b'/') && cwd.join(name.as_os_str()).is_dir() {
         return cannot_run(name, "it is a directory").with_hint("name a program in it");
     }
@@ -209,7 +212,7 @@ fn not_found(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> Experim
         return cannot_run(name, "it is not a program")
             .with_hint(format!("did you mean `{flag}`?"));
     }
-    suggest_program(plan, name, actor, cwd)
+    suggest_program(trials, name, actor, cwd)
 }
 
 fn cannot_run(name: &Text, reason: &str) -> ExperimentError {
@@ -217,12 +220,17 @@ fn cannot_run(name: &Text, reason: &str) -> ExperimentError {
 }
 
 /// Suggests what was meant by the name of a program that does not exist.
-fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> ExperimentError {
+fn suggest_program(
+    trials: &TrialsPlan,
+    name: &Text,
+    actor: &ActorPlan,
+    cwd: &Path,
+) -> ExperimentError {
     let typed = name.as_os_str();
     let is_path = name.as_bytes().contains(&b'/');
     let path = cwd.join(typed);
     let error = |reason: &str| cannot_run(name, reason);
-    let is_executable = spawn::find_program(path.as_os_str(), path_of(plan, actor), cwd).is_ok();
+    let is_executable = spawn::find_program(path.as_os_str(), path_of(trials, actor), cwd).is_ok();
     match SourceFileRunner::of_path(&path) {
         Some(SourceFileRunner::Script(_)) if is_executable => {}
         Some(source) if path.is_file() => return as_source(name, actor, source),
@@ -246,7 +254,7 @@ fn suggest_program(plan: &Plan, name: &Text, actor: &ActorPlan, cwd: &Path) -> E
         });
     }
     let is_program = |file: &Path| {
-        let program = spawn::find_program(file.as_os_str(), path_of(plan, actor), cwd);
+        let program = spawn::find_program(file.as_os_str(), path_of(trials, actor), cwd);
         program.is_ok()
     };
     let (problem, missing) = if is_path {
@@ -473,8 +481,8 @@ fn check_executable(
 
 /// Makes `provoke` refer to this program if it is not in PATH, so that its victims can be tried without installation.
 /// Only provoke itself may do this.
-pub fn find_ourselves(plan: &mut Plan) {
-    let missing = |plan: &Plan, actor: &ActorPlan| {
+pub fn find_ourselves(trials: &mut TrialsPlan) {
+    let missing = |trials: &TrialsPlan, actor: &ActorPlan| {
         let name = actor
             .command
             .first()
@@ -483,27 +491,27 @@ pub fn find_ourselves(plan: &mut Plan) {
         let is_local = actor.container.is_none();
         is_local
             && name.is_some_and(|name| {
-                spawn::find_program(name.as_os_str(), path_of(plan, actor), cwd).is_err()
+                spawn::find_program(name.as_os_str(), path_of(trials, actor), cwd).is_err()
             })
     };
     let Ok(ourselves) = std::env::current_exe() else {
         return;
     };
-    for variant in 0..plan.variants.len() {
-        for actor in 0..plan.variants[variant].actors.len() {
-            if missing(plan, &plan.variants[variant].actors[actor]) {
-                plan.variants[variant].actors[actor].command[0] = (&ourselves).into();
+    for variant in 0..trials.variants.len() {
+        for actor in 0..trials.variants[variant].actors.len() {
+            if missing(trials, &trials.variants[variant].actors[actor]) {
+                trials.variants[variant].actors[actor].command[0] = (&ourselves).into();
             }
         }
     }
 }
 
-fn path_of<'a>(plan: &'a Plan, actor: &'a ActorPlan) -> Option<&'a std::ffi::OsStr> {
+fn path_of<'a>(trials: &'a TrialsPlan, actor: &'a ActorPlan) -> Option<&'a std::ffi::OsStr> {
     let named = |name: &Text| name.as_os_str() == "PATH";
     match actor.env.iter().find(|(name, _)| named(name)) {
         Some((_, value)) => value.as_ref().map(Text::as_os_str),
         None => {
-            let path_variable = plan.environment.iter().find(|(name, _)| named(name));
+            let path_variable = trials.environment.iter().find(|(name, _)| named(name));
             path_variable.map(|(_, value)| value.as_os_str())
         }
     }

@@ -5,7 +5,7 @@ use super::rerun::{RerunLimits, kept_output, repeat_trial, rerun_trial};
 use super::selected_trial::SelectedTrial;
 use provoke_judge as judge;
 use provoke_model::{
-    Failure, FailureName, KeepRule, Observation, Outcome, Plan, Signal, Site, Trial,
+    Failure, FailureName, KeepRule, Observation, Outcome, Signal, Site, Trial, TrialsPlan,
 };
 use provoke_report::{Report, group_failures};
 use provoke_survey as survey;
@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 /// A trial to replay.
 pub struct TrialReplay {
-    plan: Plan,
+    trials: TrialsPlan,
     trial: Trial,
     earlier_outcome: Option<Outcome>,
     /// Its recorded outcome, in words.
@@ -61,13 +61,13 @@ impl TrialReplay {
     /// Prepares a replay of a stored trial.
     pub fn new(selected: &SelectedTrial) -> Self {
         let report = Report::new(&selected.state, true);
-        let mut plan = selected.state.plan.clone();
-        plan.keep = KeepRule::None;
+        let mut trials = selected.state.trials.clone();
+        trials.settings.keep = KeepRule::None;
         let (trial, before) = (selected.trial.clone(), selected.outcome.clone());
         Self {
             was: describe_before(&report, &trial, before.as_ref()),
             rate: rate_sentence(&report, &trial),
-            plan,
+            trials,
             trial,
             earlier_outcome: before,
         }
@@ -76,18 +76,18 @@ impl TrialReplay {
     /// Returns whether a debugger can run the program as the trial does: it is a binary on this machine, and no thread of
     /// it is held, because a process has one tracer.
     fn suits_debugger(&self) -> bool {
-        let variant = self.plan.variant_plan(self.trial.variant);
+        let variant = self.trials.variant_plan(self.trial.variant);
         let mut actors = variant.actors.iter();
         let actor = actors.find(|actor| actor.role.decides_outcome());
         self.trial.hold.is_none()
             && actor.is_some_and(|actor| {
-                actor.container.is_none() && survey::runs_binary(&self.plan, actor)
+                actor.container.is_none() && survey::runs_binary(&self.trials, actor)
             })
     }
 
     /// Runs the trial once.
     pub async fn run_once(&self, scratch: &Path) -> Result<ReplayResult, ExperimentError> {
-        let observation = Box::pin(rerun_trial(&self.plan, &self.trial, scratch)).await?;
+        let observation = Box::pin(rerun_trial(&self.trials, &self.trial, scratch)).await?;
         let outcome = self.judge_trial(&observation);
         let took = words::format_seconds(observation.elapsed.as_secs_f64());
         let outcome_text = match &outcome {
@@ -148,7 +148,7 @@ impl TrialReplay {
             each(count, passed);
             ControlFlow::Continue(())
         };
-        let repeating = repeat_trial(&self.plan, &self.trial, scratch, limits, listen, judge);
+        let repeating = repeat_trial(&self.trials, &self.trial, scratch, limits, listen, judge);
         let stopped = Box::pin(repeating).await?;
         let replays = words::format_count(count, "replay");
         let failure_text = match &failed {
@@ -187,8 +187,8 @@ impl TrialReplay {
     }
 
     fn judge_trial(&self, observation: &Observation) -> Outcome {
-        let variant = self.plan.variant_plan(self.trial.variant);
-        judge::judge_trial(&self.plan.rules, variant, observation)
+        let variant = self.trials.variant_plan(self.trial.variant);
+        judge::judge_trial(&self.trials.rules, variant, observation)
     }
 
     /// Returns whether this is the recorded failure; after a pass, any failure is.

@@ -2,8 +2,8 @@
 
 use super::trial_evidence::json_lines;
 use provoke_model::{
-    Event, FilePick, LoadLimit, LoadObservation, LoadPlan, Plan, RequestBody, RequestPace,
-    RequestPlan, RequestResult, Text, TrialId, VariantId,
+    Event, FilePick, LoadLimit, LoadObservation, LoadPlan, RequestBody, RequestPace, RequestPlan,
+    RequestResult, Text, TrialId, VariantId,
 };
 use provoke_plan::under_load;
 use provoke_state::{EventSink, State};
@@ -36,7 +36,7 @@ impl RequestScenarios {
 impl EventSink for RequestScenarios {
     fn on_event(&mut self, event: &Event, state: &State) {
         match event {
-            Event::TrialStarted(trial) if state.plan.load.is_some() => {
+            Event::TrialStarted(trial) if state.trials.load.is_some() => {
                 self.under_way.insert(trial.id, trial.variant);
             }
             Event::TrialFinished { trial, seen, .. } => {
@@ -48,7 +48,7 @@ impl EventSink for RequestScenarios {
                         "Trial {} of {}: the requests in flight at the crash, and the requests before",
                         trial.0, state.run
                     );
-                    let text = replay_scenario(&state.plan, variant, observation, &folder, &about);
+                    let text = replay_scenario(state, variant, observation, &folder, &about);
                     // The evidence itself is stored in any case.
                     let path = folder.join(REPLAY);
                     let _ = text.map(|text| create_private(&path)?.write_all(text.as_bytes()));
@@ -61,14 +61,13 @@ impl EventSink for RequestScenarios {
 
 /// Returns a scenario that sends the last requests of a trial; `None` if they are not known.
 fn replay_scenario(
-    plan: &Plan,
+    state: &State,
     variant: VariantId,
     observation: &LoadObservation,
     folder: &Path,
     about: &str,
 ) -> Option<String> {
-    let variant = plan.variant_plan(variant);
-    let planned = plan.load_of(variant)?;
+    let planned = state.trials.load_of(state.trials.variant_plan(variant))?;
     let requests = sent_requests(&planned, folder);
     if requests.is_empty() {
         return None;
@@ -92,7 +91,7 @@ fn replay_scenario(
         },
         ..planned
     };
-    under_load(plan, variant, &load, about).ok()
+    under_load(&state.goal, &state.trials, variant, &load, about).ok()
 }
 
 /// Returns each request in flight or before the crash once, with its number of occurrences as weight.

@@ -4,7 +4,7 @@ use super::error::ExperimentError;
 use super::trial_evidence::LARGEST;
 use provoke_exec::{Executor as _, PreparationResult, StopUrgency};
 use provoke_local::LocalExecutor;
-use provoke_model::{Observation, Plan, Signal, Trial};
+use provoke_model::{Observation, Signal, Trial, TrialsPlan};
 use provoke_state::State;
 use provoke_sys::files;
 use provoke_words::untrusted::Untrusted as _;
@@ -26,12 +26,12 @@ pub struct RerunLimits {
 
 /// Runs a trial as it ran before; its output is kept below `scratch`.
 pub(super) async fn rerun_trial(
-    plan: &Plan,
+    trials: &TrialsPlan,
     trial: &Trial,
     scratch: &Path,
 ) -> Result<Observation, ExperimentError> {
     let mut observation = None;
-    with_executor(plan, trial, scratch, async |executor| {
+    with_executor(trials, trial, scratch, async |executor| {
         let (_halt, halted) = watch::channel(StopUrgency::No);
         observation = Some(executor.run_trial(trial.clone(), halted).await);
         Ok(())
@@ -43,7 +43,7 @@ pub(super) async fn rerun_trial(
 /// Repeats a trial until `each` breaks, a limit is reached, or a signal arrives; returns the signal. `listen` is called
 /// before the first repetition. The output of the last repetition is kept below `scratch`.
 pub(super) async fn repeat_trial(
-    plan: &Plan,
+    trials: &TrialsPlan,
     trial: &Trial,
     scratch: &Path,
     limits: &RerunLimits,
@@ -51,7 +51,7 @@ pub(super) async fn repeat_trial(
     mut each: impl FnMut(&Observation) -> ControlFlow<()>,
 ) -> Result<Option<Signal>, ExperimentError> {
     let mut stopped = None;
-    with_executor(plan, trial, scratch, async |executor| {
+    with_executor(trials, trial, scratch, async |executor| {
         let mut signals = listen()?;
         let started_at = Instant::now();
         for _ in 0..limits.trials {
@@ -101,15 +101,15 @@ async fn run_once(
 
 /// Starts the executor of the trial, prepares its variant, and keeps its output.
 async fn with_executor(
-    plan: &Plan,
+    trials: &TrialsPlan,
     trial: &Trial,
     scratch: &Path,
     run: impl AsyncFnOnce(&LocalExecutor) -> Result<(), ExperimentError>,
 ) -> Result<(), ExperimentError> {
-    let mut plan = plan.clone();
-    plan.jobs = trial.slot.0.saturating_add(1).min(4096);
-    let executor = LocalExecutor::new(&plan, scratch)?;
-    let result = match make_variant(&executor, &plan, trial).await {
+    let mut trials = trials.clone();
+    trials.jobs = trial.slot.0.saturating_add(1).min(4096);
+    let executor = LocalExecutor::new(&trials, scratch)?;
+    let result = match make_variant(&executor, &trials, trial).await {
         Ok(()) => run(&executor).await,
         Err(error) => Err(error),
     };
@@ -140,12 +140,12 @@ pub(super) fn kept_output(scratch: &Path) -> Vec<String> {
 
 /// Prepares the variant of a trial again without running the trial.
 pub(super) async fn prepare_trial(
-    plan: &Plan,
+    trials: &TrialsPlan,
     trial: &Trial,
     scratch: &Path,
 ) -> Result<(), ExperimentError> {
-    let executor = LocalExecutor::new(plan, scratch)?;
-    let preparation = make_variant(&executor, plan, trial).await;
+    let executor = LocalExecutor::new(trials, scratch)?;
+    let preparation = make_variant(&executor, trials, trial).await;
     executor.close().await;
     preparation
 }
@@ -153,15 +153,15 @@ pub(super) async fn prepare_trial(
 /// Prepares the variant of a trial again, if it belongs to a search: its directory may have been removed.
 async fn make_variant(
     executor: &LocalExecutor,
-    plan: &Plan,
+    trials: &TrialsPlan,
     trial: &Trial,
 ) -> Result<(), ExperimentError> {
     // A variant with a setting runs in the directory of the failing variant.
-    let id = match plan.variant_plan(trial.variant).setting {
+    let id = match trials.variant_plan(trial.variant).setting {
         Some(_) => State::FAILING,
         None => trial.variant,
     };
-    let variant = plan.variant_plan(id);
+    let variant = trials.variant_plan(id);
     if !variant.is_made() {
         return Ok(());
     }

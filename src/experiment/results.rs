@@ -46,13 +46,13 @@ pub(super) fn write_results(
     }
     if let (Verdict::Found, Some(progress)) =
         (report.verdict, questions::ShrinkProgress::of_state(state))
-        && let Some(load) = &state.plan.load
+        && let Some(load) = &state.trials.load
     {
         let about = format!("The reduced load of {}", state.run);
-        let failing = state.plan.variant_plan(State::FAILING);
         let text = under_load(
-            &state.plan,
-            failing,
+            &state.goal,
+            &state.trials,
+            State::FAILING,
             &progress.smallest_load.apply_to(load),
             &about,
         );
@@ -62,13 +62,11 @@ pub(super) fn write_results(
             files.push(ResultFile::SmallestLoad(path));
         }
     }
-    if let (Verdict::Found, Some(space)) = (report.verdict, &state.plan.space)
-        && state.plan.question.as_reduce().is_some()
-        && let [variant] = questions::of_plan(&state.plan)
-            .kept_variants(state)
-            .as_slice()
+    if let (Verdict::Found, Some(space)) = (report.verdict, &state.trials.space)
+        && state.goal.question.as_reduce().is_some()
+        && let [variant] = questions::of(state).kept_variants(state).as_slice()
     {
-        let variant = state.plan.variant_plan(*variant);
+        let variant = state.trials.variant_plan(*variant);
         files.extend(remove_unneeded_files(space, variant, folder)?);
         let reduced = prepare::reduced_files(space, variant)?;
         let patch: Vec<u8> = reduced.iter().flat_map(|file| file.patch.clone()).collect();

@@ -45,12 +45,12 @@ impl Experiment {
         }
         if on != HostSettings::default() {
             on.read_list(Path::new(""))?;
-            let slots = state.plan.slots_per_host();
+            let slots = state.trials.slots_per_host();
             let hosts = on.to_plan(slots)?;
             let jobs = hosts.as_ref().map_or(slots, HostPlan::jobs);
             let changed = Event::HostsChanged { hosts, jobs };
             state.apply_event(&changed, |_| false);
-            check_hosts(&state.plan)?;
+            check_hosts(&state.trials)?;
             journal.add_event(&changed)?;
         }
         if !state.stage.is_finished() {
@@ -77,7 +77,7 @@ impl NewLimits {
         if self == Self::default() {
             return Ok(None);
         }
-        if self.exclude_half && state.plan.question.as_confirm().is_none() {
+        if self.exclude_half && state.goal.question.as_confirm().is_none() {
             let message = "--exclude-half is for runs of `provoke confirm`";
             return Err(ExperimentError::usage(message));
         }
@@ -94,11 +94,10 @@ impl NewLimits {
 /// Refuses limits that leave no trial to run.
 fn check_open(state: &State, name: &str) -> Result<(), ExperimentError> {
     let time_is_up = state
-        .plan
         .stop
         .time_budget()
         .is_some_and(|limit| limit <= state.worked);
-    if !time_is_up && questions::policy_of_plan(&state.plan).next_step(state) != Step::Done {
+    if !time_is_up && questions::policy_of(state).next_step(state) != Step::Done {
         return Ok(());
     }
     let message = format!("under these limits, the run {} is complete", state.run);

@@ -135,7 +135,7 @@ impl Experiment {
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<bool, ExperimentError> {
-        for note in engine::sweep_containers(&self.state.plan) {
+        for note in engine::sweep_containers(&self.state.trials) {
             observer.on_message(ExperimentMessage::Note(note));
         }
         match cgroup::clean_up_after_dead_runs() {
@@ -181,7 +181,7 @@ impl Experiment {
         &mut self,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<Arc<dyn Executor>, ExperimentError> {
-        let (plan, trials) = (&self.state.plan, self.folder.trials_path());
+        let (plan, trials) = (&self.state.trials, self.folder.trials_path());
         let Some(hosts) = &plan.hosts else {
             let executor = LocalExecutor::new(plan, &trials)?;
             let executor = match self.first_slot.take() {
@@ -205,7 +205,7 @@ impl Experiment {
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
     ) {
-        let question = questions::of_plan(&self.state.plan);
+        let question = questions::of(&self.state);
         observer.begin_trials(&self.state);
         let mut scenarios = RequestScenarios::new(self.folder.trials_path());
         let mut driver = Driver {

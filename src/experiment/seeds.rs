@@ -6,7 +6,7 @@ use super::selected_trial::scratch_folder;
 use provoke_journal as journal;
 use provoke_journal::RunFolder;
 use provoke_judge as judge;
-use provoke_model::{Event, KeepRule, Outcome, Plan, Trial, TrialId, VariantId};
+use provoke_model::{Event, KeepRule, Outcome, Trial, TrialId, TrialsPlan, VariantId};
 use provoke_state::{Fold, State};
 use provoke_stats as stats;
 use provoke_words as words;
@@ -58,11 +58,11 @@ pub async fn replay_seeds(
         return Err(ExperimentError::usage(message)
             .with_hint("run more trials: `provoke run -n 100 -- CMD`"));
     }
-    let mut plan = state.plan;
-    plan.keep = KeepRule::None;
+    let mut trials = state.trials;
+    trials.settings.keep = KeepRule::None;
     for (replayed, verb) in [(&mut failing, "failed"), (&mut passing, "passed")] {
         for trial in std::mem::take(&mut replayed.trials) {
-            let outcome = replay_outcome(&plan, &trial).await?;
+            let outcome = replay_outcome(&trials, &trial).await?;
             match outcome {
                 Outcome::Fail(_) => replayed.failed += 1,
                 Outcome::Pass => replayed.passed += 1,
@@ -84,12 +84,12 @@ pub async fn replay_seeds(
     Ok(seed_verdict(&failing, &passing))
 }
 
-async fn replay_outcome(plan: &Plan, trial: &Trial) -> Result<Outcome, ExperimentError> {
-    let scratch = scratch_folder(plan)?;
-    let observation = Box::pin(rerun_trial(plan, trial, scratch.path())).await?;
+async fn replay_outcome(trials: &TrialsPlan, trial: &Trial) -> Result<Outcome, ExperimentError> {
+    let scratch = scratch_folder(trials)?;
+    let observation = Box::pin(rerun_trial(trials, trial, scratch.path())).await?;
     Ok(judge::judge_trial(
-        &plan.rules,
-        plan.variant_plan(trial.variant),
+        &trials.rules,
+        trials.variant_plan(trial.variant),
         &observation,
     ))
 }

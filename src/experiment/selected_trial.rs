@@ -5,7 +5,7 @@ use super::rerun::prepare_trial;
 use super::trial_reference::parse_trial;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, StoreError, default_root};
-use provoke_model::{ActorPlan, Event, Outcome, Plan, Trial, TrialId};
+use provoke_model::{ActorPlan, Event, Outcome, Trial, TrialId, TrialsPlan};
 use provoke_questions as questions;
 use provoke_slot::wire::total_limits;
 use provoke_slot::{CommandLine, PlaceholderValues, words_by_hand};
@@ -101,7 +101,7 @@ impl SelectedTrial {
 
     /// Creates a temporary directory in which the trial can run.
     pub fn scratch_folder(&self) -> io::Result<PrivateFolder> {
-        scratch_folder(&self.state.plan)
+        scratch_folder(&self.state.trials)
     }
 
     /// Runs the main command of the trial in this terminal with these words in front, for example under a debugger.
@@ -123,15 +123,16 @@ impl SelectedTrial {
         prefix: &str,
         scratch: &Path,
     ) -> Result<Command, ExperimentError> {
-        let (plan, trial) = (&self.state.plan, &self.trial);
-        prepare_trial(plan, trial, scratch).await?;
+        let (trials, trial) = (&self.state.trials, &self.trial);
+        prepare_trial(trials, trial, scratch).await?;
         let words = shlex::split(prefix)
             .filter(|words| !words.is_empty())
             .ok_or_else(|| {
                 ExperimentError::usage(format!("`{prefix}` is not a command prefix"))
                     .with_hint("check that every quote is closed")
             })?;
-        let (numbers, actor) = main_actor(plan, trial, plan.scratch.then_some(scratch));
+        let (numbers, actor) =
+            main_actor(trials, trial, trials.settings.scratch.then_some(scratch));
         if actor.container.is_some() {
             let message =
                 format!("the command runs in a container, and `{prefix}` would run outside");
@@ -139,7 +140,7 @@ impl SelectedTrial {
                 "leave --wrap out to rerun the trial; `wrap` in the scenario runs in the container",
             ));
         }
-        let process = CommandLine::new(&plan.environment, actor, &numbers);
+        let process = CommandLine::new(&trials.environment, actor, &numbers);
         let mut command = Command::new(&words[0]);
         command
             .args(&words[1..])
@@ -154,7 +155,7 @@ impl SelectedTrial {
 
     /// Returns what only a replay repeats, and neither the shell line of the trial nor its command with words in front.
     pub fn only_in_replay(&self) -> Option<&'static str> {
-        let cases = self.state.plan.cases.as_ref();
+        let cases = self.state.trials.cases.as_ref();
         if self.trial.hold.is_some() {
             Some("the hold of a thread")
         } else if cases.is_some_and(|cases| cases.shuffle) {
@@ -167,11 +168,16 @@ impl SelectedTrial {
     /// Returns the shell line of the trial. Its differences from this shell are the numbers, the variables that were set
     /// for the trial, its directory and its input.
     pub fn shell_line(&self) -> String {
-        let (plan, trial) = (&self.state.plan, &self.trial);
-        let scratch = plan.scratch.then(|| Path::new("/tmp"));
-        let (numbers, actor) = main_actor(plan, trial, scratch);
-        let process = CommandLine::new(&plan.environment, actor, &numbers);
-        let contained = words_by_hand(actor, &numbers, &plan.limits, total_limits(plan));
+        let (trials, trial) = (&self.state.trials, &self.trial);
+        let scratch = trials.settings.scratch.then(|| Path::new("/tmp"));
+        let (numbers, actor) = main_actor(trials, trial, scratch);
+        let process = CommandLine::new(&trials.environment, actor, &numbers);
+        let contained = words_by_hand(
+            actor,
+            &numbers,
+            &trials.conditions.limits,
+            total_limits(trials),
+        );
         let input = process
             .stdin
             .map_or(OsStr::new("/dev/null"), Path::as_os_str);
@@ -189,9 +195,9 @@ impl SelectedTrial {
 }
 
 /// Creates a temporary directory in which a trial of this plan can run.
-pub(super) fn scratch_folder(plan: &Plan) -> io::Result<PrivateFolder> {
+pub(super) fn scratch_folder(trials: &TrialsPlan) -> io::Result<PrivateFolder> {
     let scratch = PrivateFolder::new("replay")?;
-    if plan.user.is_some() {
+    if trials.conditions.user.is_some() {
         files::let_through(scratch.path())?;
     }
     Ok(scratch)
@@ -245,11 +251,11 @@ fn process_words(actor: &ActorPlan, process: &CommandLine) -> Vec<String> {
 
 /// Returns the numbers of a trial, and the actor that decides its outcome.
 fn main_actor<'a>(
-    plan: &'a Plan,
+    trials: &'a TrialsPlan,
     trial: &Trial,
     scratch: Option<&Path>,
 ) -> (PlaceholderValues, &'a ActorPlan) {
-    let variant = plan.variant_plan(trial.variant);
+    let variant = trials.variant_plan(trial.variant);
     let main = variant.main_actor();
     (
         PlaceholderValues::new(trial, &variant.name, scratch),

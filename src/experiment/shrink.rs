@@ -39,7 +39,7 @@ pub fn plan_shrinking(
             _ => {}
         },
     )?;
-    if state.plan.load.is_none() {
+    if state.trials.load.is_none() {
         let message = format!("the run {} is not a run of `provoke load`", state.run);
         return Err(ExperimentError::usage(message)
             .with_hint("choose a run of `provoke load`; use `provoke reduce` for other failures"));
@@ -48,13 +48,13 @@ pub fn plan_shrinking(
         Some(trial) => of_life(&state, crashed_variant, trial)?,
         None => of_run(&state)?,
     };
-    let failing = state.plan.variant_plan(variant);
-    let mut scenario = Scenario::of_variant_plan(&state.plan, failing).map_err(|_| {
+    let failing = state.trials.variant_plan(variant);
+    let mut scenario = Scenario::of_variant(&state.goal, &state.trials, variant).map_err(|_| {
         let message = "the command of the run is not UTF-8 text";
         ExperimentError::usage(message)
             .with_hint("define the command in a scenario file, and load that")
     })?;
-    scenario.loaded = state.plan.load_of(failing);
+    scenario.loaded = state.trials.load_of(failing);
     // The `only` setting of the earlier run does not apply.
     scenario.judge.only.0.clear();
     overlay(&mut scenario);
@@ -64,15 +64,15 @@ pub fn plan_shrinking(
     }
     let cwd = std::env::current_dir()?;
     let bounded = scenario.trials.runs.is_some() || scenario.stop.duration.is_some();
-    let mut plan = scenario.to_plan(PlanContext::of_this_process(cwd))?;
+    let plan = scenario.to_plan(PlanContext::of_this_process(cwd))?;
     let totals = &state.tally_of(variant).requests;
     let requests = totals.sent.checked_div(totals.trials);
-    shrink_plan(&mut plan, requests, bounded)?;
-    if plan.rules.only.is_empty() {
-        plan.rules.only = meant_failures(&kinds);
+    let mut plan = shrink_plan(plan, requests, bounded)?;
+    if plan.trials.rules.only.is_empty() {
+        plan.trials.rules.only = meant_failures(&kinds);
     }
     // The evidence of the crash is known from the run; dumping cores makes trials longer.
-    plan.capture = CaptureMode::Off;
+    plan.trials.settings.capture = CaptureMode::Off;
     Ok(plan)
 }
 

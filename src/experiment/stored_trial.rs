@@ -154,8 +154,8 @@ impl StoredTrial {
             seeming_hang: self.seeming_hang().as_ref(),
             observation: &self.observation,
             holds: &self.hold_lines(),
-            limits: &self.state.plan.limits,
-            load: self.state.plan.load.as_ref(),
+            limits: &self.state.trials.conditions.limits,
+            load: self.state.trials.load.as_ref(),
             in_flight: &in_flight(&self.directory),
             stories: autopsies,
             output: &last_output(&self.directory),
@@ -170,7 +170,7 @@ impl StoredTrial {
         let was_stopped = self.outcome == Outcome::Inconclusive(InconclusiveReason::Interrupted);
         if was_stopped {
             judge::seeming_hang(
-                self.state.plan.variant_plan(self.variant),
+                self.state.trials.variant_plan(self.variant),
                 &self.observation,
             )
         } else {

@@ -1,13 +1,13 @@
 //! `--user`: runs the processes of trials as another user.
 
 use super::error::ExperimentError;
-use provoke_model::{Plan, Text, is_secret};
+use provoke_model::{Text, TrialsPlan, is_secret};
 use provoke_sys::user;
 use provoke_words::untrusted::Untrusted as _;
 
-/// Checks that trials can run as the user in the plan, and sets the variables that name the user.
-pub(super) fn become_user(plan: &mut Plan) -> Result<(), ExperimentError> {
-    let Some(name) = &plan.user else {
+/// Checks that trials can run as the user of the plan, and sets the variables that name the user.
+pub(super) fn become_user(trials: &mut TrialsPlan) -> Result<(), ExperimentError> {
+    let Some(name) = &trials.conditions.user else {
         return Ok(());
     };
     let refuse = |message: String, hint: &str| {
@@ -25,7 +25,7 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), ExperimentError> {
             "leave --user out, or run provoke with sudo",
         );
     }
-    let actors = plan.variants.iter().flat_map(|variant| &variant.actors);
+    let actors = trials.variants.iter().flat_map(|variant| &variant.actors);
     if actors.into_iter().any(|actor| actor.container.is_some()) {
         return refuse(
             "`--user` does not apply to trials in containers".to_owned(),
@@ -33,7 +33,8 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), ExperimentError> {
         );
     }
     // Secrets of root are not passed to the user, unless they are set for the trials.
-    plan.environment
+    trials
+        .environment
         .retain(|(name, _)| !is_secret(&name.as_os_str().to_string_lossy()));
     let variables = [
         ("HOME", &user.home),
@@ -42,8 +43,8 @@ pub(super) fn become_user(plan: &mut Plan) -> Result<(), ExperimentError> {
     ];
     for (name, value) in variables {
         let name = Text::from(name);
-        plan.environment.retain(|(own_name, _)| *own_name != name);
-        plan.environment.push((name, Text::from(value)));
+        trials.environment.retain(|(own_name, _)| *own_name != name);
+        trials.environment.push((name, Text::from(value)));
     }
     Ok(())
 }

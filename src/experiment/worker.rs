@@ -13,8 +13,8 @@ use provoke_hosts::wire::{
 use provoke_judge as judge;
 use provoke_local::LocalExecutor;
 use provoke_model::{
-    FailedHook, KeepRule, Observation, Outcome, Plan, SlotId, Text, Trial, TrialId, VariantId,
-    VariantPlan,
+    FailedHook, KeepRule, Observation, Outcome, SlotId, Text, Trial, TrialId, TrialsPlan,
+    VariantId, VariantPlan,
 };
 use provoke_survey as survey;
 use provoke_sys::{cgroup, files, host, signals};
@@ -204,7 +204,7 @@ fn read_line<T: serde::de::DeserializeOwned>(
 }
 
 struct Worker {
-    plan: Arc<Plan>,
+    plan: Arc<TrialsPlan>,
     folder: WorkerFolder,
     executor: Arc<LocalExecutor>,
     output: std_mpsc::Sender<Output>,
@@ -248,7 +248,7 @@ impl Worker {
                 check_commands(&plan, id)?;
             }
         }
-        plan.no_cores = no_cores(&plan);
+        plan.settings.no_cores = no_cores(&plan);
         let folder = WorkerFolder::create()?;
         let executor = LocalExecutor::without_builds(&plan, &folder.trials_path())?;
         let greeting = WorkerGreeting {
@@ -413,7 +413,7 @@ fn refuse_unseen(file: &SharedFile) -> ExperimentError {
 /// The trials of a slot while they run.
 struct WorkerSlot {
     slot: SlotId,
-    plan: Arc<Plan>,
+    plan: Arc<TrialsPlan>,
     variants: BTreeMap<TrialId, VariantId>,
     executor: Arc<LocalExecutor>,
     trials_path: PathBuf,
@@ -437,7 +437,7 @@ impl WorkerSlot {
         let variant = self.variants.get(&id).copied().unwrap_or_default();
         let variant = self.plan.variant_plan(variant);
         let outcome = judge::judge_trial(&self.plan.rules, variant, observation);
-        if outcome != Outcome::Pass || self.plan.keep == KeepRule::All {
+        if outcome != Outcome::Pass || self.plan.settings.keep == KeepRule::All {
             self.executor
                 .keep_output(self.slot, folder_of(id), true)
                 .await;

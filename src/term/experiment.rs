@@ -238,14 +238,14 @@ fn announce_start(state: &State) {
         let text = format!("--cases counts each test that {} runs", runner.name());
         print_message(&format!("  {text}"));
     }
-    let filters = &state.plan.rules.only;
-    if !filters.is_empty() && state.plan.question.is_rate() {
+    let filters = &state.trials.rules.only;
+    if !filters.is_empty() && state.goal.question.is_rate() {
         let names: Vec<String> = filters.iter().map(ToString::to_string).collect();
         let names_text = names.join(", ");
         let text = format!("counting only {names_text}; other failures are counted separately");
         print_message(&format!("  {text}"));
     }
-    let stop = &state.plan.stop;
+    let stop = &state.stop;
     let limits = match (stop.trials, stop.time_budget()) {
         (Some(runs), Some(DEFAULT_DURATION)) => {
             format!("at most {runs} trials or 10 minutes (-n and -d change this)")
@@ -263,11 +263,11 @@ fn announce_start(state: &State) {
 
 /// Returns the test runner of a run that does not count its tests.
 fn cases_hint(state: &State) -> Option<CaseRunner> {
-    let plan = &state.plan;
-    if plan.cases.is_some() || !plan.question.is_rate() || plan.load.is_some() {
+    let State { goal, trials, .. } = state;
+    if trials.cases.is_some() || !goal.question.is_rate() || trials.load.is_some() {
         return None;
     }
-    find_runner(&plan.variants.first()?.main_actor()?.command)
+    find_runner(&trials.variants.first()?.main_actor()?.command)
 }
 
 /// Returns the path of a file of a result, or the command that uses it.

@@ -146,7 +146,7 @@ impl LiveDisplay {
     fn correct_forecast(&mut self, state: &State) {
         let (Some(announced), Some(left)) = (
             self.announced,
-            questions::of_plan(&state.plan).expected_seconds_left(state),
+            questions::of(state).expected_seconds_left(state),
         ) else {
             return;
         };
@@ -155,7 +155,7 @@ impl LiveDisplay {
             return;
         }
         self.announced = Some(total);
-        let trials = questions::policy_of_plan(&state.plan).remaining_trials(state);
+        let trials = questions::policy_of(state).remaining_trials(state);
         let trials = words::format_count(trials.unwrap_or(0), "more trial");
         let left = words::format_seconds(left);
         let text = if announced > ANNOUNCED_FROM {
@@ -214,7 +214,9 @@ impl LiveDisplay {
             }
             Outcome::Inconclusive(InconclusiveReason::Interrupted) => return,
             // The loss of the host is shown instead.
-            Outcome::Inconclusive(InconclusiveReason::Lost) if state.plan.hosts.is_some() => return,
+            Outcome::Inconclusive(InconclusiveReason::Lost) if state.trials.hosts.is_some() => {
+                return;
+            }
             Outcome::Inconclusive(void) => {
                 format!("{}{}", style(void).dim(), inconclusive_reason(observation))
             }
@@ -263,7 +265,7 @@ impl LiveDisplay {
             self.is_early_end_shown = true;
             self.print_line(&format!("         {text}"));
         }
-        if let Some(killer) = judge::describe_killer(observation, &state.plan.limits) {
+        if let Some(killer) = judge::describe_killer(observation, &state.trials.conditions.limits) {
             self.print_line(&format!("         killed by: {killer}"));
         }
         for leaked in observation.residue.leaked.iter().take(3) {
@@ -284,8 +286,8 @@ impl LiveDisplay {
 
     /// Prints once that a setting may shorten the search, when its rate is known.
     fn print_hint(&mut self, state: &State) {
-        let reduces = state.plan.question.as_reduce().is_some();
-        let remaining = questions::of_plan(&state.plan).expected_trials_left(state);
+        let reduces = state.goal.question.as_reduce().is_some();
+        let remaining = questions::of(state).expected_trials_left(state);
         let has_started = !reduces || remaining.is_some();
         let reproduced = questions::reproduction_progress(state) == ReproductionProgress::Yes;
         if self.hinted || !reproduced || !has_started {
@@ -311,8 +313,8 @@ impl LiveDisplay {
             return None;
         }
         let completed = real(state.completed_trials());
-        let remaining = questions::policy_of_plan(&state.plan).remaining_trials(state);
-        match (remaining, state.plan.stop.time_budget()) {
+        let remaining = questions::policy_of(state).remaining_trials(state);
+        match (remaining, state.stop.time_budget()) {
             (Some(remaining), _) => Some(completed / (completed + real(remaining)).max(1.0)),
             (None, Some(time_limit)) => {
                 let spent = self.began.elapsed() + self.worked_before;
@@ -341,13 +343,13 @@ impl LiveDisplay {
             *counts.entry(kind.name()).or_default() += count;
         }
         let failed: u64 = counts.values().sum();
-        let remaining = questions::policy_of_plan(&state.plan).remaining_trials(state);
+        let remaining = questions::policy_of(state).remaining_trials(state);
         let ran = match remaining {
             Some(remaining) => format!("{completed} of {} trials", completed + remaining),
             None => words::format_count(completed, "trial"),
         };
-        let question = &state.plan.question;
-        let progress = questions::of_plan(&state.plan).progress(state);
+        let question = &state.goal.question;
+        let progress = questions::of(state).progress(state);
         let (first, last) = if question.as_confirm().is_some() {
             // Only passing trials bring the end closer.
             (progress, None)
@@ -369,7 +371,7 @@ impl LiveDisplay {
         let preparing: Vec<String> = state
             .preparing
             .iter()
-            .map(|id| &state.plan.variant_plan(*id).name)
+            .map(|id| &state.trials.variant_plan(*id).name)
             .map(|name| words::sanitize_line(name))
             .collect();
         if !preparing.is_empty() {
@@ -391,7 +393,7 @@ impl LiveDisplay {
                 .running
                 .values()
                 .find_map(|(_, variant)| *variant)
-                .map(|id| &state.plan.variant_plan(id).name);
+                .map(|id| &state.trials.variant_plan(id).name);
             variant_name.map_or_else(
                 || status.clone(),
                 |name| format!("{}: {status}", words::sanitize_line(name)),
@@ -423,16 +425,16 @@ impl LiveDisplay {
         let fresh = completed.checked_sub(self.completed_before.unwrap_or(0));
         let fresh = fresh.filter(|fresh| *fresh > 0 && state.undecided_raise().is_none())?;
         let seconds_per_trial = self.began.elapsed().as_secs_f64() / real(fresh);
-        Some(seconds_per_trial * real(questions::of_plan(&state.plan).expected_trials_left(state)?))
+        Some(seconds_per_trial * real(questions::of(state).expected_trials_left(state)?))
     }
 
     fn describe_time(&self, state: &State, completed: u64, remaining: Option<u64>) -> String {
         let elapsed = self.began.elapsed();
         let spent = in_seconds(elapsed);
         let fresh = completed.saturating_sub(self.completed_before.unwrap_or(0));
-        match (remaining, state.plan.stop.time_budget()) {
+        match (remaining, state.stop.time_budget()) {
             (Some(remaining), _) if fresh > 0 && remaining > 0 => {
-                let expected = questions::of_plan(&state.plan).expected_seconds_left(state);
+                let expected = questions::of(state).expected_seconds_left(state);
                 let left = expected
                     .unwrap_or_else(|| elapsed.as_secs_f64() * real(remaining) / real(fresh));
                 format!("{spent}, {} left", words::format_seconds(left))
@@ -470,7 +472,7 @@ impl EventSink for LiveDisplay {
         match event {
             Event::TrialStarted(trial) => {
                 // A search begins with one variant, and others come later.
-                let is_one_of = state.plan.variants.len() > 1 || state.plan.space.is_some();
+                let is_one_of = state.trials.variants.len() > 1 || state.trials.space.is_some();
                 let variant = is_one_of.then_some(trial.variant);
                 self.running.insert(trial.id, (Instant::now(), variant));
                 if trial.explores_schedule() {
@@ -484,7 +486,7 @@ impl EventSink for LiveDisplay {
                 ..
             } => {
                 self.last_end = Instant::now();
-                if state.plan.hosts.is_some() {
+                if state.trials.hosts.is_some() {
                     self.recent_ends.push_back(self.last_end);
                     self.recent_ends.retain(|end| end.elapsed() < RATE_WINDOW);
                 }
@@ -495,7 +497,7 @@ impl EventSink for LiveDisplay {
                     ""
                 };
                 let of = variant.map_or(held_text.to_owned(), |id| {
-                    let name = words::sanitize_line(&state.plan.variant_plan(id).display_label());
+                    let name = words::sanitize_line(&state.trials.variant_plan(id).display_label());
                     format!("{}  ", style(name).bold())
                 });
                 if !state.stage.runs_extra_trials() || self.every_trial {
@@ -601,9 +603,9 @@ impl EventSink for LiveDisplay {
 /// Returns the failure rate of a single variant with the interval that is valid at any moment, in which trials count in the
 /// order in which they started; of several variants, the share of failures in the displayed counts.
 fn describe_rate(state: &State, failed: u64, completed: u64) -> Option<String> {
-    if let [_] = state.plan.variants.as_slice() {
+    if let [_] = state.trials.variants.as_slice() {
         let tally = state.tally_of(VariantId(0));
-        let alpha = state.plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let rate = confidence_sequence(tally.failures, tally.counted_trials(), alpha);
         return (tally.counted_trials() > 0)
             .then(|| format!("rate {}", words::format_interval([rate.lo, rate.hi])));

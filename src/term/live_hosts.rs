@@ -22,7 +22,7 @@ pub(super) struct HostProgress {
 impl HostProgress {
     /// Returns the progress; `None` if all trials run on this machine.
     pub(super) fn of_state(state: &State, trials_per_second: f64) -> Option<Self> {
-        let plan = state.plan.hosts.as_ref()?;
+        let plan = state.trials.hosts.as_ref()?;
         let hosts = state.hosts.all();
         let failures = hosts.iter().map(|host| {
             let failures = host.counts.values().map(|counts| counts.failures).sum();

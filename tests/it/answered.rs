@@ -2,7 +2,7 @@
 
 use provoke_journal::{Journal, RunFolder};
 use provoke_model::{
-    Event, EvidenceDepth, FORMAT, Failure, FailureKind, Host, HuntQuestion, Plan, Question, Signal,
+    Event, EvidenceDepth, FORMAT, Failure, FailureKind, Host, Plan, Question, Signal,
     SignalEvidence, Signature, Site, Survey,
 };
 use provoke_questions as questions;
@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::answers::{
-    SETTINGS, Simulation, compare_plan, confirm_plan, failure, ramp_plan, reduction_plan,
-    search_plan, shrink_plan_with_rate,
+    SETTINGS, Simulation, compare_plan, confirm_plan, failure, hunt_plan, ramp_plan,
+    reduction_plan, search_plan, shrink_plan_with_rate,
 };
 use crate::held_program::hold_threads;
 use crate::host_trials::run_on_hosts;
@@ -128,17 +128,14 @@ fn finish(mut run: RecordedRun) -> RecordedRun {
 
 pub(crate) fn confirmation(exclude_half: Option<bool>) -> Plan {
     let mut plan = confirm_plan(10, 100);
-    if let Question::Confirm(asked) = &mut plan.question {
+    if let Question::Confirm(asked) = &mut plan.goal.question {
         asked.exclude_half = exclude_half;
     }
     plan
 }
 
 pub(crate) fn answered_hunt() -> RecordedRun {
-    let plan = Plan {
-        question: Question::Hunt(HuntQuestion::default()),
-        ..plan("runs = 5000")
-    };
+    let plan = hunt_plan(5000);
     let mut simulation = Simulation::new(7, &[0.0], SETTINGS[0]);
     simulation.failures = vec![crash()];
     simulation.time = Duration::from_millis(6);

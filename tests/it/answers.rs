@@ -92,7 +92,7 @@ impl Simulation {
     }
 
     fn outcome(&self, state: &State, trial: &Trial) -> Outcome {
-        let (fails, salt) = match &state.plan.variant_plan(trial.variant).choice {
+        let (fails, salt) = match &state.trials.variant_plan(trial.variant).choice {
             None => (self.rates[trial.variant.index()], trial.variant.0),
             Some(VariantChoice::Place(place)) => (self.rates[*place as usize], *place),
             // The same for every order of choices.
@@ -153,7 +153,7 @@ impl Simulation {
 
     /// Runs trials until the question of a state is answered; passes each event to the tape, too.
     fn answer(&self, state: &mut State, mut tape: impl FnMut(&Event)) {
-        let policy = questions::policy_of_plan(&state.plan);
+        let policy = questions::policy_of(state);
         let mut running: BTreeMap<TrialId, TrialResult> = BTreeMap::new();
         let mut happens = |state: &mut State, event: Event| {
             state.apply_event(&event, questions::is_done);
@@ -168,7 +168,7 @@ impl Simulation {
             why: "its build failed".to_owned(),
             at: Duration::ZERO,
         };
-        for variant in (0..).take(state.plan.variants.len()) {
+        for variant in (0..).take(state.trials.variants.len()) {
             if is_untestable(variant) {
                 happens(state, gives_up(variant));
             }
@@ -180,7 +180,7 @@ impl Simulation {
                 if let Event::TrialStarted(trial) = &next {
                     running.insert(trial.id, self.result(state, trial));
                 }
-                let chosen = u32::try_from(state.plan.variants.len()).unwrap();
+                let chosen = u32::try_from(state.trials.variants.len()).unwrap();
                 let is_chosen = matches!(next, Event::VariantChosen(_));
                 happens(state, next);
                 if is_chosen && is_untestable(chosen) {
@@ -211,10 +211,7 @@ impl Simulation {
     /// Answers a question from the start, and keeps the events.
     pub(crate) fn record_answer(&self, plan: &Plan) -> RecordedRun {
         let jobs = u32::try_from(self.parallel_trials).unwrap();
-        let mut run = RecordedRun::begin(Plan {
-            jobs,
-            ..plan.clone()
-        });
+        let mut run = RecordedRun::begin(with_jobs(plan, jobs));
         let events = &mut run.events;
         self.answer(&mut run.state, |event| events.push(event.clone()));
         run
@@ -223,10 +220,7 @@ impl Simulation {
     /// Answers a question from the start.
     pub(crate) fn answer_question(&self, plan: &Plan) -> State {
         let jobs = u32::try_from(self.parallel_trials).unwrap();
-        let (_, mut state) = begin(Plan {
-            jobs,
-            ..plan.clone()
-        });
+        let (_, mut state) = begin(with_jobs(plan, jobs));
         self.answer(&mut state, |_| {});
         state
     }
@@ -295,17 +289,28 @@ pub(crate) fn confirm_plan(failures: u64, trials: u64) -> Plan {
         trials,
         ..MeasuredBaseline::default()
     }));
-    Plan {
-        question: Question::Confirm(ConfirmQuestion {
-            baseline,
-            exclude_half: Some(false),
-            independent: false,
-            accept_conditions: false,
-            earlier_attempts: 0,
-            doubts: Vec::new(),
-        }),
-        ..plan("ask = 'confirm'\nassume-rate = 0.1")
-    }
+    let mut plan = plan("ask = 'confirm'\nassume-rate = 0.1");
+    plan.goal.question = Question::Confirm(ConfirmQuestion {
+        baseline,
+        exclude_half: Some(false),
+        independent: false,
+        accept_conditions: false,
+        earlier_attempts: 0,
+        doubts: Vec::new(),
+    });
+    plan
+}
+
+pub(crate) fn hunt_plan(runs: u32) -> Plan {
+    let mut plan = plan(&format!("runs = {runs}"));
+    plan.goal.question = Question::Hunt(HuntQuestion::default());
+    plan
+}
+
+fn with_jobs(plan: &Plan, jobs: u32) -> Plan {
+    let mut plan = plan.clone();
+    plan.trials.jobs = jobs;
+    plan
 }
 
 /// Returns the plan of a comparison with this number of variants.
@@ -336,7 +341,7 @@ fn passes(state: &State, variant: u32) -> u64 {
 }
 
 fn verdict(state: &State) -> Verdict {
-    questions::policy_of_plan(&state.plan).verdict_of(state)
+    questions::policy_of(state).verdict_of(state)
 }
 
 /// The result of a question.
@@ -353,7 +358,7 @@ struct QuestionResult {
 
 impl QuestionResult {
     fn from_state(state: &State) -> Self {
-        let policy = questions::policy_of_plan(&state.plan);
+        let policy = questions::policy_of(state);
         let counts = state.all_tallies().map(|(_, tally)| {
             let failing = tally.failed.values().flatten().copied().collect();
             (tally.passes, failing, tally.other, tally.void_total())
@@ -707,7 +712,7 @@ fn a_clean_variant_passes_the_needed_trials_after_the_reference_is_known() {
 #[test]
 fn a_given_baseline_determines_how_often_clean_variants_pass() {
     let mut plan = compare_plan("failing", 4, "duration = '1h'");
-    let Question::Compare(asked) = &mut plan.question else {
+    let Question::Compare(asked) = &mut plan.goal.question else {
         unreachable!()
     };
     asked.baseline = Some(Box::new(MeasuredBaseline {
@@ -800,10 +805,7 @@ fn a_run_that_is_cut_at_any_event_has_the_same_result() {
 
 #[test]
 fn a_hold_on_the_path_of_a_failure_is_not_the_answer_of_a_hunt() {
-    let plan = Plan {
-        question: Question::Hunt(HuntQuestion::default()),
-        ..plan("runs = 600")
-    };
+    let plan = hunt_plan(600);
     for seed in 0..4 {
         let mut simulation = Simulation::new(seed, &[DECIDED_RATE], SETTINGS[0]);
         simulation.time = Duration::from_millis(6);
@@ -824,10 +826,7 @@ fn a_hold_on_the_path_of_a_failure_is_not_the_answer_of_a_hunt() {
 
 #[test]
 fn a_hunt_in_large_code_that_is_cut_at_any_event_learns_nothing_again() {
-    let plan = Plan {
-        question: Question::Hunt(HuntQuestion::default()),
-        ..plan("runs = 5000")
-    };
+    let plan = hunt_plan(5000);
     let mut simulation = Simulation::new(7, &[0.0], SETTINGS[0]);
     simulation.time = Duration::from_millis(6);
     simulation.hold = hold_threads_in_large_code;
@@ -932,8 +931,8 @@ fn crashes_service(cut: &LoadPart) -> bool {
 pub(crate) fn shrink_plan_with_rate(rate: f64) -> (Plan, Vec<f64>) {
     let kinds = ["a", "b", "c", "d", "e"].map(|kind| format!("[[request]]\npath = '/{kind}'\n"));
     let load = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 64\nrequests = 2000\n";
-    let mut plan = plan(&format!("{load}{}", kinds.concat()));
-    provoke_plan::shrink_plan(&mut plan, None, false).unwrap();
+    let plan = plan(&format!("{load}{}", kinds.concat()));
+    let plan = provoke_plan::shrink_plan(plan, None, false).unwrap();
     (plan, vec![rate])
 }
 

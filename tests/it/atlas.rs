@@ -5,8 +5,8 @@
 
 use provoke_model::{
     ActorRole, Baseline, CaseRunner, CasesPlan, Event, EvidenceDepth, Failure, FailureKind,
-    HuntQuestion, InconclusiveReason, MeasuredBaseline, Outcome, Plan, Question, RateDrift,
-    RunCounts, Signal, SignalEvidence, StopCause, TrialId,
+    InconclusiveReason, MeasuredBaseline, Outcome, Plan, Question, RateDrift, RunCounts, Signal,
+    SignalEvidence, StopCause, TrialId,
 };
 use provoke_report::{ExportOptions, Html, PageOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use crate::answered::{RecordedRun, crash};
 use crate::answers::{
-    SETTINGS, Simulation, compare_plan, confirm_plan, failure, ramp_plan, reduction_plan,
-    search_plan, shrink_plan_with_rate,
+    SETTINGS, Simulation, compare_plan, confirm_plan, failure, hunt_plan, ramp_plan,
+    reduction_plan, search_plan, shrink_plan_with_rate,
 };
 use crate::golden::{EMPTY_DIGEST, GoldenFolder, all_outputs, continue_digest};
 use crate::held_program::{hold_threads, hold_threads_after_decision, hold_threads_in_large_code};
@@ -115,13 +115,10 @@ const QUESTIONS: [(&str, AnyCase); 8] = [
     ("hunt", hunt_case),
 ];
 
-fn with_limits((plan, rates): Case, choices: &mut Choices) -> Case {
+fn with_limits((mut plan, rates): Case, choices: &mut Choices) -> Case {
     let limited = self::plan(&choices.limits());
-    let plan = Plan {
-        stop: limited.stop,
-        alpha: limited.alpha,
-        ..plan
-    };
+    plan.stop = limited.stop;
+    plan.goal.alpha = limited.goal.alpha;
     (plan, rates)
 }
 
@@ -169,7 +166,7 @@ fn confirm_case(choices: &mut Choices) -> Case {
         ..MeasuredBaseline::default()
     };
     let mut plan = confirm_plan(failures, trials);
-    if let Question::Confirm(asked) = &mut plan.question {
+    if let Question::Confirm(asked) = &mut plan.goal.question {
         asked.baseline = match choices.below(6) {
             0 => Baseline::Assumed(50_000),
             _ => Baseline::Measured(Box::new(measured)),
@@ -199,15 +196,12 @@ fn bisect_case(choices: &mut Choices) -> Case {
     let places = choices.count(2, 30);
     let first = choices.count(0, places + 1);
     let rate = choices.one_of(&[1.0, 1.0, 0.6, 0.3]);
-    let (plan, mut rates) = search_plan(places, first, rate);
+    let (mut plan, mut rates) = search_plan(places, first, rate);
     let settings = choices.one_of(&["", "", "clean = true", "fixed = true", "all = true"]);
-    let plan = Plan {
-        question: self::plan(&format!(
-            "ask = 'bisect'\nrange = '0..{places}'\n{settings}"
-        ))
-        .question,
-        ..plan
-    };
+    let asked = self::plan(&format!(
+        "ask = 'bisect'\nrange = '0..{places}'\n{settings}"
+    ));
+    plan.goal.question = asked.goal.question;
     if settings.starts_with("fixed") {
         rates.reverse();
     }
@@ -230,7 +224,7 @@ fn ramp_case(choices: &mut Choices) -> Case {
     let levels = &[1, 2, 4, 5, 6, 8, 12][..choices.count(1, 7)];
     let first = choices.count(0, levels.len());
     let (mut plan, mut rates) = ramp_plan(levels, first, choices.one_of(&[1.0, 0.9, 0.3]));
-    if let Question::Ramp(asked) = &mut plan.question {
+    if let Question::Ramp(asked) = &mut plan.goal.question {
         asked.detect = choices.one_of(&[100_000, 100_000, 900_000]);
     }
     // Sometimes it fails less often with more clients.
@@ -247,11 +241,10 @@ fn shrink_case(choices: &mut Choices) -> Case {
 
 fn hunt_case(choices: &mut Choices) -> Case {
     let runs = choices.one_of(&[20, 200, 1000]);
-    let plan = Plan {
-        question: Question::Hunt(HuntQuestion::default()),
-        ..plan(&format!("runs = {runs}"))
-    };
-    (plan, vec![choices.one_of(&[0.0, 0.0, 0.1, 0.5, 1.0])])
+    (
+        hunt_plan(runs),
+        vec![choices.one_of(&[0.0, 0.0, 0.1, 0.5, 1.0])],
+    )
 }
 
 /// Answers a question with random trials, and ends the run in a random way.
@@ -306,18 +299,18 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
     };
     let mut events = whole.events;
     if surrounded {
-        events = observed::add_events(&plan, events, &mut choices);
+        events = observed::add_events(&plan.trials, events, &mut choices);
     }
     let kept = match end {
         Some(Event::RunFinished { .. }) => events.len(),
         _ => choices.count(1, events.len()),
     };
-    let plan = whole.state.plan.clone();
+    let trials = whole.state.trials.clone();
     let mut run = RecordedRun::begin(begun_plan(&events[0]));
     let mut clients = BTreeMap::new();
     for mut event in events.into_iter().take(kept).skip(1) {
         if let Event::TrialStarted(trial) = &event {
-            clients.insert(trial.id, plan.variant_plan(trial.variant).clients);
+            clients.insert(trial.id, trials.variant_plan(trial.variant).clients);
         }
         if surrounded
             && let Event::TrialFinished {
@@ -328,7 +321,7 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
             } = &mut event
         {
             let clients = clients.get(trial).copied().flatten();
-            surroundings.observe(&plan, (*trial, clients), outcome, seen, &mut choices);
+            surroundings.observe(&trials, (*trial, clients), outcome, seen, &mut choices);
         }
         run.apply(event);
     }
@@ -336,7 +329,7 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
         for trial in running_trials(&run.events) {
             let mut seen = Box::default();
             if surrounded {
-                *seen = observed::interrupted(&plan, &mut choices);
+                *seen = observed::interrupted(&trials, &mut choices);
             }
             run.apply(Event::TrialFinished {
                 trial,
@@ -362,19 +355,19 @@ fn surrounded_plan(plan: Plan, choices: &mut Choices) -> Plan {
     const TIMED: &str = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 8\ntime = '3m'";
     const LOAD: &str = "[load]\nurl = 'http://127.0.0.1:1'\nclients = 8\nrequests = 500\n[[request]]\npath = '/a'\n[[request]]\npath = '/b'";
     let mut plan = plan;
-    let is_load = plan.load.is_some() || plan.question.as_ramp().is_some();
-    let is_hunt = plan.question.as_hunt().is_some();
-    if is_load || choices.below(5) == 0 && plan.space.is_none() && !is_hunt {
+    let is_load = plan.trials.load.is_some() || plan.goal.question.as_ramp().is_some();
+    let is_hunt = plan.goal.question.as_hunt().is_some();
+    if is_load || choices.below(5) == 0 && plan.trials.space.is_none() && !is_hunt {
         let load = choices.one_of(&[LOAD, LOAD, TIMED]);
-        plan.load = plan.load.or_else(|| self::plan(load).load);
-        plan.rules.refusals.fails = choices.below(4) == 0;
-        for variant in &mut plan.variants {
+        plan.trials.load = plan.trials.load.or_else(|| self::plan(load).trials.load);
+        plan.trials.rules.refusals.fails = choices.below(4) == 0;
+        for variant in &mut plan.trials.variants {
             variant.actors[0].role = ActorRole::Service;
         }
     } else if choices.below(3) == 0 && !is_hunt {
         let shuffle = choices.below(2) == 0;
         let isolated = choices.below(4) == 0;
-        plan.cases = Some(Box::new(CasesPlan {
+        plan.trials.cases = Some(Box::new(CasesPlan {
             runner: if isolated {
                 CaseRunner::Nextest
             } else {
@@ -387,11 +380,11 @@ fn surrounded_plan(plan: Plan, choices: &mut Choices) -> Plan {
         }));
     } else if choices.below(3) == 0 {
         let hosts = "alice,bob,carol,dave,erin,frank,grace,heidi";
-        plan.hosts = self::plan(&format!("on = 'ssh:{hosts}'")).hosts;
+        plan.trials.hosts = self::plan(&format!("on = 'ssh:{hosts}'")).trials.hosts;
     }
-    plan.earlier_checks = choices.one_of(&[0, 0, 2]);
+    plan.goal.earlier_checks = choices.one_of(&[0, 0, 2]);
     if choices.below(3) == 0 {
-        plan.rules.only = self::plan("only = ['SIGSEGV']").rules.only;
+        plan.trials.rules.only = self::plan("only = ['SIGSEGV']").trials.rules.only;
     }
     plan
 }

@@ -102,11 +102,11 @@ fn short_outputs(run: &RecordedRun, folder: &RunFolder) -> String {
     let mut text = term::format_verdict(&report);
     let listing = RunListing::new(&run.state);
     let _ = writeln!(text, "\nlist: {listing:?}");
-    let before = RecordedRun::begin(run.state.plan.clone()).state;
+    let before = RecordedRun::begin(run.state.plan()).state;
     for line in lines_before_start(&before) {
         let _ = writeln!(text, "before: {line}");
     }
-    if let Some(progress) = questions::of_plan(&run.state.plan).progress(&run.state) {
+    if let Some(progress) = questions::of(&run.state).progress(&run.state) {
         let _ = writeln!(text, "progress: {progress}");
     }
     for command in next_commands(&report, "last", None) {

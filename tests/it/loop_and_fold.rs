@@ -80,7 +80,7 @@ pub(crate) fn run_with(
         .enable_time()
         .start_paused(true)
         .build();
-    let question = questions::of_plan(&state.plan);
+    let question = questions::of(state);
     let mut recorder = EventRecorder::default();
     runtime.unwrap().block_on(async {
         let (sender, mut signals) = mpsc::unbounded_channel();
@@ -348,7 +348,9 @@ fn a_time_limit_stops_service_runs_and_does_not_count_them() {
         _ => (Duration::from_secs(1), exited(0)),
     };
     let (_, mut state) = begin(plan("duration = '10s'\njobs = 2\ntimeout = '60s'"));
-    state.plan.load = plan("[load]\nurl = 'http://127.0.0.1:1'\nclients = 1").load;
+    state.trials.load = plan("[load]\nurl = 'http://127.0.0.1:1'\nclients = 1")
+        .trials
+        .load;
     let events = run(&mut state, script, None);
     let (_, trials, failures, _, void, rule) = answer(&state);
     assert_eq!((trials, failures, void, rule), (6, 0, 0, StopRule::Time));

@@ -6,8 +6,8 @@ use provoke_model::{
     Ending, EngineObjectKind, EngineObjectObservation, Event, EvidenceDepth, FailedHook,
     FailureKind, Frame, Hang, Host, HostId, HostPlan, HungThread, InconclusiveReason, JoinedHost,
     KernelLine, Latencies, LoadObservation, LoadStage, NoteLevel, NumberList, Observation, Outcome,
-    Plan, ProcessObservation, RequestPhase, RequestResult, RequestsAtFailure, Signal, Signature,
-    SignatureId, SlotId, Survey, TotalUsage, TrialId, WaitObject,
+    ProcessObservation, RequestPhase, RequestResult, RequestsAtFailure, Signal, Signature,
+    SignatureId, SlotId, Survey, TotalUsage, TrialId, TrialsPlan, WaitObject,
 };
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Surroundings {
     /// Adds observations to a trial.
     pub(crate) fn observe(
         &self,
-        plan: &Plan,
+        plan: &TrialsPlan,
         (trial, clients): (TrialId, Option<u32>),
         outcome: &Outcome,
         seen: &mut Observation,
@@ -391,7 +391,7 @@ pub(crate) fn hang(choices: &mut Choices) -> Hang {
 }
 
 /// Returns what a trial observed that was stopped with the run.
-pub(crate) fn interrupted(plan: &Plan, choices: &mut Choices) -> Observation {
+pub(crate) fn interrupted(plan: &TrialsPlan, choices: &mut Choices) -> Observation {
     let mut seen = Observation {
         elapsed: Duration::from_secs(30 + choices.below(90)),
         interrupted: true,
@@ -439,7 +439,11 @@ pub(crate) fn machine(number: u32) -> (Host, Survey) {
 }
 
 /// Adds the events of hosts, tests and warnings to those of a run.
-pub(crate) fn add_events(plan: &Plan, events: Vec<Event>, choices: &mut Choices) -> Vec<Event> {
+pub(crate) fn add_events(
+    plan: &TrialsPlan,
+    events: Vec<Event>,
+    choices: &mut Choices,
+) -> Vec<Event> {
     let mut added = Vec::new();
     let at = Duration::ZERO;
     let hosts = plan.hosts.as_ref().map_or(0, HostPlan::count);

@@ -7,7 +7,8 @@ use proptest::test_runner::RngSeed;
 use provoke_driver::{Driver, drive_run};
 use provoke_exec::{Executor, ExecutorFuture, PreparationResult, StopUrgency};
 use provoke_model::{
-    Event, Observation, Plan, Signal, SlotId, Trial, VariantChoice, VariantId, VariantPlan,
+    Event, Observation, Plan, Signal, SlotId, Trial, TrialsPlan, VariantChoice, VariantId,
+    VariantPlan,
 };
 use provoke_questions as questions;
 use provoke_report::Report;
@@ -93,7 +94,7 @@ impl ExecutorState {
 }
 
 impl SimulatedExecutor {
-    fn new(simulation: Simulation, plan: &Plan) -> Self {
+    fn new(simulation: Simulation, plan: &TrialsPlan) -> Self {
         let variants = (0..).map(VariantId).zip(&plan.variants);
         let choices = variants.filter_map(|(id, variant)| Some((id, variant.choice.clone()?)));
         let executor_state = ExecutorState {
@@ -190,8 +191,8 @@ fn run(state: &mut State, simulation: Simulation, interrupt: Option<Duration>) -
         .enable_time()
         .start_paused(true)
         .build();
-    let question = questions::of_plan(&state.plan);
-    let executor = Arc::new(SimulatedExecutor::new(simulation, &state.plan));
+    let question = questions::of(state);
+    let executor = Arc::new(SimulatedExecutor::new(simulation, &state.trials));
     let mut recorder = EventRecorder::default();
     runtime.unwrap().block_on(async {
         let (sender, mut signals) = mpsc::unbounded_channel();
@@ -371,7 +372,7 @@ proptest! {
         if !state.stage.is_finished() {
             // An interruption during its preparation does not make a variant untestable.
             let given_up = events.iter().filter(|event| matches!(event, Event::VariantUntestable { variant, .. }
-                if simulation.can_be_prepared(state.plan.variant_plan(*variant).choice.as_ref().unwrap(), CANDIDATES as usize + 1)));
+                if simulation.can_be_prepared(state.trials.variant_plan(*variant).choice.as_ref().unwrap(), CANDIDATES as usize + 1)));
             prop_assert_eq!(given_up.count(), 0);
             events.push(Event::RunResumed { at: 0 });
             let mut resumed = replayed(&first, &events);
@@ -397,7 +398,7 @@ proptest! {
         let needed = |state: &State| {
             let answer = state.learned::<Reduction>().unwrap().current_answer();
             let all: BTreeSet<usize> = answer.needed.concat().into_iter().collect();
-            (questions::policy_of_plan(&state.plan).verdict_of(state), all)
+            (questions::policy_of(state).verdict_of(state), all)
         };
         let (first, mut state) = begin(reduce(jobs, builds));
         let mut events = run(&mut state, simulation, None);
@@ -436,7 +437,7 @@ fn evicted_variants_are_prepared_again_when_needed() {
         let events = run(&mut state, Simulation { seed, ..simulation }, None);
         assert_in_order(&events, 1);
         assert_eq!(
-            questions::policy_of_plan(&state.plan).verdict_of(&state),
+            questions::policy_of(&state).verdict_of(&state),
             questions::Verdict::Found
         );
         let mut prepared = BTreeSet::new();

@@ -22,7 +22,7 @@ fn search(more: &str) -> Plan {
     let mut plan = plan(&format!(
         "ask = 'bisect'\nrange = '0..16'\nraise-rate = true\n{more}"
     ));
-    plan.add_settings(2);
+    plan.trials.add_settings(2);
     plan
 }
 
@@ -75,8 +75,8 @@ fn the_setting_that_raises_the_rate_is_used() {
             "{}",
             sentence(&state)
         );
-        let main = &state.plan.variant_plan(FAILING).actors[0];
-        let used = (state.plan.jobs, state.plan.waves, main.copies);
+        let main = &state.trials.variant_plan(FAILING).actors[0];
+        let used = (state.trials.jobs, state.trials.waves, main.copies);
         let wanted = match setting {
             COPIES => (1, false, 4),
             PARALLEL => (4, false, 1),
@@ -85,7 +85,7 @@ fn the_setting_that_raises_the_rate_is_used() {
         assert_eq!(used, wanted);
         // Versions that the search chooses later run under the setting, too.
         for variant in state
-            .plan
+            .trials
             .variants
             .iter()
             .filter(|one| one.choice.is_some())
@@ -99,7 +99,7 @@ fn the_setting_that_raises_the_rate_is_used() {
 fn trials_of_one_setting_run_alone_with_its_concurrency() {
     let (state, events) = run_search(search("seed = 3"), raised_by(&[WAVES]));
     let planned = search("");
-    let jobs = |id: VariantId| planned.jobs_of(planned.variant_plan(id)) as usize;
+    let jobs = |id: VariantId| planned.trials.jobs_of(planned.trials.variant_plan(id)) as usize;
     let mut running: BTreeMap<TrialId, VariantId> = BTreeMap::new();
     let (mut most, mut over) = (BTreeMap::new(), false);
     for event in &events {
@@ -140,7 +140,7 @@ fn trials_without_a_setting_count_for_the_search_if_no_setting_helps() {
         "{}",
         sentence(&state)
     );
-    assert_eq!(state.plan.jobs, 1);
+    assert_eq!(state.trials.jobs, 1);
     // The trials before the search count as the first trials of the failing variant.
     let starts = events.iter().filter_map(|event| match event {
         Event::TrialStarted(trial) => Some(trial.variant),
@@ -301,10 +301,10 @@ fn the_journal_restores_the_chosen_setting() {
         again.apply_event(&event, questions::is_done);
     }
     assert_eq!(
-        (again.plan.jobs, chosen_setting(&again)),
+        (again.trials.jobs, chosen_setting(&again)),
         (4, Some(PARALLEL))
     );
-    assert_eq!(again.plan, state.plan);
+    assert_eq!(again.plan(), state.plan());
     assert_eq!(sentence(&again), sentence(&state));
 }
 
@@ -338,13 +338,14 @@ fn a_search_cut_while_it_tries_settings_is_resumed_with_them() {
 fn a_plan_with_enough_processes_has_no_settings_to_try() {
     for full in ["wave = 8\ncopies = 16", "wave = 4\ncopies = 4"] {
         let plan = search(full);
-        assert_eq!(plan.variants.len(), 1, "{full}");
+        assert_eq!(plan.trials.variants.len(), 1, "{full}");
         let (_, state) = begin(plan);
         assert!(state.raise.is_none());
     }
     let names = |more: &str| {
         let plan = search(more);
         let names = plan
+            .trials
             .variant_settings()
             .skip(1)
             .map(|(_, setting)| setting.to_string());

@@ -3,8 +3,8 @@
 use provoke_judge as judge;
 use provoke_model::{
     Event, LoadObservation, LoadStage, Observation, Outcome, Plan, Question, RampQuestion,
-    RequestResult, RequestsAtFailure, SlotId, StopLimits, Trial, TrialPurpose, VariantId,
-    VariantPlan,
+    RequestResult, RequestsAtFailure, SlotId, StopLimits, Trial, TrialPurpose, TrialsPlan,
+    VariantId, VariantPlan,
 };
 use provoke_questions as questions;
 use provoke_questions::{Answer, Step, Threshold, Verdict};
@@ -21,12 +21,12 @@ pub(crate) fn levels_of_load(levels: &[u32], above: bool) -> Plan {
     let level = |clients: &u32| VariantPlan {
         name: clients.to_string(),
         clients: Some(*clients),
-        ..plan.variants[0].clone()
+        ..plan.trials.variants[0].clone()
     };
-    plan.variants = levels.iter().map(level).collect();
+    plan.trials.variants = levels.iter().map(level).collect();
     plan.stop = StopLimits::default();
     let detect = 100_000;
-    plan.question = Question::Ramp(RampQuestion { detect, above });
+    plan.goal.question = Question::Ramp(RampQuestion { detect, above });
     plan
 }
 
@@ -52,10 +52,13 @@ fn crash() -> Outcome {
 
 /// Runs trials one after another until the question is answered; `life` returns what the clients observe, and the
 /// outcome.
-fn run_loads(plan: Plan, life: impl Fn(&Plan, u32, u64) -> (LoadObservation, Outcome)) -> State {
+fn run_loads(
+    plan: Plan,
+    life: impl Fn(&TrialsPlan, u32, u64) -> (LoadObservation, Outcome),
+) -> State {
     let (_, mut state) = begin(plan);
     while !state.stage.is_decided() {
-        let Step::Launch(variant) = questions::policy_of_plan(&state.plan).next_step(&state) else {
+        let Step::Launch(variant) = questions::policy_of(&state).next_step(&state) else {
             break;
         };
         let trial = Trial {
@@ -68,9 +71,9 @@ fn run_loads(plan: Plan, life: impl Fn(&Plan, u32, u64) -> (LoadObservation, Out
             hold: None,
         };
         let id = trial.id;
-        let clients = state.plan.variant_plan(variant).clients.unwrap();
+        let clients = state.trials.variant_plan(variant).clients.unwrap();
         let turn = state.tally_of(variant).counted_trials();
-        let (load, outcome) = life(&state.plan, clients, turn);
+        let (load, outcome) = life(&state.trials, clients, turn);
         state.apply_event(&Event::TrialStarted(trial), questions::is_done);
         let load = LoadObservation { clients, ..load };
         let finished = Event::TrialFinished {
@@ -88,7 +91,7 @@ fn run_loads(plan: Plan, life: impl Fn(&Plan, u32, u64) -> (LoadObservation, Out
 }
 
 fn verdict(state: &State) -> Verdict {
-    questions::policy_of_plan(&state.plan).verdict_of(state)
+    questions::policy_of(&state).verdict_of(state)
 }
 
 fn answer(state: &State) -> Threshold {
@@ -264,7 +267,7 @@ fn invalid_levels_make_the_plan_unsound() {
     assert!(sound(&LEVELS) && sound(&[5]));
     assert!(!sound(&[0, 1]) && !sound(&[2, 1]) && !sound(&[2, 2]));
     let mut plan = levels_of_load(&LEVELS, false);
-    plan.variants[3].clients = None;
+    plan.trials.variants[3].clients = None;
     assert!(!plan.is_sound());
 }
 
@@ -278,7 +281,7 @@ fn an_untestable_level_is_skipped() {
         &Event::VariantUntestable { variant, why, at },
         questions::is_done,
     );
-    let next = questions::policy_of_plan(&state.plan).next_step(&state);
+    let next = questions::policy_of(&state).next_step(&state);
     assert_eq!(next, Step::Launch(VariantId(7)));
 }
 
@@ -347,7 +350,7 @@ fn refusals_of_a_stopped_search_are_counted_at_the_tried_levels() {
 #[test]
 fn a_search_for_refusals_finds_their_level_and_names_deaths_above_it() {
     let mut plan = all_levels(64);
-    plan.rules.refusals.fails = true;
+    plan.trials.rules.refusals.fails = true;
     let state = run_loads(plan, |plan, clients, _| {
         let load = busy_load(clients);
         if clients > 40 {
@@ -408,7 +411,7 @@ fn a_service_that_dies_as_often_at_any_load_gets_no_level() {
 #[test]
 fn the_forecast_of_a_search_is_the_number_of_trials_that_it_takes() {
     let (_, state) = begin(all_levels(64));
-    let policy = questions::policy_of_plan(&state.plan);
+    let policy = questions::policy_of(&state);
     assert_eq!(policy.remaining_trials(&state), Some(57));
     let all = run(all_levels(64), |_, _| None);
     assert_eq!(all.completed_trials(), 57);

@@ -23,12 +23,12 @@ impl LoopState<'_, '_> {
         self.name_cases(&cases);
         let state = &*self.driver.state;
         let isolates = state
-            .plan
+            .trials
             .cases
             .as_ref()
             .is_none_or(|plan| plan.runner.isolates_cases());
-        let variant = state.plan.variant_plan(trial.variant);
-        let rules = &state.plan.rules;
+        let variant = state.trials.variant_plan(trial.variant);
+        let rules = &state.trials.rules;
         let number_of = |name: &CaseName| state.case_names.number_of(name);
         let mut ends: Vec<Option<CaseEnd>> = vec![None; state.case_names.all_names().len()];
         for number in cases.planned.iter().flatten().filter_map(number_of) {
@@ -137,7 +137,7 @@ fn unreached_cases(cases: &TrialCases, state: &State) -> Vec<u32> {
         .map(|result| result.case.suite.as_str())
         .collect();
     let isolates = state
-        .plan
+        .trials
         .cases
         .as_ref()
         .is_some_and(|plan| plan.runner.isolates_cases());

@@ -26,11 +26,11 @@ impl LoopState<'_, '_> {
         }
         let state = &*self.driver.state;
         let mut outcome = judge::judge_trial(
-            &state.plan.rules,
-            state.plan.variant_plan(trial.variant),
+            &state.trials.rules,
+            state.trials.variant_plan(trial.variant),
             &observation,
         );
-        if trial.id.0 <= state.plan.warmup
+        if trial.id.0 <= state.trials.warmup
             && !matches!(
                 outcome,
                 Outcome::Inconclusive(InconclusiveReason::Interrupted)
@@ -47,7 +47,7 @@ impl LoopState<'_, '_> {
         ) {
             outcome = Outcome::Inconclusive(InconclusiveReason::StoppedEarly);
         }
-        if state.plan.held.is_some()
+        if state.trials.held.is_some()
             && !counts_under_holds(state, &trial, &observation)
             && !is_inconclusive(&outcome)
         {
@@ -124,13 +124,13 @@ impl LoopState<'_, '_> {
             outcome,
             Outcome::Inconclusive(InconclusiveReason::Interrupted | InconclusiveReason::Lost)
         ) {
-            return observation.hang.is_some() && state.plan.keep != KeepRule::None;
+            return observation.hang.is_some() && state.trials.settings.keep != KeepRule::None;
         }
-        match (state.plan.keep, outcome) {
+        match (state.trials.settings.keep, outcome) {
             (KeepRule::All, _) => true,
             (KeepRule::Fail, Outcome::Fail(failure) | Outcome::Other(failure)) => {
                 let arrived = state.arrived_failures(trial.variant, failure.signature.id);
-                arrived < state.plan.keep_per_sig
+                arrived < state.trials.settings.keep_per_sig
             }
             (KeepRule::Fail, Outcome::Pass | Outcome::Inconclusive(_)) | (KeepRule::None, _) => {
                 false

@@ -84,11 +84,11 @@ impl LoopState<'_, '_> {
     /// so that a difference between hosts is not one between variants; `None` if the trial must wait for this host.
     pub(super) fn best_slot(&self, variant: VariantId) -> Option<SlotId> {
         let state = &*self.driver.state;
-        let Some(plan) = &state.plan.hosts else {
+        let Some(plan) = &state.trials.hosts else {
             // The lowest free slot, because `{slot}` is below the number of parallel trials.
             return self.free.iter().copied().min();
         };
-        let several = state.plan.variants.len() > 1;
+        let several = state.trials.variants.len() > 1;
         let excess_of = several.then(|| state.hosts.excess_of(variant));
         let excess = |host: &HostState| excess_of.as_ref().map_or(0.0, |excess_of| excess_of(host));
         let free_slots = self.free.iter().filter_map(|slot| {
@@ -118,7 +118,7 @@ impl LoopState<'_, '_> {
     /// Returns the cause of a stop if every host was lost, and no other can join.
     pub(super) fn all_hosts_lost(&self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        let is_needed = state.plan.hosts.is_some() && !state.stage.is_decided();
+        let is_needed = state.trials.hosts.is_some() && !state.stage.is_decided();
         let is_any = state.hosts.up().next().is_some() || state.awaited_hosts() > 0;
         (is_needed && !is_any).then_some(StopCause::HostsLost)
     }

@@ -1,7 +1,7 @@
 //! Gives up variants whose trials are inconclusive, and stops a run in which no trial counts.
 
 use super::LoopState;
-use provoke_model::{Event, InconclusiveReason, NoteLevel, Plan, StopCause, VariantId};
+use provoke_model::{Event, InconclusiveReason, NoteLevel, StopCause, TrialsPlan, VariantId};
 use provoke_state::Tally;
 
 /// Number of consecutive inconclusive trials after which a variant is given up.
@@ -35,9 +35,9 @@ impl LoopState<'_, '_> {
             ));
             return Some(StopCause::NothingCounts);
         }
-        let several = state.plan.variants.len() > 1 || state.plan.space.is_some();
+        let several = state.trials.variants.len() > 1 || state.trials.space.is_some();
         // A service that cannot start at one load level cannot start at any.
-        let one_service = state.plan.question.as_ramp().is_some();
+        let one_service = state.goal.question.as_ramp().is_some();
         if !several || one_service || state.stage.runs_extra_trials() {
             let mut tallies = state.all_tallies().map(|(_, tally)| tally);
             let skipped =
@@ -48,7 +48,7 @@ impl LoopState<'_, '_> {
             } else if tallies.any(lacks_test) {
                 MISSING_TEST
             } else {
-                inconclusive_limit(&state.plan, skipped)
+                inconclusive_limit(&state.trials, skipped)
             };
             let is_too_long = state.inconclusive_streak >= patience;
             return is_too_long.then_some(StopCause::NothingCounts);
@@ -60,7 +60,7 @@ impl LoopState<'_, '_> {
             let patience = if lacks_test(state.tally_of(id)) {
                 MISSING_TEST
             } else {
-                inconclusive_limit(&state.plan, skipped)
+                inconclusive_limit(&state.trials, skipped)
             };
             (state.is_testable(id) && streak >= patience).then_some((id, patience))
         };
@@ -87,7 +87,7 @@ impl LoopState<'_, '_> {
     pub(super) fn give_up(&mut self, variant: VariantId, reason: String) {
         let state = &*self.driver.state;
         if state.is_testable(variant) {
-            let name = state.plan.variant_plan(variant).display_label();
+            let name = state.trials.variant_plan(variant).display_label();
             // In a reduction, many sets are not testable.
             let level = if self.driver.question.expects_untestable() {
                 NoteLevel::Info
@@ -112,11 +112,11 @@ fn lacks_test(tally: &Tally) -> bool {
 }
 
 /// Returns the limit of consecutive inconclusive trials.
-fn inconclusive_limit(plan: &Plan, skipped: bool) -> u64 {
-    match (skipped, &plan.space) {
+fn inconclusive_limit(trials: &TrialsPlan, skipped: bool) -> u64 {
+    match (skipped, &trials.space) {
         (true, Some(_)) => SKIPS_OF_A_PLACE,
         (true, None) => SKIPPED_TRIALS,
-        (false, _) if plan.load.is_some() => STARTS_OF_A_SERVICE,
+        (false, _) if trials.load.is_some() => STARTS_OF_A_SERVICE,
         (false, _) => INCONCLUSIVE_STARTS,
     }
 }

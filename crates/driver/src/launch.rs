@@ -3,7 +3,7 @@
 use super::lease::Lease;
 use super::{Driver, LoopState, TaskResult};
 use provoke_exec::PreparationResult;
-use provoke_model::{Event, HoldPlan, Plan, Trial, TrialPurpose, VariantId, trial_seed};
+use provoke_model::{Event, HoldPlan, Trial, TrialPurpose, TrialsPlan, VariantId, trial_seed};
 use provoke_questions::{RerunPolicy, Step, next_extra_step};
 use provoke_state::State;
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ impl LoopState<'_, '_> {
     /// Fills the free slots, and prepares variants that will probably be tried next.
     pub(super) fn launch_trials(&mut self) {
         self.choose_setting();
-        let Plan { waves, jobs, .. } = self.driver.state.plan;
+        let TrialsPlan { waves, jobs, .. } = self.driver.state.trials;
         if self.under_way.is_empty() {
             self.wave = jobs;
         }
@@ -55,8 +55,8 @@ impl LoopState<'_, '_> {
         let slots = match state.undecided_raise() {
             // The slot of the last trial is not free yet, and another may be beyond the jobs of the setting.
             Some(_) if self.under_way.values().any(Lease::has_ended) => return false,
-            Some(_) => state.plan.most_jobs(),
-            None => state.plan.jobs,
+            Some(_) => state.trials.most_jobs(),
+            None => state.trials.jobs,
         };
         !self.free.is_empty() && self.busy_slots() < slots as usize
     }
@@ -102,7 +102,7 @@ impl LoopState<'_, '_> {
                 } else {
                     TrialPurpose::Measure
                 };
-                let planned = state.plan.held.as_ref();
+                let planned = state.trials.held.as_ref();
                 let planned = planned.map(|held_plan| {
                     HoldPlan::within_timeout(held_plan.holds.clone(), timeout, true)
                 });
@@ -110,7 +110,7 @@ impl LoopState<'_, '_> {
                     id,
                     variant,
                     slot: self.best_slot(variant)?,
-                    seed: trial_seed(state.plan.seed, id),
+                    seed: trial_seed(state.trials.seed, id),
                     timeout,
                     purpose,
                     hold: held_trial.map(|held| held.plan).or(planned).map(Box::new),
@@ -143,7 +143,7 @@ impl LoopState<'_, '_> {
                     state, executor, ..
                 } = &*self.driver;
                 if let Some(id) = state.find_variant(choice) {
-                    executor.learn_variant(id, state.plan.variant_plan(id));
+                    executor.learn_variant(id, state.trials.variant_plan(id));
                 }
                 true
             }
@@ -162,7 +162,7 @@ impl LoopState<'_, '_> {
                 let Driver {
                     state, executor, ..
                 } = &*self.driver;
-                executor.learn_variant(State::FAILING, state.plan.variant_plan(State::FAILING));
+                executor.learn_variant(State::FAILING, state.trials.variant_plan(State::FAILING));
                 true
             }
             Step::Launch(_) | Step::Wait | Step::Done => false,
@@ -190,7 +190,7 @@ impl LoopState<'_, '_> {
             }
             PreparationResult::Failed(reason) => self.give_up(variant, reason),
             PreparationResult::Broken(reason) => {
-                let name = &self.driver.state.plan.variant_plan(variant).name;
+                let name = &self.driver.state.trials.variant_plan(variant).name;
                 self.emit_warning(format!("cannot build `{name}`: {reason}"));
                 self.cannot_make = true;
             }

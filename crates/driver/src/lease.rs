@@ -122,16 +122,19 @@ impl LoopState<'_, '_> {
     /// own, or decides what the next trial does.
     pub(super) fn max_trials_at_once(&self) -> u64 {
         let state = &*self.driver.state;
-        let plan = &state.plan;
-        let one_by_one = plan.waves
-            || !plan.delay.is_zero()
-            || plan.load.is_some()
-            || plan.cases.is_some()
-            || plan.keep == KeepRule::All
-            || matches!(plan.capture, CaptureMode::On | CaptureMode::Trace)
-            || plan.held.is_some()
-            || plan.watch_engine
-            || plan.space.is_some()
+        let trials = &state.trials;
+        let one_by_one = trials.waves
+            || !trials.conditions.delay.is_zero()
+            || trials.load.is_some()
+            || trials.cases.is_some()
+            || trials.settings.keep == KeepRule::All
+            || matches!(
+                trials.settings.capture,
+                CaptureMode::On | CaptureMode::Trace
+            )
+            || trials.held.is_some()
+            || trials.settings.watch_engine
+            || trials.space.is_some()
             || state.stage.runs_extra_trials()
             || state.to_repeat().is_some()
             || state.undecided_raise().is_some()
@@ -139,8 +142,8 @@ impl LoopState<'_, '_> {
         if one_by_one {
             return 1;
         }
-        let variants = plan.variants.len();
-        let Some(hosts) = &plan.hosts else {
+        let variants = trials.variants.len();
+        let Some(hosts) = &trials.hosts else {
             return self.plain_passes.trials_within(LEASE, variants);
         };
         let count = self.plain_passes.trials_within(LEASE_ON_HOST, variants);
@@ -190,7 +193,7 @@ impl LoopState<'_, '_> {
         let Some(lease) = self.under_way.get_mut(&slot) else {
             return;
         };
-        let delay = self.driver.state.plan.delay;
+        let delay = self.driver.state.trials.conditions.delay;
         let results = self.results.clone();
         let report = move |id, observation| {
             // The receiver exists as long as the loop.

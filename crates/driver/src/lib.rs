@@ -102,9 +102,9 @@ enum TaskResult {
 
 /// Runs trials until the question is answered or the run is interrupted.
 pub async fn drive_run(driver: &mut Driver<'_>) {
-    let plan = &driver.state.plan;
+    let trials = &driver.state.trials;
     // The slots of hosts are free when the hosts have joined.
-    let own_slots = plan.hosts.as_ref().map_or(plan.most_jobs(), |_| 0);
+    let own_slots = trials.hosts.as_ref().map_or(trials.most_jobs(), |_| 0);
     let slots = (0..own_slots).rev().map(SlotId).collect();
     let (results, finished) = mpsc::unbounded_channel();
     let mut run = LoopState {
@@ -130,9 +130,8 @@ pub async fn drive_run(driver: &mut Driver<'_>) {
         cores_note_shown: false,
         cannot_start: false,
         // By resuming, the user confirmed that a run with equal failures continues.
-        first_words: (driver.state.plan.stop.all_alike
-            && !identical_failures::is_due(driver.state))
-        .then(BTreeMap::new),
+        first_words: (driver.state.stop.all_alike && !identical_failures::is_due(driver.state))
+            .then(BTreeMap::new),
         slow_notes: 0,
         driver,
     };
@@ -145,7 +144,7 @@ impl LoopState<'_, '_> {
         let mut broken_off = None;
         let mut decided = self.driver.state.stage.is_decided();
         if !self.driver.state.stage.runs_extra_trials() {
-            let budget = self.driver.state.plan.stop.time_budget();
+            let budget = self.driver.state.stop.time_budget();
             let time_left = budget.map(|budget| budget.saturating_sub(self.worked_before));
             let ends = time_left.and_then(|time_left| self.started_at.checked_add(time_left));
             broken_off = self.run_stage(ends).await;
@@ -296,14 +295,14 @@ impl LoopState<'_, '_> {
     /// provokes hangs. Other trials may finish.
     fn stops_at_time_limit(&self) -> bool {
         let state = &*self.driver.state;
-        let may_take_long = state.plan.load.is_some() || state.plan.question.as_hunt().is_some();
+        let may_take_long = state.trials.load.is_some() || state.goal.question.as_hunt().is_some();
         state.stage.is_budget_spent() && !state.stage.runs_extra_trials() && may_take_long
     }
 
     /// Names the first trial of a service that the time budget stopped. It stays open, so that later trials do not count:
     /// which of them finish in time depends on how they end.
     fn name_stopped_trial(&mut self) {
-        if !self.stops_at_time_limit() || self.driver.state.plan.load.is_none() {
+        if !self.stops_at_time_limit() || self.driver.state.trials.load.is_none() {
             return;
         }
         let open = self.driver.state.to_repeat().map(|trial| trial.id);
@@ -318,7 +317,7 @@ impl LoopState<'_, '_> {
     }
 
     fn policy(&self) -> &'static dyn Policy {
-        self.driver.question.policy(&self.driver.state.plan)
+        self.driver.question.policy(&self.driver.state.goal)
     }
 
     fn emit_event(&mut self, event: &Event) {
@@ -328,7 +327,7 @@ impl LoopState<'_, '_> {
             sinks,
             ..
         } = &mut *self.driver;
-        let policy = question.policy(&state.plan);
+        let policy = question.policy(&state.goal);
         state.apply_event(event, |state| policy.is_done(state));
         for sink in sinks.iter_mut() {
             sink.on_event(event, state);

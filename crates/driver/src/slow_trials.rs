@@ -32,7 +32,9 @@ impl LoopState<'_, '_> {
                 {
                     lease.called_slow = true;
                     let hung_after = trial.timeout.min(timeout).as_secs_f64();
-                    let load = state.plan.load_of(state.plan.variant_plan(trial.variant));
+                    let load = state
+                        .trials
+                        .load_of(state.trials.variant_plan(trial.variant));
                     slow.push(if let Some(load) = load {
                         match load.pace {
                             RequestPace::Closed { clients } => {
@@ -66,9 +68,9 @@ impl LoopState<'_, '_> {
     /// Ends trials that exceed a timeout which was not known when they were launched. A hunt gives each trial its own.
     fn end_hung_trials(&self) {
         let state = &*self.driver.state;
-        if state.plan.timeout != Timeout::Auto
-            || state.plan.load.is_some()
-            || state.plan.question.as_hunt().is_some()
+        if state.trials.settings.timeout != Timeout::Auto
+            || state.trials.load.is_some()
+            || state.goal.question.as_hunt().is_some()
         {
             return;
         }

@@ -55,7 +55,7 @@ impl PassDurations {
 
     /// Returns the time after which a trial is hung.
     pub(super) fn hang_timeout(&self, state: &State) -> Duration {
-        if let Timeout::After(time) = state.plan.timeout {
+        if let Timeout::After(time) = state.trials.settings.timeout {
             return time;
         }
         let slowest = |times: &mut dyn Iterator<Item = &DurationHistogram>| {
@@ -79,7 +79,7 @@ impl PassDurations {
 
     /// Returns whether a trial that reaches the timeout may only be slow: nothing is known about its duration.
     pub(super) fn is_assumed(&self, state: &State) -> bool {
-        let is_automatic = state.plan.timeout == Timeout::Auto;
+        let is_automatic = state.trials.settings.timeout == Timeout::Auto;
         let mut passes = self.passes(state);
         is_automatic
             && time_limit_of_hunt(state).is_some()
@@ -101,8 +101,8 @@ impl PassDurations {
 
 /// Returns the time limit of a hunt, which no trial of it may exceed.
 fn time_limit_of_hunt(state: &State) -> Option<Duration> {
-    state.plan.question.as_hunt()?;
-    state.plan.stop.time_budget()
+    state.goal.question.as_hunt()?;
+    state.stop.time_budget()
 }
 
 /// Returns the number of plain trials that were stopped before one had passed.

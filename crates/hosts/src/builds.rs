@@ -3,7 +3,7 @@
 use super::wire::SharedFile;
 use provoke_exec::{Executor as _, ExecutorFuture};
 use provoke_local::LocalExecutor;
-use provoke_model::{Plan, Text};
+use provoke_model::{Text, TrialsPlan};
 use provoke_sys::files;
 use std::fs;
 use std::io::{self, Write as _};
@@ -21,11 +21,14 @@ pub(super) struct HostBuilds {
 impl HostBuilds {
     /// Starts the executor that builds, if variants of the plan have directories of their own. `trials` is below the directory
     /// of the run. The returned file shows a host whether it sees this directory.
-    pub(super) fn start(plan: &Plan, trials: &Path) -> io::Result<Option<(Self, SharedFile)>> {
+    pub(super) fn start(
+        plan: &TrialsPlan,
+        trials: &Path,
+    ) -> io::Result<Option<(Self, SharedFile)>> {
         if !plan.has_variant_directories() {
             return Ok(None);
         }
-        let own_plan = Plan {
+        let own_plan = TrialsPlan {
             hosts: None,
             ..plan.clone()
         };

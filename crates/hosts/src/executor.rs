@@ -13,8 +13,8 @@ use provoke_exec::{
     run_one_trial,
 };
 use provoke_model::{
-    FailedHook, HostEngine, HostId, HostPlan, Observation, Plan, SlotId, Text, Trial, VariantId,
-    VariantPlan,
+    FailedHook, HostEngine, HostId, HostPlan, Observation, SlotId, Text, Trial, TrialsPlan,
+    VariantId, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -48,7 +48,7 @@ impl HostsExecutor {
     /// hosts that joined the run before, and `trials` the directory of the trials here. If the wait takes long,
     /// `describe_wait` receives what it waits for.
     pub async fn connect(
-        plan: &Plan,
+        plan: &TrialsPlan,
         hosts: &HostPlan,
         joined: u32,
         trials: &Path,
@@ -155,8 +155,8 @@ impl HostsExecutor {
 }
 
 /// Returns the plan for one worker.
-fn plan_of_worker(plan: &Plan, hosts: &HostPlan) -> Plan {
-    Plan {
+fn plan_of_worker(plan: &TrialsPlan, hosts: &HostPlan) -> TrialsPlan {
+    TrialsPlan {
         jobs: hosts.slots,
         hosts: None,
         ..plan.clone()

@@ -4,7 +4,7 @@ use super::connection::WorkerConnection;
 use super::remote_host::RemoteHost;
 use super::wire::{PROTOCOL, WorkerTask};
 use provoke_exec::StopUrgency;
-use provoke_model::{Plan, SlotId, Trial, TrialId, TrialPurpose, VariantId};
+use provoke_model::{SlotId, Trial, TrialId, TrialPurpose, TrialsPlan, VariantId};
 use provoke_sys::files;
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Receives these messages from a worker that runs a trial, and the files of the trial.
-pub fn receive(plan: &Plan, messages: &[u8]) {
+pub fn receive(plan: &TrialsPlan, messages: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -25,7 +25,7 @@ pub fn receive(plan: &Plan, messages: &[u8]) {
     let _ = files::remove_tree(Path::new(&folder));
 }
 
-async fn receive_files(plan: &Plan, messages: &[u8], folder: &Path) -> io::Result<()> {
+async fn receive_files(plan: &TrialsPlan, messages: &[u8], folder: &Path) -> io::Result<()> {
     let (stream, mut worker) = UnixStream::pair()?;
     let (errors, _) = UnixStream::pair()?;
     worker.set_nonblocking(true)?;

@@ -2,7 +2,7 @@
 
 use provoke_exec::{PreparationResult, StopUrgency};
 use provoke_model::{
-    FailedHook, Host, Observation, Plan, SlotId, Survey, Text, Trial, TrialId, VariantId,
+    FailedHook, Host, Observation, SlotId, Survey, Text, Trial, TrialId, TrialsPlan, VariantId,
     VariantPlan,
 };
 use provoke_sys::files;
@@ -21,7 +21,7 @@ pub struct WorkerTask {
     /// See [`PROTOCOL`].
     pub protocol: u32,
     /// The plan, whose parallel trials are those of the worker.
-    pub plan: Box<Plan>,
+    pub plan: Box<TrialsPlan>,
     /// A file below the directory of the run, if the host must see this directory.
     pub shared_file: Option<SharedFile>,
 }

@@ -3,7 +3,7 @@
 use super::lines::{Checksum, JournalLines, LineError};
 use super::secrets::{Secrets, SharedData};
 use super::sequence::EventSequence;
-use super::{JournalDamage, StoreError};
+use super::{JournalDamage, StoreError, upgrade};
 use provoke_model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome};
 use provoke_state::{EventSink, Fold, State};
 use provoke_sys::files;
@@ -286,7 +286,7 @@ impl<'p> EventReader<'p> {
         let path = self.path;
         let (parsed, is_first) = match self.lines.next_event() {
             Ok(Some(json)) => (
-                self.secrets.parse_masked(json, Event::from_json),
+                self.secrets.parse_masked(json, upgrade::parse_event),
                 json.starts_with(FIRST_LINE),
             ),
             Ok(None) => return Ok(None),
@@ -318,7 +318,7 @@ impl Secrets {
     /// Finds the secrets of a run.
     pub fn of_run(journal: &Path) -> Result<Self, StoreError> {
         Ok(match first_event(journal)? {
-            Event::RunStarted { plan, .. } => Self::of_plan(&plan),
+            Event::RunStarted { plan, .. } => Self::of_trials(&plan.trials),
             _ => Self::default(),
         })
     }

@@ -21,6 +21,7 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod upgrade;
 mod written_reports;
 
 pub use folder::{RunFolder, default_root, runs_nearby};

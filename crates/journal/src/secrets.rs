@@ -1,6 +1,6 @@
 //! Masks secrets in all shared data: variables and request headers with secret names.
 
-use provoke_model::{Event, Plan, RequestBody, RequestPlan, encode_hex, is_secret};
+use provoke_model::{Event, RequestBody, RequestPlan, TrialsPlan, encode_hex, is_secret};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -37,15 +37,15 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Finds the secrets of a plan.
-    pub fn of_plan(plan: &Plan) -> Self {
-        let template = plan.space.iter().map(|space| &space.template);
-        let actors = plan.variants.iter().chain(template);
+    /// Finds the secrets of the trials of a run.
+    pub fn of_trials(trials: &TrialsPlan) -> Self {
+        let template = trials.space.iter().map(|space| &space.template);
+        let actors = trials.variants.iter().chain(template);
         let own_variables = actors
             .flat_map(|variant| &variant.actors)
             .flat_map(|actor| &actor.env)
             .filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        let variables = plan.environment.iter().map(|(name, value)| (name, value));
+        let variables = trials.environment.iter().map(|(name, value)| (name, value));
         let mut values: Vec<Vec<u8>> = Vec::new();
         for (name, value) in variables.chain(own_variables) {
             if is_secret(&name.as_os_str().to_string_lossy()) {
@@ -54,7 +54,7 @@ impl Secrets {
                 values.extend(password_of_url(value.as_bytes()));
             }
         }
-        let requests = plan.load.iter().flat_map(|load| &load.requests);
+        let requests = trials.load.iter().flat_map(|load| &load.requests);
         for (name, value) in requests.flat_map(|request| &request.headers) {
             if is_secret(name) {
                 values.extend(printed_parts(value.as_bytes()));
@@ -344,10 +344,10 @@ impl SharedData {
     pub(super) fn strip_event(self, mut event: Event) -> Event {
         if let Event::RunStarted { plan, .. } = &mut event {
             if !self.environment {
-                strip_environment(plan);
+                strip_environment(&mut plan.trials);
             }
             if !self.requests
-                && let Some(load) = &mut plan.load
+                && let Some(load) = &mut plan.trials.load
             {
                 strip_query(&mut load.target.base);
                 for request in &mut load.requests {
@@ -376,13 +376,13 @@ fn strip_query(url: &mut String) {
     }
 }
 
-/// Masks the values of all environment variables of a plan.
-pub fn strip_environment(plan: &mut Plan) {
-    for (_, value) in &mut plan.environment {
+/// Masks the values of all environment variables.
+pub fn strip_environment(trials: &mut TrialsPlan) {
+    for (_, value) in &mut trials.environment {
         *value = MASK.into();
     }
-    let template = plan.space.iter_mut().map(|space| &mut space.template);
-    let actors = plan.variants.iter_mut().chain(template);
+    let template = trials.space.iter_mut().map(|space| &mut space.template);
+    let actors = trials.variants.iter_mut().chain(template);
     for (_, value) in actors
         .flat_map(|variant| &mut variant.actors)
         .flat_map(|actor| &mut actor.env)

@@ -1,7 +1,9 @@
 //! Reads the report of a test runner about the cases of a trial.
 
 use provoke_model::CASES_FOLDER;
-use provoke_model::{CaseName, CaseRunner, CasesPlan, Observation, Plan, Text, Trial, VariantPlan};
+use provoke_model::{
+    CaseName, CaseRunner, CasesPlan, Observation, Text, Trial, TrialsPlan, VariantPlan,
+};
 use provoke_runners as runners;
 use provoke_runners::{CaseSetup, EarlierReports, TrialReport};
 use provoke_slot::wire::{CaseRecipe, VariantRecipe};
@@ -21,13 +23,13 @@ pub(super) struct CaseReports {
 
 impl CaseReports {
     /// Writes the files that all trials share.
-    pub(super) fn prepare(cases: &CasesPlan, plan: &Plan, trials: &Path) -> io::Result<Self> {
+    pub(super) fn prepare(cases: &CasesPlan, plan: &TrialsPlan, trials: &Path) -> io::Result<Self> {
         CaseSetup::write_shared_files(cases, trials)?;
         Ok(Self {
             plan: cases.clone(),
             trials: trials.to_owned(),
             environment: plan.environment.clone(),
-            keeps_all: plan.keep == provoke_model::KeepRule::All,
+            keeps_all: plan.settings.keep == provoke_model::KeepRule::All,
         })
     }
 

@@ -15,8 +15,8 @@ use provoke_exec::{
 use provoke_judge as judge;
 use provoke_load::LoadProgress;
 use provoke_model::{
-    CaptureMode, FailedHook, Observation, Plan, ReadyCondition, SlotId, Text, Trial, VariantId,
-    VariantPlan,
+    CaptureMode, FailedHook, Observation, ReadyCondition, SlotId, Text, Trial, TrialsPlan,
+    VariantId, VariantPlan,
 };
 use provoke_prepare::{FolderGuard, VariantPreparer};
 use provoke_slot::wire::{RunHook, VariantRecipe, total_limits};
@@ -81,23 +81,25 @@ struct ExecutorContext {
 
 impl LocalExecutor {
     /// Creates an executor for a plan; each trial has a folder below `trials`.
-    pub fn new(plan: &Plan, trials: &Path) -> io::Result<Self> {
+    pub fn new(plan: &TrialsPlan, trials: &Path) -> io::Result<Self> {
         Self::with_builds(plan, trials, true)
     }
 
     /// Creates an executor for trials in directories that another provoke builds.
-    pub fn without_builds(plan: &Plan, trials: &Path) -> io::Result<Self> {
+    pub fn without_builds(plan: &TrialsPlan, trials: &Path) -> io::Result<Self> {
         Self::with_builds(plan, trials, false)
     }
 
-    fn with_builds(plan: &Plan, trials: &Path, builds: bool) -> io::Result<Self> {
+    fn with_builds(plan: &TrialsPlan, trials: &Path, builds: bool) -> io::Result<Self> {
         child::become_subreaper()?;
         let service = start_service(plan, trials);
         let engine_proxies = plan
+            .settings
             .watch_engine
             .then(|| EngineProxies::open_for_slots(plan.most_jobs(), trials))
             .transpose()?;
         let identity = plan
+            .conditions
             .user
             .as_deref()
             .map(|name| {
@@ -112,21 +114,21 @@ impl LocalExecutor {
             environment: plan.environment.clone(),
             prepare: plan.hooks.prepare.clone(),
             conclude: plan.hooks.conclude.clone(),
-            limits: plan.limits.clone(),
+            limits: plan.conditions.limits.clone(),
             total_limits: total_limits(plan),
             default_pids: cgroup::default_process_limit(plan.most_jobs()),
-            cores: plan.cores,
-            capture: plan.capture == CaptureMode::On && plan.no_cores.is_none(),
-            trace: plan.capture == CaptureMode::Trace,
+            cores: plan.settings.cores,
+            capture: plan.settings.capture == CaptureMode::On && plan.settings.no_cores.is_none(),
+            trace: plan.settings.capture == CaptureMode::Trace,
             identity,
             run: HeldFolder::above(trials)
                 .map(|run| io::Result::Ok((run.path().into(), run.identity()?)))
                 .transpose()?,
-            scratch: plan.scratch.then(|| trials.as_os_str().into()),
+            scratch: plan.settings.scratch.then(|| trials.as_os_str().into()),
             evidence: Some(trials.as_os_str().into()),
             children: !plan.rules.ignore_child_crashes,
-            grace: plan.grace,
-            leak_grace: plan.leak_grace,
+            grace: plan.settings.grace,
+            leak_grace: plan.settings.leak_grace,
             leaks: plan.rules.leaks,
             service: service
                 .as_ref()
@@ -350,7 +352,7 @@ impl Executor for LocalExecutor {
 }
 
 /// Starts the API service of the engine that runs the containers of a plan, if there are any.
-fn start_service(plan: &Plan, trials: &Path) -> Option<PodmanService> {
+fn start_service(plan: &TrialsPlan, trials: &Path) -> Option<PodmanService> {
     let template = plan.space.iter().map(|space| &space.template);
     let variants = plan.variants.iter().chain(template);
     let mut actors = variants.flat_map(|variant| &variant.actors);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Version of the journal's format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// One line of the journal. The state of a run is the fold of these events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

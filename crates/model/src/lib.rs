@@ -65,8 +65,8 @@ pub use outcome::{Failure, FailureKind, InconclusiveReason, Outcome, SignalEvide
 pub use parallel_setting::ParallelSetting;
 pub use plan::{
     ActorPlan, ActorRole, Alpha, CaptureMode, CoreSettings, CoreSize, EditPlan, ExpectedResult,
-    FileChange, HeldPlan, Hooks, KeepRule, Plan, Resource, ResourceLimit, StopLimits, Timeout,
-    VariantPlan,
+    FileChange, Goal, HeldPlan, Hooks, KeepRule, Plan, Resource, ResourceLimit, StopLimits,
+    Timeout, TrialConditions, TrialSettings, TrialsPlan, VariantPlan,
 };
 pub use question::{
     Baseline, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, ExcludedRun, Factor,

@@ -1,6 +1,6 @@
 //! Settings with other numbers of parallel trials and copies than the plan has.
 
-use super::{Plan, VariantId, VariantPlan, is_default};
+use super::{TrialsPlan, VariantId, VariantPlan, is_default};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl ParallelSetting {
     }
 
     /// Returns the settings to try: twice as many processes as CPUs, in each way in which the plan has fewer.
-    fn candidate_settings(plan: &Plan, cpus: u32) -> Vec<Self> {
+    fn candidate_settings(plan: &TrialsPlan, cpus: u32) -> Vec<Self> {
         let processes = cpus.saturating_mul(2).max(2);
         let (jobs, copies) = (processes.min(MAX_JOBS), processes.min(MAX_COPIES));
         let mut settings = Vec::new();
@@ -69,17 +69,10 @@ impl fmt::Display for ParallelSetting {
     }
 }
 
-impl Plan {
+impl TrialsPlan {
     /// Adds the failing variant under several settings to a search, first under the conditions of the plan. These
     /// variants run in the directory of the failing variant.
     pub fn add_settings(&mut self, cpus: u32) {
-        let asks = self
-            .question
-            .as_search()
-            .is_some_and(|question| question.raise_rate);
-        if !asks {
-            return;
-        }
         let Some(failing) = self.variants.first().cloned() else {
             return;
         };

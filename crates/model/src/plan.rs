@@ -22,12 +22,36 @@ pub struct HeldPlan {
 /// Everything the user asked for. It is complete: the run can be resumed and any of its trials replayed from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
+    /// What the run is to find out.
+    pub goal: Goal,
+    /// When it stops.
+    pub stop: StopLimits,
+    /// How its trials run.
+    pub trials: TrialsPlan,
+}
+
+/// What a run is to find out, and how surely. It does not change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Goal {
     /// Path of the scenario file, as the user gave it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scenario: Option<Text>,
     /// The question that the run answers.
     #[serde(default, skip_serializing_if = "is_default")]
     pub question: Question,
+    /// One minus the confidence of intervals.
+    pub alpha: Alpha,
+    /// The result that the user expects; it determines the exit code.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub expect: ExpectedResult,
+    /// Stored runs that compared the same program with the same maximum rate.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub earlier_checks: u64,
+}
+
+/// How trials run: all that executors, slots and workers need.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialsPlan {
     /// The variants, at least one, which take turns. In a search, the variants chosen so far, the failing one first.
     pub variants: Vec<VariantPlan>,
     /// The candidates or items from which a search chooses its variants.
@@ -50,39 +74,16 @@ pub struct Plan {
     /// Time limit for preparing a variant.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub make_limit: Duration,
-    /// Resource limits of every process of a trial.
+    /// What is set around the processes of a trial.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub limits: Vec<ResourceLimit>,
-    /// Memory limit in bytes of all processes of a trial together.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub memory: Option<u64>,
-    /// Limit of the processes and threads of a trial at once.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub pids: Option<u64>,
-    /// Whether each trial gets its own directory.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub scratch: bool,
-    /// When a trial times out.
-    pub timeout: Timeout,
-    /// Time between SIGTERM and SIGKILL.
-    #[serde(with = "micros")]
-    pub grace: Duration,
-    /// How long descendants may outlive the main process.
-    #[serde(rename = "settle", with = "micros")]
-    pub leak_grace: Duration,
-    /// The user that runs the processes of trials, if not the user that runs provoke.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub user: Option<String>,
-    /// Whether objects that a trial creates in a container engine are tracked as part of the trial.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub watch_engine: bool,
+    pub conditions: TrialConditions,
+    /// How a trial is run and what is kept of it.
+    pub settings: TrialSettings,
     /// Rules for judging observations.
     pub rules: Rules,
     /// How the tests of a suite are found, if a trial is one run of the suite.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cases: Option<Box<CasesPlan>>,
-    /// When to stop.
-    pub stop: StopLimits,
     /// Number of parallel trials.
     pub jobs: u32,
     /// The hosts on which trials run; `None` for this machine.
@@ -100,24 +101,48 @@ pub struct Plan {
     /// Holds of every trial, which a hunt has found.
     #[serde(default, skip_serializing_if = "is_default")]
     pub held: Option<Box<HeldPlan>>,
+    /// Seed from which the seeds of all trials derive.
+    pub seed: u64,
+}
+
+/// What is set around the processes of a trial, and may change how often it fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrialConditions {
+    /// Resource limits of every process of a trial.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: Vec<ResourceLimit>,
+    /// Memory limit in bytes of all processes of a trial together.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory: Option<u64>,
+    /// Limit of the processes and threads of a trial at once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pids: Option<u64>,
+    /// The user that runs the processes of trials, if not the user that runs provoke.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub user: Option<String>,
     /// Pause of a slot before each trial.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub delay: Duration,
-    /// One minus the confidence of intervals.
-    pub alpha: Alpha,
-    /// The result that the user expects; it determines the exit code.
+}
+
+/// How a trial is run, and what is kept of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialSettings {
+    /// When a trial times out.
+    pub timeout: Timeout,
+    /// Time between SIGTERM and SIGKILL.
+    #[serde(with = "micros")]
+    pub grace: Duration,
+    /// How long descendants may outlive the main process.
+    #[serde(rename = "settle", with = "micros")]
+    pub leak_grace: Duration,
+    /// Whether each trial gets its own directory.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub expect: ExpectedResult,
-    /// Stored runs that compared the same program with the same maximum rate.
+    pub scratch: bool,
+    /// Whether objects that a trial creates in a container engine are tracked as part of the trial.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub earlier_checks: u64,
-    /// Seed from which the seeds of all trials derive.
-    pub seed: u64,
-    /// Which output is kept.
-    #[serde(default)]
-    pub keep: KeepRule,
-    /// Number of trials of each signature whose evidence is kept in full.
-    pub keep_per_sig: u64,
+    pub watch_engine: bool,
     /// When cores are dumped.
     #[serde(default)]
     pub capture: CaptureMode,
@@ -127,6 +152,11 @@ pub struct Plan {
     /// Why this machine cannot capture cores, if it cannot.
     #[serde(default, skip_serializing_if = "is_default")]
     pub no_cores: Option<String>,
+    /// Which output is kept.
+    #[serde(default)]
+    pub keep: KeepRule,
+    /// Number of trials of each signature whose evidence is kept in full.
+    pub keep_per_sig: u64,
 }
 
 /// One minus the confidence of intervals, in millionths, so that plans can be compared.
@@ -199,7 +229,7 @@ pub struct VariantPlan {
     pub setting: Option<ParallelSetting>,
 }
 
-impl Plan {
+impl TrialsPlan {
     /// Returns whether trials run in directories that provoke builds or changes for a variant.
     pub fn has_variant_directories(&self) -> bool {
         let template = self.space.as_ref().map(|space| &space.template);
@@ -352,6 +382,9 @@ pub struct StopLimits {
     /// If the first trials all fail with the same exit code and message.
     #[serde(skip_serializing_if = "is_default")]
     pub all_alike: bool,
+    /// To exclude a fix that only halves the rate, although the question does not ask for it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub exclude_half: bool,
     /// Whether the user changed the limits after seeing results.
     #[serde(skip_serializing_if = "is_default")]
     pub changed: bool,
@@ -363,13 +396,15 @@ impl StopLimits {
         self.duration_us.map(Duration::from_micros)
     }
 
-    /// Replaces the number of trials and the time, unless both are missing.
+    /// Replaces the number of trials and the time, unless both are missing. A fix that only halves the rate stays
+    /// excluded.
     pub fn change_limits(&mut self, limits: &ResumeLimits) {
         if limits.trials.is_some() || limits.duration_us.is_some() {
             self.trials = limits.trials;
             self.duration_us = limits.duration_us;
             self.changed = true;
         }
+        self.exclude_half |= limits.exclude_half;
     }
 }
 
@@ -508,14 +543,47 @@ impl fmt::Display for Resource {
 }
 
 impl Plan {
+    /// Returns whether the numbers of the plan are consistent; only a damaged file contains a plan whose numbers are
+    /// not.
+    pub fn is_sound(&self) -> bool {
+        let alpha = self.goal.alpha;
+        Alpha::from_confidence(alpha.confidence_percent()) == Some(alpha)
+            && self.trials.is_sound()
+            && self.goal.question.fits_trials(&self.trials)
+    }
+
+    /// Counts every failure with the exit status of the bug as the bug, if cores are off. Without cores, no stack
+    /// distinguishes crashes, and to miss the bug would be worse.
+    pub fn widen_bug_rules(&mut self) {
+        let settings = &self.trials.settings;
+        let dumps = matches!(settings.capture, CaptureMode::On | CaptureMode::Trace);
+        if dumps && settings.no_cores.is_none() {
+            return;
+        }
+        let confirm_question = self.goal.question.as_confirm();
+        let Some(base) = confirm_question.and_then(|question| question.baseline.as_measured())
+        else {
+            return;
+        };
+        let only = &mut self.trials.rules.only;
+        for bug in base.bugs.iter().filter(|bug| bug.by_core) {
+            for filter in only.iter_mut() {
+                if matches!(filter, BugFilter::Signature(id) if bug.names.contains(id)) {
+                    *filter = BugFilter::Signature(bug.widest);
+                }
+            }
+        }
+        only.dedup();
+    }
+}
+
+impl TrialsPlan {
     /// Returns the number of parallel trials on one machine.
     pub fn slots_per_host(&self) -> u32 {
         self.hosts.as_ref().map_or(self.jobs, |hosts| hosts.slots)
     }
 
-    /// Returns whether the numbers of the plan are consistent; only a damaged file contains a plan whose numbers are
-    /// not.
-    pub fn is_sound(&self) -> bool {
+    fn is_sound(&self) -> bool {
         let decisive = if self.load.is_some() {
             ActorRole::Service
         } else {
@@ -523,38 +591,14 @@ impl Plan {
         };
         let main = |actor: &ActorPlan| actor.role == decisive;
         self.jobs > 0
-            && Alpha::from_confidence(self.alpha.confidence_percent()) == Some(self.alpha)
             && !self.variants.is_empty()
             && self
                 .variants
                 .iter()
                 .all(|variant| variant.actors.iter().any(main) && self.has_levels_of(variant))
-            && self.question.fits_plan(self)
             && self
                 .variant_settings()
                 .all(|(_, setting)| setting.jobs != Some(0))
-    }
-
-    /// Counts every failure with the exit status of the bug as the bug, if cores are off. Without cores, no stack
-    /// distinguishes crashes, and to miss the bug would be worse.
-    pub fn widen_bug_rules(&mut self) {
-        let dumps = matches!(self.capture, CaptureMode::On | CaptureMode::Trace);
-        if dumps && self.no_cores.is_none() {
-            return;
-        }
-        let confirm_question = self.question.as_confirm();
-        let Some(base) = confirm_question.and_then(|question| question.baseline.as_measured())
-        else {
-            return;
-        };
-        for bug in base.bugs.iter().filter(|bug| bug.by_core) {
-            for filter in &mut self.rules.only {
-                if matches!(filter, BugFilter::Signature(id) if bug.names.contains(id)) {
-                    *filter = BugFilter::Signature(bug.widest);
-                }
-            }
-        }
-        self.rules.only.dedup();
     }
 
     fn has_levels_of(&self, variant: &VariantPlan) -> bool {
@@ -600,7 +644,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn plan(wrapped: u32, commands: &[&[&str]]) -> Plan {
+    fn plan(wrapped: u32, commands: &[&[&str]]) -> TrialsPlan {
         let variants = commands.iter().map(|command| VariantPlan {
             actors: [ActorRole::Helper, ActorRole::Main]
                 .map(|role| ActorPlan {
@@ -624,15 +668,10 @@ mod tests {
             "variants": variants,
             "wrapped": wrapped,
             "environment": [],
-            "timeout": Timeout::Auto,
-            "grace": 0,
-            "settle": 0,
+            "settings": { "timeout": Timeout::Auto, "grace": 0, "settle": 0, "keep_per_sig": 0 },
             "rules": Rules::default(),
-            "stop": {},
             "jobs": 1,
-            "alpha": Alpha::default(),
             "seed": 0,
-            "keep_per_sig": 0,
         });
         serde_json::from_value(fields).unwrap()
     }

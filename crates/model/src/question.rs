@@ -1,7 +1,7 @@
 //! Questions that a run answers, and baselines.
 
 use super::{
-    CodeScope, Conditions, EvidenceDepth, Failure, Plan, Signature, SignatureId, Text,
+    CodeScope, Conditions, EvidenceDepth, Failure, Signature, SignatureId, Text, TrialsPlan,
     VariantChoices, VariantId, is_default,
 };
 use serde::{Deserialize, Serialize};
@@ -253,8 +253,8 @@ impl Question {
 }
 
 impl Question {
-    /// Returns whether a plan has what the question needs; only a damaged file contains a plan that does not.
-    pub(super) fn fits_plan(&self, plan: &Plan) -> bool {
+    /// Returns whether trials are as the question needs them; only a damaged file contains others.
+    pub(super) fn fits_trials(&self, plan: &TrialsPlan) -> bool {
         let searches = matches!(self, Self::Bisect(_) | Self::Reduce(_) | Self::Shrink(_));
         let choices_fit = match &plan.space {
             Some(space) => searches && space.fits_variants(&plan.variants),
@@ -285,7 +285,7 @@ impl Question {
 
 impl RampQuestion {
     /// Returns whether the variants are load levels in ascending order.
-    fn fits_levels(&self, plan: &Plan) -> bool {
+    fn fits_levels(&self, plan: &TrialsPlan) -> bool {
         let levels: Vec<u32> = plan
             .variants
             .iter()

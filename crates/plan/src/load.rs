@@ -487,7 +487,7 @@ mod tests {
     }
 
     fn load(text: &str) -> provoke_model::LoadPlan {
-        plan_of(text).unwrap().load.unwrap()
+        plan_of(text).unwrap().trials.load.unwrap()
     }
 
     const SERVICE: &str = "command = ['./app']\n[load]\nurl = 'http://127.0.0.1:8080/a/b?c=d'\n";
@@ -524,10 +524,10 @@ mod tests {
         let plan = plan_of(SERVICE).unwrap();
         assert!(plan.is_sound());
         assert_eq!(
-            plan.variants[0].actors[0].role,
+            plan.trials.variants[0].actors[0].role,
             provoke_model::ActorRole::Service
         );
-        assert!(plan.question.is_rate());
+        assert!(plan.goal.question.is_rate());
         assert_eq!(
             plan.stop.trials,
             Some(super::super::question::DEFAULT_TRIALS)
@@ -537,8 +537,13 @@ mod tests {
     #[test]
     fn load_levels_are_variants_of_one_service() {
         let plan = plan_of(&format!("{SERVICE}clients = '1..64'")).unwrap();
-        assert!(plan.question.as_ramp().is_some());
-        let levels: Vec<&str> = plan.variants.iter().map(|one| one.name.as_str()).collect();
+        assert!(plan.goal.question.as_ramp().is_some());
+        let levels: Vec<&str> = plan
+            .trials
+            .variants
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
         let expected: Vec<String> = (1..=64).map(|level| level.to_string()).collect();
         assert_eq!(levels, expected);
     }
@@ -547,7 +552,7 @@ mod tests {
     fn a_range_of_too_many_levels_is_divided_into_steps() {
         let levels = |range: &str| {
             let plan = plan_of(&format!("{SERVICE}clients = '{range}'")).unwrap();
-            let levels = plan.variants.iter().filter_map(|one| one.clients);
+            let levels = plan.trials.variants.iter().filter_map(|one| one.clients);
             levels.collect::<Vec<u32>>()
         };
         assert_eq!(levels("1..1024").len(), 1024);
@@ -608,16 +613,20 @@ mod tests {
 
     #[test]
     fn a_repeated_run_has_the_same_load() {
+        let only = provoke_model::VariantId(0);
         let plan = plan_of(&format!(
             "{SERVICE}clients = 7\nrequests = 50\nready = '/ok'"
         ))
         .unwrap();
-        let again = Scenario::of_variant_plan(&plan, &plan.variants[0]).unwrap();
-        assert_eq!(again.to_plan(plan_context()).unwrap().load, plan.load);
+        let again = Scenario::of_variant(&plan.goal, &plan.trials, only).unwrap();
+        assert_eq!(
+            again.to_plan(plan_context()).unwrap().trials.load,
+            plan.trials.load
+        );
         let mut more = again.clone();
         let clients = Some(Concurrency::Of(9.try_into().unwrap()));
         more.load.get_or_insert_default().traffic.clients = clients;
-        let load = more.to_plan(plan_context()).unwrap().load.unwrap();
+        let load = more.to_plan(plan_context()).unwrap().trials.load.unwrap();
         assert_eq!(load.pace, RequestPace::Closed { clients: 9 });
         assert_eq!(load.amount, provoke_model::LoadLimit::Requests(50));
     }

@@ -8,8 +8,9 @@ use super::plan_error::{PlanError, refuse_at};
 use super::search::MAKE_LIMIT;
 use super::{DurationValue, OnlyRule, Pattern, QuestionSettings, Scenario, Variant};
 use provoke_model::{
-    Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Hooks, HostPlan, Plan, Question,
-    Resource, ResourceLimit, Rules, StopLimits, Text, Timeout, VariantPlan,
+    Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Goal, Hooks, HostPlan, Plan,
+    Question, Resource, ResourceLimit, Rules, StopLimits, Text, Timeout, TrialConditions,
+    TrialSettings, TrialsPlan, VariantPlan,
 };
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,8 +77,7 @@ impl Scenario {
             && self.outline.ask != Some(QuestionSettings::Hunt);
         let clear = self.program.env_clear.unwrap_or(false);
         let (capture, cores) = self.capture_settings();
-        Ok(Plan {
-            scenario: None,
+        let trials = TrialsPlan {
             variants,
             factors: self.plan_factors(),
             make_limit: match &space {
@@ -102,49 +102,59 @@ impl Scenario {
                 }),
                 ..self.common_hooks()
             },
-            limits: self.resource_limits(),
-            memory: self.memory_limit()?,
-            pids: self.process_limit()?,
-            scratch,
-            timeout: match (self.stop.timeout, self.is_loaded()) {
-                (Some(value), _) => value.0,
-                (None, false) => Timeout::Auto,
-                // The clients of a service detect when it hangs.
-                (None, true) => Timeout::After(LONG_LIFE),
+            conditions: TrialConditions {
+                limits: self.resource_limits(),
+                memory: self.memory_limit()?,
+                pids: self.process_limit()?,
+                user: self.program.user.clone(),
+                delay: self.trials.delay.map_or(Duration::ZERO, |span| span.0),
             },
-            grace: self.stop.grace.map_or(DEFAULT_GRACE, |span| span.0),
-            leak_grace: self
-                .judge
-                .leak_grace
-                .map_or(DEFAULT_LEAK_GRACE, |span| span.0),
-            user: self.program.user.clone(),
-            watch_engine: self.judge.watch_engine.unwrap_or(false),
+            settings: TrialSettings {
+                scratch,
+                timeout: match (self.stop.timeout, self.is_loaded()) {
+                    (Some(value), _) => value.0,
+                    (None, false) => Timeout::Auto,
+                    // The clients of a service detect when it hangs.
+                    (None, true) => Timeout::After(LONG_LIFE),
+                },
+                grace: self.stop.grace.map_or(DEFAULT_GRACE, |span| span.0),
+                leak_grace: self
+                    .judge
+                    .leak_grace
+                    .map_or(DEFAULT_LEAK_GRACE, |span| span.0),
+                watch_engine: self.judge.watch_engine.unwrap_or(false),
+                keep: self.evidence.keep.unwrap_or_default(),
+                keep_per_sig: self.evidence.keep_per_sig.unwrap_or(DEFAULT_KEPT),
+                capture,
+                cores,
+                no_cores: None,
+            },
             rules: self.plan_rules(&question),
             cases,
-            stop: StopLimits {
-                all_alike: self.stop_if_alike && has_one_result && !self.limits_trials_or_rate(),
-                ..self.plan_stop(&question)?
-            },
             jobs,
             hosts,
             facts: self.plan_facts()?,
             waves,
             warmup: self.trials.warmup.unwrap_or(0),
             held: context.held.map(Box::new),
-            delay: self.trials.delay.map_or(Duration::ZERO, |span| span.0),
-            alpha: self
-                .stop
-                .conf
-                .map_or(Alpha::default(), |confidence| confidence.0),
-            expect: self.plan_expectation()?,
-            earlier_checks: 0,
             seed: self.trials.seed.unwrap_or(context.seed),
-            keep: self.evidence.keep.unwrap_or_default(),
-            keep_per_sig: self.evidence.keep_per_sig.unwrap_or(DEFAULT_KEPT),
-            capture,
-            cores,
-            no_cores: None,
-            question,
+        };
+        Ok(Plan {
+            stop: StopLimits {
+                all_alike: self.stop_if_alike && has_one_result && !self.limits_trials_or_rate(),
+                ..self.plan_stop(&question)?
+            },
+            goal: Goal {
+                scenario: None,
+                alpha: self
+                    .stop
+                    .conf
+                    .map_or(Alpha::default(), |confidence| confidence.0),
+                expect: self.plan_expectation()?,
+                earlier_checks: 0,
+                question,
+            },
+            trials,
         })
     }
 
@@ -368,8 +378,7 @@ impl Scenario {
             failures,
             width: self.stop.width.map(|rate| rate.0),
             duration_us: duration.map(DurationValue::to_micros),
-            changed: false,
-            all_alike: false,
+            ..StopLimits::default()
         })
     }
 

@@ -6,7 +6,9 @@ use super::{
     ResourceName, Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
 };
 use crate::RunnerValue;
-use provoke_model::{ActorPlan, BugFilter, CaptureMode, Plan, ResourceLimit, Text, VariantPlan};
+use provoke_model::{
+    ActorPlan, BugFilter, CaptureMode, Goal, ResourceLimit, Text, TrialsPlan, VariantId,
+};
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -19,7 +21,12 @@ pub struct NonUtf8Argument;
 impl Scenario {
     /// Returns the settings of the trials of one variant of a plan, without its stop rule and its question.
     #[expect(clippy::too_many_lines, reason = "each setting is one line")]
-    pub fn of_variant_plan(plan: &Plan, variant: &VariantPlan) -> Result<Self, NonUtf8Argument> {
+    pub fn of_variant(
+        goal: &Goal,
+        trials: &TrialsPlan,
+        variant: VariantId,
+    ) -> Result<Self, NonUtf8Argument> {
+        let variant = trials.variant_plan(variant);
         let hooks = &variant.hooks;
         let hook = |own: &Option<Text>, general: &Option<Text>| {
             own.as_ref().or(general.as_ref()).map(utf8_text).transpose()
@@ -37,60 +44,64 @@ impl Scenario {
             [actor] if actor.name.is_empty() && actor.role.decides_outcome() => Some(actor),
             _ => None,
         };
-        let rules = &plan.rules;
+        let rules = &trials.rules;
         let mut scenario = Self {
-            loaded: plan.load.clone(),
-            refusals: plan.rules.refusals.clone(),
+            loaded: trials.load.clone(),
+            refusals: trials.rules.refusals.clone(),
             program: ProgramSettings {
-                env_clear: plan.environment.is_empty().then_some(true),
-                setup: combined(&plan.hooks.setup, &hooks.setup)?,
-                prepare: hook(&hooks.prepare, &plan.hooks.prepare)?,
-                conclude: hook(&hooks.conclude, &plan.hooks.conclude)?,
-                cleanup: combined(&hooks.cleanup, &plan.hooks.cleanup)?,
-                rlimit: Limits(plan.limits.iter().map(named_limit).collect()),
-                memory: plan.memory.map(|bytes| LimitValue(Some(bytes))),
-                pids: plan.pids.and_then(NonZeroU64::new),
-                user: plan.user.clone(),
-                fact: Facts(plan.facts.clone()),
-                tmp_per_run: plan.scratch.then_some(true),
+                env_clear: trials.environment.is_empty().then_some(true),
+                setup: combined(&trials.hooks.setup, &hooks.setup)?,
+                prepare: hook(&hooks.prepare, &trials.hooks.prepare)?,
+                conclude: hook(&hooks.conclude, &trials.hooks.conclude)?,
+                cleanup: combined(&hooks.cleanup, &trials.hooks.cleanup)?,
+                rlimit: Limits(trials.conditions.limits.iter().map(named_limit).collect()),
+                memory: trials
+                    .conditions
+                    .memory
+                    .map(|bytes| LimitValue(Some(bytes))),
+                pids: trials.conditions.pids.and_then(NonZeroU64::new),
+                user: trials.conditions.user.clone(),
+                fact: Facts(trials.facts.clone()),
+                tmp_per_run: trials.settings.scratch.then_some(true),
                 ..ProgramSettings::default()
             },
             trials: TrialSettings {
-                jobs: NonZeroU32::new(plan.slots_per_host()),
-                wave: if plan.waves {
-                    NonZeroU32::new(plan.jobs)
+                jobs: NonZeroU32::new(trials.slots_per_host()),
+                wave: if trials.waves {
+                    NonZeroU32::new(trials.jobs)
                 } else {
                     None
                 },
-                held: plan.held.as_ref().map(|held_plan| held_plan.run.clone()),
-                warmup: Some(plan.warmup).filter(|warmup| *warmup > 0),
-                delay: Some(DurationValue(plan.delay)).filter(|delay| delay.0 > Duration::ZERO),
+                held: trials.held.as_ref().map(|held_plan| held_plan.run.clone()),
+                warmup: Some(trials.warmup).filter(|warmup| *warmup > 0),
+                delay: Some(DurationValue(trials.conditions.delay))
+                    .filter(|delay| delay.0 > Duration::ZERO),
                 ..TrialSettings::default()
             },
             suite: CaseSettings {
-                cases: plan
+                cases: trials
                     .cases
                     .as_ref()
                     .map(|cases| RunnerValue(Some(cases.runner.clone()))),
-                shuffle: plan
+                shuffle: trials
                     .cases
                     .as_ref()
                     .and_then(|cases| cases.shuffle.then_some(true)),
-                case_strip: plan
+                case_strip: trials
                     .cases
                     .as_ref()
                     .and_then(|cases| cases.strip.clone().map(Pattern)),
                 ..CaseSettings::default()
             },
-            hosts: HostSettings::of_plan(plan.hosts.as_ref()),
+            hosts: HostSettings::of_plan(trials.hosts.as_ref()),
             stop: StopSettings {
-                timeout: Some(TimeoutValue(plan.timeout)),
-                grace: Some(DurationValue(plan.grace)),
-                conf: Some(Confidence(plan.alpha)),
+                timeout: Some(TimeoutValue(trials.settings.timeout)),
+                grace: Some(DurationValue(trials.settings.grace)),
+                conf: Some(Confidence(goal.alpha)),
                 ..StopSettings::default()
             },
             judge: JudgeSettings {
-                leak_grace: Some(DurationValue(plan.leak_grace)),
+                leak_grace: Some(DurationValue(trials.settings.leak_grace)),
                 ok: Some(Codes(rules.ok.clone())),
                 skip: Some(Codes(rules.skip.clone())),
                 fail_if_out: rules.fail_if_out.iter().cloned().map(Pattern).collect(),
@@ -105,24 +116,25 @@ impl Scenario {
                         .collect(),
                 ),
                 leaks: Some(rules.leaks),
-                watch_engine: plan.watch_engine.then_some(true),
+                watch_engine: trials.settings.watch_engine.then_some(true),
                 ignore_child_crashes: rules.ignore_child_crashes.then_some(true),
                 ..JudgeSettings::default()
             },
             evidence: EvidenceSettings {
-                keep: Some(plan.keep),
-                keep_per_sig: Some(plan.keep_per_sig),
-                cores: Some(plan.cores.size),
+                keep: Some(trials.settings.keep),
+                keep_per_sig: Some(trials.settings.keep_per_sig),
+                cores: Some(trials.settings.cores.size),
                 // A tracer changes the failure rate of a program.
-                capture: Some(plan.capture).filter(|capture| *capture == CaptureMode::Trace),
+                capture: Some(trials.settings.capture)
+                    .filter(|capture| *capture == CaptureMode::Trace),
             },
             ..Self::default()
         };
-        if let Some(question) = plan.question.as_confirm() {
+        if let Some(question) = goal.question.as_confirm() {
             scenario.confirm.exclude_half = question.exclude_half;
             scenario.confirm.independent = question.independent.then_some(true);
         }
-        let wrapped = plan.wrapped as usize;
+        let wrapped = trials.wrapped as usize;
         let main = variant.main_actor();
         if let Some(prefix) = main.and_then(|main| main.command.get(..wrapped)) {
             let words: Vec<String> = prefix.iter().map(utf8_text).collect::<Result<_, _>>()?;

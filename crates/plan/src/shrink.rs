@@ -16,25 +16,33 @@ const REPRODUCE: u64 = 20;
 /// Default time limit.
 const DURATION: Duration = Duration::from_secs(3600);
 
-/// Makes it the question of a plan. `requests` is the number of requests of a trial, if it was not planned. If the user
+/// Returns a plan with this question. `requests` is the number of requests of a trial, if it was not planned. If the user
 /// limited the run (`bounded`), no other limit is added.
-pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Result<(), PlanError> {
+pub fn shrink_plan(
+    mut plan: Plan,
+    requests: Option<u64>,
+    bounded: bool,
+) -> Result<Plan, PlanError> {
     let hint = "name a run of `provoke load`: provoke load --shrink last";
-    let Some(load) = &plan.load else {
+    let Some(load) = &plan.trials.load else {
         return Err(refuse_at("there is no load to shrink", &["load"], hint));
     };
-    let (true, [_]) = (plan.question.is_rate(), plan.variants.as_slice()) else {
+    let (true, [_]) = (
+        plan.goal.question.is_rate(),
+        plan.trials.variants.as_slice(),
+    ) else {
         let message = "--shrink works for one variant only";
         let hint = "give one number of clients and no variants";
         return Err(refuse_at(message, &["load", "clients"], hint));
     };
     let cuts = cuts_of_load(load, requests)?;
     let choices = VariantChoices::LoadParts(Box::new(cuts));
-    let space = SearchSpace::new(plan.variants.remove(0), choices);
-    plan.variants
+    let space = SearchSpace::new(plan.trials.variants.remove(0), choices);
+    plan.trials
+        .variants
         .push(space.variant_of_choice(&space.failing_choice()));
-    plan.space = Some(space);
-    plan.question = Question::Shrink(ShrinkQuestion {
+    plan.trials.space = Some(space);
+    plan.goal.question = Question::Shrink(ShrinkQuestion {
         reproduce: REPRODUCE,
     });
     if !bounded {
@@ -43,7 +51,7 @@ pub fn shrink_plan(plan: &mut Plan, requests: Option<u64>, bounded: bool) -> Res
             ..StopLimits::default()
         };
     }
-    Ok(())
+    Ok(plan)
 }
 
 /// Returns the parts of a load.
@@ -130,27 +138,34 @@ mod tests {
             "{SERVICE}requests = 50\n[[request]]\npath = '/a'\n\
              [[request]]\nname = 'b'\nbody-files = ['x', 'y']\n[[request]]\nbody = 'abc'"
         );
-        let mut plan = plan_of(&text);
-        shrink_plan(&mut plan, None, false).unwrap();
+        let plan = plan_of(&text);
+        let plan = shrink_plan(plan, None, false).unwrap();
         assert!(plan.is_sound());
-        let cuts = plan.space.as_ref().unwrap().choices.as_cuts().unwrap();
+        let cuts = plan
+            .trials
+            .space
+            .as_ref()
+            .unwrap()
+            .choices
+            .as_cuts()
+            .unwrap();
         assert_eq!((cuts.whole.clients, cuts.whole.requests), (8, 50));
         assert_eq!(cuts.whole.kinds, Subset(vec![0, 1, 2]));
         let bodies: Vec<usize> = cuts.kinds.iter().map(|kind| kind.bodies.len()).collect();
         assert_eq!(bodies, [0, 2, 1]);
-        assert_eq!(plan.variants[0].name, "the whole");
+        assert_eq!(plan.trials.variants[0].name, "the whole");
         assert_eq!(plan.stop.time_budget(), Some(DURATION));
-        let load = plan.load_of(&plan.variants[0]);
-        assert_eq!(load, plan.load);
+        let load = plan.trials.load_of(&plan.trials.variants[0]);
+        assert_eq!(load, plan.trials.load);
 
         let mut cut = cuts.whole.clone();
         (cut.kinds, cut.clients) = (Subset(vec![1]), 3);
         cut.bodies.insert(1, Subset(vec![1]));
         cut.fresh = true;
-        let space = plan.space.as_ref().unwrap();
+        let space = plan.trials.space.as_ref().unwrap();
         let variant = space.variant_of_choice(&provoke_model::VariantChoice::Cut(Box::new(cut)));
         assert_eq!(variant.name, "b with body 2, 3 clients, fresh");
-        let load = plan.load_of(&variant).unwrap();
+        let load = plan.trials.load_of(&variant).unwrap();
         assert_eq!(load.pace, RequestPace::Closed { clients: 3 });
         let weights: Vec<u32> = load.requests.iter().map(|kind| kind.weight).collect();
         assert_eq!(weights, [0, 1, 0]);
@@ -161,24 +176,31 @@ mod tests {
 
     #[test]
     fn a_load_limited_by_time_needs_a_number_of_requests() {
-        let mut plan = plan_of(&format!("{SERVICE}time = '5s'"));
-        let refused = shrink_plan(&mut plan.clone(), None, false).unwrap_err();
+        let plan = plan_of(&format!("{SERVICE}time = '5s'"));
+        let refused = shrink_plan(plan.clone(), None, false).unwrap_err();
         assert_eq!(
             refused.message,
             "the number of requests per trial is unknown"
         );
-        shrink_plan(&mut plan, Some(700), true).unwrap();
-        let cuts = plan.space.as_ref().unwrap().choices.as_cuts().unwrap();
+        let plan = shrink_plan(plan, Some(700), true).unwrap();
+        let cuts = plan
+            .trials
+            .space
+            .as_ref()
+            .unwrap()
+            .choices
+            .as_cuts()
+            .unwrap();
         assert_eq!(cuts.whole.requests, 700);
-        let load = plan.load_of(&plan.variants[0]).unwrap();
+        let load = plan.trials.load_of(&plan.trials.variants[0]).unwrap();
         assert_eq!(load.amount, LoadLimit::Requests(700));
     }
 
     #[test]
     fn only_parts_of_the_load_are_valid_choices() {
-        let mut plan = plan_of(&format!("{SERVICE}requests = 50"));
-        shrink_plan(&mut plan, None, false).unwrap();
-        let space = plan.space.unwrap();
+        let plan = plan_of(&format!("{SERVICE}requests = 50"));
+        let plan = shrink_plan(plan, None, false).unwrap();
+        let space = plan.trials.space.unwrap();
         let whole = space.choices.as_cuts().unwrap().whole.clone();
         let has = |change: &dyn Fn(&mut LoadPart)| {
             let mut cut = whole.clone();

@@ -7,22 +7,23 @@ use super::{
     StopSettings, TrafficSettings, TrialSettings,
 };
 use provoke_model::{
-    ConnectionReuse, LoadGoal, LoadLimit, LoadPlan, Plan, ReadyCondition, RefusalRules,
-    RequestBody, RequestPace, RequestPlan, ServiceOwner, Text, VariantPlan,
+    ConnectionReuse, Goal, LoadGoal, LoadLimit, LoadPlan, ReadyCondition, RefusalRules,
+    RequestBody, RequestPace, RequestPlan, ServiceOwner, Text, TrialsPlan, VariantId,
 };
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
-/// Returns a scenario file that puts a service of a plan under this load. Like any other file, it uses the environment
+/// Returns a scenario file that puts the service of a variant under this load. Like any other file, it uses the environment
 /// of the user who runs it, with the plan's own changes.
 pub fn under_load(
-    plan: &Plan,
-    variant: &VariantPlan,
+    goal: &Goal,
+    trials: &TrialsPlan,
+    variant: VariantId,
     load: &LoadPlan,
     description: &str,
 ) -> Result<String, NonUtf8Argument> {
-    let restored = Scenario::of_variant_plan(plan, variant)?;
+    let restored = Scenario::of_variant(goal, trials, variant)?;
     // A kind without weight is not sent.
     let sent = load.requests.iter().filter(|kind| kind.weight > 0);
     let mut scenario = Scenario {
@@ -32,7 +33,7 @@ pub fn under_load(
             requests: sent.map(request_of_plan).collect::<Result<_, _>>()?,
             ..Outline::default()
         },
-        load: Some(load_of_plan(load, &plan.rules.refusals)?),
+        load: Some(load_of_plan(load, &trials.rules.refusals)?),
         program: restored.program,
         trials: TrialSettings {
             copies: restored.trials.copies,
@@ -198,6 +199,7 @@ fn utf8_path(path: &Text) -> Result<PathBuf, NonUtf8Argument> {
 mod tests {
     use super::*;
     use crate::{PlanContext, Scenario};
+    use provoke_model::Plan;
     use std::path::PathBuf;
 
     fn plan_of(text: &str) -> Plan {
@@ -214,8 +216,8 @@ mod tests {
     }
 
     fn scenario_text(plan: &Plan) -> String {
-        let load = plan.load.as_ref().unwrap();
-        under_load(plan, &plan.variants[0], load, "again").unwrap()
+        let load = plan.trials.load.as_ref().unwrap();
+        under_load(&plan.goal, &plan.trials, VariantId(0), load, "again").unwrap()
     }
 
     #[test]
@@ -285,8 +287,8 @@ expect-body = "a.*b"
             "command = ['app']\n[load]\nurl = 'http://127.0.0.1:1'\n\
              [[request]]\npath = '/a'\n[[request]]\npath = '/b'\n",
         );
-        plan.load.as_mut().unwrap().requests[0].weight = 0;
-        let again = plan_of(&scenario_text(&plan)).load.unwrap();
+        plan.trials.load.as_mut().unwrap().requests[0].weight = 0;
+        let again = plan_of(&scenario_text(&plan)).trials.load.unwrap();
         let paths: Vec<&str> = again.requests.iter().map(|one| &one.path[..]).collect();
         assert_eq!(paths, ["/b"]);
     }

@@ -19,7 +19,9 @@ pub use git::{
 pub use reduced::{ReducedFile, reduced_files};
 pub use variant_folders::{FolderGuard, FolderStage, ReservedFolder, VariantPreparer, is_complete};
 
-use provoke_model::{EditPlan, FileChange, Plan, ReducedSource, SearchSpace, Text, VariantPlan};
+use provoke_model::{
+    EditPlan, FileChange, ReducedSource, SearchSpace, Text, TrialsPlan, VariantPlan,
+};
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -90,7 +92,7 @@ struct EditedVariant<'a> {
 }
 
 impl<'a> EditedVariant<'a> {
-    fn new(plan: &'a Plan, index: usize) -> Self {
+    fn new(plan: &'a TrialsPlan, index: usize) -> Self {
         let variant = &plan.variants[index];
         // In a plain list its position is the same; with a matrix, the first level is the position.
         let listed = variant
@@ -104,7 +106,7 @@ impl<'a> EditedVariant<'a> {
     }
 
     /// Returns all such variants of a plan.
-    fn all_of_plan(plan: &'a Plan) -> impl Iterator<Item = (usize, Self)> {
+    fn all_of_plan(plan: &'a TrialsPlan) -> impl Iterator<Item = (usize, Self)> {
         let variants = plan.variants.iter().enumerate();
         let edited = variants.filter(|(_, variant)| !variant.edits.is_empty());
         edited.map(|(index, _)| (index, Self::new(plan, index)))
@@ -214,7 +216,7 @@ impl<'a> EditedVariant<'a> {
 
 /// Checks as far as possible that every variant can be prepared, without preparing it. Files in the directories `apart`
 /// are not copied.
-pub fn check_plan(plan: &Plan, apart: &[&Path]) -> Result<(), PreparationError> {
+pub fn check_plan(plan: &TrialsPlan, apart: &[&Path]) -> Result<(), PreparationError> {
     let mut copies: BTreeMap<PathBuf, u64> = BTreeMap::new();
     for (_, variant) in EditedVariant::all_of_plan(plan) {
         let root = variant.copied_root()?;
@@ -274,7 +276,7 @@ pub fn list_files(folder: &Path) -> Result<Vec<PathBuf>, PreparationError> {
 
 /// Copies the working directory for each variant with changed files, below `folder`, and lets the variant run there.
 pub fn make_variants(
-    plan: &mut Plan,
+    plan: &mut TrialsPlan,
     folder: &Path,
     apart: &[&Path],
 ) -> Result<(), PreparationError> {
@@ -330,7 +332,7 @@ fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> PreparationError {
 
 /// Creates the copies; returns the variant, the original and the path of each.
 fn make_copies(
-    plan: &Plan,
+    plan: &TrialsPlan,
     folder: &Path,
     apart: &[&Path],
 ) -> Result<Vec<(usize, PathBuf, PathBuf)>, PreparationError> {

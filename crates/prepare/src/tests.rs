@@ -32,7 +32,7 @@ impl Bench {
     }
 
     /// Returns a plan of two variants, of which the second has these changes.
-    fn plan(&self, edits: Vec<EditPlan>) -> Plan {
+    fn plan(&self, edits: Vec<EditPlan>) -> TrialsPlan {
         let text = "command = ['x']\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n";
         let scenario: provoke_plan::Scenario = text.parse().unwrap();
         let plan_context = provoke_plan::PlanContext {
@@ -43,12 +43,12 @@ impl Bench {
             held: None,
             searched: None,
         };
-        let mut plan = scenario.to_plan(plan_context).unwrap();
+        let mut plan = scenario.to_plan(plan_context).unwrap().trials;
         plan.variants[1].edits = edits;
         plan
     }
 
-    fn make(&self, plan: &mut Plan) -> Result<(), PreparationError> {
+    fn make(&self, plan: &mut TrialsPlan) -> Result<(), PreparationError> {
         check_plan(plan, &[])?;
         make_variants(
             plan,

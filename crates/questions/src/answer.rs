@@ -1,9 +1,7 @@
 //! Answer to a question: one sentence, its evidence and its assumptions.
 
-use super::{
-    Bisection, Comparison, Confirmation, HuntReport, Reduction, Shrinking, Threshold, of_plan,
-};
-use provoke_model::{Plan, RunCounts, VariantId};
+use super::{Bisection, Comparison, Confirmation, HuntReport, Reduction, Shrinking, Threshold, of};
+use provoke_model::{Goal, RunCounts, VariantId};
 use provoke_state::State;
 use provoke_stats::real;
 use provoke_words as words;
@@ -73,7 +71,7 @@ impl Answer {
     /// Derives the answer from the state; `None` if the question was only the rate. `name_crash` returns the title of
     /// the most frequent failure of a variant.
     pub fn new(state: &State, name_crash: &dyn Fn(VariantId) -> Option<String>) -> Option<Self> {
-        of_plan(&state.plan).answer(state, name_crash)
+        of(state).answer(state, name_crash)
     }
 
     /// Returns its text.
@@ -99,7 +97,7 @@ impl Answer {
 pub(super) fn independence_assumptions(state: &State) -> Vec<String> {
     let shared = "trials do not influence each other through what `setup` started";
     let shares_processes = state.shares_a_life();
-    let held_assumption = state.plan.held.as_ref().map(|held_plan| {
+    let held_assumption = state.trials.held.as_ref().map(|held_plan| {
         format!(
             "other schedules than that of the hold behave alike: all trials hold threads as {} found",
             held_plan.run
@@ -145,6 +143,6 @@ pub(super) fn one_of(alpha: f64) -> String {
     )
 }
 
-pub(super) fn format_confidence(plan: &Plan) -> String {
-    format!("{} %", plan.alpha.confidence_percent())
+pub(super) fn format_confidence(goal: &Goal) -> String {
+    format!("{} %", goal.alpha.confidence_percent())
 }

@@ -17,7 +17,7 @@ pub(super) fn next_in_block(
 ) -> Option<VariantId> {
     open.min_by_key(|variant| {
         let block = state.launched_trials(*variant);
-        let of_block = trial_seed(state.plan.seed ^ ORDER, TrialId(block));
+        let of_block = trial_seed(state.trials.seed ^ ORDER, TrialId(block));
         let order = trial_seed(of_block, TrialId(u64::from(variant.0)));
         (block, order, *variant)
     })

@@ -1,6 +1,6 @@
 //! Checks the assumptions of a failure rate: independent trials, and a constant rate.
 
-use super::{StopRule, policy_of_plan};
+use super::{StopRule, policy_of};
 use provoke_model::{MeasuredBaseline, RateDrift, VariantId};
 use provoke_state::{State, Tally};
 use provoke_stats::{Batches, Clumping, Trend, find_clumps, laplace_trend, real};
@@ -19,11 +19,11 @@ impl AssumptionChecks {
     /// Checks the trials of a variant.
     pub fn of_variant(state: &State, id: VariantId) -> Self {
         let tally = state.tally_of(id);
-        let stop_rule = policy_of_plan(&state.plan).stop_rule(state, id);
+        let stop_rule = policy_of(state).stop_rule(state, id);
         let ended_by_failure = stop_rule == StopRule::KthFailure;
         let found_clumping = find_clumping(tally, ended_by_failure);
         // Otherwise the results themselves chose the end, and with it the order.
-        let is_ordered = state.plan.question.is_rate() && stop_rule != StopRule::Decision;
+        let is_ordered = state.goal.question.is_rate() && stop_rule != StopRule::Decision;
         let clumping = Clumping {
             order: if is_ordered {
                 found_clumping.order

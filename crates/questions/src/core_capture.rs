@@ -31,10 +31,10 @@ impl CapturePolicy {
 
     /// Returns whether the completed measurement saw crashes whose evidence can be captured.
     pub fn is_wanted(state: &State) -> bool {
-        state.plan.capture == CaptureMode::Auto
-            && state.plan.no_cores.is_none()
+        state.trials.settings.capture == CaptureMode::Auto
+            && state.trials.settings.no_cores.is_none()
             // provoke must not change the limits of a service that it did not start.
-            && state.plan.load.as_ref().is_none_or(|load| load.owner == ServiceOwner::Provoke)
+            && state.trials.load.as_ref().is_none_or(|load| load.owner == ServiceOwner::Provoke)
             && (!state.stage.runs_extra_trials() || state.stage.reruns_tests())
             && Self::has_crashes(state)
             && !Self::time_limit(state).is_zero()
@@ -57,18 +57,18 @@ impl CapturePolicy {
             .map(|(_, tally)| crash_count(tally))
             .sum();
         let crashes = u32::try_from(crash_total).unwrap_or(u32::MAX);
-        state.plan.load.is_none() && state.worked < Self::TIME_AFTER_STOP / 3 * crashes
+        state.trials.load.is_none() && state.worked < Self::TIME_AFTER_STOP / 3 * crashes
     }
 
     /// Returns the time limit of the capture: the duration of the measurement or, if the measurement had a time limit,
     /// a tenth of its duration; but at least 10 seconds. The time limit of a hunt includes the capture.
     pub fn time_limit(state: &State) -> Duration {
-        let budget = state.plan.stop.time_budget();
+        let budget = state.stop.time_budget();
         let measured = match budget {
             Some(_) => state.worked / 10,
             None => state.worked,
         };
-        match budget.filter(|_| state.plan.question.as_hunt().is_some()) {
+        match budget.filter(|_| state.goal.question.as_hunt().is_some()) {
             Some(budget) => measured
                 .max(A_MOMENT)
                 .min(budget.saturating_sub(state.worked)),
@@ -113,7 +113,7 @@ impl CapturePolicy {
 
 /// Returns the variants that crashed; in a search, only the failing variant is needed.
 fn crashed_variants(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> {
-    let searched = state.plan.question.as_search().is_some();
+    let searched = state.goal.question.as_search().is_some();
     let crashed = state
         .all_tallies()
         .filter(|(_, tally)| crash_count(tally) > 0);

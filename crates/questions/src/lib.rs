@@ -1,6 +1,6 @@
 //! Questions: how each one chooses its trials, what it learns from them, and how its answer reads.
 //!
-//! Each question has a folder. [`of_plan`] is the only place that lists all of them.
+//! Each question has a folder. [`of_goal`] is the only place that lists all of them.
 //!
 //! | folder | question |
 //! | --- | --- |
@@ -79,7 +79,7 @@ pub use shrink::{
 };
 
 use policy::nothing_counts;
-use provoke_model::{Plan, Question, VariantId};
+use provoke_model::{Goal, Question, TrialsPlan, VariantId};
 use provoke_state::{Fold, Memory, State};
 
 /// A kind of question.
@@ -88,10 +88,10 @@ pub trait QuestionKind: Send + Sync {
     fn command(&self) -> &'static str;
 
     /// Returns the policy that answers it.
-    fn policy(&self, plan: &Plan) -> &'static dyn Policy;
+    fn policy(&self, goal: &Goal) -> &'static dyn Policy;
 
     /// Returns the memory before the first trial.
-    fn begin_memory(&self, _: &Plan) -> Box<dyn Memory> {
+    fn begin_memory(&self, _: &Goal, _: &TrialsPlan) -> Box<dyn Memory> {
         Box::new(())
     }
 
@@ -137,9 +137,14 @@ pub trait QuestionKind: Send + Sync {
     }
 }
 
-/// Returns the kind of a plan's question.
-pub fn of_plan(plan: &Plan) -> &'static dyn QuestionKind {
-    match plan.question {
+/// Returns the kind of the question of a run.
+pub fn of(state: &State) -> &'static dyn QuestionKind {
+    of_goal(&state.goal)
+}
+
+/// Returns the kind of the question of a goal.
+pub fn of_goal(goal: &Goal) -> &'static dyn QuestionKind {
+    match goal.question {
         Question::Rate => &rate::RateKind,
         Question::Confirm(_) => &confirm::ConfirmKind,
         Question::Compare(_) => &compare::CompareKind,
@@ -151,22 +156,22 @@ pub fn of_plan(plan: &Plan) -> &'static dyn QuestionKind {
     }
 }
 
-/// Returns the policy that answers the question of a plan.
-pub fn policy_of_plan(plan: &Plan) -> &'static dyn Policy {
-    of_plan(plan).policy(plan)
+/// Returns the policy that answers the question of a run.
+pub fn policy_of(state: &State) -> &'static dyn Policy {
+    of(state).policy(&state.goal)
 }
 
-/// Returns the memory of a plan's question before the first trial.
-pub fn begin_memory(plan: &Plan) -> Box<dyn Memory> {
-    of_plan(plan).begin_memory(plan)
+/// Returns the memory of the question of a goal before the first trial.
+pub fn begin_memory(goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
+    of_goal(goal).begin_memory(goal, trials)
 }
 
-/// Returns whether the question of the state's plan is answered, and the evidence captured.
+/// Returns whether the question of a run is answered, and the evidence captured.
 pub fn is_done(state: &State) -> bool {
-    policy_of_plan(&state.plan).is_done(state)
+    policy_of(state).is_done(state)
 }
 
-/// Folds the events of a run with the question of its plan.
+/// Folds the events of a run with its question.
 pub const FOLD: Fold = Fold {
     begin_memory,
     is_decided: is_done,

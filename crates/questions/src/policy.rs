@@ -151,7 +151,7 @@ impl StopRule {
 
     /// Returns why trials end if the planned number has run.
     pub(super) fn at_the_limit(state: &State) -> Self {
-        if state.plan.stop.changed {
+        if state.stop.changed {
             Self::Spent
         } else {
             Self::PlannedN

@@ -25,7 +25,7 @@ impl RerunPolicy {
     /// Returns the cases of a variant that run alone, and the number of failing cases that are left out.
     pub fn chosen_cases(state: &State, variant: VariantId) -> (Vec<u32>, usize) {
         let is_searched = |number: u32| {
-            let mut patterns = state.plan.rules.searched_cases().peekable();
+            let mut patterns = state.trials.rules.searched_cases().peekable();
             let name = state.case_names.name_of(number);
             patterns.peek().is_none()
                 || name.is_some_and(|name| patterns.any(|pattern| pattern.matches_case(name)))
@@ -95,7 +95,7 @@ pub fn next_extra_step(state: &State) -> Step {
 }
 
 fn wanted_reruns(state: &State) -> u64 {
-    let cases = state.plan.cases.as_ref();
+    let cases = state.trials.cases.as_ref();
     cases.map_or(0, |cases| u64::from(cases.reruns))
 }
 

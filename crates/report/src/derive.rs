@@ -14,8 +14,8 @@ use super::{
 };
 use provoke_judge as judge;
 use provoke_model::{
-    CaptureMode, EvidenceDepth, FailureKind, Family, Plan, Signature, Site, StopCause, TrialId,
-    VariantId,
+    CaptureMode, EvidenceDepth, FailureKind, Family, Signature, Site, StopCause, TrialId,
+    TrialsPlan, VariantId,
 };
 use provoke_questions::{Answer, AssumptionChecks, CapturePolicy, StopRule, interval_at_any_time};
 use provoke_state::{DurationHistogram, SignatureFailures, State, Tally};
@@ -31,12 +31,12 @@ impl Report {
             .all_tallies()
             .map(|(id, tally)| VariantReport::new(state, id, tally))
             .collect();
-        let growth = find_growth(&state.usage, state.plan.alpha.to_probability());
+        let growth = find_growth(&state.usage, state.goal.alpha.to_probability());
         let testable = state
             .all_tallies()
             .zip(&variants)
             .filter(|((id, _), _)| state.is_testable(*id));
-        let verdict = provoke_questions::policy_of_plan(&state.plan).verdict_of(state);
+        let verdict = provoke_questions::policy_of(state).verdict_of(state);
         let weakest = testable.map(|(_, variant)| variant.stop_rule).max();
         let hosts = host_reports(state);
         Self {
@@ -44,7 +44,7 @@ impl Report {
             version: state.version.clone(),
             run: state.run.clone(),
             reference: state.run.clone(),
-            scenario: state.plan.scenario.as_ref().map(ToString::to_string),
+            scenario: state.goal.scenario.as_ref().map(ToString::to_string),
             command: variants
                 .first()
                 .map(|variant| variant.command.clone())
@@ -57,7 +57,7 @@ impl Report {
             finished: state.stage.is_finished(),
             same_deadlock: state.always_deadlocks(),
             journal_complete,
-            confidence: state.plan.alpha.confidence_percent(),
+            confidence: state.goal.alpha.confidence_percent(),
             started_at: jiff::Timestamp::from_second(state.started_at)
                 .unwrap_or_default()
                 .to_string(),
@@ -65,9 +65,9 @@ impl Report {
             seconds_left: seconds_left(state),
             trials_left: trials_left(state),
             overhead_seconds: state.mean_overhead().as_secs_f64(),
-            jobs: state.plan.jobs,
-            seed: state.plan.seed,
-            capture: state.plan.capture,
+            jobs: state.trials.jobs,
+            seed: state.trials.seed,
+            capture: state.trials.settings.capture,
             host: state.trial_environment().0,
             host_difference: host_difference(state, &hosts),
             host_losses: host_losses(state),
@@ -121,10 +121,9 @@ impl VariantReport {
     }
 
     fn new(state: &State, id: VariantId, tally: &Tally) -> Self {
-        let plan = &state.plan;
-        let alpha = plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let (failures, trials) = (tally.failures, tally.counted_trials());
-        let stop_rule = provoke_questions::policy_of_plan(plan).stop_rule(state, id);
+        let stop_rule = provoke_questions::policy_of(state).stop_rule(state, id);
         let AssumptionChecks { clumping, trend } = AssumptionChecks::of_variant(state, id);
         let at_first = stop_rule == StopRule::KthFailure && failures == 1;
         let mtbf = stats::mtbf(failures, tally.exposure.as_secs_f64(), alpha);
@@ -147,8 +146,8 @@ impl VariantReport {
             .rarest_failure_count()
             .map_or(k, |rarest| rarest.min(k));
         Self {
-            name: plan.variant_plan(id).display_label(),
-            command: command_line(plan, id),
+            name: state.trials.variant_plan(id).display_label(),
+            command: command_line(&state.trials, id),
             stop_rule,
             trials,
             failures,
@@ -188,10 +187,11 @@ impl VariantReport {
             trials_at_process_limit: tally.with_refused_forks,
             trials_ended_in_grace: tally.ended_in_grace,
             helpers_ended_early: tally.helpers_ended_early,
-            load: plan
+            load: state
+                .trials
                 .load
                 .as_ref()
-                .map(|load| LoadTotals::new(load, &plan.rules.refusals, &tally.requests)),
+                .map(|load| LoadTotals::new(load, &state.trials.rules.refusals, &tally.requests)),
             suite: SuiteReport::new(state, id, tally, stop_rule),
             dependence: clumping.batches.map(|dependence| Dependence {
                 batches: dependence.batches,
@@ -367,7 +367,7 @@ fn captured_trials(stop_rule: StopRule, state: &State, id: VariantId) -> Option<
         trials: tally.finished_trials(),
         failures: tally.failures,
         other: tally.other,
-        signatures: signatures_seen(stop_rule, state.plan.alpha.to_probability(), tally, tally),
+        signatures: signatures_seen(stop_rule, state.goal.alpha.to_probability(), tally, tally),
     })
 }
 
@@ -376,7 +376,7 @@ fn seconds_left(state: &State) -> Option<f64> {
     if state.stage.is_finished() {
         return None;
     }
-    let limit = state.plan.stop.time_budget()?;
+    let limit = state.stop.time_budget()?;
     Some(limit.saturating_sub(state.worked).as_secs_f64())
 }
 
@@ -385,7 +385,7 @@ fn trials_left(state: &State) -> Option<(u64, f64)> {
     if state.stage.is_finished() {
         return None;
     }
-    let remaining = provoke_questions::policy_of_plan(&state.plan).remaining_trials(state)?;
+    let remaining = provoke_questions::policy_of(state).remaining_trials(state)?;
     let completed = state.completed_trials();
     let seconds_per_trial = state.worked.as_secs_f64() / real(completed);
     let seconds = real(remaining) * seconds_per_trial;
@@ -395,7 +395,7 @@ fn trials_left(state: &State) -> Option<(u64, f64)> {
 
 fn late_trials(state: &State) -> Vec<LateTrial> {
     let late = state.late.iter().filter_map(|(trial, observation)| {
-        let hang = judge::seeming_hang(state.plan.variant_plan(trial.variant), observation);
+        let hang = judge::seeming_hang(state.trials.variant_plan(trial.variant), observation);
         let load = observation.load.as_ref();
         // A service that was not ready is not known to hang.
         let wait = load.and_then(|load| load.stopped_wait());
@@ -425,7 +425,7 @@ fn collect_notes(
 ) -> Vec<String> {
     let grown = growth.iter().filter(|growth| growth.warns);
     let mut notes: Vec<String> = grown.map(ProcessGrowth::describe_growth).collect();
-    if let Some(held_plan) = &state.plan.held {
+    if let Some(held_plan) = &state.trials.held {
         notes.push(format!(
             "threads were held at the place that {} found, so the failure rate is not the natural one",
             held_plan.run
@@ -453,13 +453,17 @@ fn collect_notes(
     }
     notes.extend(describe_unexpected_responses(variants));
     if CapturePolicy::has_crashes(state)
-        && state.plan.capture != CaptureMode::Off
-        && let Some(reason) = &state.plan.no_cores
+        && state.trials.settings.capture != CaptureMode::Off
+        && let Some(reason) = &state.trials.settings.no_cores
     {
         notes.push(format!("no core was captured: {reason}"));
     }
-    let searched = state.plan.capture == CaptureMode::Auto && CapturePolicy::has_run(state);
-    if searched && CapturePolicy::caught_and_wanted(state).0 == 0 && state.plan.no_cores.is_none() {
+    let searched =
+        state.trials.settings.capture == CaptureMode::Auto && CapturePolicy::has_run(state);
+    if searched
+        && CapturePolicy::caught_and_wanted(state).0 == 0
+        && state.trials.settings.no_cores.is_none()
+    {
         notes.push(
             "no core was captured in extra trials: --capture on dumps cores in every trial"
                 .to_owned(),
@@ -644,8 +648,8 @@ fn describe_families(variant: &VariantReport) -> impl Iterator<Item = String> {
 }
 
 /// Returns the command of a variant as a shell line.
-pub fn command_line(plan: &Plan, variant: VariantId) -> String {
-    let main = plan.variant_plan(variant).main_actor();
+pub fn command_line(trials: &TrialsPlan, variant: VariantId) -> String {
+    let main = trials.variant_plan(variant).main_actor();
     main.map_or_else(String::new, |main| {
         let words = main.command.iter();
         words

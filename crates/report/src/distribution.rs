@@ -43,13 +43,13 @@ pub struct TimeRange {
 /// Returns the failure rate in windows of equal numbers of trials; nothing without a failure or with few trials, or if the
 /// question chooses its trials by earlier results, so that such a rate has no meaning.
 pub(super) fn rate_windows(state: &State, tally: &Tally) -> Vec<RateWindow> {
-    let is_measured = state.plan.question.is_rate() || state.plan.question.as_confirm().is_some();
+    let is_measured = state.goal.question.is_rate() || state.goal.question.as_confirm().is_some();
     let counted = usize::try_from(tally.counted_trials()).unwrap_or(usize::MAX);
     let windows = (counted / SMALLEST_WINDOW).min(MAX_WINDOWS);
     if !is_measured || tally.failures == 0 || windows < MIN_WINDOWS {
         return Vec::new();
     }
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let windows = tally.rate_series.windows(windows).into_iter();
     windows
         .map(|(failures, trials)| {

@@ -185,7 +185,7 @@ mod tests {
     /// Returns the trials and the evidence of each group of a run that saw these failures.
     fn groups(kind: &FailureKind, observations: Vec<Observation>) -> Vec<(Vec<u64>, Vec<String>)> {
         let plan = plan(observations.len() as u64);
-        let variant = plan.variants[0].clone();
+        let variant = plan.trials.variants[0].clone();
         let mut run = SimulatedRun::new(plan);
         for (id, seen) in (1..).zip(observations) {
             let failure = Failure {

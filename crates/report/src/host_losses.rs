@@ -64,7 +64,7 @@ pub(super) fn suspected_host_killers(state: &State) -> Vec<SuspectedHostKiller> 
         let hosts = state.hosts.lost_during(trial);
         (hosts.len() > 1).then(|| SuspectedHostKiller {
             trial: trial.0,
-            variant: state.plan.variant_plan(variant).name.clone(),
+            variant: state.trials.variant_plan(variant).name.clone(),
             hosts: hosts.into_iter().map(str::to_owned).collect(),
         })
     });
@@ -78,12 +78,12 @@ pub(super) fn host_losses(state: &State) -> Vec<HostLosses> {
         let lost = losses.iter().filter(|loss| loss.variant == id).count() as u64;
         (id, lost, state.hosts.attempts_of(id))
     };
-    let ids = (0..).map(VariantId).take(state.plan.variants.len());
+    let ids = (0..).map(VariantId).take(state.trials.variants.len());
     let variants: Vec<_> = ids.map(of_variant).filter(|(_, _, all)| *all > 0).collect();
     let attempts: u64 = variants.iter().map(|(_, _, attempts)| attempts).sum();
     let total = losses.len() as u64;
     let compared = variants.iter().map(|(id, lost, own)| HostLosses {
-        variant: state.plan.variant_plan(*id).name.clone(),
+        variant: state.trials.variant_plan(*id).name.clone(),
         lost: *lost,
         attempts: *own,
         others_lost: total - lost,
@@ -96,7 +96,7 @@ pub(super) fn host_losses(state: &State) -> Vec<HostLosses> {
         [first, second] => vec![first.p_value, second.p_value],
         _ => holm(&compared.iter().map(|one| one.p_value).collect::<Vec<_>>()),
     };
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let compared = compared.into_iter().zip(corrected);
     let significant = compared.filter(|(losses, p_value)| {
         let is_more = u128::from(losses.lost) * u128::from(losses.others_attempts)

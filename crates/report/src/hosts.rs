@@ -153,7 +153,7 @@ pub(super) fn host_difference(state: &State, reports: &[HostReport]) -> Option<H
         .map(|report| {
             let joined = latest(&report.name)?;
             Some(RunFacts {
-                plan: &state.plan,
+                plan: &state.trials,
                 host: &joined.machine,
                 survey: &joined.survey,
             })
@@ -201,7 +201,7 @@ pub(super) fn host_difference(state: &State, reports: &[HostReport]) -> Option<H
     } else {
         (without, with)
     };
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let is_clear = p_value <= alpha || others.failures == 0;
     let smallest = smallest_property_p_value(failing.hosts + others.hosts, failing.hosts);
     (failing.failures > 0 && is_clear).then(|| HostDifference {
@@ -258,7 +258,7 @@ pub(super) fn host_reports(state: &State) -> Vec<HostReport> {
             lost: Some(reason.clone()),
         });
     }
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     for report in &mut reports {
         let interval = clopper_pearson(report.failures, report.trials, alpha);
         report.interval = (report.trials > 0).then_some([interval.lo, interval.hi]);

@@ -6,7 +6,7 @@ use super::{
 };
 use provoke_journal as journal;
 use provoke_journal::StoreError;
-use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, VariantId};
+use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, TrialsPlan, VariantId};
 use provoke_questions as questions;
 use provoke_questions::Answer;
 use provoke_stats as stats;
@@ -61,7 +61,7 @@ impl Issue {
     pub(super) fn read_from(run: &MaskedRun<'_>, environment: bool) -> Result<Self, StoreError> {
         let state = journal::read_masked(&run.folder().journal_path(), questions::FOLD)?;
         let (_, survey) = state.trial_environment();
-        let recorded = (state.plan, &survey);
+        let recorded = (state.plan(), &survey);
         Ok(Self::of_plan(run, environment, recorded))
     }
 
@@ -72,7 +72,7 @@ impl Issue {
         (mut plan, survey): (Plan, &Survey),
     ) -> Self {
         if !environment {
-            journal::strip_environment(&mut plan);
+            journal::strip_environment(&mut plan.trials);
         }
         let report = run.report();
         let shown = (0..)
@@ -108,10 +108,11 @@ impl Issue {
             issue.source = evidence.source;
             issue.output = evidence.output;
         }
-        issue.command = shell_command(&plan, failing);
-        issue.load = load_assumptions(&plan);
+        issue.command = shell_command(&plan.trials, failing);
+        issue.load = load_assumptions(&plan.trials);
         issue.repeat = repeat_command(report, &plan, failing);
         issue.hunt = plan
+            .goal
             .question
             .as_hunt()
             .and_then(|_| typed_arguments(&plan, failing));
@@ -148,8 +149,13 @@ fn builds_on_stack(analysis: &Autopsy) -> Vec<(String, String)> {
 }
 
 /// Returns the variables that the experiment sets or removes for a command, as `env` takes them.
-fn variable_arguments(plan: &Plan, variant: VariantId, set: &str, remove: &str) -> Vec<String> {
-    let Some(main) = plan.variant_plan(variant).main_actor() else {
+fn variable_arguments(
+    trials: &TrialsPlan,
+    variant: VariantId,
+    set: &str,
+    remove: &str,
+) -> Vec<String> {
+    let Some(main) = trials.variant_plan(variant).main_actor() else {
         return Vec::new();
     };
     let word = |name: &provoke_model::Text, value: Option<&provoke_model::Text>| {
@@ -165,14 +171,14 @@ fn variable_arguments(plan: &Plan, variant: VariantId, set: &str, remove: &str) 
 }
 
 /// Returns the command of a variant as a shell line.
-fn shell_command(plan: &Plan, variant: VariantId) -> String {
-    let mut words = variable_arguments(plan, variant, "", "-u ");
+fn shell_command(trials: &TrialsPlan, variant: VariantId) -> String {
+    let mut words = variable_arguments(trials, variant, "", "-u ");
     // `env` takes the names to remove before the values to set.
     words.sort_by_key(|word| !word.starts_with("-u "));
     if words.first().is_some_and(|word| word.starts_with("-u ")) {
         words.insert(0, "env".to_owned());
     }
-    words.push(derive::command_line(plan, variant));
+    words.push(derive::command_line(trials, variant));
     words.join(" ")
 }
 
@@ -185,12 +191,14 @@ fn repeat_command(
     let [only] = report.variants.as_slice() else {
         return None;
     };
-    if !plan.question.is_rate() {
+    if !plan.goal.question.is_rate() {
         return None;
     }
     let arguments = typed_arguments(plan, variant)?;
     let trials = match only.rate.point? {
-        rate if rate < 1.0 => stats::clean_runs_at_known_rate(rate, plan.alpha.to_probability())?,
+        rate if rate < 1.0 => {
+            stats::clean_runs_at_known_rate(rate, plan.goal.alpha.to_probability())?
+        }
         _ => 1,
     };
     Some((trials, arguments))
@@ -198,18 +206,21 @@ fn repeat_command(
 
 /// Returns the options and the command of a variant. `None` for a scenario, a load or a container, which need more.
 fn typed_arguments(plan: &Plan, variant: VariantId) -> Option<String> {
-    let [actor] = plan.variant_plan(variant).actors.as_slice() else {
+    let [actor] = plan.trials.variant_plan(variant).actors.as_slice() else {
         return None;
     };
-    if plan.load.is_some() || plan.scenario.is_some() || actor.container.is_some() {
+    if plan.trials.load.is_some() || plan.goal.scenario.is_some() || actor.container.is_some() {
         return None;
     }
     let mut words = Vec::new();
-    if plan.jobs > 1 {
-        words.push(format!("-j {}", plan.jobs));
+    if plan.trials.jobs > 1 {
+        words.push(format!("-j {}", plan.trials.jobs));
     }
-    words.extend(variable_arguments(plan, variant, "-e ", "-e "));
-    words.push(format!("-- {}", derive::command_line(plan, variant)));
+    words.extend(variable_arguments(&plan.trials, variant, "-e ", "-e "));
+    words.push(format!(
+        "-- {}",
+        derive::command_line(&plan.trials, variant)
+    ));
     Some(words.join(" "))
 }
 

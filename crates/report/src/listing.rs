@@ -45,10 +45,10 @@ impl RunListing {
 }
 
 fn subcommand_name(state: &State) -> &'static str {
-    if state.plan.load.is_some() {
+    if state.trials.load.is_some() {
         "load"
     } else {
-        provoke_questions::of_plan(&state.plan).command()
+        provoke_questions::of(state).command()
     }
 }
 

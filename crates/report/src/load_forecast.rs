@@ -36,7 +36,7 @@ pub fn forecast_duration(
     state: &State,
     measured: Option<LoadMeasurements>,
 ) -> Option<LoadForecast> {
-    let load = state.plan.load.as_ref()?;
+    let load = state.trials.load.as_ref()?;
     let startup = match load.ready {
         ReadyCondition::After(length) => load.quiet_time + length,
         _ => load.quiet_time,
@@ -55,9 +55,9 @@ pub fn forecast_duration(
         _ => return None,
     };
     let seconds_per_trial = sending + startup.as_secs_f64();
-    let remaining = questions::policy_of_plan(&state.plan).remaining_trials(state);
+    let remaining = questions::policy_of(state).remaining_trials(state);
     let runs = remaining.unwrap_or(1).max(1);
-    let total = seconds_per_trial * real(runs.div_ceil(u64::from(state.plan.jobs)));
+    let total = seconds_per_trial * real(runs.div_ceil(u64::from(state.trials.jobs)));
     if total <= ANNOUNCED_FROM {
         return None;
     }
@@ -73,14 +73,14 @@ pub fn forecast_duration(
     };
     let about = if remaining.is_none() { "about " } else { "" };
     // Failures lead to trials at other levels, and each level has its own throughput.
-    let condition = match state.plan.question.as_ramp() {
+    let condition = match state.goal.question.as_ramp() {
         Some(_) => " if all of them pass",
         None => "",
     };
-    let limit = state.plan.stop.time_budget();
+    let limit = state.stop.time_budget();
     let exceeded = limit.filter(|limit| total > limit.as_secs_f64());
     let fitting = exceeded.and_then(|limit| {
-        let rounds = real(runs.div_ceil(u64::from(state.plan.jobs)));
+        let rounds = real(runs.div_ceil(u64::from(state.trials.jobs)));
         let fitting = limit.as_secs_f64() * SAFE_SHARE / rounds - startup.as_secs_f64();
         match load.amount {
             LoadLimit::Requests(requests) => round_down(real(requests) * fitting / sending)

@@ -1,22 +1,22 @@
 //! Describes the load that a plan puts on a service.
 
-use provoke_model::{LoadLimit, Plan, ReadyCondition, RequestPace, ServiceOwner};
+use provoke_model::{LoadLimit, ReadyCondition, RequestPace, ServiceOwner, TrialsPlan};
 use provoke_stats::real;
 use provoke_words as words;
 use std::time::Duration;
 
 /// Describes a trial of a service, including defaults that the user did not set.
-pub(crate) fn load_assumptions(plan: &Plan) -> Vec<String> {
-    load_lines(plan, false)
+pub(crate) fn load_assumptions(trials: &TrialsPlan) -> Vec<String> {
+    load_lines(trials, false)
 }
 
 /// Describes the load of a trial of a service.
-pub(crate) fn load_summary(plan: &Plan) -> Vec<String> {
-    load_lines(plan, true)
+pub(crate) fn load_summary(trials: &TrialsPlan) -> Vec<String> {
+    load_lines(trials, true)
 }
 
-fn load_lines(plan: &Plan, is_short: bool) -> Vec<String> {
-    let Some(load) = &plan.load else {
+fn load_lines(trials: &TrialsPlan, is_short: bool) -> Vec<String> {
+    let Some(load) = &trials.load else {
         return Vec::new();
     };
     let time = |time: Duration| words::format_seconds(time.as_secs_f64());
@@ -26,7 +26,7 @@ fn load_lines(plan: &Plan, is_short: bool) -> Vec<String> {
         }
         LoadLimit::Time(length) => format!("{} of requests (--time)", time(length)),
     };
-    let levels = plan.variants.iter().filter_map(|variant| variant.clients);
+    let levels = trials.variants.iter().filter_map(|variant| variant.clients);
     let pace = match (load.pace, levels.clone().min().zip(levels.max())) {
         (_, Some((min, max))) => format!("by {min} to {max} clients at once"),
         (RequestPace::Closed { clients }, None) => {

@@ -29,15 +29,15 @@ pub struct MaxRateCheck {
 impl MaxRateCheck {
     /// Compares the rates of all variants; returns `None` without a maximum rate.
     pub(super) fn new(state: &State, verdict: Verdict) -> Option<Self> {
-        let ExpectedResult::MaxRate(millionths) = state.plan.expect else {
+        let ExpectedResult::MaxRate(millionths) = state.goal.expect else {
             return None;
         };
-        let alpha = state.plan.alpha.to_probability();
-        if provoke_questions::compares_cases(&state.plan) {
+        let alpha = state.goal.alpha.to_probability();
+        if provoke_questions::compares_cases(&state.trials) {
             return Some(Self::of_cases(state, verdict, f64::from(millionths) / 1e6));
         }
         let bounds = |(id, tally): (VariantId, &Tally)| {
-            let rule = provoke_questions::policy_of_plan(&state.plan).stop_rule(state, id);
+            let rule = provoke_questions::policy_of(state).stop_rule(state, id);
             rate_bounds(state, rule, tally)
         };
         let (id, tally) = state
@@ -54,16 +54,16 @@ impl MaxRateCheck {
                 .then(|| trials_to_pass(tally, allowed, alpha))
                 .flatten(),
         };
-        let is_planned = provoke_questions::policy_of_plan(&state.plan).stop_rule(state, id)
-            == StopRule::PlannedN;
+        let is_planned =
+            provoke_questions::policy_of(state).stop_rule(state, id) == StopRule::PlannedN;
         check.sentence = check.write_sentence(state, verdict, (id, tally), is_planned);
         Some(check)
     }
 
     /// Compares the rate of each test of the suite.
     fn of_cases(state: &State, verdict: Verdict, allowed: f64) -> Self {
-        let alpha = state.plan.alpha.to_probability();
-        let policy = provoke_questions::policy_of_plan(&state.plan);
+        let alpha = state.goal.alpha.to_probability();
+        let policy = provoke_questions::policy_of(state);
         let tallies = state.all_tallies();
         let bounds: Vec<CaseBounds> = tallies
             .flat_map(|(id, tally)| case_bounds(policy.stop_rule(state, id), tally, alpha))
@@ -77,7 +77,7 @@ impl MaxRateCheck {
             _ => highest(|bounds| bounds.rate.hi),
         };
         let allowed_percent = words::format_percent(allowed);
-        let confidence = state.plan.alpha.confidence_percent();
+        let confidence = state.goal.alpha.confidence_percent();
         let tests = words::format_count(bounds.len() as u64, "test");
         let describe = |bounds: &CaseBounds| {
             let name = state.case_names.name_of(bounds.number);
@@ -128,8 +128,8 @@ impl MaxRateCheck {
         is_planned: bool,
     ) -> String {
         let allowed = words::format_percent(self.allowed);
-        let confidence = state.plan.alpha.confidence_percent();
-        let name = match state.plan.variant_plan(id).display_label() {
+        let confidence = state.goal.alpha.confidence_percent();
+        let name = match state.trials.variant_plan(id).display_label() {
             name if name.is_empty() => String::new(),
             name => format!("{}: ", words::sanitize_line(&name)),
         };
@@ -174,11 +174,11 @@ impl MaxRateCheck {
 
 /// Says how often one of several checks of the same program passes by chance.
 fn describe_earlier_checks(state: &State) -> String {
-    match state.plan.earlier_checks {
+    match state.goal.earlier_checks {
         0 => String::new(),
         earlier => {
             let checks = earlier + 1;
-            let any_pass = (real(checks) * state.plan.alpha.to_probability()).min(1.0);
+            let any_pass = (real(checks) * state.goal.alpha.to_probability()).min(1.0);
             format!(
                 "; this is check {checks} of this program: one at the limit passes at least one of {checks} in up to {} % of cases",
                 words::format_percent(any_pass)

@@ -21,7 +21,7 @@ pub struct RateTest {
 pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
     let runs = [measured_rate(one)?, measured_rate(other_run)?];
     let [conditions, other_conditions] =
-        [one, other_run].map(|run| variant_conditions(&run.plan, VariantId(0), &run.host));
+        [one, other_run].map(|run| variant_conditions(&run.trials, VariantId(0), &run.host));
     let differences = conditions.differences_from(&other_conditions).into_iter();
     let differing: Vec<String> = differences
         .filter(|difference| difference.can_change_rate)
@@ -52,9 +52,9 @@ pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
 
 /// Returns the counts of a run that measured one rate.
 fn measured_rate(run: &State) -> Result<ComparedCounts, String> {
-    let measures = run.plan.question.is_rate() && run.plan.variants.len() == 1;
+    let measures = run.goal.question.is_rate() && run.trials.variants.len() == 1;
     let tally = run.tally_of(VariantId(0));
-    let stop_rule = provoke_questions::policy_of_plan(&run.plan).stop_rule(run, VariantId(0));
+    let stop_rule = provoke_questions::policy_of(run).stop_rule(run, VariantId(0));
     match tally.counted_trials() {
         _ if measures && stop_rule == StopRule::Decision => Err(format!(
             "{} ended as soon as its results decided (--max-rate or --width), so its share of failures is biased",
@@ -63,7 +63,7 @@ fn measured_rate(run: &State) -> Result<ComparedCounts, String> {
         _ if !measures => Err(format!(
             "{} ended at an answer (`provoke {}`), so the share of its failures is not a failure rate",
             run.run,
-            provoke_questions::of_plan(&run.plan).command()
+            provoke_questions::of(run).command()
         )),
         0 => Err(format!("all trials of {} were inconclusive", run.run)),
         trials => Ok(ComparedCounts {

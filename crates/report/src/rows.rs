@@ -168,11 +168,11 @@ impl RowReader {
             // A choice of a search is part of its plan from then on.
             Event::VariantChosen(choice) => {
                 if let Some(plan) = &mut self.plan
-                    && let Some(space) = &plan.space
+                    && let Some(space) = &plan.trials.space
                     && space.has_choice(&choice)
                 {
                     let variant = space.variant_of_choice(&choice);
-                    plan.variants.push(variant);
+                    plan.trials.variants.push(variant);
                 }
             }
             Event::SettingChosen(_)
@@ -230,11 +230,19 @@ impl RowReader {
         outcome: &Outcome,
     ) -> Option<TrialRow> {
         let trial = &open.trial;
-        let variant = self.plan.as_ref()?.variants.get(trial.variant.index())?;
+        let variant = self
+            .plan
+            .as_ref()?
+            .trials
+            .variants
+            .get(trial.variant.index())?;
         let decisive = decisive_of_variant(variant, &observation, outcome).cloned();
         let (name, class, mut detail) =
             classify_outcome(outcome, &mut observation, decisive.as_ref());
-        let limits = self.plan.as_ref().map_or(&[][..], |plan| &plan.limits);
+        let limits = self
+            .plan
+            .as_ref()
+            .map_or(&[][..], |plan| &plan.trials.conditions.limits);
         let failure = outcome.any_failure();
         let kind = failure.map(|failure| &failure.kind);
         if let Some(FailureKind::Signal {

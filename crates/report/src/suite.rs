@@ -193,7 +193,7 @@ impl SuiteReport {
         tally: &Tally,
         stop_rule: StopRule,
     ) -> Option<Self> {
-        let plan = state.plan.cases.as_ref()?;
+        let plan = state.trials.cases.as_ref()?;
         let suite = &tally.suite;
         let order_effects = suite_order::find_order_effects(state, &plan.runner, suite);
         let mut cases = describe_cases(state, id, stop_rule, order_effects);
@@ -461,7 +461,7 @@ fn describe_cases(
     mut order_effects: BTreeMap<u32, OrderEffect>,
 ) -> Vec<CaseReport> {
     let (suite, captured) = (&state.tally_of(id).suite, state.captured_tally(id));
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let known = suite.cases.iter().filter(|case| case.counted_trials() > 0);
     let selected_alpha = stats::cases::selected_alpha(alpha, known.count() as u64);
     let interval_of = |failures: u64, trials: u64, alpha: f64| {

@@ -272,7 +272,7 @@ pub(super) fn find_order_effects(
         let name = state.case_names.name_of(number);
         name.map_or_else(String::new, ToString::to_string)
     };
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let findings = table.find_dependences(&victims, alpha).into_iter();
     findings
         .map(|found| (found.victim, OrderEffect::new(&found, name_of)))

@@ -658,7 +658,7 @@ fn without_failures_the_report_has_an_upper_bound_and_no_rate() {
 
 /// Runs trials that fail at regular intervals, up to the last one; returns the ends of the interval in the headline.
 fn headline_interval(mut plan: Plan, failures: u64, trials: u64) -> [f64; 2] {
-    plan.jobs = 1;
+    plan.trials.jobs = 1;
     let mut run = SimulatedRun::new(plan);
     for id in 1..=trials {
         let fails = id * failures / trials > (id - 1) * failures / trials;
@@ -762,10 +762,10 @@ fn a_run_that_ended_early_has_an_any_time_interval() {
 #[test]
 fn several_variants_are_reported_separately() {
     let mut plan = plan(2);
-    let mut other = plan.variants[0].clone();
-    plan.variants[0].name = "plain".to_owned();
+    let mut other = plan.trials.variants[0].clone();
+    plan.trials.variants[0].name = "plain".to_owned();
     other.name = "a|b`c\\<i>".to_owned();
-    plan.variants.push(other);
+    plan.trials.variants.push(other);
     let mut run = SimulatedRun::new(plan);
     for (id, what) in [
         (1, passed()),
@@ -876,7 +876,7 @@ pub(super) fn hostile_run() -> SimulatedRun {
     let (text, bytes) = hostile();
     let mut run = SimulatedRun::new({
         let mut plan = plan(3);
-        plan.variants[0].actors[0]
+        plan.trials.variants[0].actors[0]
             .command
             .push(text.replace('\0', "").as_str().into());
         plan
@@ -1093,7 +1093,7 @@ fn a_report_matches_its_schema() {
     let schema = schemars::schema_for!(Report).to_value();
     let several = {
         let mut plan = plan(50);
-        plan.variants.push(plan.variants[0].clone());
+        plan.trials.variants.push(plan.trials.variants[0].clone());
         SimulatedRun::new(plan)
     };
     for run in [

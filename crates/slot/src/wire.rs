@@ -1,8 +1,8 @@
 //! Messages between provoke and a slot: JSON, one message per line.
 
 use provoke_model::{
-    CoreSettings, FailedHook, LeakRule, Observation, Plan, ResourceLimit, Text, Trial, TrialId,
-    VariantId, VariantPlan, micros,
+    CoreSettings, FailedHook, LeakRule, Observation, ResourceLimit, Text, Trial, TrialId,
+    TrialsPlan, VariantId, VariantPlan, micros,
 };
 use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::held_folder::FolderIdentity;
@@ -156,9 +156,9 @@ pub struct CaseRecipe {
 }
 
 /// Returns the limits of all processes of a trial together.
-pub fn total_limits(plan: &Plan) -> TrialLimits {
+pub fn total_limits(plan: &TrialsPlan) -> TrialLimits {
     TrialLimits {
-        memory: plan.memory,
-        processes: plan.pids,
+        memory: plan.conditions.memory,
+        processes: plan.conditions.pids,
     }
 }

@@ -14,7 +14,7 @@ impl State {
 
     /// Returns the index of a variant's candidate in the list.
     pub fn place_of_variant(&self, variant: VariantId) -> Option<usize> {
-        match self.plan.variant_plan(variant).choice {
+        match self.trials.variant_plan(variant).choice {
             Some(VariantChoice::Place(index)) => Some(index as usize),
             _ => None,
         }
@@ -27,7 +27,7 @@ impl State {
 
     /// Returns the items that a variant keeps.
     pub fn kept_set(&self, variant: VariantId) -> Option<Vec<usize>> {
-        match &self.plan.variant_plan(variant).choice {
+        match &self.trials.variant_plan(variant).choice {
             Some(VariantChoice::Set(subset)) => Some(subset_indices(subset)),
             _ => None,
         }

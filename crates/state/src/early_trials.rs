@@ -60,7 +60,7 @@ impl State {
     fn count_early_trials_again(&mut self) {
         let trials = std::mem::take(&mut self.early_trials.trials);
         let last = trials.last().map(|(trial, _)| trial.id);
-        self.variants[Self::FAILING.index()].measured.tally = Tally::new(self.plan.jobs);
+        self.variants[Self::FAILING.index()].measured.tally = Tally::new(self.trials.jobs);
         self.update_memory(|memory, state| memory.forget_failing_trials(state));
         for (trial, mut facts) in trials {
             facts.outcome = self.outcome_in_question(trial.id, facts.outcome);

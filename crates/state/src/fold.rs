@@ -1,13 +1,13 @@
 //! Folds the events of a run, with or without its question.
 
 use super::{Memory, State};
-use provoke_model::{Event, Plan};
+use provoke_model::{Event, Goal, TrialsPlan};
 
-/// How events are folded: with the question of the plan, or without.
+/// How events are folded: with the question of the run, or without.
 #[derive(Clone, Copy)]
 pub struct Fold {
     /// Returns the memory before the first trial.
-    pub begin_memory: fn(&Plan) -> Box<dyn Memory>,
+    pub begin_memory: fn(&Goal, &TrialsPlan) -> Box<dyn Memory>,
     /// Returns whether the question is answered: later trials are not counted.
     pub is_decided: fn(&State) -> bool,
 }
@@ -15,7 +15,7 @@ pub struct Fold {
 impl Fold {
     /// Without the question: faster, but trials that ended after the answer count as well.
     pub const OF_COUNTS: Self = Self {
-        begin_memory: |_| Box::new(()),
+        begin_memory: |_, _| Box::new(()),
         is_decided: |_| false,
     };
 

@@ -71,7 +71,7 @@ impl HostCounts {
 impl State {
     /// Returns the number of hosts that may still join.
     pub fn awaited_hosts(&self) -> usize {
-        let planned = self.plan.hosts.as_ref().map_or(0, HostPlan::count);
+        let planned = self.trials.hosts.as_ref().map_or(0, HostPlan::count);
         (planned as usize).saturating_sub(self.hosts.arrived())
     }
 }

@@ -43,8 +43,9 @@ use counts::{SignatureCounts, VariantState};
 use early_trials::EarlyTrials;
 use open_trials::OpenTrial;
 use provoke_model::{
-    Event, FailureKind, Host, HostPlan, NoteLevel, Observation, Outcome, Plan, ResumeLimits,
-    SignatureId, StopCause, Survey, Trial, TrialId, VariantChoice, VariantId, VariantPlan,
+    Event, FailureKind, Goal, Host, HostPlan, NoteLevel, Observation, Outcome, Plan, ResumeLimits,
+    SignatureId, StopCause, StopLimits, Survey, Trial, TrialId, TrialsPlan, VariantChoice,
+    VariantId, VariantPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -76,8 +77,12 @@ pub struct FirstFailure {
 /// State of a run.
 #[derive(Debug)]
 pub struct State {
-    /// The plan.
-    pub plan: Plan,
+    /// What the run is to find out.
+    pub goal: Goal,
+    /// When it stops. Other limits can be given when it is resumed.
+    pub stop: StopLimits,
+    /// How its trials run now: with the variants that a search chose, on the hosts of the last resumption.
+    pub trials: TrialsPlan,
     /// The version of provoke that made the run.
     pub version: String,
     /// Name of the run.
@@ -149,7 +154,10 @@ pub struct State {
 impl State {
     /// Starts the fold with the first event of a journal, and the memory of the plan's question; returns `None` for any
     /// other event.
-    pub fn begin_fold(event: Event, memory: fn(&Plan) -> Box<dyn Memory>) -> Option<Self> {
+    pub fn begin_fold(
+        event: Event,
+        memory: fn(&Goal, &TrialsPlan) -> Box<dyn Memory>,
+    ) -> Option<Self> {
         let Event::RunStarted {
             plan,
             version,
@@ -165,25 +173,28 @@ impl State {
         if !plan.is_sound() {
             return None;
         }
-        let begin_variant = |variant: &VariantPlan| VariantState::new(plan.jobs_of(variant));
-        let choices = plan.variants.iter().map(|variant| variant.choice.clone());
+        let Plan { goal, stop, trials } = *plan;
+        let begin_variant = |variant: &VariantPlan| VariantState::new(trials.jobs_of(variant));
+        let choices = trials.variants.iter().map(|variant| variant.choice.clone());
         let chosen = choices.zip((0..).map(VariantId));
         Some(Self {
-            variants: plan.variants.iter().map(begin_variant).collect(),
+            variants: trials.variants.iter().map(begin_variant).collect(),
             early_trials: EarlyTrials::default(),
-            memory: memory(&plan),
+            memory: memory(&goal, &trials),
             chosen: chosen
                 .filter_map(|(choice, id)| Some((choice?, id)))
                 .collect(),
             preparing: BTreeSet::new(),
-            raise: TriedSettings::new(&plan),
+            raise: TriedSettings::new(&trials),
             first_failure: None,
             made: (0, Duration::ZERO),
             last_launched: None,
             overhead: overhead::Overhead::default(),
             paused: None,
             hosts: Hosts::default(),
-            plan: *plan,
+            goal,
+            stop,
+            trials,
             version,
             run,
             host,
@@ -208,6 +219,15 @@ impl State {
             arrived: BTreeMap::new(),
             isolated_cases: BTreeMap::new(),
         })
+    }
+
+    /// Returns a plan with which the run would go on.
+    pub fn plan(&self) -> Plan {
+        Plan {
+            goal: self.goal.clone(),
+            stop: self.stop.clone(),
+            trials: self.trials.clone(),
+        }
     }
 
     /// Adds the next event. `decided` is evaluated after every single trial that enters the tally, so that no trial is
@@ -400,33 +420,28 @@ impl State {
 
     /// Resumes the run on other hosts.
     fn change_hosts(&mut self, hosts: Option<&HostPlan>, jobs: u32) {
-        self.plan.hosts = hosts.cloned();
-        self.plan.jobs = jobs;
+        self.trials.hosts = hosts.cloned();
+        self.trials.jobs = jobs;
         self.hosts.leave();
     }
 
     /// Reopens the question under other limits.
     fn change_limits(&mut self, limits: &ResumeLimits) {
-        self.plan.stop.change_limits(limits);
-        if let Some(question) = self.plan.question.as_confirm_mut()
-            && limits.exclude_half
-        {
-            question.exclude_half = Some(true);
-        }
+        self.stop.change_limits(limits);
     }
 
     /// Adds a variant of the plan's space. A choice that is not in the space, or was added before, comes from a damaged
     /// file.
     fn add_chosen(&mut self, choice: &VariantChoice) {
-        let space = self.plan.space.as_ref();
+        let space = self.trials.space.as_ref();
         let space =
             space.filter(|space| space.has_choice(choice) && !self.chosen.contains_key(choice));
         let Some(variant) = space.map(|space| space.variant_of_choice(choice)) else {
             return;
         };
         let id = VariantId(u32::try_from(self.variants.len()).unwrap_or(u32::MAX));
-        self.plan.variants.push(variant);
-        self.variants.push(VariantState::new(self.plan.jobs));
+        self.trials.variants.push(variant);
+        self.variants.push(VariantState::new(self.trials.jobs));
         self.chosen.insert(choice.clone(), id);
     }
 
@@ -445,17 +460,21 @@ impl State {
         let Some(raise) = self.raise.as_mut().filter(|raise| raise.chosen.is_none()) else {
             return;
         };
-        let Some(setting) = self.plan.variant_settings().find(|(id, _)| *id == variant) else {
+        let Some(setting) = self
+            .trials
+            .variant_settings()
+            .find(|(id, _)| *id == variant)
+        else {
             return;
         };
         raise.chosen = Some(variant);
         let natural = raise.natural_trials().variant;
-        self.plan.use_setting(setting.1);
+        self.trials.use_setting(setting.1);
         let is_made = self.variants[Self::FAILING.index()].is_made;
         let started_at = if variant == natural {
             std::mem::take(&mut self.variants[natural.index()])
         } else {
-            VariantState::new(self.plan.jobs)
+            VariantState::new(self.trials.jobs)
         };
         self.variants[Self::FAILING.index()] = VariantState {
             is_made,
@@ -509,12 +528,12 @@ impl State {
     /// Returns whether a variant can be tried without preparation.
     pub fn is_ready(&self, variant: VariantId) -> bool {
         let variant = self.runs_as(variant);
-        !self.plan.variant_plan(variant).is_made() || self.variants[variant.index()].is_made
+        !self.trials.variant_plan(variant).is_made() || self.variants[variant.index()].is_made
     }
 
     /// Returns the variant in whose directory this one runs: for a setting, the failing variant.
     pub fn runs_as(&self, variant: VariantId) -> VariantId {
-        match self.plan.variant_plan(variant).setting {
+        match self.trials.variant_plan(variant).setting {
             Some(_) => Self::FAILING,
             None => variant,
         }
@@ -548,6 +567,6 @@ impl State {
 
     /// Returns the mean time per trial in which the program does not run.
     pub fn mean_overhead(&self) -> Duration {
-        self.overhead.per_trial(self.plan.jobs)
+        self.overhead.per_trial(self.trials.jobs)
     }
 }

@@ -76,7 +76,7 @@ impl State {
             self.last_void = observation.not_ready();
         }
         if let Outcome::Inconclusive(InconclusiveReason::NoCase) = outcome {
-            let patterns = self.plan.rules.searched_cases();
+            let patterns = self.trials.rules.searched_cases();
             let names: Vec<String> = patterns.map(|pattern| format!("`{pattern}`")).collect();
             let text = format!(
                 "the suite has no test {}: it no longer exists, or its name has changed",
@@ -131,7 +131,7 @@ impl State {
         let host = self.hosts.of_slot(trial.slot);
         let facts = TrialFacts {
             host,
-            ..TrialFacts::new(&self.plan, &trial, observation, outcome)
+            ..TrialFacts::new(&self.trials, &trial, observation, outcome)
         };
         self.open.insert(id, OpenTrial::Finished(trial, facts));
     }
@@ -156,7 +156,7 @@ impl State {
                     .pending -= 1;
                 let no_observation = Observation::default();
                 let outcome = Outcome::Inconclusive(InconclusiveReason::Interrupted);
-                let facts = TrialFacts::new(&self.plan, trial, &no_observation, outcome);
+                let facts = TrialFacts::new(&self.trials, trial, &no_observation, outcome);
                 self.retries.remove(id);
                 *open = OpenTrial::Finished(trial.clone(), facts);
             }

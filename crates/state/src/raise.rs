@@ -1,7 +1,7 @@
 //! Trials of the failing variant under several settings, before a search.
 
 use super::{State, TrialFacts};
-use provoke_model::{Failure, Outcome, Plan, VariantId};
+use provoke_model::{Failure, Outcome, TrialsPlan, VariantId};
 use std::time::Duration;
 
 /// The settings that are tried before a search.
@@ -38,7 +38,7 @@ pub enum TriedOutcome {
 }
 
 impl TriedSettings {
-    pub(super) fn new(plan: &Plan) -> Option<Self> {
+    pub(super) fn new(plan: &TrialsPlan) -> Option<Self> {
         let settings: Vec<TriedSetting> = plan
             .variant_settings()
             .map(|(variant, _)| TriedSetting {

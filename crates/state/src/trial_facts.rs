@@ -1,8 +1,8 @@
 //! Facts of an observation that the tally needs.
 
 use provoke_model::{
-    CaseRecord, HoldObservation, HostId, LoadObservation, Observation, Outcome, Plan, TotalUsage,
-    Trial,
+    CaseRecord, HoldObservation, HostId, LoadObservation, Observation, Outcome, TotalUsage, Trial,
+    TrialsPlan,
 };
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct TrialFacts {
 
 impl TrialFacts {
     pub(super) fn new(
-        plan: &Plan,
+        plan: &TrialsPlan,
         trial: &Trial,
         observation: &Observation,
         outcome: Outcome,

@@ -8,7 +8,9 @@ use super::main_facts::of_main;
 use super::ranking::{FactGroup, group_of, group_of_variable};
 use super::{RunFacts, mains_of};
 use provoke_autopsy::CommandEnvironment;
-use provoke_model::{ActorPlan, CaptureMode, Hooks, Plan, Rules, Text, VariantId, VariantPlan};
+use provoke_model::{
+    ActorPlan, CaptureMode, Hooks, Rules, Text, TrialsPlan, VariantId, VariantPlan,
+};
 use provoke_words as words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -186,7 +188,7 @@ impl<'a> VariantFacts<'a> {
     }
 
     /// Adds the settings of a plan's trials, except for the conditions.
-    fn add_plan(&mut self, plan: &Plan, variant: &VariantPlan) {
+    fn add_plan(&mut self, plan: &TrialsPlan, variant: &VariantPlan) {
         let rules = Rules {
             only: Vec::new(),
             ..plan.rules.clone()
@@ -196,12 +198,12 @@ impl<'a> VariantFacts<'a> {
         self.insert_fact("the load", format!("{:?} {:?}", plan.load, variant.clients));
         self.insert_fact(
             "the leak grace",
-            format!("{:?} {:?}", plan.grace, plan.leak_grace),
+            format!("{:?} {:?}", plan.settings.grace, plan.settings.leak_grace),
         );
         self.insert_fact("`warmup`", plan.warmup.to_string());
-        self.insert_fact("`tmp-per-run`", plan.scratch.to_string());
-        self.insert_fact("`watch-engine`", plan.watch_engine.to_string());
-        let dumps = plan.capture == CaptureMode::On;
+        self.insert_fact("`tmp-per-run`", plan.settings.scratch.to_string());
+        self.insert_fact("`watch-engine`", plan.settings.watch_engine.to_string());
+        let dumps = plan.settings.capture == CaptureMode::On;
         self.insert_fact("`capture`", dumps.to_string());
         let make_script = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
         self.insert_fact("the build", format!("{make_script:?} {:?}", variant.edits));
@@ -248,7 +250,7 @@ fn describe_hooks(plan: &Hooks, own_hooks: &Hooks) -> String {
 
 /// Returns why the files that a variant reads are unknown. The files of commits are known by the
 /// names of the commits.
-fn unknown_files(plan: &Plan, variant: &VariantPlan) -> Option<String> {
+fn unknown_files(plan: &TrialsPlan, variant: &VariantPlan) -> Option<String> {
     let commits = plan
         .space
         .as_ref()

@@ -3,12 +3,12 @@
 use super::{influential_variables::variable_effect, mains_of};
 use provoke_autopsy::CommandEnvironment;
 use provoke_model::{
-    CaptureMode, ConditionDifference, Conditions, Host, Plan, RequestPace, Timeout, VariantId,
+    CaptureMode, ConditionDifference, Conditions, Host, RequestPace, Timeout, TrialsPlan, VariantId,
 };
 
 /// Returns the conditions of a variant's trials on a machine: settings around the command that can
 /// change its failure rate.
-pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Conditions {
+pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.set_fact("jobs", plan.slots_per_host().to_string());
     let hosts = plan.hosts.as_ref().map(|hosts| hosts.engine.to_string());
@@ -17,10 +17,10 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
     conditions.set_fact("load", describe_load(plan));
     let held_plan = plan.held.as_ref();
     conditions.set_fact("held", or_none(held_plan.map(|held| held.run.clone())));
-    let traced = plan.capture == CaptureMode::Trace;
+    let traced = plan.settings.capture == CaptureMode::Trace;
     conditions.set_fact("tracer", if traced { "attached" } else { "none" });
     // Core dumps do not affect a confirmation, which ends at its first crash.
-    let timeout = match plan.timeout {
+    let timeout = match plan.settings.timeout {
         Timeout::After(time) => format!("{} s", time.as_secs_f64()),
         Timeout::Auto => "auto".to_owned(),
     };
@@ -38,9 +38,11 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
         or_none(cases.map(|cases| cases.runner.to_string())),
     );
     conditions.set_fact("cases.order", or_none(order.map(str::to_owned)));
-    let delay = (!plan.delay.is_zero()).then(|| format!("{} s", plan.delay.as_secs_f64()));
+    let delay = (!plan.conditions.delay.is_zero())
+        .then(|| format!("{} s", plan.conditions.delay.as_secs_f64()));
     conditions.set_fact("delay", or_none(delay));
     let mut limits: Vec<String> = plan
+        .conditions
         .limits
         .iter()
         .map(|limit| match limit.value {
@@ -50,12 +52,18 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
         .collect();
     limits.sort();
     conditions.set_fact("limits", or_none(join_if_any(&limits)));
-    let memory = plan.memory.map(|bytes| format!("{bytes} bytes"));
+    let memory = plan.conditions.memory.map(|bytes| format!("{bytes} bytes"));
     conditions.set_fact("memory", or_none(memory));
-    conditions.set_fact("pids", or_none(plan.pids.map(|count| count.to_string())));
+    conditions.set_fact(
+        "pids",
+        or_none(plan.conditions.pids.map(|count| count.to_string())),
+    );
     conditions.set_fact(
         "user",
-        plan.user.as_deref().unwrap_or("the same as provoke"),
+        plan.conditions
+            .user
+            .as_deref()
+            .unwrap_or("the same as provoke"),
     );
     if let Some(variant) = plan.variants.get(variant.index()) {
         let copies = variant.actors.iter().map(|actor| actor.copies.to_string());
@@ -104,7 +112,7 @@ pub fn variant_conditions(plan: &Plan, variant: VariantId, host: &Host) -> Condi
 /// Returns the conditions that differ between the trials of a plan and a baseline. Conditions in
 /// which the plan's variants differ are left out, because they are varied on purpose.
 pub fn differing_conditions(
-    plan: &Plan,
+    plan: &TrialsPlan,
     host: &Host,
     baseline: &Conditions,
 ) -> Vec<ConditionDifference> {
@@ -117,7 +125,7 @@ pub fn differing_conditions(
     common.unwrap_or_default()
 }
 
-fn describe_load(plan: &Plan) -> String {
+fn describe_load(plan: &TrialsPlan) -> String {
     match plan.load.as_ref().map(|load| load.pace) {
         None => "none".to_owned(),
         Some(RequestPace::Closed { clients }) => format!("{clients} clients"),

@@ -4,7 +4,7 @@ use super::main_facts::is_digest;
 use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
 use super::{SuiteDifference, main_name};
 use provoke_autopsy::CommandEnvironment;
-use provoke_model::{CaptureMode, Host, Plan, Survey, Text, is_secret};
+use provoke_model::{CaptureMode, Host, Survey, Text, TrialsPlan, is_secret};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ impl RunComparison {
 #[derive(Clone, Copy, Debug)]
 pub struct RunFacts<'a> {
     /// The plan, which contains commands and variables.
-    pub plan: &'a Plan,
+    pub plan: &'a TrialsPlan,
     /// The machine.
     pub host: &'a Host,
     /// Further recorded facts; empty in old runs.
@@ -156,36 +156,39 @@ pub(super) fn collect_facts(side: RunFacts<'_>, surveyed: bool) -> FactTexts {
 }
 
 /// Adds the settings of a plan's trials.
-fn add_run_facts(plan: &Plan, add: &mut impl FnMut(FactGroup, &str, String)) {
+fn add_run_facts(plan: &TrialsPlan, add: &mut impl FnMut(FactGroup, &str, String)) {
     add(FactGroup::Run, "jobs", plan.jobs.to_string());
     if plan.waves {
         add(FactGroup::Run, "waves", "yes".to_owned());
     }
     // `confirm` itself turns on core dumps. Only a tracer changes how a program runs.
-    let group = if plan.capture == CaptureMode::Trace {
+    let group = if plan.settings.capture == CaptureMode::Trace {
         FactGroup::Run
     } else {
         FactGroup::Trifle
     };
-    add(group, "capture", lowercase_debug(&plan.capture));
-    let timeout = match plan.timeout {
+    add(group, "capture", lowercase_debug(&plan.settings.capture));
+    let timeout = match plan.settings.timeout {
         provoke_model::Timeout::After(time) => format!("{} s", time.as_secs_f64()),
         provoke_model::Timeout::Auto => "auto".to_owned(),
     };
     add(FactGroup::Run, "timeout", timeout);
-    if !plan.delay.is_zero() {
+    if !plan.conditions.delay.is_zero() {
         add(
             FactGroup::Run,
             "delay",
-            format!("{} s", plan.delay.as_secs_f64()),
+            format!("{} s", plan.conditions.delay.as_secs_f64()),
         );
     }
-    for (name, limit) in [("memory", plan.memory), ("pids", plan.pids)] {
+    for (name, limit) in [
+        ("memory", plan.conditions.memory),
+        ("pids", plan.conditions.pids),
+    ] {
         if let Some(limit) = limit {
             add(FactGroup::Run, name, limit.to_string());
         }
     }
-    for limit in &plan.limits {
+    for limit in &plan.conditions.limits {
         let value = limit
             .value
             .map_or("unlimited".to_owned(), |n| n.to_string());
@@ -199,7 +202,7 @@ fn lowercase_debug(value: &impl std::fmt::Debug) -> String {
 
 /// Adds the commands and their environments: the complete environment of the first command, and the
 /// changes of the others.
-fn add_commands(plan: &Plan, add: &mut impl FnMut(FactGroup, &str, String)) {
+fn add_commands(plan: &TrialsPlan, add: &mut impl FnMut(FactGroup, &str, String)) {
     let mut first = true;
     for variant in &plan.variants {
         for actor in &variant.actors {

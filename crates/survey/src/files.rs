@@ -10,7 +10,7 @@ use super::build::{hash_file, update_hash};
 use super::main_facts::of_main;
 use super::{MAINS, mains_of, name_of_variant};
 use provoke_autopsy::CommandEnvironment;
-use provoke_model::{ActorPlan, Plan, Survey, Text, VariantPlan};
+use provoke_model::{ActorPlan, Survey, Text, TrialsPlan, VariantPlan};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -72,7 +72,7 @@ const MODULES: [&str; 5] = [
 
 /// Adds the digest of the files that each main command may read, except for those at `own_folders`, which
 /// provoke writes itself.
-pub fn add_files(survey: &mut Survey, plan: &Plan, own_folders: &[PathBuf]) {
+pub fn add_files(survey: &mut Survey, plan: &TrialsPlan, own_folders: &[PathBuf]) {
     let own_paths: Vec<PathBuf> = own_folders
         .iter()
         .filter_map(|folder| folder.canonicalize().ok())
@@ -192,7 +192,7 @@ struct InputRoots {
 
 /// Returns the folders and files that a main command may read.
 fn input_roots(
-    plan: &Plan,
+    plan: &TrialsPlan,
     variant: &VariantPlan,
     main: &ActorPlan,
     name: &str,

@@ -49,11 +49,11 @@ pub use variants::{DifferingFact, differing_facts, distinguishing_facts_of_varia
 pub use warnings::plan_cautions;
 
 use provoke_autopsy::{CommandEnvironment, read_elf};
-use provoke_model::{ActorPlan, Plan, Survey, Text, VariantPlan};
+use provoke_model::{ActorPlan, Survey, Text, TrialsPlan, VariantPlan};
 use std::ffi::OsStr;
 
 /// Collects the facts about this machine, and about the main commands of a plan.
-pub fn survey_plan(plan: &Plan) -> Survey {
+pub fn survey_plan(plan: &TrialsPlan) -> Survey {
     let mut survey = Survey::default();
     machine::survey_machine(&mut survey);
     for (name, value) in &plan.facts {
@@ -108,7 +108,7 @@ pub fn survey_plan(plan: &Plan) -> Survey {
 }
 
 /// Returns whether the program of an actor is a binary, which a debugger can start.
-pub fn runs_binary(plan: &Plan, actor: &ActorPlan) -> bool {
+pub fn runs_binary(plan: &TrialsPlan, actor: &ActorPlan) -> bool {
     let environment = CommandEnvironment::of_actor(&plan.environment, actor);
     let name = actor.command.first();
     let program = name.and_then(|name| environment.find_program(name.as_os_str()));

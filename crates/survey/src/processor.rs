@@ -3,7 +3,7 @@
 use super::command::find_emulator;
 use super::{MAINS, mains_of, name_of_variant};
 use provoke_autopsy::CommandEnvironment;
-use provoke_model::{Plan, Survey, Text};
+use provoke_model::{Survey, Text, TrialsPlan};
 use provoke_sys::emulator::Emulator;
 use provoke_sys::host::field_of;
 use provoke_sys::processor::{self, Processor};
@@ -38,7 +38,7 @@ pub fn describe_processor() -> Option<String> {
 ///
 /// Commands without an emulator are examined with CPUID, too: `/proc/cpuinfo` has more flags than a
 /// program can read, and so would differ from all emulators.
-pub(super) fn survey_processors(plan: &Plan, ourselves: &Path, survey: &mut Survey) {
+pub(super) fn survey_processors(plan: &TrialsPlan, ourselves: &Path, survey: &mut Survey) {
     let deadline = Instant::now() + PATIENCE;
     let mut answers: BTreeMap<(PathBuf, Option<OsString>), Option<Processor>> = BTreeMap::new();
     let mut processors: Vec<(String, Option<Processor>)> = Vec::new();

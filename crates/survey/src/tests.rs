@@ -5,15 +5,15 @@ use super::{
     survey_plan,
 };
 use provoke_model::{
-    ActorPlan, ActorRole, Alpha, CaptureMode, Container, CoreSettings, ExpectedResult, Hooks, Host,
-    KeepRule, Plan, Question, Rules, StopLimits, Survey, Text, Timeout, VariantId, VariantPlan,
+    ActorPlan, ActorRole, CaptureMode, Container, CoreSettings, Hooks, Host, KeepRule, Rules,
+    Survey, Text, Timeout, TrialConditions, TrialSettings, TrialsPlan, VariantId, VariantPlan,
 };
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
+fn plan(cwd: &Path, commands: &[&[&str]]) -> TrialsPlan {
     let variants = commands
         .iter()
         .enumerate()
@@ -34,12 +34,9 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
             }],
             ..VariantPlan::default()
         });
-    Plan {
+    TrialsPlan {
         hosts: None,
         facts: std::collections::BTreeMap::new(),
-        user: None,
-        scenario: None,
-        question: Question::default(),
         factors: Vec::new(),
         space: None,
         load: None,
@@ -48,31 +45,26 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> Plan {
         variants: variants.collect(),
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],
         hooks: Hooks::default(),
-        limits: Vec::new(),
-        memory: None,
-        pids: None,
-        scratch: false,
-        timeout: Timeout::Auto,
-        grace: Duration::ZERO,
-        leak_grace: Duration::ZERO,
-        watch_engine: false,
+        conditions: TrialConditions::default(),
+        settings: TrialSettings {
+            scratch: false,
+            timeout: Timeout::Auto,
+            grace: Duration::ZERO,
+            leak_grace: Duration::ZERO,
+            watch_engine: false,
+            keep: KeepRule::Fail,
+            keep_per_sig: 1,
+            capture: CaptureMode::default(),
+            cores: CoreSettings::default(),
+            no_cores: None,
+        },
         rules: Rules::default(),
         cases: None,
-        stop: StopLimits::default(),
         jobs: 1,
         waves: false,
         warmup: 0,
         held: None,
-        delay: Duration::ZERO,
-        alpha: Alpha::default(),
-        expect: ExpectedResult::default(),
-        earlier_checks: 0,
         seed: 1,
-        keep: KeepRule::default(),
-        keep_per_sig: 1,
-        capture: CaptureMode::default(),
-        cores: CoreSettings::default(),
-        no_cores: None,
     }
 }
 
@@ -310,7 +302,10 @@ fn with_emulator() -> Folder {
 
 /// Returns the recorded facts about the CPUs of commands, and the log of the emulator.
 #[cfg(target_arch = "x86_64")]
-fn survey_emulated(commands: &[&[&str]], change: impl Fn(&mut Plan)) -> (Vec<String>, Vec<String>) {
+fn survey_emulated(
+    commands: &[&[&str]],
+    change: impl Fn(&mut TrialsPlan),
+) -> (Vec<String>, Vec<String>) {
     let folder = with_emulator();
     let mut plan = plan(folder.0.path(), commands);
     plan.environment[0].1 = folder.0.path().into();
@@ -417,7 +412,7 @@ fn the_program_behind_an_emulator_is_recorded() {
 }
 
 /// Compares a run with a changed copy of it.
-fn compare(change: impl Fn(&mut Plan, &mut Survey)) -> Vec<(FactGroup, String)> {
+fn compare(change: impl Fn(&mut TrialsPlan, &mut Survey)) -> Vec<(FactGroup, String)> {
     let mut survey = Survey::default();
     for (name, value) in [
         ("cpu.flags", "fpu avx2 old"),
@@ -567,7 +562,7 @@ fn a_host_name_is_not_a_distinguishing_fact() {
 fn distinguishing_and_differing_facts(
     facts: &[(&str, &str)],
     variants: &[(&str, bool)],
-    change: impl Fn(&mut Plan),
+    change: impl Fn(&mut TrialsPlan),
 ) -> (Vec<String>, Vec<String>) {
     let commands: Vec<Vec<&str>> = variants.iter().map(|(command, _)| vec![*command]).collect();
     let commands: Vec<&[&str]> = commands.iter().map(Vec::as_slice).collect();
@@ -696,10 +691,10 @@ fn a_program_that_does_not_exist_yet_has_no_missing_libraries() {
 }
 
 /// Data of a run: plan, host and survey.
-struct RunData(Plan, Host, Survey);
+struct RunData(TrialsPlan, Host, Survey);
 
 impl RunData {
-    fn of(plan: Plan) -> Self {
+    fn of(plan: TrialsPlan) -> Self {
         let mut survey = survey_plan(&plan);
         add_files(&mut survey, &plan, &[]);
         Self(plan, Host::default(), survey)
@@ -715,7 +710,7 @@ impl RunData {
 }
 
 impl Folder {
-    fn run_data(&self, change: impl Fn(&mut Plan)) -> RunData {
+    fn run_data(&self, change: impl Fn(&mut TrialsPlan)) -> RunData {
         let mut plan = plan(self.0.path(), &[&["sh", "-c", "cat input; ./tool"]]);
         change(&mut plan);
         RunData::of(plan)
@@ -739,12 +734,15 @@ fn runs_with_equal_command_settings_and_files_are_similar() {
     assert_eq!(before.similarity_to(&other), TrialSimilarity::OtherCommand);
     for (change, why) in [
         (
-            (|plan| plan.jobs = 8) as fn(&mut Plan),
+            (|plan| plan.jobs = 8) as fn(&mut TrialsPlan),
             "parallel trials: 8 instead of 1",
         ),
         (|plan| plan.seed = 9, ""),
         (|plan| plan.warmup = 3, "`warmup` differs"),
-        (|plan| plan.capture = CaptureMode::On, "`capture` differs"),
+        (
+            |plan| plan.settings.capture = CaptureMode::On,
+            "`capture` differs",
+        ),
         (
             |plan| plan.rules.ok = [0, 1].into(),
             "a rule for passing or failing differs",
@@ -778,16 +776,16 @@ fn runs_with_equal_command_settings_and_files_are_similar() {
 #[test]
 fn runs_without_recorded_files_are_not_similar() {
     let folder = Folder::new();
-    let with = |change: fn(&mut Plan)| {
+    let with = |change: fn(&mut TrialsPlan)| {
         let [one, other] = [folder.run_data(change), folder.run_data(change)];
         one.similarity_to(&other)
     };
-    let container = |plan: &mut Plan| {
+    let container = |plan: &mut TrialsPlan| {
         plan.variants[0].actors[0].container = Some(Container::default());
     };
     let why = "the files in its container are not recorded";
     assert_eq!(with(container), unlike(why));
-    let missing = |plan: &mut Plan| {
+    let missing = |plan: &mut TrialsPlan| {
         plan.variants[0].actors[0].command = vec!["./not-there-yet".into()];
     };
     let why = "the program did not exist before `setup`";
@@ -868,7 +866,7 @@ fn a_new_file_in_the_working_directory_keeps_runs_similar() {
         unlike("`data` and 1 other file differ")
     );
     // A file that the command names may be read.
-    let named = |plan: &mut Plan| plan.variants[0].actors[0].command.push("named".into());
+    let named = |plan: &mut TrialsPlan| plan.variants[0].actors[0].command.push("named".into());
     let before = folder.run_data(named);
     folder.file("named", "1");
     assert_eq!(
@@ -876,7 +874,8 @@ fn a_new_file_in_the_working_directory_keeps_runs_similar() {
         unlike("`named` differs")
     );
     // So may the files of a folder that it names.
-    let names_folder = |plan: &mut Plan| plan.variants[0].actors[0].command.push("data".into());
+    let names_folder =
+        |plan: &mut TrialsPlan| plan.variants[0].actors[0].command.push("data".into());
     let before = folder.run_data(names_folder);
     folder.file("data/three", "1");
     assert_eq!(

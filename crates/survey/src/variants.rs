@@ -9,7 +9,7 @@ use super::file_names::NOT_FOUND;
 use super::main_facts::{is_digest, of_main};
 use super::ranking::{FactGroup, group_of};
 use super::{MAINS, mains_of};
-use provoke_model::{Plan, Survey, VariantId, VariantPlan};
+use provoke_model::{Survey, TrialsPlan, VariantId, VariantPlan};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,11 @@ const FLAGS: &str = "cpu.flags";
 const MODEL: &str = "cpu.model";
 
 /// Returns the facts in which these variants differ, the most suspicious first.
-pub fn differing_facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<DifferingFact> {
+pub fn differing_facts(
+    plan: &TrialsPlan,
+    survey: &Survey,
+    variants: &[VariantId],
+) -> Vec<DifferingFact> {
     let mut fact_maps = facts_of_variants(plan, survey, variants);
     only_what_differs(&mut fact_maps);
     let names = fact_names(&fact_maps).into_iter().filter_map(|key| {
@@ -54,7 +58,7 @@ pub fn differing_facts(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> 
 
 /// Returns the facts that distinguish failing variants, the most suspicious first.
 pub fn distinguishing_facts_of_variants(
-    plan: &Plan,
+    plan: &TrialsPlan,
     survey: &Survey,
     variants: &[(VariantId, bool)],
 ) -> Vec<DistinguishingFact> {
@@ -87,7 +91,11 @@ fn fact_names(fact_maps: &[FactValues]) -> BTreeSet<(FactGroup, String)> {
 }
 
 /// Returns the facts about each of these variants, except for facts that were varied on purpose.
-fn facts_of_variants(plan: &Plan, survey: &Survey, variants: &[VariantId]) -> Vec<FactValues> {
+fn facts_of_variants(
+    plan: &TrialsPlan,
+    survey: &Survey,
+    variants: &[VariantId],
+) -> Vec<FactValues> {
     // Without a survey of all commands, a missing fact does not mean the same value as in the
     // first.
     if plan.variants.iter().flat_map(mains_of).count() > MAINS {

@@ -5,7 +5,7 @@ use super::influential_variables::variable_effect;
 use super::mains_of;
 use super::shell::{Pipeline, ShellOperator, outline_line};
 use provoke_autopsy::CommandEnvironment;
-use provoke_model::{CaptureMode, NoteLevel, Plan, Text, VariantChoice};
+use provoke_model::{CaptureMode, NoteLevel, Text, TrialsPlan, VariantChoice};
 use std::path::Path;
 
 const SHELLS: [&str; 7] = ["ash", "bash", "busybox", "dash", "ksh", "sh", "zsh"];
@@ -40,7 +40,7 @@ const FEEDING: [&str; 12] = [
 ];
 
 /// Returns warnings for readers of this plan's results, each with its level.
-pub fn plan_cautions(plan: &Plan) -> Vec<(NoteLevel, String)> {
+pub fn plan_cautions(plan: &TrialsPlan) -> Vec<(NoteLevel, String)> {
     let mut cautions = Vec::new();
     cautions.extend(equal_candidates(plan).map(|text| (NoteLevel::Warning, text)));
     for (_, actor) in plan.variants.iter().flat_map(mains_of) {
@@ -48,7 +48,9 @@ pub fn plan_cautions(plan: &Plan) -> Vec<(NoteLevel, String)> {
         cautions.extend(watching_tool(&actor.command).map(|text| (NoteLevel::Warning, text)));
     }
     let mut mains = plan.variants.iter().flat_map(mains_of);
-    if plan.capture == CaptureMode::Trace && mains.any(|(_, main)| main.container.is_some()) {
+    if plan.settings.capture == CaptureMode::Trace
+        && mains.any(|(_, main)| main.container.is_some())
+    {
         let text = "`--capture trace` cannot follow a program into a container, so crash locations are unknown; use `--capture on` for its cores";
         cautions.push((NoteLevel::Warning, text.to_owned()));
     }
@@ -75,7 +77,7 @@ pub fn plan_cautions(plan: &Plan) -> Vec<(NoteLevel, String)> {
 }
 
 /// Warns if every candidate of a list runs the same command.
-fn equal_candidates(plan: &Plan) -> Option<String> {
+fn equal_candidates(plan: &TrialsPlan) -> Option<String> {
     let space = plan.space.as_ref()?;
     let last = u32::try_from(space.choices.as_candidates().len())
         .ok()?

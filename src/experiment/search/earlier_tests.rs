@@ -162,7 +162,7 @@ fn searched_case(scenario: &Scenario, searched: SearchedTrials) -> Result<CasePa
 }
 
 fn check_runner(state: &State, searched: SearchedTrials) -> Result<(), PlanError> {
-    match state.plan.cases.as_deref() {
+    match state.trials.cases.as_deref() {
         None => Err(searched.refuse(
             format!("the run {} did not count its tests", state.run),
             "measure it again with --cases",

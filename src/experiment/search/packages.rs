@@ -208,11 +208,11 @@ fn variables_of(
 fn variables_in(state: &State) -> Option<EnvironmentEntries> {
     let mut entries: EnvironmentEntries = BTreeMap::new();
     let text = |text: &Text| text.as_os_str().to_str().map(str::to_owned);
-    for (name, value) in &state.plan.environment {
+    for (name, value) in &state.trials.environment {
         entries.insert(text(name)?, text(value)?);
     }
     let mains = state
-        .plan
+        .trials
         .variants
         .iter()
         .flat_map(|variant| &variant.actors);

@@ -580,7 +580,7 @@ fn relative_paths_are_relative_to_the_directory_of_the_file() {
     })
     .unwrap();
     let sub = folder.path().join("sub");
-    let actor = &plan.variants[0].actors[0];
+    let actor = &plan.trials.variants[0].actors[0];
     assert_eq!(base_directory, sub);
     assert_eq!(Path::new(actor.cwd.as_os_str()), sub.join("work"));
     let input = actor.stdin.as_ref().unwrap();
@@ -598,7 +598,7 @@ fn the_working_directory_is_an_absolute_path() {
     std::io::Write::write_all(&mut file, b"shell = 'x'").unwrap();
     let name = Path::new(file.path().file_name().unwrap());
     let plan = plan_file(name, &|_| {}, |_, base| Ok(plan_context(base))).unwrap();
-    let cwd = &plan.variants[0].actors[0].cwd;
+    let cwd = &plan.trials.variants[0].actors[0].cwd;
     assert_eq!(
         Path::new(cwd.as_os_str()),
         std::env::current_dir().unwrap().join("")
@@ -969,6 +969,7 @@ fn a_variable_given_twice_on_the_command_line_is_refused() {
     );
     let names: Vec<_> = plan
         .unwrap()
+        .trials
         .variants
         .into_iter()
         .map(|one| one.name)

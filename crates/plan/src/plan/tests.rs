@@ -45,9 +45,9 @@ fn variables(actor: &ActorPlan) -> Vec<(String, Option<String>)> {
 #[test]
 fn a_command_alone_gives_a_plan_with_defaults() {
     let plan = plan("command = ['prog', 'arg']");
-    assert_eq!(plan.variants.len(), 1);
-    assert_eq!(plan.variants[0].name, "");
-    let [actor] = plan.variants[0].actors.as_slice() else {
+    assert_eq!(plan.trials.variants.len(), 1);
+    assert_eq!(plan.trials.variants[0].name, "");
+    let [actor] = plan.trials.variants[0].actors.as_slice() else {
         panic!("one process")
     };
     assert_eq!(command_words(actor), ["prog", "arg"]);
@@ -56,26 +56,35 @@ fn a_command_alone_gives_a_plan_with_defaults() {
         (ActorRole::Main, 1, &None)
     );
     assert_eq!(Path::new(actor.cwd.as_os_str()), Path::new("/base"));
-    assert_eq!(plan.environment, plan_context().environment);
-    assert_eq!(plan.timeout, Timeout::Auto);
+    assert_eq!(plan.trials.environment, plan_context().environment);
+    assert_eq!(plan.trials.settings.timeout, Timeout::Auto);
     assert_eq!(
-        (plan.grace, plan.leak_grace),
+        (plan.trials.settings.grace, plan.trials.settings.leak_grace),
         (DEFAULT_GRACE, DEFAULT_LEAK_GRACE)
     );
     assert_eq!(
-        (plan.jobs, plan.waves, plan.warmup, plan.delay),
+        (
+            plan.trials.jobs,
+            plan.trials.waves,
+            plan.trials.warmup,
+            plan.trials.conditions.delay
+        ),
         (1, false, 0, Duration::ZERO)
     );
     assert_eq!(
-        (plan.seed, plan.expect, plan.alpha),
+        (plan.trials.seed, plan.goal.expect, plan.goal.alpha),
         (7, ExpectedResult::Pass, Alpha::default())
     );
     assert_eq!(
-        (plan.keep, plan.keep_per_sig),
+        (plan.trials.settings.keep, plan.trials.settings.keep_per_sig),
         (KeepRule::Fail, DEFAULT_KEPT)
     );
     assert_eq!(
-        (plan.rules, plan.hooks, plan.scratch),
+        (
+            plan.trials.rules,
+            plan.trials.hooks,
+            plan.trials.settings.scratch
+        ),
         (Rules::default(), Hooks::default(), false)
     );
 }
@@ -126,7 +135,7 @@ fn variables_of_actors_override_variants_and_variants_override_the_file() {
     );
     let value = |text: &str| Some(text.to_owned());
     assert_eq!(
-        variables(&plan.variants[0].actors[0]),
+        variables(&plan.trials.variants[0].actors[0]),
         [
             ("A".to_owned(), value("file")),
             ("B".to_owned(), value("variant")),
@@ -176,6 +185,7 @@ fn a_variant_changes_only_the_main_process() {
         )
     };
     let shown: Vec<_> = plan
+        .trials
         .variants
         .iter()
         .map(|variant| show(&variant.actors[0]))
@@ -188,7 +198,7 @@ fn a_variant_changes_only_the_main_process() {
             "main -v in /base/all from /base/all.txt x2",
         ]
     );
-    for variant in &plan.variants {
+    for variant in &plan.trials.variants {
         assert_eq!(
             show(&variant.actors[1]),
             "helper in /base/all from  x1",
@@ -203,6 +213,7 @@ fn every_variant_can_have_its_own_command() {
     let plan =
         plan("[[variant]]\nname = 'a'\ncommand = ['a']\n[[variant]]\nname = 'b'\nshell = 'b'");
     let commands: Vec<_> = plan
+        .trials
         .variants
         .iter()
         .map(|variant| command_words(&variant.actors[0]))
@@ -223,28 +234,43 @@ fn a_command_prefix_applies_only_to_the_main_process() {
         command = ['helper']
         ";
     let plan = plan(text);
-    let actors = &plan.variants[0].actors;
+    let actors = &plan.trials.variants[0].actors;
     assert_eq!(
         command_words(&actors[0]),
         ["rr", "record", "-o", "{dir}/the trace", "main"]
     );
     assert_eq!(command_words(&actors[1]), ["helper"]);
-    assert!(plan.scratch);
+    assert!(plan.trials.settings.scratch);
 }
 
 #[test]
 fn a_command_with_the_dir_placeholder_gets_a_directory() {
-    assert!(plan("command = ['prog', '--tmp={dir}']").scratch);
-    assert!(plan("shell = 'ls {dir}'").scratch);
-    assert!(plan("shell = 'x'\ntmp-per-run = true").scratch);
-    assert!(!plan("command = ['prog', '{seed}', '{directory}']").scratch);
+    assert!(
+        plan("command = ['prog', '--tmp={dir}']")
+            .trials
+            .settings
+            .scratch
+    );
+    assert!(plan("shell = 'ls {dir}'").trials.settings.scratch);
+    assert!(
+        plan("shell = 'x'\ntmp-per-run = true")
+            .trials
+            .settings
+            .scratch
+    );
+    assert!(
+        !plan("command = ['prog', '{seed}', '{directory}']")
+            .trials
+            .settings
+            .scratch
+    );
 }
 
 #[test]
 fn a_wave_implies_its_jobs() {
     let concurrency_of = |text: &str| {
         let plan = plan(&format!("shell = 'x'\n{text}"));
-        (plan.jobs, plan.waves)
+        (plan.trials.jobs, plan.trials.waves)
     };
     assert_eq!(concurrency_of("jobs = 3"), (3, false));
     assert_eq!(concurrency_of("wave = 4"), (4, true));
@@ -277,24 +303,27 @@ fn rules_and_limits_of_the_scenario_are_in_the_plan() {
         as = '4G'
         ",
     );
-    assert_eq!(plan.environment, []);
-    assert_eq!(plan.rules.ok, BTreeSet::from([0, 3]));
-    assert!(plan.rules.skip.is_empty());
+    assert_eq!(plan.trials.environment, []);
+    assert_eq!(plan.trials.rules.ok, BTreeSet::from([0, 3]));
+    assert!(plan.trials.rules.skip.is_empty());
     assert_eq!(
-        (plan.rules.only.len(), plan.rules.leaks),
+        (plan.trials.rules.only.len(), plan.trials.rules.leaks),
         (2, LeakRule::Report)
     );
-    assert_eq!(plan.rules.fail_if_out, ["race"]);
+    assert_eq!(plan.trials.rules.fail_if_out, ["race"]);
     assert_eq!(
-        (plan.expect, plan.timeout),
+        (plan.goal.expect, plan.trials.settings.timeout),
         (ExpectedResult::MaxRate(10_000), Timeout::Auto)
     );
     assert_eq!(
-        (plan.capture, plan.cores.limit),
+        (
+            plan.trials.settings.capture,
+            plan.trials.settings.cores.limit
+        ),
         (CaptureMode::On, u64::MAX),
         "whoever sets a limit for cores wants them"
     );
-    assert!(plan.limits.contains(&ResourceLimit {
+    assert!(plan.trials.conditions.limits.contains(&ResourceLimit {
         resource: Resource::As,
         value: Some(4 << 30)
     }));
@@ -417,7 +446,11 @@ fn fail_fast_contradicts_max_fail_3() {
 }
 
 fn names(plan: &Plan) -> Vec<&str> {
-    let names = plan.variants.iter().map(|variant| variant.name.as_str());
+    let names = plan
+        .trials
+        .variants
+        .iter()
+        .map(|variant| variant.name.as_str());
     names.collect()
 }
 
@@ -441,6 +474,7 @@ fn a_matrix_gives_every_combination_in_the_order_of_the_file() {
         ]
     );
     let shown: Vec<String> = plan
+        .trials
         .variants
         .iter()
         .map(|variant| {
@@ -461,6 +495,7 @@ fn a_matrix_gives_every_combination_in_the_order_of_the_file() {
         ]
     );
     let factors: Vec<_> = plan
+        .trials
         .factors
         .iter()
         .map(|factor| (factor.name.as_str(), factor.levels.join(" ")))
@@ -489,10 +524,16 @@ fn with_a_matrix_the_variants_are_the_first_factor() {
         names(&both),
         ["gcc n=1", "gcc n=2", "clang n=1", "clang n=2"]
     );
-    let factors: Vec<_> = both.factors.iter().map(|factor| &factor.name).collect();
+    let factors: Vec<_> = both
+        .trials
+        .factors
+        .iter()
+        .map(|factor| &factor.name)
+        .collect();
     assert_eq!(factors, ["variant", "n"]);
-    assert_eq!(both.factors[0].levels, ["gcc", "clang"]);
+    assert_eq!(both.trials.factors[0].levels, ["gcc", "clang"]);
     let levels: Vec<_> = both
+        .trials
         .variants
         .iter()
         .map(|variant| &variant.levels[..])
@@ -501,9 +542,10 @@ fn with_a_matrix_the_variants_are_the_first_factor() {
     assert!(both.is_sound());
 
     let alone = plan("shell = 'x'\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'");
-    assert!(alone.factors.is_empty());
+    assert!(alone.trials.factors.is_empty());
     assert!(
         alone
+            .trials
             .variants
             .iter()
             .all(|variant| variant.levels.is_empty())
@@ -544,7 +586,7 @@ fn a_matrix_value_replaces_every_placeholder() {
         replace = 'r{v}'
         ",
     );
-    let [first, second] = plan.variants.as_slice() else {
+    let [first, second] = plan.trials.variants.as_slice() else {
         panic!("two values")
     };
     let [main, helper] = first.actors.as_slice() else {
@@ -571,9 +613,12 @@ fn a_matrix_value_replaces_every_placeholder() {
     assert_eq!(hooks.prepare, Some("rm a b".into()));
     assert_eq!(hooks.conclude, Some("mv a b".into()));
     assert_eq!(hooks.cleanup, None);
-    assert_eq!((&plan.hooks.setup, &plan.hooks.prepare), (&None, &None));
     assert_eq!(
-        plan.hooks.cleanup,
+        (&plan.trials.hooks.setup, &plan.trials.hooks.prepare),
+        (&None, &None)
+    );
+    assert_eq!(
+        plan.trials.hooks.cleanup,
         Some("make clean".into()),
         "it is the same for all"
     );
@@ -608,7 +653,7 @@ fn a_matrix_variable_without_a_placeholder_is_an_environment_variable() {
         a = ['x']
         ",
     );
-    let first = &plan.variants[0];
+    let first = &plan.trials.variants[0];
     assert_eq!(
         variables(&first.actors[0]),
         [("B".to_owned(), Some("1".to_owned()))]
@@ -616,7 +661,7 @@ fn a_matrix_variable_without_a_placeholder_is_an_environment_variable() {
     // The hooks of its trials are its own, and see the variable.
     assert_eq!(first.hooks.prepare, Some("prepare".into()));
     assert_eq!(
-        (&first.hooks.setup, &plan.hooks.setup),
+        (&first.hooks.setup, &plan.trials.hooks.setup),
         (&None, &Some("setup".into()))
     );
 }
@@ -638,7 +683,7 @@ fn a_variant_has_its_own_hooks() {
         cleanup = 'own'
         ",
     );
-    assert_eq!(plan.variants[0].hooks, Hooks::default());
+    assert_eq!(plan.trials.variants[0].hooks, Hooks::default());
     let own = || Some("own".into());
     let wanted = Hooks {
         setup: own(),
@@ -647,6 +692,6 @@ fn a_variant_has_its_own_hooks() {
         cleanup: own(),
         cwd: None,
     };
-    assert_eq!(plan.variants[1].hooks, wanted);
-    assert_eq!(plan.hooks.setup, Some("general".into()));
+    assert_eq!(plan.trials.variants[1].hooks, wanted);
+    assert_eq!(plan.trials.hooks.setup, Some("general".into()));
 }

@@ -88,7 +88,7 @@ pub struct UncheckedTrials {
 impl Bisection {
     pub(super) fn new(state: &State) -> Option<Self> {
         let search = BisectProgress::of_state(state)?;
-        let alpha = state.plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let masses = search.bisection.posterior_masses();
         let candidates = candidates_of(state);
         let name = |index: usize| candidates[index].name.clone();
@@ -133,7 +133,7 @@ impl Bisection {
             },
             rise: rate_rise(state, &search),
             clean_refuted: state
-                .plan
+                .goal
                 .question
                 .as_search()
                 .is_some_and(|question| question.clean)
@@ -265,7 +265,7 @@ impl Bisection {
         };
         format!(
             "NOT KNOWN YET: {candidates_left} left ({}){likeliest}",
-            format_confidence(&state.plan)
+            format_confidence(&state.goal)
         )
     }
 
@@ -284,11 +284,11 @@ impl Bisection {
         let (failures, trials) = (tally.failures, tally.counted_trials());
         let counted = words::format_count(trials, "trial");
         let text = if failures == 0 {
-            let bound = stats::clopper_pearson(0, trials, state.plan.alpha.to_probability()).hi;
+            let bound = stats::clopper_pearson(0, trials, state.goal.alpha.to_probability()).hi;
             format!(
                 "{last}, the bad end, did not fail in {counted}: its failure rate is below {} % ({} interval)",
                 words::percent_bound(bound),
-                format_confidence(&state.plan)
+                format_confidence(&state.goal)
             )
         } else {
             format!(
@@ -537,7 +537,7 @@ impl AnswerText for Bisection {
 
 /// Returns whether every failure counts.
 fn takes_any_failure(state: &State) -> bool {
-    let question = state.plan.question.as_search();
+    let question = state.goal.question.as_search();
     question.is_some_and(|question| question.any_failure)
 }
 
@@ -548,13 +548,13 @@ fn searched_end(state: &State) -> &'static str {
 
 /// Returns the merge that an earlier search found.
 fn searched_merge(state: &State) -> Option<&Candidate> {
-    let space = state.plan.space.as_ref();
+    let space = state.trials.space.as_ref();
     space.and_then(|space| space.merge.as_ref())
 }
 
 /// Returns whether an earlier search found a boundary, so that this one may well find none.
 fn follows_boundary(state: &State) -> bool {
-    let space = state.plan.space.as_ref();
+    let space = state.trials.space.as_ref();
     let section = space.and_then(|space| space.section.as_ref());
     section.is_some_and(|section| !section.found.is_empty())
 }
@@ -562,7 +562,7 @@ fn follows_boundary(state: &State) -> bool {
 /// Returns the boundaries found so far.
 fn found_boundaries(state: &State, search: &BisectProgress) -> Vec<Boundary> {
     let section = state
-        .plan
+        .trials
         .space
         .as_ref()
         .and_then(|space| space.section.as_ref());
@@ -673,7 +673,7 @@ fn list_assumptions(state: &State) -> Vec<String> {
     };
     assumptions.push(format!("every version {end} at the same rate"));
     if state
-        .plan
+        .goal
         .question
         .as_bisect()
         .is_some_and(|question| !question.all)

@@ -48,7 +48,7 @@ impl CandidateReport {
 /// Returns whether a fix is searched instead of a bug.
 pub(super) fn is_fixed(state: &State) -> bool {
     state
-        .plan
+        .goal
         .question
         .as_search()
         .is_some_and(|question| question.fixed)
@@ -66,7 +66,7 @@ pub(super) fn candidate_noun(state: &State) -> &'static str {
 
 /// Returns the candidates, the good end first.
 pub(super) fn candidates_of(state: &State) -> &[Candidate] {
-    let space = state.plan.space.as_ref();
+    let space = state.trials.space.as_ref();
     space.map_or(&[], |space| space.choices.as_candidates())
 }
 
@@ -86,7 +86,7 @@ pub(super) fn own_counts(state: &State, search: &BisectProgress, index: usize) -
     }
     let reproduction = Reproduction::of_state(state);
     let (earlier_failures, earlier_trials) = reproduction.map_or((0, 0), |reproduction| {
-        reproduction.counted_earlier(&state.plan)
+        reproduction.counted_earlier(&state.goal)
     });
     (
         failures.saturating_sub(earlier_failures),

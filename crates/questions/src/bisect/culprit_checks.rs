@@ -123,7 +123,7 @@ pub(super) fn earlier_failing(
     };
     let version = search.bisection.earlier_failing(&group)?;
     let (failures, trials) = (version.failures, version.runs);
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let good = search.bisection.failures_and_runs(0);
     let differ = stats::fisher(failures, trials, good.0, good.1).greater <= alpha;
     let meaning = match good.0 {
@@ -157,7 +157,7 @@ pub(super) fn rate_rise(state: &State, search: &BisectProgress) -> Option<RateRi
     let (fair_failures, fair_trials) = (failures.saturating_sub(1), trials.saturating_sub(1));
     let p_value =
         stats::fisher(fair_failures, fair_trials, culprit_failures, culprit_trials).greater;
-    if p_value > state.plan.alpha.to_probability() / 2.0 {
+    if p_value > state.goal.alpha.to_probability() / 2.0 {
         return None;
     }
     Some(RateRise {
@@ -179,7 +179,7 @@ pub(super) fn local_check(state: &State, search: &BisectProgress) -> Option<Loca
     let (k, n) = own_counts(state, search, group.last);
     let (bad_before, clean) = search.bisection.failures_and_runs(place_before);
     let p_value = stats::fisher(k, n, bad_before, clean).greater;
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let is_significant =
         |more: u64| n > 0 && stats::fisher(k, n, bad_before, clean + more).greater <= alpha;
     let name = |index: usize| candidates_of(state)[index].name.clone();

@@ -3,7 +3,8 @@
 use super::features::FeatureValues;
 use crate::search::{EarlierUse, Reproduction};
 use provoke_model::{
-    Failure, Outcome, Plan, SearchQuestion, Trial, VariantChoice, VariantChoices, VariantId,
+    Failure, Goal, Outcome, SearchQuestion, Trial, TrialsPlan, VariantChoice, VariantChoices,
+    VariantId,
 };
 use provoke_state::{Memory, State};
 use provoke_stats::fisher;
@@ -53,19 +54,19 @@ impl CandidateBuilds {
 
 impl BisectMemory {
     /// Returns the memory before the first trial; `None` if the plan has no list.
-    pub(super) fn new(plan: &Plan, question: &SearchQuestion) -> Option<Self> {
+    pub(super) fn new(goal: &Goal, trials: &TrialsPlan, question: &SearchQuestion) -> Option<Self> {
         Some(Self {
-            search: initial_posterior(plan, question)?,
+            search: initial_posterior(trials, question)?,
             question: question.clone(),
-            reproduction: Reproduction::new(plan, FAILURES_AGAIN),
+            reproduction: Reproduction::new(goal, trials, FAILURES_AGAIN),
             features: FeatureValues::default(),
             builds: CandidateBuilds::default(),
         })
     }
 
     /// Adds earlier runs of the bad end, if they count.
-    fn add_earlier(&mut self, plan: &Plan) {
-        let (failures, trials) = self.reproduction.counted_earlier(plan);
+    fn add_earlier(&mut self, goal: &Goal) {
+        let (failures, trials) = self.reproduction.counted_earlier(goal);
         if trials > 0 {
             let newest = self.search.newest_version();
             self.search.observe_many(newest, failures, trials);
@@ -73,7 +74,7 @@ impl BisectMemory {
     }
 
     /// Stops counting earlier runs as soon as the failing versions fail at another rate in this run.
-    fn check_earlier(&mut self, plan: &Plan) {
+    fn check_earlier(&mut self, goal: &Goal) {
         if self.reproduction.earlier_use != EarlierUse::Counted {
             return;
         }
@@ -83,7 +84,7 @@ impl BisectMemory {
         let (failures, trials) = failing.fold((0, 0), |(k, n), version| {
             (k + version.failures, n + version.runs)
         });
-        if let Some(counted) = self.reproduction.check_earlier(plan, failures, trials) {
+        if let Some(counted) = self.reproduction.check_earlier(goal, failures, trials) {
             let newest = self.search.newest_version();
             self.search = self.search.without_runs(newest, counted.0, counted.1);
         }
@@ -100,13 +101,13 @@ impl BisectMemory {
 
     /// Allows a background if good versions were assumed never to fail, but the good end does fail, less often than the
     /// bad end.
-    fn allow_background(&mut self, plan: &Plan) {
+    fn allow_background(&mut self, goal: &Goal) {
         if !self.question.clean || self.search.allows_background() {
             return;
         }
         let good = self.search.failures_and_runs(0);
         let bad = self.search.failures_and_runs(self.search.newest_version());
-        let alpha = plan.alpha.to_probability();
+        let alpha = goal.alpha.to_probability();
         if good.0 > 0 && fisher(bad.0, bad.1, good.0, good.1).greater <= alpha {
             self.search = self.search.with_background();
         }
@@ -139,7 +140,7 @@ impl Memory for BisectMemory {
             return;
         }
         if trial.variant == State::FAILING && self.reproduction.decide_earlier(state) {
-            self.add_earlier(&state.plan);
+            self.add_earlier(&state.goal);
         }
         let Some(index) = state.place_of_variant(trial.variant) else {
             return;
@@ -148,8 +149,8 @@ impl Memory for BisectMemory {
             Outcome::Fail(failure) => self.observe_failure(index, failure, time),
             _ => self.search.observe_run(index, false),
         }
-        self.allow_background(&state.plan);
-        self.check_earlier(&state.plan);
+        self.allow_background(&state.goal);
+        self.check_earlier(&state.goal);
     }
 
     /// Records the build of a candidate: between two candidates with identical builds no failure begins.
@@ -161,23 +162,23 @@ impl Memory for BisectMemory {
     }
 
     fn give_up(&mut self, state: &State, variant: VariantId) {
-        if let Some(VariantChoice::Place(index)) = state.plan.variant_plan(variant).choice {
+        if let Some(VariantChoice::Place(index)) = state.trials.variant_plan(variant).choice {
             self.search.mark_untestable(index as usize);
         }
     }
 
     fn restart(&mut self, state: &State) {
-        if let Some(search) = initial_posterior(&state.plan, &self.question) {
+        if let Some(search) = initial_posterior(&state.trials, &self.question) {
             self.search = search;
             self.features = FeatureValues::default();
-            self.add_earlier(&state.plan);
+            self.add_earlier(&state.goal);
         }
     }
 }
 
 /// Returns the posterior of a list before the first trial.
-fn initial_posterior(plan: &Plan, question: &SearchQuestion) -> Option<Bisection> {
-    let space = plan.space.as_ref()?;
+fn initial_posterior(trials: &TrialsPlan, question: &SearchQuestion) -> Option<Bisection> {
+    let space = trials.space.as_ref()?;
     let VariantChoices::Candidates(candidates) = &space.choices else {
         return None;
     };

@@ -18,7 +18,7 @@ pub use policy::{BisectPolicy, BisectProgress};
 
 use super::{Answer, Policy, QuestionKind, search};
 use memory::BisectMemory;
-use provoke_model::{Plan, VariantId};
+use provoke_model::{Goal, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
 
 /// Which candidate of an ordered list is the first that fails?
@@ -29,13 +29,13 @@ impl QuestionKind for BisectKind {
         "bisect"
     }
 
-    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+    fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &BisectPolicy
     }
 
-    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
-        let question = plan.question.as_bisect();
-        match question.and_then(|question| BisectMemory::new(plan, question)) {
+    fn begin_memory(&self, goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
+        let question = goal.question.as_bisect();
+        match question.and_then(|question| BisectMemory::new(goal, trials, question)) {
             Some(memory) => Box::new(memory),
             None => Box::new(()),
         }

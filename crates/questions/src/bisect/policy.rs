@@ -50,7 +50,7 @@ impl<'a> BisectProgress<'a> {
     pub fn of_state(state: &'a State) -> Option<Self> {
         Some(Self {
             bisection: state.learned()?,
-            stop: StopConditions::with_check(state.plan.alpha.to_probability()),
+            stop: StopConditions::with_check(state.goal.alpha.to_probability()),
         })
     }
 
@@ -76,7 +76,7 @@ impl<'a> BisectProgress<'a> {
             .failures_and_runs(self.bisection.newest_version());
         let is_rarer = || {
             fisher(bad_end.0, bad_end.1, failures, trials).greater
-                <= state.plan.alpha.to_probability()
+                <= state.goal.alpha.to_probability()
         };
         (1..FAILURES).contains(&failures) && !is_rarer()
     }
@@ -137,7 +137,7 @@ impl<'a> BisectProgress<'a> {
             in_flight: &in_flight,
             built: &built,
             builds,
-            seed: state.plan.seed,
+            seed: state.trials.seed,
         };
         self.bisection.choose_batch(&self.stop, &slots)
     }
@@ -150,7 +150,7 @@ pub(crate) fn search_trials(state: &State) -> Option<u64> {
     let p = real(failures) / real(trials.max(1));
     let clean = !search.allows_background();
     let version_count = search.newest_version() as u64;
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     (failures > 0).then(|| {
         whole(bisect_runs(
             version_count,
@@ -163,7 +163,7 @@ pub(crate) fn search_trials(state: &State) -> Option<u64> {
 
 /// Returns the approximate number of remaining trials.
 pub(super) fn trials_left(state: &State) -> Option<u64> {
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let search = BisectProgress::of_state(state)?.bisection;
     let (failures, trials) = search.failures_and_runs(search.newest_version());
     let p = real(failures) / real(trials.max(1));
@@ -181,7 +181,7 @@ pub(super) fn default_limit(state: &State) -> Option<u64> {
     // This estimate assumes a background of at most a third of the rate.
     let q = if clean { 0.0 } else { BACKGROUND.min(p / 3.0) };
     let version_count = search.newest_version() as u64;
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let average = bisect_runs(version_count, &Channel { p, q }, clean, alpha);
     (failures > 0).then(|| whole(PATIENCE * average).max(MIN_LIMIT))
 }
@@ -201,8 +201,8 @@ struct AgreeingEnds<'a> {
 impl<'a> AgreeingEnds<'a> {
     fn new(state: &State, search: &'a BisectProgress<'a>) -> Option<Self> {
         let both_fail = BisectPolicy::bad_end_fails(state);
-        let alpha = state.plan.alpha.to_probability();
-        let question = state.plan.question.as_search()?;
+        let alpha = state.goal.alpha.to_probability();
+        let question = state.goal.question.as_search()?;
         let enough = if both_fail {
             // The number of clean trials that a bad candidate would hardly pass by chance.
             let (failures, trials) = search
@@ -371,12 +371,12 @@ impl Policy for BisectPolicy {
     /// Prepares the candidate that will probably be tried next.
     fn step_ahead(&self, state: &State) -> Option<Step> {
         let ids = || state.all_tallies().map(|(id, _)| id);
-        let is_setting = |id: VariantId| state.plan.variant_plan(id).setting.is_some();
+        let is_setting = |id: VariantId| state.trials.variant_plan(id).setting.is_some();
         let untried = |id: &VariantId| {
             state.is_ready(*id) && state.launched_trials(*id) == 0 && !is_setting(*id)
         };
         let stored = ids().filter(untried).count() + state.preparing.len();
-        let parallel_builds = state.plan.space.as_ref()?.parallel_builds as usize;
+        let parallel_builds = state.trials.space.as_ref()?.parallel_builds as usize;
         let is_over = is_spent(state)
             || state.undecided_raise().is_some()
             || reproduction_progress(state) == ReproductionProgress::No;

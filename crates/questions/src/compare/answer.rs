@@ -86,8 +86,7 @@ pub struct VariantResult {
 
 impl Comparison {
     pub(super) fn new(state: &State) -> Option<Self> {
-        let question = state.plan.question.as_compare()?;
-        let plan = &state.plan;
+        let question = state.goal.question.as_compare()?;
         let standings = variant_standings(state, question);
         let (baseline, clean_needed) = if question.find == CompareGoal::Failing {
             (
@@ -97,14 +96,14 @@ impl Comparison {
         } else {
             (None, None)
         };
-        let alpha = plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let mut answer = Self {
             sentence: String::new(),
             find: question.find,
             variants: standings,
             floor: question.floor.map(|floor| f64::from(floor) / 1e6),
             baseline: baseline.map(|(measured, whose)| {
-                let name = whose.map(|id| plan.variant_plan(id).name.clone());
+                let name = whose.map(|id| state.trials.variant_plan(id).name.clone());
                 BaselineReport::new(&measured, name)
             }),
             clean_needed,
@@ -127,7 +126,7 @@ impl Comparison {
             .iter()
             .map(|result| result.standing)
             .collect();
-        answer.fails_where = fails_where(plan, &verdicts);
+        answer.fails_where = fails_where(&state.trials, &verdicts);
         answer.find_distinguishing_facts(state);
         answer.sentence = match question.find {
             CompareGoal::Failing => answer.of_race(state),
@@ -152,7 +151,7 @@ impl Comparison {
             })
             .collect();
         self.distinguishing_facts =
-            distinguishing_facts_of_variants(&state.plan, &state.survey, &standings);
+            distinguishing_facts_of_variants(&state.trials, &state.survey, &standings);
         self.chance = Some(chance_of_coincidence(failing, passing));
     }
 
@@ -210,7 +209,7 @@ impl Comparison {
 
     /// Describes the variants that passed often enough.
     fn say_passed(&self, state: &State, passed: &[&str]) -> String {
-        let confidence = format_confidence(&state.plan);
+        let confidence = format_confidence(&state.goal);
         let (is_single, names) = match passed {
             [name] => (true, words::sanitize_line(name)),
             _ if self.fails_where.is_some() => (false, format!("the other {}", passed.len())),
@@ -295,7 +294,7 @@ impl Comparison {
             };
             return format!(
                 "{outcome} at {}: {}",
-                format_confidence(&state.plan),
+                format_confidence(&state.goal),
                 sentences.join("; ")
             );
         }
@@ -308,7 +307,7 @@ impl Comparison {
             let sentences: Vec<String> = differing.map(ContrastReport::describe_failures).collect();
             return format!(
                 "DIFFERENT at {}: {}",
-                format_confidence(&state.plan),
+                format_confidence(&state.goal),
                 sentences.join("; ")
             );
         }
@@ -419,17 +418,17 @@ impl AnswerText for Comparison {
 
 /// Describes why nothing could be compared.
 fn not_tested(state: &State) -> String {
-    let Some(question) = state.plan.question.as_compare() else {
+    let Some(question) = state.goal.question.as_compare() else {
         return String::new();
     };
     let mut untested = (0..)
         .map(VariantId)
-        .zip(&state.plan.variants)
+        .zip(&state.trials.variants)
         .filter(|(id, _)| *id != question.reference && state.is_testable(*id));
     match untested.next() {
         Some((_, other_variant)) if !state.is_testable(question.reference) => format!(
             "NOT TESTED: the reference {} is not testable; --reference '{}' uses another",
-            state.plan.variant_plan(question.reference).name,
+            state.trials.variant_plan(question.reference).name,
             other_variant.name
         ),
         _ => "NOT TESTED: fewer than two variants are testable".to_owned(),
@@ -443,7 +442,7 @@ fn differing_from_baseline(state: &State, question: &CompareQuestion) -> Vec<Con
         .as_ref()
         .and_then(|base| base.conditions.as_ref());
     baseline_conditions.map_or_else(Vec::new, |conditions| {
-        differing_conditions(&state.plan, &state.host, conditions)
+        differing_conditions(&state.trials, &state.host, conditions)
     })
 }
 
@@ -453,7 +452,7 @@ fn list_assumptions(state: &State, question: &CompareQuestion) -> Vec<String> {
         .baseline
         .as_ref()
         .is_some_and(|base| !base.bugs.is_empty());
-    if named && state.plan.rules.only.is_empty() {
+    if named && state.trials.rules.only.is_empty() {
         assumptions
             .push("every failure is the bug of the baseline (--only selects failures)".to_owned());
     }
@@ -473,7 +472,7 @@ fn list_assumptions(state: &State, question: &CompareQuestion) -> Vec<String> {
 
 /// Returns the result of each variant; in a comparison of rates, whether it ever failed.
 fn variant_standings(state: &State, question: &CompareQuestion) -> Vec<VariantResult> {
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let standing = |(id, standing): (VariantId, VariantVerdict)| {
         let standing = match question.find {
             CompareGoal::Different if standing.has_passed() => VariantVerdict::Open,
@@ -482,7 +481,7 @@ fn variant_standings(state: &State, question: &CompareQuestion) -> Vec<VariantRe
         let tally = state.tally_of(id);
         let rate = stats::clopper_pearson(tally.failures, tally.counted_trials(), alpha);
         VariantResult {
-            name: state.plan.variant_plan(id).name.clone(),
+            name: state.trials.variant_plan(id).name.clone(),
             standing,
             rate_below: standing.has_passed().then_some(rate.hi),
             why: state.untestable.get(&id).cloned(),
@@ -494,7 +493,7 @@ fn variant_standings(state: &State, question: &CompareQuestion) -> Vec<VariantRe
 
 /// Describes the comparison before it starts; for a comparison of rates also the detectable differences.
 pub(super) fn lines_before_start(state: &State, question: &CompareQuestion) -> Vec<String> {
-    let variants = state.plan.variants.len();
+    let variants = state.trials.variants.len();
     let needed =
         || RacePolicy::needed_passes(state).map_or("no number of".to_owned(), |n| n.to_string());
     match (question.find, question.floor, &question.baseline) {
@@ -523,7 +522,7 @@ fn facts_of_tried_variants(state: &State) -> Vec<DifferingFact> {
         .map(|(id, _)| id)
         .filter(|id| state.is_testable(*id))
         .collect();
-    differing_facts(&state.plan, &state.survey, &tested)
+    differing_facts(&state.trials, &state.survey, &tested)
 }
 
 fn names_with_verb(names: &[&str], singular: &str, many: &str) -> String {
@@ -551,7 +550,7 @@ fn list_names(names: &[&str]) -> String {
 
 fn asks_for_a_fix(state: &State) -> bool {
     state
-        .plan
+        .goal
         .question
         .as_compare()
         .is_some_and(|question| question.fixed)

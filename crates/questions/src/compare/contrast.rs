@@ -1,6 +1,6 @@
 //! Contrasts of a comparison: the variants on each side, and the evidence so far.
 
-use provoke_model::{CompareQuestion, Failure, FailureName, Outcome, Plan, Trial, VariantId};
+use provoke_model::{CompareQuestion, Failure, FailureName, Outcome, Trial, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
 use provoke_stats as stats;
 use std::any::Any;
@@ -15,11 +15,11 @@ pub(super) struct CompareMemory(Vec<Contrast>);
 
 impl CompareMemory {
     /// Returns the memory before the first trial.
-    pub(super) fn new(plan: &Plan, question: &CompareQuestion) -> Self {
-        Self(if plan.factors.is_empty() {
-            with_reference(plan, question)
+    pub(super) fn new(trials: &TrialsPlan, question: &CompareQuestion) -> Self {
+        Self(if trials.factors.is_empty() {
+            with_reference(trials, question)
         } else {
-            with_level(plan, question)
+            with_level(trials, question)
         })
     }
 }
@@ -169,24 +169,24 @@ fn push_trial(
 }
 
 /// Returns the contrasts of every other variant with the reference.
-fn with_reference(plan: &Plan, compare: &CompareQuestion) -> Vec<Contrast> {
+fn with_reference(trials: &TrialsPlan, compare: &CompareQuestion) -> Vec<Contrast> {
     let reference = compare.reference;
     let others = (0..)
         .map(VariantId)
-        .zip(&plan.variants)
+        .zip(&trials.variants)
         .filter(|(id, _)| *id != reference);
     let contrast = |(id, other_variant): (VariantId, &provoke_model::VariantPlan)| {
-        let name = &plan.variant_plan(reference).name;
+        let name = &trials.variant_plan(reference).name;
         Contrast::new(None, name, &other_variant.name, vec![(reference, id)])
     };
     others.map(contrast).collect()
 }
 
 /// Returns, for every factor, the contrasts of each other level with that of the reference.
-fn with_level(plan: &Plan, compare: &CompareQuestion) -> Vec<Contrast> {
-    let base = &plan.variant_plan(compare.reference).levels;
+fn with_level(trials: &TrialsPlan, compare: &CompareQuestion) -> Vec<Contrast> {
+    let base = &trials.variant_plan(compare.reference).levels;
     let mut contrasts = Vec::new();
-    for (number, factor) in plan.factors.iter().enumerate() {
+    for (number, factor) in trials.factors.iter().enumerate() {
         for (level, name) in (0..).zip(&factor.levels) {
             if level == base[number] {
                 continue;
@@ -195,11 +195,12 @@ fn with_level(plan: &Plan, compare: &CompareQuestion) -> Vec<Contrast> {
             let twin = |levels: &[u32]| {
                 let mut levels = levels.to_vec();
                 levels[number] = level;
-                plan.variants
+                trials
+                    .variants
                     .iter()
                     .position(|variant| variant.levels == levels)
             };
-            let of_level = plan
+            let of_level = trials
                 .variants
                 .iter()
                 .enumerate()

@@ -61,12 +61,12 @@ impl ContrastReport {
         // Only pairs count: trials without a partner would give one condition more weight than another.
         let pairs = contrast.evidence.pair_count();
         let (reference, other) = contrast.evidence.failure_counts();
-        let alpha = state.plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let difference = stats::difference((reference, pairs), (other, pairs), alpha);
         Self {
             factor: contrast
                 .factor
-                .map(|index| state.plan.factors[index].name.clone()),
+                .map(|index| state.trials.factors[index].name.clone()),
             reference: contrast.reference.clone(),
             other: contrast.other_name.clone(),
             pairs,

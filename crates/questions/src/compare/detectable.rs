@@ -100,7 +100,7 @@ impl DetectableRates {
 
 /// Describes the detectable differences before the first trial.
 pub(super) fn describe_detectable(state: &State) -> String {
-    let Some(pairs) = state.plan.stop.trials else {
+    let Some(pairs) = state.stop.trials else {
         return "the smallest detectable difference depends on the number of trials (-n)"
             .to_owned();
     };

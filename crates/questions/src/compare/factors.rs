@@ -1,7 +1,7 @@
 //! Reports the variants of a matrix by their settings, and finds the settings under which they fail.
 
 use super::race::VariantVerdict;
-use provoke_model::Plan;
+use provoke_model::TrialsPlan;
 use provoke_state::State;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -34,11 +34,11 @@ pub struct FactorLevelReport {
 
 /// Counts the trials and the failing variants of each setting.
 pub(super) fn factor_effects(state: &State) -> Vec<FactorReport> {
-    let plan = &state.plan;
+    let trials = &state.trials;
     let level = |factor: usize, number: u32| {
         let of_level = state
             .all_tallies()
-            .filter(|(id, _)| plan.variant_plan(*id).levels.get(factor) == Some(&number));
+            .filter(|(id, _)| trials.variant_plan(*id).levels.get(factor) == Some(&number));
         let tested = of_level.filter(|(id, _)| state.is_testable(*id));
         tested.fold(FactorLevelReport::default(), |report, (_, tally)| {
             FactorLevelReport {
@@ -50,7 +50,7 @@ pub(super) fn factor_effects(state: &State) -> Vec<FactorReport> {
             }
         })
     };
-    let factors = plan
+    let factors = trials
         .factors
         .iter()
         .enumerate()
@@ -71,14 +71,14 @@ pub(super) fn factor_effects(state: &State) -> Vec<FactorReport> {
 ///
 /// For every factor, it collects the levels that occur among the failing combinations. If all combinations of these
 /// levels fail, they are the rule.
-pub(super) fn fails_where(plan: &Plan, verdicts: &[VariantVerdict]) -> Option<String> {
+pub(super) fn fails_where(trials: &TrialsPlan, verdicts: &[VariantVerdict]) -> Option<String> {
     let standing = |verdict: VariantVerdict| {
-        let variants = plan.variants.iter().zip(verdicts);
+        let variants = trials.variants.iter().zip(verdicts);
         variants
             .filter(move |(_, variant_verdict)| **variant_verdict == verdict)
             .map(|(variant, _)| &variant.levels)
     };
-    if plan.factors.is_empty() || standing(VariantVerdict::Open).next().is_some() {
+    if trials.factors.is_empty() || standing(VariantVerdict::Open).next().is_some() {
         return None;
     }
     let passing = || standing(VariantVerdict::FailsLess).chain(standing(VariantVerdict::Clean));
@@ -90,7 +90,7 @@ pub(super) fn fails_where(plan: &Plan, verdicts: &[VariantVerdict]) -> Option<St
             .map(|levels| levels[factor])
             .collect()
     };
-    let failing: Vec<BTreeSet<u32>> = (0..plan.factors.len()).map(levels).collect();
+    let failing: Vec<BTreeSet<u32>> = (0..trials.factors.len()).map(levels).collect();
     let fits = |levels: &&Vec<u32>| {
         let mut factor_levels = levels.iter().zip(&failing);
         factor_levels.all(|(level, failing)| failing.contains(level))
@@ -98,7 +98,7 @@ pub(super) fn fails_where(plan: &Plan, verdicts: &[VariantVerdict]) -> Option<St
     if passing().any(|levels| fits(&levels)) {
         return None;
     }
-    let conditions: Vec<String> = plan
+    let conditions: Vec<String> = trials
         .factors
         .iter()
         .zip(&failing)

@@ -20,15 +20,15 @@ pub(crate) use rates::evidence_threshold;
 
 use super::{Answer, Policy, QuestionKind};
 use contrast::CompareMemory;
-use provoke_model::{CompareGoal, CompareQuestion, Plan, VariantId};
+use provoke_model::{CompareGoal, CompareQuestion, Goal, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
 
 /// Which variants fail, and do their rates differ?
 pub(super) struct CompareKind;
 
 /// Returns the comparison of rates; `None` if the question is which variants fail.
-fn asked_rates(plan: &Plan) -> Option<&CompareQuestion> {
-    let question = plan.question.as_compare()?;
+fn asked_rates(goal: &Goal) -> Option<&CompareQuestion> {
+    let question = goal.question.as_compare()?;
     (question.find == CompareGoal::Different).then_some(question)
 }
 
@@ -37,22 +37,22 @@ impl QuestionKind for CompareKind {
         "compare"
     }
 
-    fn policy(&self, plan: &Plan) -> &'static dyn Policy {
-        match asked_rates(plan) {
+    fn policy(&self, goal: &Goal) -> &'static dyn Policy {
+        match asked_rates(goal) {
             Some(_) => &RatesPolicy,
             None => &RacePolicy,
         }
     }
 
-    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
-        match asked_rates(plan) {
-            Some(question) => Box::new(CompareMemory::new(plan, question)),
+    fn begin_memory(&self, goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
+        match asked_rates(goal) {
+            Some(question) => Box::new(CompareMemory::new(trials, question)),
             None => Box::new(()),
         }
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {
-        let compare_question = state.plan.question.as_compare();
+        let compare_question = state.goal.question.as_compare();
         compare_question.map_or_else(Vec::new, |question| {
             answer::lines_before_start(state, question)
         })

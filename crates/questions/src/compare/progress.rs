@@ -9,7 +9,7 @@ const CONTRASTS: usize = 4;
 
 /// Describes the progress of a comparison.
 pub(super) fn describe_progress(state: &State) -> Option<String> {
-    match asked_rates(&state.plan) {
+    match asked_rates(&state.goal) {
         Some(_) => Some(describe_evidence(state)),
         None => describe_race(state),
     }
@@ -17,7 +17,7 @@ pub(super) fn describe_progress(state: &State) -> Option<String> {
 
 /// Returns how many variants fail, passed often enough, and are not known.
 fn describe_race(state: &State) -> Option<String> {
-    let question = state.plan.question.as_compare()?;
+    let question = state.goal.question.as_compare()?;
     let standings = RacePolicy::all_standings(state);
     let count = |wanted| {
         standings

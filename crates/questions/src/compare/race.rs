@@ -65,7 +65,7 @@ struct RaceProgress<'a> {
 
 impl<'a> RaceProgress<'a> {
     fn of_state(state: &'a State) -> Self {
-        let compare_question = state.plan.question.as_compare();
+        let compare_question = state.goal.question.as_compare();
         match compare_question.and_then(|question| question.floor) {
             Some(floor) => Self::with_floor(state, floor),
             None => Self::with_reference(
@@ -77,8 +77,8 @@ impl<'a> RaceProgress<'a> {
 
     /// Each variant is judged alone, and each may be wrongly called clean.
     fn with_floor(state: &'a State, floor: u32) -> Self {
-        let variants = state.plan.variants.len() as u64;
-        let level = race_alpha(variants + 1, state.plan.alpha.to_probability());
+        let variants = state.trials.variants.len() as u64;
+        let level = race_alpha(variants + 1, state.goal.alpha.to_probability());
         Self {
             state,
             floor: Some(floor),
@@ -90,14 +90,14 @@ impl<'a> RaceProgress<'a> {
     }
 
     fn with_reference(state: &'a State, given: Option<MeasuredBaseline>) -> Self {
-        let variants = state.plan.variants.len() as u64;
+        let variants = state.trials.variants.len() as u64;
         // A baseline measured in the race comes from one variant, which is not judged by it.
         let judged_by = if given.is_some() {
             variants + 1
         } else {
             variants
         };
-        let level = race_alpha(judged_by, state.plan.alpha.to_probability());
+        let level = race_alpha(judged_by, state.goal.alpha.to_probability());
         let first_failure = if given.is_none() {
             state.first_failure.as_ref()
         } else {
@@ -172,7 +172,7 @@ impl<'a> RaceProgress<'a> {
     /// Returns whether this variant is no longer launched.
     fn is_closed(&self, variant: VariantId) -> bool {
         let tally = self.state.tally_of(variant);
-        let trial_limit = self.state.plan.stop.trials;
+        let trial_limit = self.state.stop.trials;
         let is_known = if tally.failures > 0 {
             self.reference != Some(variant) || self.needed.is_some()
         } else {
@@ -237,7 +237,7 @@ impl Policy for RacePolicy {
         if state.stage.is_budget_spent() {
             return Step::wait_or_done(state);
         }
-        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let trial_limit = state.stop.trials.unwrap_or(u64::MAX);
         let room = |id: &VariantId| {
             let aside = state.tally_of(*id).other + course.passes_before(*id);
             let wanted_trials = course.needed.unwrap_or(u64::MAX).saturating_add(aside);
@@ -281,7 +281,7 @@ impl Policy for RacePolicy {
     }
 
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule {
-        let trial_limit = state.plan.stop.trials;
+        let trial_limit = state.stop.trials;
         let ran = state.tally_of(variant).finished_trials();
         match RaceProgress::of_state(state).standing_of(variant) {
             VariantVerdict::Fails => StopRule::KthFailure,

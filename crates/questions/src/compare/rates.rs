@@ -31,13 +31,13 @@ pub(super) fn failure_threshold(state: &State, position: usize) -> f64 {
 
 fn threshold_at(state: &State, share_of_level: f64) -> f64 {
     let contrasts = contrasts(state).len().max(1) as u64;
-    (real(contrasts) / (state.plan.alpha.to_probability() * share_of_level)).ln()
+    (real(contrasts) / (state.goal.alpha.to_probability() * share_of_level)).ln()
 }
 
 /// Returns whether a contrast is decided: the rates differ, or, unless a fix is judged by its rate, the failures.
 fn is_known(state: &State, contrast: &Contrast) -> bool {
     let judges_fix = state
-        .plan
+        .goal
         .question
         .as_compare()
         .is_some_and(|question| question.fixed);
@@ -57,7 +57,7 @@ fn has_different_failures(state: &State, contrast: &Contrast) -> bool {
 /// other failures.
 fn is_spent(state: &State, variant: VariantId) -> bool {
     let tally = state.tally_of(variant);
-    let trial_limit = state.plan.stop.trials;
+    let trial_limit = state.stop.trials;
     trial_limit.is_some_and(|limit| {
         tally.counted_trials() >= limit || tally.finished_trials() >= limit.saturating_mul(2)
     })
@@ -76,7 +76,7 @@ fn is_closed(state: &State, variant: VariantId) -> bool {
 /// Returns the verdict on a possible fix, once the difference is known.
 fn fix_verdict(state: &State) -> Option<Verdict> {
     let question = state
-        .plan
+        .goal
         .question
         .as_compare()
         .filter(|question| question.fixed)?;
@@ -107,7 +107,7 @@ impl Policy for RatesPolicy {
         if state.stage.is_budget_spent() {
             return Step::wait_or_done(state);
         }
-        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let trial_limit = state.stop.trials.unwrap_or(u64::MAX);
         let room =
             |id: &VariantId| state.expected_trials(*id) - state.tally_of(*id).other < trial_limit;
         let next = next_in_block(state, open.into_iter().filter(room));
@@ -115,7 +115,7 @@ impl Policy for RatesPolicy {
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {
-        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let trial_limit = state.stop.trials.unwrap_or(u64::MAX);
         let mut tested = state.all_tallies().filter(|(id, _)| state.is_testable(*id));
         if nothing_counts(state) {
             Verdict::CouldNotTest
@@ -151,7 +151,7 @@ impl Policy for RatesPolicy {
     }
 
     fn remaining_trials(&self, state: &State) -> Option<u64> {
-        let trial_limit = state.plan.stop.trials?;
+        let trial_limit = state.stop.trials?;
         let open = state.all_tallies().filter(|(id, _)| !is_closed(state, *id));
         Some(
             open.map(|(_, tally)| trial_limit.saturating_sub(tally.counted_trials()))

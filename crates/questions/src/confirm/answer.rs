@@ -69,9 +69,9 @@ pub struct Confirmation {
 
 impl Confirmation {
     pub(super) fn new(state: &State) -> Option<Self> {
-        let question = state.plan.question.as_confirm()?;
+        let question = state.goal.question.as_confirm()?;
         let progress = ConfirmProgress::of_state(state)?;
-        let alpha = state.plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let tally = state.tally_of(VariantId(0));
         let (baseline, assumed_rate) = match &question.baseline {
             Baseline::Measured(measured) => (Some(measured.as_ref()), None),
@@ -214,10 +214,10 @@ fn describe_sweep(sweep: SweepReport) -> String {
 /// Returns the approximate duration of clean trials, from the passing trials so far or from the passes of the baseline, if
 /// it is known. In a baseline with holds, most trials crash, and a passing one waits longer.
 fn describe_time(state: &State, question: &ConfirmQuestion, trials: u64) -> String {
-    if state.plan.held.is_some() && state.tally_of(VariantId(0)).passes == 0 {
+    if state.trials.held.is_some() && state.tally_of(VariantId(0)).passes == 0 {
         return String::new();
     }
-    let rounds = trials.div_ceil(u64::from(state.plan.jobs));
+    let rounds = trials.div_ceil(u64::from(state.trials.jobs));
     crate::seconds_of_a_pass(state, question).map_or(String::new(), |seconds| {
         let time = real(rounds) * seconds;
         format!(", about {}", words::format_seconds(time))
@@ -273,17 +273,17 @@ fn differing_from_baseline(
 ) -> Vec<ConditionDifference> {
     let baseline_conditions = baseline.and_then(|base| base.conditions.as_ref());
     baseline_conditions.map_or_else(Vec::new, |conditions| {
-        survey::differing_conditions(&state.plan, &state.host, conditions)
+        survey::differing_conditions(&state.trials, &state.host, conditions)
     })
 }
 
 /// Returns the command that compares the old and the new program in turns.
 fn in_turns(state: &State) -> String {
-    let actors = state.plan.variant_plan(VariantId(0)).actors.iter();
+    let actors = state.trials.variant_plan(VariantId(0)).actors.iter();
     let commands = actors
         .filter(|actor| actor.role.decides_outcome())
         .map(|actor| &actor.command);
-    let mut words = commands.flatten().skip(state.plan.wrapped as usize);
+    let mut words = commands.flatten().skip(state.trials.wrapped as usize);
     let program = words.next().map_or_else(String::new, ToString::to_string);
     let programs = OsString::from(format!("PROGRAM=OLD,{program}"));
     let arguments: Vec<String> = words
@@ -291,7 +291,7 @@ fn in_turns(state: &State) -> String {
         .collect();
     let command = format!(
         "provoke compare --find different -j {} -L {} -- '{{PROGRAM}}' {}",
-        state.plan.jobs,
+        state.trials.jobs,
         shell_word(&programs).into_string(),
         arguments.join(" "),
     );
@@ -301,7 +301,7 @@ fn in_turns(state: &State) -> String {
 /// Describes the number and the duration of the required clean trials before the start.
 pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> Vec<String> {
     let against = describe_baseline(&question.baseline);
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let needed_for = |half| crate::clean_needed(question, half, alpha);
     let Some((min, half)) = needed_for(false).zip(needed_for(true)) else {
         return vec![format!(
@@ -329,13 +329,13 @@ pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> V
         lines.extend(BaselineReport::new(base, None).runs_beforehand());
         lines.extend(base.drift.map(describe_drift));
         lines.extend(base.clumps.map(|clumps| describe_clumps(base, clumps)));
-        lines.extend(describe_bug(base, &state.plan.rules.only));
+        lines.extend(describe_bug(base, &state.trials.rules.only));
         lines.extend(describe_rarest(base).map(|rarest| {
             format!("the rarest failure determines this number: {rarest} (--only selects another failure)")
         }));
         lines.extend(MoreFailures::of_baseline(base, alpha).map(MoreFailures::to_advice));
     }
-    if let Some(trial_limit) = state.plan.stop.trials.filter(|limit| *limit < needed) {
+    if let Some(trial_limit) = state.stop.trials.filter(|limit| *limit < needed) {
         let trials = words::format_count(trial_limit, "trial");
         lines.push(format!("-n allows at most {trials}: too few for FIXED"));
     }
@@ -429,7 +429,7 @@ fn describe_partial_fix(
     let Baseline::Measured(base) = &question.baseline else {
         return "NOT YET".to_owned();
     };
-    let bugs = separate_bugs(base, progress, state.plan.alpha.to_probability());
+    let bugs = separate_bugs(base, progress, state.goal.alpha.to_probability());
     let is_fixed = |bug: &SeparateBug| {
         bug.clean_needed
             .is_some_and(|needed| progress.clean >= needed)
@@ -451,7 +451,7 @@ fn describe_partial_fix(
         "NOT YET for {}, {fixed} for {} ({})",
         titles(false),
         titles(true),
-        format_confidence(&state.plan)
+        format_confidence(&state.goal)
     )
 }
 
@@ -474,10 +474,10 @@ fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmP
                 }
                 (Some(rarest), false) => format!("At the rate of the rarest failure ({rarest})"),
             };
-            let alpha = state.plan.alpha.to_probability();
+            let alpha = state.goal.alpha.to_probability();
             format!(
                 "{fixed} ({}): {clean}; before, {against} failed. {rate}, this many passes would occur by chance in at most {} cases{}{}",
-                format_confidence(&state.plan),
+                format_confidence(&state.goal),
                 one_of(alpha),
                 describe_others(state),
                 describe_attempts(question, alpha),

@@ -30,7 +30,7 @@ pub(super) fn list_assumptions(
             assumptions.push("the failure rate before the fix, which was not measured".to_owned());
         }
         Some(base) => {
-            let program = state.plan.unwrapped_command(VariantId(0)).first();
+            let program = state.trials.unwrapped_command(VariantId(0)).first();
             if let (Some(before), Some(now)) = (&base.program, program)
                 && before != now
             {
@@ -78,7 +78,7 @@ pub(super) fn list_assumptions(
             if has_measured_effect && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
                 let (failures, trials) = base.counts_of_all_bugs();
                 let effect = real(base.failures);
-                let alpha = state.plan.alpha.to_probability();
+                let alpha = state.goal.alpha.to_probability();
                 let needed_if_clean = (!is_refuted)
                     .then(|| stats::clean_runs_to_exclude_half(failures, trials, effect, alpha))
                     .flatten();

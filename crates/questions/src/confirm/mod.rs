@@ -13,7 +13,7 @@ pub use policy::{ConfirmPolicy, ConfirmProgress, required_by_default};
 pub(crate) use policy::{clean_needed, doubtful_failures, seconds_of_a_pass};
 
 use super::{Answer, Policy, QuestionKind};
-use provoke_model::{Plan, VariantId};
+use provoke_model::{Goal, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
 use sweep::SweepMemory;
 
@@ -25,19 +25,19 @@ impl QuestionKind for ConfirmKind {
         "confirm"
     }
 
-    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+    fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &ConfirmPolicy
     }
 
-    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
-        match &plan.held {
+    fn begin_memory(&self, _: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
+        match &trials.held {
             Some(held_plan) => Box::new(SweepMemory::new(&held_plan.holds)),
             None => Box::new(()),
         }
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {
-        let confirm_question = state.plan.question.as_confirm();
+        let confirm_question = state.goal.question.as_confirm();
         confirm_question.map_or_else(Vec::new, |question| {
             answer::lines_before_start(state, question)
         })

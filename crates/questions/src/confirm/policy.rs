@@ -47,13 +47,13 @@ pub struct ConfirmProgress {
 impl ConfirmProgress {
     /// Returns the progress; `None` for any other question.
     pub fn of_state(state: &State) -> Option<Self> {
-        let question = state.plan.question.as_confirm()?;
+        let question = state.goal.question.as_confirm()?;
         let tally = state.tally_of(FIXED_SIDE);
         let clean = tally.passes;
         let excludes_half = excludes_half(state, question);
         Some(Self {
             clean,
-            needed: clean_needed(question, excludes_half, state.plan.alpha.to_probability()),
+            needed: clean_needed(question, excludes_half, state.goal.alpha.to_probability()),
             excludes_half,
             failures: tally.failures,
             one_life: state.shares_a_life() && !question.independent,
@@ -86,7 +86,7 @@ impl ConfirmProgress {
 /// Returns whether a fix that only halves the rate must be excluded: because the user requested it, or because it takes
 /// little more time. Once the run is over, only the result counts.
 fn excludes_half(state: &State, question: &Asked) -> bool {
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let needed = |half| clean_needed(question, half, alpha);
     let decide = || {
         let (min, half) = needed(false).zip(needed(true))?;
@@ -95,17 +95,17 @@ fn excludes_half(state: &State, question: &Asked) -> bool {
             || state.stage.is_budget_spent()
             || state.stage.stop_cause().is_some())
             && state
-                .plan
                 .stop
                 .trials
                 .is_none_or(|trial_limit| trial_limit >= half);
         let seconds = seconds_of_a_pass(state, question)?;
-        let is_quick = takes_little_time(half - min, state.plan.jobs, seconds);
+        let is_quick = takes_little_time(half - min, state.trials.jobs, seconds);
         Some(passes >= half || may_go_on && is_quick)
     };
-    question
-        .exclude_half
-        .unwrap_or_else(|| decide().unwrap_or(false))
+    state.stop.exclude_half
+        || question
+            .exclude_half
+            .unwrap_or_else(|| decide().unwrap_or(false))
 }
 
 /// Returns the default number of trials that must pass: `min` for a fix, or `half` to exclude a fix that only halves the
@@ -199,7 +199,7 @@ impl Policy for ConfirmPolicy {
         }
         let under_way = state.expected_trials(FIXED_SIDE);
         let other_failures = state.tally_of(FIXED_SIDE).other;
-        let trial_limit = state.plan.stop.trials.unwrap_or(u64::MAX);
+        let trial_limit = state.stop.trials.unwrap_or(u64::MAX);
         let wanted_trials = progress
             .needed
             .unwrap_or(u64::MAX)
@@ -238,7 +238,7 @@ impl Policy for ConfirmPolicy {
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
         let ran = state.tally_of(FIXED_SIDE).finished_trials();
-        let trial_limit = state.plan.stop.trials;
+        let trial_limit = state.stop.trials;
         match ConfirmProgress::of_state(state) {
             Some(progress) if progress.failures + sweep_failures(state) > 0 => StopRule::KthFailure,
             Some(progress) if progress.is_clean() => StopRule::PlannedN,

@@ -188,7 +188,7 @@ pub(super) fn is_never_reached(state: &State) -> bool {
 
 /// Returns a time of which a part is the limit of all holds of a trial together.
 fn hold_time(state: &State) -> Duration {
-    match state.plan.timeout {
+    match state.trials.settings.timeout {
         Timeout::After(time) => time,
         Timeout::Auto => FULL_TIME,
     }

@@ -28,8 +28,8 @@ impl HeldTrials {
         let is_good = |counts: HeldCounts| {
             counts.failures >= PROMISING_FAILURES && counts.fails_nearly_always()
         };
-        let budget = state.plan.stop.time_budget();
-        if self.is_reliable_or_new(state.plan.alpha.to_probability())
+        let budget = state.stop.time_budget();
+        if self.is_reliable_or_new(state.goal.alpha.to_probability())
             || budget.is_some_and(|budget| state.worked * PAIRING_TIME_PART > budget)
             || self
                 .failing

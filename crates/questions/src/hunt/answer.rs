@@ -88,7 +88,7 @@ impl HuntReport {
         name_crash: &dyn Fn(VariantId) -> Option<String>,
     ) -> Option<Self> {
         let memory: &HuntMemory = state.learned()?;
-        let alpha = state.plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let plain = state.tally_of(VariantId(0));
         let held_tally = state.held_tally(VariantId(0));
         let needs_no_hold = fails_if_plain(state) || fails_if_traced(state, memory);

@@ -29,7 +29,7 @@ impl HeldTrials {
     /// Begins the examination of the most promising hold, when enough others were tried. Gives an examination up if
     /// another hold is more promising.
     pub(super) fn choose_examined(&mut self, state: &State) {
-        let alpha = state.plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         if self.unverified_hold(alpha, |_| 0).is_some()
             || self.untried_extension(state, |_| 0).is_some()
             || !self.has_tried_enough(state)
@@ -156,7 +156,7 @@ impl HeldTrials {
 
     /// Returns whether each point was tried, or so many that a promising one is examined first.
     fn has_tried_enough(&self, state: &State) -> bool {
-        let budget = state.plan.stop.time_budget();
+        let budget = state.stop.time_budget();
         let mut own_points = self.points.searched_first();
         own_points.all(|point| self.tried_alone.contains(point))
             || self.tried_alone.len() >= MAX_TRIED_FIRST
@@ -264,7 +264,7 @@ impl HeldTrials {
 
 /// Returns whether the time for holds that were not tried is over.
 fn has_spent_search_time(state: &State) -> bool {
-    let budget = state.plan.stop.time_budget();
+    let budget = state.stop.time_budget();
     budget.is_some_and(|budget| state.worked * 4 > budget * 3)
 }
 

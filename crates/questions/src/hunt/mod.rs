@@ -31,7 +31,7 @@ pub use window::WindowLine;
 use super::search::SearchedFailure;
 use super::{Answer, FailureCounts, Policy, QuestionKind};
 use memory::HuntMemory;
-use provoke_model::{Hold, Plan, VariantId};
+use provoke_model::{Goal, Hold, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
 
 /// Under which schedule does it fail in most runs?
@@ -42,12 +42,12 @@ impl QuestionKind for HuntKind {
         "hunt"
     }
 
-    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+    fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &HuntPolicy
     }
 
-    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
-        match plan.question.as_hunt() {
+    fn begin_memory(&self, goal: &Goal, _: &TrialsPlan) -> Box<dyn Memory> {
+        match goal.question.as_hunt() {
             Some(question) => Box::new(HuntMemory::new(question)),
             None => Box::new(()),
         }
@@ -86,7 +86,7 @@ pub struct FoundHold {
 /// Returns the hold that a hunt has found.
 pub fn found_hold(state: &State) -> Option<FoundHold> {
     let memory: &HuntMemory = state.learned()?;
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let examination = memory.held_trials.claimed_examination(alpha)?;
     let anchors = examination
         .anchors

@@ -85,7 +85,7 @@ impl Policy for HuntPolicy {
         if is_answered(state) {
             return Step::Done;
         }
-        let trials = state.plan.stop.trials;
+        let trials = state.stop.trials;
         if state.stage.is_budget_spent()
             || trials.is_some_and(|trials| launched_trials(state) >= trials)
         {
@@ -103,7 +103,7 @@ impl Policy for HuntPolicy {
             .open_holds()
             .filter(|plan| matches!(plan, HoldPlan::Learn(_)));
         if memory.learning_trials + (learning.count() as u64) < LEARNING_TRIALS {
-            let scope = state.plan.question.as_hunt()?.scope.clone();
+            let scope = state.goal.question.as_hunt()?.scope.clone();
             return Some(learning_trial(state, scope));
         }
         if memory.plain_time * (PLAIN_SHARE - 1) < memory.held_time {
@@ -148,7 +148,7 @@ impl Policy for HuntPolicy {
         let Some(memory): Option<&HuntMemory> = state.learned() else {
             return Verdict::Undecided;
         };
-        let alpha = state.plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let has_claim = memory.held_trials.claimed_examination(alpha).is_some();
         if has_claim || plain.failures > 0 || fails_if_traced(state, memory) {
             Verdict::Failing
@@ -199,7 +199,7 @@ pub(super) fn fails_if_traced(state: &State, memory: &HuntMemory) -> bool {
 /// The number of trials depends on how they end, so the interval is one that may be looked at after each trial.
 fn mostly_fails(state: &State, failures: u64, trials: u64) -> bool {
     2 * failures > trials
-        && confidence_sequence(failures, trials, state.plan.alpha.to_probability()).lo > 0.5
+        && confidence_sequence(failures, trials, state.goal.alpha.to_probability()).lo > 0.5
 }
 
 fn needs_no_hold(state: &State, memory: &HuntMemory) -> bool {
@@ -213,9 +213,9 @@ fn unwatched_open(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
 }
 
 fn learning_trial(state: &State, scope: CodeScope) -> HeldTrial {
-    let budget = match state.plan.timeout {
+    let budget = match state.trials.settings.timeout {
         Timeout::After(_) => None,
-        Timeout::Auto => state.plan.stop.time_budget(),
+        Timeout::Auto => state.stop.time_budget(),
     };
     HeldTrial {
         plan: HoldPlan::Learn(scope),
@@ -234,7 +234,7 @@ fn control_trial(holds: Vec<Hold>, timeout: Duration) -> HeldTrial {
 /// trials of an examined hold that seems to hang have the timeout of plain trials.
 fn exploring_timeout(state: &State, memory: &HuntMemory) -> Duration {
     let plain = &state.tally_of(VariantId(0)).pass_times;
-    match state.plan.timeout {
+    match state.trials.settings.timeout {
         Timeout::After(time) => time,
         Timeout::Auto => plain.max_duration().map_or(FIRST_TIMEOUT, |slowest| {
             (slowest * HANGS)
@@ -250,14 +250,14 @@ fn launched_trials(state: &State) -> u64 {
 
 /// Returns whether enough plain trials show the natural rate.
 fn knows_natural_rate(state: &State, memory: &HuntMemory) -> bool {
-    let budget = state.plan.stop.time_budget();
+    let budget = state.stop.time_budget();
     state.expected_trials(VariantId(0)) >= NATURAL_TRIALS
         || budget.is_some_and(|budget| memory.plain_time * NATURAL_TIME_PART > budget)
 }
 
 /// Returns whether more control trials of an examined hold are wanted.
 fn needs_control(state: &State, memory: &HuntMemory, examined: &Examination) -> bool {
-    let budget = state.plan.stop.time_budget();
+    let budget = state.stop.time_budget();
     control_trials(state, examined) < CONTROL_TRIALS
         && budget.is_none_or(|budget| memory.control_time * CONTROL_TIME_PART <= budget)
 }
@@ -288,7 +288,7 @@ fn is_answered(state: &State) -> bool {
 
 /// Returns whether the memory at each point was watched, or the time for that is over.
 fn has_sought_races(state: &State, memory: &HuntMemory) -> bool {
-    let budget = state.plan.stop.time_budget();
+    let budget = state.stop.time_budget();
     memory.refused.is_some()
         || budget.is_some_and(|budget| memory.held_time * RACES_TIME_PART > budget)
         || memory.learning_trials >= LEARNING_TRIALS && unwatched_point(memory, &[]).is_none()
@@ -309,7 +309,7 @@ fn is_hold_examined(state: &State, memory: &HuntMemory) -> bool {
 
 /// Returns whether the fresh trials show that the program fails more often under the hold, and how often.
 fn has_fresh_trials(state: &State, examined: &Examination) -> bool {
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let held = examined.failure.held;
     let width = || confidence_sequence(held.failures, held.trials, 0.05).width();
     held.trials >= MIN_FRESH_TRIALS
@@ -435,7 +435,7 @@ fn better_holds(
     memory: &HuntMemory,
     under_way: impl Fn(&[Hold]) -> u64 + Copy,
 ) -> Option<Vec<Hold>> {
-    let alpha = state.plan.alpha.to_probability();
+    let alpha = state.goal.alpha.to_probability();
     let unverified = memory
         .held_trials
         .unverified_hold(alpha, under_way)
@@ -493,7 +493,7 @@ fn examination_attempt(
 
 /// Returns a pair of points that different threads reached, chosen by a hash of the number of the trial.
 fn next_pair(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
-    let seed = trial_seed(state.plan.seed ^ PAIRS, state.next_id());
+    let seed = trial_seed(state.trials.seed ^ PAIRS, state.next_id());
     let draw = |number: u64, count: usize| {
         let drawn = trial_seed(seed, TrialId(number)) % (count.max(1) as u64);
         usize::try_from(drawn).unwrap_or(0)

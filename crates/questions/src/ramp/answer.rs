@@ -109,13 +109,13 @@ pub struct LoadLevelReport {
 impl LoadLevelReport {
     fn new(state: &State, known: &Known, (id, tally): (VariantId, &Tally), mass: f64) -> Self {
         let (failures, trials) = (tally.failures, tally.counted_trials());
-        let alpha = state.plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let interval = match (failures, trials) {
             (_, 0) => None,
             // The number of trials of the level below the answer was fixed before.
             (0, trials) => Some([0.0, stats::upper_one_sided(0, trials, alpha)]),
             _ => {
-                let rule = crate::policy_of_plan(&state.plan).stop_rule(state, id);
+                let rule = crate::policy_of(state).stop_rule(state, id);
                 let interval = crate::rate_interval(rule, tally, alpha);
                 Some([interval.lo, interval.hi])
             }
@@ -135,7 +135,7 @@ impl LoadLevelReport {
             probability: mass,
             requests: tally.requests.sent,
             refused: state
-                .plan
+                .trials
                 .rules
                 .refusals
                 .count_refused(&tally.requests.ends),
@@ -151,13 +151,13 @@ impl Threshold {
         name_crash: &dyn Fn(VariantId) -> Option<String>,
     ) -> Option<Self> {
         let ramp: &Known = state.learned()?;
-        let alpha = state.plan.alpha.to_probability();
+        let alpha = state.goal.alpha.to_probability();
         let (group, never_fails) = ramp.likeliest_group();
         let last = *group.levels.end();
         let verdict = RampPolicy.verdict_of(state);
         let clean = match verdict {
             Verdict::Found => ramp.level_below(last),
-            Verdict::NotThere => ramp.level_below(state.plan.variants.len()),
+            Verdict::NotThere => ramp.level_below(state.trials.variants.len()),
             _ => None,
         };
         let level = |index: usize| clients_of_level(state, index);
@@ -171,7 +171,7 @@ impl Threshold {
         } else {
             (None, None)
         };
-        let find = if state.plan.rules.refusals.fails {
+        let find = if state.trials.rules.refusals.fails {
             LoadGoal::Refusal
         } else {
             LoadGoal::Death
@@ -201,7 +201,7 @@ impl Threshold {
             not_monotone: not_monotone(state, ramp),
             error_rate: alpha,
             assumptions: list_assumptions(state),
-            confidence: format_confidence(&state.plan),
+            confidence: format_confidence(&state.goal),
         };
         let words = FailureWords::new(state, answer.lowest_failing());
         let mut sentence = answer.write_sentence(state, ramp, verdict, &words);
@@ -291,7 +291,7 @@ impl Threshold {
                     LoadGoal::Death => format!("It survives {clients} ({counts}{lowest})"),
                     LoadGoal::Refusal => format!(
                         "It does not refuse {} with {clients} ({counts}{lowest})",
-                        refused_amount(&state.plan.rules.refusals)
+                        refused_amount(&state.trials.rules.refusals)
                     ),
                 }
             }
@@ -346,11 +346,11 @@ impl Threshold {
         let (level, below_index) = (&self.levels[index], ramp.level_below(index));
         let (clients, failures) = (level.clients, level.failures);
         let trials = words::format_count(level.trials, "trial");
-        let certain = format_confidence(&state.plan);
+        let certain = format_confidence(&state.goal);
         match (below_index.map(|index| &self.levels[index]), self.missing) {
             (Some(below), Some(missing)) if below.trials > 0 && missing > 0 => {
                 let missing_text = words::format_count(missing, "more passing trial");
-                let delta = state.plan.alpha.to_probability();
+                let delta = state.goal.alpha.to_probability();
                 let apart = below_index.is_some_and(|below| ramp.is_apart(index, below, delta));
                 let missing = if apart {
                     let rate = words::format_percent(self.detect);
@@ -439,7 +439,7 @@ impl AnswerText for Threshold {
 
 impl FailureWords {
     fn new(state: &State, lowest_failing: Option<usize>) -> Self {
-        let rules = &state.plan.rules.refusals;
+        let rules = &state.trials.rules.refusals;
         let id = lowest_failing.and_then(|level| Some(VariantId(u32::try_from(level).ok()?)));
         let failed = id.map(|id| &state.tally_of(id).failed);
         // With refusals, the death of the service counts as well.
@@ -511,11 +511,11 @@ fn name_of_group(group: &SignatureFailures) -> FailureName<'_> {
 }
 
 fn clients_of_level(state: &State, level: usize) -> u64 {
-    u64::from(state.plan.variants[level].clients.unwrap_or(0))
+    u64::from(state.trials.variants[level].clients.unwrap_or(0))
 }
 
 fn detection_rate(state: &State) -> f64 {
-    let question = state.plan.question.as_ramp();
+    let question = state.goal.question.as_ramp();
     question.map_or(0.0, |question| f64::from(question.detect) / 1e6)
 }
 
@@ -559,7 +559,7 @@ fn not_monotone(state: &State, ramp: &Known) -> Option<String> {
     {
         for &(high, other_failures, trials) in &tried_levels[index + 1..] {
             let chance = stats::fisher(k, n, other_failures, trials).greater;
-            let rare = chance * pairs <= state.plan.alpha.to_probability();
+            let rare = chance * pairs <= state.goal.alpha.to_probability();
             if rare
                 && worst
                     .as_ref()
@@ -579,7 +579,7 @@ fn not_monotone(state: &State, ramp: &Known) -> Option<String> {
 
 fn list_assumptions(state: &State) -> Vec<String> {
     let mut assumptions = independence_assumptions(state);
-    assumptions.push(if state.plan.rules.refusals.fails {
+    assumptions.push(if state.trials.rules.refusals.fails {
         "with more clients it never refuses or dies less often".to_owned()
     } else {
         "more clients never make it safer".to_owned()
@@ -589,11 +589,11 @@ fn list_assumptions(state: &State) -> Vec<String> {
 
 /// Describes the search before it starts.
 pub(super) fn lines_before_start(state: &State, question: &RampQuestion) -> Vec<String> {
-    let plan = &state.plan;
-    let count = words::format_count(plan.variants.len() as u64, "level");
-    let last = plan.variants.len().saturating_sub(1);
+    let levels = state.trials.variants.len();
+    let count = words::format_count(levels as u64, "level");
+    let last = levels.saturating_sub(1);
     let guard: Option<&Known> = state.learned();
-    let guard = guard.map_or(0, |ramp| ramp.guard_runs(plan.alpha.to_probability()));
+    let guard = guard.map_or(0, |ramp| ramp.guard_runs(state.goal.alpha.to_probability()));
     vec![
         format!(
             "searching {count} ({} to {} clients) for the lowest at which {} % or more of the trials fail",
@@ -603,7 +603,7 @@ pub(super) fn lines_before_start(state: &State, question: &RampQuestion) -> Vec<
         ),
         format!(
             "the level below it must pass {guard} trials in a row ({} confidence)",
-            format_confidence(plan)
+            format_confidence(&state.goal)
         ),
     ]
 }

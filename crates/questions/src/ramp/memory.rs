@@ -1,6 +1,6 @@
 //! Learns the lowest load level that fails.
 
-use provoke_model::{Outcome, Plan, RampQuestion, Trial, VariantId};
+use provoke_model::{Outcome, RampQuestion, Trial, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
 use provoke_stats::ramp::{Forecast, Ramp};
 use std::any::Any;
@@ -22,9 +22,9 @@ pub(super) struct KnownForecast(pub(super) OnceLock<Option<Forecast>>);
 
 impl RampMemory {
     /// Returns the memory before the first trial; `None` if a variant is not a load level.
-    pub(super) fn new(plan: &Plan, question: &RampQuestion) -> Option<Self> {
+    pub(super) fn new(trials: &TrialsPlan, question: &RampQuestion) -> Option<Self> {
         Some(Self {
-            ramp: initial_posterior(plan, question)?,
+            ramp: initial_posterior(trials, question)?,
             question: question.clone(),
             forecast: KnownForecast::default(),
         })
@@ -52,15 +52,15 @@ impl Memory for RampMemory {
     }
 
     fn restart(&mut self, state: &State) {
-        if let Some(ramp) = initial_posterior(&state.plan, &self.question) {
+        if let Some(ramp) = initial_posterior(&state.trials, &self.question) {
             self.ramp = ramp;
             self.forecast = KnownForecast::default();
         }
     }
 }
 
-fn initial_posterior(plan: &Plan, question: &RampQuestion) -> Option<Ramp> {
-    let levels: Option<Vec<u32>> = plan
+fn initial_posterior(trials: &TrialsPlan, question: &RampQuestion) -> Option<Ramp> {
+    let levels: Option<Vec<u32>> = trials
         .variants
         .iter()
         .map(|variant| variant.clients)

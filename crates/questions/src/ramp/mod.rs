@@ -12,7 +12,7 @@ pub use refusals::{RefusalCounts, RefusalReport};
 
 use super::{Answer, Policy, QuestionKind};
 use memory::RampMemory;
-use provoke_model::{Plan, VariantId};
+use provoke_model::{Goal, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
 
 /// From how many clients on does it fail?
@@ -23,20 +23,20 @@ impl QuestionKind for RampKind {
         "load"
     }
 
-    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+    fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &RampPolicy
     }
 
-    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
-        let question = plan.question.as_ramp();
-        match question.and_then(|question| RampMemory::new(plan, question)) {
+    fn begin_memory(&self, goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
+        let question = goal.question.as_ramp();
+        match question.and_then(|question| RampMemory::new(trials, question)) {
             Some(memory) => Box::new(memory),
             None => Box::new(()),
         }
     }
 
     fn lines_before_start(&self, state: &State) -> Vec<String> {
-        let question = state.plan.question.as_ramp();
+        let question = state.goal.question.as_ramp();
         question.map_or_else(Vec::new, |question| {
             answer::lines_before_start(state, question)
         })

@@ -19,9 +19,9 @@ pub struct RampPolicy;
 impl RampPolicy {
     /// Returns the requirements of the search.
     pub fn search_rule(state: &State) -> RampRule {
-        let ramp_question = state.plan.question.as_ramp();
+        let ramp_question = state.goal.question.as_ramp();
         RampRule {
-            delta: state.plan.alpha.to_probability(),
+            delta: state.goal.alpha.to_probability(),
             above: ramp_question.is_some_and(|question| question.above),
         }
     }
@@ -49,7 +49,7 @@ impl RampPolicy {
             .iter()
             .enumerate()
             .map(|(level, seconds)| real(forecast.of_level(level)) * seconds.unwrap_or(slowest));
-        Some(seconds.sum::<f64>() / f64::from(state.plan.jobs))
+        Some(seconds.sum::<f64>() / f64::from(state.trials.jobs))
     }
 
     /// Returns the next step of the search, or its result.

@@ -8,7 +8,7 @@ use provoke_words as words;
 /// Returns the results for the load levels so far.
 pub(super) fn describe_levels(state: &State) -> Option<String> {
     let ramp: &Ramp = state.learned()?;
-    let name = |level: usize| words::sanitize_line(&state.plan.variants[level].name);
+    let name = |level: usize| words::sanitize_line(&state.trials.variants[level].name);
     let guard = ramp
         .guarded_level(&RampPolicy::search_rule(state))
         .zip(RampPolicy::forecast(state))
@@ -23,7 +23,7 @@ pub(super) fn describe_levels(state: &State) -> Option<String> {
             )
         });
     if let Some(level) = ramp.lowest_failing() {
-        let confidence = 1.0 - state.plan.alpha.to_probability();
+        let confidence = 1.0 - state.goal.alpha.to_probability();
         let remaining = ramp.credible_levels(confidence).len() as u64;
         let left = if guard.is_empty() {
             format!(", {} possible", words::format_count(remaining, "level"))

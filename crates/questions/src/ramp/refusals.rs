@@ -63,12 +63,12 @@ pub(super) fn refused_amount(rules: &RefusalRules) -> String {
 }
 
 fn tried_levels(state: &State) -> Vec<TriedLevel> {
-    let rules = &state.plan.rules.refusals;
+    let rules = &state.trials.rules.refusals;
     let tried = |(id, tally): (VariantId, &Tally)| {
         let (requests, index) = (tally.requests.sent, id.index());
         let refused = rules.count_refused(&tally.requests.ends);
         let counts = RefusalCounts {
-            clients: u64::from(state.plan.variants[index].clients.unwrap_or(0)),
+            clients: u64::from(state.trials.variants[index].clients.unwrap_or(0)),
             trials: tally.requests.trials,
             requests,
             refused,
@@ -112,7 +112,7 @@ impl RefusalReport {
     pub(super) fn new(state: &State) -> Option<Self> {
         let levels = tried_levels(state);
         let (below, from) = onset(&levels)?;
-        let rules = &state.plan.rules.refusals;
+        let rules = &state.trials.rules.refusals;
         let mut ends: BTreeMap<RequestResult, u64> = BTreeMap::new();
         let refusing = state
             .all_tallies()

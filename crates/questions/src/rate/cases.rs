@@ -3,7 +3,7 @@
 //! The bounds of all tests hold together at the confidence level: each has the level of one test after Bonferroni.
 
 use crate::{StopRule, Verdict};
-use provoke_model::Plan;
+use provoke_model::TrialsPlan;
 use provoke_state::Tally;
 use provoke_stats::{Interval, clopper_pearson, confidence_sequence, real, upper_one_sided};
 
@@ -21,8 +21,8 @@ pub struct CaseBounds {
 }
 
 /// Returns whether each test is compared with the allowed rate, and not each trial.
-pub fn compares_cases(plan: &Plan) -> bool {
-    plan.cases.is_some() && plan.rules.searched_cases().next().is_none()
+pub fn compares_cases(trials: &TrialsPlan) -> bool {
+    trials.cases.is_some() && trials.rules.searched_cases().next().is_none()
 }
 
 /// Returns the bounds of every test of a variant that a trial has planned.

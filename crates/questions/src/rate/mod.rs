@@ -7,7 +7,7 @@ pub use cases::{CaseBounds, case_bounds, compares_cases};
 pub use policy::{RepeatPolicy, rate_bounds};
 
 use super::{Policy, QuestionKind};
-use provoke_model::Plan;
+use provoke_model::Goal;
 
 /// How often does it fail?
 pub(super) struct RateKind;
@@ -17,7 +17,7 @@ impl QuestionKind for RateKind {
         "run"
     }
 
-    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+    fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &RepeatPolicy
     }
 }

@@ -27,7 +27,6 @@ impl Policy for RepeatPolicy {
         }
         let is_wanted = |id: &VariantId| {
             state
-                .plan
                 .stop
                 .trials
                 .is_none_or(|trials| state.expected_trials(*id) < trials)
@@ -41,7 +40,7 @@ impl Policy for RepeatPolicy {
         if nothing_counts(state) {
             return Verdict::CouldNotTest;
         }
-        match state.plan.expect {
+        match state.goal.expect {
             ExpectedResult::MaxRate(millionths) => {
                 compare_with_allowed(state, f64::from(millionths) / 1e6)
             }
@@ -61,8 +60,8 @@ impl Policy for RepeatPolicy {
     }
 
     fn remaining_trials(&self, state: &State) -> Option<u64> {
-        let variants = state.plan.variants.len() as u64;
-        let trial_limit = state.plan.stop.trials?.saturating_mul(variants);
+        let variants = state.trials.variants.len() as u64;
+        let trial_limit = state.stop.trials?.saturating_mul(variants);
         Some(trial_limit.saturating_sub(state.completed_trials()))
     }
 }
@@ -72,8 +71,8 @@ impl Policy for RepeatPolicy {
 /// variants together hold at that level.
 pub fn rate_bounds(state: &State, rule: StopRule, tally: &Tally) -> Interval {
     let (k, n) = (tally.failures, tally.counted_trials());
-    let alpha = state.plan.alpha.to_probability();
-    let lower_alpha = alpha / real(state.plan.variants.len().max(1) as u64);
+    let alpha = state.goal.alpha.to_probability();
+    let lower_alpha = alpha / real(state.trials.variants.len().max(1) as u64);
     if rule.is_planned() {
         Interval {
             lo: lower_one_sided(k, n, lower_alpha),
@@ -89,12 +88,12 @@ pub fn rate_bounds(state: &State, rule: StopRule, tally: &Tally) -> Interval {
 
 /// Compares the rate of every variant with the allowed rate.
 fn compare_with_allowed(state: &State, allowed: f64) -> Verdict {
-    if compares_cases(&state.plan) {
+    if compares_cases(&state.trials) {
         let bounds = state.all_tallies().flat_map(|(_, tally)| {
             case_bounds(
                 stop_rule(state, tally),
                 tally,
-                state.plan.alpha.to_probability(),
+                state.goal.alpha.to_probability(),
             )
         });
         return compare_cases(&bounds.collect::<Vec<_>>(), allowed);
@@ -116,7 +115,7 @@ fn compare_with_allowed(state: &State, allowed: f64) -> Verdict {
 fn stop_rule(state: &State, tally: &Tally) -> StopRule {
     let StopLimits {
         trials, failures, ..
-    } = state.plan.stop;
+    } = state.stop;
     if failures.is_some_and(|failures| tally.failures >= failures) {
         StopRule::KthFailure
     } else if is_narrow_enough(state, tally) || is_decided(state, tally) {
@@ -134,16 +133,16 @@ fn reached_limit(state: &State, tally: &Tally) -> bool {
 
 /// Returns whether the comparison with the maximum rate is decided. If a number of trials is planned, all of them run.
 fn is_decided(state: &State, tally: &Tally) -> bool {
-    let stop = &state.plan.stop;
-    let ExpectedResult::MaxRate(millionths) = state.plan.expect else {
+    let stop = &state.stop;
+    let ExpectedResult::MaxRate(millionths) = state.goal.expect else {
         return false;
     };
     if stop.trials.is_some() || stop.failures.is_some() || stop.width.is_some() {
         return false;
     }
     let allowed = f64::from(millionths) / 1e6;
-    if compares_cases(&state.plan) {
-        let alpha = state.plan.alpha.to_probability();
+    if compares_cases(&state.trials) {
+        let alpha = state.goal.alpha.to_probability();
         let bounds = case_bounds(StopRule::Decision, tally, alpha);
         return compare_cases(&bounds, allowed) != Verdict::Undecided;
     }
@@ -152,13 +151,13 @@ fn is_decided(state: &State, tally: &Tally) -> bool {
 }
 
 fn is_narrow_enough(state: &State, tally: &Tally) -> bool {
-    let Some(width) = state.plan.stop.width else {
+    let Some(width) = state.stop.width else {
         return false;
     };
     let interval = confidence_sequence(
         tally.failures,
         tally.counted_trials(),
-        state.plan.alpha.to_probability(),
+        state.goal.alpha.to_probability(),
     );
     interval.width() <= f64::from(width) / 1e6
 }

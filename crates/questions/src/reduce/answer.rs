@@ -5,7 +5,7 @@ use super::memory::with_required;
 use crate::answer::{AnswerText, format_confidence, independence_assumptions};
 use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
 use crate::{EarlierTrialsReport, FailureCounts, Policy as _, RaiseReport, Verdict};
-use provoke_model::{Item, Plan, SearchSpace, Subset, VariantChoice, VariantId};
+use provoke_model::{Item, SearchSpace, Subset, TrialsPlan, VariantChoice, VariantId};
 use provoke_state::State;
 use provoke_stats::search::ItemScreen;
 use provoke_stats::{self as stats, search};
@@ -84,8 +84,8 @@ enum SearchedEnd {
 }
 
 impl SearchedEnd {
-    fn of_plan(plan: &Plan) -> Self {
-        if plan.rules.search_passes() {
+    fn of_trials(trials: &TrialsPlan) -> Self {
+        if trials.rules.search_passes() {
             Self::Pass
         } else {
             Self::Fail
@@ -116,9 +116,9 @@ impl SearchedEnd {
 
 impl Reduction {
     pub(super) fn new(state: &State) -> Option<Self> {
-        state.plan.question.as_reduce()?;
-        let things = state.plan.space.as_ref()?.choices.as_items();
-        let alpha = state.plan.alpha.to_probability();
+        state.goal.question.as_reduce()?;
+        let things = state.trials.space.as_ref()?.choices.as_items();
+        let alpha = state.goal.alpha.to_probability();
         let reduction: Option<&search::Reduction> = state.learned();
         let answer = reduction.map(search::Reduction::current_answer);
         let rates = reduction.map(|reduction| reduction.found_rates(alpha));
@@ -179,7 +179,7 @@ impl Reduction {
             raised: RaiseReport::new(state),
             earlier_runs: EarlierTrialsReport::of_search(state),
             assumptions: list_assumptions(state),
-            searched: SearchedEnd::of_plan(&state.plan),
+            searched: SearchedEnd::of_trials(&state.trials),
         };
         reduction.sentence = reduction.write_sentence(state);
         Some(reduction)
@@ -196,7 +196,7 @@ impl Reduction {
                     "NOT REPRODUCED: with all items it did not {infinitive} in {}, so the rate is below {} % ({} interval); {}",
                     words::format_count(trials, "trial"),
                     words::percent_bound(bound),
-                    format_confidence(&state.plan),
+                    format_confidence(&state.goal),
                     ways_to_reproduce(state)
                 )
             }
@@ -439,20 +439,20 @@ fn set_counts(state: &State, set: Vec<usize>) -> FailureCounts {
 
 /// Describes the search before it starts.
 pub(super) fn lines_before_start(state: &State) -> Vec<String> {
-    let item_count = state.plan.space.as_ref().map_or(0, SearchSpace::len);
+    let item_count = state.trials.space.as_ref().map_or(0, SearchSpace::len);
     let (earlier_trials, limit_text) = reproduction_needed(state);
     let mut lines = vec![format!(
         "minimizing {} at {} confidence; first, the command with all items must {} {limit_text}",
         words::format_count(item_count as u64, "item"),
-        format_confidence(&state.plan),
-        SearchedEnd::of_plan(&state.plan).infinitive()
+        format_confidence(&state.goal),
+        SearchedEnd::of_trials(&state.trials).infinitive()
     )];
     lines.extend(
         earlier_trials
             .iter()
             .flat_map(|earlier_trials| earlier_trials.lines_before_start("the set of all items")),
     );
-    let stop = &state.plan.stop;
+    let stop = &state.stop;
     if stop.trials.is_none() && stop.time_budget().is_none() {
         lines.push("it runs until there is an answer (-n and -d set a limit)".to_owned());
     }

@@ -2,7 +2,8 @@
 
 use crate::search::{Reproduction, ReproductionProgress};
 use provoke_model::{
-    Failure, Outcome, Plan, SearchQuestion, SearchSpace, Subset, Trial, VariantChoice, VariantId,
+    Failure, Goal, Outcome, SearchQuestion, SearchSpace, Subset, Trial, TrialsPlan, VariantChoice,
+    VariantId,
 };
 use provoke_state::{Memory, State};
 use provoke_stats::search::{Count, ItemScreen, Reduction};
@@ -30,10 +31,10 @@ pub(super) struct ReduceMemory {
 
 impl ReduceMemory {
     /// Returns the memory before the first trial.
-    pub(super) fn new(plan: &Plan, question: &SearchQuestion) -> Self {
+    pub(super) fn new(goal: &Goal, trials: &TrialsPlan, question: &SearchQuestion) -> Self {
         Self {
             question: question.clone(),
-            reproduction: Reproduction::new(plan, FAILURES_AGAIN),
+            reproduction: Reproduction::new(goal, trials, FAILURES_AGAIN),
             screen: None,
             failures_in_a_row: BTreeMap::new(),
             reduction: None,
@@ -64,7 +65,7 @@ impl ReduceMemory {
     /// Begins to search for items that can be left out, once all items together have failed often enough.
     fn begin_screen(&mut self, state: &State) {
         if self.reproduction.progress(state) == ReproductionProgress::Yes {
-            let items = state.plan.space.as_ref().map_or(0, SearchSpace::len);
+            let items = state.trials.space.as_ref().map_or(0, SearchSpace::len);
             self.screen = Some(ItemScreen::new(items));
         }
     }
@@ -83,13 +84,13 @@ impl ReduceMemory {
             update(screen, &set);
         }
         if screen.is_over() && self.reduction.is_none() {
-            let (earlier_failures, earlier_trials) = self.reproduction.counted_earlier(&state.plan);
+            let (earlier_failures, earlier_trials) = self.reproduction.counted_earlier(&state.goal);
             let tally = state.tally_of(State::FAILING);
             let baseline = Count {
                 failures: tally.failures + earlier_failures,
                 runs: tally.counted_trials() + earlier_trials,
             };
-            let delta = state.plan.alpha.to_probability();
+            let delta = state.goal.alpha.to_probability();
             let free = screen.free_items().to_vec();
             self.reduction = Some(Reduction::new(free, self.question.clean, baseline, delta));
         }

@@ -9,7 +9,7 @@ pub use policy::ReducePolicy;
 
 use super::{Answer, Policy, QuestionKind, search};
 use memory::ReduceMemory;
-use provoke_model::{Plan, VariantId};
+use provoke_model::{Goal, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
 use provoke_stats::{search as stats, whole};
 
@@ -21,13 +21,13 @@ impl QuestionKind for ReduceKind {
         "reduce"
     }
 
-    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+    fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &ReducePolicy
     }
 
-    fn begin_memory(&self, plan: &Plan) -> Box<dyn Memory> {
-        match plan.question.as_reduce() {
-            Some(question) => Box::new(ReduceMemory::new(plan, question)),
+    fn begin_memory(&self, goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
+        match goal.question.as_reduce() {
+            Some(question) => Box::new(ReduceMemory::new(goal, trials, question)),
             None => Box::new(()),
         }
     }
@@ -68,7 +68,7 @@ fn describe_needed_items(state: &State) -> Option<String> {
     let Some(reduction) = state.learned::<stats::Reduction>() else {
         return Some("reproducing the failure".to_owned());
     };
-    let items = state.plan.space.as_ref()?.len();
+    let items = state.trials.space.as_ref()?.len();
     let needed = reduction.current_answer().needed.len();
     Some(if reduction.is_found() {
         format!("{needed} of {items} needed, confirming")

@@ -25,7 +25,7 @@ fn choose_sets(state: &State, free: usize) -> Vec<VariantChoice> {
     let chosen = match state.learned::<Reduction>() {
         Some(reduction) => {
             let sets: Vec<Vec<usize>> = sets.map(|set| without_required(screen, set)).collect();
-            reduction.next_batch(&sets, free, state.plan.seed)
+            reduction.next_batch(&sets, free, state.trials.seed)
         }
         None => {
             let sets: Vec<Vec<usize>> = sets.collect();
@@ -74,7 +74,7 @@ impl Policy for ReducePolicy {
     fn step_ahead(&self, state: &State) -> Option<Step> {
         let ids = state.all_tallies().map(|(id, _)| id);
         let untried = |id: &VariantId| {
-            let setting = state.plan.variant_plan(*id).setting;
+            let setting = state.trials.variant_plan(*id).setting;
             state.is_ready(*id) && state.launched_trials(*id) == 0 && setting.is_none()
         };
         let stored = ids.filter(untried);

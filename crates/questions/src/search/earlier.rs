@@ -27,7 +27,7 @@ pub struct EarlierTrialsReport {
 
 impl EarlierTrialsReport {
     pub(crate) fn of_search(state: &State) -> Option<Self> {
-        let question = state.plan.question.as_search()?;
+        let question = state.goal.question.as_search()?;
         let earlier = question.earlier.as_ref()?;
         let reason = match Reproduction::of_state(state)?.earlier_use {
             EarlierUse::Counted => None,

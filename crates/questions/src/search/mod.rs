@@ -28,13 +28,13 @@ use provoke_words as words;
 
 /// Describes why a search has no result about the failing variant.
 pub(crate) fn not_tested(state: &State) -> String {
-    let failing = state.plan.variant_plan(State::FAILING);
+    let failing = state.trials.variant_plan(State::FAILING);
     let untried = state.launched_trials(State::FAILING) == 0 && state.is_testable(State::FAILING);
     if state.stage.is_budget_spent() && failing.is_made() && untried {
         let name = words::sanitize_line(&failing.name);
         return format!("NOT TESTED: preparing {name} took all of the time; -d allows more");
     }
-    let space = state.plan.space.as_ref();
+    let space = state.trials.space.as_ref();
     let preparation = space.and_then(|space| space.template.make.as_ref());
     let way_out = match preparation.map(|preparation| &preparation.script) {
         Some(None) => "; --build CMD builds each candidate before its trials",
@@ -47,14 +47,14 @@ pub(crate) fn not_tested(state: &State) -> String {
 /// Names the flags that may help if the failing variant fails too rarely, or not at all.
 pub(crate) fn ways_to_reproduce(state: &State) -> String {
     let tally = state.tally_of(State::FAILING);
-    let raises_rate = (state.plan.question.as_search()).is_some_and(|question| question.raise_rate);
+    let raises_rate = (state.goal.question.as_search()).is_some_and(|question| question.raise_rate);
     // Settings and holds make failures more frequent, not passes.
-    let searches_failures = !state.plan.rules.search_passes();
+    let searches_failures = !state.trials.rules.search_passes();
     let mut ways = Vec::new();
     if searches_failures && !raises_rate {
         ways.push("--raise-rate".to_owned());
     }
-    if searches_failures && state.plan.held.is_none() {
+    if searches_failures && state.trials.held.is_none() {
         ways.push("--held with a hold that `hunt` found".to_owned());
     }
     ways.push(
@@ -89,7 +89,7 @@ pub(crate) fn search_assumptions(state: &State) -> Vec<String> {
         assumptions.extend(unrecorded_assumption("earlier runs and this one", &runs));
     }
     let other_failures: u64 = state.all_tallies().map(|(_, tally)| tally.other).sum();
-    if state.plan.rules.only.is_empty() && other_failures > 0 {
+    if state.trials.rules.only.is_empty() && other_failures > 0 {
         assumptions.push(
             "a failure of another kind is another bug (--any-failure counts every failure)"
                 .to_owned(),
@@ -102,7 +102,7 @@ pub(crate) fn search_assumptions(state: &State) -> Vec<String> {
 /// Describes the setting that is being tried, before the search.
 pub(crate) fn describe_setting(state: &State) -> Option<String> {
     state.undecided_raise()?;
-    let variant = state.plan.variant_plan(state.last_launched?);
+    let variant = state.trials.variant_plan(state.last_launched?);
     let setting = variant.setting.filter(|setting| !setting.is_as_planned());
     Some(setting.map_or_else(
         || "reproducing the failure".to_owned(),

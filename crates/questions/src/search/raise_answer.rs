@@ -53,10 +53,10 @@ impl RaiseReport {
         let chosen = raise
             .chosen
             .filter(|id| *id != raise.natural_trials().variant);
-        let setting = chosen.and_then(|id| state.plan.variant_plan(id).setting);
+        let setting = chosen.and_then(|id| state.trials.variant_plan(id).setting);
         let settings = decision.settings.iter().map(|(tried, sample, standing)| {
             let setting = state
-                .plan
+                .trials
                 .variant_plan(tried.variant)
                 .setting
                 .unwrap_or_default();
@@ -182,7 +182,7 @@ pub fn describe_raised(state: &State) -> Option<String> {
 
 /// Suggests `--raise-rate` if a search along a list is long because the bad end fails rarely.
 pub fn raise_hint(state: &State) -> Option<String> {
-    let question = state.plan.question.as_search()?;
+    let question = state.goal.question.as_search()?;
     let ready = reproduction_progress(state) == ReproductionProgress::Yes && !question.raise_rate;
     let trials = crate::search_trials(state).filter(|trials| ready && *trials >= LONG)?;
     let tally = state.tally_of(State::FAILING);
@@ -200,7 +200,7 @@ pub fn describe_settings(state: &State) -> Option<String> {
         .as_ref()?
         .tried_settings()
         .iter()
-        .filter_map(|setting| state.plan.variant_plan(setting.variant).setting)
+        .filter_map(|setting| state.trials.variant_plan(setting.variant).setting)
         .map(|setting| setting.to_string())
         .collect();
     Some(format!(

@@ -7,7 +7,7 @@
 use super::searched_failure::takes_any_failure;
 use super::{is_spent, launch_or_make};
 use crate::Step;
-use provoke_model::{Failure, FailureName, Plan, TrialId, VariantId, trial_seed};
+use provoke_model::{Failure, FailureName, TrialId, VariantId, trial_seed};
 use provoke_state::{State, TriedOutcome, TriedSetting, TriedSettings};
 use provoke_stats::raise::{
     PILOT, Sample, SettingVerdict, is_short, setting_budget, standing_of_setting,
@@ -45,10 +45,10 @@ impl<'a> RaiseDecision<'a> {
     }
 
     fn new(state: &'a State, raise: &'a TriedSettings) -> Self {
-        let natural = counted_sample(&state.plan, raise, raise.natural_trials());
+        let natural = counted_sample(state, raise, raise.natural_trials());
         let count = raise.tried_settings().len() as u64;
         let settings = raise.tried_settings().iter().map(|setting| {
-            let sample = counted_sample(&state.plan, raise, setting);
+            let sample = counted_sample(state, raise, setting);
             let standing = match standing_of_setting(&natural, &sample, count) {
                 _ if !state.is_testable(setting.variant) => SettingVerdict::Dropped,
                 standing => standing,
@@ -76,7 +76,7 @@ impl<'a> RaiseDecision<'a> {
 
     /// Returns whether the bug occurred without a setting, or any failure is the bug.
     pub fn knows_the_bug(&self) -> bool {
-        self.natural.failure_count() > 0 || takes_any_failure(&self.state.plan)
+        self.natural.failure_count() > 0 || takes_any_failure(&self.state.goal, &self.state.trials)
     }
 
     fn best_setting(&self, verdict: SettingVerdict) -> Option<(&'a TriedSetting, &Sample)> {
@@ -93,7 +93,7 @@ impl<'a> RaiseDecision<'a> {
     fn next_action(&self, natural: VariantId) -> RaiseStep {
         let state = self.state;
         let limit = state
-            .plan
+            .goal
             .question
             .as_search()
             .map_or(0, |question| question.reproduce);
@@ -113,11 +113,11 @@ impl<'a> RaiseDecision<'a> {
             return RaiseStep::Turn(natural);
         }
         let versions = state
-            .plan
+            .trials
             .space
             .as_ref()
             .map_or(0, |space| space.len() as u64);
-        let budget = setting_budget(&self.natural, versions, state.plan.alpha.to_probability());
+        let budget = setting_budget(&self.natural, versions, state.goal.alpha.to_probability());
         if self.spent_trials() >= budget {
             return RaiseStep::Use(natural);
         }
@@ -129,7 +129,8 @@ impl<'a> RaiseDecision<'a> {
             .iter()
             .map(|(setting, ..)| setting.variant)
             .filter(|id| state.launched_trials(*id) == 0 && state.is_testable(*id));
-        let order = |id: &VariantId| trial_seed(state.plan.seed ^ ORDER, TrialId(u64::from(id.0)));
+        let order =
+            |id: &VariantId| trial_seed(state.trials.seed ^ ORDER, TrialId(u64::from(id.0)));
         let variant = fresh.min_by_key(order).unwrap_or(leader.variant);
         // Trials without a setting count for the search if no setting is used.
         let ahead = state.launched_trials(variant) + trials_per_turn(state, variant);
@@ -179,10 +180,10 @@ pub(crate) fn next_step(state: &State) -> Option<Step> {
 
 /// Returns the number of trials in a turn, a multiple of the parallel trials.
 fn trials_per_turn(state: &State, variant: VariantId) -> u64 {
-    let plan = state.plan.variant_plan(variant);
-    let jobs = u64::from(state.plan.jobs_of(plan));
-    let waves = plan.setting.map_or(state.plan.waves, |setting| {
-        setting.waves || setting.jobs.is_none() && state.plan.waves
+    let plan = state.trials.variant_plan(variant);
+    let jobs = u64::from(state.trials.jobs_of(plan));
+    let waves = plan.setting.map_or(state.trials.waves, |setting| {
+        setting.waves || setting.jobs.is_none() && state.trials.waves
     });
     let rounds = if waves || jobs == 1 { 1 } else { ROUNDS };
     (jobs * rounds).max(TURN.next_multiple_of(jobs))
@@ -197,10 +198,10 @@ fn is_in_turn(state: &State, variant: VariantId) -> bool {
 
 /// Returns whether another trial of the variant may start now.
 fn has_room(state: &State, variant: VariantId) -> bool {
-    let plan = state.plan.variant_plan(variant);
-    let jobs = u64::from(state.plan.jobs_of(plan));
+    let plan = state.trials.variant_plan(variant);
+    let jobs = u64::from(state.trials.jobs_of(plan));
     let setting = plan.setting.unwrap_or_default();
-    let waves = setting.waves || setting.jobs.is_none() && state.plan.waves;
+    let waves = setting.waves || setting.jobs.is_none() && state.trials.waves;
     let running = state.running_trials().count() as u64;
     let begins_a_wave = state.launched_trials(variant).is_multiple_of(jobs);
     state.is_testable(variant) && running < jobs && !(waves && begins_a_wave)
@@ -208,7 +209,7 @@ fn has_room(state: &State, variant: VariantId) -> bool {
 
 /// Returns the trials of a setting that count: passes, and failures that also occurred under the conditions of the plan.
 /// Until a failure occurs there, every failure counts.
-fn counted_sample(plan: &Plan, raise: &TriedSettings, setting: &TriedSetting) -> Sample {
+fn counted_sample(state: &State, raise: &TriedSettings, setting: &TriedSetting) -> Sample {
     let natural = raise.natural_trials();
     let bugs: Vec<FailureName> = natural
         .outcomes
@@ -218,8 +219,9 @@ fn counted_sample(plan: &Plan, raise: &TriedSettings, setting: &TriedSetting) ->
             _ => None,
         })
         .collect();
-    let counts_any =
-        takes_any_failure(plan) || setting.variant == natural.variant || bugs.is_empty();
+    let counts_any = takes_any_failure(&state.goal, &state.trials)
+        || setting.variant == natural.variant
+        || bugs.is_empty();
     let is_bug =
         |failure: &Failure| counts_any || bugs.iter().any(|bug| bug.is_same(failure.into()));
     let runs = setting

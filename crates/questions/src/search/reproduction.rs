@@ -1,7 +1,7 @@
 //! Reproduces the failure before a search, together with earlier runs of the failing variant.
 
 use super::searched_failure::{FailureCensus, SearchedFailure};
-use provoke_model::{EarlierTrials, Failure, Plan};
+use provoke_model::{EarlierTrials, Failure, Goal, TrialsPlan};
 use provoke_state::State;
 use provoke_stats::fisher;
 
@@ -53,13 +53,13 @@ pub struct Reproduction {
 
 impl Reproduction {
     /// Begins a search, which needs `failures_again` failures if earlier runs count.
-    pub(crate) fn new(plan: &Plan, failures_again: u64) -> Self {
+    pub(crate) fn new(goal: &Goal, trials: &TrialsPlan, failures_again: u64) -> Self {
         Self {
-            earlier_use: match earlier_trials(plan) {
+            earlier_use: match earlier_trials(goal) {
                 Some(earlier) if earlier.trials > 0 => EarlierUse::Open,
                 _ => EarlierUse::Nothing,
             },
-            searched_failure: SearchedFailure::of_plan(plan),
+            searched_failure: SearchedFailure::new(goal, trials),
             failures_again,
         }
     }
@@ -71,7 +71,7 @@ impl Reproduction {
 
     /// Returns the progress of reproducing the failure.
     pub fn progress(&self, state: &State) -> ReproductionProgress {
-        let Some(question) = state.plan.question.as_search() else {
+        let Some(question) = state.goal.question.as_search() else {
             return ReproductionProgress::No;
         };
         let tally = state.tally_of(State::FAILING);
@@ -101,7 +101,7 @@ impl Reproduction {
     /// Chooses the failure that the search looks for, as soon as it has occurred often enough. Returns whether it was chosen
     /// now.
     pub(crate) fn choose_failure(&mut self, state: &State) -> bool {
-        let Some(question) = state.plan.question.as_search() else {
+        let Some(question) = state.goal.question.as_search() else {
             return false;
         };
         if !self.awaits_failure() || state.undecided_raise().is_some() {
@@ -122,7 +122,7 @@ impl Reproduction {
             return false;
         };
         let is_earlier_one =
-            earlier_trials(&state.plan).is_some_and(|earlier| failure.covers_all(&earlier.failed));
+            earlier_trials(&state.goal).is_some_and(|earlier| failure.covers_all(&earlier.failed));
         let needed = if is_earlier_one {
             self.failures_needed()
         } else {
@@ -158,9 +158,9 @@ impl Reproduction {
     }
 
     /// Returns the failures and trials that count for earlier runs; 0 if these do not count.
-    pub fn counted_earlier(&self, plan: &Plan) -> (u64, u64) {
+    pub fn counted_earlier(&self, goal: &Goal) -> (u64, u64) {
         match self.earlier_use {
-            EarlierUse::Counted => with_earlier(plan, 0, 0),
+            EarlierUse::Counted => with_earlier(goal, 0, 0),
             _ => (0, 0),
         }
     }
@@ -169,7 +169,7 @@ impl Reproduction {
     /// were of the same kind, at a rate that may be the same. Returns whether this was decided now.
     pub(crate) fn decide_earlier(&mut self, state: &State) -> bool {
         let tally = state.tally_of(State::FAILING);
-        let Some(earlier) = earlier_trials(&state.plan) else {
+        let Some(earlier) = earlier_trials(&state.goal) else {
             return false;
         };
         if self.earlier_use != EarlierUse::Open || tally.failures < self.failures_needed() {
@@ -191,15 +191,15 @@ impl Reproduction {
     /// failed in `failures` of `trials`. Returns the failures and trials that counted for earlier runs, if they no longer count.
     pub(crate) fn check_earlier(
         &mut self,
-        plan: &Plan,
+        goal: &Goal,
         failures: u64,
         trials: u64,
     ) -> Option<(u64, u64)> {
-        let counted = self.counted_earlier(plan);
+        let counted = self.counted_earlier(goal);
         let p_value = rate_change(
             failures.saturating_sub(counted.0),
             trials.saturating_sub(counted.1),
-            earlier_trials(plan)?,
+            earlier_trials(goal)?,
         );
         if p_value >= ALIKE {
             return None;
@@ -216,8 +216,8 @@ pub fn reproduction_progress(state: &State) -> ReproductionProgress {
     })
 }
 
-fn earlier_trials(plan: &Plan) -> Option<&EarlierTrials> {
-    plan.question.as_search()?.earlier.as_ref()
+fn earlier_trials(goal: &Goal) -> Option<&EarlierTrials> {
+    goal.question.as_search()?.earlier.as_ref()
 }
 
 /// Returns the probability of such a difference from the earlier rate at one rate.
@@ -226,8 +226,8 @@ fn rate_change(failures: u64, trials: u64, earlier: &EarlierTrials) -> f64 {
 }
 
 /// Adds the failures and trials of earlier runs, scaled to the maximum number of failures that count.
-fn with_earlier(plan: &Plan, failures: u64, trials: u64) -> (u64, u64) {
-    earlier_trials(plan).map_or((failures, trials), |earlier| {
+fn with_earlier(goal: &Goal, failures: u64, trials: u64) -> (u64, u64) {
+    earlier_trials(goal).map_or((failures, trials), |earlier| {
         let counted = earlier.failures.min(MAX_EARLIER_FAILURES);
         let of_trials = match earlier.failures {
             0 => earlier.trials,

@@ -3,7 +3,7 @@
 //! An exit code is not enough: a program that lacks an import exits as one with the bug does. So a search looks for one
 //! failure, and counts any other apart.
 
-use provoke_model::{BugFilter, Failure, FailureName, Plan};
+use provoke_model::{BugFilter, Failure, FailureName, Goal, TrialsPlan};
 use provoke_state::{SignatureFailures, Tally};
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub enum SearchedFailure {
 
 impl SearchedFailure {
     /// Returns the failure before the first trial.
-    pub(super) fn of_plan(plan: &Plan) -> Self {
-        if takes_any_failure(plan) {
+    pub(super) fn new(goal: &Goal, trials: &TrialsPlan) -> Self {
+        if takes_any_failure(goal, trials) {
             Self::OfPlan
         } else {
             Self::Open
@@ -94,9 +94,9 @@ impl<'a> FailureCensus<'a> {
 
 /// Returns whether the plan itself defines which failures are the bug. The name of a test does not say in which way it
 /// fails.
-pub(super) fn takes_any_failure(plan: &Plan) -> bool {
-    let search_question = plan.question.as_search();
+pub(super) fn takes_any_failure(goal: &Goal, trials: &TrialsPlan) -> bool {
+    let search_question = goal.question.as_search();
     let names_a_failure = |filter: &BugFilter| !matches!(filter, BugFilter::Test(_));
     search_question.is_none_or(|question| question.any_failure)
-        || plan.rules.only.iter().any(names_a_failure)
+        || trials.rules.only.iter().any(names_a_failure)
 }

@@ -3,7 +3,7 @@
 //! Every other step needs the failure rate, so the failing variant runs first.
 
 use super::{ReproductionProgress, reproduction_progress};
-use crate::{Step, StopRule, Verdict, of_plan};
+use crate::{Step, StopRule, Verdict, of};
 use provoke_model::{SearchSpace, VariantChoice, VariantId};
 use provoke_state::State;
 use provoke_stats::real;
@@ -31,7 +31,7 @@ const AHEAD: u64 = 3;
 pub(crate) fn is_crowded(state: &State) -> bool {
     let ids = state.all_tallies().map(|(id, _)| id);
     let waiting: u64 = ids.map(|id| state.in_flight(id)).sum();
-    waiting >= AHEAD * u64::from(state.plan.jobs)
+    waiting >= AHEAD * u64::from(state.trials.jobs)
 }
 
 /// Returns the step that tries a choice, or the step that must precede it.
@@ -59,7 +59,7 @@ pub(crate) fn launch_or_make(state: &State, variant: VariantId) -> Step {
 /// Returns how many more variants may be prepared at the same time.
 pub(crate) fn free_builders(state: &State) -> usize {
     let parallel_builds = state
-        .plan
+        .trials
         .space
         .as_ref()
         .map_or(0, |space| space.parallel_builds);
@@ -70,7 +70,7 @@ pub(crate) fn free_builders(state: &State) -> usize {
 pub(crate) fn needs_preparation(state: &State) -> bool {
     let makes_variant =
         |space: &SearchSpace| space.template.make.is_some() || space.template.hooks.setup.is_some();
-    state.plan.space.as_ref().is_some_and(makes_variant)
+    state.trials.space.as_ref().is_some_and(makes_variant)
 }
 
 /// Returns the cost of preparing a variant, in trials; `None` until one was prepared.
@@ -99,9 +99,9 @@ pub(crate) fn under_way(state: &State) -> impl Iterator<Item = VariantId> {
 /// Returns the limit of trials of all variants together: the given one, or, if neither trials nor time were limited,
 /// the default of a search along a list.
 pub fn trial_limit(state: &State) -> Option<u64> {
-    let stop = &state.plan.stop;
+    let stop = &state.stop;
     match (stop.trials, stop.duration_us) {
-        (None, None) => of_plan(&state.plan).default_trial_limit(state),
+        (None, None) => of(state).default_trial_limit(state),
         (trials, _) => trials,
     }
 }

@@ -86,7 +86,7 @@ pub struct TriedLoadReport {
 impl Shrinking {
     pub(super) fn new(state: &State) -> Option<Self> {
         let progress = ShrinkProgress::of_state(state)?;
-        let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
+        let cuts = state.trials.space.as_ref()?.choices.as_cuts()?;
         let counts = |(failures, trials)| FailureCounts { failures, trials };
         let is_over = progress.state == ShrinkState::Over;
         let tried_loads: Vec<TriedLoadReport> = progress
@@ -142,13 +142,13 @@ impl Shrinking {
         match end {
             ShrinkState::Over => self.describe_smallest(state),
             ShrinkState::Lost => {
-                let alpha = state.plan.alpha.to_probability();
+                let alpha = state.goal.alpha.to_probability();
                 let bound = stats::clopper_pearson(0, trials, alpha).hi;
                 format!(
                     "{failures} of {} died again; the rate is below {} % ({} interval)",
                     words::format_count(trials, "trial"),
                     words::percent_bound(bound),
-                    format_confidence(&state.plan)
+                    format_confidence(&state.goal)
                 )
             }
             ShrinkState::Open(..) if self.trials_each.is_none() => format!(
@@ -231,7 +231,7 @@ impl LoadPartReport {
     fn in_words(&self, state: &State) -> String {
         let open = |load: &LoadPlan| matches!(load.pace, RequestPace::Open { .. });
         let at_once = match self.clients {
-            _ if state.plan.load.as_ref().is_some_and(open) => {
+            _ if state.trials.load.as_ref().is_some_and(open) => {
                 words::format_count(u64::from(self.clients), "connection")
             }
             1 => "requests one after another".to_owned(),
@@ -337,7 +337,7 @@ pub(super) fn describe_less(cuts: &ReducibleLoad, less: &LoadDimension) -> Strin
 
 /// Describes the search before it starts.
 pub(super) fn lines_before_start(state: &State) -> Vec<String> {
-    let kinds = state.plan.space.as_ref().map_or(0, SearchSpace::len);
+    let kinds = state.trials.space.as_ref().map_or(0, SearchSpace::len);
     vec![format!(
         "minimizing {} of requests, their number and the concurrency; the rate may be wrong in {} cases, each step in {}",
         words::format_count(kinds as u64, "kind"),
@@ -349,7 +349,7 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
 /// Describes the step that is being tried.
 pub(super) fn describe_attempt(state: &State) -> Option<String> {
     let progress = ShrinkProgress::of_state(state)?;
-    let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
+    let cuts = state.trials.space.as_ref()?.choices.as_cuts()?;
     Some(
         match (progress.tried_loads.last(), progress.passes_needed) {
             (_, None) => format!(

@@ -8,7 +8,7 @@ pub(crate) use policy::{KEPT_ALPHA, RATE_ALPHA};
 pub use policy::{LoadDimension, ShrinkPolicy, ShrinkProgress, ShrinkState, TriedLoad};
 
 use super::{Answer, Policy, QuestionKind};
-use provoke_model::{Plan, VariantId};
+use provoke_model::{Goal, VariantId};
 use provoke_state::State;
 
 /// Which part of a load does its crash need?
@@ -19,7 +19,7 @@ impl QuestionKind for ShrinkKind {
         "load"
     }
 
-    fn policy(&self, _: &Plan) -> &'static dyn Policy {
+    fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &ShrinkPolicy
     }
 

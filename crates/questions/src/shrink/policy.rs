@@ -108,8 +108,8 @@ struct QuestionWalk<'a> {
 impl ShrinkProgress {
     /// Returns the progress of the search; `None` for any other question.
     pub fn of_state(state: &State) -> Option<Self> {
-        let question = state.plan.question.as_shrink()?;
-        let cuts = state.plan.space.as_ref()?.choices.as_cuts()?;
+        let question = state.goal.question.as_shrink()?;
+        let cuts = state.trials.space.as_ref()?.choices.as_cuts()?;
         let mut walk = QuestionWalk {
             state,
             cuts,

@@ -98,7 +98,7 @@ pub(super) fn home_directory(folder: &RunFolder) -> Result<Option<String>, Expor
     let Event::RunStarted { plan, .. } = journal::first_event(&folder.journal_path())? else {
         return Ok(None);
     };
-    let mut variables = plan.environment.iter();
+    let mut variables = plan.trials.environment.iter();
     let home = variables.find(|(name, _)| name.as_bytes() == b"HOME");
     let home = home.map(|(_, value)| value.to_string());
     Ok(home.filter(|home| home.starts_with('/') && home.len() > 2 && !home.ends_with('/')))

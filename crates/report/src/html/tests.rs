@@ -34,7 +34,7 @@ fn page_of(run: &SimulatedRun) -> String {
 /// Returns a run in which every text that others choose is markup.
 fn run_of_markup() -> SimulatedRun {
     let mut hostile_plan = plan(40);
-    for variant in &mut hostile_plan.variants {
+    for variant in &mut hostile_plan.trials.variants {
         for actor in &mut variant.actors {
             let word = format!("/tmp/{}", MARKUP.replace('\0', ""));
             actor.command = vec![
@@ -270,8 +270,8 @@ fn long_text_and_many_signatures_do_not_make_a_page_large() {
 #[test]
 fn many_variants_do_not_make_a_page_large() {
     let mut many = plan(1);
-    let variant = many.variants[0].clone();
-    many.variants = (0..2000)
+    let variant = many.trials.variants[0].clone();
+    many.trials.variants = (0..2000)
         .map(|number| provoke_model::VariantPlan {
             name: format!("{number} {}", "long name ".repeat(20)),
             ..variant.clone()
@@ -333,7 +333,7 @@ fn paths_below_the_home_directory_are_shortened() {
         "/home/anna/a /mnt/home/ann/b"
     );
     let mut with_home: Plan = plan(1);
-    with_home.environment = vec![("HOME".into(), "/home/ann".into())];
+    with_home.trials.environment = vec![("HOME".into(), "/home/ann".into())];
     let mut run = SimulatedRun::new(with_home);
     run.keep(1, "stderr", b"at /home/ann/src/a.c:7\n");
     run.trial(1, crashed("at /home/ann/src/a.c:7"));
@@ -346,7 +346,7 @@ fn paths_below_the_home_directory_are_shortened() {
 #[test]
 fn secrets_of_the_environment_are_not_on_the_page() {
     let mut with_secret = plan(1);
-    with_secret.environment = vec![("API_TOKEN".into(), "canary-1234567".into())];
+    with_secret.trials.environment = vec![("API_TOKEN".into(), "canary-1234567".into())];
     let mut run = SimulatedRun::new(with_secret);
     run.keep(1, "stderr", b"token canary-1234567\n");
     run.trial(1, crashed("token canary-1234567"));
