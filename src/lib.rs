@@ -26,28 +26,29 @@
 //! | `sys` | the operating system; the only unsafe code of the program | words |
 //! | `messages` | recognizes crash messages in output | model |
 //! | `judge` | gives an observation its outcome, and a failure its name | words, model, messages |
+//! | `levers` | the conditions that can be set around a trial, one file each | words, model, sys |
 //! | `source` | finds the parts of a source file that can be left out | model |
 //! | `runners` | test runners: recognizes and prepares them, and reads their reports | words, model, sys |
 //! | `autopsy` | analyses core files, and the programs and libraries in them | words, model, sys |
 //! | `holds` | holds threads at instructions, to provoke rare schedules | words, model, sys |
 //! | `load` | puts HTTP load on a service, and records the results | words, model, sys |
-//! | `survey` | records the environment: facts that may change how often a program fails | words, model, stats, sys, autopsy |
+//! | `survey` | records the environment: facts that may change how often a program fails | words, model, stats, sys, levers, autopsy |
 //! | `prepare` | prepares variants before their trials | words, model, sys, source |
 //! | `packages` | lists the versions of a package, and makes environments with one of them | words |
-//! | `slot` | the small process that runs trials, one at a time | words, model, sys, messages, holds |
-//! | `plan` | settings from flags or a file, made into a plan | words, model, runners |
+//! | `slot` | the small process that runs trials, one at a time | words, model, sys, messages, levers, holds |
+//! | `plan` | settings from flags or a file, made into a plan | words, model, levers, runners |
 //! | `state` | the state of a run: the fold of its events | model |
 //! | `exec` | what an executor of trials is, and one in virtual time for tests | model, sys |
-//! | `local` | runs trials on this machine, and collects what failures leave | words, model, sys, messages, judge, runners, autopsy, load, prepare, slot, exec |
+//! | `local` | runs trials on this machine, and collects what failures leave | words, model, sys, messages, judge, levers, runners, autopsy, load, prepare, slot, exec |
 //! | `hosts` | runs trials on other machines, with one worker on each | words, model, sys, exec, local |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | words, model, stats, survey, state |
-//! | `driver` | the loop that runs all trials | model, judge, state, exec, questions |
+//! | `driver` | the loop that runs all trials | model, judge, levers, state, exec, questions |
 //! | `journal` | the folder of a run, its journal, and the secrets that are masked | words, model, sys, state |
-//! | `report` | reports of a run, in every format | words, model, stats, sys, messages, judge, runners, survey, state, questions, journal |
+//! | `report` | reports of a run, in every format | words, model, stats, sys, messages, judge, levers, runners, survey, state, questions, journal |
 //! | `suggest` | suggests corrections of mistyped command lines | words |
 //! | `doctor` | reports what a machine can capture, and what to change | words, model, sys, autopsy, holds, survey |
-//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | words, model, stats, sys, judge, source, runners, autopsy, load, survey, prepare, packages, slot, plan, state, exec, local, hosts, questions, driver, journal, report, suggest |
-//! | `term` | output on the terminal | words, model, stats, judge, runners, load, survey, plan, state, questions, journal, report, doctor, experiment |
+//! | `experiment` | runs an experiment from its settings to its result; reads and compares stored runs | words, model, stats, sys, judge, levers, source, runners, autopsy, load, survey, prepare, packages, slot, plan, state, exec, local, hosts, questions, driver, journal, report, suggest |
+//! | `term` | output on the terminal | words, model, stats, judge, levers, runners, load, survey, plan, state, questions, journal, report, doctor, experiment |
 //! | `cli` | the command line | words, model, victim, sys, autopsy, survey, plan, questions, journal, report, suggest, doctor, experiment, term |
 //!
 //! The first rows are the crates in `crates/`, from below; the last five are the modules of this package. Each uses only

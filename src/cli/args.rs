@@ -12,8 +12,8 @@ use crate::term::{
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use provoke_plan::{
-    CaseSettings, EvidenceSettings, HostSettings, JudgeSettings, ProgramSettings, Scenario,
-    StopSettings, TrialSettings,
+    CaseSettings, ConditionSettings, EvidenceSettings, HostSettings, JudgeSettings,
+    ProgramSettings, Scenario, StopSettings, TrialSettings,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,6 +35,8 @@ pub(super) struct ExperimentFlags {
     pub(super) judge: Given<JudgeSettings>,
     #[command(flatten)]
     program: Given<ProgramSettings>,
+    #[command(flatten)]
+    conditions: Given<ConditionSettings>,
     #[command(flatten)]
     evidence: Given<EvidenceSettings>,
     /// Run the commands of a run that belongs to another user or was copied
@@ -131,6 +133,7 @@ impl ExperimentFlags {
         self.stop.apply_to(&mut scenario.stop);
         self.judge.apply_to(&mut scenario.judge);
         self.program.apply_to(&mut scenario.program);
+        self.conditions.apply_to(&mut scenario.conditions);
         self.evidence.apply_to(&mut scenario.evidence);
         scenario.trust |= self.trust;
     }

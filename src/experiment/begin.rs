@@ -7,9 +7,10 @@ use super::helper::refuse_helper;
 use super::observer::ExperimentObserver;
 use super::preflight::{check_commands, check_plan};
 use super::run::{Experiment, ExperimentSettings};
-use super::{baseline_check, earlier_runs, engine, user};
+use super::{baseline_check, earlier_runs, engine};
 use provoke_journal as journal;
 use provoke_journal::{Journal, RunFolder, default_root};
+use provoke_levers as levers;
 use provoke_local::StartedSlot;
 use provoke_model::{
     Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, TrialsPlan, VariantId,
@@ -46,9 +47,9 @@ impl Experiment {
         let host = survey::this_host();
         baseline_check::complete_question(&mut plan.goal.question, &plan.trials, &host)?;
         settings.reports.create_files()?;
-        user::become_user(&mut plan.trials)?;
+        levers::prepare_trials(&mut plan.trials)?;
         let folder = RunFolder::create_run(settings.out.as_deref(), &root)?;
-        if plan.trials.conditions.user.is_some() {
+        if levers::user_of(&plan.trials.conditions).is_some() {
             folder.let_through(&root)?;
         }
         prepare::make_variants(

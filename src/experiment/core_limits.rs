@@ -21,7 +21,7 @@ pub(super) fn do_not_queue_for_cores(goal: &Goal, trials: &mut TrialsPlan) -> Op
 /// Returns why no core of the main processes can be captured here.
 pub(super) fn no_cores(trials: &TrialsPlan) -> Option<String> {
     // A tracer writes its own cores.
-    if trials.settings.capture == CaptureMode::Trace {
+    if trials.settings.traces() {
         return None;
     }
     let destination = match core_pattern::read_destination() {

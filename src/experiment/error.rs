@@ -4,6 +4,7 @@ use crate::suggest::retyped_line;
 use provoke_autopsy::CoreError;
 use provoke_hosts::HostError;
 use provoke_journal::StoreError;
+use provoke_levers::LeverRefusal;
 use provoke_load::LoadError;
 use provoke_plan::{PlanError, ScenarioError};
 use provoke_prepare::PreparationError;
@@ -87,6 +88,22 @@ pub struct SuggestedEnd {
     pub from: OsString,
     /// The end, from that word on.
     pub end: String,
+}
+
+impl From<LeverRefusal> for ExperimentError {
+    fn from(refusal: LeverRefusal) -> Self {
+        let LeverRefusal {
+            message,
+            hint,
+            is_usage,
+        } = refusal;
+        let error = if is_usage {
+            Self::usage(message)
+        } else {
+            Self::could_not(message)
+        };
+        error.with_hint(hint)
+    }
 }
 
 impl ExperimentError {

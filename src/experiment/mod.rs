@@ -50,7 +50,6 @@ mod stored_trial;
 mod trial_evidence;
 mod trial_reference;
 mod typed_words;
-mod user;
 mod worker;
 mod worker_folder;
 

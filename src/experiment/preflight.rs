@@ -7,8 +7,7 @@ use super::source_file::{SourceFileRunner, compile_command};
 use crate::suggest::file_of_flag;
 use provoke_autopsy as autopsy;
 use provoke_load as load;
-use provoke_model::{ActorPlan, ServiceOwner, Text, TrialsPlan, VariantId, VariantPlan};
-use provoke_sys::cgroup::{CgroupObstacle, SlotGroup};
+use provoke_model::{ActorPlan, ServiceOwner, Text, TrialsPlan, VariantId};
 use provoke_sys::{limits, spawn};
 use provoke_words as words;
 use provoke_words::untrusted::{Untrusted as _, shell_word};
@@ -24,7 +23,6 @@ const DESCRIPTORS: u64 = 32;
 /// Checks before the start which limits would be exceeded, and what no trial could do.
 pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), ExperimentError> {
     check_load(trials)?;
-    check_total_limits(trials)?;
     engine::check_watchable(trials)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
     let max_processes: u64 = trials
@@ -53,56 +51,6 @@ pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), ExperimentError> {
         }
     }
     Ok(())
-}
-
-/// Checks that the memory and the processes of trials can be limited, if limits are set.
-fn check_total_limits(trials: &TrialsPlan) -> Result<(), ExperimentError> {
-    if let Some(bytes) = trials.conditions.memory {
-        let can_limit = || SlotGroup::can_limit_memory(bytes);
-        check_total_limit(
-            trials,
-            "memory",
-            "memory",
-            "limit the address space of each process: --rlimit as=SIZE",
-            can_limit,
-        )?;
-    }
-    if let Some(count) = trials.conditions.pids {
-        let can_limit = || SlotGroup::can_limit_processes(count);
-        check_total_limit(
-            trials,
-            "processes",
-            "pids",
-            "limit the processes of the user: --rlimit nproc=N",
-            can_limit,
-        )?;
-    }
-    Ok(())
-}
-
-/// Checks that all processes of a trial together can have a limit.
-fn check_total_limit(
-    trials: &TrialsPlan,
-    resource: &str,
-    controller: &str,
-    other_limit: &str,
-    can_limit: impl FnOnce() -> bool,
-) -> Result<(), ExperimentError> {
-    let runs_here =
-        |variant: &VariantPlan| variant.actors.iter().all(|actor| actor.container.is_none());
-    let load = trials.load.as_ref();
-    if load.is_some_and(|load| load.owner != ServiceOwner::Provoke) {
-        let error = format!("cannot limit the {resource} of a service that provoke does not start");
-        return Err(ExperimentError::usage(error).with_hint(format!("leave out --{controller}")));
-    }
-    if !trials.variants.iter().any(runs_here) || can_limit() {
-        return Ok(());
-    }
-    let obstacle = CgroupObstacle::find(controller);
-    let reason = obstacle.describe(controller);
-    let error = format!("cannot limit the {resource} of a trial: {reason}");
-    let way_out = obstacle.way_out();
-    Err(ExperimentError::could_not(error).with_hint(format!("{way_out}; or {other_limit}")))
 }
 
 /// Checks that the target of the load belongs to the user, and that the requests can be built.

@@ -5,9 +5,10 @@ use super::rerun::prepare_trial;
 use super::trial_reference::parse_trial;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, StoreError, default_root};
+use provoke_levers as levers;
+use provoke_levers::TrialStart;
 use provoke_model::{ActorPlan, Event, Outcome, Trial, TrialId, TrialsPlan};
 use provoke_questions as questions;
-use provoke_slot::wire::total_limits;
 use provoke_slot::{CommandLine, PlaceholderValues, words_by_hand};
 use provoke_state::State;
 use provoke_sys::files::{self, PrivateFolder};
@@ -172,12 +173,9 @@ impl SelectedTrial {
         let scratch = trials.settings.scratch.then(|| Path::new("/tmp"));
         let (numbers, actor) = main_actor(trials, trial, scratch);
         let process = CommandLine::new(&trials.environment, actor, &numbers);
-        let contained = words_by_hand(
-            actor,
-            &numbers,
-            &trials.conditions.limits,
-            total_limits(trials),
-        );
+        // A user that does not exist here is of no use in a container.
+        let start = TrialStart::new(&trials.conditions).unwrap_or_default();
+        let contained = words_by_hand(actor, &numbers, &start);
         let input = process
             .stdin
             .map_or(OsStr::new("/dev/null"), Path::as_os_str);
@@ -197,7 +195,7 @@ impl SelectedTrial {
 /// Creates a temporary directory in which a trial of this plan can run.
 pub(super) fn scratch_folder(trials: &TrialsPlan) -> io::Result<PrivateFolder> {
     let scratch = PrivateFolder::new("replay")?;
-    if trials.conditions.user.is_some() {
+    if levers::user_of(&trials.conditions).is_some() {
         files::let_through(scratch.path())?;
     }
     Ok(scratch)

@@ -154,7 +154,7 @@ impl StoredTrial {
             seeming_hang: self.seeming_hang().as_ref(),
             observation: &self.observation,
             holds: &self.hold_lines(),
-            limits: &self.state.trials.conditions.limits,
+            limits: &provoke_levers::resource_limits(&self.state.trials.conditions),
             load: self.state.trials.load.as_ref(),
             in_flight: &in_flight(&self.directory),
             stories: autopsies,

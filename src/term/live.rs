@@ -265,7 +265,10 @@ impl LiveDisplay {
             self.is_early_end_shown = true;
             self.print_line(&format!("         {text}"));
         }
-        if let Some(killer) = judge::describe_killer(observation, &state.trials.conditions.limits) {
+        if let Some(killer) = judge::describe_killer(
+            observation,
+            &provoke_levers::resource_limits(&state.trials.conditions),
+        ) {
             self.print_line(&format!("         killed by: {killer}"));
         }
         for leaked in observation.residue.leaked.iter().take(3) {

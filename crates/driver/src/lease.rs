@@ -2,6 +2,7 @@
 
 use super::{LoopState, TaskResult};
 use provoke_exec::{ExecutorFuture, StopUrgency};
+use provoke_levers::delay_of;
 use provoke_model::{CaptureMode, Event, KeepRule, Observation, SlotId, Trial, TrialId, VariantId};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -124,7 +125,7 @@ impl LoopState<'_, '_> {
         let state = &*self.driver.state;
         let trials = &state.trials;
         let one_by_one = trials.waves
-            || !trials.conditions.delay.is_zero()
+            || !delay_of(&trials.conditions).is_zero()
             || trials.load.is_some()
             || trials.cases.is_some()
             || trials.settings.keep == KeepRule::All
@@ -193,7 +194,7 @@ impl LoopState<'_, '_> {
         let Some(lease) = self.under_way.get_mut(&slot) else {
             return;
         };
-        let delay = self.driver.state.trials.conditions.delay;
+        let delay = delay_of(&self.driver.state.trials.conditions);
         let results = self.results.clone();
         let report = move |id, observation| {
             // The receiver exists as long as the loop.

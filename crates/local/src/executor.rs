@@ -13,19 +13,19 @@ use provoke_exec::{
     Executor, ExecutorFuture, PreparationResult, StopUrgency, TrialReporter, run_one_trial,
 };
 use provoke_judge as judge;
+use provoke_levers::TrialStart;
 use provoke_load::LoadProgress;
 use provoke_model::{
-    CaptureMode, FailedHook, Observation, ReadyCondition, SlotId, Text, Trial, TrialsPlan,
-    VariantId, VariantPlan,
+    FailedHook, Observation, ReadyCondition, SlotId, Text, Trial, TrialsPlan, VariantId,
+    VariantPlan,
 };
 use provoke_prepare::{FolderGuard, VariantPreparer};
-use provoke_slot::wire::{RunHook, VariantRecipe, total_limits};
+use provoke_slot::wire::{RunHook, VariantRecipe};
 use provoke_sys::delegated_group::DelegatedGroup;
 use provoke_sys::engine::Engine;
 use provoke_sys::engine::service::PodmanService;
 use provoke_sys::held_folder::HeldFolder;
-use provoke_sys::{cgroup, child, core_pattern, files, helper, process, signals, user};
-use provoke_words::untrusted::Untrusted as _;
+use provoke_sys::{cgroup, child, core_pattern, files, helper, process, signals};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -98,37 +98,20 @@ impl LocalExecutor {
             .watch_engine
             .then(|| EngineProxies::open_for_slots(plan.most_jobs(), trials))
             .transpose()?;
-        let identity = plan
-            .conditions
-            .user
-            .as_deref()
-            .map(|name| {
-                let user = user::find_user(name).map(|user| user.process_identity());
-                user.ok_or_else(|| {
-                    io::Error::other(format!("there is no user `{}`", name.to_safe()))
-                })
-            })
-            .transpose()?;
         let common = VariantRecipe {
             variant: VariantPlan::default(),
             environment: plan.environment.clone(),
             prepare: plan.hooks.prepare.clone(),
             conclude: plan.hooks.conclude.clone(),
-            limits: plan.conditions.limits.clone(),
-            total_limits: total_limits(plan),
+            start: TrialStart::new(&plan.conditions)?,
             default_pids: cgroup::default_process_limit(plan.most_jobs()),
-            cores: plan.settings.cores,
-            capture: plan.settings.capture == CaptureMode::On && plan.settings.no_cores.is_none(),
-            trace: plan.settings.capture == CaptureMode::Trace,
-            identity,
+            settings: plan.settings.clone(),
             run: HeldFolder::above(trials)
                 .map(|run| io::Result::Ok((run.path().into(), run.identity()?)))
                 .transpose()?,
             scratch: plan.settings.scratch.then(|| trials.as_os_str().into()),
             evidence: Some(trials.as_os_str().into()),
             children: !plan.rules.ignore_child_crashes,
-            grace: plan.settings.grace,
-            leak_grace: plan.settings.leak_grace,
             leaks: plan.rules.leaks,
             service: service
                 .as_ref()

@@ -105,25 +105,32 @@ pub struct TrialsPlan {
     pub seed: u64,
 }
 
-/// What is set around the processes of a trial, and may change how often it fails.
+/// What is set around the processes of a trial, and may change how often it fails: values by the names of levers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TrialConditions {
-    /// Resource limits of every process of a trial.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub limits: Vec<ResourceLimit>,
-    /// Memory limit in bytes of all processes of a trial together.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub memory: Option<u64>,
-    /// Limit of the processes and threads of a trial at once.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub pids: Option<u64>,
-    /// The user that runs the processes of trials, if not the user that runs provoke.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub user: Option<String>,
-    /// Pause of a slot before each trial.
-    #[serde(default, skip_serializing_if = "is_default", with = "micros")]
-    pub delay: Duration,
+#[serde(transparent)]
+pub struct TrialConditions(BTreeMap<String, String>);
+
+impl TrialConditions {
+    /// Returns a value.
+    pub fn get(&self, lever: &str) -> Option<&str> {
+        self.0.get(lever).map(String::as_str)
+    }
+
+    /// Sets a value.
+    pub fn set(&mut self, lever: &str, value: String) {
+        self.0.insert(lever.to_owned(), value);
+    }
+
+    /// Removes a value.
+    pub fn remove(&mut self, lever: &str) -> Option<String> {
+        self.0.remove(lever)
+    }
+
+    /// Returns all values with the names of their levers.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        let values = self.0.iter();
+        values.map(|(lever, value)| (lever.as_str(), value.as_str()))
+    }
 }
 
 /// How a trial is run, and what is kept of it.
@@ -157,6 +164,35 @@ pub struct TrialSettings {
     pub keep: KeepRule,
     /// Number of trials of each signature whose evidence is kept in full.
     pub keep_per_sig: u64,
+}
+
+impl Default for TrialSettings {
+    fn default() -> Self {
+        Self {
+            scratch: false,
+            timeout: Timeout::Auto,
+            grace: Duration::from_secs(5),
+            leak_grace: Duration::from_secs(2),
+            watch_engine: false,
+            keep: KeepRule::default(),
+            keep_per_sig: 5,
+            capture: CaptureMode::default(),
+            cores: CoreSettings::default(),
+            no_cores: None,
+        }
+    }
+}
+
+impl TrialSettings {
+    /// Returns whether every trial may dump cores.
+    pub fn dumps_cores(&self) -> bool {
+        self.capture == CaptureMode::On && self.no_cores.is_none()
+    }
+
+    /// Returns whether a tracer follows the program from its start.
+    pub fn traces(&self) -> bool {
+        self.capture == CaptureMode::Trace
+    }
 }
 
 /// One minus the confidence of intervals, in millionths, so that plans can be compared.

@@ -157,12 +157,8 @@ impl Scenario {
                 ));
             }
         }
-        let memory = self
-            .program
-            .rlimit
-            .0
-            .keys()
-            .any(|name| name.to_resource() == Resource::As);
+        let limits = provoke_levers::resource_limits(&self.conditions.0);
+        let memory = limits.iter().any(|limit| limit.resource == Resource::As);
         if memory {
             let hint = "limit the memory of the container: memory=4g";
             return Err(refuse_at(

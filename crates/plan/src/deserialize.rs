@@ -4,7 +4,7 @@ use super::matrix::MatrixValue;
 use super::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
     Frequency, HostsValue, IntegerRange, LimitValue, OnlyRule, Pattern, RateValue, ReadyWhen,
-    ResourceName, TimeoutValue,
+    TimeoutValue,
 };
 use crate::RunnerValue;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -59,7 +59,7 @@ macro_rules! from_text {
 from_text! {
     serialize_text:
     DurationValue, TimeoutValue, RateValue, Confidence, Pattern, OnlyRule, RunnerValue,
-    Expectation, ResourceName, IntegerRange, HostsValue, Frequency, ReadyWhen
+    Expectation, IntegerRange, HostsValue, Frequency, ReadyWhen
 }
 
 from_text! {

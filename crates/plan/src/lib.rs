@@ -55,14 +55,15 @@ pub use restore::NonUtf8Argument;
 pub use schema::SCENARIO_SCHEMA;
 pub use settings::{
     BaselineSettings, BisectSettings, CandidateSettings, CaseSettings, ComparisonSettings,
-    ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, Facts, HostSettings,
-    HuntSettings, ItemSettings, JudgeSettings, Limits, OnlyRules, ProgramSettings, ReduceSettings,
-    SearchSettings, ServiceSettings, StopSettings, TrafficSettings, TrialSettings, Variables,
+    ConditionSettings, ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, Facts,
+    HostSettings, HuntSettings, ItemSettings, JudgeSettings, OnlyRules, ProgramSettings,
+    ReduceSettings, SearchSettings, ServiceSettings, StopSettings, TrafficSettings, TrialSettings,
+    Variables,
 };
 pub use shrink::shrink_plan;
 pub use value::{
     Codes, Confidence, DurationValue, EnvValue, Expectation, HostsValue, IntegerRange, LimitValue,
-    OnlyRule, Pattern, RateValue, ResourceName, TimeoutValue,
+    OnlyRule, Pattern, RateValue, TimeoutValue,
 };
 pub use write::under_load;
 
@@ -103,6 +104,8 @@ pub struct Scenario {
     pub search: SearchSettings,
     #[serde(flatten)]
     pub program: ProgramSettings,
+    #[serde(flatten)]
+    pub conditions: ConditionSettings,
     #[serde(flatten)]
     pub suite: CaseSettings,
     #[serde(flatten)]

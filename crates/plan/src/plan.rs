@@ -7,14 +7,15 @@ use super::matrix::{Combination, MatrixSubstitution, set_variables};
 use super::plan_error::{PlanError, refuse_at};
 use super::search::MAKE_LIMIT;
 use super::{DurationValue, OnlyRule, Pattern, QuestionSettings, Scenario, Variant};
+use provoke_levers as levers;
 use provoke_model::{
     Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Goal, Hooks, HostPlan, Plan,
-    Question, Resource, ResourceLimit, Rules, StopLimits, Text, Timeout, TrialConditions,
-    TrialSettings, TrialsPlan, VariantPlan,
+    Question, Rules, StopLimits, Text, Timeout, TrialConditions, TrialSettings, TrialsPlan,
+    VariantPlan,
 };
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,11 +27,6 @@ pub const DEFAULT_DURATION: Duration = Duration::from_secs(600);
 pub(super) const MAX_SLOTS: u32 = 4096;
 /// A rate of 100 %, in millionths.
 const EVERY_TRIAL: u32 = 1_000_000;
-const DEFAULT_GRACE: Duration = Duration::from_secs(5);
-const DEFAULT_LEAK_GRACE: Duration = Duration::from_secs(2);
-/// Minimum memory limit: the slot, which is in the same cgroup, needs some of it.
-const MIN_MEMORY: u64 = 8 << 20;
-const DEFAULT_KEPT: u64 = 5;
 /// Timeout of a service trial; its clients detect a hang earlier.
 const LONG_LIFE: Duration = Duration::from_secs(24 * 3600);
 
@@ -77,6 +73,7 @@ impl Scenario {
             && self.outline.ask != Some(QuestionSettings::Hunt);
         let clear = self.program.env_clear.unwrap_or(false);
         let (capture, cores) = self.capture_settings();
+        let defaults = TrialSettings::default();
         let trials = TrialsPlan {
             variants,
             factors: self.plan_factors(),
@@ -102,13 +99,7 @@ impl Scenario {
                 }),
                 ..self.common_hooks()
             },
-            conditions: TrialConditions {
-                limits: self.resource_limits(),
-                memory: self.memory_limit()?,
-                pids: self.process_limit()?,
-                user: self.program.user.clone(),
-                delay: self.trials.delay.map_or(Duration::ZERO, |span| span.0),
-            },
+            conditions: self.plan_conditions()?,
             settings: TrialSettings {
                 scratch,
                 timeout: match (self.stop.timeout, self.is_loaded()) {
@@ -117,14 +108,14 @@ impl Scenario {
                     // The clients of a service detect when it hangs.
                     (None, true) => Timeout::After(LONG_LIFE),
                 },
-                grace: self.stop.grace.map_or(DEFAULT_GRACE, |span| span.0),
+                grace: self.stop.grace.map_or(defaults.grace, |span| span.0),
                 leak_grace: self
                     .judge
                     .leak_grace
-                    .map_or(DEFAULT_LEAK_GRACE, |span| span.0),
+                    .map_or(defaults.leak_grace, |span| span.0),
                 watch_engine: self.judge.watch_engine.unwrap_or(false),
                 keep: self.evidence.keep.unwrap_or_default(),
-                keep_per_sig: self.evidence.keep_per_sig.unwrap_or(DEFAULT_KEPT),
+                keep_per_sig: self.evidence.keep_per_sig.unwrap_or(defaults.keep_per_sig),
                 capture,
                 cores,
                 no_cores: None,
@@ -156,20 +147,6 @@ impl Scenario {
             },
             trials,
         })
-    }
-
-    /// Returns the resource limits of the processes; `capture_settings` handles that of the cores.
-    fn resource_limits(&self) -> Vec<ResourceLimit> {
-        self.program
-            .rlimit
-            .0
-            .iter()
-            .filter(|(name, _)| name.to_resource() != Resource::Core)
-            .map(|(name, amount)| ResourceLimit {
-                resource: name.to_resource(),
-                value: amount.0,
-            })
-            .collect()
     }
 
     /// Returns the rules that decide which outcome a trial has.
@@ -208,52 +185,28 @@ impl Scenario {
         }
     }
 
-    /// Returns the memory limit of all processes of a trial together.
-    fn memory_limit(&self) -> Result<Option<u64>, PlanError> {
-        let bytes = self.program.memory.and_then(|amount| amount.0);
-        if bytes.is_some_and(|bytes| bytes < MIN_MEMORY) {
-            let message = "a trial needs at least 8M of memory";
-            let hint = "write an amount such as 500M or 2G";
-            return Err(refuse_at(message, &["memory"], hint));
+    /// Returns the conditions of trials; an error if an option of the container sets one of them, too.
+    fn plan_conditions(&self) -> Result<TrialConditions, PlanError> {
+        let given = &self.conditions.0;
+        for (lever, _) in levers::set_levers(given) {
+            let (setting, option) = (lever.name(), lever.container_option().unwrap_or_default());
+            let start = format!("{option}=");
+            let mut options = self.program.container.iter();
+            if !option.is_empty() && options.any(|option| option.starts_with(&start)) {
+                let message = format!("`{setting}` is given twice");
+                let hint = format!(
+                    "leave `{option}` out of `container`: `{setting}` limits containers too"
+                );
+                return Err(refuse_at(message, &[setting], hint));
+            }
         }
-        self.refuse_container_option(bytes, "memory", "memory")
-    }
-
-    /// Returns the limit of the processes and threads of a trial.
-    fn process_limit(&self) -> Result<Option<u64>, PlanError> {
-        let count = self.program.pids.map(NonZeroU64::get);
-        self.refuse_container_option(count, "pids", "pids-limit")
-    }
-
-    /// Returns the limit that a setting sets; an error if an option of the container sets it, too.
-    fn refuse_container_option(
-        &self,
-        limit: Option<u64>,
-        setting: &str,
-        option: &str,
-    ) -> Result<Option<u64>, PlanError> {
-        let start = format!("{option}=");
-        let mut options = self.program.container.iter();
-        if limit.is_some() && options.any(|option| option.starts_with(&start)) {
-            let message = format!("`{setting}` is given twice");
-            let hint =
-                format!("leave `{option}` out of `container`: `{setting}` limits containers too");
-            return Err(refuse_at(message, &[setting], hint));
-        }
-        Ok(limit)
+        Ok(levers::without_core(given.clone()))
     }
 
     /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for
     /// one signature, which needs them.
     fn capture_settings(&self) -> (CaptureMode, CoreSettings) {
-        let limit = self
-            .program
-            .rlimit
-            .0
-            .iter()
-            .filter(|(name, _)| name.to_resource() == Resource::Core)
-            .map(|(_, amount)| amount.0)
-            .next();
+        let limit = levers::core_limit(&self.conditions.0);
         let by_signature = |rule: &OnlyRule| matches!(rule.0, BugFilter::Signature(_));
         let implied = match limit {
             Some(Some(0)) => CaptureMode::Off,

@@ -1,18 +1,15 @@
 //! Restores the scenario of an earlier run from its plan, so that settings can be changed.
 
 use super::{
-    Actor, CaseSettings, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, Facts,
-    HostSettings, JudgeSettings, LimitValue, Limits, OnlyRule, OnlyRules, Pattern, ProgramSettings,
-    ResourceName, Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
+    Actor, CaseSettings, Codes, ConditionSettings, Confidence, DurationValue, EnvValue,
+    EvidenceSettings, Facts, HostSettings, JudgeSettings, OnlyRule, OnlyRules, Pattern,
+    ProgramSettings, Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
 };
 use crate::RunnerValue;
-use provoke_model::{
-    ActorPlan, BugFilter, CaptureMode, Goal, ResourceLimit, Text, TrialsPlan, VariantId,
-};
+use provoke_model::{ActorPlan, BugFilter, CaptureMode, Goal, Text, TrialsPlan, VariantId};
 use std::collections::BTreeMap;
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// An argument of a command is not UTF-8 and cannot be written to a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +51,11 @@ impl Scenario {
                 prepare: hook(&hooks.prepare, &trials.hooks.prepare)?,
                 conclude: hook(&hooks.conclude, &trials.hooks.conclude)?,
                 cleanup: combined(&hooks.cleanup, &trials.hooks.cleanup)?,
-                rlimit: Limits(trials.conditions.limits.iter().map(named_limit).collect()),
-                memory: trials
-                    .conditions
-                    .memory
-                    .map(|bytes| LimitValue(Some(bytes))),
-                pids: trials.conditions.pids.and_then(NonZeroU64::new),
-                user: trials.conditions.user.clone(),
                 fact: Facts(trials.facts.clone()),
                 tmp_per_run: trials.settings.scratch.then_some(true),
                 ..ProgramSettings::default()
             },
+            conditions: ConditionSettings(trials.conditions.clone()),
             trials: TrialSettings {
                 jobs: NonZeroU32::new(trials.slots_per_host()),
                 wave: if trials.waves {
@@ -74,8 +65,6 @@ impl Scenario {
                 },
                 held: trials.held.as_ref().map(|held_plan| held_plan.run.clone()),
                 warmup: Some(trials.warmup).filter(|warmup| *warmup > 0),
-                delay: Some(DurationValue(trials.conditions.delay))
-                    .filter(|delay| delay.0 > Duration::ZERO),
                 ..TrialSettings::default()
             },
             suite: CaseSettings {
@@ -206,13 +195,6 @@ impl Scenario {
             *line = format!("cd {folder} || exit\n{line}");
         }
     }
-}
-
-fn named_limit(limit: &ResourceLimit) -> (ResourceName, LimitValue) {
-    (
-        ResourceName::of_resource(limit.resource),
-        LimitValue(limit.value),
-    )
 }
 
 /// Returns the settings of an actor; for a main actor, without the prefix of its command.

@@ -32,6 +32,7 @@ impl Scenario {
             suite: read_fields(table)?,
             search: read_fields(table)?,
             program: read_fields(table)?,
+            conditions: read_fields(table)?,
             trials: read_fields(table)?,
             hosts: read_fields(table)?,
             stop: read_fields(table)?,

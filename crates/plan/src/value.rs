@@ -2,7 +2,7 @@
 
 use super::host_list::{ListedHost, parse_list};
 use crate::case_settings::RunnerValue;
-use provoke_model::{Alpha, BugFilter, ExpectedResult, Resource, Signal, Timeout};
+use provoke_model::{Alpha, BugFilter, ExpectedResult, Signal, Timeout};
 use provoke_words::names::nearest_name;
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
@@ -10,9 +10,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-
-/// Maximum time: ten years.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A time such as `60s`, `1.5s`, `200ms`, `2m`, `1h 30m`; a bare number is seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +43,6 @@ pub struct OnlyRule(pub BugFilter);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expectation(pub ExpectedResult);
 
-/// The name of a resource with a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ResourceName(pub &'static str);
-
 /// A range of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerRange(pub u64, pub u64);
@@ -75,9 +68,6 @@ pub struct LimitValue(pub Option<u64>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvValue(pub Option<String>);
 
-/// Seconds of a day.
-const DAY: f64 = 86_400.0;
-
 impl DurationValue {
     /// Returns the time in microseconds.
     pub fn to_micros(self) -> u64 {
@@ -89,26 +79,7 @@ impl FromStr for DurationValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("`{text}` is not a time such as `60s`, `1.5s`, `200ms`, `2m` or `1h 30m`");
-        let text = text.trim();
-        let days = text.strip_suffix('d').map(str::parse::<f64>);
-        let seconds = match days {
-            Some(Ok(days)) => Ok(days * DAY),
-            _ => text.parse(),
-        };
-        let time = match seconds {
-            Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?,
-            Err(_) => text
-                .parse::<jiff::SignedDuration>()
-                .ok()
-                .and_then(|time| time.try_into().ok())
-                .ok_or_else(wrong)?,
-        };
-        if time > LONGEST {
-            return Err(format!("`{text}` is longer than ten years"));
-        }
-        Ok(Self(time))
+        provoke_levers::parse_time(text).map(Self)
     }
 }
 
@@ -251,34 +222,6 @@ impl FromStr for Expectation {
     }
 }
 
-impl FromStr for ResourceName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let entry = Resource::ALL.iter().find(|(_, name)| *name == text);
-        entry.map(|(_, name)| Self(name)).ok_or_else(|| {
-            let names: Vec<_> = Resource::ALL.iter().map(|(_, name)| *name).collect();
-            format!("`{text}` is not one of the limits {}", names.join(", "))
-        })
-    }
-}
-
-impl ResourceName {
-    /// Returns the name of a resource.
-    pub fn of_resource(resource: Resource) -> Self {
-        let entry = Resource::ALL
-            .iter()
-            .find(|(other_resource, _)| *other_resource == resource);
-        Self(entry.expect("listed").1)
-    }
-
-    /// Returns the resource of this name.
-    pub fn to_resource(self) -> Resource {
-        let entry = Resource::ALL.iter().find(|(_, name)| *name == self.0);
-        entry.expect("only made from this list").0
-    }
-}
-
 impl FromStr for IntegerRange {
     type Err = String;
 
@@ -323,26 +266,7 @@ impl FromStr for LimitValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "unlimited" {
-            return Ok(Self(None));
-        }
-        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-        let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
-            "" => Some(0),
-            "k" | "kib" => Some(10),
-            "m" | "mib" => Some(20),
-            "g" | "gib" => Some(30),
-            "t" | "tib" => Some(40),
-            _ => None,
-        };
-        let amount = digits
-            .parse::<u64>()
-            .ok()
-            .zip(unit)
-            .and_then(|(number, shift)| number.checked_mul(1 << shift));
-        amount.map(|amount| Self(Some(amount))).ok_or_else(|| {
-            format!("`{text}` is not an amount such as `0`, `512M`, `4G` or `unlimited`")
-        })
+        provoke_levers::parse_bytes(text).map(Self)
     }
 }
 
@@ -381,7 +305,6 @@ shown_as! {
         ExpectedResult::Fail => "fail",
         ExpectedResult::Pass | ExpectedResult::MaxRate(_) => "pass",
     });
-    ResourceName: |name, f| f.write_str(name.0);
     IntegerRange: |range, f| write!(f, "{}..{}", range.0, range.1);
     HostsValue: |hosts, f| match hosts {
         Self::Local => f.write_str("local"),
@@ -566,14 +489,6 @@ mod tests {
     fn an_invalid_pattern_is_refused_in_one_line() {
         parse_valid::<Pattern>("data race|(?i)error");
         assert_all_invalid::<Pattern>(&["(a", "[", "a{99999999}", "\\p{zebra}", "(?P<n"]);
-    }
-
-    #[test]
-    fn every_resource_limit_is_parsed_by_its_name() {
-        for (resource, name) in Resource::ALL {
-            assert_eq!(parse_valid::<ResourceName>(name).to_resource(), resource);
-        }
-        assert_all_invalid::<ResourceName>(&["AS", "mem", ""]);
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub fn under_load(
         },
         load: Some(load_of_plan(load, &trials.rules.refusals)?),
         program: restored.program,
+        conditions: restored.conditions,
         trials: TrialSettings {
             copies: restored.trials.copies,
             ..TrialSettings::default()

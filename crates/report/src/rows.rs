@@ -239,17 +239,15 @@ impl RowReader {
         let decisive = decisive_of_variant(variant, &observation, outcome).cloned();
         let (name, class, mut detail) =
             classify_outcome(outcome, &mut observation, decisive.as_ref());
-        let limits = self
-            .plan
-            .as_ref()
-            .map_or(&[][..], |plan| &plan.trials.conditions.limits);
+        let plan = self.plan.as_ref()?;
+        let limits = provoke_levers::resource_limits(&plan.trials.conditions);
         let failure = outcome.any_failure();
         let kind = failure.map(|failure| &failure.kind);
         if let Some(FailureKind::Signal {
             signal: Signal::KILL,
             ..
         }) = kind
-            && let Some(killer) = judge::describe_killer(&observation, limits)
+            && let Some(killer) = judge::describe_killer(&observation, &limits)
         {
             detail = format!("{detail}; killed by: {killer}");
         }

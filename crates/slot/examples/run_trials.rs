@@ -68,7 +68,6 @@ fn recipe_of(command: Vec<Text>) -> Result<VariantRecipe, Box<dyn Error>> {
         environment: std::env::vars_os()
             .map(|(name, value)| (name.into(), value.into()))
             .collect(),
-        grace: Duration::from_secs(2),
         leaks: LeakRule::Fail,
         ..VariantRecipe::default()
     })

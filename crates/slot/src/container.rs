@@ -6,6 +6,7 @@
 use super::command::PlaceholderValues;
 use super::container_gate::ContainerGate;
 use super::wire::VariantRecipe;
+use provoke_levers::TrialStart;
 use provoke_model::{ActorPlan, ResourceLimit, Text};
 use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::engine::{self, Engine};
@@ -75,7 +76,7 @@ pub(super) fn container_command(
         Some(size) => add(&["--ulimit", &format!("core={}", format_amount(Some(size)))]),
         None => add(&["--ulimit", "core=0"]),
     }
-    let options = container_options(actor, numbers, start.limits, recipe.total_limits);
+    let options = container_options(actor, numbers, start.limits, recipe.start.total_limits);
     let image = numbers.fill_marks(&plan.image).into_owned();
     let words = actor.command.iter();
     let words = words.map(|word| numbers.fill_marks(word).into_owned());
@@ -113,8 +114,7 @@ pub(super) fn container_command(
 pub fn words_by_hand(
     actor: &ActorPlan,
     numbers: &PlaceholderValues,
-    limits: &[ResourceLimit],
-    total_limits: TrialLimits,
+    start: &TrialStart,
 ) -> Option<Vec<OsString>> {
     let engine = &actor.container.as_ref()?.engine;
     let words = [engine, "run", "--rm", "--init", "--pull=never"]
@@ -125,7 +125,12 @@ pub fn words_by_hand(
     let command = command.map(|word| numbers.fill_marks(word).into_owned());
     Some(
         words
-            .chain(container_options(actor, numbers, limits, total_limits))
+            .chain(container_options(
+                actor,
+                numbers,
+                &start.limits,
+                start.total_limits,
+            ))
             .chain([image.into_owned()])
             .chain(command)
             .collect(),

@@ -48,7 +48,7 @@ impl Slot {
         let mut processes = [process];
         let terms = SupervisionLimits {
             timeout: HOOK_TIMEOUT,
-            grace: recipe.grace,
+            grace: recipe.settings.grace,
             snapshots: None,
             stacks: false,
             ready: None,

@@ -131,7 +131,7 @@ pub fn main(group: &[PathBuf]) -> io::Result<()> {
 
 /// Gives a file or folder to the user of the trials, if that is another one.
 fn give_to_trial(recipe: &VariantRecipe, path: &Path) -> io::Result<()> {
-    match &recipe.identity {
+    match &recipe.start.identity {
         Some(identity) => files::give_to(path, identity.uid, identity.gid),
         None => Ok(()),
     }

@@ -318,7 +318,7 @@ fn plain_error(error: &io::Error) -> String {
 
 /// Returns the limits of every process in the form of `setrlimit`.
 pub(super) fn process_limits(recipe: &VariantRecipe) -> Vec<(u32, u64)> {
-    let limits = recipe.limits.iter().map(|limit| {
+    let limits = recipe.start.limits.iter().map(|limit| {
         (
             limits::limit_number(&limit.resource.to_string()).unwrap_or(u32::MAX),
             limit.value.unwrap_or(limits::UNLIMITED),

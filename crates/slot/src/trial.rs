@@ -91,7 +91,7 @@ impl Slot {
         self.tidy_engine(
             trial,
             &known_recipe.0,
-            wait.then_some(known_recipe.0.leak_grace),
+            wait.then_some(known_recipe.0.settings.leak_grace),
             &mut observation,
         );
         if let Some(group) = &mut self.group {
@@ -108,7 +108,7 @@ impl Slot {
         let set_limits = if actors.any(|actor| actor.container.is_some()) {
             TrialLimits::default()
         } else {
-            recipe.total_limits
+            recipe.start.total_limits
         };
         let joined_group = match &mut self.group {
             Some(group) => group.set_limits(set_limits, recipe.default_pids),
@@ -172,13 +172,13 @@ impl Slot {
         let stacks = !trial.hold.as_deref().is_some_and(is_explored_only);
         let terms = SupervisionLimits {
             timeout: trial.timeout,
-            grace: recipe.grace,
+            grace: recipe.settings.grace,
             snapshots: Some(&snapshots),
             stacks,
             ready,
         };
         self.begin_watching(trial, recipe, &snapshots, stacks);
-        let dumps = trial.captures_evidence() || recipe.capture;
+        let dumps = trial.captures_evidence() || recipe.settings.dumps_cores();
         let mut processes = self.start_processes(trial, recipe, numbers, dumps);
         self.report_services(&processes);
         let supervision = self.supervise_processes(&mut processes, patterns, &terms);
@@ -199,7 +199,7 @@ impl Slot {
         self.end_residue(
             &mut processes,
             patterns,
-            wait.then_some(recipe.leak_grace),
+            wait.then_some(recipe.settings.leak_grace),
             &snapshots,
             observation,
         );
@@ -239,7 +239,7 @@ impl Slot {
         let alert = services.any(|actor| actor.container.is_none());
         self.crash_monitor
             .begin_trial(recipe.children, alert, contained);
-        let traced = recipe.trace || (trial.hold.is_some() && stacks);
+        let traced = recipe.settings.traces() || (trial.hold.is_some() && stacks);
         self.tracer.begin_trial(traced.then(|| snapshots.clone()));
         self.tracer
             .holds
@@ -341,11 +341,11 @@ impl Slot {
     ) -> Vec<TrialProcess> {
         let mut processes = Vec::new();
         let mut limits = process_limits(recipe);
-        if recipe.trace {
+        if recipe.settings.traces() {
             limits.retain(|(resource, _)| Some(*resource) != limits::limit_number("core"));
         } else if dumps {
-            limits.push(limits::core_dumps(recipe.cores.limit));
-            if recipe.cores.size == CoreSize::Light {
+            limits.push(limits::core_dumps(recipe.settings.cores.limit));
+            if recipe.settings.cores.size == CoreSize::Light {
                 // On an error, the cores are complete instead of light.
                 let _ = limits::light_core_dumps();
             }
@@ -360,12 +360,12 @@ impl Slot {
             recipe,
             numbers,
             limits: &limits,
-            identity: recipe.identity.as_ref(),
+            identity: recipe.start.identity.as_ref(),
             nothing: null_device,
             traced_calls: &traced_calls,
             trace: if self.tracer.holds.is_active() {
                 TracedRoles::All
-            } else if recipe.trace {
+            } else if recipe.settings.traces() {
                 TracedRoles::Deciding
             } else {
                 TracedRoles::None
@@ -380,8 +380,8 @@ impl Slot {
                         trial: trial.id.0,
                         copy,
                         at: index,
-                        limits: &recipe.limits,
-                        cores: dumps.then_some(recipe.cores.limit),
+                        limits: &recipe.start.limits,
+                        cores: dumps.then_some(recipe.settings.cores.limit),
                         gate: self.tracer.holds.container_gate(index, copy),
                     });
                     let mut process = TrialProcess::start_actor(&mut self.spawner, actor, &context);

@@ -1,12 +1,10 @@
 //! Messages between provoke and a slot: JSON, one message per line.
 
+use provoke_levers::TrialStart;
 use provoke_model::{
-    CoreSettings, FailedHook, LeakRule, Observation, ResourceLimit, Text, Trial, TrialId,
-    TrialsPlan, VariantId, VariantPlan, micros,
+    FailedHook, LeakRule, Observation, Text, Trial, TrialId, TrialSettings, VariantId, VariantPlan,
 };
-use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::held_folder::FolderIdentity;
-use provoke_sys::user::Credentials;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -96,34 +94,18 @@ pub struct VariantRecipe {
     pub prepare: Option<Text>,
     /// Command for `sh -c` after each trial.
     pub conclude: Option<Text>,
-    /// Limits of every process.
-    pub limits: Vec<ResourceLimit>,
-    /// Limits of all processes of a trial together.
-    pub total_limits: TrialLimits,
+    /// The conditions of a trial.
+    pub start: TrialStart,
     /// Processes and threads that a trial may have without such a limit, where a cgroup exists.
     pub default_pids: u64,
-    /// Cores that the kernel may dump in captured trials.
-    pub cores: CoreSettings,
-    /// Every trial is captured.
-    pub capture: bool,
-    /// Main processes and their descendants are traced for their first fault; the kernel dumps no
-    /// cores.
-    pub trace: bool,
-    /// User and group of the processes of trials.
-    pub identity: Option<Credentials>,
+    /// How a trial is run.
+    pub settings: TrialSettings,
     /// Folder of the run, which the slot opens once.
     pub run: Option<(Text, FolderIdentity)>,
     /// Folder with a scratch folder for each trial.
     pub scratch: Option<Text>,
     /// Folder with a folder for the evidence of each trial; without it, no evidence is written.
     pub evidence: Option<Text>,
-    /// Time between SIGTERM and SIGKILL.
-    #[serde(with = "micros")]
-    pub grace: Duration,
-    /// Time that descendants may outlive the main process.
-    #[serde(with = "micros")]
-    #[serde(rename = "settle")]
-    pub leak_grace: Duration,
     /// Whether crashes of children are reported.
     pub children: bool,
     /// Whether leaked processes are reported.
@@ -153,12 +135,4 @@ pub struct CaseRecipe {
     pub files: Vec<(String, String)>,
     /// File in that folder to which the complete stdout is written.
     pub stdout: Option<String>,
-}
-
-/// Returns the limits of all processes of a trial together.
-pub fn total_limits(plan: &TrialsPlan) -> TrialLimits {
-    TrialLimits {
-        memory: plan.conditions.memory,
-        processes: plan.conditions.pids,
-    }
 }

@@ -2,8 +2,9 @@
 
 use super::{influential_variables::variable_effect, mains_of};
 use provoke_autopsy::CommandEnvironment;
+use provoke_levers::LEVERS;
 use provoke_model::{
-    CaptureMode, ConditionDifference, Conditions, Host, RequestPace, Timeout, TrialsPlan, VariantId,
+    ConditionDifference, Conditions, Host, RequestPace, Timeout, TrialsPlan, VariantId,
 };
 
 /// Returns the conditions of a variant's trials on a machine: settings around the command that can
@@ -17,7 +18,7 @@ pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) ->
     conditions.set_fact("load", describe_load(plan));
     let held_plan = plan.held.as_ref();
     conditions.set_fact("held", or_none(held_plan.map(|held| held.run.clone())));
-    let traced = plan.settings.capture == CaptureMode::Trace;
+    let traced = plan.settings.traces();
     conditions.set_fact("tracer", if traced { "attached" } else { "none" });
     // Core dumps do not affect a confirmation, which ends at its first crash.
     let timeout = match plan.settings.timeout {
@@ -38,33 +39,13 @@ pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) ->
         or_none(cases.map(|cases| cases.runner.to_string())),
     );
     conditions.set_fact("cases.order", or_none(order.map(str::to_owned)));
-    let delay = (!plan.conditions.delay.is_zero())
-        .then(|| format!("{} s", plan.conditions.delay.as_secs_f64()));
-    conditions.set_fact("delay", or_none(delay));
-    let mut limits: Vec<String> = plan
-        .conditions
-        .limits
-        .iter()
-        .map(|limit| match limit.value {
-            Some(value) => format!("{}={value}", limit.resource),
-            None => format!("{}=unlimited", limit.resource),
-        })
-        .collect();
-    limits.sort();
-    conditions.set_fact("limits", or_none(join_if_any(&limits)));
-    let memory = plan.conditions.memory.map(|bytes| format!("{bytes} bytes"));
-    conditions.set_fact("memory", or_none(memory));
-    conditions.set_fact(
-        "pids",
-        or_none(plan.conditions.pids.map(|count| count.to_string())),
-    );
-    conditions.set_fact(
-        "user",
-        plan.conditions
-            .user
-            .as_deref()
-            .unwrap_or("the same as provoke"),
-    );
+    for lever in LEVERS {
+        let fact = match plan.conditions.get(lever.name()) {
+            Some(value) => lever.fact(value),
+            None => lever.fact_without().to_owned(),
+        };
+        conditions.set_fact(lever.fact_name(), fact);
+    }
     if let Some(variant) = plan.variants.get(variant.index()) {
         let copies = variant.actors.iter().map(|actor| actor.copies.to_string());
         conditions.set_fact("copies", copies.collect::<Vec<_>>().join("+"));

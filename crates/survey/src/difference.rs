@@ -4,7 +4,7 @@ use super::main_facts::is_digest;
 use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
 use super::{SuiteDifference, main_name};
 use provoke_autopsy::CommandEnvironment;
-use provoke_model::{CaptureMode, Host, Survey, Text, TrialsPlan, is_secret};
+use provoke_model::{Host, Survey, Text, TrialsPlan, is_secret};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -162,7 +162,7 @@ fn add_run_facts(plan: &TrialsPlan, add: &mut impl FnMut(FactGroup, &str, String
         add(FactGroup::Run, "waves", "yes".to_owned());
     }
     // `confirm` itself turns on core dumps. Only a tracer changes how a program runs.
-    let group = if plan.settings.capture == CaptureMode::Trace {
+    let group = if plan.settings.traces() {
         FactGroup::Run
     } else {
         FactGroup::Trifle
@@ -173,26 +173,8 @@ fn add_run_facts(plan: &TrialsPlan, add: &mut impl FnMut(FactGroup, &str, String
         provoke_model::Timeout::Auto => "auto".to_owned(),
     };
     add(FactGroup::Run, "timeout", timeout);
-    if !plan.conditions.delay.is_zero() {
-        add(
-            FactGroup::Run,
-            "delay",
-            format!("{} s", plan.conditions.delay.as_secs_f64()),
-        );
-    }
-    for (name, limit) in [
-        ("memory", plan.conditions.memory),
-        ("pids", plan.conditions.pids),
-    ] {
-        if let Some(limit) = limit {
-            add(FactGroup::Run, name, limit.to_string());
-        }
-    }
-    for limit in &plan.conditions.limits {
-        let value = limit
-            .value
-            .map_or("unlimited".to_owned(), |n| n.to_string());
-        add(FactGroup::Run, &format!("rlimit.{}", limit.resource), value);
+    for (lever, value) in provoke_levers::set_levers(&plan.conditions) {
+        add(FactGroup::Run, lever.fact_name(), lever.fact(value));
     }
 }
 

@@ -5,13 +5,12 @@ use super::{
     survey_plan,
 };
 use provoke_model::{
-    ActorPlan, ActorRole, CaptureMode, Container, CoreSettings, Hooks, Host, KeepRule, Rules,
-    Survey, Text, Timeout, TrialConditions, TrialSettings, TrialsPlan, VariantId, VariantPlan,
+    ActorPlan, ActorRole, CaptureMode, Container, Hooks, Host, Rules, Survey, Text,
+    TrialConditions, TrialSettings, TrialsPlan, VariantId, VariantPlan,
 };
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 fn plan(cwd: &Path, commands: &[&[&str]]) -> TrialsPlan {
     let variants = commands
@@ -46,18 +45,7 @@ fn plan(cwd: &Path, commands: &[&[&str]]) -> TrialsPlan {
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],
         hooks: Hooks::default(),
         conditions: TrialConditions::default(),
-        settings: TrialSettings {
-            scratch: false,
-            timeout: Timeout::Auto,
-            grace: Duration::ZERO,
-            leak_grace: Duration::ZERO,
-            watch_engine: false,
-            keep: KeepRule::Fail,
-            keep_per_sig: 1,
-            capture: CaptureMode::default(),
-            cores: CoreSettings::default(),
-            no_cores: None,
-        },
+        settings: TrialSettings::default(),
         rules: Rules::default(),
         cases: None,
         jobs: 1,

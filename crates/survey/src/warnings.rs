@@ -5,7 +5,7 @@ use super::influential_variables::variable_effect;
 use super::mains_of;
 use super::shell::{Pipeline, ShellOperator, outline_line};
 use provoke_autopsy::CommandEnvironment;
-use provoke_model::{CaptureMode, NoteLevel, Text, TrialsPlan, VariantChoice};
+use provoke_model::{NoteLevel, Text, TrialsPlan, VariantChoice};
 use std::path::Path;
 
 const SHELLS: [&str; 7] = ["ash", "bash", "busybox", "dash", "ksh", "sh", "zsh"];
@@ -48,9 +48,7 @@ pub fn plan_cautions(plan: &TrialsPlan) -> Vec<(NoteLevel, String)> {
         cautions.extend(watching_tool(&actor.command).map(|text| (NoteLevel::Warning, text)));
     }
     let mut mains = plan.variants.iter().flat_map(mains_of);
-    if plan.settings.capture == CaptureMode::Trace
-        && mains.any(|(_, main)| main.container.is_some())
-    {
+    if plan.settings.traces() && mains.any(|(_, main)| main.container.is_some()) {
         let text = "`--capture trace` cannot follow a program into a container, so crash locations are unknown; use `--capture on` for its cores";
         cautions.push((NoteLevel::Warning, text.to_owned()));
     }

@@ -2,11 +2,11 @@
 
 use crate::limited::{self, PATIENCE};
 use provoke_model::{
-    ActorPlan, ActorRole, CoreSettings, HoldPlan, LeakRule, Observation, SlotId, Text, Trial,
-    TrialId, TrialPurpose, VariantId, VariantPlan,
+    ActorPlan, ActorRole, CaptureMode, HoldPlan, LeakRule, Observation, SlotId, Text, Trial,
+    TrialId, TrialPurpose, TrialSettings, VariantId, VariantPlan,
 };
 use provoke_slot::wire::{SlotOrder, SlotReply, VariantRecipe};
-use provoke_sys::cgroup::{SlotGroup, TrialLimits};
+use provoke_sys::cgroup::SlotGroup;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -128,7 +128,6 @@ impl Bench {
         let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
         let recipe = VariantRecipe {
             cases: None,
-            identity: None,
             ready: None,
             variant: VariantPlan {
                 actors: vec![actor],
@@ -137,19 +136,23 @@ impl Bench {
             environment: environment.collect(),
             prepare: None,
             conclude: None,
-            limits: Vec::new(),
-            total_limits: TrialLimits::default(),
+            start: provoke_levers::TrialStart::default(),
             default_pids: 4915,
-            cores: CoreSettings::default(),
-            capture: false,
+            settings: TrialSettings {
+                grace: self.grace,
+                leak_grace: self.leak_grace,
+                capture: if self.trace {
+                    CaptureMode::Trace
+                } else {
+                    CaptureMode::Off
+                },
+                ..TrialSettings::default()
+            },
             service: None,
-            trace: self.trace,
             children: true,
             run: None,
             scratch: None,
             evidence: Some(self.path("evidence").as_os_str().into()),
-            grace: self.grace,
-            leak_grace: self.leak_grace,
             leaks: LeakRule::Fail,
             engine_proxy: None,
             patterns: Vec::new(),

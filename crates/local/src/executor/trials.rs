@@ -181,7 +181,7 @@ impl ExecutorContext {
 
     /// Returns whether the kernel may dump cores of this trial.
     fn dumps_cores(&self, trial: &Trial) -> bool {
-        trial.captures_evidence() || self.common.capture
+        trial.captures_evidence() || self.common.settings.dumps_cores()
     }
 
     /// Reaps the lost slot of a trial, and removes what the trial left in a container engine.
@@ -251,9 +251,14 @@ fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
         .into_iter()
         .flatten()
         .count();
-    let hooks =
-        (provoke_slot::HOOK_TIMEOUT + recipe.grace) * u32::try_from(hook_count).unwrap_or(0);
-    let durations = [recipe.grace, recipe.leak_grace, hooks, TO_LOOK_AND_KILL];
+    let hooks = (provoke_slot::HOOK_TIMEOUT + recipe.settings.grace)
+        * u32::try_from(hook_count).unwrap_or(0);
+    let durations = [
+        recipe.settings.grace,
+        recipe.settings.leak_grace,
+        hooks,
+        TO_LOOK_AND_KILL,
+    ];
     durations
         .into_iter()
         .fold(trial.timeout, Duration::saturating_add)

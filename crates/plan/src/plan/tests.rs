@@ -1,7 +1,5 @@
 use super::*;
-use provoke_model::{
-    ActorPlan, ActorRole, CaptureMode, EditPlan, FileChange, KeepRule, LeakRule, Resource,
-};
+use provoke_model::{ActorPlan, ActorRole, CaptureMode, EditPlan, FileChange, LeakRule};
 use std::path::PathBuf;
 
 fn plan_context() -> PlanContext {
@@ -57,27 +55,19 @@ fn a_command_alone_gives_a_plan_with_defaults() {
     );
     assert_eq!(Path::new(actor.cwd.as_os_str()), Path::new("/base"));
     assert_eq!(plan.trials.environment, plan_context().environment);
-    assert_eq!(plan.trials.settings.timeout, Timeout::Auto);
-    assert_eq!(
-        (plan.trials.settings.grace, plan.trials.settings.leak_grace),
-        (DEFAULT_GRACE, DEFAULT_LEAK_GRACE)
-    );
+    assert_eq!(plan.trials.settings, TrialSettings::default());
     assert_eq!(
         (
             plan.trials.jobs,
             plan.trials.waves,
             plan.trials.warmup,
-            plan.trials.conditions.delay
+            levers::delay_of(&plan.trials.conditions)
         ),
         (1, false, 0, Duration::ZERO)
     );
     assert_eq!(
         (plan.trials.seed, plan.goal.expect, plan.goal.alpha),
         (7, ExpectedResult::Pass, Alpha::default())
-    );
-    assert_eq!(
-        (plan.trials.settings.keep, plan.trials.settings.keep_per_sig),
-        (KeepRule::Fail, DEFAULT_KEPT)
     );
     assert_eq!(
         (
@@ -323,10 +313,9 @@ fn rules_and_limits_of_the_scenario_are_in_the_plan() {
         (CaptureMode::On, u64::MAX),
         "whoever sets a limit for cores wants them"
     );
-    assert!(plan.trials.conditions.limits.contains(&ResourceLimit {
-        resource: Resource::As,
-        value: Some(4 << 30)
-    }));
+    // The limit for cores belongs to their capture.
+    let limits = plan.trials.conditions.get("rlimit");
+    assert_eq!(limits, Some("as=4294967296"));
 }
 
 #[test]

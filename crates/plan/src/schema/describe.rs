@@ -4,9 +4,8 @@ use crate::RunnerValue;
 use crate::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
     Frequency, HostsValue, IntegerRange, LimitValue, Matrix, MatrixValue, OnlyRule, Pattern,
-    RateValue, ReadyWhen, ResourceName, TimeoutValue,
+    RateValue, ReadyWhen, TimeoutValue,
 };
-use provoke_model::Resource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
@@ -68,11 +67,6 @@ describe! {
         "description": "`pass` or `fail`.",
         "type": "string",
         "enum": ["pass", "fail"],
-    }
-    ResourceName {
-        "description": "The name of a limit.",
-        "type": "string",
-        "enum": (Resource::ALL.map(|(_, name)| name)),
     }
     MatrixValue {
         "description": "A value: text or a whole number.",

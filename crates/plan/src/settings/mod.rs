@@ -4,6 +4,7 @@ mod baseline;
 mod candidates;
 mod cases;
 mod comparison;
+mod conditions;
 mod evidence;
 mod hosts;
 mod hunt;
@@ -20,6 +21,7 @@ pub use baseline::{BaselineSettings, ConfirmSettings, CountSettings};
 pub use candidates::{BisectSettings, CandidateSettings};
 pub use cases::CaseSettings;
 pub use comparison::ComparisonSettings;
+pub use conditions::ConditionSettings;
 pub use evidence::EvidenceSettings;
 pub use hosts::HostSettings;
 pub use hunt::HuntSettings;
@@ -29,10 +31,9 @@ pub use load::{ConnectionSettings, ServiceSettings, TrafficSettings};
 pub use program::ProgramSettings;
 pub use search::SearchSettings;
 pub use stop::StopSettings;
-pub use tables::{Facts, Limits, OnlyRules, Variables};
+pub use tables::{Facts, OnlyRules, Variables};
 pub use trials::TrialSettings;
 
-use super::LimitValue;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::value::StringDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer as _, value};
@@ -52,14 +53,6 @@ where
 /// Resolves a path on the command line relative to the working directory.
 fn absolute_path(path: PathBuf) -> PathBuf {
     path::absolute(&path).unwrap_or(path)
-}
-
-fn parse_memory(text: &str) -> Result<LimitValue, String> {
-    let limit = text
-        .parse()
-        .ok()
-        .filter(|limit: &LimitValue| limit.0.is_some());
-    limit.ok_or_else(|| format!("`{text}` is not a size such as `500M` or `2G`"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! Settings of the program: its command, its environment, and the commands around its trials.
 
-use super::{Facts, Limits, Variables, absolute_path, parse_memory};
-use crate::{LimitValue, Matrix};
+use super::{Facts, Variables, absolute_path};
+use crate::Matrix;
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use serde::{Deserialize, Serialize};
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 /// What runs in a trial, and in which environment.
@@ -72,25 +71,9 @@ pub struct ProgramSettings {
     /// Pass an option to the container engine: memory=1g, cpus=2, user=1000, runtime=runsc, gpus=all
     #[arg(long, value_name = "NAME=VALUE", hide_short_help = true)]
     pub container: Vec<String>,
-    /// Run the processes of trials as this user; provoke and its hooks run as root
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
-    pub user: Option<String>,
     /// Put this in front of the command, such as 'rr record -o {dir}/trace'
     #[arg(long, value_name = "PREFIX", hide_short_help = true)]
     pub wrap: Option<String>,
-    /// Limit the memory of all processes of a trial together: 500M, 2G
-    ///
-    /// Above the limit, the kernel kills one of them (outcome `oom`).
-    #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
-    pub memory: Option<LimitValue>,
-    /// Limit the processes and threads that a trial has at once
-    ///
-    /// Above the limit, the kernel refuses to start another one.
-    #[arg(long, value_name = "N", hide_short_help = true)]
-    pub pids: Option<NonZeroU64>,
-    #[command(flatten)]
-    #[cfg_attr(test, schemars(description = Limits::HELP))]
-    pub rlimit: Limits,
     #[command(flatten)]
     #[cfg_attr(test, schemars(description = Facts::HELP))]
     pub fact: Facts,

@@ -2,7 +2,7 @@
 
 use crate::expected_value::first_paragraph;
 use crate::host_list::is_fact;
-use crate::{EnvValue, LimitValue, Matrix, MatrixVariable, OnlyRule, ResourceName};
+use crate::{EnvValue, Matrix, MatrixVariable, OnlyRule};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,13 +13,6 @@ use std::collections::BTreeMap;
 #[serde(transparent)]
 #[cfg_attr(test, schemars(inline))]
 pub struct Variables(pub BTreeMap<String, EnvValue>);
-
-/// Limits of every process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(transparent)]
-#[cfg_attr(test, schemars(inline))]
-pub struct Limits(pub BTreeMap<ResourceName, LimitValue>);
 
 /// Facts about the machine, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -41,24 +34,6 @@ In a scenario file, `false` removes a variable.";
     }
 
     fn add_entries(&mut self, entries: Vec<(String, EnvValue)>) {
-        self.0.extend(entries);
-    }
-}
-
-impl Limits {
-    pub(super) const HELP: &'static str = "Limit a resource of every process: as=4G, nofile=64
-
-core=4G also turns on the capture of cores.";
-
-    fn flag() -> Arg {
-        Arg::new("rlimit")
-            .value_name("NAME=N")
-            .value_delimiter(',')
-            .value_parser(parse_limit)
-            .hide_short_help(true)
-    }
-
-    fn add_entries(&mut self, entries: Vec<(ResourceName, LimitValue)>) {
         self.0.extend(entries);
     }
 }
@@ -153,7 +128,6 @@ macro_rules! flag_of_entries {
 
 flag_of_entries! {
     Variables of (String, EnvValue);
-    Limits of (ResourceName, LimitValue);
     Facts of (String, String);
     Matrix of MatrixVariable;
     OnlyRules of Vec<OnlyRule>;
@@ -190,11 +164,6 @@ fn parse_variable(text: &str) -> Result<(String, EnvValue), String> {
         return Err("write NAME=VALUE, or NAME to remove the variable".to_owned());
     }
     Ok((name.to_owned(), EnvValue(value)))
-}
-
-fn parse_limit(text: &str) -> Result<(ResourceName, LimitValue), String> {
-    let (name, amount) = text.split_once('=').ok_or("write NAME=N, such as as=4G")?;
-    Ok((name.parse()?, amount.parse()?))
 }
 
 fn parse_fact(text: &str) -> Result<(String, String), String> {

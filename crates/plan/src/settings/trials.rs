@@ -1,6 +1,5 @@
 //! Settings of the trials: their number, how many run in parallel, and their seeds.
 
-use crate::DurationValue;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -36,9 +35,6 @@ pub struct TrialSettings {
     /// Run N trials first and do not count them
     #[arg(short, long, value_name = "N", hide_short_help = true)]
     pub warmup: Option<u64>,
-    /// Wait this long before each trial
-    #[arg(long, value_name = "TIME", hide_short_help = true)]
-    pub delay: Option<DurationValue>,
     /// Hold threads in each trial as this hunt found; its trials are the baseline
     ///
     /// Instructions are found again in another build by the symbol of their function. A trial in which no thread reaches

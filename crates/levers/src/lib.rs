@@ -1,0 +1,208 @@
+//! The conditions that can be set around a trial, one file each.
+//!
+//! To add one: a file with an implementation of [`Lever`], and a line in [`LEVERS`]. Its flag, its key in a scenario file,
+//! the schema, `provoke diff` and the comparison with a baseline follow from it.
+//!
+#![doc = include_str!("../README.md")]
+
+mod amount;
+mod delay;
+mod memory;
+mod pids;
+mod rlimit;
+mod total_limit;
+mod user;
+
+pub use amount::{parse_bytes, parse_time};
+pub use delay::delay_of;
+pub use rlimit::{core_limit, resource_limits, without_core};
+pub use user::user_of;
+
+use provoke_model::{ResourceLimit, TrialConditions, TrialsPlan};
+use provoke_sys::cgroup::TrialLimits;
+use provoke_sys::user::Credentials;
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// All levers, in the order of the help.
+pub static LEVERS: &[&dyn Lever] = &[
+    &user::User,
+    &memory::Memory,
+    &pids::Pids,
+    &rlimit::ResourceLimits,
+    &delay::Delay,
+];
+
+/// A condition that can be set around a trial.
+pub trait Lever: Sync {
+    /// Name of its flag, of its key in a scenario file, and of its value in a plan.
+    fn name(&self) -> &'static str;
+
+    /// How its flag is shown.
+    fn help(&self) -> LeverHelp;
+
+    /// How its value is written in a file.
+    fn shape(&self) -> ValueShape;
+
+    /// Reads a value as it is typed. Returns it as it is stored.
+    fn parse(&self, typed: &str) -> Result<String, String>;
+
+    /// Returns a stored value to which a later one was added. By default, it replaces the value.
+    fn combine(&self, _value: &str, later: &str) -> String {
+        later.to_owned()
+    }
+
+    /// Name of the fact in the conditions of a run.
+    fn fact_name(&self) -> &'static str {
+        self.name()
+    }
+
+    /// Returns the fact about a stored value.
+    fn fact(&self, value: &str) -> String {
+        value.to_owned()
+    }
+
+    /// Returns the fact if no value is set.
+    fn fact_without(&self) -> &'static str {
+        "none"
+    }
+
+    /// The option of a container engine with the same effect, which excludes this lever.
+    fn container_option(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Checks that this machine can set the value for trials, and completes their plan.
+    fn prepare(&self, _value: &str, _trials: &mut TrialsPlan) -> Result<(), LeverRefusal> {
+        Ok(())
+    }
+
+    /// Sets the value for the start of each trial.
+    fn apply(&self, value: &str, start: &mut TrialStart) -> io::Result<()>;
+}
+
+/// The flag of a lever.
+#[derive(Clone, Copy, Debug)]
+pub struct LeverHelp {
+    /// Name of its value.
+    pub value: &'static str,
+    /// One line, and optionally more paragraphs.
+    pub text: &'static str,
+    /// Group of flags in which it is shown.
+    pub heading: &'static str,
+}
+
+/// How the value of a lever is written in a scenario file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueShape {
+    /// Text, or an integer.
+    Amount,
+    /// A positive integer.
+    Count,
+    /// Text.
+    Name,
+    /// Text, or seconds.
+    Time,
+    /// A table with these keys, of amounts; a flag sets `KEY=AMOUNT`.
+    Table(&'static [&'static str]),
+}
+
+/// Why a lever cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeverRefusal {
+    /// The reason.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+    /// Whether other arguments would help; otherwise the machine is the reason.
+    pub is_usage: bool,
+}
+
+/// What levers can do: the start of a trial in its slot.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TrialStart {
+    /// Limits of every process.
+    pub limits: Vec<ResourceLimit>,
+    /// Limits of all processes together.
+    pub total_limits: TrialLimits,
+    /// User and groups of the processes, if they are not those of provoke.
+    pub identity: Option<Credentials>,
+}
+
+impl TrialStart {
+    /// Applies all levers that have a value.
+    pub fn new(conditions: &TrialConditions) -> io::Result<Self> {
+        let mut start = Self::default();
+        for (lever, value) in set_levers(conditions) {
+            lever.apply(value, &mut start)?;
+        }
+        Ok(start)
+    }
+}
+
+/// Returns the lever with a name.
+pub fn find_lever(name: &str) -> Option<&'static dyn Lever> {
+    LEVERS.iter().copied().find(|lever| lever.name() == name)
+}
+
+/// Returns the levers that have a value. A value of an unknown lever comes from a newer version.
+pub fn set_levers(
+    conditions: &TrialConditions,
+) -> impl Iterator<Item = (&'static dyn Lever, &str)> {
+    let values = conditions.all();
+    values.filter_map(|(name, value)| Some((find_lever(name)?, value)))
+}
+
+/// Checks that all levers that have a value can be used, and completes the plan of the trials.
+pub fn prepare_trials(trials: &mut TrialsPlan) -> Result<(), LeverRefusal> {
+    let conditions = trials.conditions.clone();
+    for (lever, value) in set_levers(&conditions) {
+        lever.prepare(value, trials)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_value_is_read_as_it_is() {
+        for (lever, typed, stored) in [
+            ("memory", "500M", "524288000"),
+            ("pids", "64", "64"),
+            ("rlimit", "nofile=64,as=4G", "as=4294967296,nofile=64"),
+            ("user", "nobody", "nobody"),
+            ("delay", "1.5s", "1500000us"),
+        ] {
+            let lever = find_lever(lever).unwrap();
+            assert_eq!(lever.parse(typed).unwrap(), stored);
+            assert_eq!(lever.parse(stored).unwrap(), stored);
+        }
+    }
+
+    #[test]
+    fn a_value_that_means_nothing_is_refused() {
+        for (lever, typed) in [
+            ("memory", "1M"),
+            ("memory", "unlimited"),
+            ("pids", "0"),
+            ("rlimit", "nofile"),
+            ("delay", "soon"),
+        ] {
+            assert!(
+                find_lever(lever).unwrap().parse(typed).is_err(),
+                "{lever} {typed}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_value_of_an_unknown_lever_is_ignored() {
+        let mut conditions = TrialConditions::default();
+        conditions.set("gravity", "2".to_owned());
+        conditions.set("pids", "7".to_owned());
+        let start = TrialStart::new(&conditions).unwrap();
+        assert_eq!(start.total_limits.processes, Some(7));
+    }
+}

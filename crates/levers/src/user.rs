@@ -1,0 +1,96 @@
+//! `--user`: runs the processes of trials as another user.
+
+use super::{Lever, LeverHelp, LeverRefusal, TrialStart, ValueShape};
+use provoke_model::{Text, TrialConditions, TrialsPlan, is_secret};
+use provoke_sys::user;
+use provoke_words::untrusted::Untrusted as _;
+use std::io;
+
+/// The user that runs the processes of trials.
+pub(super) struct User;
+
+impl Lever for User {
+    fn name(&self) -> &'static str {
+        "user"
+    }
+
+    fn help(&self) -> LeverHelp {
+        LeverHelp {
+            value: "NAME",
+            text: "Run the processes of trials as this user; provoke and its hooks run as root",
+            heading: "Command and environment",
+        }
+    }
+
+    fn shape(&self) -> ValueShape {
+        ValueShape::Name
+    }
+
+    fn parse(&self, typed: &str) -> Result<String, String> {
+        Ok(typed.to_owned())
+    }
+
+    fn fact_without(&self) -> &'static str {
+        "the same as provoke"
+    }
+
+    /// Sets the variables that name the user, and removes secrets, unless they are set for the trials.
+    fn prepare(&self, name: &str, trials: &mut TrialsPlan) -> Result<(), LeverRefusal> {
+        let refuse = |message: String, hint: &str| {
+            Err(LeverRefusal {
+                message,
+                hint: hint.to_owned(),
+                is_usage: true,
+            })
+        };
+        let Some(user) = user::find_user(name) else {
+            return refuse(
+                format!("there is no user `{}`", name.to_safe()),
+                "choose a user from `getent passwd`",
+            );
+        };
+        if !user::is_root() {
+            return refuse(
+                "only root can run trials as another user".to_owned(),
+                "leave --user out, or run provoke with sudo",
+            );
+        }
+        let mut actors = trials.variants.iter().flat_map(|variant| &variant.actors);
+        if actors.any(|actor| actor.container.is_some()) {
+            return refuse(
+                "`--user` does not apply to trials in containers".to_owned(),
+                "choose the user in the container: --container user=NAME",
+            );
+        }
+        trials
+            .environment
+            .retain(|(name, _)| !is_secret(&name.as_os_str().to_string_lossy()));
+        let variables = [
+            ("HOME", &user.home),
+            ("USER", &user.name),
+            ("LOGNAME", &user.name),
+        ];
+        for (name, value) in variables {
+            let name = Text::from(name);
+            trials.environment.retain(|(own_name, _)| *own_name != name);
+            trials.environment.push((name, Text::from(value)));
+        }
+        Ok(())
+    }
+
+    fn apply(&self, name: &str, start: &mut TrialStart) -> io::Result<()> {
+        let Some(user) = user::find_user(name) else {
+            return Err(io::Error::other(format!(
+                "there is no user `{}`",
+                name.to_safe()
+            )));
+        };
+        start.identity = Some(user.process_identity());
+        Ok(())
+    }
+}
+
+/// Returns the user that runs the processes of trials, if it is not the user that runs provoke.
+pub fn user_of(conditions: &TrialConditions) -> Option<&str> {
+    conditions.get(User.name())
+}
