@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         took.entry(what).or_default().push(seen.elapsed);
     })?;
-    println!("{}", state.run);
+    println!("{}", state.origin.run);
     for (what, mut times) in took {
         times.sort_unstable();
         println!(

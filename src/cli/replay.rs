@@ -87,7 +87,7 @@ impl Execute for ReplayArgs {
             term::print_message(&format!(
                 "{} is the first failing trial of the run {}",
                 selected.trial.id,
-                selected.state.run.to_safe()
+                selected.state.origin.run.to_safe()
             ));
         }
         if let Some(missing) = selected.only_in_replay()

@@ -61,9 +61,12 @@ impl ResolvedBaseline {
                 "baseline",
                 format!(
                     "the run {} stopped early, because every trial failed in the same way",
-                    state.run
+                    state.origin.run
                 ),
-                format!("run the rest of its trials: provoke resume {}", state.run),
+                format!(
+                    "run the rest of its trials: provoke resume {}",
+                    state.origin.run
+                ),
             ));
         }
         let (folder, state) = read.map_err(|error| {
@@ -121,7 +124,7 @@ fn check_searched_cases(state: &State, looked_for: &BaselineFilter) -> Result<()
     if patterns.is_empty() || state.goal.question.as_confirm().is_some() {
         return Ok(());
     }
-    let run = &state.run;
+    let run = &state.origin.run;
     if state.trials.cases.is_none() {
         return Err(PlanError::of_field(
             "baseline",
@@ -159,7 +162,7 @@ fn baseline_of_confirm(
             "baseline",
             format!(
                 "the run {} has no measured baseline: its failure rate was assumed",
-                state.run
+                state.origin.run
             ),
             "give the rate again: --assume-rate P; or a measurement: --baseline 3/30",
         )),
@@ -173,7 +176,7 @@ fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, PlanError>
         let names = variants().map(|(_, variant)| format!("`{}`", variant.name));
         names.collect::<Vec<_>>().join(", ")
     };
-    let run = &state.run;
+    let run = &state.origin.run;
     match (of, state.trials.variants.len()) {
         (None, 1) => Ok(VariantId(0)),
         (None, several) => Err(PlanError::of_field(

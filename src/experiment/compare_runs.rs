@@ -138,7 +138,7 @@ impl RunEnvironment {
             (k + tally.failures, n + tally.counted_trials())
         });
         ComparedRun {
-            run: state.run.clone(),
+            run: state.origin.run.clone(),
             failures,
             trials,
             answer: (!state.goal.question.is_rate()).then(|| RunListing::new(state).result),

@@ -52,7 +52,7 @@ pub(super) fn add_to(
         return base;
     }
     let query = EarlierQuery {
-        side: make_side(&state.trials, &state.host, &state.survey),
+        side: make_side(&state.trials, &state.origin.host, &state.origin.survey),
         variant,
         folder: Some(folder.path()),
         searched: false,
@@ -71,7 +71,7 @@ pub(super) fn add_to(
             .map(|(index, p_value)| runs[*index].failed_more_often(*p_value)),
     );
     let named = RunCounts {
-        run: state.run.clone(),
+        run: state.origin.run.clone(),
         failures: base.failures,
         trials: base.trials,
         other_files: Vec::new(),

@@ -26,14 +26,14 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
     }
     match questions::found_hold(&state) {
         Some(found) => Ok(Some(HeldPlan {
-            run: state.run,
+            run: state.origin.run,
             holds: found.holds,
         })),
         None => Err(PlanError::of_field(
             "held",
             format!(
                 "the run {} found no hold under which the program fails",
-                state.run
+                state.origin.run
             ),
             "find one first: provoke hunt -- CMD",
         )),
@@ -46,7 +46,7 @@ pub(super) fn measure_hunt(state: &State, filter: &BaselineFilter) -> Option<Mea
     let mut measured = measure_held(state, filter, &found.failure);
     (measured.failures, measured.trials) = (found.counts.failures, found.counts.trials);
     if let Some(conditions) = &mut measured.conditions {
-        conditions.set_fact("held", state.run.clone());
+        conditions.set_fact("held", state.origin.run.clone());
     }
     Some(measured)
 }

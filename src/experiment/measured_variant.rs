@@ -125,13 +125,13 @@ fn measure_tally(
         one_life: state.shares_a_life(),
         pass_us: pass
             .and_then(|time| u64::try_from((time + state.mean_overhead()).as_micros()).ok()),
-        run: Some(state.run.clone()),
+        run: Some(state.origin.run.clone()),
         program: state.trials.unwrapped_command(variant).first().cloned(),
         unfinished: !state.stage.is_finished() && !state.always_deadlocks(),
         conditions: Some(survey::variant_conditions(
             &state.trials,
             variant,
-            &state.host,
+            &state.origin.host,
         )),
         others: other_groups
             .flat_map(|group| all_names(&group.signature))

@@ -46,7 +46,7 @@ impl EventSink for RequestScenarios {
                     let folder = self.trials.join(trial.0.to_string());
                     let about = format!(
                         "Trial {} of {}: the requests in flight at the crash, and the requests before",
-                        trial.0, state.run
+                        trial.0, state.origin.run
                     );
                     let text = replay_scenario(state, variant, observation, &folder, &about);
                     // The evidence itself is stored in any case.

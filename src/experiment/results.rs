@@ -48,7 +48,7 @@ pub(super) fn write_results(
         (report.verdict, questions::ShrinkProgress::of_state(state))
         && let Some(load) = &state.trials.load
     {
-        let about = format!("The reduced load of {}", state.run);
+        let about = format!("The reduced load of {}", state.origin.run);
         let text = under_load(
             &state.goal,
             &state.trials,

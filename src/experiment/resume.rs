@@ -100,7 +100,10 @@ fn check_open(state: &State, name: &str) -> Result<(), ExperimentError> {
     if !time_is_up && questions::policy_of(state).next_step(state) != Step::Done {
         return Ok(());
     }
-    let message = format!("under these limits, the run {} is complete", state.run);
+    let message = format!(
+        "under these limits, the run {} is complete",
+        state.origin.run
+    );
     Err(ExperimentError::usage(message).with_hint(format!(
         "it has {} in {}, and -n and -d are totals; `provoke report {name}` shows the result",
         words::format_count(state.last_counted.0, "trial"),

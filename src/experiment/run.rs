@@ -65,7 +65,7 @@ impl Experiment {
 
     /// Returns the name of the run.
     pub fn run_name(&self) -> &str {
-        &self.state.run
+        &self.state.origin.run
     }
 
     /// Runs the experiment without signals and messages, and returns its result.
@@ -168,7 +168,7 @@ impl Experiment {
                 count => format!(
                     "{} of this result are not in the journal, because it could not be written: {error}; free space, and run `provoke resume {}`, which repeats these trials",
                     words::format_count(count, "trial"),
-                    self.state.run,
+                    self.state.origin.run,
                 ),
             };
             observer.on_message(ExperimentMessage::Warning(warning));

@@ -13,11 +13,11 @@ use std::path::Path;
 pub fn order_runs(runs: &mut [StoredReport], order: RunOrder) -> Result<(), ExperimentError> {
     match order {
         RunOrder::Given => {}
-        RunOrder::Time => runs.sort_by_key(|run| run.state.started_at),
+        RunOrder::Time => runs.sort_by_key(|run| run.state.origin.started_at),
         RunOrder::Commit => {
             let positions = commit_positions(runs)?;
             let position = |run: &StoredReport| positions.get(commit_of(run)?).copied();
-            runs.sort_by_key(|run| (position(run), run.state.started_at));
+            runs.sort_by_key(|run| (position(run), run.state.origin.started_at));
         }
     }
     Ok(())
@@ -39,7 +39,7 @@ fn commit_positions(runs: &[StoredReport]) -> Result<HashMap<String, usize>, Exp
 
 /// Returns the recorded commit. Anything else in a journal from elsewhere could be an option of git.
 fn commit_of(run: &StoredReport) -> Option<&str> {
-    let commit = run.state.survey.get_fact(Survey::COMMIT)?;
+    let commit = run.state.origin.survey.get_fact(Survey::COMMIT)?;
     commit
         .bytes()
         .all(|byte| byte.is_ascii_hexdigit())

@@ -53,7 +53,7 @@ pub async fn replay_seeds(
     if failing.trials.is_empty() || passing.trials.is_empty() {
         let message = format!(
             "the run {} has no variant with both failing and passing trials",
-            state.run
+            state.origin.run
         );
         return Err(ExperimentError::usage(message)
             .with_hint("run more trials: `provoke run -n 100 -- CMD`"));

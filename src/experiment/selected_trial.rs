@@ -264,9 +264,11 @@ fn main_actor<'a>(
 fn not_there(state: &State, id: Option<TrialId>) -> ExperimentError {
     let last = state.next_id().0 - 1;
     match id {
-        Some(id) => ExperimentError::usage(format!("the run {} has no trial {id}", state.run))
-            .with_hint(format!("choose a trial from #1 to #{last}")),
-        None => ExperimentError::usage(format!("no trial of the run {} failed", state.run))
+        Some(id) => {
+            ExperimentError::usage(format!("the run {} has no trial {id}", state.origin.run))
+                .with_hint(format!("choose a trial from #1 to #{last}"))
+        }
+        None => ExperimentError::usage(format!("no trial of the run {} failed", state.origin.run))
             .with_hint("to repeat one that passed, give its number, such as last#1"),
     }
 }

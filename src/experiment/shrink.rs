@@ -40,7 +40,10 @@ pub fn plan_shrinking(
         },
     )?;
     if state.trials.load.is_none() {
-        let message = format!("the run {} is not a run of `provoke load`", state.run);
+        let message = format!(
+            "the run {} is not a run of `provoke load`",
+            state.origin.run
+        );
         return Err(ExperimentError::usage(message)
             .with_hint("choose a run of `provoke load`; use `provoke reduce` for other failures"));
     }
@@ -85,7 +88,7 @@ fn of_run(state: &State) -> Result<(VariantId, Vec<FailureKind>), ExperimentErro
     let failing = state.all_tallies().filter(|(_, tally)| tally.failures > 0);
     let worst = failing.max_by(|(a, _), (b, _)| rate(*a).total_cmp(&rate(*b)));
     let Some((variant, tally)) = worst else {
-        let message = format!("no trial of the run {} crashed", state.run);
+        let message = format!("no trial of the run {} crashed", state.origin.run);
         return Err(ExperimentError::usage(message).with_hint(
             "choose a run with crashes; more clients or requests make crashes more likely",
         ));
@@ -102,7 +105,7 @@ fn of_life(
 ) -> Result<(VariantId, Vec<FailureKind>), ExperimentError> {
     let Some(variant) = crashed_variant else {
         let last = state.next_id().0 - 1;
-        let message = format!("the run {} has no trial {trial}", state.run);
+        let message = format!("the run {} has no trial {trial}", state.origin.run);
         return Err(
             ExperimentError::usage(message).with_hint(format!("choose a trial from #1 to #{last}"))
         );
@@ -112,7 +115,10 @@ fn of_life(
     match groups.find(is_it) {
         Some(group) => Ok((variant, vec![group.kind.clone()])),
         None => {
-            let message = format!("trial {trial} of the run {} did not crash", state.run);
+            let message = format!(
+                "trial {trial} of the run {} did not crash",
+                state.origin.run
+            );
             Err(ExperimentError::usage(message).with_hint("choose a trial that crashed"))
         }
     }

@@ -43,7 +43,7 @@ pub fn list_runs(root: &Path) -> (Vec<StoredRun>, Vec<StoreError>) {
         StoredRun {
             reference: shell_word(reference.as_ref()).into_string(),
             when: state.as_ref().map_or(String::new(), |state| {
-                format_start_time(state.started_at, &now)
+                format_start_time(state.origin.started_at, &now)
             }),
             listing: state.as_ref().map(RunListing::new),
         }

@@ -82,7 +82,7 @@ impl StoredTrial {
         let state = journal::read_run(&folder.journal_path(), Fold::OF_COUNTS, take)?;
         let (observation, outcome) = newest.ok_or_else(|| {
             let failed: Vec<u64> = failures.iter().map(|(trial, _)| trial.0).collect();
-            no_trial(&state.run, id, finished, failed)
+            no_trial(&state.origin.run, id, finished, failed)
         })?;
         let better = outcome.any_failure().and_then(|failure| {
             let mine = (failure.signature.depth, failure.signature.id);
@@ -280,7 +280,7 @@ pub(super) fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> 
         .flat_map(|variant| &variant.failing_trials);
     let first = failing.next().map(|trial| format!("{path}#{trial}"));
     first.ok_or_else(|| {
-        ExperimentError::usage(format!("no trial of the run {} failed", state.run))
+        ExperimentError::usage(format!("no trial of the run {} failed", state.origin.run))
             .with_hint(hint_without_failures(&report))
     })
 }

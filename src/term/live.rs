@@ -372,7 +372,8 @@ impl LiveDisplay {
         }
         parts.extend(last);
         let preparing: Vec<String> = state
-            .preparing
+            .preparation
+            .running
             .iter()
             .map(|id| &state.trials.variant_plan(*id).name)
             .map(|name| words::sanitize_line(name))

@@ -23,7 +23,7 @@ impl LoopState<'_, '_> {
     /// variant is left.
     pub(super) fn too_many_inconclusive(&mut self) -> Option<StopCause> {
         let state = &*self.driver.state;
-        if state.lost_streak >= LOST_TRIALS && !state.stage.is_decided() {
+        if state.inconclusive.lost_streak >= LOST_TRIALS && !state.stage.is_decided() {
             let reason = self
                 .last_void
                 .values()
@@ -50,7 +50,7 @@ impl LoopState<'_, '_> {
             } else {
                 inconclusive_limit(&state.trials, skipped)
             };
-            let is_too_long = state.inconclusive_streak >= patience;
+            let is_too_long = state.inconclusive.streak >= patience;
             return is_too_long.then_some(StopCause::NothingCounts);
         }
         if state.stage.is_decided() {

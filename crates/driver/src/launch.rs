@@ -127,7 +127,10 @@ impl LoopState<'_, '_> {
     fn is_ready(&mut self, variant: VariantId) -> bool {
         let state = &*self.driver.state;
         let variant = state.runs_as(variant);
-        let (ready, preparing) = (state.is_ready(variant), state.preparing.contains(&variant));
+        let (ready, preparing) = (
+            state.is_ready(variant),
+            state.preparation.running.contains(&variant),
+        );
         if !ready && !preparing {
             self.get_ready(&Step::Make(variant));
         }

@@ -41,9 +41,9 @@ impl Report {
         let hosts = host_reports(state);
         Self {
             format: FORMAT,
-            version: state.version.clone(),
-            run: state.run.clone(),
-            reference: state.run.clone(),
+            version: state.origin.version.clone(),
+            run: state.origin.run.clone(),
+            reference: state.origin.run.clone(),
             scenario: state.goal.scenario.as_ref().map(ToString::to_string),
             command: variants
                 .first()
@@ -58,7 +58,7 @@ impl Report {
             same_deadlock: state.always_deadlocks(),
             journal_complete,
             confidence: state.goal.alpha.confidence_percent(),
-            started_at: jiff::Timestamp::from_second(state.started_at)
+            started_at: jiff::Timestamp::from_second(state.origin.started_at)
                 .unwrap_or_default()
                 .to_string(),
             seconds: state.worked.as_secs_f64(),
@@ -76,7 +76,7 @@ impl Report {
             notes: collect_notes(state, &variants, &growth, journal_complete),
             variants,
             growth,
-            repeated_attempts: state.repeated,
+            repeated_attempts: state.inconclusive.repeated,
             late_trials: late_trials(state),
             after_decision: state.after_decision,
             last_counted_trial: state.last_counted.0,
@@ -394,26 +394,30 @@ fn trials_left(state: &State) -> Option<(u64, f64)> {
 }
 
 fn late_trials(state: &State) -> Vec<LateTrial> {
-    let late = state.late.iter().filter_map(|(trial, observation)| {
-        let hang = judge::seeming_hang(state.trials.variant_plan(trial.variant), observation);
-        let load = observation.load.as_ref();
-        // A service that was not ready is not known to hang.
-        let wait = load.and_then(|load| load.stopped_wait());
-        let (title, sites) = match (wait, hang) {
-            (Some(wait), Some(hang)) => {
-                let service = hang.signature.title.trim_start_matches("hang: ").to_owned();
-                (format!("{wait}; the service: {service}"), hang.sites)
-            }
-            (Some(wait), None) => (wait.to_owned(), Vec::new()),
-            (None, hang) => hang.map(|hang| (hang.signature.title, hang.sites))?,
-        };
-        Some(LateTrial {
-            trial: trial.id.0,
-            seconds: observation.elapsed.as_secs_f64(),
-            title,
-            sites,
-        })
-    });
+    let late = state
+        .inconclusive
+        .late
+        .iter()
+        .filter_map(|(trial, observation)| {
+            let hang = judge::seeming_hang(state.trials.variant_plan(trial.variant), observation);
+            let load = observation.load.as_ref();
+            // A service that was not ready is not known to hang.
+            let wait = load.and_then(|load| load.stopped_wait());
+            let (title, sites) = match (wait, hang) {
+                (Some(wait), Some(hang)) => {
+                    let service = hang.signature.title.trim_start_matches("hang: ").to_owned();
+                    (format!("{wait}; the service: {service}"), hang.sites)
+                }
+                (Some(wait), None) => (wait.to_owned(), Vec::new()),
+                (None, hang) => hang.map(|hang| (hang.signature.title, hang.sites))?,
+            };
+            Some(LateTrial {
+                trial: trial.id.0,
+                seconds: observation.elapsed.as_secs_f64(),
+                title,
+                sites,
+            })
+        });
     late.collect()
 }
 
@@ -431,17 +435,23 @@ fn collect_notes(
             held_plan.run
         ));
     }
-    notes.extend(state.late.iter().filter_map(|(trial, observation)| {
-        let load = observation
-            .load
-            .as_ref()
-            .filter(|load| !load.seems_hung())?;
-        Some(format!(
-            "trial {} was stopped after {} under load; the service was responding",
-            trial.id.0,
-            words::format_seconds(load.elapsed.as_secs_f64())
-        ))
-    }));
+    notes.extend(
+        state
+            .inconclusive
+            .late
+            .iter()
+            .filter_map(|(trial, observation)| {
+                let load = observation
+                    .load
+                    .as_ref()
+                    .filter(|load| !load.seems_hung())?;
+                Some(format!(
+                    "trial {} was stopped after {} under load; the service was responding",
+                    trial.id.0,
+                    words::format_seconds(load.elapsed.as_secs_f64())
+                ))
+            }),
+    );
     notes.extend(describe_heap_damage(variants));
     for variant in variants {
         let of_variant = match variant.name.as_str() {
@@ -544,7 +554,7 @@ fn notes_of_variant(variant: &VariantReport) -> Vec<String> {
 fn describe_stop(state: &State) -> Option<String> {
     match state.stage.stop_cause()? {
         StopCause::NothingCounts => {
-            let reason = state.last_void.as_ref();
+            let reason = state.inconclusive.last_reason.as_ref();
             let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
             Some(format!(
                 "stopped: too many trials in a row were inconclusive{reason}"

@@ -123,7 +123,7 @@ pub fn export_trend(
         .map(|run| TrendRun {
             folder: run.run.folder(),
             report: run.run.report(),
-            commit: run.state.survey.get_fact(Survey::COMMIT),
+            commit: run.state.origin.survey.get_fact(Survey::COMMIT),
             not_comparable: of_first(run),
         })
         .collect();

@@ -21,7 +21,7 @@ pub struct RateTest {
 pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
     let runs = [measured_rate(one)?, measured_rate(other_run)?];
     let [conditions, other_conditions] =
-        [one, other_run].map(|run| variant_conditions(&run.trials, VariantId(0), &run.host));
+        [one, other_run].map(|run| variant_conditions(&run.trials, VariantId(0), &run.origin.host));
     let differences = conditions.differences_from(&other_conditions).into_iter();
     let differing: Vec<String> = differences
         .filter(|difference| difference.can_change_rate)
@@ -45,7 +45,7 @@ pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
         design_effect,
         stopped: stopped
             .filter(|(_, counts)| !counts.is_planned)
-            .map(|(run, _)| run.run.clone())
+            .map(|(run, _)| run.origin.run.clone())
             .collect(),
     })
 }
@@ -58,14 +58,17 @@ fn measured_rate(run: &State) -> Result<ComparedCounts, String> {
     match tally.counted_trials() {
         _ if measures && stop_rule == StopRule::Decision => Err(format!(
             "{} ended as soon as its results decided (--max-rate or --width), so its share of failures is biased",
-            run.run
+            run.origin.run
         )),
         _ if !measures => Err(format!(
             "{} ended at an answer (`provoke {}`), so the share of its failures is not a failure rate",
-            run.run,
+            run.origin.run,
             provoke_questions::of(run).command()
         )),
-        0 => Err(format!("all trials of {} were inconclusive", run.run)),
+        0 => Err(format!(
+            "all trials of {} were inconclusive",
+            run.origin.run
+        )),
         trials => Ok(ComparedCounts {
             failures: tally.failures,
             trials,

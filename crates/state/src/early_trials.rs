@@ -19,7 +19,7 @@ impl State {
     pub(super) fn outcome_in_question(&mut self, trial: TrialId, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Fail(failure) if !self.is_the_bug(&failure) => {
-                self.early_trials.with_others.insert(trial);
+                self.queue.early_trials.with_others.insert(trial);
                 Outcome::Other(failure)
             }
             other => other,
@@ -29,7 +29,7 @@ impl State {
     /// Returns the trials that counted as the bug when they ended, but show another failure than the one that the search
     /// then chose.
     pub fn trials_with_others(&self) -> &BTreeSet<TrialId> {
-        &self.early_trials.with_others
+        &self.queue.early_trials.with_others
     }
 
     /// Adds a measured trial of the failing variant, and chooses the failure that the search looks for as soon as it is
@@ -40,7 +40,8 @@ impl State {
         {
             return;
         }
-        self.early_trials
+        self.queue
+            .early_trials
             .trials
             .push((trial.clone(), facts.clone()));
         let mut is_chosen = false;
@@ -52,13 +53,13 @@ impl State {
 
     /// Forgets the trials that ran under the conditions of the plan, because the search uses a setting.
     pub(super) fn drop_early_trials(&mut self) {
-        self.early_trials.trials.clear();
+        self.queue.early_trials.trials.clear();
     }
 
     /// Counts all early trials again as trials of the failing variant, but the last one only in the tally: the memory is
     /// about to get it.
     fn count_early_trials_again(&mut self) {
-        let trials = std::mem::take(&mut self.early_trials.trials);
+        let trials = std::mem::take(&mut self.queue.early_trials.trials);
         let last = trials.last().map(|(trial, _)| trial.id);
         self.variants[Self::FAILING.index()].measured.tally = Tally::new(self.trials.jobs);
         self.update_memory(|memory, state| memory.forget_failing_trials(state));
@@ -76,15 +77,15 @@ impl State {
     pub(super) fn use_early_trials(&mut self) {
         let mut is_chosen = false;
         self.update_memory(|memory, state| is_chosen = memory.choose_failure(state));
-        for (trial, _) in &mut self.early_trials.trials {
+        for (trial, _) in &mut self.queue.early_trials.trials {
             trial.variant = Self::FAILING;
         }
         let trials = if is_chosen {
-            let last = self.early_trials.trials.last().cloned();
+            let last = self.queue.early_trials.trials.last().cloned();
             self.count_early_trials_again();
             last.into_iter().collect()
         } else {
-            self.early_trials.trials.clone()
+            self.queue.early_trials.trials.clone()
         };
         for (trial, mut facts) in trials {
             facts.outcome = self.outcome_in_question(trial.id, facts.outcome);

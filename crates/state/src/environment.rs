@@ -32,7 +32,7 @@ impl State {
             .sum();
         let mut machines: Vec<(&Host, &Survey)> = by_name.into_values().collect();
         if machines.is_empty() || on_hosts < counted {
-            machines.push((&self.host, &self.survey));
+            machines.push((&self.origin.host, &self.origin.survey));
         }
         merge(&machines)
     }

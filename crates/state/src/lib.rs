@@ -74,6 +74,60 @@ pub struct FirstFailure {
     pub passes: Vec<u64>,
 }
 
+/// Where and when a run began.
+#[derive(Debug)]
+pub struct RunOrigin {
+    /// The version of provoke.
+    pub version: String,
+    /// Name of the run.
+    pub run: String,
+    /// The machine.
+    pub host: Host,
+    /// Further facts of the environment.
+    pub survey: Survey,
+    /// Seconds since 1970.
+    pub started_at: i64,
+}
+
+/// Trials that gave no result.
+#[derive(Debug, Default)]
+pub struct InconclusiveTrials {
+    /// Consecutive ones, in launch order.
+    pub streak: u64,
+    /// Consecutive ones whose slot was lost, in launch order.
+    pub lost_streak: u64,
+    /// Why the last trial of a service was inconclusive.
+    pub last_reason: Option<String>,
+    /// Number of attempts that were interrupted or lost, and retried.
+    pub repeated: u64,
+    /// Trials that ran unusually long when the run was stopped. They do not count.
+    pub late: Vec<(Trial, Box<Observation>)>,
+}
+
+/// Preparations of variants.
+#[derive(Debug, Default)]
+pub struct PreparationState {
+    /// Variants in preparation.
+    pub running: BTreeSet<VariantId>,
+    /// Number of prepared variants, and the total duration.
+    pub made: (u64, Duration),
+}
+
+/// Trials that were launched and did not enter the tally yet.
+#[derive(Debug, Default)]
+struct TrialQueue {
+    /// All trials from the first uncounted one on.
+    open: BTreeMap<TrialId, OpenTrial>,
+    /// Open trials that must be retried: a hanging trial can make `open` long, so they have their own set.
+    retries: BTreeSet<TrialId>,
+    launched: u64,
+    /// The variant that was launched last.
+    last_launched: Option<VariantId>,
+    early_trials: EarlyTrials,
+    /// The open trials of the measurement, while it is paused.
+    paused: Option<pause::PausedTrials>,
+}
+
 /// State of a run.
 #[derive(Debug)]
 pub struct State {
@@ -83,16 +137,8 @@ pub struct State {
     pub stop: StopLimits,
     /// How its trials run now: with the variants that a search chose, on the hosts of the last resumption.
     pub trials: TrialsPlan,
-    /// The version of provoke that made the run.
-    pub version: String,
-    /// Name of the run.
-    pub run: String,
-    /// The machine.
-    pub host: Host,
-    /// Further facts of the environment.
-    pub survey: Survey,
-    /// Start of the run, in seconds since 1970.
-    pub started_at: i64,
+    /// Where it began.
+    pub origin: RunOrigin,
     /// Working time so far.
     pub worked: Duration,
     /// The stage of the run.
@@ -103,31 +149,17 @@ pub struct State {
     pub last_counted: TrialId,
     /// Warnings, with the number of occurrences.
     pub notes: Vec<(String, u64)>,
-    /// Consecutive inconclusive trials, in launch order.
-    pub inconclusive_streak: u64,
-    /// Consecutive trials whose slot was lost, in launch order.
-    pub lost_streak: u64,
-    /// Why the last trial of a service was inconclusive.
-    pub last_void: Option<String>,
-    /// Number of attempts that were interrupted or lost, and retried.
-    pub repeated: u64,
-    /// Trials that ran unusually long when the run was stopped. They do not count.
-    pub late: Vec<(Trial, Box<Observation>)>,
+    /// Trials without a result.
+    pub inconclusive: InconclusiveTrials,
     /// Size of the processes that `setup` left running, since `setup` last ran: a resumption runs it again.
     pub usage: UsageSeries,
     /// Variants that are not testable, with the reasons.
     pub untestable: BTreeMap<VariantId, String>,
     /// In a search, the variant of each choice.
     pub chosen: BTreeMap<VariantChoice, VariantId>,
-    /// Variants in preparation.
-    pub preparing: BTreeSet<VariantId>,
-    /// Number of prepared variants, and the total duration.
-    pub made: (u64, Duration),
-    /// The variant that was launched last.
-    pub last_launched: Option<VariantId>,
+    /// Preparations of variants.
+    pub preparation: PreparationState,
     overhead: overhead::Overhead,
-    /// The open trials of the measurement, while it is paused.
-    paused: Option<pause::PausedTrials>,
     /// The hosts on which trials run.
     pub hosts: Hosts,
     /// What the question has learned.
@@ -137,12 +169,7 @@ pub struct State {
     /// The first failure of any variant, in launch order.
     pub first_failure: Option<FirstFailure>,
     variants: Vec<VariantState>,
-    early_trials: EarlyTrials,
-    /// All trials from the first uncounted one on.
-    open: BTreeMap<TrialId, OpenTrial>,
-    /// Open trials that must be retried: a hanging trial can make `open` long, so they have their own set.
-    retries: BTreeSet<TrialId>,
-    launched: u64,
+    queue: TrialQueue,
     /// The cases of the trials.
     pub case_names: CaseNames,
     /// Failures in the order in which they ended, for the live display and for evidence.
@@ -179,42 +206,34 @@ impl State {
         let chosen = choices.zip((0..).map(VariantId));
         Some(Self {
             variants: trials.variants.iter().map(begin_variant).collect(),
-            early_trials: EarlyTrials::default(),
             memory: memory(&goal, &trials),
             chosen: chosen
                 .filter_map(|(choice, id)| Some((choice?, id)))
                 .collect(),
-            preparing: BTreeSet::new(),
             raise: TriedSettings::new(&trials),
             first_failure: None,
-            made: (0, Duration::ZERO),
-            last_launched: None,
             overhead: overhead::Overhead::default(),
-            paused: None,
+            origin: RunOrigin {
+                version,
+                run,
+                host,
+                survey,
+                started_at: time,
+            },
+            inconclusive: InconclusiveTrials::default(),
+            preparation: PreparationState::default(),
+            queue: TrialQueue::default(),
             hosts: Hosts::default(),
             goal,
             stop,
             trials,
-            version,
-            run,
-            host,
-            survey,
-            started_at: time,
             worked: Duration::ZERO,
             stage: RunStage::default(),
             after_decision: 0,
             last_counted: TrialId(0),
             notes: Vec::new(),
-            inconclusive_streak: 0,
-            lost_streak: 0,
-            last_void: None,
-            repeated: 0,
-            late: Vec::new(),
             usage: UsageSeries::default(),
             untestable: BTreeMap::new(),
-            open: BTreeMap::new(),
-            retries: BTreeSet::new(),
-            launched: 0,
             case_names: CaseNames::default(),
             arrived: BTreeMap::new(),
             isolated_cases: BTreeMap::new(),
@@ -261,7 +280,7 @@ impl State {
                 self.stage = self.stage.decide(is_decided);
             }
             Event::PreparationStarted(variant) => {
-                self.preparing.insert(*variant);
+                self.preparation.running.insert(*variant);
             }
             Event::VariantMade {
                 variant,
@@ -279,7 +298,7 @@ impl State {
                 at: time,
             } => {
                 self.worked = *time;
-                self.preparing.remove(variant);
+                self.preparation.running.remove(variant);
                 self.give_up(*variant, reason.clone());
                 let is_decided = self.stage.is_decided() || self.any_testable() && decided(self);
                 self.stage = self.stage.decide(is_decided);
@@ -361,10 +380,10 @@ impl State {
         if self.stage.is_measurement_set_aside() && !was_set_aside {
             self.pause_measurement();
         } else {
-            let finished = self.open.values().filter(|open| open.is_finished());
+            let finished = self.queue.open.values().filter(|open| open.is_finished());
             self.after_decision += finished.count() as u64;
-            self.open.clear();
-            self.retries.clear();
+            self.queue.open.clear();
+            self.queue.retries.clear();
         }
     }
 
@@ -376,8 +395,8 @@ impl State {
         evicted: &[VariantId],
         build: Option<&str>,
     ) {
-        self.made.0 += 1;
-        self.made.1 += took;
+        self.preparation.made.0 += 1;
+        self.preparation.made.1 += took;
         self.is_made(&[variant], true);
         self.is_made(evicted, false);
         if let Some(build) = build {
@@ -389,10 +408,10 @@ impl State {
     fn resume_run(&mut self) {
         self.hosts.leave();
         self.end_pause();
-        self.late.clear();
-        self.inconclusive_streak = 0;
-        self.lost_streak = 0;
-        self.preparing.clear();
+        self.inconclusive.late.clear();
+        self.inconclusive.streak = 0;
+        self.inconclusive.lost_streak = 0;
+        self.preparation.running.clear();
         for variant in &mut self.variants {
             variant.measured.inconclusive_streak = 0;
             // Processes that its `setup` started no longer run.
@@ -404,11 +423,11 @@ impl State {
             self.update_memory(|memory, state| memory.restart(state));
         }
         self.usage = UsageSeries::default();
-        for (id, open) in &mut self.open {
+        for (id, open) in &mut self.queue.open {
             match open {
                 OpenTrial::Running(trial, attempts) => {
-                    self.repeated += 1;
-                    self.retries.insert(*id);
+                    self.inconclusive.repeated += 1;
+                    self.queue.retries.insert(*id);
                     *open = OpenTrial::Again(trial.clone(), *attempts);
                 }
                 OpenTrial::Finished(_, facts) => facts.usage = None,
@@ -447,7 +466,7 @@ impl State {
 
     /// Adds time to the setting of a trial, while settings are tried one after another.
     fn add_setting_time(&mut self, trial: TrialId, time: Duration) {
-        if let Some(OpenTrial::Running(trial, _)) = self.open.get(&trial)
+        if let Some(OpenTrial::Running(trial, _)) = self.queue.open.get(&trial)
             && let Some(raise) = &mut self.raise
         {
             raise.add_time(trial.variant, time);
@@ -492,7 +511,7 @@ impl State {
 
     fn is_made(&mut self, variants: &[VariantId], made: bool) {
         for id in variants {
-            self.preparing.remove(id);
+            self.preparation.running.remove(id);
             if let Some(variant) = self.variants.get_mut(id.index()) {
                 variant.is_made = made;
             }
@@ -518,6 +537,11 @@ impl State {
         } else if self.notes.len() < NOTES {
             self.notes.push((text.to_owned(), 1));
         }
+    }
+
+    /// Returns the variant that was launched last.
+    pub fn last_launched(&self) -> Option<VariantId> {
+        self.queue.last_launched
     }
 
     /// Returns whether a variant is testable.

@@ -48,11 +48,11 @@ impl State {
         if trial.id.0 == 0 || trial.variant.index() >= self.variants.len() {
             return;
         }
-        if trial.id.0 > self.launched {
-            self.launched = trial.id.0;
-            self.last_launched = Some(trial.variant);
+        if trial.id.0 > self.queue.launched {
+            self.queue.launched = trial.id.0;
+            self.queue.last_launched = Some(trial.variant);
         }
-        let losses = match self.open.get(&trial.id) {
+        let losses = match self.queue.open.get(&trial.id) {
             Some(OpenTrial::Again(_, losses) | OpenTrial::Running(_, losses)) => *losses,
             Some(OpenTrial::Finished(..)) => return,
             None => {
@@ -65,15 +65,16 @@ impl State {
                 0
             }
         };
-        self.retries.remove(&trial.id);
+        self.queue.retries.remove(&trial.id);
         self.hosts.add_launched(&trial);
-        self.open
+        self.queue
+            .open
             .insert(trial.id, OpenTrial::Running(trial, losses));
     }
 
     pub(super) fn trial_ended(&mut self, id: TrialId, observation: &Observation, outcome: Outcome) {
         if let Outcome::Inconclusive(InconclusiveReason::NotReady) = outcome {
-            self.last_void = observation.not_ready();
+            self.inconclusive.last_reason = observation.not_ready();
         }
         if let Outcome::Inconclusive(InconclusiveReason::NoCase) = outcome {
             let patterns = self.trials.rules.searched_cases();
@@ -82,9 +83,9 @@ impl State {
                 "the suite has no test {}: it no longer exists, or its name has changed",
                 names.join(" or ")
             );
-            self.last_void = Some(text);
+            self.inconclusive.last_reason = Some(text);
         }
-        let Some(OpenTrial::Running(trial, losses)) = self.open.get(&id) else {
+        let Some(OpenTrial::Running(trial, losses)) = self.queue.open.get(&id) else {
             return;
         };
         let (trial, mut losses) = (trial.clone(), *losses);
@@ -93,7 +94,8 @@ impl State {
         if outcome == Outcome::Inconclusive(InconclusiveReason::Interrupted)
             && (observation.hang.is_some() || was_waiting)
         {
-            self.late
+            self.inconclusive
+                .late
                 .push((trial.clone(), Box::new(observation.clone())));
         }
         if let Outcome::Inconclusive(InconclusiveReason::Lost) = outcome {
@@ -101,13 +103,13 @@ impl State {
         }
         if self.stage.is_decided() {
             self.after_decision += 1;
-            self.open.remove(&id);
+            self.queue.open.remove(&id);
             return;
         }
         if is_repeated(&outcome, &mut losses) && self.is_testable(trial.variant) {
-            self.repeated += 1;
-            self.retries.insert(id);
-            self.open.insert(id, OpenTrial::Again(trial, losses));
+            self.inconclusive.repeated += 1;
+            self.queue.retries.insert(id);
+            self.queue.open.insert(id, OpenTrial::Again(trial, losses));
             return;
         }
         match &outcome {
@@ -133,21 +135,23 @@ impl State {
             host,
             ..TrialFacts::new(&self.trials, &trial, observation, outcome)
         };
-        self.open.insert(id, OpenTrial::Finished(trial, facts));
+        self.queue
+            .open
+            .insert(id, OpenTrial::Finished(trial, facts));
     }
 
     /// Forgets a trial that never ran. The question is answered, so nothing is launched in its place.
     pub(super) fn trial_withdrawn(&mut self, id: TrialId) {
         if self.stage.is_decided() {
-            self.open.remove(&id);
-            self.retries.remove(&id);
+            self.queue.open.remove(&id);
+            self.queue.retries.remove(&id);
         }
     }
 
     /// Drops retries of variants that are no longer launched: later trials would wait for them forever.
     pub(super) fn abandon_retries(&mut self) {
         let untestable = &self.untestable;
-        for (id, open) in &mut self.open {
+        for (id, open) in &mut self.queue.open {
             if let OpenTrial::Again(trial, _) = open
                 && untestable.contains_key(&trial.variant)
             {
@@ -157,7 +161,7 @@ impl State {
                 let no_observation = Observation::default();
                 let outcome = Outcome::Inconclusive(InconclusiveReason::Interrupted);
                 let facts = TrialFacts::new(&self.trials, trial, &no_observation, outcome);
-                self.retries.remove(id);
+                self.queue.retries.remove(id);
                 *open = OpenTrial::Finished(trial.clone(), facts);
             }
         }
@@ -168,15 +172,17 @@ impl State {
         // If no variant is testable, the run is interrupted instead of decided.
         let decided = |state: &Self| state.any_testable() && decided(state);
         while !self.stage.is_decided()
-            && let Some(first) = self.open.first_entry()
+            && let Some(first) = self.queue.open.first_entry()
             && first.get().is_finished()
             && let OpenTrial::Finished(trial, mut facts) = first.remove()
         {
             if trial.is_measured() || trial.explores_schedule() {
                 facts.outcome = self.outcome_in_question(trial.id, facts.outcome);
             }
-            self.lost_streak = match facts.outcome {
-                Outcome::Inconclusive(InconclusiveReason::Lost) => self.lost_streak + 1,
+            self.inconclusive.lost_streak = match facts.outcome {
+                Outcome::Inconclusive(InconclusiveReason::Lost) => {
+                    self.inconclusive.lost_streak + 1
+                }
                 _ => 0,
             };
             let counted = self.variants[trial.variant.index()].counted_for(&trial);
@@ -186,12 +192,12 @@ impl State {
                 ) => {}
                 Outcome::Inconclusive(_) => {
                     counted.inconclusive_streak += 1;
-                    self.inconclusive_streak += 1;
+                    self.inconclusive.streak += 1;
                 }
                 _ => {
                     counted.pending -= 1;
                     counted.inconclusive_streak = 0;
-                    self.inconclusive_streak = 0;
+                    self.inconclusive.streak = 0;
                 }
             }
             counted.tally.add_trial(trial.id, &facts);
@@ -229,9 +235,9 @@ impl State {
             self.stage = self.stage.decide(is_decided);
         }
         if self.stage.is_decided() {
-            let open_count = self.open.len();
-            self.open.retain(|_, open| !open.is_finished());
-            self.after_decision += (open_count - self.open.len()) as u64;
+            let open_count = self.queue.open.len();
+            self.queue.open.retain(|_, open| !open.is_finished());
+            self.after_decision += (open_count - self.queue.open.len()) as u64;
         }
     }
 
@@ -252,7 +258,7 @@ impl State {
         });
         let mut counted_trials: Vec<(u64, bool)> = counted.collect();
         let mut is_open = vec![true; counted_trials.len()];
-        for open in self.open.values() {
+        for open in self.queue.open.values() {
             let variant = open.trial().variant.index();
             let is_uninterrupted = &mut is_open[variant];
             let (streak, skipped) = &mut counted_trials[variant];
@@ -275,7 +281,8 @@ impl State {
 
     /// Returns what is done with the threads of the exploring trials that are not counted yet.
     pub fn open_holds(&self) -> impl Iterator<Item = &HoldPlan> {
-        self.open
+        self.queue
+            .open
             .values()
             .map(OpenTrial::trial)
             .filter(|trial| trial.explores_schedule())
@@ -284,7 +291,7 @@ impl State {
 
     /// Returns the trials that run now.
     pub fn running_trials(&self) -> impl Iterator<Item = &Trial> {
-        self.open.values().filter_map(|open| match open {
+        self.queue.open.values().filter_map(|open| match open {
             OpenTrial::Running(trial, _) => Some(trial),
             _ => None,
         })
@@ -292,12 +299,12 @@ impl State {
 
     /// Returns whether any launched trial is not counted yet.
     pub fn has_open_trials(&self) -> bool {
-        !self.open.is_empty()
+        !self.queue.open.is_empty()
     }
 
     /// Returns the finished trials that wait for one launched before them.
     pub fn waiting_trials(&self) -> impl Iterator<Item = (TrialId, &Outcome)> {
-        self.open.iter().filter_map(|(id, open)| match open {
+        self.queue.open.iter().filter_map(|(id, open)| match open {
             OpenTrial::Finished(_, facts) => Some((*id, &facts.outcome)),
             _ => None,
         })
@@ -305,7 +312,7 @@ impl State {
 
     /// Returns the first trial that must be retried under its old number.
     pub fn to_repeat(&self) -> Option<&Trial> {
-        match self.open.get(self.retries.first()?) {
+        match self.queue.open.get(self.queue.retries.first()?) {
             Some(OpenTrial::Again(trial, _)) => Some(trial),
             _ => None,
         }
@@ -313,12 +320,12 @@ impl State {
 
     /// Returns the number of the next new trial.
     pub fn next_id(&self) -> TrialId {
-        TrialId(self.launched.saturating_add(1))
+        TrialId(self.queue.launched.saturating_add(1))
     }
 
     /// Returns how many trials of the measurement have finished conclusively so far, in any order.
     pub fn completed_trials(&self) -> u64 {
-        let waiting = self.open.values().filter(|open| match open {
+        let waiting = self.queue.open.values().filter(|open| match open {
             OpenTrial::Finished(trial, facts) => {
                 trial.is_measured() && !matches!(facts.outcome, Outcome::Inconclusive(_))
             }

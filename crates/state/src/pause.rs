@@ -16,28 +16,28 @@ pub(super) struct PausedTrials {
 impl State {
     /// Sets the open trials of the measurement aside.
     pub(super) fn pause_measurement(&mut self) {
-        self.paused = Some(PausedTrials {
-            open: std::mem::take(&mut self.open),
-            retries: std::mem::take(&mut self.retries),
+        self.queue.paused = Some(PausedTrials {
+            open: std::mem::take(&mut self.queue.open),
+            retries: std::mem::take(&mut self.queue.retries),
             last_counted: self.last_counted,
         });
     }
 
     /// Restores the open trials of the measurement. Extra trials that have not ended are dropped.
     pub(super) fn end_pause(&mut self) {
-        let Some(paused) = self.paused.take() else {
+        let Some(paused) = self.queue.paused.take() else {
             return;
         };
         for OpenTrial::Running(trial, _)
         | OpenTrial::Again(trial, _)
-        | OpenTrial::Finished(trial, _) in self.open.values()
+        | OpenTrial::Finished(trial, _) in self.queue.open.values()
         {
             self.variants[trial.variant.index()]
                 .counted_for(trial)
                 .pending -= 1;
         }
-        self.open = paused.open;
-        self.retries = paused.retries;
+        self.queue.open = paused.open;
+        self.queue.retries = paused.retries;
         self.last_counted = paused.last_counted;
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, P
     })
     .map_err(|error| refuse(format!("cannot read the run: {error}"), "provoke list"))?;
     check_runner(&state, searched)?;
-    let name = state.run.as_str();
+    let name = state.origin.run.as_str();
     let Some(order) = shortest else {
         let message = match searched {
             SearchedTrials::Failing => {
@@ -164,7 +164,7 @@ fn searched_case(scenario: &Scenario, searched: SearchedTrials) -> Result<CasePa
 fn check_runner(state: &State, searched: SearchedTrials) -> Result<(), PlanError> {
     match state.trials.cases.as_deref() {
         None => Err(searched.refuse(
-            format!("the run {} did not count its tests", state.run),
+            format!("the run {} did not count its tests", state.origin.run),
             "measure it again with --cases",
         )),
         Some(cases) if cases.runner != CaseRunner::Pytest => Err(searched.refuse(

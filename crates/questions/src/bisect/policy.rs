@@ -115,7 +115,7 @@ impl<'a> BisectProgress<'a> {
             run: 1.0,
             switch: SWITCH,
             build: preparation_cost(state).unwrap_or(0.0),
-            current: state.last_launched.and_then(place_of),
+            current: state.last_launched().and_then(place_of),
             built: &built,
         };
         let alone = || {
@@ -304,7 +304,7 @@ fn compare_ends(state: &State, search: &BisectProgress) -> Step {
 fn look_inside(state: &State, search: &BisectProgress) -> Step {
     match AgreeingEnds::new(state, search).and_then(|ends| ends.next_choice(state)) {
         Some(choice) if !is_spent(state) => step_for_choice(state, choice),
-        _ if !state.preparing.is_empty() => Step::Wait,
+        _ if !state.preparation.running.is_empty() => Step::Wait,
         _ => Step::wait_or_done(state),
     }
 }
@@ -363,7 +363,7 @@ impl Policy for BisectPolicy {
         {
             Some(choice) => step_for_choice(state, choice),
             // The running trials may decide the search, although no further trial can.
-            None if state.has_open_trials() || !state.preparing.is_empty() => Step::Wait,
+            None if state.has_open_trials() || !state.preparation.running.is_empty() => Step::Wait,
             None => Step::Done,
         }
     }
@@ -375,7 +375,7 @@ impl Policy for BisectPolicy {
         let untried = |id: &VariantId| {
             state.is_ready(*id) && state.launched_trials(*id) == 0 && !is_setting(*id)
         };
-        let stored = ids().filter(untried).count() + state.preparing.len();
+        let stored = ids().filter(untried).count() + state.preparation.running.len();
         let parallel_builds = state.trials.space.as_ref()?.parallel_builds as usize;
         let is_over = is_spent(state)
             || state.undecided_raise().is_some()

@@ -151,7 +151,7 @@ impl Comparison {
             })
             .collect();
         self.distinguishing_facts =
-            distinguishing_facts_of_variants(&state.trials, &state.survey, &standings);
+            distinguishing_facts_of_variants(&state.trials, &state.origin.survey, &standings);
         self.chance = Some(chance_of_coincidence(failing, passing));
     }
 
@@ -442,7 +442,7 @@ fn differing_from_baseline(state: &State, question: &CompareQuestion) -> Vec<Con
         .as_ref()
         .and_then(|base| base.conditions.as_ref());
     baseline_conditions.map_or_else(Vec::new, |conditions| {
-        differing_conditions(&state.trials, &state.host, conditions)
+        differing_conditions(&state.trials, &state.origin.host, conditions)
     })
 }
 
@@ -522,7 +522,7 @@ fn facts_of_tried_variants(state: &State) -> Vec<DifferingFact> {
         .map(|(id, _)| id)
         .filter(|id| state.is_testable(*id))
         .collect();
-    differing_facts(&state.trials, &state.survey, &tested)
+    differing_facts(&state.trials, &state.origin.survey, &tested)
 }
 
 fn names_with_verb(names: &[&str], singular: &str, many: &str) -> String {

@@ -273,7 +273,7 @@ fn differing_from_baseline(
 ) -> Vec<ConditionDifference> {
     let baseline_conditions = baseline.and_then(|base| base.conditions.as_ref());
     baseline_conditions.map_or_else(Vec::new, |conditions| {
-        survey::differing_conditions(&state.trials, &state.host, conditions)
+        survey::differing_conditions(&state.trials, &state.origin.host, conditions)
     })
 }
 

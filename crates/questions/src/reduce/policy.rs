@@ -47,7 +47,7 @@ impl Policy for ReducePolicy {
         }
         match choose_sets(state, 1).pop() {
             Some(choice) => step_for_choice(state, choice),
-            None if state.has_open_trials() || !state.preparing.is_empty() => Step::Wait,
+            None if state.has_open_trials() || !state.preparation.running.is_empty() => Step::Wait,
             None => Step::Done,
         }
     }
@@ -59,7 +59,7 @@ impl Policy for ReducePolicy {
         if state.stage.runs_extra_trials()
             || is_over
             || is_lost
-            || !state.has_open_trials() && state.preparing.is_empty()
+            || !state.has_open_trials() && state.preparation.running.is_empty()
         {
             let next = if state.stage.runs_extra_trials() {
                 next_extra_step(state)

@@ -102,7 +102,7 @@ pub(crate) fn search_assumptions(state: &State) -> Vec<String> {
 /// Describes the setting that is being tried, before the search.
 pub(crate) fn describe_setting(state: &State) -> Option<String> {
     state.undecided_raise()?;
-    let variant = state.trials.variant_plan(state.last_launched?);
+    let variant = state.trials.variant_plan(state.last_launched()?);
     let setting = variant.setting.filter(|setting| !setting.is_as_planned());
     Some(setting.map_or_else(
         || "reproducing the failure".to_owned(),

@@ -150,7 +150,7 @@ pub(crate) fn next_step(state: &State) -> Option<Step> {
     let natural = raise.natural_trials().variant;
     let over = is_spent(state) || !state.is_testable(State::FAILING) || !state.is_testable(natural);
     if state.has_open_trials() {
-        return Some(match state.last_launched {
+        return Some(match state.last_launched() {
             Some(variant) if !over && is_in_turn(state, variant) && has_room(state, variant) => {
                 Step::Launch(variant)
             }
@@ -164,7 +164,7 @@ pub(crate) fn next_step(state: &State) -> Option<Step> {
         return Some(launch_or_make(state, State::FAILING));
     }
     let going = state
-        .last_launched
+        .last_launched()
         .filter(|id| is_in_turn(state, *id))
         .filter(|id| state.is_testable(*id));
     if let Some(variant) = going {

@@ -49,7 +49,7 @@ pub(crate) fn step_for_choice(state: &State, choice: VariantChoice) -> Step {
 pub(crate) fn launch_or_make(state: &State, variant: VariantId) -> Step {
     if state.is_ready(variant) {
         Step::Launch(variant)
-    } else if state.preparing.contains(&variant) || free_builders(state) == 0 {
+    } else if state.preparation.running.contains(&variant) || free_builders(state) == 0 {
         Step::Wait
     } else {
         Step::Make(variant)
@@ -63,7 +63,7 @@ pub(crate) fn free_builders(state: &State) -> usize {
         .space
         .as_ref()
         .map_or(0, |space| space.parallel_builds);
-    (parallel_builds as usize).saturating_sub(state.preparing.len())
+    (parallel_builds as usize).saturating_sub(state.preparation.running.len())
 }
 
 /// Returns whether a variant must be prepared before it is tried.
@@ -75,7 +75,7 @@ pub(crate) fn needs_preparation(state: &State) -> bool {
 
 /// Returns the cost of preparing a variant, in trials; `None` until one was prepared.
 pub(crate) fn preparation_cost(state: &State) -> Option<f64> {
-    let (make_trials, took) = state.made;
+    let (make_trials, took) = state.preparation.made;
     let trials: u64 = state
         .all_tallies()
         .map(|(_, tally)| tally.counted_trials())
@@ -90,7 +90,7 @@ pub(crate) fn preparation_cost(state: &State) -> Option<f64> {
 pub(crate) fn under_way(state: &State) -> impl Iterator<Item = VariantId> {
     let ids = state.all_tallies().map(|(id, _)| id);
     ids.flat_map(|id| {
-        let coming = u64::from(state.preparing.contains(&id));
+        let coming = u64::from(state.preparation.running.contains(&id));
         let count = state.in_flight(id).max(coming);
         std::iter::repeat_n(id, usize::try_from(count).unwrap_or(0))
     })
