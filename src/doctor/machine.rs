@@ -27,7 +27,6 @@ const CAP_SYS_PTRACE: u32 = 19;
 
 /// The observed facts about a machine.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct MachineFacts {
     /// The hard limit for core files, in bytes.
     pub core_limit: Option<u64>,
@@ -53,10 +52,8 @@ pub struct MachineFacts {
     pub shared_space: Option<u64>,
     /// Whether processes with changed privileges may dump core.
     pub suid_dumpable: Option<String>,
-    /// The kernel's restriction of tracing.
-    pub ptrace_scope: Option<u8>,
-    /// Whether provoke may trace any process.
-    pub cap_ptrace: bool,
+    /// Which processes provoke may trace.
+    pub tracing: TracingRights,
     /// Whether provoke can read the kernel's log.
     pub kernel_log: bool,
     /// Why provoke cannot create memory cgroups; `None` if it can.
@@ -71,6 +68,28 @@ pub struct MachineFacts {
     pub influences: Vec<(String, &'static str)>,
     /// Whether the kernel lists the children of a process.
     pub lists_children: bool,
+}
+
+/// The processes that provoke may trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracingRights {
+    /// Any process.
+    AnyProcess,
+    /// Its descendants, such as the processes of trials.
+    Descendants,
+    /// No process.
+    Nothing,
+}
+
+impl TracingRights {
+    /// Returns the rights with or without the capability, under the kernel's restriction of tracing.
+    pub(super) fn new(has_capability: bool, scope: Option<u8>) -> Self {
+        match scope {
+            _ if has_capability => Self::AnyProcess,
+            Some(2..) => Self::Nothing,
+            _ => Self::Descendants,
+        }
+    }
 }
 
 /// A directory for core files.
@@ -112,9 +131,11 @@ impl MachineFacts {
             space: space.and_then(host::free_space),
             shared_space: host::free_space(Path::new("/dev/shm")),
             suid_dumpable: read_trimmed("/proc/sys/fs/suid_dumpable"),
-            ptrace_scope: read_trimmed("/proc/sys/kernel/yama/ptrace_scope")
-                .and_then(|text| text.parse().ok()),
-            cap_ptrace: rights & (1 << CAP_SYS_PTRACE) != 0,
+            tracing: TracingRights::new(
+                rights & (1 << CAP_SYS_PTRACE) != 0,
+                read_trimmed("/proc/sys/kernel/yama/ptrace_scope")
+                    .and_then(|text| text.parse().ok()),
+            ),
             kernel_log: host::kernel_log_is_readable(),
             memory_obstacle: (!counts_oom_kills()).then(|| CgroupObstacle::find("memory")),
             tools: TOOLS
@@ -136,7 +157,7 @@ impl MachineFacts {
 
     /// Returns whether provoke may trace the processes of a trial.
     pub fn may_trace(&self) -> bool {
-        self.cap_ptrace || self.ptrace_scope.is_none_or(|scope| scope < 2)
+        self.tracing != TracingRights::Nothing
     }
 }
 

@@ -8,7 +8,7 @@ mod machine;
 mod test_crash;
 mod test_hold;
 
-pub use machine::{CoreFolder, MachineFacts};
+pub use machine::{CoreFolder, MachineFacts, TracingRights};
 pub use test_crash::{CaptureProof, crash_victim};
 pub use test_hold::{HoldProof, hold_victim};
 

@@ -91,7 +91,7 @@ fn run_loads(
 }
 
 fn verdict(state: &State) -> Verdict {
-    questions::policy_of(&state).verdict_of(state)
+    questions::policy_of(state).verdict_of(state)
 }
 
 fn answer(state: &State) -> Threshold {

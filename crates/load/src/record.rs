@@ -63,11 +63,7 @@ pub(super) struct WorkerRecord {
     broken: VecDeque<BrokenRequest>,
     /// Recently retried requests, in their state when the connection broke.
     agains: VecDeque<RequestRecord>,
-    /// Time of the last complete response, of the last timeout, and of the last refused or reset
-    /// connection; 0 for never.
-    pub(super) answered: u64,
-    pub(super) timed_out: u64,
-    pub(super) turned_away: u64,
+    pub(super) last: LastTimes,
     pub(super) sent: u64,
     pub(super) served: u64,
     pub(super) kinds: Vec<u64>,
@@ -81,14 +77,35 @@ pub(super) struct WorkerRecord {
     samples: u64,
     /// Sum and number of latencies since the last tick.
     pub(super) lately: (u64, u64),
-    /// Results of requests at the last update of the live display, and whether they have changed
-    /// since then.
-    published: BTreeMap<RequestResult, u64>,
+    published: PublishedResults,
+    pub(super) log: RequestLog,
+}
+
+/// When something happened last; 0 for never.
+#[derive(Default)]
+pub(super) struct LastTimes {
+    /// A complete response.
+    pub(super) answered: u64,
+    /// A timeout.
+    pub(super) timed_out: u64,
+    /// A refused or reset connection.
+    pub(super) turned_away: u64,
+}
+
+/// Results of requests at the last update of the live display.
+#[derive(Default)]
+struct PublishedResults {
+    counts: BTreeMap<RequestResult, u64>,
+    /// Whether they have changed since then.
     changed: bool,
-    /// Log of every request, if requested.
-    log: Option<BufWriter<File>>,
+}
+
+/// Log of every request, if requested.
+#[derive(Default)]
+pub(super) struct RequestLog {
+    file: Option<BufWriter<File>>,
     /// Error that ended the log.
-    pub(super) log_failed: Option<io::Error>,
+    pub(super) error: Option<io::Error>,
 }
 
 impl WorkerRecord {
@@ -109,9 +126,7 @@ impl WorkerRecord {
             ends: BTreeMap::new(),
             broken: VecDeque::new(),
             agains: VecDeque::new(),
-            answered: 0,
-            timed_out: 0,
-            turned_away: 0,
+            last: LastTimes::default(),
             sent: 0,
             served: 0,
             kinds: vec![0; kinds],
@@ -123,10 +138,8 @@ impl WorkerRecord {
             at_random: vec![0; kinds],
             samples: 0,
             lately: (0, 0),
-            published: BTreeMap::new(),
-            changed: false,
-            log: None,
-            log_failed: None,
+            published: PublishedResults::default(),
+            log: RequestLog::default(),
         })
     }
 
@@ -137,12 +150,14 @@ impl WorkerRecord {
             log,
             "client,n,kind,file,due_us,sent_us,done_us,end,part,status,bytes"
         )?;
-        self.log = Some(log);
+        self.log.file = Some(log);
         Ok(())
     }
 
     fn log_event(&mut self, index: RingIndex) {
-        let Some(log) = &mut self.log else { return };
+        let Some(log) = &mut self.log.file else {
+            return;
+        };
         let event = RequestRecord::from_words(&self.ring.as_words()[index.0 * WORDS..][..WORDS]);
         let [due, sent, done] = [event.due, event.sent, event.done].map(|nanos| nanos / 1000);
         let written = writeln!(
@@ -158,17 +173,17 @@ impl WorkerRecord {
             event.bytes,
         );
         if let Err(error) = written {
-            self.log = None;
-            self.log_failed = Some(error);
+            self.log.file = None;
+            self.log.error = Some(error);
         }
     }
 
     /// Flushes the log.
     pub(super) fn flush_log(&mut self) {
-        if let Some(mut log) = self.log.take()
+        if let Some(mut log) = self.log.file.take()
             && let Err(error) = log.flush()
         {
-            self.log_failed = Some(error);
+            self.log.error = Some(error);
         }
     }
 
@@ -240,7 +255,7 @@ impl WorkerRecord {
         self.bytes += end.bytes;
         self.served += u64::from(end.whole);
         if end.whole {
-            self.answered = end.done;
+            self.last.answered = end.done;
         }
         if end.result == RequestResult::Ok {
             // The usual case, without unpacking the event.
@@ -262,8 +277,8 @@ impl WorkerRecord {
             return;
         }
         match end.result {
-            RequestResult::Timeout(_) => self.timed_out = end.done,
-            RequestResult::Reset(..) | RequestResult::Refused => self.turned_away = end.done,
+            RequestResult::Timeout(_) => self.last.timed_out = end.done,
+            RequestResult::Reset(..) | RequestResult::Refused => self.last.turned_away = end.done,
             _ => {}
         }
         let (code, status) = match end.result {
@@ -302,13 +317,13 @@ impl WorkerRecord {
 
     fn count_end(&mut self, result: RequestResult, count: u64) {
         *self.ends.entry(result).or_default() += count;
-        self.changed = true;
+        self.published.changed = true;
     }
 
     fn uncount_end(&mut self, result: &RequestResult, fewer: u64) {
         if let Some(count) = self.ends.get_mut(result) {
             *count = count.saturating_sub(fewer);
-            self.changed = true;
+            self.published.changed = true;
         }
     }
 
@@ -447,12 +462,12 @@ impl WorkerRecord {
 
     /// Publishes the counts of results to the live display.
     pub(super) fn publish_ends(&mut self, live: &LoadProgress) {
-        if !std::mem::take(&mut self.changed) {
+        if !std::mem::take(&mut self.published.changed) {
             return;
         }
         let mut ends = live.ends.lock().unwrap_or_else(PoisonError::into_inner);
         for (result, count) in &self.ends {
-            let published = self.published.entry(result.clone()).or_default();
+            let published = self.published.counts.entry(result.clone()).or_default();
             let sum = ends.entry(result.clone()).or_default();
             // The difference may be negative, because errors that a crash explains are subtracted.
             *sum = sum.wrapping_add(count.wrapping_sub(*published));

@@ -307,10 +307,10 @@ async fn survives_load(
 /// refused connection counts as such an end only if the service has responded before.
 fn silent_since(ran: &PhaseResult, warmed: bool) -> Option<u64> {
     let last = |nanos_of: fn(&WorkerRecord) -> u64| ran.records.iter().map(nanos_of).max();
-    let answered = last(|record| record.answered)?;
-    let mut last_activity = last(|record| record.timed_out)?;
+    let answered = last(|record| record.last.answered)?;
+    let mut last_activity = last(|record| record.last.timed_out)?;
     if answered > 0 || warmed {
-        last_activity = last_activity.max(last(|record| record.turned_away)?);
+        last_activity = last_activity.max(last(|record| record.last.turned_away)?);
     }
     (last_activity > answered).then_some(answered.max(ran.began))
 }
@@ -417,7 +417,7 @@ fn finish_phase(
     let mut log_failed = None;
     for record in &mut ran.records {
         record.flush_log();
-        log_failed = log_failed.or(record.log_failed.take());
+        log_failed = log_failed.or(record.log.error.take());
         add_counts(&mut at_random, &record.at_random);
     }
     if phase.counted {
@@ -426,7 +426,7 @@ fn finish_phase(
         }
         add_up_records(observation, &ran, kinds);
         if ran.stop == ClientStop::Halted {
-            let answered = ran.records.iter().map(|record| record.answered).max();
+            let answered = ran.records.iter().map(|record| record.last.answered).max();
             let since = answered.unwrap_or(0).max(ran.began);
             observation.silent = Duration::from_nanos(ran.ended.saturating_sub(since));
         }

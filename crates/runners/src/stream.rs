@@ -83,20 +83,45 @@ impl StreamLine {
 
 /// The state of a case beside its result.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 struct Progress {
     is_running: bool,
-    started: Option<f64>,
     /// Whether the present attempt has an outcome.
     has_outcome: bool,
-    /// Whether the result is that of the first attempt, and later attempts are not read.
-    is_final: bool,
-    /// Whether the process ended during the first attempt, and the runner started the case again.
-    is_lost: bool,
-    was_retried: bool,
-    was_repeated: bool,
+    started: Option<f64>,
+    first_result: FirstResult,
+    repetition: Repetition,
     /// Whether the next attempt is counted already.
     is_counted: bool,
+}
+
+/// The result of the first attempt, which counts if the runner retries the case.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum FirstResult {
+    /// Each attempt may still change the result.
+    #[default]
+    Open,
+    /// The process ended during it, and the runner started the case again: the crash is reported later.
+    Lost,
+    /// Later attempts are not read.
+    Final,
+}
+
+/// Why a case ran several times.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Repetition {
+    #[default]
+    None,
+    /// It was asked for.
+    Repeated,
+    /// It failed.
+    Retried,
+}
+
+impl Progress {
+    /// Notes that the case runs several times. A retry weighs more.
+    fn repeat(&mut self, repetition: Repetition) {
+        self.repetition = self.repetition.max(repetition);
+    }
 }
 
 #[derive(Default)]
@@ -191,13 +216,17 @@ impl StreamReader {
             if !std::mem::take(&mut progress.is_counted) {
                 self.collector.result_mut(position).attempts += 1;
             }
-            let is_lost = progress.is_running && !progress.is_final;
-            progress.is_lost |= is_lost;
-            progress.is_final |= is_lost;
-            progress.was_repeated |= !progress.is_final;
-            progress.was_retried |= progress.is_final;
+            if progress.is_running && progress.first_result == FirstResult::Open {
+                progress.first_result = FirstResult::Lost;
+            }
+            progress.repeat(match progress.first_result {
+                FirstResult::Open => Repetition::Repeated,
+                FirstResult::Lost | FirstResult::Final => Repetition::Retried,
+            });
         }
-        progress.was_repeated |= line.repeat.is_some();
+        if line.repeat.is_some() {
+            progress.repeat(Repetition::Repeated);
+        }
         progress.is_running = true;
         progress.has_outcome = false;
         progress.started = line.time;
@@ -212,22 +241,24 @@ impl StreamReader {
         };
         let progress = &mut self.progress[position];
         let result = self.collector.result_mut(position);
-        if !progress.is_final {
+        if progress.first_result == FirstResult::Open {
             join_ends(result, end, line.failure());
             progress.has_outcome = true;
         }
         if line.retried {
             result.attempts += 1;
-            progress.is_final = true;
-            progress.was_retried = true;
+            if progress.first_result == FirstResult::Open {
+                progress.first_result = FirstResult::Final;
+            }
+            progress.repeat(Repetition::Retried);
             // Not every version of the plugins announces the next attempt.
             progress.is_counted = true;
         }
         if end == CaseEnd::Crashed {
             progress.is_running = false;
-            if progress.is_lost {
+            if progress.first_result == FirstResult::Lost {
                 // The controller reports the crash after the next start.
-                progress.is_lost = false;
+                progress.first_result = FirstResult::Final;
                 join_ends(result, end, line.failure());
             }
         }
@@ -242,7 +273,7 @@ impl StreamReader {
         }
         let progress = &mut self.progress[position];
         let result = self.collector.result_mut(position);
-        if !progress.is_final && !progress.has_outcome {
+        if progress.first_result == FirstResult::Open && !progress.has_outcome {
             join_ends(result, CaseEnd::Passed, None);
         }
         let measured = line
@@ -276,16 +307,19 @@ impl StreamReader {
 
     fn finish(mut self) -> TrialCases {
         for (position, progress) in self.progress.iter().enumerate() {
-            if progress.is_running || progress.is_lost {
+            let is_lost = progress.first_result == FirstResult::Lost;
+            if is_lost || progress.is_running {
                 self.collector.result_mut(position).end = CaseEnd::Unknown;
             }
         }
-        let count = |holds: fn(&Progress) -> bool| {
-            let cases = self.progress.iter().filter(|progress| holds(progress));
-            cases.count()
+        let count = |repetition: Repetition| {
+            let cases = self.progress.iter();
+            cases
+                .filter(|progress| progress.repetition == repetition)
+                .count()
         };
-        let retried = count(|progress| progress.was_retried);
-        let repeated = count(|progress| progress.was_repeated && !progress.was_retried);
+        let retried = count(Repetition::Retried);
+        let repeated = count(Repetition::Repeated);
         if retried > 0 {
             self.collector.complain(describe_retries(retried));
         }

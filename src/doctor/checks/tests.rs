@@ -2,7 +2,9 @@
 
 use super::ALL;
 use crate::doctor::machine::TOOLS;
-use crate::doctor::{CaptureProof, CheckState, CoreFolder, HoldProof, MachineFacts, run_checkup};
+use crate::doctor::{
+    CaptureProof, CheckState, CoreFolder, HoldProof, MachineFacts, TracingRights, run_checkup,
+};
 use provoke_sys::cgroup::CgroupObstacle;
 use provoke_sys::core_pattern::parse_pattern;
 use std::path::PathBuf;
@@ -26,8 +28,7 @@ fn healthy_machine() -> MachineFacts {
         shared_space: Some(100 << 30),
         suid_dumpable: Some("0".to_owned()),
         hold_proof: HoldProof::Held { watches: true },
-        ptrace_scope: Some(1),
-        cap_ptrace: false,
+        tracing: TracingRights::Descendants,
         kernel_log: true,
         memory_obstacle: None,
         tools: TOOLS.map(|(name, _)| name).to_vec(),
@@ -116,8 +117,7 @@ fn disadvantages_that_can_be_fixed_are_better() {
 
 #[test]
 fn tracing_depends_on_the_ptrace_scope_and_on_capabilities() {
-    let scope =
-        |scope, cap| complaints(move |m| (m.ptrace_scope, m.cap_ptrace) = (Some(scope), cap));
+    let scope = |scope, cap| complaints(move |m| m.tracing = TracingRights::new(cap, Some(scope)));
     assert_eq!(scope(0, false), []);
     assert_eq!(scope(2, false), [("ptrace", CheckState::Bad)]);
     assert_eq!(scope(3, true), []);
@@ -127,7 +127,7 @@ fn tracing_depends_on_the_ptrace_scope_and_on_capabilities() {
 fn a_container_is_checked_for_its_init_and_core_helper() {
     let inside = |m: &mut MachineFacts| {
         m.container = Some("docker".to_owned());
-        m.cap_ptrace = true;
+        m.tracing = TracingRights::AnyProcess;
     };
     assert_eq!(complaints(inside), []);
     let shell = |m: &mut MachineFacts| {

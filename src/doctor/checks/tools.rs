@@ -2,7 +2,7 @@
 
 use super::{failed_check, passed_check};
 use crate::doctor::machine::TOOLS;
-use crate::doctor::{CheckResult, CheckState, HoldProof, MachineFacts};
+use crate::doctor::{CheckResult, CheckState, HoldProof, MachineFacts, TracingRights};
 
 pub(super) fn kernel_log(machine: &MachineFacts) -> CheckResult {
     let name = "kernel-log";
@@ -27,8 +27,8 @@ pub(super) fn check_ptrace(machine: &MachineFacts) -> CheckResult {
             "sysctl kernel.yama.ptrace_scope=1",
         );
     }
-    match (machine.cap_ptrace, &machine.container) {
-        (false, Some(_)) => failed_check(
+    match (machine.tracing, &machine.container) {
+        (TracingRights::Descendants, Some(_)) => failed_check(
             CheckState::Better,
             name,
             "only processes of trials may be traced: CAP_SYS_PTRACE is missing",

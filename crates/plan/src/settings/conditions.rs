@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for LeverText {
     fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<String, A::Error> {
         let mut combined: Option<String> = None;
         while let Some(key) = table.next_key::<String>()? {
-            let value = table.next_value_seed(LeverText(self.0, Some(key)))?;
+            let value = table.next_value_seed(Self(self.0, Some(key)))?;
             combined = Some(match combined {
                 Some(earlier) => self.0.combine(&earlier, &value),
                 None => value,

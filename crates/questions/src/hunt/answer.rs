@@ -72,14 +72,23 @@ pub struct HuntReport {
     pub tried: FailureCounts,
     /// Plain trials that were stopped before any plain trial had passed.
     pub unended: u64,
-    /// Python packages and extension modules that the program uses, and in which no thread was held.
+    /// Where no thread was held.
+    #[serde(flatten)]
+    pub unheld: UnheldCode,
+    /// The assumptions of the answer.
+    pub assumptions: Vec<String>,
+}
+
+/// Code in which no thread was held, and why.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnheldCode {
+    /// Python packages and extension modules that the program uses.
     pub left_out: Vec<String>,
     /// The texts of `--hold-in` that the path of no file with points contains.
     pub not_found: Vec<String>,
     /// Why threads could not be held; null if they could.
     pub refused: Option<String>,
-    /// The assumptions of the answer.
-    pub assumptions: Vec<String>,
 }
 
 impl HuntReport {
@@ -156,9 +165,11 @@ impl HuntReport {
             points: memory.held_trials.points.in_order().len() as u64,
             tried: memory.tried,
             unended: memory.unended,
-            left_out: memory.left_out.clone(),
-            not_found: names_not_found(memory),
-            refused: memory.refused.clone(),
+            unheld: UnheldCode {
+                left_out: memory.left_out.clone(),
+                not_found: names_not_found(memory),
+                refused: memory.refused.clone(),
+            },
             assumptions: independence_assumptions(state),
         };
         let others = OtherFailures::new(state, failure);
@@ -198,7 +209,7 @@ impl HuntReport {
                 )
             };
         }
-        if let Some(reason) = &self.refused {
+        if let Some(reason) = &self.unheld.refused {
             return format!(
                 "NOT KNOWN: its threads cannot be held ({reason}); without a hold it failed in {natural} trials"
             );
@@ -374,21 +385,21 @@ impl HuntReport {
                 words::format_interval(interval)
             ));
         }
-        if !self.not_found.is_empty() {
+        if !self.unheld.not_found.is_empty() {
             lines.push(format!(
                 "--hold-in {} has no effect: no code of such a file runs after the first thread was created",
-                self.not_found.join(", ")
+                self.unheld.not_found.join(", ")
             ));
         }
-        if self.held.is_none() && !self.needs_no_hold && !self.left_out.is_empty() {
-            let shown = self.left_out.len().min(SHOWN_NAMES);
-            let more = match self.left_out.len() - shown {
+        if self.held.is_none() && !self.needs_no_hold && !self.unheld.left_out.is_empty() {
+            let shown = self.unheld.left_out.len().min(SHOWN_NAMES);
+            let more = match self.unheld.left_out.len() - shown {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
             lines.push(format!(
                 "no thread was held in {}{more}; --hold-in NAME holds threads there",
-                self.left_out[..shown].join(", ")
+                self.unheld.left_out[..shown].join(", ")
             ));
         }
         lines
