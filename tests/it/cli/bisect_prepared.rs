@@ -324,7 +324,7 @@ fn a_merge_counts_as_one_commit_and_a_shallow_clone_can_be_searched() {
         "{}",
         result.1
     );
-    let plan = repository.0.events()[0]["run_started"]["plan"]["space"].to_string();
+    let plan = repository.0.events()[0]["run_started"]["plan"]["trials"]["space"].to_string();
     assert!(
         plan.contains("change 12") && !plan.contains("aside"),
         "{plan}"
@@ -563,7 +563,7 @@ fn commits_that_change_a_file_of_the_stacks_are_likelier() {
         .0
         .run_with_report("bisect", &[&flags[..], &prior].concat());
     assert_eq!(summarize(&(report, output)).0, "found");
-    let weights = &repository.0.events()[0]["run_started"]["plan"]["space"]["weights"];
+    let weights = &repository.0.events()[0]["run_started"]["plan"]["trials"]["space"]["weights"];
     let of = |place: usize| if [6, 7, 12].contains(&place) { 36 } else { 1 };
     let wanted: Vec<u64> = (0..13).map(of).collect();
     assert_eq!(weights, &json!(wanted));

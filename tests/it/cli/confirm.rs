@@ -275,9 +275,14 @@ fn confirm_takes_command_and_settings_from_the_baseline_run() {
         report["answer"]["confirm"]["baseline"]["run"],
         before["run"]
     );
-    let plan = &sandbox.events()[0]["run_started"]["plan"];
-    assert_eq!(plan["jobs"], 2);
-    assert!(plan["timeout"].to_string().contains("77000000"), "{plan}");
+    let trials = &sandbox.events()[0]["run_started"]["plan"]["trials"];
+    assert_eq!(trials["jobs"], 2);
+    assert!(
+        trials["settings"]["timeout"]
+            .to_string()
+            .contains("77000000"),
+        "{trials}"
+    );
     let inside = format!("{} bar unset", sandbox.path("in").display());
     assert!(sandbox.read("log").lines().all(|line| line == inside));
     assert!(sandbox.read("prepared").lines().count() >= 3);
@@ -293,7 +298,10 @@ fn flags_override_the_settings_of_the_baseline() {
     assert_eq!(summarize(&result), ("fixed", 0, 31, 31), "{}", result.1);
     let inside = format!("{} bar unset", sandbox.path("in").display());
     assert_eq!(sandbox.read("log"), format!("{inside}\n").repeat(31));
-    assert_eq!(sandbox.events()[0]["run_started"]["plan"]["jobs"], 1);
+    assert_eq!(
+        sandbox.events()[0]["run_started"]["plan"]["trials"]["jobs"],
+        1
+    );
     let load = "the failure rate does not depend on parallel trials: 2 in the baseline, 1 here";
     assert!(result.1.stdout.contains(load), "{}", result.1);
     let differences = &result.0["answer"]["confirm"]["differences"];
@@ -318,8 +326,8 @@ fn a_command_line_replaces_the_command_of_the_baseline_and_runs_here() {
     let here = sandbox.path("").canonicalize().unwrap();
     let line = format!("{}\n", here.display());
     assert_eq!(sandbox.read("here"), line.repeat(31));
-    let plan = &sandbox.events()[0]["run_started"]["plan"];
-    assert_eq!(plan["jobs"], 2, "the rest is as it was");
+    let trials = &sandbox.events()[0]["run_started"]["plan"]["trials"];
+    assert_eq!(trials["jobs"], 2, "the rest is as it was");
 }
 
 #[test]

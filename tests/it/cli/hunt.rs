@@ -325,7 +325,7 @@ fn hunt_with_a_baseline_begins_at_the_functions_of_its_crash() {
     sandbox.provoke(&["hunt", "--baseline", "crashes", "-n", "8", "-o", "hunt"]);
     let journal = sandbox.read("hunt/events.jsonl");
     let started: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
-    let question = &started["run_started"]["plan"]["question"]["hunt"];
+    let question = &started["run_started"]["plan"]["goal"]["question"]["hunt"];
     let functions = question["first"].as_array().unwrap();
     assert!(
         functions

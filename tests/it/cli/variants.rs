@@ -64,15 +64,15 @@ fn a_matrix_sets_placeholders_and_variables() {
         ],
         "{output}"
     );
-    let plan = &sandbox.events()[0]["run_started"]["plan"];
+    let trials = &sandbox.events()[0]["run_started"]["plan"]["trials"];
     assert_eq!(
-        plan["factors"],
+        trials["factors"],
         json!([
             {"name": "threads", "levels": ["1", "8"]},
             {"name": "MODE", "levels": ["fast", "safe"]},
         ])
     );
-    assert_eq!(plan["variants"][2]["levels"], json!([1, 0]));
+    assert_eq!(trials["variants"][2]["levels"], json!([1, 0]));
 }
 
 #[test]
