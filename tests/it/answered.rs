@@ -30,13 +30,18 @@ pub(crate) struct RecordedRun {
 
 impl RecordedRun {
     pub(crate) fn begin(plan: Plan) -> Self {
+        Self::begin_on(plan, Survey::default())
+    }
+
+    /// Begins a run on a machine with these facts.
+    pub(crate) fn begin_on(plan: Plan, survey: Survey) -> Self {
         let started = Event::RunStarted {
             format: FORMAT,
             version: VERSION.to_owned(),
             run: "20261122-035210-ecbc".to_owned(),
             plan: Box::new(plan),
             host: Host::default(),
-            survey: Survey::default(),
+            survey,
             at: 1_763_704_800,
         };
         Self {

@@ -6,8 +6,8 @@ use proptest::test_runner::RngSeed;
 use provoke_model::{
     Baseline, ConfirmQuestion, Event, EvidenceDepth, Failure, FailureKind, HoldObservation,
     HoldPlan, HuntQuestion, InconclusiveReason, LoadPart, MeasuredBaseline, Observation, Outcome,
-    Plan, Question, Signature, SignatureId, SlotId, StopLimits, Trial, TrialId, TrialPurpose,
-    VariantChoice, VariantId,
+    ParallelSetting, Plan, Question, Signature, SignatureId, SlotId, StopLimits, Trial, TrialId,
+    TrialPurpose, VariantChoice, VariantId,
 };
 use provoke_questions as questions;
 use provoke_questions::{
@@ -64,6 +64,12 @@ pub(crate) struct Simulation {
     pub(crate) untestable: Option<u32>,
     parallel_trials: usize,
     order: Order,
+    /// Factor by which settings that are tried before a search raise the failure rate.
+    pub(crate) raise: f64,
+    /// Items that the failure needs.
+    pub(crate) needed: Vec<u32>,
+    /// Number of trials before the first failure.
+    pub(crate) late: u64,
     /// Failures that the trials have in turn.
     pub(crate) failures: Vec<Failure>,
     /// The duration of each trial.
@@ -85,6 +91,9 @@ impl Simulation {
             untestable: None,
             parallel_trials,
             order,
+            raise: 1.0,
+            needed: NEEDED.to_vec(),
+            late: 0,
             failures: vec![failure(1)],
             time: Duration::ZERO,
             hold: |_, _| (HoldObservation::default(), false),
@@ -92,25 +101,37 @@ impl Simulation {
     }
 
     fn outcome(&self, state: &State, trial: &Trial) -> Outcome {
-        let (fails, salt) = match &state.trials.variant_plan(trial.variant).choice {
-            None => (self.rates[trial.variant.index()], trial.variant.0),
+        let (fails, salt) = self.rate_of(state, trial.variant);
+        let drawn = uniform(hash(self.seed, trial.id.0), u64::from(salt));
+        match self.void {
+            _ if trial.id.0 > self.late && drawn < fails => self.failure_of(trial),
+            _ if drawn < fails + self.other => Outcome::Other(Box::new(failure(2))),
+            Some((why, share)) if drawn < fails + self.other + share => Outcome::Inconclusive(why),
+            _ => Outcome::Pass,
+        }
+    }
+
+    /// Returns the failure rate of a variant, and a number that is different for each variant.
+    fn rate_of(&self, state: &State, variant: VariantId) -> (f64, u32) {
+        let planned = state.trials.variant_plan(variant);
+        match &planned.choice {
+            None if planned.setting.is_some() => {
+                let (natural, _) = self.rate_of(state, State::FAILING);
+                let is_raised = planned.setting != Some(ParallelSetting::default());
+                let factor = if is_raised { self.raise } else { 1.0 };
+                ((natural * factor).min(1.0), variant.0)
+            }
+            None => (self.rates[variant.index()], variant.0),
             Some(VariantChoice::Place(place)) => (self.rates[*place as usize], *place),
             // The same for every order of choices.
             Some(VariantChoice::Set(kept)) => {
-                let fails = NEEDED.iter().all(|thing| kept.holds_item(*thing));
+                let fails = self.needed.iter().all(|thing| kept.holds_item(*thing));
                 (if fails { self.rates[0] } else { 0.0 }, kept.0.iter().sum())
             }
             Some(VariantChoice::Cut(cut)) => {
                 let fails = crashes_service(cut);
                 (if fails { self.rates[0] } else { 0.0 }, cut.clients)
             }
-        };
-        let drawn = uniform(hash(self.seed, trial.id.0), u64::from(salt));
-        match self.void {
-            _ if drawn < fails => self.failure_of(trial),
-            _ if drawn < fails + self.other => Outcome::Other(Box::new(failure(2))),
-            Some((why, share)) if drawn < fails + self.other + share => Outcome::Inconclusive(why),
-            _ => Outcome::Pass,
         }
     }
 
@@ -233,9 +254,13 @@ fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
     let variant = match policy.next_step(state) {
         Step::Launch(variant) => variant,
         Step::Choose(choice) => return Some(Event::VariantChosen(choice)),
+        Step::Use(variant) => return Some(Event::SettingChosen(variant)),
         _ => return None,
     };
-    let held = policy.next_held_trial(state);
+    let held = policy.next_held_trial(state).map(|held| held.plan);
+    let planned = state.trials.held.as_ref().map(|planned| {
+        HoldPlan::within_timeout(planned.holds.clone(), Duration::from_secs(1), true)
+    });
     Some(Event::TrialStarted(Trial {
         id: state.next_id(),
         variant,
@@ -247,7 +272,7 @@ fn next(state: &State, policy: &dyn questions::Policy) -> Option<Event> {
         } else {
             TrialPurpose::Measure
         },
-        hold: held.map(|held| Box::new(held.plan)),
+        hold: held.or(planned).map(Box::new),
     }))
 }
 

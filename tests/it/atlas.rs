@@ -5,8 +5,8 @@
 
 use provoke_model::{
     ActorRole, Baseline, CaseRunner, CasesPlan, Event, EvidenceDepth, Failure, FailureKind,
-    InconclusiveReason, MeasuredBaseline, Outcome, Plan, Question, RateDrift, RunCounts, Signal,
-    SignalEvidence, StopCause, TrialId,
+    HeldPlan, InconclusiveReason, MeasuredBaseline, Outcome, Plan, Question, RateDrift, RunCounts,
+    Signal, SignalEvidence, StopCause, Survey, TrialId,
 };
 use provoke_report::{ExportOptions, Html, PageOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,10 @@ use crate::answers::{
     reduction_plan, search_plan, shrink_plan_with_rate,
 };
 use crate::golden::{EMPTY_DIGEST, GoldenFolder, all_outputs, continue_digest};
-use crate::held_program::{hold_threads, hold_threads_after_decision, hold_threads_in_large_code};
+use crate::held_program::{
+    hold_in_window, hold_threads, hold_threads_after_decision, hold_threads_in_large_code,
+    hold_threads_of_fixed_program, hold_threads_of_moved_window,
+};
 use crate::loop_and_fold::{hash, plan};
 use crate::observed::{self, Surroundings};
 
@@ -175,6 +178,12 @@ fn confirm_case(choices: &mut Choices) -> Case {
         asked.independent = choices.below(3) == 0;
         asked.earlier_attempts = choices.below(3);
     }
+    if choices.below(3) == 0 {
+        plan.trials.held = Some(Box::new(HeldPlan {
+            run: "20261121-040506-cccc".to_owned(),
+            holds: vec![hold_in_window()],
+        }));
+    }
     let rate = choices.one_of(&[0.0, 0.0, 0.02, 0.3]);
     with_limits((plan, vec![rate]), choices)
 }
@@ -186,10 +195,19 @@ fn compare_case(choices: &mut Choices) -> Case {
     let floor = choices.one_of(&["", "", "floor = 0.05"]);
     let more = if find == "failing" { floor } else { "" };
     let rates = (0..variants).map(|_| choices.rate()).collect();
-    (
-        compare_plan(find, variants, &format!("{limits}\n{more}")),
-        rates,
-    )
+    let settings = format!("{limits}\n{more}");
+    if variants.is_multiple_of(2) && choices.below(2) == 0 {
+        let values: Vec<String> = (0..variants / 2)
+            .map(|value| format!("'{value}'"))
+            .collect();
+        let matrix = format!(
+            "[matrix]\nmode = ['x', 'y']\nsize = [{}]",
+            values.join(", ")
+        );
+        let text = format!("ask = 'compare'\nfind = '{find}'\n{settings}\n{matrix}");
+        return (self::plan(&text), rates);
+    }
+    (compare_plan(find, variants, &settings), rates)
 }
 
 fn bisect_case(choices: &mut Choices) -> Case {
@@ -197,11 +215,21 @@ fn bisect_case(choices: &mut Choices) -> Case {
     let first = choices.count(0, places + 1);
     let rate = choices.one_of(&[1.0, 1.0, 0.6, 0.3]);
     let (mut plan, mut rates) = search_plan(places, first, rate);
-    let settings = choices.one_of(&["", "", "clean = true", "fixed = true", "all = true"]);
+    let settings = choices.one_of(&[
+        "",
+        "clean = true",
+        "fixed = true",
+        "all = true",
+        "raise-rate = true",
+    ]);
     let asked = self::plan(&format!(
         "ask = 'bisect'\nrange = '0..{places}'\n{settings}"
     ));
     plan.goal.question = asked.goal.question;
+    if settings.starts_with("raise") {
+        rates.iter_mut().for_each(|rate| *rate *= 0.12);
+        plan.trials.add_settings(2);
+    }
     if settings.starts_with("fixed") {
         rates.reverse();
     }
@@ -216,8 +244,16 @@ fn bisect_case(choices: &mut Choices) -> Case {
 }
 
 fn reduce_case(choices: &mut Choices) -> Case {
-    let case = reduction_plan(choices.count(2, 9), choices.one_of(&[1.0, 0.6, 0.3, 0.0]));
-    with_limits(case, choices)
+    let things = choices.one_of(&[2, 5, 8, 9]);
+    let (mut plan, mut rates) = reduction_plan(things, choices.one_of(&[1.0, 1.0, 0.6, 0.3, 0.0]));
+    if choices.below(4) == 0
+        && let Question::Reduce(asked) = &mut plan.goal.question
+    {
+        asked.raise_rate = true;
+        rates[0] *= 0.12;
+        plan.trials.add_settings(2);
+    }
+    with_limits((plan, rates), choices)
 }
 
 fn ramp_case(choices: &mut Choices) -> Case {
@@ -225,10 +261,10 @@ fn ramp_case(choices: &mut Choices) -> Case {
     let first = choices.count(0, levels.len());
     let (mut plan, mut rates) = ramp_plan(levels, first, choices.one_of(&[1.0, 0.9, 0.3]));
     if let Question::Ramp(asked) = &mut plan.goal.question {
-        asked.detect = choices.one_of(&[100_000, 100_000, 900_000]);
+        asked.detect = choices.one_of(&[100_000, 100_000, 900_000, 990_000]);
     }
     // Sometimes it fails less often with more clients.
-    if choices.below(4) == 0 {
+    if choices.below(3) == 0 {
         rates.reverse();
     }
     with_limits((plan, rates), choices)
@@ -254,6 +290,14 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
         made: 0,
     };
     let (plan, rates) = case(&mut choices);
+    // Half of the states find their answer without trouble.
+    let is_calm = number % 4 >= 2;
+    let mut plan = plan;
+    if is_calm
+        && (plan.goal.question.as_search().is_some() || plan.goal.question.as_ramp().is_some())
+    {
+        plan.stop.trials = None;
+    }
     let setting = choices.one_of(&SETTINGS);
     let mut simulation = Simulation::new(number, &rates, setting);
     let failures = choices.one_of(&[1, 1, 2, 3]);
@@ -273,11 +317,34 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
         .map(|share| (reason, share));
     simulation.untestable = choices.one_of(&[None, None, None, Some(3), Some(5)]);
     simulation.time = Duration::from_millis(choices.one_of(&[1, 6, 400, 70_000]));
-    simulation.hold = choices.one_of(&[
-        hold_threads,
-        hold_threads_after_decision,
-        hold_threads_in_large_code,
-    ]);
+    simulation.hold = if plan.trials.held.is_some() {
+        choices.one_of(&[
+            hold_threads,
+            hold_threads_of_fixed_program,
+            hold_threads_of_moved_window,
+        ])
+    } else {
+        choices.one_of(&[
+            hold_threads,
+            hold_threads_after_decision,
+            hold_threads_in_large_code,
+        ])
+    };
+    simulation.raise = choices.one_of(&[1.0, 4.0, 8.0]);
+    let items = plan
+        .trials
+        .space
+        .as_ref()
+        .map_or(0, |space| space.choices.as_items().len());
+    if items > 5 && choices.below(2) == 0 {
+        simulation.needed = (0..u32::try_from(items).unwrap() - 2).collect();
+    }
+    if plan.goal.question.is_rate() {
+        simulation.late = choices.one_of(&[0, 30, 100]);
+    }
+    if is_calm {
+        (simulation.other, simulation.void, simulation.untestable) = (0.0, None, None);
+    }
     let surrounded = number % 2 == 1;
     let surroundings = Surroundings::choose(&mut choices);
     let plan = if surrounded {
@@ -289,6 +356,7 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
     let at = simulation.time * 100;
     let stop = |why| Event::RunStopped { why, at };
     let end = match choices.below(8) {
+        _ if is_calm => Some(Event::RunFinished { at }),
         // provoke was killed.
         0 => None,
         1 => Some(stop(StopCause::Signal(Signal::INT))),
@@ -305,10 +373,19 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
         Some(Event::RunFinished { .. }) => events.len(),
         _ => choices.count(1, events.len()),
     };
+    events.truncate(kept);
+    if matches!(end, Some(Event::RunFinished { .. })) && choices.below(2) == 0 {
+        events.extend(observed::captures(&whole.state, &mut choices));
+    }
     let trials = whole.state.trials.clone();
-    let mut run = RecordedRun::begin(begun_plan(&events[0]));
+    let survey = if surrounded {
+        observed::facts_of_variants(&trials)
+    } else {
+        Survey::default()
+    };
+    let mut run = RecordedRun::begin_on(begun_plan(&events[0]), survey);
     let mut clients = BTreeMap::new();
-    for mut event in events.into_iter().take(kept).skip(1) {
+    for mut event in events.into_iter().skip(1) {
         if let Event::TrialStarted(trial) = &event {
             clients.insert(trial.id, trials.variant_plan(trial.variant).clients);
         }

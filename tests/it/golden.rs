@@ -3,19 +3,26 @@
 
 use provoke::term;
 use provoke_journal::RunFolder;
+use provoke_model::{Event, Outcome, TrialId, VariantId};
 use provoke_questions as questions;
+use provoke_report::story::{BetterTrial, TrialDetails, trial_story};
 use provoke_report::{
-    AnnotationLevel, CaseSelection, EXPORTERS, MaskedRun, RunListing, export_annotations,
-    export_short_summary, lines_before_start, next_commands,
+    AnnotationLevel, CaseSelection, EXPORTERS, LoadMeasurements, MaskedRun, RunListing,
+    export_annotations, export_short_summary, forecast_duration, lines_before_start, next_commands,
 };
 use regex::Regex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use crate::answered::{RecordedRun, answered_questions};
+use crate::observed::requests_in_flight;
+
+/// Number of described trials of each kind.
+const STORIES_OF_KIND: u64 = 2;
 
 /// A directory of golden files, which contains no others.
 pub(crate) struct GoldenFolder {
@@ -106,9 +113,20 @@ fn short_outputs(run: &RecordedRun, folder: &RunFolder) -> String {
     for line in lines_before_start(&before) {
         let _ = writeln!(text, "before: {line}");
     }
-    if let Some(progress) = questions::of(&run.state).progress(&run.state) {
+    for measured in [
+        LoadMeasurements::Answers(0.5),
+        LoadMeasurements::ServiceRun(Duration::from_secs(70)),
+    ] {
+        if let Some(forecast) = forecast_duration(&before, Some(measured)) {
+            let _ = writeln!(text, "forecast: {}", forecast.text);
+        }
+    }
+    for progress in all_progress(run) {
         let _ = writeln!(text, "progress: {progress}");
     }
+    let measured = run.state.tally_of(VariantId(0)).failures;
+    let baseline = questions::measure_variant(&run.state, VariantId(0), measured);
+    let _ = writeln!(text, "baseline: {baseline:?}");
     for command in next_commands(&report, "last", None) {
         let _ = writeln!(
             text,
@@ -123,6 +141,75 @@ fn short_outputs(run: &RecordedRun, folder: &RunFolder) -> String {
     let mut summary = Vec::new();
     export_short_summary(&masked, &mut summary).unwrap();
     text + "\n" + str::from_utf8(&summary).unwrap()
+}
+
+/// Returns the different descriptions of the progress of a run, at up to 16 times and at its end.
+fn all_progress(run: &RecordedRun) -> Vec<String> {
+    let mut earlier = RecordedRun::begin(run.state.plan());
+    let question = questions::of(&run.state);
+    let mut shown = Vec::new();
+    let distance = run.events.len() / 16 + 1;
+    for (number, event) in run.events.iter().enumerate().skip(1) {
+        earlier.state.apply_event(event, questions::is_done);
+        if number % distance == 0 {
+            shown.extend(question.progress(&earlier.state));
+        }
+    }
+    shown.extend(question.progress(&run.state));
+    shown.dedup();
+    shown
+}
+
+/// Returns the descriptions of a few trials of each kind.
+fn stories(run: &RecordedRun) -> String {
+    let in_flight = requests_in_flight();
+    let mut told: BTreeMap<String, u64> = BTreeMap::new();
+    let mut text = String::new();
+    for event in &run.events {
+        let Event::TrialFinished {
+            trial,
+            seen,
+            outcome,
+            ..
+        } = event
+        else {
+            continue;
+        };
+        let kind = match outcome.any_failure() {
+            Some(failure) => failure.kind.name().to_owned(),
+            None if *outcome == Outcome::Pass => "pass".to_owned(),
+            None => "inconclusive".to_owned(),
+        };
+        let count = told.entry(kind).or_default();
+        *count += 1;
+        if *count > STORIES_OF_KIND {
+            continue;
+        }
+        let is_even = *count % 2 == 0;
+        let has_requests = run.state.trials.load.is_some() && outcome.any_failure().is_some();
+        let better = outcome.any_failure().map(|failure| BetterTrial {
+            trial: TrialId(trial.0 + 1),
+            failure: failure.clone(),
+            command: "provoke explain".to_owned(),
+        });
+        text += &trial_story(&TrialDetails {
+            trial: *trial,
+            is_captured: false,
+            outcome,
+            seeming_hang: None,
+            observation: seen,
+            holds: &[],
+            limits: &provoke_levers::resource_limits(&run.state.trials.conditions),
+            load: run.state.trials.load.as_ref(),
+            in_flight: if has_requests { &in_flight } else { &[] },
+            stories: &[],
+            output: &["its last line".to_owned()],
+            better: better.as_ref().filter(|_| is_even),
+            width: if is_even { 60 } else { 100 },
+            verbose: is_even,
+        });
+    }
+    text
 }
 
 /// Returns the first screen and the tests of the suite, in a narrow terminal and without one.
@@ -144,7 +231,8 @@ pub(crate) fn all_outputs(run: &RecordedRun, folder: &RunFolder) -> Vec<(String,
     });
     let short = ("short.txt".to_owned(), short_outputs(run, folder));
     let terminal = ("terminal.txt".to_owned(), terminal_outputs(run));
-    reports.chain([short, terminal]).collect()
+    let stories = ("stories.txt".to_owned(), stories(run));
+    reports.chain([short, terminal, stories]).collect()
 }
 
 /// The FNV-1a hash of an empty text.

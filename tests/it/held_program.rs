@@ -2,10 +2,11 @@
 //! is held after it has read the count of references, and before it writes the count.
 
 use provoke_model::{
-    AccessingThread, CodePoint, CodeScope, Frame, Hold, HoldObservation, HoldPlan, HoldPoint,
-    LearnedPoint, RacingAccess,
+    AccessingThread, CodePoint, CodeScope, Frame, Hold, HoldEnd, HoldObservation, HoldPlan,
+    HoldPoint, LearnedPoint, Occurrence, RacingAccess,
 };
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// Its source.
 pub(crate) const SOURCE: &str = "crates/holds/tests/racy/refcount.c";
@@ -79,6 +80,37 @@ pub(crate) fn hold_threads_after_decision(plan: &HoldPlan, drawn: f64) -> (HoldO
         .map(|hold| u32::from(is_reached(hold)))
         .collect();
     (observation, fails)
+}
+
+/// Returns the hold of a thread between the read and the write.
+pub(crate) fn hold_in_window() -> Hold {
+    Hold {
+        point: HoldPoint::Code(code_point(*WINDOW.start())),
+        occurrence: Occurrence::Nth(1),
+        end: HoldEnd::OthersBlocked,
+        limit: Duration::from_millis(100),
+        watches: false,
+        anchor: None,
+    }
+}
+
+/// Returns the observation of a program that was fixed: no hold makes it crash.
+pub(crate) fn hold_threads_of_fixed_program(
+    plan: &HoldPlan,
+    drawn: f64,
+) -> (HoldObservation, bool) {
+    (hold_threads(plan, drawn).0, false)
+}
+
+/// Returns the same for a program whose window was moved.
+pub(crate) fn hold_threads_of_moved_window(plan: &HoldPlan, drawn: f64) -> (HoldObservation, bool) {
+    let (observation, _) = hold_threads(plan, drawn);
+    let is_later = |hold: &Hold| {
+        let point = hold.point.as_code();
+        point.is_some_and(|point| point.address > WRITE)
+    };
+    let crashes = plan.holds().iter().any(is_later);
+    (observation, crashes)
 }
 
 fn code_point(address: u64) -> CodePoint {

@@ -7,10 +7,13 @@ use provoke_model::{
     FailureKind, Frame, Hang, Host, HostId, HostPlan, HungThread, InconclusiveReason, JoinedHost,
     KernelLine, Latencies, LoadObservation, LoadStage, NoteLevel, NumberList, Observation, Outcome,
     ProcessObservation, RequestPhase, RequestResult, RequestsAtFailure, Signal, Signature,
-    SignatureId, SlotId, Survey, TotalUsage, TrialId, TrialsPlan, WaitObject,
+    SignatureId, SlotId, Survey, TotalUsage, Trial, TrialId, TrialPurpose, TrialsPlan, WaitObject,
 };
+use provoke_report::story::RequestInFlight;
+use provoke_state::State;
 use std::time::Duration;
 
+use crate::answered::crash;
 use crate::atlas::Choices;
 
 const CASES: [(&str, &str); 6] = [
@@ -352,11 +355,16 @@ fn leave_behind(seen: &mut Observation, choices: &mut Choices) {
 /// Returns the threads of a hung process.
 pub(crate) fn hang(choices: &mut Choices) -> Hang {
     let cycles = choices.below(2) == 0;
+    let states: &[char] = if choices.below(6) == 0 {
+        &['T']
+    } else {
+        &['S', 'S', 'R', 'D', 'T', 'Z', 'I']
+    };
     let mut thread = |tid, other, function: &str| HungThread {
         pid: 100,
         tid,
         name: "parse".to_owned(),
-        state: 'S',
+        state: choices.one_of(states),
         call: "futex".to_owned(),
         waits_on: Some(WaitObject::Mutex),
         waits_for: cycles.then_some(other),
@@ -412,6 +420,70 @@ pub(crate) fn interrupted(plan: &TrialsPlan, choices: &mut Choices) -> Observati
         }));
     }
     seen
+}
+
+/// Returns trials after the measurement of a run that capture the evidence of its failures: the same crash, or another.
+pub(crate) fn captures(state: &State, choices: &mut Choices) -> Vec<Event> {
+    let failed = state.all_tallies().find(|(_, tally)| tally.failures > 0);
+    let Some((variant, _)) = failed.filter(|_| state.trials.cases.is_none()) else {
+        return Vec::new();
+    };
+    let at = Duration::ZERO;
+    let mut events = vec![Event::CaptureStarted { at }];
+    for number in 0..choices.count(1, 3) {
+        let mut failure = crash();
+        if choices.below(2) == 0 {
+            failure.signature.id = SignatureId(90);
+            failure.signature.title = "SIGSEGV in <b>& free".to_owned();
+        }
+        let id = TrialId(state.next_id().0 + u64::try_from(number).unwrap());
+        events.push(Event::TrialStarted(Trial {
+            id,
+            variant,
+            slot: SlotId(0),
+            seed: 0,
+            timeout: Duration::from_secs(1),
+            purpose: TrialPurpose::CaptureEvidence,
+            hold: None,
+        }));
+        events.push(Event::TrialFinished {
+            trial: id,
+            at,
+            seen: Box::default(),
+            outcome: Outcome::Fail(Box::new(failure)),
+        });
+    }
+    events
+}
+
+/// Returns facts in which the variants of a plan differ.
+pub(crate) fn facts_of_variants(plan: &TrialsPlan) -> Survey {
+    let mut survey = Survey::default();
+    for (number, variant) in plan.variants.iter().enumerate() {
+        let (flags, version) = if number % 2 == 0 {
+            ("sse2 avx2", "2.1 <b>&")
+        } else {
+            ("sse2", "2.0")
+        };
+        let name = &variant.name;
+        survey.set_fact(format!("cpu[{name}].flags"), flags);
+        survey.set_fact(format!("program[{name}].path"), "/src/parse");
+        survey.set_fact(format!("library[{name}].libparse.so"), version);
+    }
+    survey
+}
+
+/// Returns requests in flight at the end of a service.
+pub(crate) fn requests_in_flight() -> Vec<RequestInFlight> {
+    let parts = ["connect", "write", "head", "body"].repeat(5);
+    let request = |(client, part): (u64, &str)| RequestInFlight {
+        request: "GET /a?<b>&".to_owned(),
+        client,
+        age: 2.5 / provoke_stats::real(client),
+        part: part.to_owned(),
+        received: 100 * client,
+    };
+    (1..).zip(parts).map(request).collect()
 }
 
 /// Returns a machine, with facts that differ between machines.
