@@ -227,7 +227,9 @@ fn bisect_case(choices: &mut Choices) -> Case {
     ));
     plan.goal.question = asked.goal.question;
     if settings.starts_with("raise") {
-        rates.iter_mut().for_each(|rate| *rate *= 0.12);
+        for rate in &mut rates {
+            *rate *= 0.12;
+        }
         plan.trials.add_settings(2);
     }
     if settings.starts_with("fixed") {
@@ -283,23 +285,15 @@ fn hunt_case(choices: &mut Choices) -> Case {
     )
 }
 
-/// Answers a question with random trials, and ends the run in a random way.
-fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
-    let mut choices = Choices {
-        seed: number,
-        made: 0,
-    };
-    let (plan, rates) = case(&mut choices);
-    // Half of the states find their answer without trouble.
-    let is_calm = number % 4 >= 2;
-    let mut plan = plan;
-    if is_calm
-        && (plan.goal.question.as_search().is_some() || plan.goal.question.as_ramp().is_some())
-    {
-        plan.stop.trials = None;
-    }
+/// Returns random trials. Calm ones are all conclusive.
+fn random_simulation(
+    (plan, rates): (&Plan, &[f64]),
+    number: u64,
+    is_calm: bool,
+    choices: &mut Choices,
+) -> Simulation {
     let setting = choices.one_of(&SETTINGS);
-    let mut simulation = Simulation::new(number, &rates, setting);
+    let mut simulation = Simulation::new(number, rates, setting);
     let failures = choices.one_of(&[1, 1, 2, 3]);
     simulation.failures = (0..failures)
         .map(|number| choices.failure(number))
@@ -345,6 +339,25 @@ fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
     if is_calm {
         (simulation.other, simulation.void, simulation.untestable) = (0.0, None, None);
     }
+    simulation
+}
+
+/// Answers a question with random trials, and ends the run in a random way.
+fn random_run(case: fn(&mut Choices) -> Case, number: u64) -> RecordedRun {
+    let mut choices = Choices {
+        seed: number,
+        made: 0,
+    };
+    let (plan, rates) = case(&mut choices);
+    // Half of the states find their answer without trouble.
+    let is_calm = number % 4 >= 2;
+    let mut plan = plan;
+    if is_calm
+        && (plan.goal.question.as_search().is_some() || plan.goal.question.as_ramp().is_some())
+    {
+        plan.stop.trials = None;
+    }
+    let simulation = random_simulation((&plan, &rates), number, is_calm, &mut choices);
     let surrounded = number % 2 == 1;
     let surroundings = Surroundings::choose(&mut choices);
     let plan = if surrounded {

@@ -176,7 +176,7 @@ fn stories(run: &RecordedRun) -> String {
             continue;
         };
         let kind = match outcome.any_failure() {
-            Some(failure) => failure.kind.name().to_owned(),
+            Some(failure) => failure.kind.name().clone(),
             None if *outcome == Outcome::Pass => "pass".to_owned(),
             None => "inconclusive".to_owned(),
         };
@@ -185,7 +185,7 @@ fn stories(run: &RecordedRun) -> String {
         if *count > STORIES_OF_KIND {
             continue;
         }
-        let is_even = *count % 2 == 0;
+        let is_even = (*count).is_multiple_of(2);
         let has_requests = run.state.trials.load.is_some() && outcome.any_failure().is_some();
         let better = outcome.any_failure().map(|failure| BetterTrial {
             trial: TrialId(trial.0 + 1),

@@ -105,9 +105,13 @@ fn without_times(text: &str) -> String {
     let mut shown: Vec<String> = Vec::new();
     // A line above the live line is filled with spaces.
     for line in strip_ansi_codes(&text.replace("          ", "\n")).split(['\r', '\n']) {
-        let line = TIME.replace_all(line.trim_end(), "${1}TIME${2}");
+        let mut line = TIME.replace_all(line.trim(), "${1}TIME${2}").into_owned();
+        // A longer time has fewer spaces before it.
+        while line.contains("  TIME") {
+            line = line.replace("  TIME", " TIME");
+        }
         if !line.is_empty() && shown.last().is_none_or(|last| *last != line) {
-            shown.push(line.into_owned());
+            shown.push(line);
         }
     }
     shown.join("\n") + "\n"

@@ -434,7 +434,7 @@ pub(crate) fn captures(state: &State, choices: &mut Choices) -> Vec<Event> {
         let mut failure = crash();
         if choices.below(2) == 0 {
             failure.signature.id = SignatureId(90);
-            failure.signature.title = "SIGSEGV in <b>& free".to_owned();
+            "SIGSEGV in <b>& free".clone_into(&mut failure.signature.title);
         }
         let id = TrialId(state.next_id().0 + u64::try_from(number).unwrap());
         events.push(Event::TrialStarted(Trial {
