@@ -125,7 +125,7 @@ pub struct TrialStart {
     pub limits: Vec<ResourceLimit>,
     /// Limits of all processes together.
     pub total_limits: TrialLimits,
-    /// User and groups of the processes, if they are not those of provoke.
+    /// User and groups of the processes, if provoke itself has others.
     pub identity: Option<Credentials>,
 }
 

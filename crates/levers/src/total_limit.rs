@@ -6,7 +6,7 @@ use provoke_sys::cgroup::CgroupObstacle;
 
 /// A limit of all processes of a trial together.
 pub(super) struct TotalLimit {
-    /// What is limited.
+    /// The limited resource.
     pub(super) resource: &'static str,
     /// The controller of control groups, which is also the name of the lever.
     pub(super) controller: &'static str,

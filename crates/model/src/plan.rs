@@ -22,7 +22,7 @@ pub struct HeldPlan {
 /// Everything the user asked for. It is complete: the run can be resumed and any of its trials replayed from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What the run is to find out.
+    /// The question, and the expected result.
     pub goal: Goal,
     /// When it stops.
     pub stop: StopLimits,
@@ -30,7 +30,7 @@ pub struct Plan {
     pub trials: TrialsPlan,
 }
 
-/// What a run is to find out, and how surely. It does not change.
+/// The question of a run, its confidence, and the expected result. It does not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Goal {
     /// Path of the scenario file, as the user gave it.
@@ -74,7 +74,7 @@ pub struct TrialsPlan {
     /// Time limit for preparing a variant.
     #[serde(default, skip_serializing_if = "is_default", with = "micros")]
     pub make_limit: Duration,
-    /// What is set around the processes of a trial.
+    /// The conditions of trials.
     #[serde(default, skip_serializing_if = "is_default")]
     pub conditions: TrialConditions,
     /// How a trial is run and what is kept of it.
@@ -105,7 +105,7 @@ pub struct TrialsPlan {
     pub seed: u64,
 }
 
-/// What is set around the processes of a trial, and may change how often it fails: values by the names of levers.
+/// Conditions of trials, which may change how often they fail: values by the names of levers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TrialConditions(BTreeMap<String, String>);

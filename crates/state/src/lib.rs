@@ -131,7 +131,7 @@ struct TrialQueue {
 /// State of a run.
 #[derive(Debug)]
 pub struct State {
-    /// What the run is to find out.
+    /// The question, and the expected result.
     pub goal: Goal,
     /// When it stops. Other limits can be given when it is resumed.
     pub stop: StopLimits,
