@@ -58,12 +58,9 @@ impl Experiment {
             &[&root, folder.path()],
         )?;
         // Each host finds out for itself.
-        plan.trials.settings.no_cores = plan
-            .trials
-            .hosts
-            .is_none()
-            .then(|| no_cores(&plan.trials))
-            .flatten();
+        if plan.trials.hosts.is_none() {
+            plan.trials.settings.no_cores = no_cores(&plan.trials);
+        }
         let coarse = do_not_queue_for_cores(&plan.goal, &mut plan.trials);
         plan.widen_bug_rules();
         // Its process starts on another processor while the environment is recorded. If it cannot be started, the first
@@ -76,12 +73,9 @@ impl Experiment {
         // The time of the journal file and that of its first event are compared before its commands are run again.
         let time = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
-        if plan
-            .goal
-            .question
-            .as_search()
-            .is_some_and(|question| question.raise_rate)
-        {
+        let search = plan.goal.question.as_search();
+        let raises_rate = search.is_some_and(|search| search.raise_rate);
+        if raises_rate {
             plan.trials.add_settings(host.cpus);
         }
         let started = Event::RunStarted {
@@ -108,9 +102,7 @@ impl Experiment {
             announced: Vec::new(),
         };
         experiment.note_cautions(observer);
-        let question = experiment.state.goal.question.as_search();
-        if question.is_some_and(|question| question.raise_rate) && experiment.state.raise.is_none()
-        {
+        if raises_rate && experiment.state.raise.is_none() {
             let text =
                 "--raise-rate has no other setting to try: -j and --copies are high enough already";
             experiment.record_note(NoteLevel::Info, text.to_owned(), observer);

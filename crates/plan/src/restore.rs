@@ -6,7 +6,9 @@ use super::{
     ProgramSettings, Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
 };
 use crate::RunnerValue;
-use provoke_model::{ActorPlan, BugFilter, CaptureMode, Goal, Text, TrialsPlan, VariantId};
+use provoke_model::{
+    ActorPlan, BugFilter, CasesPlan, Goal, Text, TrialsPlan, VariantId, VariantPlan,
+};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -17,71 +19,20 @@ pub struct NonUtf8Argument;
 
 impl Scenario {
     /// Returns the settings of the trials of one variant of a plan, without its stop rule and its question.
-    #[expect(clippy::too_many_lines, reason = "each setting is one line")]
     pub fn of_variant(
         goal: &Goal,
         trials: &TrialsPlan,
         variant: VariantId,
     ) -> Result<Self, NonUtf8Argument> {
         let variant = trials.variant_plan(variant);
-        let hooks = &variant.hooks;
-        let hook = |own: &Option<Text>, general: &Option<Text>| {
-            own.as_ref().or(general.as_ref()).map(utf8_text).transpose()
-        };
-        let combined = |first: &Option<Text>, second: &Option<Text>| {
-            let lines: Result<Vec<String>, NonUtf8Argument> =
-                first.iter().chain(second).map(utf8_text).collect();
-            Ok(match lines?.as_slice() {
-                [] => None,
-                [command] => Some(command.clone()),
-                [a, b, ..] => Some(format!("{{ {a}\n}} && {{ {b}\n}}")),
-            })
-        };
-        let only = match variant.actors.as_slice() {
-            [actor] if actor.name.is_empty() && actor.role.decides_outcome() => Some(actor),
-            _ => None,
-        };
-        let rules = &trials.rules;
+        let suite = trials.cases.as_deref().map(CaseSettings::of_plan);
         let mut scenario = Self {
             loaded: trials.load.clone(),
             refusals: trials.rules.refusals.clone(),
-            program: ProgramSettings {
-                env_clear: trials.environment.is_empty().then_some(true),
-                setup: combined(&trials.hooks.setup, &hooks.setup)?,
-                prepare: hook(&hooks.prepare, &trials.hooks.prepare)?,
-                conclude: hook(&hooks.conclude, &trials.hooks.conclude)?,
-                cleanup: combined(&hooks.cleanup, &trials.hooks.cleanup)?,
-                fact: Facts(trials.facts.clone()),
-                tmp_per_run: trials.settings.scratch.then_some(true),
-                ..ProgramSettings::default()
-            },
+            program: ProgramSettings::of_variant(trials, variant)?,
             conditions: ConditionSettings(trials.conditions.clone()),
-            trials: TrialSettings {
-                jobs: NonZeroU32::new(trials.slots_per_host()),
-                wave: if trials.waves {
-                    NonZeroU32::new(trials.jobs)
-                } else {
-                    None
-                },
-                held: trials.held.as_ref().map(|held_plan| held_plan.run.clone()),
-                warmup: Some(trials.warmup).filter(|warmup| *warmup > 0),
-                ..TrialSettings::default()
-            },
-            suite: CaseSettings {
-                cases: trials
-                    .cases
-                    .as_ref()
-                    .map(|cases| RunnerValue(Some(cases.runner.clone()))),
-                shuffle: trials
-                    .cases
-                    .as_ref()
-                    .and_then(|cases| cases.shuffle.then_some(true)),
-                case_strip: trials
-                    .cases
-                    .as_ref()
-                    .and_then(|cases| cases.strip.clone().map(Pattern)),
-                ..CaseSettings::default()
-            },
+            trials: TrialSettings::of_plan(trials),
+            suite: suite.unwrap_or_default(),
             hosts: HostSettings::of_plan(trials.hosts.as_ref()),
             stop: StopSettings {
                 timeout: Some(TimeoutValue(trials.settings.timeout)),
@@ -89,79 +40,39 @@ impl Scenario {
                 conf: Some(Confidence(goal.alpha)),
                 ..StopSettings::default()
             },
-            judge: JudgeSettings {
-                leak_grace: Some(DurationValue(trials.settings.leak_grace)),
-                ok: Some(Codes(rules.ok.clone())),
-                skip: Some(Codes(rules.skip.clone())),
-                fail_if_out: rules.fail_if_out.iter().cloned().map(Pattern).collect(),
-                ok_if_out: rules.ok_if_out.iter().cloned().map(Pattern).collect(),
-                // The baseline determines the signatures of the bug.
-                only: OnlyRules(
-                    rules
-                        .only
-                        .iter()
-                        .filter(|filter| !matches!(filter, BugFilter::Signature(_)))
-                        .map(|filter| OnlyRule(filter.clone()))
-                        .collect(),
-                ),
-                leaks: Some(rules.leaks),
-                watch_engine: trials.settings.watch_engine.then_some(true),
-                ignore_child_crashes: rules.ignore_child_crashes.then_some(true),
-                ..JudgeSettings::default()
-            },
-            evidence: EvidenceSettings {
-                keep: Some(trials.settings.keep),
-                keep_per_sig: Some(trials.settings.keep_per_sig),
-                cores: Some(trials.settings.cores.size),
-                // A tracer changes the failure rate of a program.
-                capture: Some(trials.settings.capture)
-                    .filter(|capture| *capture == CaptureMode::Trace),
-            },
+            judge: JudgeSettings::of_plan(trials),
+            evidence: EvidenceSettings::of_plan(&trials.settings),
             ..Self::default()
         };
         if let Some(question) = goal.question.as_confirm() {
             scenario.confirm.exclude_half = question.exclude_half;
             scenario.confirm.independent = question.independent.then_some(true);
         }
-        let wrapped = trials.wrapped as usize;
-        let main = variant.main_actor();
-        if let Some(prefix) = main.and_then(|main| main.command.get(..wrapped)) {
-            let words: Vec<String> = prefix.iter().map(utf8_text).collect::<Result<_, _>>()?;
-            let joined = shlex::try_join(words.iter().map(String::as_str));
-            scenario.program.wrap = joined.ok().filter(|joined| !joined.is_empty());
-        }
-        if let Some(container) = main.and_then(|main| main.container.as_ref()) {
-            let utf8_texts =
-                |texts: &[Text]| texts.iter().map(utf8_text).collect::<Result<Vec<_>, _>>();
-            scenario.program.image = Some(utf8_text(&container.image)?);
-            scenario.program.engine =
-                Some(container.engine.clone()).filter(|name| !name.is_empty());
-            scenario.program.mount = match &container.mounts {
-                Some(mounts) if mounts.is_empty() => vec!["none".to_owned()],
-                Some(mounts) => utf8_texts(mounts)?,
-                None => Vec::new(),
-            };
-            scenario.program.network = Some(container.network.clone());
-            scenario.program.container = utf8_texts(&container.options)?;
-        }
-        match only {
-            Some(main) => {
-                let main = actor_of_plan(main, wrapped)?;
-                scenario.program.command = main.command;
-                scenario.trials.copies = main.copies;
-                scenario.program.env = Variables(main.env);
-                scenario.program.cwd = main.cwd;
-                scenario.program.stdin = main.stdin;
-            }
-            None => {
-                let actors = variant
-                    .actors
-                    .iter()
-                    .map(|actor| actor_of_plan(actor, wrapped));
-                scenario.outline.actors = actors.collect::<Result<_, _>>()?;
-            }
-        }
+        scenario.add_processes(&variant.actors, trials.wrapped as usize)?;
         Ok(scenario)
+    }
+
+    /// Adds the processes of a trial. `wrapped` is the number of arguments that wrap a main command.
+    fn add_processes(
+        &mut self,
+        actors: &[ActorPlan],
+        wrapped: usize,
+    ) -> Result<(), NonUtf8Argument> {
+        match actors {
+            [main] if main.name.is_empty() && main.role.decides_outcome() => {
+                let main = actor_of_plan(main, wrapped)?;
+                self.program.command = main.command;
+                self.trials.copies = main.copies;
+                self.program.env = Variables(main.env);
+                self.program.cwd = main.cwd;
+                self.program.stdin = main.stdin;
+            }
+            actors => {
+                let actors = actors.iter().map(|actor| actor_of_plan(actor, wrapped));
+                self.outline.actors = actors.collect::<Result<_, _>>()?;
+            }
+        }
+        Ok(())
     }
 
     /// Moves the main processes to another directory, but not the hooks.
@@ -197,6 +108,125 @@ impl Scenario {
     }
 }
 
+impl ProgramSettings {
+    /// Returns the settings around the processes of a variant.
+    fn of_variant(trials: &TrialsPlan, variant: &VariantPlan) -> Result<Self, NonUtf8Argument> {
+        let (general, own) = (&trials.hooks, &variant.hooks);
+        let mut settings = Self {
+            env_clear: trials.environment.is_empty().then_some(true),
+            setup: joined_lines(&general.setup, &own.setup)?,
+            prepare: first_line(&own.prepare, &general.prepare)?,
+            conclude: first_line(&own.conclude, &general.conclude)?,
+            cleanup: joined_lines(&own.cleanup, &general.cleanup)?,
+            fact: Facts(trials.facts.clone()),
+            tmp_per_run: trials.settings.scratch.then_some(true),
+            ..Self::default()
+        };
+        let Some(main) = variant.main_actor() else {
+            return Ok(settings);
+        };
+        if let Some(prefix) = main.command.get(..trials.wrapped as usize) {
+            let joined = shlex::try_join(utf8_texts(prefix)?.iter().map(String::as_str));
+            settings.wrap = joined.ok().filter(|joined| !joined.is_empty());
+        }
+        if let Some(container) = &main.container {
+            settings.image = Some(utf8_text(&container.image)?);
+            settings.engine = Some(container.engine.clone()).filter(|name| !name.is_empty());
+            settings.mount = match &container.mounts {
+                Some(mounts) if mounts.is_empty() => vec!["none".to_owned()],
+                Some(mounts) => utf8_texts(mounts)?,
+                None => Vec::new(),
+            };
+            settings.network = Some(container.network.clone());
+            settings.container = utf8_texts(&container.options)?;
+        }
+        Ok(settings)
+    }
+}
+
+impl TrialSettings {
+    fn of_plan(trials: &TrialsPlan) -> Self {
+        let wave = trials.waves.then_some(trials.jobs);
+        Self {
+            jobs: NonZeroU32::new(trials.slots_per_host()),
+            wave: wave.and_then(NonZeroU32::new),
+            held: trials.held.as_ref().map(|held| held.run.clone()),
+            warmup: Some(trials.warmup).filter(|warmup| *warmup > 0),
+            ..Self::default()
+        }
+    }
+}
+
+impl CaseSettings {
+    fn of_plan(cases: &CasesPlan) -> Self {
+        Self {
+            cases: Some(RunnerValue(Some(cases.runner.clone()))),
+            shuffle: cases.shuffle.then_some(true),
+            case_strip: cases.strip.clone().map(Pattern),
+            ..Self::default()
+        }
+    }
+}
+
+impl JudgeSettings {
+    fn of_plan(trials: &TrialsPlan) -> Self {
+        let rules = &trials.rules;
+        let patterns = |texts: &[String]| texts.iter().cloned().map(Pattern).collect();
+        // The baseline determines the signatures of the bug.
+        let only = rules.only.iter();
+        let only = only.filter(|filter| !matches!(filter, BugFilter::Signature(_)));
+        Self {
+            leak_grace: Some(DurationValue(trials.settings.leak_grace)),
+            ok: Some(Codes(rules.ok.clone())),
+            skip: Some(Codes(rules.skip.clone())),
+            fail_if_out: patterns(&rules.fail_if_out),
+            ok_if_out: patterns(&rules.ok_if_out),
+            only: OnlyRules(only.cloned().map(OnlyRule).collect()),
+            leaks: Some(rules.leaks),
+            watch_engine: trials.settings.watch_engine.then_some(true),
+            ignore_child_crashes: rules.ignore_child_crashes.then_some(true),
+            ..Self::default()
+        }
+    }
+}
+
+impl EvidenceSettings {
+    fn of_plan(settings: &provoke_model::TrialSettings) -> Self {
+        Self {
+            keep: Some(settings.keep),
+            keep_per_sig: Some(settings.keep_per_sig),
+            cores: Some(settings.cores.size),
+            // A tracer changes the failure rate of a program.
+            capture: settings.traces().then_some(settings.capture),
+        }
+    }
+}
+
+/// Returns the line that replaces another one, or else the other one.
+fn first_line(
+    line: &Option<Text>,
+    other: &Option<Text>,
+) -> Result<Option<String>, NonUtf8Argument> {
+    line.as_ref().or(other.as_ref()).map(utf8_text).transpose()
+}
+
+/// Returns a line that runs two lines in turn.
+fn joined_lines(
+    first: &Option<Text>,
+    second: &Option<Text>,
+) -> Result<Option<String>, NonUtf8Argument> {
+    let lines: Vec<&Text> = first.iter().chain(second).collect();
+    Ok(match lines.as_slice() {
+        [] => None,
+        [line] => Some(utf8_text(line)?),
+        [first, second, ..] => Some(format!(
+            "{{ {}\n}} && {{ {}\n}}",
+            utf8_text(first)?,
+            utf8_text(second)?
+        )),
+    })
+}
+
 /// Returns the settings of an actor; for a main actor, without the prefix of its command.
 fn actor_of_plan(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NonUtf8Argument> {
     let prefix = if plan.role.decides_outcome() {
@@ -226,6 +256,10 @@ fn actor_of_plan(plan: &ActorPlan, wrapped: usize) -> Result<Actor, NonUtf8Argum
         cwd: Some(path(&plan.cwd)),
         stdin: plan.stdin.as_ref().map(path),
     })
+}
+
+fn utf8_texts(texts: &[Text]) -> Result<Vec<String>, NonUtf8Argument> {
+    texts.iter().map(utf8_text).collect()
 }
 
 pub(super) fn utf8_text(text: &Text) -> Result<String, NonUtf8Argument> {
