@@ -114,10 +114,10 @@ impl ProgramSettings {
         let (general, own) = (&trials.hooks, &variant.hooks);
         let mut settings = Self {
             env_clear: trials.environment.is_empty().then_some(true),
-            setup: joined_lines(&general.setup, &own.setup)?,
-            prepare: first_line(&own.prepare, &general.prepare)?,
-            conclude: first_line(&own.conclude, &general.conclude)?,
-            cleanup: joined_lines(&own.cleanup, &general.cleanup)?,
+            setup: joined_lines(general.setup.as_ref(), own.setup.as_ref())?,
+            prepare: first_line(own.prepare.as_ref(), general.prepare.as_ref())?,
+            conclude: first_line(own.conclude.as_ref(), general.conclude.as_ref())?,
+            cleanup: joined_lines(own.cleanup.as_ref(), general.cleanup.as_ref())?,
             fact: Facts(trials.facts.clone()),
             tmp_per_run: trials.settings.scratch.then_some(true),
             ..Self::default()
@@ -204,18 +204,18 @@ impl EvidenceSettings {
 
 /// Returns the line that replaces another one, or else the other one.
 fn first_line(
-    line: &Option<Text>,
-    other: &Option<Text>,
+    line: Option<&Text>,
+    other: Option<&Text>,
 ) -> Result<Option<String>, NonUtf8Argument> {
-    line.as_ref().or(other.as_ref()).map(utf8_text).transpose()
+    line.or(other).map(utf8_text).transpose()
 }
 
 /// Returns a line that runs two lines in turn.
 fn joined_lines(
-    first: &Option<Text>,
-    second: &Option<Text>,
+    first: Option<&Text>,
+    second: Option<&Text>,
 ) -> Result<Option<String>, NonUtf8Argument> {
-    let lines: Vec<&Text> = first.iter().chain(second).collect();
+    let lines: Vec<&Text> = first.into_iter().chain(second).collect();
     Ok(match lines.as_slice() {
         [] => None,
         [line] => Some(utf8_text(line)?),

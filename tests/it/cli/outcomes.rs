@@ -364,9 +364,9 @@ fn a_memory_limit_is_a_size_of_at_least_8_megabytes() {
     let output = sandbox.provoke(&["run", "--memory", "1M", "--", "true"]);
     insta::assert_snapshot!(output, @"
     ------- stderr -------
-    error: a trial needs at least 8M of memory
+    error: invalid value '1M' for '--memory <SIZE>': a trial needs at least 8M of memory
 
-    hint: write an amount such as 500M or 2G
+    hint: `provoke run --help` describes the arguments
     [exit status: Some(2)]
     ");
     let output = sandbox.provoke(&["run", "--memory", "much", "--", "true"]);
