@@ -83,7 +83,7 @@ pub struct HuntReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnheldCode {
-    /// Python packages and extension modules that the program uses.
+    /// Python packages and extension modules that the program uses, and in which no thread was held.
     pub left_out: Vec<String>,
     /// The texts of `--hold-in` that the path of no file with points contains.
     pub not_found: Vec<String>,
