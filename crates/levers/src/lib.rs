@@ -21,6 +21,7 @@ pub use user::user_of;
 use provoke_model::{ResourceLimit, TrialConditions, TrialsPlan};
 use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::user::Credentials;
+use provoke_words::untrusted::Untrusted as _;
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -130,11 +131,21 @@ pub struct TrialStart {
 }
 
 impl TrialStart {
-    /// Applies all levers that have a value.
+    /// Applies all levers that have a value. A value that this version does not know is an error: without it, a trial
+    /// would run under other conditions.
     pub fn new(conditions: &TrialConditions) -> io::Result<Self> {
         let mut start = Self::default();
-        for (lever, value) in set_levers(conditions) {
-            lever.apply(value, &mut start)?;
+        for (name, value) in conditions.all() {
+            let refuse = |reason: String| {
+                let condition = format!("{name}={value}");
+                let shown = condition.to_safe();
+                io::Error::other(format!("cannot set the condition `{shown}`: {reason}"))
+            };
+            let lever = find_lever(name);
+            let lever =
+                lever.ok_or_else(|| refuse("another version of provoke set it".to_owned()))?;
+            let value = lever.parse(value).map_err(refuse)?;
+            lever.apply(&value, &mut start)?;
         }
         Ok(start)
     }
@@ -145,7 +156,7 @@ pub fn find_lever(name: &str) -> Option<&'static dyn Lever> {
     LEVERS.iter().copied().find(|lever| lever.name() == name)
 }
 
-/// Returns the levers that have a value. A value of an unknown lever comes from a newer version.
+/// Returns the levers that have a value, without unknown ones.
 pub fn set_levers(
     conditions: &TrialConditions,
 ) -> impl Iterator<Item = (&'static dyn Lever, &str)> {
@@ -189,6 +200,7 @@ mod tests {
             ("pids", "0"),
             ("rlimit", "nofile"),
             ("delay", "soon"),
+            ("user", ""),
         ] {
             assert!(
                 find_lever(lever).unwrap().parse(typed).is_err(),
@@ -198,11 +210,18 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_an_unknown_lever_is_ignored() {
-        let mut conditions = TrialConditions::default();
-        conditions.set("gravity", "2".to_owned());
-        conditions.set("pids", "7".to_owned());
-        let start = TrialStart::new(&conditions).unwrap();
-        assert_eq!(start.total_limits.processes, Some(7));
+    fn no_trial_starts_without_one_of_its_conditions() {
+        for (lever, value, allowed) in [
+            ("pids", "7", true),
+            ("gravity", "2", false),
+            ("pids", "many", false),
+            ("rlimit", "nofile=64,gravity=2", false),
+            ("delay", "soon", false),
+        ] {
+            let mut conditions = TrialConditions::default();
+            conditions.set(lever, value.to_owned());
+            let started = TrialStart::new(&conditions);
+            assert_eq!(started.is_ok(), allowed, "{lever}={value}");
+        }
     }
 }

@@ -27,6 +27,9 @@ impl Lever for User {
     }
 
     fn parse(&self, typed: &str) -> Result<String, String> {
+        if typed.is_empty() {
+            return Err("write the name of a user".to_owned());
+        }
         Ok(typed.to_owned())
     }
 

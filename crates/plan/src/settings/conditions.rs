@@ -4,7 +4,7 @@ use crate::expected_value::first_paragraph;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use provoke_levers::{LEVERS, Lever, ValueShape, find_lever};
 use provoke_model::TrialConditions;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -87,7 +87,10 @@ impl<'de> Visitor<'de> for SettingsVisitor {
             match find_lever(&key) {
                 Some(lever) => {
                     let value = table.next_value_seed(LeverText(lever, None))?;
-                    settings.add_value(lever, value);
+                    // An empty table sets nothing.
+                    if !value.is_empty() {
+                        settings.add_value(lever, value);
+                    }
                 }
                 None => {
                     table.next_value::<IgnoredAny>()?;
@@ -145,7 +148,7 @@ impl<'de> Visitor<'de> for LeverText {
                 None => value,
             });
         }
-        combined.ok_or_else(|| A::Error::custom("the table is empty"))
+        Ok(combined.unwrap_or_default())
     }
 }
 
