@@ -74,7 +74,7 @@ impl Experiment {
         let time = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
         let search = plan.goal.question.as_search();
-        let raises_rate = search.is_some_and(|search| search.raise_rate);
+        let raises_rate = search.is_some_and(|search| search.raises_rate());
         if raises_rate {
             plan.trials.add_settings(host.cpus);
         }

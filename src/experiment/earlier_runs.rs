@@ -7,7 +7,7 @@ use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{
-    EarlierTrials, Event, ExcludedRun, ExpectedResult, Failure, FailureName, Host,
+    EarlierTrials, Event, ExcludedRun, ExpectedResult, FailingRate, Failure, FailureName, Host,
     MeasuredBaseline, Plan, Question, RateMismatch, RunCounts, Survey, TrialsPlan, VariantId,
 };
 use provoke_questions as questions;
@@ -131,7 +131,7 @@ pub(super) fn add_to_search(
         known_facts.any(|facts| facts.place as usize + 1 == space.len() && facts.counts.is_some())
     });
     // A search under another setting has another rate.
-    let ignored = search.ignore_earlier || search.raise_rate || is_logged;
+    let ignored = search.failing_rate != FailingRate::EarlierRuns || is_logged;
     let any_failure = search.any_failure;
     let earlier = (!ignored).then(|| of_bad_end(trials, any_failure, host, survey));
     search.earlier = earlier.flatten();
@@ -288,7 +288,7 @@ fn matching_variants(
     // With `raise_rate`, some of its trials ran under another setting.
     let searches = question
         .as_search()
-        .is_some_and(|question| !question.raise_rate);
+        .is_some_and(|question| !question.raises_rate());
     let counts = question.is_rate() || query.searched && (compares || searches);
     if same.is_empty() && unlike.is_empty() {
         return None;

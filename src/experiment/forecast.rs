@@ -3,6 +3,7 @@
 use super::error::ExperimentError;
 use provoke_model::{Alpha, MeasuredBaseline};
 use provoke_plan::RateValue;
+use provoke_questions::StopRule;
 use provoke_stats::search::{Channel, bisect_runs};
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
@@ -91,7 +92,7 @@ impl TrialForecast {
             (None, Some(base)) if base.failures > 0 => real(base.failures) / real(base.trials),
             (None, base) => {
                 let trials = base.as_ref().map_or(0, |base| base.trials);
-                let bound = words::percent_bound(stats::clopper_pearson(0, trials, alpha).hi);
+                let bound = words::percent_bound(StopRule::PlannedN.interval(0, trials, alpha).hi);
                 let message = format!(
                     "none of {trials} trials failed: the rate is below {bound} %, which is not enough to plan with"
                 );
@@ -126,7 +127,7 @@ impl TrialForecast {
             None => format!("It fails in {rate} % of trials (assumed)."),
             Some(base) => {
                 let alpha = self.confidence.to_probability();
-                let within = stats::clopper_pearson(base.failures, base.trials, alpha);
+                let within = StopRule::PlannedN.interval(base.failures, base.trials, alpha);
                 let runs = match base.run_count() {
                     0 | 1 => String::new(),
                     runs => format!(" in {runs} runs"),
@@ -149,7 +150,9 @@ impl TrialForecast {
         let (rate, alpha) = (self.rate, self.confidence.to_probability());
         rows.add_exact("see it once", stats::runs_to_see_one(rate, 1.0 - alpha));
         if let Some(base) = &self.baseline {
-            let min = stats::clopper_pearson(base.failures, base.trials, alpha).lo;
+            let min = StopRule::PlannedN
+                .interval(base.failures, base.trials, alpha)
+                .lo;
             rows.add_exact(
                 &format!(
                     "  if the true rate is the lower limit, {} %",

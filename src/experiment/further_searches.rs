@@ -26,7 +26,7 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
         reproduce,
         ..
     } = space.section.take().unwrap_or_else(|| AlternatingSection {
-        reproduce: question.reproduce,
+        reproduce: question.search.reproduce,
         ..AlternatingSection::default()
     });
     let sections = match report.verdict {
@@ -50,12 +50,12 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
     space.choices = VariantChoices::Candidates(section.places);
     // The counts and weights are for other candidates, in a search for another boundary.
     (space.known, space.weights) = (Vec::new(), Vec::new());
-    question.raise_rate = false;
+    question.search.keep_setting();
     question.fixed = section.fixed;
     question.inside = section.agree;
-    question.reproduce = section.agree.unwrap_or(reproduce);
+    question.search.reproduce = section.agree.unwrap_or(reproduce);
     let bugs = searched_bugs(state);
-    if plan.trials.rules.only.is_empty() && !question.any_failure && !bugs.is_empty() {
+    if plan.trials.rules.only.is_empty() && !question.search.any_failure && !bugs.is_empty() {
         plan.trials.rules.only = bugs;
     }
     Some((with_what_is_left(plan, state)?, text))

@@ -57,14 +57,14 @@ impl CulpritMerge {
         space.choices = VariantChoices::Candidates(candidates);
         space.merge = Some(self.candidate.clone());
         // The counts and weights are for other candidates; the setting of this search is kept.
-        question.raise_rate = false;
+        question.search.keep_setting();
         (space.known, space.weights) = (Vec::new(), Vec::new());
         // A branch that does not fail in this many trials does not fail at the rate of the merge.
         let alpha = plan.goal.alpha.to_probability();
         let clean =
             BisectProgress::of_state(state).and_then(|search| search.clean_trials_needed(alpha));
-        question.reproduce = question.reproduce.max(clean.unwrap_or(0));
-        if plan.trials.rules.only.is_empty() && !question.any_failure {
+        question.search.reproduce = question.search.reproduce.max(clean.unwrap_or(0));
+        if plan.trials.rules.only.is_empty() && !question.search.any_failure {
             plan.trials.rules.only = searched_bugs(state);
         }
         with_what_is_left(plan, state)

@@ -12,10 +12,10 @@ use provoke_model::{
     VariantId,
 };
 use provoke_questions as questions;
-use provoke_questions::{CapturePolicy, ReproductionProgress, RerunPolicy};
+use provoke_questions::{CapturePolicy, ReproductionProgress, RerunPolicy, StopRule};
 use provoke_report::{ANNOUNCED_FROM, LoadMeasurements, forecast_duration as load_forecast};
 use provoke_state::{EventSink, State};
-use provoke_stats::{confidence_sequence, real};
+use provoke_stats::real;
 use provoke_words as words;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -610,7 +610,7 @@ fn describe_rate(state: &State, failed: u64, completed: u64) -> Option<String> {
     if let [_] = state.trials.variants.as_slice() {
         let tally = state.tally_of(VariantId(0));
         let alpha = state.goal.alpha.to_probability();
-        let rate = confidence_sequence(tally.failures, tally.counted_trials(), alpha);
+        let rate = StopRule::Decision.interval(tally.failures, tally.counted_trials(), alpha);
         return (tally.counted_trials() > 0)
             .then(|| format!("rate {}", words::format_interval([rate.lo, rate.hi])));
     }

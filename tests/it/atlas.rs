@@ -4,9 +4,9 @@
 //! `UPDATE_GOLDEN=1` writes the digests.
 
 use provoke_model::{
-    ActorRole, Baseline, CaseRunner, CasesPlan, Event, EvidenceDepth, Failure, FailureKind,
-    HeldPlan, InconclusiveReason, MeasuredBaseline, Outcome, Plan, Question, RateDrift, RunCounts,
-    Signal, SignalEvidence, StopCause, Survey, TrialId,
+    ActorRole, Baseline, CaseRunner, CasesPlan, Event, EvidenceDepth, FailingRate, Failure,
+    FailureKind, HeldPlan, InconclusiveReason, MeasuredBaseline, Outcome, Plan, Question,
+    RateDrift, RunCounts, Signal, SignalEvidence, StopCause, Survey, TrialId,
 };
 use provoke_report::{ExportOptions, Html, PageOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -251,7 +251,7 @@ fn reduce_case(choices: &mut Choices) -> Case {
     if choices.below(4) == 0
         && let Question::Reduce(asked) = &mut plan.goal.question
     {
-        asked.raise_rate = true;
+        asked.failing_rate = FailingRate::Raised;
         rates[0] *= 0.12;
         plan.trials.add_settings(2);
     }

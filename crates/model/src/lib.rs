@@ -69,9 +69,10 @@ pub use plan::{
     Timeout, TrialConditions, TrialSettings, TrialsPlan, VariantPlan,
 };
 pub use question::{
-    Baseline, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, ExcludedRun, Factor,
-    HuntQuestion, KnownBug, KnownCrash, LoadGoal, MeasuredBaseline, Question, RampQuestion,
-    RateDrift, RateMismatch, RunCounts, SearchQuestion, ShrinkQuestion,
+    Baseline, BisectQuestion, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials,
+    ExcludedRun, Factor, FailingRate, HuntQuestion, KnownBug, KnownCrash, LoadGoal,
+    MeasuredBaseline, Question, RampQuestion, RateDrift, RateMismatch, RunCounts, SearchQuestion,
+    ShrinkQuestion,
 };
 pub use rules::{BugFilter, LeakRule, RefusalRules, Rules};
 pub use same_failure::FailureName;

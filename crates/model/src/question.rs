@@ -19,7 +19,7 @@ pub enum Question {
     /// Which variants fail, and do they differ?
     Compare(CompareQuestion),
     /// Which candidate of an ordered list is the first that fails?
-    Bisect(SearchQuestion),
+    Bisect(BisectQuestion),
     /// Which is the smallest set of items that keeps the failure?
     Reduce(SearchQuestion),
     /// At which concurrency does it fail?
@@ -84,7 +84,6 @@ pub struct RampQuestion {
 
 /// A search in the plan's space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub struct SearchQuestion {
     /// Whether a good variant never fails, because other failures are distinguished from the bug.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -92,26 +91,92 @@ pub struct SearchQuestion {
     /// Whether every failure is the bug, not only the one that the failing variant shows most often.
     #[serde(default, skip_serializing_if = "is_default")]
     pub any_failure: bool,
+    /// Number of trials of the failing variant after which the search gives up reproducing the failure.
+    pub reproduce: u64,
+    /// How the failure rate of the failing variant becomes known.
+    #[serde(flatten)]
+    pub failing_rate: FailingRate,
+    /// Trials of the failing variant in earlier runs; `None` without such runs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub earlier: Option<EarlierTrials>,
+}
+
+/// How a search learns the failure rate of the failing variant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "FailingRateFlags", into = "FailingRateFlags")]
+pub enum FailingRate {
+    /// From earlier runs, if there are any, and its own trials.
+    #[default]
+    EarlierRuns,
+    /// Only from its own trials.
+    ThisRun,
+    /// From its own trials under the setting under which it fails most often; the search looks for this setting first.
+    Raised,
+}
+
+/// A [`FailingRate`] in a journal.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct FailingRateFlags {
+    #[serde(skip_serializing_if = "is_default")]
+    raise_rate: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    ignore_earlier: bool,
+}
+
+impl From<FailingRateFlags> for FailingRate {
+    fn from(flags: FailingRateFlags) -> Self {
+        match flags {
+            FailingRateFlags {
+                raise_rate: true, ..
+            } => Self::Raised,
+            FailingRateFlags {
+                ignore_earlier: true,
+                ..
+            } => Self::ThisRun,
+            FailingRateFlags { .. } => Self::EarlierRuns,
+        }
+    }
+}
+
+impl From<FailingRate> for FailingRateFlags {
+    fn from(rate: FailingRate) -> Self {
+        Self {
+            raise_rate: rate == FailingRate::Raised,
+            ignore_earlier: rate == FailingRate::ThisRun,
+        }
+    }
+}
+
+impl SearchQuestion {
+    /// Returns whether it looks for a setting under which the failing variant fails more often.
+    pub fn raises_rate(&self) -> bool {
+        self.failing_rate == FailingRate::Raised
+    }
+
+    /// Continues under the setting that was found. Earlier runs had another one.
+    pub fn keep_setting(&mut self) {
+        if self.raises_rate() {
+            self.failing_rate = FailingRate::ThisRun;
+        }
+    }
+}
+
+/// A search along a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BisectQuestion {
+    /// What it has in common with other searches.
+    #[serde(flatten)]
+    pub search: SearchQuestion,
     /// Whether the list began with the failing end, so that the search finds the last failing candidate before a fix.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fixed: bool,
-    /// Number of trials of the failing variant after which the search gives up reproducing the failure.
-    pub reproduce: u64,
     /// Whether the search continues for more boundaries after an answer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub all: bool,
     /// Number of clean trials that is enough for a candidate between two good ends, if it is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inside: Option<u64>,
-    /// Whether to look for a setting under which the failing variant fails more often, before the search.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub raise_rate: bool,
-    /// Whether earlier runs of the failing variant are ignored.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub ignore_earlier: bool,
-    /// Trials of the failing variant in earlier runs; `None` without such runs.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub earlier: Option<EarlierTrials>,
 }
 
 /// Trials of the failing variant in earlier runs of the same program under the same conditions.
@@ -188,7 +253,7 @@ impl Question {
     }
 
     /// Returns the search along a list.
-    pub fn as_bisect(&self) -> Option<&SearchQuestion> {
+    pub fn as_bisect(&self) -> Option<&BisectQuestion> {
         match self {
             Self::Bisect(question) => Some(question),
             _ => None,
@@ -196,7 +261,7 @@ impl Question {
     }
 
     /// Returns the search along a list, to change it.
-    pub fn as_bisect_mut(&mut self) -> Option<&mut SearchQuestion> {
+    pub fn as_bisect_mut(&mut self) -> Option<&mut BisectQuestion> {
         match self {
             Self::Bisect(question) => Some(question),
             _ => None,
@@ -214,7 +279,8 @@ impl Question {
     /// Returns the search in a space, along a list or among sets.
     pub fn as_search(&self) -> Option<&SearchQuestion> {
         match self {
-            Self::Bisect(question) | Self::Reduce(question) => Some(question),
+            Self::Bisect(question) => Some(&question.search),
+            Self::Reduce(question) => Some(question),
             _ => None,
         }
     }
@@ -222,7 +288,8 @@ impl Question {
     /// Returns the search in a space, to change it.
     pub fn as_search_mut(&mut self) -> Option<&mut SearchQuestion> {
         match self {
-            Self::Bisect(question) | Self::Reduce(question) => Some(question),
+            Self::Bisect(question) => Some(&mut question.search),
+            Self::Reduce(question) => Some(question),
             _ => None,
         }
     }

@@ -4,8 +4,9 @@ use super::plan::{DEFAULT_DURATION, DEFAULT_RUNS};
 use super::plan_error::{PlanError, refuse_at};
 use super::{BisectSettings, QuestionSettings, RateValue, Scenario};
 use provoke_model::{
-    Baseline, BugFilter, CodeScope, CompareGoal, CompareQuestion, ConfirmQuestion, HuntQuestion,
-    KnownCrash, MeasuredBaseline, Question, RampQuestion, SearchQuestion, VariantId, VariantPlan,
+    Baseline, BisectQuestion, BugFilter, CodeScope, CompareGoal, CompareQuestion, ConfirmQuestion,
+    FailingRate, HuntQuestion, KnownCrash, MeasuredBaseline, Question, RampQuestion,
+    SearchQuestion, VariantId, VariantPlan,
 };
 use provoke_words::untrusted::shell_word;
 use serde::Serialize;
@@ -39,12 +40,12 @@ impl Scenario {
         let search = || SearchQuestion {
             clean: self.search.clean.unwrap_or(false),
             any_failure: self.takes_any_failure(),
-            fixed: self.bisect.fixed.unwrap_or(false),
             reproduce: self.search.reproduce_limit.unwrap_or(REPRODUCE),
-            all: self.bisect.all.unwrap_or(false),
-            inside: None,
-            raise_rate: self.search.raise_rate.unwrap_or(false),
-            ignore_earlier: self.count.ignore_earlier_runs.unwrap_or(false),
+            failing_rate: match (self.search.raise_rate, self.count.ignore_earlier_runs) {
+                (Some(true), _) => FailingRate::Raised,
+                (_, Some(true)) => FailingRate::ThisRun,
+                _ => FailingRate::EarlierRuns,
+            },
             earlier: None,
         };
         match ask {
@@ -55,7 +56,12 @@ impl Scenario {
             QuestionSettings::Compare => {
                 self.plan_compare(variants, measured).map(Question::Compare)
             }
-            QuestionSettings::Bisect => Ok(Question::Bisect(search())),
+            QuestionSettings::Bisect => Ok(Question::Bisect(BisectQuestion {
+                search: search(),
+                fixed: self.bisect.fixed.unwrap_or(false),
+                all: self.bisect.all.unwrap_or(false),
+                inside: None,
+            })),
             QuestionSettings::Reduce => Ok(Question::Reduce(search())),
             QuestionSettings::Hunt => self.plan_hunt(variants, measured).map(Question::Hunt),
             QuestionSettings::Ramp => Ok(Question::Ramp(RampQuestion {

@@ -35,6 +35,7 @@ mod reduce;
 mod reruns;
 mod search;
 mod shrink;
+mod stop_rule;
 
 pub use answer::{Answer, AnswerText, FailureCounts};
 pub use baseline::{
@@ -58,10 +59,7 @@ pub use core_capture::CapturePolicy;
 pub use hunt::{
     FoundHold, HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_hold,
 };
-pub(crate) use policy::rate_interval;
-pub use policy::{
-    HeldTrial, Policy, Step, StopRule, Verdict, interval_at_any_time, trials_without_known_failure,
-};
+pub use policy::{HeldTrial, Policy, Step, Verdict, trials_without_known_failure};
 pub use ramp::{
     LoadLevelReport, OtherKindReport, RampPolicy, RefusalCounts, RefusalReport, Threshold,
 };
@@ -77,6 +75,8 @@ pub use shrink::{
     LoadDimension, LoadPartKindReport, LoadPartReport, SMALLEST, ShrinkPolicy, ShrinkProgress,
     ShrinkState, Shrinking, TriedLoad, TriedLoadReport,
 };
+pub(crate) use stop_rule::rate_interval;
+pub use stop_rule::{StopRule, interval_at_any_time};
 
 use policy::nothing_counts;
 use provoke_model::{Goal, Question, TrialsPlan, VariantId};

@@ -3,14 +3,10 @@
 //! A policy is pure: it reads only the [`State`], and keeps no data that the state cannot restore. So a run is resumed
 //! by folding its journal and asking the same policy again.
 
-use super::next_extra_step;
+use super::{StopRule, next_extra_step};
 use provoke_model::{HoldPlan, VariantChoice, VariantId};
-use provoke_state::{State, Tally};
-use provoke_stats::{Interval, clopper_pearson, confidence_sequence, running_interval};
+use provoke_state::State;
 use std::time::Duration;
-
-/// Moments at which the interval of an unplanned run is taken: more make it hardly narrower.
-const MOMENTS: usize = 32;
 
 /// A trial that holds threads to explore schedules.
 #[derive(Clone, Debug)]
@@ -113,75 +109,6 @@ pub enum Verdict {
     Undecided,
     /// All trials were inconclusive.
     CouldNotTest,
-}
-
-/// Why the trials of a variant ended: this determines the valid interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum StopRule {
-    /// All planned trials ran.
-    PlannedN,
-    /// The requested number of failures was seen.
-    KthFailure,
-    /// The question is answered, or the interval is as narrow as requested.
-    Decision,
-    /// The limit of trials was reached; the results might have ended the run earlier.
-    Spent,
-    /// The time limit was reached.
-    Time,
-    /// The user stopped the run, or it is still running.
-    User,
-}
-
-impl StopRule {
-    /// Returns whether the design was fixed beforehand, so that exact intervals are valid.
-    pub fn is_planned(self) -> bool {
-        matches!(self, Self::PlannedN | Self::KthFailure)
-    }
-
-    /// Returns the two-sided interval of a failure rate that is valid under this rule.
-    pub fn interval(self, failures: u64, trials: u64, alpha: f64) -> Interval {
-        if self.is_planned() {
-            clopper_pearson(failures, trials, alpha)
-        } else {
-            confidence_sequence(failures, trials, alpha)
-        }
-    }
-
-    /// Returns why trials end if the planned number has run.
-    pub(super) fn at_the_limit(state: &State) -> Self {
-        if state.stop.changed {
-            Self::Spent
-        } else {
-            Self::PlannedN
-        }
-    }
-
-    /// Returns why trials end if no rule of the question ended them.
-    pub(super) fn from_outside(state: &State) -> Self {
-        if state.stage.is_budget_spent() && state.stage.stop_cause().is_none() {
-            Self::Time
-        } else {
-            Self::User
-        }
-    }
-}
-
-/// Returns the two-sided interval of the rate of a variant. Unless the design was fixed, it holds at all moments of the run
-/// together, so it is narrower than [`StopRule::interval`].
-pub(crate) fn rate_interval(rule: StopRule, tally: &Tally, alpha: f64) -> Interval {
-    if rule.is_planned() {
-        rule.interval(tally.failures, tally.counted_trials(), alpha)
-    } else {
-        interval_at_any_time(tally, 1.0, alpha)
-    }
-}
-
-/// Returns the interval of the failure rate that holds at all moments of a run together.
-pub fn interval_at_any_time(tally: &Tally, design_effect: f64, alpha: f64) -> Interval {
-    let moments = tally.rate_series.counts_over_time(MOMENTS);
-    running_interval(moments, design_effect, alpha)
 }
 
 /// Returns the number of failed trials that may or may not be the bug.

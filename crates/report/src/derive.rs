@@ -221,9 +221,9 @@ impl FailureRate {
         let ends = |interval: stats::Interval| [interval.lo, interval.hi];
         Self {
             point: (k > 0 && !at_first).then(|| real(k) / real(n)),
-            cp: ends(stats::clopper_pearson_effective(k, n, effect, alpha)),
+            cp: ends(StopRule::planned_interval(k, n, effect, alpha)),
             cs: ends(interval_at_any_time(tally, effect, alpha)),
-            upper_one_sided: stats::upper_one_sided(k, n, alpha),
+            upper_one_sided: StopRule::planned_upper_bound(k, n, alpha),
             basis: if planned {
                 IntervalBasis::Cp
             } else {

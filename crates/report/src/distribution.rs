@@ -1,7 +1,7 @@
 //! Counts trials for pictures: the failure rate during a run, and the times of failing trials.
 
+use provoke_questions::StopRule;
 use provoke_state::{DurationHistogram, State, Tally};
-use provoke_stats::clopper_pearson;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub(super) fn rate_windows(state: &State, tally: &Tally) -> Vec<RateWindow> {
     let windows = tally.rate_series.windows(windows).into_iter();
     windows
         .map(|(failures, trials)| {
-            let interval = clopper_pearson(failures, trials, alpha);
+            let interval = StopRule::PlannedN.interval(failures, trials, alpha);
             RateWindow {
                 failures,
                 trials,

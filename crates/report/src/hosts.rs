@@ -1,10 +1,10 @@
 //! The trials on each host, and what distinguishes the hosts on which it fails more often.
 
 use provoke_model::Host;
+use provoke_questions::StopRule;
 use provoke_state::State;
 use provoke_stats::{
-    HostTrials, clopper_pearson, holm, hosts_needed, property_p_value, real,
-    smallest_property_p_value,
+    HostTrials, holm, hosts_needed, property_p_value, real, smallest_property_p_value,
 };
 use provoke_survey::{DistinguishingFact, HostFacts, RunFacts, fact_lines};
 use provoke_words as words;
@@ -260,7 +260,7 @@ pub(super) fn host_reports(state: &State) -> Vec<HostReport> {
     }
     let alpha = state.goal.alpha.to_probability();
     for report in &mut reports {
-        let interval = clopper_pearson(report.failures, report.trials, alpha);
+        let interval = StopRule::PlannedN.interval(report.failures, report.trials, alpha);
         report.interval = (report.trials > 0).then_some([interval.lo, interval.hi]);
     }
     reports

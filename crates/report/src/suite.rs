@@ -512,10 +512,10 @@ fn isolated_trials(counts: IsolatedCounts, alpha: f64) -> Option<IsolatedTrials>
         failures: counts.failures,
         without_result: counts.without_result,
         interval: {
-            let interval = stats::clopper_pearson(counts.failures, trials, alpha);
+            let interval = StopRule::PlannedN.interval(counts.failures, trials, alpha);
             [interval.lo, interval.hi]
         },
-        upper_bound: stats::upper_one_sided(counts.failures, trials, alpha),
+        upper_bound: StopRule::planned_upper_bound(counts.failures, trials, alpha),
     })
 }
 

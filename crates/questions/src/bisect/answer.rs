@@ -10,7 +10,7 @@ use super::culprit_checks::{
 use super::{BisectPolicy, BisectProgress, CandidateBuilds};
 use crate::answer::{AnswerText, format_confidence, independence_assumptions, one_of};
 use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
-use crate::{EarlierTrialsReport, Policy as _, RaiseReport, Verdict};
+use crate::{EarlierTrialsReport, Policy as _, RaiseReport, StopRule, Verdict};
 use provoke_model::{Boundary, Candidate, VariantId};
 use provoke_state::State;
 use provoke_stats as stats;
@@ -95,7 +95,7 @@ impl Bisection {
         let group = search.bisection.likeliest_group();
         let newest = candidates.len() - 1;
         let (k, n) = search.failing_counts();
-        let rate = stats::confidence_sequence(k, n, alpha);
+        let rate = StopRule::Decision.interval(k, n, alpha);
         let culprit_indices = match search.current_verdict() {
             // The good end is assumed to be good.
             Found::Known(group) => group.first.max(1)..group.last.min(newest) + 1,
@@ -284,7 +284,9 @@ impl Bisection {
         let (failures, trials) = (tally.failures, tally.counted_trials());
         let counted = words::format_count(trials, "trial");
         let text = if failures == 0 {
-            let bound = stats::clopper_pearson(0, trials, state.goal.alpha.to_probability()).hi;
+            let bound = StopRule::PlannedN
+                .interval(0, trials, state.goal.alpha.to_probability())
+                .hi;
             format!(
                 "{last}, the bad end, did not fail in {counted}: its failure rate is below {} % ({} interval)",
                 words::percent_bound(bound),

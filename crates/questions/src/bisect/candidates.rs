@@ -50,7 +50,7 @@ pub(super) fn is_fixed(state: &State) -> bool {
     state
         .goal
         .question
-        .as_search()
+        .as_bisect()
         .is_some_and(|question| question.fixed)
 }
 

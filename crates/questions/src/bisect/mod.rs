@@ -35,7 +35,7 @@ impl QuestionKind for BisectKind {
 
     fn begin_memory(&self, goal: &Goal, trials: &TrialsPlan) -> Box<dyn Memory> {
         let question = goal.question.as_bisect();
-        match question.and_then(|question| BisectMemory::new(goal, trials, question)) {
+        match question.and_then(|question| BisectMemory::new(goal, trials, &question.search)) {
             Some(memory) => Box::new(memory),
             None => Box::new(()),
         }

@@ -202,7 +202,7 @@ impl<'a> AgreeingEnds<'a> {
     fn new(state: &State, search: &'a BisectProgress<'a>) -> Option<Self> {
         let both_fail = BisectPolicy::bad_end_fails(state);
         let alpha = state.goal.alpha.to_probability();
-        let question = state.goal.question.as_search()?;
+        let question = state.goal.question.as_bisect()?;
         let enough = if both_fail {
             // The number of clean trials that a bad candidate would hardly pass by chance.
             let (failures, trials) = search
@@ -210,7 +210,7 @@ impl<'a> AgreeingEnds<'a> {
                 .failures_and_runs(search.bisection.newest_version());
             clean_runs_needed(failures, trials, alpha)?
         } else {
-            question.inside.unwrap_or(question.reproduce / 8)
+            question.inside.unwrap_or(question.search.reproduce / 8)
         };
         Some(Self {
             search,

@@ -7,7 +7,7 @@ use super::{RacePolicy, RatesPolicy, VariantVerdict, contrasts};
 use crate::answer::{
     AnswerText, format_confidence, independence_assumptions, unrecorded_assumption,
 };
-use crate::{BaselineReport, Policy as _, Verdict};
+use crate::{BaselineReport, Policy as _, StopRule, Verdict};
 use provoke_model::{CompareGoal, CompareQuestion, ConditionDifference, VariantId};
 use provoke_state::State;
 use provoke_stats as stats;
@@ -479,7 +479,7 @@ fn variant_standings(state: &State, question: &CompareQuestion) -> Vec<VariantRe
             _ => standing,
         };
         let tally = state.tally_of(id);
-        let rate = stats::clopper_pearson(tally.failures, tally.counted_trials(), alpha);
+        let rate = StopRule::PlannedN.interval(tally.failures, tally.counted_trials(), alpha);
         VariantResult {
             name: state.trials.variant_plan(id).name.clone(),
             standing,

@@ -8,11 +8,10 @@ use super::policy::{HuntPolicy, fails_if_plain, fails_if_traced};
 use super::races::{RACE_TITLE, RaceReport, seen_races};
 use super::window::{WindowLine, draw_window, window_lines};
 use crate::answer::{AnswerText, independence_assumptions};
-use crate::policy::rate_interval;
-use crate::{FailureCounts, Policy as _};
+use crate::{FailureCounts, Policy as _, StopRule, rate_interval};
 use provoke_model::{CodeScope, HoldPoint, KnownBug, VariantId};
 use provoke_state::State;
-use provoke_stats::{confidence_sequence, real};
+use provoke_stats::real;
 use provoke_words as words;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -433,7 +432,7 @@ fn names_not_found(memory: &HuntMemory) -> Vec<String> {
 /// Returns the interval of the rate of trials whose number depends on how they end.
 fn interval_of(counts: FailureCounts, alpha: f64) -> Option<[f64; 2]> {
     (counts.trials > 0).then(|| {
-        let interval = confidence_sequence(counts.failures, counts.trials, alpha);
+        let interval = StopRule::Decision.interval(counts.failures, counts.trials, alpha);
         [interval.lo, interval.hi]
     })
 }

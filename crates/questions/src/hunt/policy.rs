@@ -14,7 +14,6 @@ use provoke_model::{
     CodeScope, Hold, HoldPlan, HoldPoint, Timeout, TrialId, VariantId, trial_seed,
 };
 use provoke_state::State;
-use provoke_stats::{confidence_sequence, upper_one_sided};
 use std::time::Duration;
 
 /// Plain trials get at least this share of the time: one part of this many.
@@ -199,7 +198,10 @@ pub(super) fn fails_if_traced(state: &State, memory: &HuntMemory) -> bool {
 /// The number of trials depends on how they end, so the interval is one that may be looked at after each trial.
 fn mostly_fails(state: &State, failures: u64, trials: u64) -> bool {
     2 * failures > trials
-        && confidence_sequence(failures, trials, state.goal.alpha.to_probability()).lo > 0.5
+        && StopRule::Decision
+            .interval(failures, trials, state.goal.alpha.to_probability())
+            .lo
+            > 0.5
 }
 
 fn needs_no_hold(state: &State, memory: &HuntMemory) -> bool {
@@ -311,7 +313,11 @@ fn is_hold_examined(state: &State, memory: &HuntMemory) -> bool {
 fn has_fresh_trials(state: &State, examined: &Examination) -> bool {
     let alpha = state.goal.alpha.to_probability();
     let held = examined.failure.held;
-    let width = || confidence_sequence(held.failures, held.trials, 0.05).width();
+    let width = || {
+        StopRule::Decision
+            .interval(held.failures, held.trials, 0.05)
+            .width()
+    };
     held.trials >= MIN_FRESH_TRIALS
         && (held.trials >= MAX_FRESH_TRIALS || width() <= WIDTH)
         && examined.is_claimed(alpha)
@@ -460,7 +466,7 @@ fn most_promising<'a>(
 ) -> Option<&'a Vec<Hold>> {
     let upper = |holds: &Vec<Hold>| {
         let counts = memory.held_trials.counts_of(holds);
-        upper_one_sided(counts.failures, counts.judged(), 0.25)
+        StopRule::planned_upper_bound(counts.failures, counts.judged(), 0.25)
     };
     failing.max_by(|a, b| upper(a).total_cmp(&upper(b)))
 }

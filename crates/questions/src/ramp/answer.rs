@@ -3,7 +3,7 @@
 use super::RampPolicy;
 use super::refusals::{RefusalReport, refused_amount};
 use crate::answer::{AnswerText, format_confidence, independence_assumptions};
-use crate::{Policy as _, Verdict};
+use crate::{Policy as _, StopRule, Verdict};
 use provoke_model::{FailureKind, FailureName, LoadGoal, RampQuestion, VariantId};
 use provoke_state::{SignatureFailures, State, Tally};
 use provoke_stats::ramp::Ramp as Known;
@@ -113,7 +113,7 @@ impl LoadLevelReport {
         let interval = match (failures, trials) {
             (_, 0) => None,
             // The number of trials of the level below the answer was fixed before.
-            (0, trials) => Some([0.0, stats::upper_one_sided(0, trials, alpha)]),
+            (0, trials) => Some([0.0, StopRule::planned_upper_bound(0, trials, alpha)]),
             _ => {
                 let rule = crate::policy_of(state).stop_rule(state, id);
                 let interval = crate::rate_interval(rule, tally, alpha);
@@ -186,7 +186,7 @@ impl Threshold {
             detect: detection_rate(state),
             excluded: clean.map(|index| {
                 let trials = ramp.trials_by_level()[index];
-                stats::upper_one_sided(trials.failures, trials.runs, alpha)
+                StopRule::planned_upper_bound(trials.failures, trials.runs, alpha)
             }),
             levels: levels
                 .map(|(tally, mass)| LoadLevelReport::new(state, ramp, tally, mass))

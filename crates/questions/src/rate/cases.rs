@@ -5,7 +5,7 @@
 use crate::{StopRule, Verdict};
 use provoke_model::TrialsPlan;
 use provoke_state::Tally;
-use provoke_stats::{Interval, clopper_pearson, confidence_sequence, real, upper_one_sided};
+use provoke_stats::{Interval, real};
 
 /// The bounds of the failure rate of one test.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +36,9 @@ pub fn case_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Vec<CaseBounds>
         .map(|(number, case)| {
             let (failures, trials) = (case.failures(), case.counted_trials());
             let rate = if rule.is_planned() {
-                Interval {
-                    lo: clopper_pearson(failures, trials, 2.0 * alpha).lo,
-                    hi: upper_one_sided(failures, trials, alpha),
-                }
+                rule.one_sided_bounds(failures, trials, alpha, alpha)
             } else {
-                confidence_sequence(failures, trials, alpha)
+                rule.interval(failures, trials, alpha)
             };
             CaseBounds {
                 number,

@@ -5,9 +5,7 @@ use crate::blocks::next_in_block;
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts, trials_without_known_failure};
 use provoke_model::{ExpectedResult, StopLimits, VariantId};
 use provoke_state::{State, Tally};
-use provoke_stats::{
-    Interval, bounds_at_any_time, confidence_sequence, lower_one_sided, real, upper_one_sided,
-};
+use provoke_stats::{Interval, real};
 
 /// Repeats every variant, in turn, until its own stop rule is met.
 pub struct RepeatPolicy;
@@ -73,17 +71,7 @@ pub fn rate_bounds(state: &State, rule: StopRule, tally: &Tally) -> Interval {
     let (k, n) = (tally.failures, tally.counted_trials());
     let alpha = state.goal.alpha.to_probability();
     let lower_alpha = alpha / real(state.trials.variants.len().max(1) as u64);
-    if rule.is_planned() {
-        Interval {
-            lo: lower_one_sided(k, n, lower_alpha),
-            hi: upper_one_sided(k, n, alpha),
-        }
-    } else {
-        Interval {
-            lo: bounds_at_any_time(k, n, lower_alpha).lo,
-            hi: bounds_at_any_time(k, n, alpha).hi,
-        }
-    }
+    rule.one_sided_bounds(k, n, lower_alpha, alpha)
 }
 
 /// Compares the rate of every variant with the allowed rate.
@@ -154,7 +142,7 @@ fn is_narrow_enough(state: &State, tally: &Tally) -> bool {
     let Some(width) = state.stop.width else {
         return false;
     };
-    let interval = confidence_sequence(
+    let interval = StopRule::Decision.interval(
         tally.failures,
         tally.counted_trials(),
         state.goal.alpha.to_probability(),

@@ -4,11 +4,10 @@ use super::ReducePolicy;
 use super::memory::with_required;
 use crate::answer::{AnswerText, format_confidence, independence_assumptions};
 use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
-use crate::{EarlierTrialsReport, FailureCounts, Policy as _, RaiseReport, Verdict};
+use crate::{EarlierTrialsReport, FailureCounts, Policy as _, RaiseReport, StopRule, Verdict};
 use provoke_model::{Item, SearchSpace, Subset, TrialsPlan, VariantChoice, VariantId};
 use provoke_state::State;
-use provoke_stats::search::ItemScreen;
-use provoke_stats::{self as stats, search};
+use provoke_stats::search::{self, ItemScreen};
 use provoke_words as words;
 use serde::Serialize;
 
@@ -191,7 +190,7 @@ impl Reduction {
         match ReducePolicy.verdict_of(state) {
             Verdict::CouldNotTest => not_tested(state),
             Verdict::NotThere if failures == 0 => {
-                let bound = stats::clopper_pearson(0, trials, self.error_rate).hi;
+                let bound = StopRule::PlannedN.interval(0, trials, self.error_rate).hi;
                 format!(
                     "NOT REPRODUCED: with all items it did not {infinitive} in {}, so the rate is below {} % ({} interval); {}",
                     words::format_count(trials, "trial"),

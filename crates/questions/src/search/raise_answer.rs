@@ -183,7 +183,8 @@ pub fn describe_raised(state: &State) -> Option<String> {
 /// Suggests `--raise-rate` if a search along a list is long because the bad end fails rarely.
 pub fn raise_hint(state: &State) -> Option<String> {
     let question = state.goal.question.as_search()?;
-    let ready = reproduction_progress(state) == ReproductionProgress::Yes && !question.raise_rate;
+    let ready =
+        reproduction_progress(state) == ReproductionProgress::Yes && !question.raises_rate();
     let trials = crate::search_trials(state).filter(|trials| ready && *trials >= LONG)?;
     let tally = state.tally_of(State::FAILING);
     Some(format!(

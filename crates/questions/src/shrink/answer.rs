@@ -3,7 +3,7 @@
 use super::{KEPT_ALPHA, LoadDimension, RATE_ALPHA, ShrinkPolicy, ShrinkProgress, ShrinkState};
 use crate::answer::{AnswerText, format_confidence, independence_assumptions, one_of};
 use crate::search::not_tested;
-use crate::{FailureCounts, Policy as _, Verdict};
+use crate::{FailureCounts, Policy as _, StopRule, Verdict};
 use provoke_model::{LoadPart, LoadPlan, ReducibleLoad, RequestPace, SearchSpace, Subset};
 use provoke_state::State;
 use provoke_stats::{self as stats, lower_one_sided};
@@ -143,7 +143,7 @@ impl Shrinking {
             ShrinkState::Over => self.describe_smallest(state),
             ShrinkState::Lost => {
                 let alpha = state.goal.alpha.to_probability();
-                let bound = stats::clopper_pearson(0, trials, alpha).hi;
+                let bound = StopRule::PlannedN.interval(0, trials, alpha).hi;
                 format!(
                     "{failures} of {} died again; the rate is below {} % ({} interval)",
                     words::format_count(trials, "trial"),

@@ -5,8 +5,8 @@ use super::table::{page_section, scrolling_table};
 use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker};
 use maud::{Markup, html};
-use provoke_questions::{Answer, RaceSide, WindowLine};
-use provoke_stats::{clopper_pearson, real};
+use provoke_questions::{Answer, RaceSide, StopRule, WindowLine};
+use provoke_stats::real;
 use provoke_words as words;
 
 /// Maximum number of races.
@@ -44,7 +44,7 @@ fn window_table(window: &[&WindowLine], alpha: f64) -> Markup {
     let rows: Vec<(&WindowLine, [f64; 2])> = window
         .iter()
         .map(|line| {
-            let interval = clopper_pearson(line.failures, line.trials, alpha);
+            let interval = StopRule::PlannedN.interval(line.failures, line.trials, alpha);
             (*line, [interval.lo, interval.hi])
         })
         .collect();

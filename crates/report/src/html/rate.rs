@@ -6,8 +6,8 @@ use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker};
 use crate::{Masked, Report, VariantReport, headlines};
 use maud::{Markup, html};
-use provoke_questions::Answer;
-use provoke_stats::{clopper_pearson_effective, real};
+use provoke_questions::{Answer, StopRule};
+use provoke_stats::real;
 use provoke_words as words;
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ pub(super) fn rate_rows(report: Masked<&Report>) -> Vec<RateRow> {
                 let (failures, trials) = (baseline.failures, baseline.trials);
                 let alpha = 1.0 - report.confidence / 100.0;
                 let interval =
-                    clopper_pearson_effective(failures, trials, baseline.design_effect, alpha);
+                    StopRule::planned_interval(failures, trials, baseline.design_effect, alpha);
                 let interval = [interval.lo, interval.hi];
                 named_row("before", failures, trials, interval)
             });

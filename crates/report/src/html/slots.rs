@@ -6,7 +6,8 @@ use crate::page_text::PageText;
 use crate::svg::{PointShape, RateAxis, Whisker};
 use crate::{HostDifference, HostReport, Masked, Report};
 use maud::{Markup, html};
-use provoke_stats::{clopper_pearson, real};
+use provoke_questions::StopRule;
+use provoke_stats::real;
 use provoke_words as words;
 
 /// Maximum number of slots that are all shown.
@@ -41,7 +42,7 @@ pub(super) fn slots_section(source: &PageSource<'_>) -> Option<Markup> {
         .slots
         .iter()
         .map(|(slot, totals)| {
-            let interval = clopper_pearson(totals.failures, totals.trials, alpha);
+            let interval = StopRule::PlannedN.interval(totals.failures, totals.trials, alpha);
             PlaceRow {
                 name: format!("slot {slot}"),
                 trials: totals.trials,
