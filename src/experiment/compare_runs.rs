@@ -141,7 +141,7 @@ impl RunEnvironment {
             run: state.origin.run.clone(),
             failures,
             trials,
-            answer: (!state.goal.question.is_rate()).then(|| RunListing::new(state).result),
+            answer: (!questions::of(state).only_measures()).then(|| RunListing::new(state).result),
             host: host.name.clone(),
             cpu: host.cpu.clone(),
             kernel: host.kernel.clone(),

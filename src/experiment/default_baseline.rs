@@ -69,9 +69,9 @@ fn measured_command(folder: &RunFolder, asked: &Scenario) -> Option<Vec<Text>> {
         return None;
     };
     // In other questions, the outcomes of earlier trials determine which variant runs next.
-    let one = plan.goal.question.is_rate() && plan.trials.variants.len() == 1;
-    let several = plan.goal.question.is_rate() || plan.goal.question.as_compare().is_some();
-    let counts = one || several && asked.baseline.of.is_some();
+    let question = questions::of_goal(&plan.goal);
+    let one = question.only_measures() && plan.trials.variants.len() == 1;
+    let counts = one || question.measures_variants() && asked.baseline.of.is_some();
     let command = plan.trials.unwrapped_command(VariantId(0));
     (counts && !command.is_empty()).then(|| command.to_vec())
 }
@@ -116,8 +116,7 @@ fn describe_variant(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<S
     let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
         return None;
     };
-    let measures_rates = plan.goal.question.is_rate() || plan.goal.question.as_compare().is_some();
-    if !measures_rates || plan.trials.variants.len() < 2 {
+    if !questions::of_goal(&plan.goal).measures_variants() || plan.trials.variants.len() < 2 {
         return None;
     }
     let state = read_baseline_run(&folder.journal_path(), looked_for).ok()?;

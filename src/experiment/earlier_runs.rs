@@ -48,7 +48,7 @@ pub(super) fn add_to(
 ) -> MeasuredBaseline {
     // In other questions, the outcomes of earlier trials determine which variant runs next; a rate that changed has no
     // single value that others could share.
-    if !state.goal.question.is_rate() || base.drift.is_some() {
+    if !questions::of(state).only_measures() || base.drift.is_some() {
         return base;
     }
     let query = EarlierQuery {
@@ -283,13 +283,12 @@ fn matching_variants(
             TrialSimilarity::OtherCommand => {}
         }
     }
-    let question = &plan.goal.question;
-    let compares = question.as_compare().is_some();
+    let question = questions::of_goal(&plan.goal);
     // With `raise_rate`, some of its trials ran under another setting.
-    let searches = question
-        .as_search()
-        .is_some_and(|question| !question.raises_rate());
-    let counts = question.is_rate() || query.searched && (compares || searches);
+    let search = plan.goal.question.as_search();
+    let searches = search.is_some_and(|search| !search.raises_rate());
+    let counts =
+        question.only_measures() || query.searched && (question.measures_variants() || searches);
     if same.is_empty() && unlike.is_empty() {
         return None;
     }

@@ -5,15 +5,13 @@ use super::merge_commits::{searched_bugs, with_what_is_left};
 use provoke_model::{
     AlternatingSection, Candidate, Plan, SearchSpace, UnsearchedSection, VariantChoices,
 };
-use provoke_questions::{Answer, BisectPolicy, BisectProgress, Verdict};
+use provoke_questions::{BisectPolicy, BisectProgress, Verdict};
 use provoke_report::Report;
 use provoke_state::State;
 
 /// Returns the next search within the remaining budget, with its description.
 pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, String)> {
-    let Some(Answer::Bisect(answer)) = &report.answer else {
-        return None;
-    };
+    let answer = report.answer.as_ref()?;
     let mut plan = state.plan();
     let space = plan.trials.space.as_mut()?;
     let question = plan.goal.question.as_bisect_mut()?;
@@ -45,7 +43,7 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
         from: section.from,
         reproduce,
         next,
-        found: answer.boundaries.clone(),
+        found: answer.text().boundaries().to_vec(),
     });
     space.choices = VariantChoices::Candidates(section.places);
     // The counts and weights are for other candidates, in a search for another boundary.

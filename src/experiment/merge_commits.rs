@@ -2,7 +2,7 @@
 
 use provoke_model::{BugFilter, Candidate, Plan, VariantChoices, trial_seed};
 use provoke_prepare as prepare;
-use provoke_questions::{Answer, BisectProgress, Verdict};
+use provoke_questions::{BisectProgress, Verdict};
 use provoke_report::Report;
 use provoke_state::State;
 use std::collections::BTreeMap;
@@ -21,18 +21,10 @@ impl CulpritMerge {
     pub(super) fn from_answer(state: &State, report: &Report) -> Option<Self> {
         let space = state.trials.space.as_ref()?;
         let root = space.repository.as_ref()?;
-        let Some(Answer::Bisect(answer)) = &report.answer else {
-            return None;
-        };
-        let [culprit] = answer.culprits.as_slice() else {
-            return None;
-        };
-        let name = answer.after_fix.as_ref().unwrap_or(culprit);
+        let name = report.answer.as_ref()?.text().change()?;
         let ranges = prepare::merged_ranges(Path::new(root.as_os_str()), name);
         let mut candidates = space.choices.as_candidates().iter();
-        let candidate = candidates
-            .find(|candidate| candidate.name == *name)?
-            .clone();
+        let candidate = candidates.find(|candidate| candidate.name == name)?.clone();
         (!ranges.is_empty()).then_some(Self { candidate, ranges })
     }
 

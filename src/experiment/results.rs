@@ -7,7 +7,6 @@ use provoke_plan::under_load;
 use provoke_prepare as prepare;
 use provoke_questions as questions;
 use provoke_questions::Verdict;
-use provoke_report as report;
 use provoke_report::Report;
 use provoke_state::State;
 use provoke_sys::files;
@@ -39,7 +38,11 @@ pub(super) fn write_results(
     folder: &RunFolder,
 ) -> Result<Vec<ResultFile>, ExperimentError> {
     let mut files = Vec::new();
-    if let Some(log) = report::bisect_log(report) {
+    if let Some(log) = report
+        .answer
+        .as_ref()
+        .and_then(|answer| answer.text().search_log())
+    {
         let path = folder.path().join("bisect.log");
         write_file(&path, log)?;
         files.push(ResultFile::Log(path));

@@ -13,7 +13,7 @@ use provoke_model::{
     InconclusiveReason, Observation, Outcome, Signature, Text, TrialId, VariantId,
 };
 use provoke_questions as questions;
-use provoke_questions::{Answer, HeldPlace};
+use provoke_questions::HeldPlace;
 use provoke_report::Report;
 use provoke_report::story::{BetterTrial, TrialDetails, trial_story};
 use provoke_state::{Fold, State};
@@ -185,15 +185,15 @@ impl StoredTrial {
         };
         // The points of the program are known only with the memory of the question.
         let run = journal::read_run(&self.journal, questions::FOLD, |_, _| {});
-        let places = match run.map(|state| Report::new(&state, true).answer) {
-            Ok(Some(Answer::Hunt(hunt))) => hunt.places,
-            _ => Vec::new(),
-        };
+        let answer = run.ok().and_then(|state| Report::new(&state, true).answer);
+        let places = answer
+            .as_ref()
+            .map_or(&[][..], |answer| answer.text().held_places());
         let holds = self.hold.as_deref().map_or(&[][..], HoldPlan::holds);
         // Several holds may be at one point.
         let mut threads_at: Vec<(String, u32)> = Vec::new();
         for (hold, times) in holds.iter().zip(&observation.times) {
-            let point = name_point(&hold.point, &places);
+            let point = name_point(&hold.point, places);
             match threads_at.iter_mut().find(|(other, _)| *other == point) {
                 Some((_, threads)) => *threads += times,
                 None => threads_at.push((point, *times)),

@@ -3,7 +3,6 @@
 use super::stored_runs::StoredReport;
 use crate::suggest::WordKind;
 use provoke_journal::{RunFolder, default_root};
-use provoke_questions::Answer;
 use provoke_sys::spawn;
 use std::ffi::OsStr;
 
@@ -22,13 +21,14 @@ pub fn is_run(word: &OsStr) -> bool {
 
 /// Finds out what a word names.
 pub fn kind_of_word(word: &OsStr) -> WordKind {
-    let is_hunt = |name: &str| {
-        StoredReport::read(name)
-            .is_ok_and(|stored| matches!(stored.report.answer, Some(Answer::Hunt(_))))
+    let has_hold = |name: &str| {
+        let stored = StoredReport::read(name).ok();
+        let answer = stored.and_then(|stored| stored.report.answer);
+        answer.is_some_and(|answer| !answer.text().held_places().is_empty())
     };
     WordKind {
         is_program: is_program(word),
         is_run: is_run(word),
-        is_hunt: word.to_str().is_some_and(is_hunt),
+        is_hunt: word.to_str().is_some_and(has_hold),
     }
 }

@@ -8,16 +8,18 @@ use super::{
 use crate::experiment::{
     ExperimentMessage, ExperimentObserver, FinishedRun, ResultFile, pooled_baseline,
 };
+use crate::trace;
 use clap::ValueEnum;
 use provoke_journal::default_root;
 use provoke_load::LoadProgress;
 use provoke_model::{CaseRunner, Event, NoteLevel};
 use provoke_plan::DEFAULT_DURATION;
+use provoke_questions as questions;
 use provoke_report as report;
-use provoke_report::SuggestedCommand;
 use provoke_runners::find_runner;
 use provoke_state::{EventSink, State};
 use provoke_words as words;
+use provoke_words::document::SuggestedCommand;
 use provoke_words::untrusted::{Untrusted as _, shell_word};
 use std::io;
 use std::path::Path;
@@ -68,7 +70,9 @@ impl ProgressDisplay {
         match (style, kind) {
             _ if quiet && style != DisplayStyle::Ticks => Self::Hidden,
             (DisplayStyle::Ticks, _) => Self::Ticks,
-            (DisplayStyle::Line, ProgressKind::Auto) if console::user_attended_stderr() => {
+            (DisplayStyle::Line, ProgressKind::Auto)
+                if console::user_attended_stderr() && !trace::is_wanted() =>
+            {
                 Self::MovingLine
             }
             (_, ProgressKind::None) => Self::Failures,
@@ -239,7 +243,7 @@ fn announce_start(state: &State) {
         print_message(&format!("  {text}"));
     }
     let filters = &state.trials.rules.only;
-    if !filters.is_empty() && state.goal.question.is_rate() {
+    if !filters.is_empty() && questions::of(state).only_measures() {
         let names: Vec<String> = filters.iter().map(ToString::to_string).collect();
         let names_text = names.join(", ");
         let text = format!("counting only {names_text}; other failures are counted separately");
@@ -263,8 +267,8 @@ fn announce_start(state: &State) {
 
 /// Returns the test runner of a run that does not count its tests.
 fn cases_hint(state: &State) -> Option<CaseRunner> {
-    let State { goal, trials, .. } = state;
-    if trials.cases.is_some() || !goal.question.is_rate() || trials.load.is_some() {
+    let trials = &state.trials;
+    if trials.cases.is_some() || !questions::of(state).only_measures() || trials.load.is_some() {
         return None;
     }
     find_runner(&trials.variants.first()?.main_actor()?.command)

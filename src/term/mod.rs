@@ -11,7 +11,6 @@ mod doctor;
 mod errors;
 mod experiment;
 mod forecast;
-mod hosts;
 mod live;
 mod live_fit;
 mod live_hosts;

@@ -3,6 +3,7 @@
 use provoke_report::{RateAxis, RateWindow, TimeRange};
 use provoke_stats::{real, whole};
 use provoke_words as words;
+use provoke_words::document::RateMark;
 
 /// Length of a progress bar.
 const PROGRESS: u64 = 12;
@@ -22,7 +23,10 @@ pub(super) fn draw_progress(share: f64) -> String {
 
 /// Draws the interval of a rate on an axis: `  ├──●─────┤    `. Without a failure, the point is hollow and the interval is
 /// open on its left.
-pub(super) fn draw_interval(interval: [f64; 2], point: Option<f64>, axis: RateAxis) -> String {
+pub(super) fn draw_interval(rate: &RateMark, axis: RateAxis) -> String {
+    let RateMark {
+        interval, point, ..
+    } = *rate;
     let column = |rate: f64| {
         let last = INTERVAL_WIDTH - 1;
         let position = axis.position(rate) * real(last as u64);
@@ -36,9 +40,9 @@ pub(super) fn draw_interval(interval: [f64; 2], point: Option<f64>, axis: RateAx
         cells[low] = '├';
     }
     match point {
-        Some(rate) if rate > 0.0 => cells[column(rate)] = '●',
-        Some(_) => cells[0] = '○',
-        None => {}
+        Some(point) if point > 0.0 => cells[column(point)] = '●',
+        None if rate.failures > 0 => {}
+        _ => cells[0] = '○',
     }
     String::from_iter(cells).trim_end().to_owned()
 }
@@ -116,14 +120,16 @@ mod tests {
     fn an_interval_is_drawn_to_scale() {
         let axis = RateAxis::covering([[0.0, 0.4]]);
         let intervals = [
-            ([0.0, 0.1], Some(0.0)),
-            ([0.05, 0.25], Some(0.12)),
-            ([0.3, 0.4], None),
-            ([0.0, 0.5], Some(0.2)),
+            (0, [0.0, 0.1], None),
+            (1, [0.05, 0.25], Some(0.12)),
+            (1, [0.3, 0.4], None),
+            (1, [0.0, 0.5], Some(0.2)),
         ];
         let lines: Vec<String> = intervals
             .into_iter()
-            .map(|(interval, point)| draw_interval(interval, point, axis))
+            .map(|(failures, interval, point)| {
+                draw_interval(&RateMark::new(failures, 8, interval, point), axis)
+            })
             .collect();
         insta::assert_snapshot!(format!("{}\n{}", interval_head(axis), lines.join("\n")));
     }

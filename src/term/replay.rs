@@ -4,8 +4,8 @@ use super::print_message;
 use super::screen::Screen;
 use crate::experiment::{ReplayEnding, ReplayResult, RerunLimits};
 use provoke_model::TrialId;
-use provoke_report::SuggestedCommand;
 use provoke_words as words;
+use provoke_words::document::SuggestedCommand;
 
 /// Prints how often a trial is repeated at most.
 pub fn print_rerun_limits(trial: TrialId, limits: &RerunLimits) {

@@ -1,7 +1,8 @@
 //! Formats text for a terminal: lines fit its width, and commands are never broken.
 
 use console::{Term, measure_text_width, style};
-use provoke_report::{SuggestedCommand, wrap_text};
+use provoke_report::wrap_text;
+use provoke_words::document::SuggestedCommand;
 use std::borrow::Cow;
 
 /// Minimum width, in columns, to which lines are wrapped.
@@ -120,9 +121,9 @@ impl Screen {
         }
     }
 
-    /// Returns whether the text is for a terminal, whose width is known.
-    pub(super) fn is_terminal(&self) -> bool {
-        self.width.is_some()
+    /// Returns the width of the terminal; `None` if the text is for something else.
+    pub(super) fn width(&self) -> Option<usize> {
+        self.width
     }
 
     /// Adds text with an indent, wrapped to the width.

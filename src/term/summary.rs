@@ -1,15 +1,17 @@
 //! Shows the first screen of a result: the answer, its evidence, and the next commands.
 
 use super::screen::Screen;
-use super::{hosts, pictures, suite, table};
+use super::table::{push_table, toned};
+use super::{pictures, suite};
 use console::style;
-use provoke_model::{EvidenceDepth, Site};
-use provoke_questions::{Answer, PooledBaseline, Threshold, Verdict};
+use provoke_model::{EvidenceDepth, Site, VariantId};
+use provoke_questions::{DescribedVariants, PooledBaseline, Verdict};
 use provoke_report::{
-    LateTrial, LoadTotals, Report, SignatureReport, SuggestedCommand, VariantReport, bars,
-    group_failures, headlines, next_commands, source_line,
+    LateTrial, LoadTotals, Report, SignatureReport, VariantReport, bars, group_failures, headlines,
+    host_table, next_commands, source_line,
 };
 use provoke_words as words;
+use provoke_words::document::{Place, SuggestedCommand, Tone};
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -52,37 +54,34 @@ pub fn format_summary(
 ) -> String {
     let mut screen = Screen::new(width);
     write_headlines(&mut screen, report);
-    if let Some(answer) = &report.answer {
-        for line in answer.text().detail_lines() {
-            screen.push_text(2, &words::sanitize_line(&line));
+    let document = report.document();
+    for line in document.iter().flat_map(|document| &document.facts) {
+        screen.push_text(2, &words::sanitize_line(line));
+    }
+    for figure in document.iter().flat_map(|document| &document.figures) {
+        for line in &figure.lines {
+            screen.push_text(2, &words::sanitize_line(line));
         }
     }
-    screen.push_gap();
-    match &report.answer {
-        Some(Answer::Compare(_)) => {
-            write_table(&mut screen, &table::variant_table(report, width));
-            captured_by_variant(&mut screen, report);
-        }
-        // Without a conclusive trial, every candidate is as likely as any other.
-        Some(Answer::Bisect(_)) if report.verdict == Verdict::CouldNotTest => {}
-        Some(Answer::Bisect(answer)) => {
-            write_table(&mut screen, &table::candidate_table(answer, width));
-        }
-        Some(Answer::Ramp(answer)) => {
-            write_table(&mut screen, &table::level_table(report, answer, width));
-            if let Some(marks) = table::marks_of_levels(answer) {
-                screen.push_text(2, &style(marks).dim().to_string());
-            }
-            lowest_failing_level(&mut screen, report, answer);
-        }
-        _ => {}
-    }
-    for variant in one_by_one(report) {
+    for table in report.tables(&[Place::Screen]) {
         screen.push_gap();
-        write_variant_details(&mut screen, report, variant, reference, width);
+        push_table(&mut screen, &table);
     }
-    screen.push_gap();
-    write_table(&mut screen, &hosts::host_table(report, width));
+    match report.described_variants() {
+        DescribedVariants::Each => {
+            for variant in &report.variants {
+                screen.push_gap();
+                write_variant_details(&mut screen, report, variant, reference, width);
+            }
+        }
+        DescribedVariants::Captured => captured_by_variant(&mut screen, report),
+        DescribedVariants::One(id, heading) => describe_one(&mut screen, report, id, &heading),
+        DescribedVariants::None => {}
+    }
+    if report.hosts.len() > 1 {
+        screen.push_gap();
+        push_table(&mut screen, &host_table(report));
+    }
     if let Some(difference) = &report.host_difference {
         for line in difference.text_lines() {
             screen.push_text(2, &line);
@@ -93,11 +92,7 @@ pub fn format_summary(
     }
     late_trials(&mut screen, report);
     screen.push_gap();
-    for assumption in report
-        .answer
-        .iter()
-        .flat_map(|answer| answer.text().assumptions())
-    {
+    for assumption in document.iter().flat_map(|document| &document.assumptions) {
         let text = style(format!("assumes: {}", words::sanitize_line(assumption)));
         screen.push_text(2, &text.dim().to_string());
     }
@@ -113,29 +108,13 @@ pub fn format_summary(
     screen.into_text()
 }
 
-fn write_table(screen: &mut Screen, rows: &str) {
-    for row in rows.lines() {
-        screen.push_row(row);
-    }
-}
-
-/// Returns the variants that are shown individually, not in a table.
-fn one_by_one(report: &Report) -> impl Iterator<Item = &VariantReport> {
-    let shows = matches!(report.answer, None | Some(Answer::Confirm(_)));
-    report.variants.iter().filter(move |_| shows)
-}
-
-/// Describes the crash at the lowest failing level, and the requests in flight.
-fn lowest_failing_level(screen: &mut Screen, report: &Report, answer: &Threshold) {
-    let level = answer.lowest_failing();
-    let Some(variant) = level.and_then(|level| report.variants.get(level)) else {
+/// Describes the failures of one variant, and the requests in flight.
+fn describe_one(screen: &mut Screen, report: &Report, id: VariantId, heading: &str) {
+    let Some(variant) = report.variants.get(id.index()) else {
         return;
     };
     screen.push_gap();
-    screen.push_text(
-        2,
-        &format!("at level {}:", words::sanitize_line(&variant.name)),
-    );
+    screen.push_text(2, &words::sanitize_line(heading));
     groups_of(screen, variant);
     for line in variant.load.iter().flat_map(LoadTotals::death_lines) {
         screen.push_text(2, &words::sanitize_line(&line));
@@ -144,25 +123,13 @@ fn lowest_failing_level(screen: &mut Screen, report: &Report, answer: &Threshold
 
 /// Writes the answer, or the rate of each variant if the question was only the rate.
 fn write_headlines(screen: &mut Screen, report: &Report) {
-    let is_rate_alone = report.max_rate.is_none() && report.answer.is_none();
+    let tone = match report.document() {
+        _ if report.max_rate.is_some() => report.verdict.tone(),
+        Some(document) => document.tone,
+        None => Tone::Plain,
+    };
     for sentence in headlines::answer_sentences(report) {
-        let text = style(words::sanitize_line(&sentence)).bold();
-        let text = match report.verdict {
-            _ if is_rate_alone => text,
-            Verdict::Fixed if (report.answer.iter()).any(Answer::may_be_a_half_fix) => {
-                text.yellow()
-            }
-            Verdict::BelowMaxRate
-            | Verdict::Fixed
-            | Verdict::Clean
-            | Verdict::NoDifference
-            | Verdict::Found => text.green(),
-            Verdict::AboveMaxRate | Verdict::NotFixed | Verdict::Different | Verdict::Failing => {
-                text.red()
-            }
-            _ => text.yellow(),
-        };
-        screen.push_text(0, &text.to_string());
+        screen.push_text(0, &toned(&sentence, tone).bold().to_string());
     }
 }
 
@@ -197,7 +164,7 @@ fn write_variant_details(
     if let Some(text) = format_durations(variant) {
         screen.push_text(2, &text);
     }
-    if screen.is_terminal() {
+    if screen.width().is_some() {
         draw_distributions(screen, variant);
     }
     if let Some(pace) =

@@ -11,8 +11,8 @@ use provoke_model::{
 };
 use provoke_questions as questions;
 use provoke_questions::{
-    Answer, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy, ShrinkProgress,
-    Step, StopRule, VariantVerdict, Verdict,
+    BisectAnswer, BisectProgress, ConfirmProgress, Policy as _, RacePolicy, RatesPolicy,
+    ShrinkProgress, Step, StopRule, VariantVerdict, Verdict,
 };
 use provoke_report::Report;
 use provoke_state::State;
@@ -1130,9 +1130,7 @@ fn run_searches(more: &str, count: u64, rate: impl Fn(usize, usize) -> f64) -> (
             .map(|(_, tally)| tally.counted_trials())
             .sum::<u64>();
         let report = Report::new(&state, true);
-        let Some(Answer::Bisect(answer)) = &report.answer else {
-            panic!("a search has an answer");
-        };
+        let answer: &BisectAnswer = report.answer.as_ref().unwrap().numbers().unwrap();
         match report.verdict {
             Verdict::Found if answer.culprits == [first.to_string()] => Found::Right,
             Verdict::Found if answer.earlier.is_some() || answer.contradiction.is_some() => {
@@ -1203,9 +1201,7 @@ fn a_search_that_reaches_its_limit_reports_the_likeliest_candidate() {
     });
     let state = given_up.expect("some searches do not end by themselves");
     let report = Report::new(&state, true);
-    let Some(Answer::Bisect(answer)) = &report.answer else {
-        panic!("a search has an answer");
-    };
+    let answer: &BisectAnswer = report.answer.as_ref().unwrap().numbers().unwrap();
     assert_eq!(answer.limit, questions::trial_limit(&state));
     assert!(
         answer.sentence.contains("most likely"),

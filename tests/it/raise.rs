@@ -3,7 +3,7 @@
 use crate::loop_and_fold::{begin, exited, plan, run};
 use provoke_model::{Event, Observation, Plan, Trial, TrialId, VariantId};
 use provoke_questions as questions;
-use provoke_questions::Answer;
+use provoke_questions::{BisectAnswer, ReduceAnswer};
 use provoke_report::Report;
 use provoke_state::State;
 use provoke_stats::search::Bisection;
@@ -47,12 +47,17 @@ fn chosen_setting(state: &State) -> Option<VariantId> {
 
 fn sentence(state: &State) -> String {
     let report = Report::new(state, true);
-    let raised = match report.answer {
-        Some(Answer::Bisect(answer)) => answer.raised,
-        Some(Answer::Reduce(answer)) => answer.raised,
-        _ => None,
+    let answer = report.answer.unwrap();
+    let along_list = answer
+        .numbers::<BisectAnswer>()
+        .map(|answer| &answer.raised);
+    let of_set = || {
+        answer
+            .numbers::<ReduceAnswer>()
+            .map(|answer| &answer.raised)
     };
-    raised.expect("settings were tried").sentence
+    let raised = along_list.or_else(of_set).unwrap().as_ref();
+    raised.expect("settings were tried").sentence.clone()
 }
 
 /// Fails in every eighth trial, and in all trials under these settings.

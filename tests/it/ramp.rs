@@ -7,7 +7,7 @@ use provoke_model::{
     VariantId, VariantPlan,
 };
 use provoke_questions as questions;
-use provoke_questions::{Answer, Step, Threshold, Verdict};
+use provoke_questions::{RampAnswer, Step, Verdict};
 use provoke_report::Report;
 use provoke_state::State;
 use std::time::Duration;
@@ -94,11 +94,9 @@ fn verdict(state: &State) -> Verdict {
     questions::policy_of(state).verdict_of(state)
 }
 
-fn answer(state: &State) -> Threshold {
-    match Report::new(state, true).answer {
-        Some(Answer::Ramp(answer)) => *answer,
-        other => panic!("{other:?}"),
-    }
+fn answer(state: &State) -> RampAnswer {
+    let answer = Report::new(state, true).answer.unwrap();
+    answer.numbers::<RampAnswer>().unwrap().clone()
 }
 
 const LEVELS: [u32; 9] = [1, 2, 4, 6, 8, 9, 10, 12, 16];

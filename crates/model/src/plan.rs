@@ -266,6 +266,13 @@ pub struct VariantPlan {
 }
 
 impl TrialsPlan {
+    /// Returns whether the variants are one service under several loads.
+    pub fn has_load_levels(&self) -> bool {
+        self.variants
+            .iter()
+            .any(|variant| variant.clients.is_some())
+    }
+
     /// Returns whether trials run in directories that provoke builds or changes for a variant.
     pub fn has_variant_directories(&self) -> bool {
         let template = self.space.as_ref().map(|space| &space.template);

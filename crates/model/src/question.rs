@@ -165,7 +165,7 @@ impl SearchQuestion {
 /// A search along a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BisectQuestion {
-    /// What it has in common with other searches.
+    /// The settings that all searches have.
     #[serde(flatten)]
     pub search: SearchQuestion,
     /// Whether the list began with the failing end, so that the search finds the last failing candidate before a fix.

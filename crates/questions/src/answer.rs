@@ -1,36 +1,55 @@
 //! Answer to a question: one sentence, its evidence and its assumptions.
 
-use super::{Bisection, Comparison, Confirmation, HuntReport, Reduction, Shrinking, Threshold, of};
-use provoke_model::{Goal, RunCounts, VariantId};
+use super::{
+    BisectAnswer, CompareAnswer, ConfirmAnswer, HeldPlace, HuntAnswer, RampAnswer, ReduceAnswer,
+    ShrinkAnswer, Verdict, of, policy_of,
+};
+use provoke_model::{Boundary, Goal, RunCounts, VariantId};
 use provoke_state::State;
 use provoke_stats::real;
 use provoke_words as words;
+use provoke_words::document::{
+    Cell, Column, Document, Figure, Place, RateMark, SuggestedCommand, Table, Tone,
+};
+use provoke_words::untrusted::SafeText;
 use serde::Serialize;
+use std::any::Any;
 use std::collections::BTreeSet;
 
 /// The answer to a question.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// Is it fixed?
-    Confirm(Box<Confirmation>),
-    /// Which variants fail, and do they differ?
-    Compare(Box<Comparison>),
-    /// Which candidate is the first bad one?
-    Bisect(Box<Bisection>),
-    /// Which items does the failure need?
-    Reduce(Box<Reduction>),
-    /// At which concurrency does it fail?
-    Ramp(Box<Threshold>),
-    /// Which parts of a load does the crash need?
-    Shrink(Box<Shrinking>),
-    /// Under which schedule does it fail?
-    Hunt(Box<HuntReport>),
+#[serde(transparent)]
+pub struct Answer {
+    kind: AnswerKind,
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    document: Document,
 }
 
-/// The text of an answer.
-pub trait AnswerText {
+/// The answers with their numbers.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerKind {
+    /// Is it fixed?
+    Confirm(Box<ConfirmAnswer>),
+    /// Which variants fail, and do they differ?
+    Compare(Box<CompareAnswer>),
+    /// Which candidate is the first bad one?
+    Bisect(Box<BisectAnswer>),
+    /// Which items does the failure need?
+    Reduce(Box<ReduceAnswer>),
+    /// At which concurrency does it fail?
+    Ramp(Box<RampAnswer>),
+    /// Which parts of a load does the crash need?
+    Shrink(Box<ShrinkAnswer>),
+    /// Under which schedule does it fail?
+    Hunt(Box<HuntAnswer>),
+}
+
+/// What an answer says, and what a report does with it.
+pub trait AnswerText: Any {
     /// Returns the answer in one sentence.
     fn sentence(&self) -> &str;
 
@@ -39,7 +58,216 @@ pub trait AnswerText {
 
     /// Returns the assumptions of the answer.
     fn assumptions(&self) -> &[String];
+
+    /// Returns drawings in characters.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
+
+    /// Returns its tables.
+    fn tables(&self, _: &[VariantSummary], _confidence: f64) -> Vec<Table> {
+        Vec::new()
+    }
+
+    /// Returns the answer in a few words, for a list of runs.
+    fn result(&self, verdict: Verdict, variants: &[VariantSummary]) -> String;
+
+    /// Returns whether the answer is good, though with less certainty than it seems.
+    fn is_doubtful(&self) -> bool {
+        false
+    }
+
+    /// Returns the name of the question in reports for CI systems, and the statement that holds if it is answered well.
+    fn ci_test(&self) -> (&'static str, &'static str);
+
+    /// Returns which variants are described besides the tables.
+    fn described_variants(&self) -> DescribedVariants {
+        DescribedVariants::None
+    }
+
+    /// Returns the meaning of the failure rates of the variants.
+    fn rates(&self) -> RateMeaning {
+        RateMeaning::Searched
+    }
+
+    /// Returns the names of the variants that lists show, in their order; `None` for all.
+    fn listed_variants(&self, _: &[VariantSummary]) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Returns commands that continue from the answer.
+    fn commands(&self, _run: &SafeText) -> Vec<SuggestedCommand> {
+        Vec::new()
+    }
+
+    /// Returns a trial that shows the answer, if only this one does.
+    fn example_trial(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns the title of a failure that no measured trial shows.
+    fn crash(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns where threads were held.
+    fn held_places(&self) -> &[HeldPlace] {
+        &[]
+    }
+
+    /// Returns the run whose failure was checked.
+    fn confirmed_run(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns the names of the variants that are the answer.
+    fn culprits(&self) -> &[String] {
+        &[]
+    }
+
+    /// Returns the name of the variant whose change made the difference, if it is a single one.
+    fn change(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns the boundaries that were found in a list.
+    fn boundaries(&self) -> &[Boundary] {
+        &[]
+    }
+
+    /// Returns a log with which the search can be continued.
+    fn search_log(&self) -> Option<String> {
+        None
+    }
 }
+
+/// Which variants are described besides the tables of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DescribedVariants {
+    /// Each of them.
+    Each,
+    /// Only their failures in extra trials.
+    Captured,
+    /// This one, with a heading.
+    One(VariantId, String),
+    /// None.
+    None,
+}
+
+/// The meaning of the failure rates of variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateMeaning {
+    /// How often the program fails.
+    Measured,
+    /// How often a tried fix fails: so it is not a baseline, and a single trial does not decide.
+    OfFix,
+    /// Nothing: the search chose the number of trials by their results.
+    Searched,
+}
+
+/// Facts of a report about a variant.
+#[derive(Clone, Debug)]
+pub struct VariantSummary {
+    /// Its name.
+    pub name: String,
+    /// Counted trials.
+    pub trials: u64,
+    /// Failed trials.
+    pub failures: u64,
+    /// All other trials that ended.
+    pub uncounted: u64,
+    /// The interval of its failure rate.
+    pub interval: [f64; 2],
+    /// The estimate of its failure rate; `None` if it would mislead.
+    pub point: Option<f64>,
+    /// The median times of passing and of failing trials, in seconds.
+    pub times: [Option<f64>; 2],
+    /// The title of its most frequent failure.
+    pub crash: Option<String>,
+    /// All of its failures in a few words.
+    pub failures_text: String,
+}
+
+/// What answers need besides the state.
+pub struct AnswerContext<'a> {
+    /// The variants.
+    pub(crate) variants: &'a [VariantSummary],
+    /// Reads a line of a source file.
+    pub(crate) source_line: &'a dyn Fn(&str, u32) -> Option<String>,
+}
+
+impl AnswerContext<'_> {
+    /// Returns the title of the most frequent failure of a variant.
+    pub(crate) fn crash(&self, variant: VariantId) -> Option<String> {
+        self.variants.get(variant.index())?.crash.clone()
+    }
+}
+
+impl VariantSummary {
+    /// Returns its rate for a picture; `None` without a trial.
+    pub(crate) fn rate_mark(&self) -> Option<RateMark> {
+        (self.trials > 0)
+            .then(|| RateMark::new(self.failures, self.trials, self.interval, self.point))
+    }
+}
+
+/// Returns a table of failure rates with their intervals.
+pub fn rate_table(rates: impl IntoIterator<Item = (String, RateMark)>) -> Table {
+    let columns = vec![
+        Column::words("measured"),
+        Column::numbers("failed"),
+        Column::numbers("trials"),
+        Column::numbers("rate"),
+        Column::numbers("interval"),
+        Column::rates(),
+    ];
+    let rows = rates.into_iter().map(|(name, rate)| {
+        let point = rate.point.map_or("–".to_owned(), |point| {
+            format!("{} %", words::percent_within(point, rate.interval))
+        });
+        vec![
+            Cell::text(name),
+            Cell::text(rate.failures.to_string()),
+            Cell::text(rate.trials.to_string()),
+            Cell::text(point),
+            Cell::text(words::format_interval(rate.interval)),
+            Cell::Rate(rate),
+        ]
+    });
+    Table::new("How often", Place::Page, columns).with_rows(rows)
+}
+
+/// Returns a row of a table of rates, if the rate was measured.
+pub(crate) fn rate_row(
+    name: &str,
+    counts: FailureCounts,
+    interval: Option<[f64; 2]>,
+) -> Option<(String, RateMark)> {
+    let point = (counts.failures > 0).then(|| counts.rate());
+    let rate = RateMark::new(counts.failures, counts.trials, interval?, point);
+    Some((name.to_owned(), rate))
+}
+
+/// Returns `3 of 100`: failures and trials of all variants.
+pub(crate) fn counts_of_all(variants: &[VariantSummary]) -> String {
+    let trials: u64 = variants.iter().map(|variant| variant.trials).sum();
+    let failures: u64 = variants.iter().map(|variant| variant.failures).sum();
+    format!("{failures} of {trials}")
+}
+
+/// Returns the names of the variants with trials.
+pub(crate) fn tested_variants(variants: &[VariantSummary]) -> Vec<String> {
+    let is_tested = |variant: &&VariantSummary| variant.trials + variant.uncounted > 0;
+    let tested = variants
+        .iter()
+        .filter(|variant| variants.len() == 1 || is_tested(variant));
+    tested.map(|variant| variant.name.clone()).collect()
+}
+
+/// Result if the trials did not answer the question.
+pub(crate) const NOT_KNOWN: &str = "not known yet";
+/// Result if the failing variant did not fail.
+pub(crate) const NOT_REPRODUCED: &str = "not reproduced";
 
 /// Failures among trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -68,28 +296,69 @@ impl FailureCounts {
 }
 
 impl Answer {
-    /// Derives the answer from the state; `None` if the question was only the rate. `name_crash` returns the title of
-    /// the most frequent failure of a variant.
-    pub fn new(state: &State, name_crash: &dyn Fn(VariantId) -> Option<String>) -> Option<Self> {
-        of(state).answer(state, name_crash)
+    /// Derives the answer from the state and its summaries of the variants; `None` if the question was only the rate.
+    /// `source_line` reads a line of a source file.
+    pub fn new(
+        state: &State,
+        variants: &[VariantSummary],
+        source_line: &dyn Fn(&str, u32) -> Option<String>,
+    ) -> Option<Self> {
+        let kind = of(state).answer(
+            state,
+            &AnswerContext {
+                variants,
+                source_line,
+            },
+        )?;
+        let verdict = policy_of(state).verdict_of(state);
+        let mut answer = Self {
+            kind,
+            document: Document::default(),
+        };
+        let text = answer.text();
+        let confidence = state.goal.alpha.confidence_percent();
+        answer.document = Document {
+            headline: text.sentence().to_owned(),
+            tone: if text.is_doubtful() {
+                Tone::Open
+            } else {
+                verdict.tone()
+            },
+            facts: text.detail_lines(),
+            figures: text.figures(),
+            // Without a conclusive trial, there is nothing to compare.
+            tables: if verdict == Verdict::CouldNotTest {
+                Vec::new()
+            } else {
+                text.tables(variants, confidence)
+            },
+            assumptions: text.assumptions().to_vec(),
+        };
+        Some(answer)
     }
 
-    /// Returns its text.
+    /// Returns what it says.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// Returns the numbers behind the answer, if the question has this kind of answer.
+    pub fn numbers<T: AnswerText>(&self) -> Option<&T> {
+        let text: &dyn Any = self.text();
+        text.downcast_ref()
+    }
+
+    /// Returns what it says beyond its document.
     pub fn text(&self) -> &dyn AnswerText {
-        match self {
-            Self::Confirm(answer) => &**answer,
-            Self::Compare(answer) => &**answer,
-            Self::Bisect(answer) => &**answer,
-            Self::Reduce(answer) => &**answer,
-            Self::Ramp(answer) => &**answer,
-            Self::Shrink(answer) => &**answer,
-            Self::Hunt(answer) => &**answer,
+        match &self.kind {
+            AnswerKind::Confirm(answer) => &**answer,
+            AnswerKind::Compare(answer) => &**answer,
+            AnswerKind::Bisect(answer) => &**answer,
+            AnswerKind::Reduce(answer) => &**answer,
+            AnswerKind::Ramp(answer) => &**answer,
+            AnswerKind::Shrink(answer) => &**answer,
+            AnswerKind::Hunt(answer) => &**answer,
         }
-    }
-
-    /// Returns whether the answer is FIXED, but a fix that only halves the failure rate may pass as well.
-    pub fn may_be_a_half_fix(&self) -> bool {
-        matches!(self, Self::Confirm(answer) if answer.may_be_a_half_fix())
     }
 }
 

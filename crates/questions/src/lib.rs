@@ -37,34 +37,37 @@ mod search;
 mod shrink;
 mod stop_rule;
 
-pub use answer::{Answer, AnswerText, FailureCounts};
+pub use answer::{
+    Answer, AnswerText, DescribedVariants, FailureCounts, RateMeaning, VariantSummary, rate_table,
+};
+use answer::{AnswerContext, AnswerKind};
 pub use baseline::{
     BaselineReport, PooledBaseline, RateDriftReport, RateMismatchReport, RequiredPasses,
 };
 pub(crate) use bisect::search_trials;
 pub use bisect::{
-    BisectPolicy, BisectProgress, Bisection, CandidateBuilds, CandidateReport,
+    BisectAnswer, BisectPolicy, BisectProgress, CandidateBuilds, CandidateReport,
     EarlierFailingVersion, EarlierFailureMeaning, LocalCheck,
 };
 pub use checks::{AssumptionChecks, ceil_parts, measure_variant};
 pub use compare::{
-    Comparison, Contrast, ContrastReport, DetectableRates, FactorLevelReport, FactorReport,
+    CompareAnswer, Contrast, ContrastReport, DetectableRates, FactorLevelReport, FactorReport,
     FailureContrastReport, RacePolicy, RatesPolicy, VariantResult, VariantVerdict, contrasts,
 };
 pub use confirm::{
-    ConfirmPolicy, ConfirmProgress, Confirmation, MoreFailures, required_by_default,
+    ConfirmAnswer, ConfirmPolicy, ConfirmProgress, MoreFailures, required_by_default,
 };
 pub(crate) use confirm::{clean_needed, doubtful_failures, seconds_of_a_pass};
 pub use core_capture::CapturePolicy;
 pub use hunt::{
-    FoundHold, HeldPlace, HuntPolicy, HuntReport, RaceReport, RaceSide, WindowLine, found_hold,
+    FoundHold, HeldPlace, HuntAnswer, HuntPolicy, RaceReport, RaceSide, WindowLine, found_hold,
 };
 pub use policy::{HeldTrial, Policy, Step, Verdict, trials_without_known_failure};
 pub use ramp::{
-    LoadLevelReport, OtherKindReport, RampPolicy, RefusalCounts, RefusalReport, Threshold,
+    LoadLevelReport, OtherKindReport, RampAnswer, RampPolicy, RefusalCounts, RefusalReport,
 };
 pub use rate::{CaseBounds, RepeatPolicy, case_bounds, compares_cases, rate_bounds};
-pub use reduce::{NeededItem, ReducePolicy, Reduction};
+pub use reduce::{NeededItem, ReduceAnswer, ReducePolicy};
 pub use reruns::{RerunPolicy, next_extra_step};
 pub use search::{
     EarlierTrialsReport, EarlierUse, RaiseDecision, RaiseReport, Reproduction,
@@ -72,8 +75,8 @@ pub use search::{
     raise_hint, reproduction_progress, trial_limit,
 };
 pub use shrink::{
-    LoadDimension, LoadPartKindReport, LoadPartReport, SMALLEST, ShrinkPolicy, ShrinkProgress,
-    ShrinkState, Shrinking, TriedLoad, TriedLoadReport,
+    LoadDimension, LoadPartKindReport, LoadPartReport, SMALLEST, ShrinkAnswer, ShrinkPolicy,
+    ShrinkProgress, ShrinkState, TriedLoad, TriedLoadReport,
 };
 pub(crate) use stop_rule::rate_interval;
 pub use stop_rule::{StopRule, interval_at_any_time};
@@ -97,6 +100,27 @@ pub trait QuestionKind: Send + Sync {
 
     /// Returns whether variants are often not testable, so that this deserves no warning.
     fn expects_untestable(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it only measures how often the program fails.
+    fn only_measures(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the number of trials of each variant does not depend on their results, so that their failure rates
+    /// mean something outside of the question.
+    fn measures_variants(&self) -> bool {
+        self.only_measures()
+    }
+
+    /// Returns whether its trials are equal repetitions in the order of time.
+    fn repeats_one_trial(&self) -> bool {
+        self.only_measures()
+    }
+
+    /// Returns whether it makes programs hang on purpose.
+    fn provokes_hangs(&self) -> bool {
         false
     }
 
@@ -126,8 +150,8 @@ pub trait QuestionKind: Send + Sync {
         None
     }
 
-    /// Returns the answer. `name_crash` returns the title of the most frequent failure of a variant.
-    fn answer(&self, _: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
+    /// Returns the answer.
+    fn answer(&self, _: &State, _: &AnswerContext<'_>) -> Option<AnswerKind> {
         None
     }
 

@@ -6,6 +6,7 @@
 use super::{StopRule, next_extra_step};
 use provoke_model::{HoldPlan, VariantChoice, VariantId};
 use provoke_state::State;
+use provoke_words::document::Tone;
 use std::time::Duration;
 
 /// A trial that holds threads to explore schedules.
@@ -109,6 +110,19 @@ pub enum Verdict {
     Undecided,
     /// All trials were inconclusive.
     CouldNotTest,
+}
+
+impl Verdict {
+    /// Returns what it means for the user.
+    pub fn tone(self) -> Tone {
+        match self {
+            Self::BelowMaxRate | Self::Fixed | Self::Clean | Self::NoDifference | Self::Found => {
+                Tone::Good
+            }
+            Self::AboveMaxRate | Self::NotFixed | Self::Different | Self::Failing => Tone::Bad,
+            Self::NotThere | Self::Undecided | Self::CouldNotTest => Tone::Open,
+        }
+    }
 }
 
 /// Returns the number of failed trials that may or may not be the bug.

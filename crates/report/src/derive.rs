@@ -12,12 +12,15 @@ use super::{
     hosts::host_reports,
     source_line,
 };
+use crate::failure_groups::describe_failures;
 use provoke_judge as judge;
 use provoke_model::{
     CaptureMode, EvidenceDepth, FailureKind, Family, Signature, Site, StopCause, TrialId,
     TrialsPlan, VariantId,
 };
-use provoke_questions::{Answer, AssumptionChecks, CapturePolicy, StopRule, interval_at_any_time};
+use provoke_questions::{
+    Answer, AssumptionChecks, CapturePolicy, StopRule, VariantSummary, interval_at_any_time,
+};
 use provoke_state::{DurationHistogram, SignatureFailures, State, Tally};
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
@@ -50,8 +53,13 @@ impl Report {
                 .map(|variant| variant.command.clone())
                 .unwrap_or_default(),
             verdict,
-            answer: Answer::new(state, &|id| most_frequent_crash(variants.get(id.index())?))
-                .map(with_source_lines),
+            answer: Answer::new(state, &summarize(&variants), &|file, line| {
+                source_line(&Site {
+                    file: file.to_owned(),
+                    line,
+                    ..Site::default()
+                })
+            }),
             max_rate: MaxRateCheck::new(state, verdict),
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.stage.is_finished(),
@@ -86,18 +94,17 @@ impl Report {
 
     /// Returns the run whose failure `confirm` checks, if its baseline is a run.
     pub fn confirmed_run(&self) -> Option<&str> {
-        match &self.answer {
-            Some(Answer::Confirm(answer)) => answer.baseline.as_ref()?.run.as_deref(),
-            _ => None,
-        }
+        self.answer.as_ref()?.text().confirmed_run()
     }
 
     /// Returns the failing trial with the most detailed evidence, if any trial has more than an exit status.
     pub fn known_best(&self) -> Option<u64> {
-        if let Some(Answer::Hunt(hunt)) = &self.answer
-            && hunt.example.is_some()
-        {
-            return hunt.example;
+        let example = self
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.text().example_trial());
+        if example.is_some() {
+            return example;
         }
         let variants = self.variants.iter();
         let signatures = variants.flat_map(|variant| {
@@ -346,19 +353,20 @@ fn signatures_seen(
     signatures
 }
 
-/// Adds the text of source lines to an answer that names lines.
-fn with_source_lines(mut answer: Answer) -> Answer {
-    if let Answer::Hunt(hunt) = &mut answer {
-        hunt.add_source(|file, line| {
-            let site = Site {
-                file: file.to_owned(),
-                line,
-                ..Site::default()
-            };
-            source_line(&site)
-        });
-    }
-    answer
+/// Returns what answers need to know about variants.
+pub(super) fn summarize(variants: &[VariantReport]) -> Vec<VariantSummary> {
+    let summarize = |variant: &VariantReport| VariantSummary {
+        name: variant.name.clone(),
+        trials: variant.trials,
+        failures: variant.failures,
+        uncounted: variant.other + variant.void,
+        interval: variant.rate.interval(),
+        point: variant.rate.point,
+        times: ["pass", "fail"].map(|name| Some(variant.durations.get(name)?.p50)),
+        crash: most_frequent_crash(variant),
+        failures_text: describe_failures(variant),
+    };
+    variants.iter().map(summarize).collect()
 }
 
 fn captured_trials(stop_rule: StopRule, state: &State, id: VariantId) -> Option<CapturedTrials> {

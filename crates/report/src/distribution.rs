@@ -43,7 +43,7 @@ pub struct TimeRange {
 /// Returns the failure rate in windows of equal numbers of trials; nothing without a failure or with few trials, or if the
 /// question chooses its trials by earlier results, so that such a rate has no meaning.
 pub(super) fn rate_windows(state: &State, tally: &Tally) -> Vec<RateWindow> {
-    let is_measured = state.goal.question.is_rate() || state.goal.question.as_confirm().is_some();
+    let is_measured = provoke_questions::of(state).repeats_one_trial();
     let counted = usize::try_from(tally.counted_trials()).unwrap_or(usize::MAX);
     let windows = (counted / SMALLEST_WINDOW).min(MAX_WINDOWS);
     if !is_measured || tally.failures == 0 || windows < MIN_WINDOWS {

@@ -159,6 +159,30 @@ fn subject(count: u64, total: u64) -> String {
     }
 }
 
+/// Returns its failures, the most frequent first, and its other results.
+pub(super) fn describe_failures(variant: &VariantReport) -> String {
+    let mut parts = Vec::new();
+    let groups = group_failures(variant);
+    let mut bugs = groups.iter().filter(|group| group.signature.is_the_bug);
+    if let Some(first) = bugs.next() {
+        parts.push(first.signature.title.clone());
+    }
+    let other_failures = bugs.count();
+    if other_failures > 0 {
+        parts.push(words::format_count(
+            other_failures as u64,
+            "other signature",
+        ));
+    }
+    if variant.other > 0 {
+        parts.push(format!("{} other failures", variant.other));
+    }
+    if variant.void > 0 {
+        parts.push(format!("{} inconclusive", variant.void));
+    }
+    parts.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use crate::tests::{SEGV, SimulatedRun, died, plan};

@@ -2,7 +2,7 @@
 
 use super::{LoadTotals, Mtbf, Report, VariantReport};
 use provoke_model::InconclusiveReason;
-use provoke_questions::{StopRule, VariantVerdict, Verdict};
+use provoke_questions::{StopRule, Verdict};
 use provoke_words::{
     format_count, format_interval, format_seconds, percent_bound, percent_within, plural_of,
 };
@@ -11,7 +11,7 @@ use provoke_words::{
 pub fn answer_sentences(report: &Report) -> Vec<String> {
     match (&report.max_rate, &report.answer) {
         (Some(limit), _) => vec![limit.sentence.clone()],
-        (None, Some(answer)) => vec![answer.text().sentence().to_owned()],
+        (None, Some(answer)) => vec![answer.document().headline.clone()],
         (None, None) => report
             .variants
             .iter()
@@ -126,18 +126,6 @@ pub(crate) fn verdict_text(verdict: Verdict) -> &'static str {
         Verdict::NotThere => "Nothing to find",
         Verdict::Undecided => "Undecided",
         Verdict::CouldNotTest => "Not testable",
-    }
-}
-
-/// Returns the result of a variant with this number of failures in a few words.
-pub fn standing_word(standing: VariantVerdict, failures: u64) -> &'static str {
-    match standing {
-        VariantVerdict::Fails => "fails",
-        VariantVerdict::FailsLess if failures == 0 => "no failure",
-        VariantVerdict::FailsLess => "fails less",
-        VariantVerdict::Clean => "clean",
-        VariantVerdict::Open => "not known",
-        VariantVerdict::Untestable => "not testable",
     }
 }
 

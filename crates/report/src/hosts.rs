@@ -1,5 +1,6 @@
 //! The trials on each host, and what distinguishes the hosts on which it fails more often.
 
+use super::Report;
 use provoke_model::Host;
 use provoke_questions::StopRule;
 use provoke_state::State;
@@ -8,6 +9,7 @@ use provoke_stats::{
 };
 use provoke_survey::{DistinguishingFact, HostFacts, RunFacts, fact_lines};
 use provoke_words as words;
+use provoke_words::document::{Cell, Column, Place, RateMark, Table};
 use serde::Serialize;
 
 /// Facts of one kind that are named.
@@ -264,4 +266,51 @@ pub(super) fn host_reports(state: &State) -> Vec<HostReport> {
         report.interval = (report.trials > 0).then_some([interval.lo, interval.hi]);
     }
     reports
+}
+
+/// Maximum length of the name of a host in a table.
+const NAME: usize = 32;
+
+/// Returns a table of the hosts.
+pub fn host_table(report: &Report) -> Table {
+    let columns = vec![
+        Column::words("host"),
+        Column::numbers("trials"),
+        Column::numbers("failed"),
+        Column::numbers(format!("{} %", report.confidence)),
+        Column::rates(),
+        Column::remarks(""),
+    ];
+    let rows = report.hosts.iter().map(|host| {
+        let point = (host.failures > 0).then(|| real(host.failures) / real(host.trials.max(1)));
+        let rate = host
+            .interval
+            .map(|interval| RateMark::new(host.failures, host.trials, interval, point));
+        vec![
+            Cell::text(words::shorten_text(&host.name, NAME)),
+            Cell::text(host.trials.to_string()),
+            Cell::text(host.failures.to_string()),
+            Cell::text(
+                host.interval
+                    .map_or_else(String::new, words::format_interval),
+            ),
+            rate.map_or(Cell::Empty, Cell::Rate),
+            Cell::text(describe_loss(host).unwrap_or_default()),
+        ]
+    });
+    Table::new("Failure rate on each host", Place::Screen, columns).with_rows(rows)
+}
+
+/// Returns why a host ran no further trials.
+fn describe_loss(host: &HostReport) -> Option<String> {
+    let reason = host.lost.as_ref()?;
+    let attempts = match host.lost_attempts {
+        0 => String::new(),
+        count => format!(" with {}", words::format_count(count, "attempt")),
+    };
+    let verb = match host.machine {
+        Some(_) => "lost",
+        None => "did not start",
+    };
+    Some(format!("{verb}{attempts}: {reason}"))
 }

@@ -8,7 +8,6 @@ use provoke_journal as journal;
 use provoke_journal::StoreError;
 use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, TrialsPlan, VariantId};
 use provoke_questions as questions;
-use provoke_questions::Answer;
 use provoke_stats as stats;
 use provoke_words as words;
 use provoke_words::untrusted::shell_word;
@@ -127,10 +126,8 @@ impl Issue {
 
 /// Returns whether a variant is the first bad candidate of a search.
 fn is_first_bad(report: Masked<&Report>, variant: &VariantReport) -> bool {
-    match &report.answer {
-        Some(Answer::Bisect(answer)) => answer.culprits.contains(&variant.name),
-        _ => false,
-    }
+    let answer = report.answer.as_ref();
+    answer.is_some_and(|answer| answer.text().culprits().contains(&variant.name))
 }
 
 /// Returns the builds of the libraries on the stack.
@@ -191,7 +188,7 @@ fn repeat_command(
     let [only] = report.variants.as_slice() else {
         return None;
     };
-    if !plan.goal.question.is_rate() {
+    if !questions::of_goal(&plan.goal).only_measures() {
         return None;
     }
     let arguments = typed_arguments(plan, variant)?;

@@ -11,7 +11,7 @@ use super::{
     MaskedRun, Report, TrialClass, TrialRow, VariantReport, group_failures, headlines, rows,
 };
 use provoke_model::{EvidenceDepth, Site};
-use provoke_questions::{Answer, Verdict};
+use provoke_questions::{RateMeaning, Verdict};
 use provoke_words as words;
 use provoke_words::untrusted::shell_word;
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ impl Exporter for Junit {
 
 /// Returns whether the question decides the result, and not each trial.
 fn is_decided_by_question(report: Masked<&Report>) -> bool {
-    report.max_rate.is_some() || matches!(report.answer, Some(Answer::Confirm(_)))
+    report.max_rate.is_some() || report.rate_meaning() == RateMeaning::OfFix
 }
 
 /// Returns the answer as its own case: all trials may pass and the question may be undecided.
@@ -103,22 +103,14 @@ fn verdict_suite(report: Masked<&Report>) -> Option<Suite> {
         ));
     }
     let answer = report.answer.as_ref()?;
-    let (kind, name) = match answer {
-        Answer::Confirm(_) => ("confirm", "the bug is fixed"),
-        Answer::Compare(_) => ("compare", "variants do not differ"),
-        Answer::Bisect(_) => ("bisect", "the first bad candidate is found"),
-        Answer::Ramp(_) => ("ramp", "the lowest failing level is found"),
-        Answer::Reduce(_) => ("reduce", "the needed items are found"),
-        Answer::Shrink(_) => ("shrink", "the smallest failing load is found"),
-        Answer::Hunt(_) => ("hunt", "no schedule that was tried fails"),
-    };
-    let assumptions = answer.text().assumptions();
+    let (kind, name) = answer.text().ci_test();
+    let document = answer.document();
     Some(question_suite(
         report,
         kind,
         name,
-        answer.text().sentence(),
-        assumptions,
+        &document.headline,
+        &document.assumptions,
     ))
 }
 
@@ -494,8 +486,8 @@ fn suite_properties(
         properties.push(("rate.point", point.to_string()));
     }
     if let Some(answer) = &report.answer {
-        properties.push(("answer", words::sanitize_line(answer.text().sentence())));
-        let granted = answer.text().assumptions().iter();
+        properties.push(("answer", words::sanitize_line(&answer.document().headline)));
+        let granted = answer.document().assumptions.iter();
         properties
             .extend(granted.map(|line| ("answer.taken_for_granted", words::sanitize_line(line))));
     }

@@ -8,11 +8,11 @@
 mod annotations;
 pub mod bars;
 mod before_start;
-mod bisect_log;
 mod case_list;
 mod csv;
 mod derive;
 mod distribution;
+mod document;
 mod export;
 mod failure_evidence;
 mod failure_groups;
@@ -53,7 +53,6 @@ mod wrap;
 
 pub use annotations::{Annotation, AnnotationLevel, export_annotations};
 pub use before_start::lines_before_start;
-pub use bisect_log::bisect_log;
 pub use case_list::{CaseListFormat, CaseSelection, CsvCases, format_exclusions};
 pub use csv::Csv;
 pub use derive::command_line;
@@ -64,7 +63,7 @@ pub use export::{
 };
 pub use failure_groups::{FailureGroup, group_failures};
 pub use host_losses::{HostLosses, SuspectedHostKiller};
-pub use hosts::{HostDifference, HostReport, HostTotals};
+pub use hosts::{HostDifference, HostReport, HostTotals, host_table};
 pub use html::{Html, PageOptions, PictureFile, export_pictures};
 pub use json::Json;
 pub use jsonl::Jsonl;
@@ -76,7 +75,7 @@ pub(crate) use load_plan::{load_assumptions, load_summary};
 pub use markdown::{Markdown, export_short_summary};
 pub use masked::{Masked, MaskedRun};
 pub use max_rate::MaxRateCheck;
-pub use next_commands::{SuggestedCommand, next_commands};
+pub use next_commands::next_commands;
 pub use rates::{RateTest, test_rates};
 pub use row::{TrialClass, TrialRow};
 pub use source_line::source_line;

@@ -73,9 +73,10 @@ pub fn forecast_duration(
     };
     let about = if remaining.is_none() { "about " } else { "" };
     // Failures lead to trials at other levels, and each level has its own throughput.
-    let condition = match state.goal.question.as_ramp() {
-        Some(_) => " if all of them pass",
-        None => "",
+    let condition = if state.trials.has_load_levels() {
+        " if all of them pass"
+    } else {
+        ""
     };
     let limit = state.stop.time_budget();
     let exceeded = limit.filter(|limit| total > limit.as_secs_f64());

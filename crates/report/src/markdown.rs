@@ -14,8 +14,8 @@ use super::variant_facts::{
 use super::{ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, headlines};
 use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;
-use provoke_questions::{Answer, AnswerText as _, HuntReport};
 use provoke_words as words;
+use provoke_words::document::Place;
 use std::io;
 
 /// Markdown, for an issue.
@@ -48,34 +48,26 @@ fn write_markdown(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let several = report.variants.len() > 1;
-    let hunt = match &report.answer {
-        Some(Answer::Hunt(hunt)) => Some(&**hunt),
-        _ => None,
-    };
-    writeln!(out, "# {}\n", describe_title(report, issue, hunt))?;
+    writeln!(out, "# {}\n", describe_title(report, issue))?;
     let so_far = if report.finished { "" } else { " so far" };
     let verdict = format!("**{}{so_far}.**", headlines::verdict_text(report.verdict));
     match report.variants.as_slice() {
         [variant] => {
             let headline = headlines::rate_headline(variant, report.confidence);
-            let headline = match hunt {
-                Some(_) => format!("Without a hold: {headline}"),
-                None => capitalize_first(&headline),
-            };
-            writeln!(out, "{verdict} {headline}.\n")?;
+            writeln!(out, "{verdict} {}.\n", capitalize_first(&headline))?;
             write_sentence(report, out)?;
         }
         _ => {
             writeln!(out, "{verdict}\n")?;
             write_sentence(report, out)?;
-            for variant in tables::shown_variants(report) {
+            for variant in report.listed_variants() {
                 let headline = headlines::rate_headline(variant, report.confidence);
                 writeln!(out, "- {}: {headline}", inline_code(&variant.name))?;
             }
             writeln!(out)?;
         }
     }
-    write_window(hunt, out)?;
+    write_figures(report, out)?;
     tables::write_suite(report, several, out)?;
     write_failure_source(issue, out)?;
     last_output(issue, out)?;
@@ -83,13 +75,18 @@ fn write_markdown(
     write_builds(report, issue, out)?;
     after_a_fix(report, issue, out)?;
     writeln!(out, "<details><summary>All counts</summary>\n")?;
-    tables::write_tally(report, several, out)?;
+    let tables = report.tables(&[Place::Screen, Place::Details]);
+    if tables.is_empty() {
+        tables::write_tally(report, several, out)?;
+    }
+    for table in &tables {
+        tables::write_table(table, out)?;
+    }
     tables::write_kinds(report, several, out)?;
     tables::write_signatures(report, several, out)?;
     tables::write_load_lines(report, several, out)?;
-    tables::write_differing_facts(report, out)?;
     let mut lines = Vec::new();
-    for variant in tables::shown_variants(report) {
+    for variant in report.listed_variants() {
         let of_variant = if several {
             format!("{}: ", inline_code(&variant.name))
         } else {
@@ -101,15 +98,10 @@ fn write_markdown(
                 .map(|fact| format!("{of_variant}{fact}")),
         );
     }
-    if let Some(answer) = &report.answer {
-        // The lines of a hunt are above.
-        let details = match hunt {
-            Some(_) => Vec::new(),
-            None => answer.text().detail_lines(),
-        };
-        let details = details.iter();
-        lines.extend(details.map(|line| capitalize_first(&escape_markdown(line))));
-        let granted = answer.text().assumptions().iter();
+    if let Some(document) = report.document() {
+        let facts = document.facts.iter();
+        lines.extend(facts.map(|line| capitalize_first(&escape_markdown(line))));
+        let granted = document.assumptions.iter();
         lines.extend(granted.map(|line| format!("Assumes: {}", escape_markdown(line))));
     }
     if let Some(difference) = &report.host_difference {
@@ -167,19 +159,18 @@ const TITLE_COMMAND: usize = 60;
 
 /// Returns the command and its failure: `./crash`: SIGSEGV at crash.c:28, 3 of 100 trials. All failures of a
 /// hunt may be under holds.
-fn describe_title(report: Masked<&Report>, issue: &Issue, hunt: Option<&HuntReport>) -> String {
+fn describe_title(report: Masked<&Report>, issue: &Issue) -> String {
     let command = inline_code(&words::shorten_text(&issue.command, TITLE_COMMAND));
     let Some(((title, _, count, _), (outcome, trials))) =
         issue.failure.as_ref().zip(issue.outcome.as_ref())
     else {
-        let crash = hunt.and_then(|hunt| hunt.crash.as_deref());
-        return format!(
-            "{command}: {}",
-            crash.map_or_else(
-                || headlines::verdict_text(report.verdict).to_owned(),
-                escape_markdown
-            )
-        );
+        let crash = report
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.text().crash());
+        let verdict = headlines::verdict_text(report.verdict);
+        let result = crash.map_or_else(|| verdict.to_owned(), escape_markdown);
+        return format!("{command}: {result}");
     };
     let failure = match Site::naming_site(&issue.sites) {
         Some(site) => escape_markdown(&format!("{outcome} at {}", site.file_and_line())),
@@ -196,21 +187,21 @@ fn describe_title(report: Masked<&Report>, issue: &Issue, hunt: Option<&HuntRepo
 
 /// Writes the answer of a question.
 fn write_sentence(report: Masked<&Report>, out: &mut dyn io::Write) -> io::Result<()> {
-    let Some(answer) = &report.answer else {
+    let Some(document) = report.document() else {
         return Ok(());
     };
-    let sentence = capitalize_first(&escape_markdown(answer.text().sentence()));
+    let sentence = capitalize_first(&escape_markdown(&document.headline));
     writeln!(out, "> {sentence}.\n")
 }
 
-/// Writes where threads are held, the lines around it, and the data races.
-fn write_window(hunt: Option<&HuntReport>, out: &mut dyn io::Write) -> io::Result<()> {
-    let lines = hunt.map_or_else(Vec::new, HuntReport::detail_lines);
-    if lines.is_empty() {
-        return Ok(());
+/// Writes the drawings of the answer.
+fn write_figures(report: Masked<&Report>, out: &mut dyn io::Write) -> io::Result<()> {
+    let document = report.get().document();
+    for figure in document.iter().flat_map(|document| &document.figures) {
+        writeln!(out, "### {}\n", figure.title)?;
+        writeln!(out, "{}", fence_code("text", &figure.lines.join("\n")))?;
     }
-    writeln!(out, "### Window\n")?;
-    writeln!(out, "{}", fence_code("text", &lines.join("\n")))
+    Ok(())
 }
 
 /// Writes the failure and its source lines.
@@ -267,7 +258,7 @@ fn write_reproduction(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     writeln!(out, "### Reproduce\n")?;
-    let mut variants = tables::shown_variants(report);
+    let mut variants = report.listed_variants();
     if variants.iter().any(|variant| variant.failures > 0) {
         variants.retain(|variant| variant.failures > 0);
     }

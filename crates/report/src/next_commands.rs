@@ -1,41 +1,14 @@
 //! Suggests the commands that may follow a run: to continue it, to explain a failure, to confirm a fix.
 
 use super::{CaseReport, OrderEffect, Report, SuiteReport, VariantReport};
-use provoke_questions::{Answer, PooledBaseline, Verdict, required_by_default};
+use provoke_questions::{PooledBaseline, RateMeaning, Verdict, required_by_default};
 use provoke_words as words;
+use provoke_words::document::SuggestedCommand;
 use provoke_words::untrusted::{SafeText, shell_word};
 use std::fmt::Write as _;
 
 /// Failure rates that a longer run can rule out.
 const RARE: [f64; 2] = [0.01, 0.001];
-
-/// A suggested command.
-pub struct SuggestedCommand {
-    /// Purpose.
-    pub purpose: String,
-    /// The command line.
-    pub line: String,
-    /// Its cost, or what to replace in it.
-    pub remark: String,
-}
-
-impl SuggestedCommand {
-    /// Creates a command for a purpose.
-    pub fn new(purpose: &str, line: impl Into<String>) -> Self {
-        Self {
-            purpose: purpose.to_owned(),
-            line: line.into(),
-            remark: String::new(),
-        }
-    }
-
-    /// Adds a remark in parentheses.
-    #[must_use]
-    pub fn with_remark(mut self, remark: impl Into<String>) -> Self {
-        self.remark = remark.into();
-        self
-    }
-}
 
 /// Returns the suggested commands.
 pub fn next_commands(
@@ -98,20 +71,19 @@ fn after_the_end(
     run: &SafeText,
     pooled: Option<PooledBaseline>,
 ) -> Vec<SuggestedCommand> {
-    if let Some(Answer::Hunt(hunt)) = &report.answer
-        && let Some(trial) = hunt.example
-    {
-        return vec![
-            SuggestedCommand::new(
-                "details of the failure",
-                format!("provoke explain {run}#{trial}"),
-            ),
-            SuggestedCommand::new("is it fixed?", format!("provoke confirm --held {run}")),
-            SuggestedCommand::new(
-                "hold the thread again",
-                format!("provoke replay {run}#{trial}"),
-            ),
-        ];
+    let own_commands = report
+        .answer
+        .as_ref()
+        .map(|answer| answer.text().commands(run));
+    let own_commands = own_commands.unwrap_or_default();
+    let example = report
+        .answer
+        .as_ref()
+        .and_then(|answer| answer.text().example_trial());
+    if let Some(trial) = example {
+        let line = format!("provoke explain {run}#{trial}");
+        let details = SuggestedCommand::new("details of the failure", line);
+        return std::iter::once(details).chain(own_commands).collect();
     }
     // The failure with the most detailed evidence.
     let failing = report
@@ -127,43 +99,27 @@ fn after_the_end(
         let commands: Vec<SuggestedCommand> = suites
             .flat_map(|variant| test_commands(variant, report, run))
             .collect();
-        return if commands.is_empty() {
-            refusal_command(report)
-                .or_else(|| rarer_failure_command(report))
-                .into_iter()
-                .collect()
-        } else {
+        return if !commands.is_empty() {
             commands
+        } else if !own_commands.is_empty() && report.rate_meaning() == RateMeaning::Searched {
+            own_commands
+        } else {
+            rarer_failure_command(report).into_iter().collect()
         };
     };
     let mut commands: Vec<SuggestedCommand> = Vec::new();
     if report.known_best().is_some() {
         commands.push(explain_command(report, run));
     }
-    match &report.answer {
-        Some(Answer::Confirm(_)) => commands.push(
-            SuggestedCommand::new(
-                "try the next fix",
-                format!("provoke confirm --baseline {run}"),
-            )
-            .with_remark("same baseline and flags"),
-        ),
-        Some(Answer::Ramp(answer)) => {
-            commands.extend(command_for_leaks(report, run));
-            commands.extend(refusal_command(report));
-            commands.extend(answer.untried_gap().map(|(clean, fails)| {
-                SuggestedCommand::new(
-                    "try the levels between",
-                    format!("repeat this with -c {clean}..{fails}"),
-                )
-            }));
-        }
+    match report.rate_meaning() {
         // The failure rate of the suite is not that of a test.
-        None if variant.suite.is_some() => commands.extend(test_commands(variant, report, run)),
-        // The number of trials of each variant depended on its failures, so their share is not a rate.
-        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Shrink(_)) => {}
-        _ => commands.extend(confirm_command(report, variant, run, pooled)),
+        RateMeaning::Measured if report.answer.is_none() && variant.suite.is_some() => {
+            commands.extend(test_commands(variant, report, run));
+        }
+        RateMeaning::Measured => commands.extend(confirm_command(report, variant, run, pooled)),
+        RateMeaning::OfFix | RateMeaning::Searched => {}
     }
+    commands.extend(own_commands);
     commands.push(SuggestedCommand::new(
         "repeat one trial",
         format!("provoke replay {run}#{trial}"),
@@ -235,28 +191,6 @@ fn order_commands(
         SuggestedCommand::new("which tests does it need to pass?", line)
     });
     polluted.into_iter().chain(needing).collect()
-}
-
-/// Returns the command that tests from which load level on a service refuses most requests.
-fn refusal_command(report: &Report) -> Option<SuggestedCommand> {
-    let Some(Answer::Ramp(answer)) = &report.answer else {
-        return None;
-    };
-    answer.refusals.as_ref()?;
-    let command = "repeat this with --find refusal".to_owned();
-    Some(SuggestedCommand::new("test where it refuses", command))
-}
-
-/// Returns the command that answers the open question of a search for a load level.
-fn command_for_leaks(report: &Report, run: &SafeText) -> Option<SuggestedCommand> {
-    let Some(Answer::Ramp(answer)) = &report.answer else {
-        return None;
-    };
-    let needed = answer.trials_needed?;
-    Some(SuggestedCommand::new(
-        "settle it",
-        format!("provoke resume {run} -n {needed}"),
-    ))
 }
 
 /// Returns the command of a run that would find a failure that is too rare for this one.

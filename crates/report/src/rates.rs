@@ -52,7 +52,7 @@ pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
 
 /// Returns the counts of a run that measured one rate.
 fn measured_rate(run: &State) -> Result<ComparedCounts, String> {
-    let measures = run.goal.question.is_rate() && run.trials.variants.len() == 1;
+    let measures = provoke_questions::of(run).only_measures() && run.trials.variants.len() == 1;
     let tally = run.tally_of(VariantId(0));
     let stop_rule = provoke_questions::policy_of(run).stop_rule(run, VariantId(0));
     match tally.counted_trials() {

@@ -1,7 +1,7 @@
 //! Describes further facts about a run in words: times, uncounted trials, the machine, the origin of the numbers.
 
 use super::{Report, VariantReport, headlines};
-use provoke_questions::Answer;
+use provoke_questions::RateMeaning;
 use provoke_words as words;
 
 /// Returns further facts about a variant.
@@ -38,7 +38,7 @@ pub(super) fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<Str
         ));
     }
     // The few trials of a tried fix are not a baseline.
-    let is_tried_fix = matches!(report.answer, Some(Answer::Confirm(_)));
+    let is_tried_fix = report.rate_meaning() == RateMeaning::OfFix;
     if !is_tried_fix && let Some(clean) = variant.clean_runs_to_exclude_half {
         facts.push(format!(
             "To confirm a fix: {} in a row, at {} % confidence",

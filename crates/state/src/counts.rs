@@ -157,7 +157,7 @@ impl State {
     /// Returns the variants that show nothing but other failures: a search learns nothing from such a variant and would
     /// choose it forever.
     pub fn failing_otherwise(&self) -> impl Iterator<Item = VariantId> {
-        let searched = self.trials.space.is_some() || self.goal.question.as_ramp().is_some();
+        let searched = self.trials.space.is_some() || self.trials.has_load_levels();
         let useless = |tally: &Tally| match tally.counted_trials() {
             0 => tally.other >= ONLY_OTHERS,
             passing => tally.other >= OTHERS.max(2 * passing),

@@ -26,6 +26,17 @@ pub struct DifferingFact {
     pub values: BTreeMap<String, Option<String>>,
 }
 
+impl DifferingFact {
+    /// Returns the names of the variants by their value.
+    pub fn variants_by_value(&self) -> BTreeMap<Option<&str>, Vec<&str>> {
+        let mut variants: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
+        for (variant, value) in &self.values {
+            variants.entry(value.as_deref()).or_default().push(variant);
+        }
+        variants
+    }
+}
+
 /// Name of the fact with the CPU flags of a variant.
 const FLAGS: &str = "cpu.flags";
 const MODEL: &str = "cpu.model";

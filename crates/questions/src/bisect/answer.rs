@@ -8,7 +8,10 @@ use super::culprit_checks::{
     earlier_failing, local_check, rate_rise,
 };
 use super::{BisectPolicy, BisectProgress, CandidateBuilds};
-use crate::answer::{AnswerText, format_confidence, independence_assumptions, one_of};
+use crate::answer::{
+    AnswerText, NOT_KNOWN, NOT_REPRODUCED, VariantSummary, format_confidence,
+    independence_assumptions, one_of, tested_variants,
+};
 use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
 use crate::{EarlierTrialsReport, Policy as _, RaiseReport, StopRule, Verdict};
 use provoke_model::{Boundary, Candidate, VariantId};
@@ -16,12 +19,13 @@ use provoke_state::State;
 use provoke_stats as stats;
 use provoke_stats::search::SearchVerdict as Found;
 use provoke_words as words;
+use provoke_words::document::Table;
 use serde::Serialize;
 
 /// Which candidate is the first bad one, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Bisection {
+pub struct BisectAnswer {
     /// The answer in one sentence.
     pub sentence: String,
     /// The first bad candidate; several if those between them are not testable. Empty until it is known.
@@ -85,7 +89,7 @@ pub struct UncheckedTrials {
     pub trials: u64,
 }
 
-impl Bisection {
+impl BisectAnswer {
     pub(super) fn new(state: &State) -> Option<Self> {
         let search = BisectProgress::of_state(state)?;
         let alpha = state.goal.alpha.to_probability();
@@ -429,7 +433,7 @@ impl Bisection {
     }
 }
 
-impl AnswerText for Bisection {
+impl AnswerText for BisectAnswer {
     fn sentence(&self) -> &str {
         &self.sentence
     }
@@ -534,6 +538,58 @@ impl AnswerText for Bisection {
 
     fn assumptions(&self) -> &[String] {
         &self.assumptions
+    }
+
+    fn tables(&self, _: &[VariantSummary], _confidence: f64) -> Vec<Table> {
+        vec![self.candidate_table()]
+    }
+
+    fn result(&self, verdict: Verdict, _: &[VariantSummary]) -> String {
+        match (verdict, self.points.as_slice()) {
+            (Verdict::Found, _) if self.has_caveat() => {
+                format!("{} (caveat)", self.culprits.join(", "))
+            }
+            (Verdict::Found, _) => self.culprits.join(", "),
+            (Verdict::NotThere, [good, .., bad]) if good.failures > 0 && bad.failures > 0 => {
+                "both ends fail".to_owned()
+            }
+            (Verdict::NotThere, _) => NOT_REPRODUCED.to_owned(),
+            _ => NOT_KNOWN.to_owned(),
+        }
+    }
+
+    fn ci_test(&self) -> (&'static str, &'static str) {
+        ("bisect", "the first bad candidate is found")
+    }
+
+    fn listed_variants(&self, variants: &[VariantSummary]) -> Option<Vec<String>> {
+        // Candidates have the order of their list, not the one in which the search tried them.
+        let mut names = tested_variants(variants);
+        let place = |name: &String| {
+            let point = self.points.iter().find(|point| point.name == *name);
+            point.map_or(u64::MAX, |point| point.place)
+        };
+        names.sort_by_key(place);
+        Some(names)
+    }
+
+    fn culprits(&self) -> &[String] {
+        &self.culprits
+    }
+
+    fn change(&self) -> Option<&str> {
+        match self.culprits.as_slice() {
+            [culprit] => Some(self.after_fix.as_ref().unwrap_or(culprit)),
+            _ => None,
+        }
+    }
+
+    fn boundaries(&self) -> &[Boundary] {
+        &self.boundaries
+    }
+
+    fn search_log(&self) -> Option<String> {
+        Some(self.log())
     }
 }
 

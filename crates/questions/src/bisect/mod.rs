@@ -8,15 +8,17 @@ mod kinds;
 mod memory;
 mod policy;
 mod progress;
+mod tables;
 
-pub use answer::Bisection;
+pub use answer::BisectAnswer;
 pub use candidates::CandidateReport;
 pub use culprit_checks::{EarlierFailingVersion, EarlierFailureMeaning, LocalCheck};
 pub use memory::CandidateBuilds;
 pub(crate) use policy::search_trials;
 pub use policy::{BisectPolicy, BisectProgress};
 
-use super::{Answer, Policy, QuestionKind, search};
+use super::{Policy, QuestionKind, search};
+use crate::answer::{AnswerContext, AnswerKind};
 use memory::BisectMemory;
 use provoke_model::{Goal, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
@@ -57,8 +59,10 @@ impl QuestionKind for BisectKind {
         search::describe_setting(state).or_else(|| progress::describe_candidates(state))
     }
 
-    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
-        Bisection::new(state).map(Box::new).map(Answer::Bisect)
+    fn answer(&self, state: &State, _: &AnswerContext<'_>) -> Option<AnswerKind> {
+        BisectAnswer::new(state)
+            .map(Box::new)
+            .map(AnswerKind::Bisect)
     }
 
     fn kept_variants(&self, state: &State) -> Vec<VariantId> {

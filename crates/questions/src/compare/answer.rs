@@ -5,7 +5,8 @@ use super::detectable::{DetectableRates, describe_detectable};
 use super::factors::{FactorReport, factor_effects, fails_where};
 use super::{RacePolicy, RatesPolicy, VariantVerdict, contrasts};
 use crate::answer::{
-    AnswerText, format_confidence, independence_assumptions, unrecorded_assumption,
+    AnswerText, DescribedVariants, NOT_KNOWN, RateMeaning, VariantSummary, format_confidence,
+    independence_assumptions, unrecorded_assumption,
 };
 use crate::{BaselineReport, Policy as _, StopRule, Verdict};
 use provoke_model::{CompareGoal, CompareQuestion, ConditionDifference, VariantId};
@@ -16,6 +17,7 @@ use provoke_survey::{
     differing_facts, distinguishing_facts_of_variants, fact_lines,
 };
 use provoke_words as words;
+use provoke_words::document::Table;
 use serde::Serialize;
 
 /// Maximum number of lines about distinguishing facts, and of names or values in each.
@@ -29,7 +31,7 @@ const SUGGESTED_FLOOR: (f64, &str) = (0.05, "5%");
 /// Which variants fail, and whether they differ, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Comparison {
+pub struct CompareAnswer {
     /// The answer in one sentence.
     pub sentence: String,
     /// The goal of the comparison.
@@ -84,7 +86,7 @@ pub struct VariantResult {
     pub why: Option<String>,
 }
 
-impl Comparison {
+impl CompareAnswer {
     pub(super) fn new(state: &State) -> Option<Self> {
         let question = state.goal.question.as_compare()?;
         let standings = variant_standings(state, question);
@@ -378,7 +380,7 @@ impl Comparison {
     }
 }
 
-impl AnswerText for Comparison {
+impl AnswerText for CompareAnswer {
     fn sentence(&self) -> &str {
         &self.sentence
     }
@@ -413,6 +415,55 @@ impl AnswerText for Comparison {
 
     fn assumptions(&self) -> &[String] {
         &self.assumptions
+    }
+
+    fn tables(&self, variants: &[VariantSummary], confidence: f64) -> Vec<Table> {
+        let further = [
+            self.factor_table(),
+            self.contrast_table(),
+            self.fact_table(),
+        ];
+        std::iter::once(self.variant_table(variants, confidence))
+            .chain(further.into_iter().flatten())
+            .collect()
+    }
+
+    fn result(&self, verdict: Verdict, _: &[VariantSummary]) -> String {
+        if let Some(rule) = &self.fails_where {
+            return rule.replace(" and ", " ");
+        }
+        let fails = self.variant_names(|standing| standing == VariantVerdict::Fails);
+        match (self.find, verdict, fails.as_slice()) {
+            (CompareGoal::Different, Verdict::Different, _) => {
+                let rates_differ = self.contrasts.iter().any(|contrast| contrast.differs);
+                let what = if rates_differ { "rates" } else { "failures" };
+                format!("{what} differ")
+            }
+            (CompareGoal::Different, Verdict::NoDifference, _) => "no difference".to_owned(),
+            (CompareGoal::Failing, _, [name]) => format!("{name} fails"),
+            (CompareGoal::Failing, _, fails) if fails.len() == self.variants.len() => {
+                "all fail".to_owned()
+            }
+            (CompareGoal::Failing, _, fails) if !fails.is_empty() => {
+                format!("{} fail", fails.join(", "))
+            }
+            (CompareGoal::Failing, Verdict::Clean | Verdict::NoDifference, _) => {
+                "none fails".to_owned()
+            }
+            _ => NOT_KNOWN.to_owned(),
+        }
+    }
+
+    fn ci_test(&self) -> (&'static str, &'static str) {
+        ("compare", "variants do not differ")
+    }
+
+    fn described_variants(&self) -> DescribedVariants {
+        DescribedVariants::Captured
+    }
+
+    fn rates(&self) -> RateMeaning {
+        RateMeaning::Measured
     }
 }
 

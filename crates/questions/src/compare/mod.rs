@@ -8,8 +8,9 @@ mod factors;
 mod progress;
 mod race;
 mod rates;
+mod tables;
 
-pub use answer::{Comparison, VariantResult};
+pub use answer::{CompareAnswer, VariantResult};
 pub use contrast::{Contrast, contrasts};
 pub use contrast_report::{ContrastReport, FailureContrastReport};
 pub use detectable::DetectableRates;
@@ -18,9 +19,10 @@ pub use race::{RacePolicy, VariantVerdict};
 pub use rates::RatesPolicy;
 pub(crate) use rates::evidence_threshold;
 
-use super::{Answer, Policy, QuestionKind};
+use super::{Policy, QuestionKind};
+use crate::answer::{AnswerContext, AnswerKind};
 use contrast::CompareMemory;
-use provoke_model::{CompareGoal, CompareQuestion, Goal, TrialsPlan, VariantId};
+use provoke_model::{CompareGoal, CompareQuestion, Goal, TrialsPlan};
 use provoke_state::{Memory, State};
 
 /// Which variants fail, and do their rates differ?
@@ -35,6 +37,10 @@ fn asked_rates(goal: &Goal) -> Option<&CompareQuestion> {
 impl QuestionKind for CompareKind {
     fn command(&self) -> &'static str {
         "compare"
+    }
+
+    fn measures_variants(&self) -> bool {
+        true
     }
 
     fn policy(&self, goal: &Goal) -> &'static dyn Policy {
@@ -62,7 +68,9 @@ impl QuestionKind for CompareKind {
         progress::describe_progress(state)
     }
 
-    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
-        Comparison::new(state).map(Box::new).map(Answer::Compare)
+    fn answer(&self, state: &State, _: &AnswerContext<'_>) -> Option<AnswerKind> {
+        CompareAnswer::new(state)
+            .map(Box::new)
+            .map(AnswerKind::Compare)
     }
 }

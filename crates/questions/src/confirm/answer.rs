@@ -7,13 +7,18 @@ use super::baseline_text::{
 use super::more_failures::MoreFailures;
 use super::policy::clean_needed_for;
 use super::sweep::{SweepMemory, SweepReport, is_never_reached};
-use crate::answer::{AnswerText, format_confidence, one_of};
-use crate::{BaselineReport, ConfirmProgress, Policy as _, Verdict};
+use crate::answer::{
+    AnswerText, DescribedVariants, RateMeaning, VariantSummary, counts_of_all, format_confidence,
+    one_of, rate_row, rate_table,
+};
+use crate::{BaselineReport, ConfirmProgress, FailureCounts, Policy as _, StopRule, Verdict};
 use provoke_model::{Baseline, ConditionDifference, ConfirmQuestion, MeasuredBaseline, VariantId};
 use provoke_state::State;
 use provoke_stats::{self as stats, real};
 use provoke_survey as survey;
 use provoke_words as words;
+use provoke_words::document::{SuggestedCommand, Table};
+use provoke_words::untrusted::SafeText;
 use provoke_words::untrusted::shell_word;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -21,7 +26,7 @@ use std::ffi::OsString;
 /// Whether the bug is fixed, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Confirmation {
+pub struct ConfirmAnswer {
     /// The answer in one sentence.
     pub sentence: String,
     /// How often it failed before the fix; null if a rate was assumed.
@@ -67,7 +72,7 @@ pub struct Confirmation {
     pub assumptions: Vec<String>,
 }
 
-impl Confirmation {
+impl ConfirmAnswer {
     pub(super) fn new(state: &State) -> Option<Self> {
         let question = state.goal.question.as_confirm()?;
         let progress = ConfirmProgress::of_state(state)?;
@@ -125,7 +130,7 @@ impl Confirmation {
     }
 }
 
-impl AnswerText for Confirmation {
+impl AnswerText for ConfirmAnswer {
     fn sentence(&self) -> &str {
         &self.sentence
     }
@@ -177,6 +182,59 @@ impl AnswerText for Confirmation {
 
     fn assumptions(&self) -> &[String] {
         &self.assumptions
+    }
+
+    fn tables(&self, variants: &[VariantSummary], _confidence: f64) -> Vec<Table> {
+        let before = self.baseline.as_ref().and_then(|baseline| {
+            let (failures, trials) = (baseline.failures, baseline.trials);
+            let alpha = self.error_rate;
+            let interval =
+                StopRule::planned_interval(failures, trials, baseline.design_effect, alpha);
+            rate_row(
+                "before",
+                FailureCounts { failures, trials },
+                Some([interval.lo, interval.hi]),
+            )
+        });
+        let now = variants.iter().filter_map(VariantSummary::rate_mark);
+        let rows = before
+            .into_iter()
+            .chain(now.map(|rate| ("now".to_owned(), rate)));
+        vec![rate_table(rows)]
+    }
+
+    fn result(&self, _: Verdict, variants: &[VariantSummary]) -> String {
+        // The sentence begins with the answer in capitals.
+        format!(
+            "{} {}",
+            leading_capitals(&self.sentence),
+            counts_of_all(variants)
+        )
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.rate_below.is_some() && self.clean_missing == Some(0) && self.may_be_a_half_fix()
+    }
+
+    fn ci_test(&self) -> (&'static str, &'static str) {
+        ("confirm", "the bug is fixed")
+    }
+
+    fn described_variants(&self) -> DescribedVariants {
+        DescribedVariants::Each
+    }
+
+    fn rates(&self) -> RateMeaning {
+        RateMeaning::OfFix
+    }
+
+    fn commands(&self, run: &SafeText) -> Vec<SuggestedCommand> {
+        let line = format!("provoke confirm --baseline {run}");
+        vec![SuggestedCommand::new("try the next fix", line).with_remark("same baseline and flags")]
+    }
+
+    fn confirmed_run(&self) -> Option<&str> {
+        self.baseline.as_ref()?.run.as_deref()
     }
 }
 
@@ -520,5 +578,26 @@ fn write_sentence(state: &State, question: &ConfirmQuestion, progress: &ConfirmP
                 describe_others(state)
             )
         }
+    }
+}
+
+/// Returns the leading capitalized words of a sentence.
+fn leading_capitals(sentence: &str) -> String {
+    let all_words = sentence.split(' ');
+    let is_in_capitals =
+        |word: &&str| word.chars().any(char::is_uppercase) && *word == word.to_uppercase();
+    let words: Vec<&str> = all_words.take_while(is_in_capitals).collect();
+    words.join(" ").trim_end_matches(':').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_in_capitals_is_the_result() {
+        assert_eq!(leading_capitals("NOT YET: 5 passing trials"), "NOT YET");
+        assert_eq!(leading_capitals("FIXED (95 %): 70 passing trials"), "FIXED");
+        assert_eq!(leading_capitals("it does not"), "");
     }
 }

@@ -7,13 +7,14 @@ mod more_failures;
 mod policy;
 mod sweep;
 
-pub use answer::Confirmation;
+pub use answer::ConfirmAnswer;
 pub use more_failures::MoreFailures;
 pub use policy::{ConfirmPolicy, ConfirmProgress, required_by_default};
 pub(crate) use policy::{clean_needed, doubtful_failures, seconds_of_a_pass};
 
-use super::{Answer, Policy, QuestionKind};
-use provoke_model::{Goal, TrialsPlan, VariantId};
+use super::{Policy, QuestionKind};
+use crate::answer::{AnswerContext, AnswerKind};
+use provoke_model::{Goal, TrialsPlan};
 use provoke_state::{Memory, State};
 use sweep::SweepMemory;
 
@@ -23,6 +24,10 @@ pub(super) struct ConfirmKind;
 impl QuestionKind for ConfirmKind {
     fn command(&self) -> &'static str {
         "confirm"
+    }
+
+    fn repeats_one_trial(&self) -> bool {
+        true
     }
 
     fn policy(&self, _: &Goal) -> &'static dyn Policy {
@@ -49,7 +54,9 @@ impl QuestionKind for ConfirmKind {
         Some(format!("{} of {needed} passed", progress.clean))
     }
 
-    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
-        Confirmation::new(state).map(Box::new).map(Answer::Confirm)
+    fn answer(&self, state: &State, _: &AnswerContext<'_>) -> Option<AnswerKind> {
+        ConfirmAnswer::new(state)
+            .map(Box::new)
+            .map(AnswerKind::Confirm)
     }
 }

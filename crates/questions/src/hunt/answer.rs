@@ -7,12 +7,17 @@ use super::places::{HeldPlace, describe_place};
 use super::policy::{HuntPolicy, fails_if_plain, fails_if_traced};
 use super::races::{RACE_TITLE, RaceReport, seen_races};
 use super::window::{WindowLine, draw_window, window_lines};
-use crate::answer::{AnswerText, independence_assumptions};
-use crate::{FailureCounts, Policy as _, StopRule, rate_interval};
+use crate::answer::{
+    AnswerContext, AnswerText, RateMeaning, VariantSummary, independence_assumptions, rate_row,
+    rate_table,
+};
+use crate::{FailureCounts, Policy as _, StopRule, Verdict, rate_interval};
 use provoke_model::{CodeScope, HoldPoint, KnownBug, VariantId};
 use provoke_state::State;
 use provoke_stats::real;
 use provoke_words as words;
+use provoke_words::document::{Figure, SuggestedCommand, Table};
+use provoke_words::untrusted::SafeText;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,7 +30,7 @@ const SHOWN_RACES: usize = 3;
 /// The hold under which the program fails, with the numbers behind it.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HuntReport {
+pub struct HuntAnswer {
     /// The answer in one sentence.
     pub sentence: String,
     /// Plain trials: without holds, and not traced. Once a hold is found, only the failure that happens under it counts.
@@ -90,11 +95,8 @@ pub struct UnheldCode {
     pub refused: Option<String>,
 }
 
-impl HuntReport {
-    pub(super) fn new(
-        state: &State,
-        name_crash: &dyn Fn(VariantId) -> Option<String>,
-    ) -> Option<Self> {
+impl HuntAnswer {
+    pub(super) fn new(state: &State, context: &AnswerContext<'_>) -> Option<Self> {
         let memory: &HuntMemory = state.learned()?;
         let alpha = state.goal.alpha.to_probability();
         let plain = state.tally_of(VariantId(0));
@@ -150,12 +152,12 @@ impl HuntReport {
             needs_no_hold,
             places: examined.map_or_else(Vec::new, |examination| places_of(memory, examination)),
             same_as,
-            crash: held_crash.or_else(|| name_crash(VariantId(0))),
+            crash: held_crash.or_else(|| context.crash(VariantId(0))),
             example: examined
                 .and_then(|examination| examination.example)
                 .map(|trial| trial.0),
             window: examined.map_or_else(Vec::new, |examination| {
-                window_lines(&memory.held_trials, examination)
+                window_lines(&memory.held_trials, examination, context.source_line)
             }),
             races: seen_races(
                 &memory.races,
@@ -272,14 +274,6 @@ impl HuntReport {
             )
         }
     }
-
-    /// Adds the text of the source lines.
-    pub fn add_source(&mut self, source_line: impl Fn(&str, u32) -> Option<String>) {
-        for line in &mut self.window {
-            let file_and_line = line.file.as_deref().zip(line.line);
-            line.text = file_and_line.and_then(|(file, line)| source_line(file, line));
-        }
-    }
 }
 
 /// Returns where threads are held: `a thread is held at a.c:7, and another one at a.c:9`.
@@ -331,27 +325,13 @@ fn places_of(memory: &HuntMemory, examination: &Examination) -> Vec<HeldPlace> {
         .collect()
 }
 
-impl AnswerText for HuntReport {
+impl AnswerText for HuntAnswer {
     fn sentence(&self) -> &str {
         &self.sentence
     }
 
-    fn detail_lines(&self) -> Vec<String> {
-        let mut lines = self.fact_lines();
-        lines.extend(draw_window(&self.window, self.held, self.places.len() > 1));
-        let races = self.races.iter().take(SHOWN_RACES);
-        lines.extend(races.map(|race| format!("{RACE_TITLE}: {}", race.describe())));
-        lines
-    }
-
-    fn assumptions(&self) -> &[String] {
-        &self.assumptions
-    }
-}
-
-impl HuntReport {
     /// Describes the failure, without the window and the races.
-    pub fn fact_lines(&self) -> Vec<String> {
+    fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if (self.held.is_some() || self.needs_no_hold)
             && let Some(crash) = &self.crash
@@ -402,6 +382,77 @@ impl HuntReport {
             ));
         }
         lines
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut lines = draw_window(&self.window, self.held, self.places.len() > 1);
+        let races = self.races.iter().take(SHOWN_RACES);
+        lines.extend(races.map(|race| format!("{RACE_TITLE}: {}", race.describe())));
+        let figure = (!lines.is_empty()).then_some(Figure {
+            title: "Window",
+            lines,
+        });
+        figure.into_iter().collect()
+    }
+
+    fn tables(&self, _: &[VariantSummary], _confidence: f64) -> Vec<Table> {
+        let rows = [
+            rate_row("plain", self.natural, self.natural_interval),
+            rate_row("traced without a hold", self.control, self.control_interval),
+            self.held
+                .and_then(|held| rate_row("with the hold", held, self.held_interval)),
+        ];
+        vec![rate_table(rows.into_iter().flatten())]
+    }
+
+    fn result(&self, _: Verdict, _: &[VariantSummary]) -> String {
+        match self.held {
+            Some(held) => format!("{} failed under holds", held.in_words()),
+            None if self.natural.failures > 0 => {
+                format!("{} failed without a hold", self.natural.in_words())
+            }
+            None => "no hold found".to_owned(),
+        }
+    }
+
+    fn ci_test(&self) -> (&'static str, &'static str) {
+        ("hunt", "no schedule that was tried fails")
+    }
+
+    fn commands(&self, run: &SafeText) -> Vec<SuggestedCommand> {
+        let held = self.example.map(|trial| {
+            [
+                SuggestedCommand::new("is it fixed?", format!("provoke confirm --held {run}")),
+                SuggestedCommand::new(
+                    "hold the thread again",
+                    format!("provoke replay {run}#{trial}"),
+                ),
+            ]
+        });
+        held.into_iter().flatten().collect()
+    }
+
+    fn rates(&self) -> RateMeaning {
+        match self.example {
+            Some(_) => RateMeaning::Searched,
+            None => RateMeaning::Measured,
+        }
+    }
+
+    fn crash(&self) -> Option<&str> {
+        self.crash.as_deref()
+    }
+
+    fn held_places(&self) -> &[HeldPlace] {
+        &self.places
+    }
+
+    fn example_trial(&self) -> Option<u64> {
+        self.example
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &self.assumptions
     }
 }
 

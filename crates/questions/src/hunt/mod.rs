@@ -21,7 +21,7 @@ mod races;
 mod watching;
 mod window;
 
-pub use answer::HuntReport;
+pub use answer::HuntAnswer;
 pub use places::HeldPlace;
 pub(super) use points::HuntPoints;
 pub use policy::HuntPolicy;
@@ -29,9 +29,10 @@ pub use races::{RaceReport, RaceSide};
 pub use window::WindowLine;
 
 use super::search::SearchedFailure;
-use super::{Answer, FailureCounts, Policy, QuestionKind};
+use super::{FailureCounts, Policy, QuestionKind};
+use crate::answer::{AnswerContext, AnswerKind};
 use memory::HuntMemory;
-use provoke_model::{Goal, Hold, TrialsPlan, VariantId};
+use provoke_model::{Goal, Hold, TrialsPlan};
 use provoke_state::{Memory, State};
 
 /// Under which schedule does it fail in most runs?
@@ -40,6 +41,10 @@ pub(super) struct HuntKind;
 impl QuestionKind for HuntKind {
     fn command(&self) -> &'static str {
         "hunt"
+    }
+
+    fn provokes_hangs(&self) -> bool {
+        true
     }
 
     fn policy(&self, _: &Goal) -> &'static dyn Policy {
@@ -61,14 +66,10 @@ impl QuestionKind for HuntKind {
         progress::describe_search(state)
     }
 
-    fn answer(
-        &self,
-        state: &State,
-        name_crash: &dyn Fn(VariantId) -> Option<String>,
-    ) -> Option<Answer> {
-        HuntReport::new(state, name_crash)
+    fn answer(&self, state: &State, context: &AnswerContext<'_>) -> Option<AnswerKind> {
+        HuntAnswer::new(state, context)
             .map(Box::new)
-            .map(Answer::Hunt)
+            .map(AnswerKind::Hunt)
     }
 }
 

@@ -41,7 +41,11 @@ pub struct WindowLine {
 }
 
 /// Counts the trials at the points around a hold by lines of the source.
-pub(super) fn window_lines(held_trials: &HeldTrials, examined: &Examination) -> Vec<WindowLine> {
+pub(super) fn window_lines(
+    held_trials: &HeldTrials,
+    examined: &Examination,
+    source_line: &dyn Fn(&str, u32) -> Option<String>,
+) -> Vec<WindowLine> {
     // The lines of the program come before those of libraries.
     type LineKey = (bool, Option<String>, Option<u32>, Option<String>);
     let mut lines: BTreeMap<LineKey, WindowLine> = BTreeMap::new();
@@ -67,11 +71,15 @@ pub(super) fn window_lines(held_trials: &HeldTrials, examined: &Examination) -> 
         };
         let function = learned.name.clone().or_else(address);
         let key = (learned.is_library, file.clone(), number, function.clone());
+        let text = file
+            .as_deref()
+            .zip(number)
+            .and_then(|(file, line)| source_line(file, line));
         let line = lines.entry(key).or_insert_with(|| WindowLine {
+            text,
             file,
             line: number,
             function,
-            text: None,
             instructions: 0,
             failing_instructions: 0,
             trials: 0,

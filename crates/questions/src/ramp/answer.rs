@@ -2,19 +2,24 @@
 
 use super::RampPolicy;
 use super::refusals::{RefusalReport, refused_amount};
-use crate::answer::{AnswerText, format_confidence, independence_assumptions};
+use crate::answer::{
+    AnswerContext, AnswerText, DescribedVariants, NOT_KNOWN, VariantSummary, format_confidence,
+    independence_assumptions, tested_variants,
+};
 use crate::{Policy as _, StopRule, Verdict};
 use provoke_model::{FailureKind, FailureName, LoadGoal, RampQuestion, VariantId};
 use provoke_state::{SignatureFailures, State, Tally};
 use provoke_stats::ramp::Ramp as Known;
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
+use provoke_words::document::{SuggestedCommand, Table};
+use provoke_words::untrusted::SafeText;
 use serde::Serialize;
 
 /// At which concurrency it fails, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Threshold {
+pub struct RampAnswer {
     /// The answer in one sentence.
     pub sentence: String,
     /// What makes a trial fail.
@@ -145,11 +150,8 @@ impl LoadLevelReport {
     }
 }
 
-impl Threshold {
-    pub(super) fn new(
-        state: &State,
-        name_crash: &dyn Fn(VariantId) -> Option<String>,
-    ) -> Option<Self> {
+impl RampAnswer {
+    pub(super) fn new(state: &State, context: &AnswerContext<'_>) -> Option<Self> {
         let ramp: &Known = state.learned()?;
         let alpha = state.goal.alpha.to_probability();
         let (group, never_fails) = ramp.likeliest_group();
@@ -181,7 +183,7 @@ impl Threshold {
             find,
             fails_from: fails.map(level),
             clean_to: clean.map(level),
-            crash: fails.and_then(|index| name_crash(VariantId(u32::try_from(index).ok()?))),
+            crash: fails.and_then(|index| context.crash(VariantId(u32::try_from(index).ok()?))),
             probability: group.mass,
             detect: detection_rate(state),
             excluded: clean.map(|index| {
@@ -396,7 +398,7 @@ impl Threshold {
     }
 }
 
-impl AnswerText for Threshold {
+impl AnswerText for RampAnswer {
     fn sentence(&self) -> &str {
         &self.sentence
     }
@@ -434,6 +436,60 @@ impl AnswerText for Threshold {
 
     fn assumptions(&self) -> &[String] {
         &self.assumptions
+    }
+
+    fn tables(&self, variants: &[VariantSummary], confidence: f64) -> Vec<Table> {
+        vec![self.level_table(variants, confidence)]
+    }
+
+    fn result(&self, _: Verdict, _: &[VariantSummary]) -> String {
+        let [fails, passes] = match self.find {
+            LoadGoal::Death => ["dies", "survives"],
+            LoadGoal::Refusal => ["refuses or dies", "serves"],
+        };
+        let result = match (self.fails_from, self.clean_to) {
+            (Some(clients), _) => format!("{fails} at {}", words::format_count(clients, "client")),
+            (None, Some(clients)) => format!("{passes} {}", words::format_count(clients, "client")),
+            (None, None) => NOT_KNOWN.to_owned(),
+        };
+        match &self.refusals {
+            Some(refusals) => format!("{result}, refuses at {}", refusals.from.clients),
+            None => result,
+        }
+    }
+
+    fn ci_test(&self) -> (&'static str, &'static str) {
+        ("ramp", "the lowest failing level is found")
+    }
+
+    fn described_variants(&self) -> DescribedVariants {
+        let lowest = self
+            .lowest_failing()
+            .and_then(|level| Some((level, u32::try_from(level).ok()?)));
+        lowest.map_or(DescribedVariants::None, |(level, id)| {
+            DescribedVariants::One(
+                VariantId(id),
+                format!("at level {}:", self.levels[level].clients),
+            )
+        })
+    }
+
+    fn listed_variants(&self, variants: &[VariantSummary]) -> Option<Vec<String>> {
+        Some(tested_variants(variants))
+    }
+
+    fn commands(&self, run: &SafeText) -> Vec<SuggestedCommand> {
+        let settle = self.trials_needed.map(|needed| {
+            SuggestedCommand::new("settle it", format!("provoke resume {run} -n {needed}"))
+        });
+        let refusals = self.refusals.as_ref().map(|_| {
+            SuggestedCommand::new("test where it refuses", "repeat this with --find refusal")
+        });
+        let between = self.untried_gap().map(|(clean, fails)| {
+            let line = format!("repeat this with -c {clean}..{fails}");
+            SuggestedCommand::new("try the levels between", line)
+        });
+        settle.into_iter().chain(refusals).chain(between).collect()
     }
 }
 

@@ -5,14 +5,16 @@ mod memory;
 mod policy;
 mod progress;
 mod refusals;
+mod tables;
 
-pub use answer::{LoadLevelReport, OtherKindReport, Threshold};
+pub use answer::{LoadLevelReport, OtherKindReport, RampAnswer};
 pub use policy::RampPolicy;
 pub use refusals::{RefusalCounts, RefusalReport};
 
-use super::{Answer, Policy, QuestionKind};
+use super::{Policy, QuestionKind};
+use crate::answer::{AnswerContext, AnswerKind};
 use memory::RampMemory;
-use provoke_model::{Goal, TrialsPlan, VariantId};
+use provoke_model::{Goal, TrialsPlan};
 use provoke_state::{Memory, State};
 
 /// From how many clients on does it fail?
@@ -50,12 +52,8 @@ impl QuestionKind for RampKind {
         progress::describe_levels(state)
     }
 
-    fn answer(
-        &self,
-        state: &State,
-        name_crash: &dyn Fn(VariantId) -> Option<String>,
-    ) -> Option<Answer> {
-        let threshold = Threshold::new(state, name_crash);
-        threshold.map(Box::new).map(Answer::Ramp)
+    fn answer(&self, state: &State, context: &AnswerContext<'_>) -> Option<AnswerKind> {
+        let threshold = RampAnswer::new(state, context);
+        threshold.map(Box::new).map(AnswerKind::Ramp)
     }
 }

@@ -17,6 +17,10 @@ impl QuestionKind for RateKind {
         "run"
     }
 
+    fn only_measures(&self) -> bool {
+        true
+    }
+
     fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &RepeatPolicy
     }

@@ -2,7 +2,10 @@
 
 use super::ReducePolicy;
 use super::memory::with_required;
-use crate::answer::{AnswerText, format_confidence, independence_assumptions};
+use crate::answer::{
+    AnswerText, NOT_KNOWN, NOT_REPRODUCED, VariantSummary, format_confidence,
+    independence_assumptions, tested_variants,
+};
 use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
 use crate::{EarlierTrialsReport, FailureCounts, Policy as _, RaiseReport, StopRule, Verdict};
 use provoke_model::{Item, SearchSpace, Subset, TrialsPlan, VariantChoice, VariantId};
@@ -21,7 +24,7 @@ const LONGEST_NAME: usize = 200;
 /// Which items the failure needs, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Reduction {
+pub struct ReduceAnswer {
     /// The answer in one sentence.
     pub sentence: String,
     /// The number of items.
@@ -113,7 +116,7 @@ impl SearchedEnd {
     }
 }
 
-impl Reduction {
+impl ReduceAnswer {
     pub(super) fn new(state: &State) -> Option<Self> {
         state.goal.question.as_reduce()?;
         let things = state.trials.space.as_ref()?.choices.as_items();
@@ -313,7 +316,7 @@ impl Reduction {
     }
 }
 
-impl AnswerText for Reduction {
+impl AnswerText for ReduceAnswer {
     fn sentence(&self) -> &str {
         &self.sentence
     }
@@ -360,6 +363,25 @@ impl AnswerText for Reduction {
 
     fn assumptions(&self) -> &[String] {
         &self.assumptions
+    }
+
+    fn result(&self, verdict: Verdict, _: &[VariantSummary]) -> String {
+        let needed = self.needed.iter().flat_map(|item| &item.things);
+        let needed: Vec<&str> = needed.map(|name| item_text(name)).collect();
+        match verdict {
+            Verdict::Found if needed.is_empty() => "no item is needed".to_owned(),
+            Verdict::Found => needed.join(", "),
+            Verdict::NotThere => NOT_REPRODUCED.to_owned(),
+            _ => NOT_KNOWN.to_owned(),
+        }
+    }
+
+    fn ci_test(&self) -> (&'static str, &'static str) {
+        ("reduce", "the needed items are found")
+    }
+
+    fn listed_variants(&self, variants: &[VariantSummary]) -> Option<Vec<String>> {
+        Some(tested_variants(variants))
     }
 }
 
@@ -456,4 +478,23 @@ pub(super) fn lines_before_start(state: &State) -> Vec<String> {
         lines.push("it runs until there is an answer (-n and -d set a limit)".to_owned());
     }
     lines
+}
+
+/// Returns the text of an item, without its line number: `import badlib` (line 4).
+fn item_text(name: &str) -> &str {
+    let text = name
+        .strip_prefix('`')
+        .and_then(|rest| rest.rsplit_once('`'));
+    text.map_or(name, |(text, _)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_listed_without_its_line() {
+        assert_eq!(item_text("`import badlib` (line 4)"), "import badlib");
+        assert_eq!(item_text("-v"), "-v");
+    }
 }

@@ -4,10 +4,11 @@ mod answer;
 mod memory;
 mod policy;
 
-pub use answer::{NeededItem, Reduction};
+pub use answer::{NeededItem, ReduceAnswer};
 pub use policy::ReducePolicy;
 
-use super::{Answer, Policy, QuestionKind, search};
+use super::{Policy, QuestionKind, search};
+use crate::answer::{AnswerContext, AnswerKind};
 use memory::ReduceMemory;
 use provoke_model::{Goal, TrialsPlan, VariantId};
 use provoke_state::{Memory, State};
@@ -50,8 +51,10 @@ impl QuestionKind for ReduceKind {
         search::describe_setting(state).or_else(|| describe_needed_items(state))
     }
 
-    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
-        Reduction::new(state).map(Box::new).map(Answer::Reduce)
+    fn answer(&self, state: &State, _: &AnswerContext<'_>) -> Option<AnswerKind> {
+        ReduceAnswer::new(state)
+            .map(Box::new)
+            .map(AnswerKind::Reduce)
     }
 
     /// Returns the smallest failing set.

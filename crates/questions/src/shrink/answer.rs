@@ -1,13 +1,17 @@
 //! Answer of `load --shrink`: the part of a load that the crash needs.
 
 use super::{KEPT_ALPHA, LoadDimension, RATE_ALPHA, ShrinkPolicy, ShrinkProgress, ShrinkState};
-use crate::answer::{AnswerText, format_confidence, independence_assumptions, one_of};
+use crate::answer::{
+    AnswerText, NOT_KNOWN, NOT_REPRODUCED, VariantSummary, format_confidence,
+    independence_assumptions, one_of,
+};
 use crate::search::not_tested;
 use crate::{FailureCounts, Policy as _, StopRule, Verdict};
 use provoke_model::{LoadPart, LoadPlan, ReducibleLoad, RequestPace, SearchSpace, Subset};
 use provoke_state::State;
 use provoke_stats::{self as stats, lower_one_sided};
 use provoke_words as words;
+use provoke_words::document::{Cell, Column, Place, Table};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -19,7 +23,7 @@ const MAX_LISTED: usize = 4;
 /// Which parts of a load the crash needs, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Shrinking {
+pub struct ShrinkAnswer {
     /// The answer in one sentence.
     pub sentence: String,
     /// The whole load.
@@ -83,7 +87,7 @@ pub struct TriedLoadReport {
     pub crashes: Option<bool>,
 }
 
-impl Shrinking {
+impl ShrinkAnswer {
     pub(super) fn new(state: &State) -> Option<Self> {
         let progress = ShrinkProgress::of_state(state)?;
         let cuts = state.trials.space.as_ref()?.choices.as_cuts()?;
@@ -177,7 +181,7 @@ impl Shrinking {
     }
 }
 
-impl AnswerText for Shrinking {
+impl AnswerText for ShrinkAnswer {
     fn sentence(&self) -> &str {
         &self.sentence
     }
@@ -203,6 +207,60 @@ impl AnswerText for Shrinking {
 
     fn assumptions(&self) -> &[String] {
         &self.assumptions
+    }
+
+    fn tables(&self, _: &[VariantSummary], _confidence: f64) -> Vec<Table> {
+        let columns = vec![
+            Column::words("load"),
+            Column::numbers("died"),
+            Column::numbers("trials"),
+            Column::words("result"),
+        ];
+        let row = |load: &str, died: u64, trials: u64, result: &str| {
+            let [died, trials] = [died, trials].map(|count| Cell::text(count.to_string()));
+            vec![Cell::text(load), died, trials, Cell::text(result)]
+        };
+        let whole = row(
+            "the whole load",
+            self.before.failures,
+            self.before.trials,
+            "",
+        );
+        let tried = self.tried.iter().map(|load| {
+            let result = match load.crashes {
+                Some(true) => "still crashes",
+                Some(false) if load.trials == 0 => "not testable",
+                Some(false) => "needed",
+                None => "not known yet",
+            };
+            row(&load.what, load.crashed, load.trials, result)
+        });
+        let alone = self.alone.map(|alone| {
+            row(
+                "the remaining load, in new trials",
+                alone.failures,
+                alone.trials,
+                "",
+            )
+        });
+        let rows = std::iter::once(whole).chain(tried).chain(alone);
+        vec![Table::new("Smaller loads", Place::Page, columns).with_rows(rows)]
+    }
+
+    fn result(&self, verdict: Verdict, _: &[VariantSummary]) -> String {
+        match verdict {
+            Verdict::Found => format!(
+                "{}, {}",
+                words::format_count(u64::from(self.left.clients), "client"),
+                words::format_count(self.left.requests, "request"),
+            ),
+            Verdict::NotThere => NOT_REPRODUCED.to_owned(),
+            _ => NOT_KNOWN.to_owned(),
+        }
+    }
+
+    fn ci_test(&self) -> (&'static str, &'static str) {
+        ("shrink", "the smallest failing load is found")
     }
 }
 

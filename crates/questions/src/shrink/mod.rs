@@ -3,12 +3,13 @@
 mod answer;
 mod policy;
 
-pub use answer::{LoadPartKindReport, LoadPartReport, SMALLEST, Shrinking, TriedLoadReport};
+pub use answer::{LoadPartKindReport, LoadPartReport, SMALLEST, ShrinkAnswer, TriedLoadReport};
 pub(crate) use policy::{KEPT_ALPHA, RATE_ALPHA};
 pub use policy::{LoadDimension, ShrinkPolicy, ShrinkProgress, ShrinkState, TriedLoad};
 
-use super::{Answer, Policy, QuestionKind};
-use provoke_model::{Goal, VariantId};
+use super::{Policy, QuestionKind};
+use crate::answer::{AnswerContext, AnswerKind};
+use provoke_model::Goal;
 use provoke_state::State;
 
 /// Which part of a load does its crash need?
@@ -31,7 +32,9 @@ impl QuestionKind for ShrinkKind {
         answer::describe_attempt(state)
     }
 
-    fn answer(&self, state: &State, _: &dyn Fn(VariantId) -> Option<String>) -> Option<Answer> {
-        Shrinking::new(state).map(Box::new).map(Answer::Shrink)
+    fn answer(&self, state: &State, _: &AnswerContext<'_>) -> Option<AnswerKind> {
+        ShrinkAnswer::new(state)
+            .map(Box::new)
+            .map(AnswerKind::Shrink)
     }
 }

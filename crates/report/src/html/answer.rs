@@ -6,7 +6,6 @@ use crate::page_text::PageText;
 use crate::variant_facts::capitalize_first;
 use crate::{Masked, Report, headlines};
 use maud::{Markup, html};
-use provoke_questions::Answer;
 use provoke_words as words;
 
 /// Headlines that are shown at once; a run of many variants has one for each.
@@ -39,12 +38,10 @@ pub(super) fn page_title(source: &PageSource<'_>) -> String {
 pub(super) fn answer_section(source: &PageSource<'_>) -> Markup {
     let report = source.report;
     let sentences = headlines::answer_sentences(&report);
-    let details = match &report.answer {
-        // Their own sections show the rest.
-        Some(Answer::Hunt(hunt)) => hunt.fact_lines(),
-        None | Some(Answer::Reduce(_) | Answer::Shrink(_)) => Vec::new(),
-        Some(answer) => answer.text().detail_lines(),
-    };
+    let facts = report
+        .get()
+        .document()
+        .map_or(&[][..], |document| &document.facts);
     let headline = headline(report);
     let so_far = if report.finished { "" } else { " so far" };
     html! {
@@ -69,7 +66,7 @@ pub(super) fn answer_section(source: &PageSource<'_>) -> Markup {
                     p { (PageText(&capitalize_first(&headlines::rate_headline(variant, report.confidence)))) "." }
                 }
             }
-            (text_list(&details))
+            (text_list(facts))
             pre.command { code { (PageText(&source.issue.command)) } }
             (fact_list(&run_facts(report)))
             @if !report.notes.is_empty() {

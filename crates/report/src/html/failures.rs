@@ -4,13 +4,14 @@ use super::source::{PageDetail, PageSource};
 use super::table::{left_out_note, page_section, text_list};
 use crate::failure_evidence::FailureEvidence;
 use crate::page_text::{PageLines, PageText};
-use crate::svg::{PointShape, RateAxis, Whisker};
+use crate::svg::{RateAxis, draw_rate};
 use crate::{FailureGroup, Masked, Report, SignatureReport, VariantReport, group_failures, story};
 use maud::{Markup, html};
 use provoke_model::EvidenceDepth;
-use provoke_questions::Answer;
+use provoke_questions::RateMeaning;
 use provoke_stats::real;
 use provoke_words as words;
+use provoke_words::document::RateMark;
 use provoke_words::untrusted::shell_word;
 
 /// Maximum number of listed trials.
@@ -41,10 +42,7 @@ pub(super) fn failures_section(source: &PageSource<'_>, detail: &PageDetail) -> 
         return None;
     }
     // The number of trials of each variant of a search depends on its failures.
-    let is_search = !matches!(
-        report.answer,
-        None | Some(Answer::Confirm(_) | Answer::Compare(_))
-    );
+    let is_search = report.rate_meaning() == RateMeaning::Searched;
     let own_intervals = failures.iter().filter_map(own_interval);
     // The scale of the rate of all failures.
     let rates = report
@@ -192,7 +190,7 @@ fn failure_block(
             @if let Some((interval, label)) = interval.zip(label.as_deref()) {
                 div.share {
                     span.number { (words::format_interval(interval)) " of the trials" }
-                    (Whisker { interval, point: Some(share), shape: PointShape::Filled, limit: None, label }.draw(axis))
+                    (draw_rate(&RateMark::new(count, variant.trials, interval, Some(share)), axis, label))
                 }
             }
             p.muted {

@@ -1,7 +1,7 @@
 //! Sections of the environment, and of how the numbers were measured.
 
 use super::source::{PageDetail, PageSource};
-use super::table::{fact_list, page_section, scrolling_table, text_list};
+use super::table::{fact_list, page_section, text_list};
 use crate::page_text::PageText;
 use crate::variant_facts::{
     attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
@@ -9,11 +9,10 @@ use crate::variant_facts::{
 use crate::{IntervalBasis, Masked, Report, VariantReport};
 use maud::{Markup, html};
 use provoke_model::CaptureMode;
-use provoke_questions::Answer;
 use provoke_words as words;
 
 /// Returns the machine, the versions, and the facts in which variants differ.
-pub(super) fn environment_section(source: &PageSource<'_>, detail: &PageDetail) -> Markup {
+pub(super) fn environment_section(source: &PageSource<'_>) -> Markup {
     let report = source.report;
     let capture = match report.capture {
         CaptureMode::Auto => "in extra trials, which do not count",
@@ -39,41 +38,8 @@ pub(super) fn environment_section(source: &PageSource<'_>, detail: &PageDetail) 
         @if !builds.is_empty() {
             details { summary { "Versions and builds" } (text_list(&builds)) }
         }
-        (differing_facts(report, detail))
     };
     page_section("environment", "Environment", &body)
-}
-
-/// Returns the facts in which the variants of a comparison differ.
-fn differing_facts(report: Masked<&Report>, detail: &PageDetail) -> Markup {
-    let Some(Answer::Compare(answer)) = &report.answer else {
-        return html! {};
-    };
-    if answer.facts.is_empty() {
-        return html! {};
-    }
-    let left_out = answer.facts.len().saturating_sub(detail.rows);
-    let table = html! {
-        thead { tr { th scope="col" { "fact" } th scope="col" { "variant" } th scope="col" { "value" } } }
-        tbody {
-            @for fact in answer.facts.iter().take(detail.rows) {
-                @for (index, (variant, value)) in fact.values.iter().take(detail.rows).enumerate() {
-                    tr {
-                        th scope="row" { @if index == 0 { (PageText(&fact.name)) } @else { span.hidden { (PageText(&fact.name)) } } }
-                        td { (PageText(variant)) }
-                        td { code { (PageText(value.as_deref().unwrap_or("–"))) } }
-                    }
-                }
-            }
-        }
-    };
-    html! {
-        details {
-            summary { "Facts in which the variants differ" }
-            (scrolling_table("Facts in which the variants differ", &table))
-            (super::table::left_out_note(left_out, "fact"))
-        }
-    }
 }
 
 /// Returns how the numbers were measured, and what they rely on.
@@ -97,9 +63,9 @@ pub(super) fn method_section(source: &PageSource<'_>, detail: &PageDetail) -> Ma
     }
     lines.extend(attempt_lines(&report));
     let assumptions: Vec<String> = report
-        .answer
+        .document()
         .iter()
-        .flat_map(|answer| answer.text().assumptions())
+        .flat_map(|document| &document.assumptions)
         .map(|assumption| capitalize_first(assumption))
         .collect();
     let body = html! {

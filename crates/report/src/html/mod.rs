@@ -4,16 +4,15 @@
 //! page forbids scripts and network. The page is made with less detail until it is small enough.
 
 mod answer;
+mod document;
 mod durations;
 mod failures;
-mod hunt;
 mod load;
 mod method;
 #[cfg(test)]
 mod page_tree;
 mod pictures;
 mod rate;
-mod search;
 mod slots;
 mod source;
 mod style;
@@ -24,7 +23,6 @@ mod tests;
 mod timeline;
 mod trend;
 mod trials;
-mod variants;
 
 pub use pictures::PictureFile;
 pub use source::PageOptions;
@@ -206,22 +204,21 @@ fn shorten_home(page: &str, home: &str) -> String {
 fn run_page(source: &PageSource<'_>, detail: &PageDetail) -> Markup {
     let sections = html! {
         (answer::answer_section(source))
+        (document::table_sections(source, detail))
         @for section in [
-            rate::rate_section(source, detail),
+            rate::results_section(source, detail),
             suite::suite_section(source, detail),
-            // Without a single rate, the results of the question say how often it fails.
-            variants::variants_section(source, detail),
-            search::search_section(source, detail),
-            load::levels_section(source, detail),
             answer::next_section(source),
             failures::failures_section(source, detail),
-            hunt::hunt_section(source, detail),
+        ].into_iter().flatten() { (section) }
+        (document::figure_sections(source))
+        @for section in [
             timeline::timeline_section(source),
             slots::slots_section(source),
             durations::durations_section(source),
             load::load_section(source, detail),
         ].into_iter().flatten() { (section) }
-        (method::environment_section(source, detail))
+        (method::environment_section(source))
         (method::method_section(source, detail))
     };
     page_frame(&answer::page_title(source), &sections)

@@ -2,20 +2,17 @@
 
 use super::answer::page_title;
 use super::durations::{describe_times, draw_distributions};
-use super::load::level_rate;
-use super::rate::{RateRow, axis_of_rates, rate_rows};
 use super::source::PageSource;
 use super::timeline::{
     COLUMNS, describe_results, describe_windows, number_of_trials, windowed_variant,
 };
 use super::trials::ResultKind;
-use super::variants::variant_rate;
 use crate::svg::{
-    LabelledDrawing, PicturePart, draw_cells, draw_column_bars, draw_file, draw_probability,
-    draw_swatch, draw_windows,
+    LabelledDrawing, PicturePart, RateAxis, draw_cells, draw_column_bars, draw_file,
+    draw_probability, draw_rate, draw_swatch, draw_windows,
 };
-use provoke_questions::{Answer, Bisection};
 use provoke_words as words;
+use provoke_words::document::{Place, RateMark, Table};
 
 /// Maximum number of rows of a picture.
 const ROWS: usize = 40;
@@ -60,83 +57,62 @@ type Picture = (String, Vec<PicturePart>);
 
 /// Draws every failure rate with its interval on one axis.
 fn rates_picture(source: &PageSource<'_>) -> Option<Picture> {
-    let report = source.report;
-    let rates: Vec<RateRow> = match &report.answer {
-        Some(Answer::Compare(answer)) => {
-            let rates = report.variants.iter();
-            rates
-                .filter_map(|variant| variant_rate(variant, answer))
-                .collect()
-        }
-        Some(Answer::Ramp(answer)) => {
-            let levels = answer.levels.iter();
-            levels
-                .filter_map(|level| level_rate(answer, level))
-                .collect()
-        }
-        _ => rate_rows(report),
-    };
+    let tables = source.report.tables(&[Place::Screen, Place::Page]);
+    let table = tables.iter().find(|table| table.rates().next().is_some())?;
+    let rates: Vec<(&str, &RateMark)> = table.rates().collect();
     let shown = &rates[..rates.len().min(ROWS)];
-    if shown.is_empty() {
-        return None;
-    }
-    let axis = axis_of_rates(shown);
+    let axis = RateAxis::covering(table.rate_ends());
     let head = PicturePart::Row {
         name: String::new(),
         note: "failed".to_owned(),
         drawing: axis.draw(),
         height: ROW_HEIGHT,
     };
-    let rows = shown.iter().map(|rate| PicturePart::Row {
-        name: rate.name.clone(),
-        note: format!("{} of {}", rate.failures, rate.trials),
-        drawing: rate.draw_whisker(axis),
-        height: ROW_HEIGHT,
-    });
+    let labels: Vec<String> = shown
+        .iter()
+        .map(|(name, rate)| rate.describe(name))
+        .collect();
+    let rows = shown
+        .iter()
+        .zip(&labels)
+        .map(|((name, rate), label)| PicturePart::Row {
+            name: (*name).to_owned(),
+            note: format!("{} of {}", rate.failures, rate.trials),
+            drawing: draw_rate(rate, axis, label),
+            height: ROW_HEIGHT,
+        });
     let further = rates.len() - shown.len();
     let further_note = (further > 0).then(|| PicturePart::Note(format!("and {further} more")));
-    let labels: Vec<&str> = shown.iter().map(|rate| rate.label.as_str()).collect();
-    Some((
-        labels.join("; "),
-        std::iter::once(head)
-            .chain(rows)
-            .chain(further_note)
-            .collect(),
-    ))
+    let parts = std::iter::once(head)
+        .chain(rows)
+        .chain(further_note)
+        .collect();
+    Some((labels.join("; "), parts))
 }
 
-/// Draws how likely each candidate of a bisection is.
+/// Draws how likely each candidate of a search is.
 fn bisection_picture(source: &PageSource<'_>) -> Option<Picture> {
-    let Some(Answer::Bisect(answer)) = &source.report.answer else {
-        return None;
-    };
-    let shown = &answer.points[..answer.points.len().min(ROWS)];
-    if shown.is_empty() {
+    let tables = source.report.tables(&[Place::Screen]);
+    let shares: Vec<(&str, &str, f64, bool)> =
+        tables.iter().flat_map(Table::shares).take(ROWS).collect();
+    if shares.is_empty() {
         return None;
     }
-    let rows = shown.iter().map(|point| PicturePart::Row {
-        name: point.name.clone(),
-        note: format!("{} of {} failed", point.failures, point.trials),
-        drawing: draw_probability(point.probability, answer.culprits.contains(&point.name)),
-        height: ROW_HEIGHT,
-    });
-    Some((describe_candidates(answer), rows.collect()))
-}
-
-fn describe_candidates(answer: &Bisection) -> String {
-    let likely: Vec<String> = answer
-        .points
+    let rows = shares
         .iter()
-        .filter(|point| point.probability > 0.005)
-        .map(|point| {
-            format!(
-                "{}: {} %",
-                point.name,
-                words::format_percent(point.probability)
-            )
-        })
+        .map(|(name, failed, share, is_answer)| PicturePart::Row {
+            name: (*name).to_owned(),
+            note: (*failed).to_owned(),
+            drawing: draw_probability(*share, *is_answer),
+            height: ROW_HEIGHT,
+        });
+    let likely: Vec<String> = shares
+        .iter()
+        .filter(|(.., share, _)| *share > 0.0)
+        .map(|(name, _, share, _)| format!("{name}: {} %", words::format_percent(*share)))
         .collect();
-    format!("Probability of each candidate: {}.", likely.join(", "))
+    let description = format!("Probability of each candidate: {}.", likely.join(", "));
+    Some((description, rows.collect()))
 }
 
 /// Draws the results of the trials in the order of their launch.

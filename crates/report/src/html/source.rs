@@ -3,14 +3,13 @@
 use super::trials::TrialTotals;
 use crate::failure_evidence::FailureEvidence;
 use crate::issue::Issue;
-use crate::{
-    ExportError, Masked, MaskedRun, Report, SuggestedCommand, group_failures, next_commands,
-};
+use crate::{ExportError, Masked, MaskedRun, Report, group_failures, next_commands};
 use provoke_journal as journal;
 use provoke_journal::RunFolder;
 use provoke_model::Event;
 use provoke_questions as questions;
 use provoke_questions::PooledBaseline;
+use provoke_words::document::SuggestedCommand;
 
 /// Maximum number of failures with evidence.
 pub(super) const FAILURES: usize = 20;

@@ -3,10 +3,11 @@
 use super::source::{PageDetail, PageSource};
 use super::table::{left_out_note, page_section, scrolling_table, text_list};
 use crate::page_text::PageText;
-use crate::svg::{PointShape, RateAxis, Whisker, draw_case_dots};
+use crate::svg::{RateAxis, draw_case_dots, draw_rate};
 use crate::{CaseReport, CaseVerdict, SuiteReport, VariantReport};
 use maud::{Markup, html};
 use provoke_words as words;
+use provoke_words::document::{PointShape, RateMark};
 
 /// Maximum number of tests in the picture of trials.
 const DOT_ROWS: usize = 60;
@@ -62,16 +63,13 @@ fn case_table(suite: &SuiteReport, confidence: f64, detail: &PageDetail) -> Mark
 
 fn case_row(case: &CaseReport, axis: RateAxis) -> Markup {
     let interval = case.shown_interval();
-    let label = format!(
-        "{}: {} of {} failed, interval {}",
-        case.name,
-        case.failures,
-        words::format_count(case.trials, "trial"),
-        words::format_interval(interval)
-    );
     let shape = match case.verdict {
         CaseVerdict::Passes | CaseVerdict::NeverRan => PointShape::Hollow,
         _ => PointShape::Filled,
+    };
+    let rate = RateMark {
+        shape,
+        ..RateMark::new(case.failures, case.trials, interval, case.rate())
     };
     html! {
         tr {
@@ -83,7 +81,7 @@ fn case_row(case: &CaseReport, axis: RateAxis) -> Markup {
             td.number { (case.failures) }
             td.number { (case.trials) }
             td.number { (words::format_interval(interval)) }
-            td.plot { (Whisker { interval, point: case.rate(), shape, limit: None, label: &label }.draw(axis)) }
+            td.plot { (draw_rate(&rate, axis, &rate.describe(&case.name))) }
         }
     }
 }

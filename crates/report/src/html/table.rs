@@ -1,10 +1,14 @@
 //! Parts that several sections of a page share: headings, tables, lists, figures.
 
 use crate::page_text::PageText;
+use crate::svg::{RateAxis, draw_probability, draw_rate};
+use crate::variant_facts::capitalize_first;
 use maud::{Markup, PreEscaped, Render as _, html};
+use provoke_words as words;
+use provoke_words::document::{Cell, Column, Content, Row, Table};
 
 /// Returns a section with its heading and its anchor.
-pub(super) fn page_section(id: &'static str, heading: &'static str, body: &Markup) -> Markup {
+pub(super) fn page_section(id: &str, heading: &'static str, body: &Markup) -> Markup {
     html! {
         section id=(id) aria-labelledby={ (id) "-heading" } {
             h2 id={ (id) "-heading" } { (heading) }
@@ -44,6 +48,101 @@ pub(super) fn text_list(lines: &[String]) -> Markup {
     }
 }
 
+/// Returns a table of a document, and what explains it.
+pub(super) fn document_table(table: &Table, rows: usize) -> Markup {
+    let axis = RateAxis::covering(table.rate_ends());
+    let shown: Vec<bool> = (0..table.columns.len())
+        .map(|column| table.has_content(column))
+        .collect();
+    let draw = |rows: &mut dyn Iterator<Item = &Row>, label: &str| {
+        let columns = table
+            .columns
+            .iter()
+            .zip(&shown)
+            .filter(|(_, shown)| **shown);
+        scrolling_table(
+            label,
+            &html! {
+                thead { tr { @for (column, _) in columns { (column_head(column, axis)) } } }
+                tbody { @for row in rows { (table_row(row, table, &shown, axis)) } }
+            },
+        )
+    };
+    html! {
+        @if !table.note.is_empty() { p { (PageText(&table.note)) } }
+        (draw(&mut table.rows.iter().take(rows), table.title))
+        (left_out_note(table.rows.len().saturating_sub(rows), "row"))
+        @if !table.legend.is_empty() { p.muted { (PageText(&capitalize_first(&table.legend.join("; ")))) "." } }
+        @if let Some(folded) = &table.folded {
+            details {
+                summary { (PageText(&folded.label)) }
+                (draw(&mut folded.rows.iter().take(rows), &folded.label))
+                (left_out_note(folded.rows.len().saturating_sub(rows), "row"))
+            }
+        }
+    }
+}
+
+fn column_head(column: &Column, axis: RateAxis) -> Markup {
+    let head = PageText(&column.head);
+    match column.content {
+        Content::Words | Content::Remark => html! { th scope="col" { (head) } },
+        Content::Numbers => html! { th.number scope="col" { (head) } },
+        Content::Rates => html! { th.plot scope="col" { span.hidden { "picture" } (axis.draw()) } },
+        Content::Shares => {
+            html! { th.number scope="col" { (head) } th.plot scope="col" { span.hidden { "picture" } } }
+        }
+    }
+}
+
+fn table_row(row: &Row, table: &Table, shown: &[bool], axis: RateAxis) -> Markup {
+    let mark = match row {
+        Row::Gap(text) => {
+            let columns = table
+                .columns
+                .iter()
+                .map(|column| 1 + usize::from(column.content == Content::Shares));
+            return html! { tr { td.muted colspan=(columns.sum::<usize>()) { (PageText(text)) } } };
+        }
+        Row::Answer(_, why) => html! { " " span.warning { "← " (why) } },
+        Row::Cells(_) => html! {},
+    };
+    let name = match row.cells().first() {
+        Some(Cell::Text(name, _)) => name.as_str(),
+        _ => "",
+    };
+    let cells = row.cells().iter().zip(&table.columns).zip(shown);
+    html! {
+        tr {
+            @for (index, ((cell, column), _)) in cells.filter(|(_, shown)| **shown).enumerate() {
+                @if index == 0 && column.content == Content::Words { (name_cell(name, &mark)) }
+                @else { (table_cell(cell, column.content, axis, name)) }
+            }
+        }
+    }
+}
+
+fn table_cell(cell: &Cell, content: Content, axis: RateAxis, name: &str) -> Markup {
+    let text = match cell {
+        Cell::Text(text, _) => text.as_str(),
+        Cell::Empty | Cell::Rate(_) | Cell::Share(..) => "",
+    };
+    match (content, cell) {
+        (Content::Shares, Cell::Share(share, is_answer)) => html! {
+            td.number { (words::format_percent(*share)) " %" }
+            td.plot { (draw_probability(*share, *is_answer)) }
+        },
+        (Content::Shares, _) => html! { td {} td.plot { (draw_probability(0.0, false)) } },
+        (Content::Rates, Cell::Rate(rate)) => {
+            html! { td.plot { (draw_rate(rate, axis, &rate.describe(name))) } }
+        }
+        (Content::Rates, _) => html! { td.plot {} },
+        (Content::Words, _) => html! { td { (PageText(text)) } },
+        (Content::Numbers, _) => html! { td.number { (PageText(text)) } },
+        (Content::Remark, _) => html! { td.wide { (PageText(text)) } },
+    }
+}
+
 /// Returns a list of facts with their names.
 pub(super) fn fact_list(facts: &[(&'static str, String)]) -> Markup {
     html! {
@@ -65,7 +164,7 @@ pub(super) fn sentence_text(text: &str) -> Markup {
 pub(super) fn left_out_note(count: usize, noun: &'static str) -> Markup {
     html! {
         @if count > 0 {
-            p.muted { (provoke_words::format_count(count as u64, noun)) " more in the JSON report." }
+            p.muted { (words::format_count(count as u64, noun)) " more in the JSON report." }
         }
     }
 }

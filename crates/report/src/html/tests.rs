@@ -114,7 +114,8 @@ fn a_page_describes_every_kind_of_ending() {
     sections.dedup();
     let expected = [
         "",
-        "rate",
+        "how-often",
+        "results",
         "next",
         "failures",
         "time",

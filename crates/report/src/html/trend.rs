@@ -2,7 +2,7 @@
 
 use super::table::{fact_list, page_section, scrolling_table, sentence_text, text_list};
 use crate::page_text::PageText;
-use crate::svg::{PointShape, RateAxis, Whisker, draw_column_bars};
+use crate::svg::{RateAxis, draw_column_bars, draw_rate};
 use crate::variant_facts::capitalize_first;
 use crate::{Masked, Report, RunOrder, VariantReport, headlines};
 use maud::{Markup, html};
@@ -150,13 +150,6 @@ fn rates_section(runs: &[TrendRun<'_>]) -> Markup {
 fn rate_row(run: &TrendRun<'_>, axis: RateAxis, has_commits: bool, has_notes: bool) -> Markup {
     let variant = run.variant().filter(|variant| variant.trials > 0);
     let label = variant.map(|variant| headlines::rate_headline(variant, run.report.confidence));
-    let shape = |variant: &VariantReport| {
-        if variant.failures > 0 {
-            PointShape::Filled
-        } else {
-            PointShape::Hollow
-        }
-    };
     let median = variant.and_then(|variant| {
         let durations = &variant.durations;
         durations.get("pass").or_else(|| durations.get("fail"))
@@ -171,13 +164,7 @@ fn rate_row(run: &TrendRun<'_>, axis: RateAxis, has_commits: bool, has_notes: bo
                 td.number { (variant.trials) }
                 td.number { (words::format_interval(variant.rate.interval())) }
                 td.plot {
-                    (Whisker {
-                        interval: variant.rate.interval(),
-                        point: variant.rate.point,
-                        shape: shape(variant),
-                        limit: None,
-                        label: label.as_deref().unwrap_or_default(),
-                    }.draw(axis))
+                    (draw_rate(&variant.rate_mark(), axis, label.as_deref().unwrap_or_default()))
                 }
             } @else {
                 td.muted colspan="4" { "several variants, or no counted trial" }

@@ -1,20 +1,65 @@
 //! Writes the tables of a report in Markdown: counts, outcomes, signatures, and facts in which variants differ.
 
 use super::escape::{escape_markdown, inline_code};
-use crate::{
-    FailureKindReport, LoadTotals, Masked, Report, SignatureReport, VariantReport, bars, headlines,
-};
+use crate::{FailureKindReport, LoadTotals, Masked, Report, SignatureReport, bars};
 use provoke_model::EvidenceDepth;
-use provoke_questions::{Answer, VariantResult};
 use provoke_words as words;
-use std::collections::BTreeMap;
+use provoke_words::document::{Cell, Column, Content, Row, Table};
 use std::fmt::Write as _;
 use std::io;
 
 /// Maximum length of a list of trials.
 const LISTED: usize = 10;
-/// Maximum number of facts in which variants differ.
-const FACTS: usize = 20;
+/// Maximum number of rows of a table of the answer.
+const ROWS: usize = 100;
+
+/// Writes a table of a document.
+pub(super) fn write_table(table: &Table, out: &mut dyn io::Write) -> io::Result<()> {
+    let is_shown = |(index, column): &(usize, &Column)| {
+        column.content != Content::Rates && table.has_content(*index)
+    };
+    let columns: Vec<(usize, &Column)> =
+        table.columns.iter().enumerate().filter(is_shown).collect();
+    let heads: Vec<&str> = columns
+        .iter()
+        .map(|(_, column)| column.head.as_str())
+        .collect();
+    let lines = columns.iter().map(|(_, column)| match column.content {
+        Content::Words | Content::Remark => "---",
+        Content::Numbers | Content::Shares | Content::Rates => "---:",
+    });
+    let lines: Vec<&str> = lines.collect();
+    writeln!(out, "{}:\n", table.title)?;
+    writeln!(out, "| {} |\n| {} |", heads.join(" | "), lines.join(" | "))?;
+    for row in table.all_rows().take(ROWS) {
+        let (gap, mark) = match row {
+            Row::Gap(text) => (Some(text), String::new()),
+            Row::Answer(_, why) => (None, format!(" **← {why}**")),
+            Row::Cells(_) => (None, String::new()),
+        };
+        let cells = columns.iter().enumerate().map(|(place, (index, column))| {
+            match (row.cells().get(*index), gap) {
+                (None, Some(text)) if place == 0 => escape_markdown(text),
+                (Some(Cell::Text(name, _)), _)
+                    if *index == 0 && column.content == Content::Words =>
+                {
+                    inline_code(name) + &mark
+                }
+                (Some(Cell::Text(text, _)), _) => escape_markdown(text),
+                (Some(Cell::Share(share, _)), _) => format!("{} %", words::format_percent(*share)),
+                _ => String::new(),
+            }
+        });
+        writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "))?;
+    }
+    writeln!(out)?;
+    let rows_left = table.all_rows().count().saturating_sub(ROWS);
+    if rows_left > 0 {
+        let more_text = words::format_count(rows_left as u64, "more row");
+        writeln!(out, "{more_text} in the JSON report.\n")?;
+    }
+    Ok(())
+}
 
 pub(super) fn write_tally(
     report: Masked<&Report>,
@@ -27,19 +72,15 @@ pub(super) fn write_tally(
         head.push("failed in another way");
     }
     head.push("inconclusive");
-    let standings = variant_standings(report);
     let confidence = format!("{} % interval", report.confidence);
     head.extend(["rate", &confidence]);
     if several {
         head.insert(0, "variant");
     }
-    if standings.is_some() {
-        head.push("known");
-    }
     writeln!(out, "| {} |", head.join(" | "))?;
     let first = if several { "---" } else { "---:" };
     writeln!(out, "| {first} |{}", " ---: |".repeat(head.len() - 1))?;
-    for variant in shown_variants(report) {
+    for variant in report.listed_variants() {
         let mut cells = Vec::new();
         if several {
             cells.push(inline_code(&variant.name));
@@ -58,49 +99,9 @@ pub(super) fn write_tally(
             )
         }));
         cells.push(words::format_interval(variant.rate.interval()));
-        if let Some(standings) = standings {
-            let variant_result = standings.iter().find(|result| result.name == variant.name);
-            cells.push(
-                variant_result
-                    .map_or("", |result| {
-                        headlines::standing_word(result.standing, variant.failures)
-                    })
-                    .to_owned(),
-            );
-        }
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)
-}
-
-/// Returns the result of each variant, if the question was a comparison.
-fn variant_standings(report: Masked<&Report>) -> Option<&[VariantResult]> {
-    match &report.get().answer {
-        Some(Answer::Compare(answer)) => Some(&answer.variants),
-        _ => None,
-    }
-}
-
-/// Returns the variants with trials in a search, such as the settings that were tried, and otherwise all. Candidates have
-/// the order of their list, not the one in which the search tried them.
-pub(super) fn shown_variants(report: Masked<&Report>) -> Vec<&VariantReport> {
-    let searches = matches!(
-        report.answer,
-        Some(Answer::Bisect(_) | Answer::Reduce(_) | Answer::Ramp(_))
-    );
-    let is_shown = |variant: &&VariantReport| {
-        !searches || report.variants.len() == 1 || variant.trials + variant.other + variant.void > 0
-    };
-    let mut variants: Vec<&VariantReport> = report.get().variants.iter().filter(is_shown).collect();
-    if let Some(Answer::Bisect(answer)) = &report.answer {
-        let place = |variant: &VariantReport| {
-            let mut points = answer.points.iter();
-            let point = points.find(|point| point.name == variant.name);
-            point.map_or(u64::MAX, |point| point.place)
-        };
-        variants.sort_by_key(|variant| place(variant));
-    }
-    variants
 }
 
 pub(super) fn write_kinds(
@@ -129,7 +130,7 @@ pub(super) fn write_kinds(
     };
     writeln!(out, "{head}| outcome |{label_head} count | trials |")?;
     writeln!(out, "{line}| --- |{label_line} ---: | --- |")?;
-    for variant in shown_variants(report) {
+    for variant in report.listed_variants() {
         for kind in &variant.kinds {
             let of_variant = if several {
                 format!("| {} ", inline_code(&variant.name))
@@ -173,7 +174,7 @@ pub(super) fn write_suite(
     several: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    for variant in shown_variants(report) {
+    for variant in report.listed_variants() {
         let Some(suite) = &variant.suite else {
             continue;
         };
@@ -230,7 +231,7 @@ pub(super) fn write_signatures(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let mut rows = Vec::new();
-    for variant in shown_variants(report) {
+    for variant in report.listed_variants() {
         let captured = variant.captured.iter();
         let captured = captured.flat_map(|captured| &captured.signatures);
         let measured = variant
@@ -309,7 +310,7 @@ pub(super) fn write_load_lines(
     several: bool,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    for variant in shown_variants(report) {
+    for variant in report.listed_variants() {
         for line in variant.load.iter().flat_map(LoadTotals::traffic_lines) {
             writeln!(out, "* {}", words::sanitize_line(&line))?;
         }
@@ -328,45 +329,6 @@ pub(super) fn write_load_lines(
         };
         writeln!(out, "Responses before each death{of_variant}:\n")?;
         writeln!(out, "```text\n{}\n```\n", bars.join("\n"))?;
-    }
-    Ok(())
-}
-
-/// Writes the facts in which the variants of a comparison differ, besides those varied on purpose.
-pub(super) fn write_differing_facts(
-    report: Masked<&Report>,
-    out: &mut dyn io::Write,
-) -> io::Result<()> {
-    let Some(Answer::Compare(answer)) = &report.answer else {
-        return Ok(());
-    };
-    if answer.facts.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "| fact | value | variants |\n| --- | --- | --- |")?;
-    for fact in answer.facts.iter().take(FACTS) {
-        let mut alike: BTreeMap<&Option<String>, Vec<String>> = BTreeMap::new();
-        for (variant, value) in &fact.values {
-            alike.entry(value).or_default().push(inline_code(variant));
-        }
-        for (value, variants) in alike {
-            let value = value
-                .as_deref()
-                .filter(|value| !value.is_empty())
-                .map_or("–".to_owned(), inline_code);
-            let variants = variants.join(", ");
-            writeln!(
-                out,
-                "| {} | {value} | {variants} |",
-                inline_code(&fact.name)
-            )?;
-        }
-    }
-    writeln!(out)?;
-    let facts_left = answer.facts.len().saturating_sub(FACTS);
-    if facts_left > 0 {
-        let more_text = words::format_count(facts_left as u64, "more fact");
-        writeln!(out, "{more_text} in the JSON report.\n")?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ pub(super) use file::{PicturePart, draw_file};
 pub(super) use labelled::LabelledDrawing;
 pub(super) use posterior::draw_probability;
 pub(super) use strip::{CELLS_PER_ROW, draw_cells, draw_swatch};
-pub(super) use whisker::{PointShape, Whisker};
+pub(super) use whisker::draw_rate;
 pub(super) use windows::draw_windows;
 
 /// Returns a share of the picture as a length: `12.5%`.

@@ -2,6 +2,7 @@
 
 use super::*;
 use maud::Render as _;
+use provoke_words::document::{PointShape, RateMark};
 
 #[test]
 fn an_axis_covers_every_interval() {
@@ -28,14 +29,12 @@ fn rates_below_one_per_cent_have_a_logarithmic_axis() {
 fn a_whisker_without_failures_is_open() {
     let draw = |interval, point, shape| {
         let axis = RateAxis::covering([[0.0, 1.0]]);
-        let whisker = Whisker {
-            interval,
-            point,
+        let rate = RateMark {
             shape,
             limit: Some(0.25),
-            label: "x",
+            ..RateMark::new(0, 1, interval, point)
         };
-        whisker.draw(axis).into_string()
+        draw_rate(&rate, axis, "x").into_string()
     };
     let clean = draw([0.0, 0.5], None, PointShape::Hollow);
     assert!(
