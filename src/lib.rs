@@ -59,3 +59,4 @@ pub mod doctor;
 pub mod experiment;
 pub mod suggest;
 pub mod term;
+pub mod trace;

@@ -40,8 +40,16 @@ use std::process::ExitCode;
 
 pub use commands::build_command;
 
+/// Hint for a filter of the trace that is not valid.
+const TRACE_HINT: &str =
+    "the targets are run, trial, slot and host, for example PROVOKE_LOG=run=info,slot=debug";
+
 /// Runs the program.
 pub fn main() -> ExitCode {
+    if let Err(text) = crate::trace::begin() {
+        CliError::usage(text, TRACE_HINT).print_to_stderr();
+        return Exit::Usage.into();
+    }
     crate::experiment::serve_if_helper();
     // A command line that begins with a program is a `run`.
     let args = suggest::with_run(std::env::args_os().collect(), &name_commands());

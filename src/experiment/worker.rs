@@ -5,6 +5,7 @@ use super::engine;
 use super::error::ExperimentError;
 use super::preflight::{check_commands, check_plan};
 use super::worker_folder::WorkerFolder;
+use crate::trace::WorkerTrace;
 use provoke_exec::{Executor as _, StopUrgency};
 use provoke_hosts::SILENCE;
 use provoke_hosts::wire::{
@@ -35,6 +36,8 @@ const PULSE: Duration = Duration::from_secs(1);
 const SEND_WITHIN: Duration = Duration::from_secs(120);
 /// Time in which the last message is sent.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+/// File with the trace of the worker in the evidence of a trial.
+const TRACE_FILE: &str = "worker.log";
 /// Interval between checks whether it is sent.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -53,8 +56,9 @@ enum Output {
 
 /// Runs trials until the connection is closed.
 pub(super) fn serve() -> io::Result<()> {
+    let trace = WorkerTrace::begin()?;
     let mut input = io::stdin().lock();
-    let (output, writer) = start_writer();
+    let (output, writer) = start_writer(trace);
     let task: WorkerTask = read_line(&mut input)?.ok_or(io::ErrorKind::UnexpectedEof)?;
     drop(input);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -96,7 +100,9 @@ fn send(output: &std_mpsc::Sender<Output>, reply: WorkerReply) {
 
 /// Starts the thread that writes to stdout. Even if all trials and their analysis keep the worker busy, it shows every
 /// second that the connection works.
-fn start_writer() -> (std_mpsc::Sender<Output>, thread::JoinHandle<()>) {
+fn start_writer(
+    mut trace: Option<WorkerTrace>,
+) -> (std_mpsc::Sender<Output>, thread::JoinHandle<()>) {
     let (sender, receiver) = std_mpsc::channel();
     let writer = thread::spawn(move || {
         let mut stdout = io::stdout().lock();
@@ -107,7 +113,7 @@ fn start_writer() -> (std_mpsc::Sender<Output>, thread::JoinHandle<()>) {
                     slot,
                     folder,
                     with_cores,
-                }) => write_files(&mut stdout, slot, &folder, with_cores),
+                }) => write_files(&mut stdout, slot, &folder, with_cores, trace.as_mut()),
                 Ok(Output::Written(sender)) => {
                     // The receiver may wait no longer.
                     let _ = sender.send(());
@@ -139,6 +145,7 @@ fn write_files(
     slot: SlotId,
     folder: &Path,
     with_cores: bool,
+    trace: Option<&mut WorkerTrace>,
 ) -> io::Result<()> {
     for path in files_below(folder) {
         if !with_cores && is_core(&path) {
@@ -156,6 +163,12 @@ fn write_files(
         let copied = io::copy(&mut file.take(size), out)?;
         // Nobody writes to the files of a trial that has ended, but a missing part would shift all messages.
         io::copy(&mut io::repeat(0).take(size - copied), out)?;
+    }
+    if let Some(trace) = trace {
+        let part = trace.take_part()?;
+        let (path, size) = (TRACE_FILE.into(), part.len() as u64);
+        write_reply(out, &WorkerReply::File { slot, path, size })?;
+        out.write_all(&part)?;
     }
     write_reply(out, &WorkerReply::Kept(slot))?;
     let _ = files::remove_tree(folder);

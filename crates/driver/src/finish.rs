@@ -58,9 +58,12 @@ impl LoopState<'_, '_> {
         {
             outcome = Outcome::Other(failure.clone());
         }
+        let elapsed = observation.elapsed;
+        tracing::debug!(target: "trial", id = id.0, ?elapsed, outcome = outcome.word(), "judged");
         let folder = self.driver.evidence.join(trial.id.0.to_string());
         if self.worth_keeping(&trial, &observation, &outcome) {
             let with_cores = self.limit_cores(&outcome, &mut observation);
+            tracing::debug!(target: "trial", id = id.0, with_cores, "keep the evidence");
             let executor = &self.driver.executor;
             executor.keep_output(trial.slot, folder, with_cores).await;
         } else {

@@ -21,6 +21,7 @@ impl LoopState<'_, '_> {
         let time = self.working_time();
         match change {
             HostChange::Joined(joined) => {
+                tracing::info!(target: "host", name = joined.destination, slots = joined.slots, "joined the run");
                 self.free.extend(joined.slots());
                 self.emit_event(&Event::HostJoined { joined, at: time });
             }
@@ -31,6 +32,7 @@ impl LoopState<'_, '_> {
             }),
             HostChange::Warning(text) => self.emit_warning(text),
             HostChange::Lost { host, reason } => {
+                tracing::warn!(target: "host", id = host.0, "lost");
                 self.emit_event(&Event::HostLost {
                     host,
                     why: reason,

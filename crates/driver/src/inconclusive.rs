@@ -37,7 +37,7 @@ impl LoopState<'_, '_> {
         }
         let several = state.trials.variants.len() > 1 || state.trials.space.is_some();
         // A service that cannot start at one load level cannot start at any.
-        let one_service = state.goal.question.as_ramp().is_some();
+        let one_service = state.trials.has_load_levels();
         if !several || one_service || state.stage.runs_extra_trials() {
             let mut tallies = state.all_tallies().map(|(_, tally)| tally);
             let skipped =

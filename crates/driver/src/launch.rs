@@ -25,6 +25,8 @@ impl LoopState<'_, '_> {
                 break;
             };
             self.wave -= u32::from(waves);
+            let (id, variant, slot) = (trial.id.0, trial.variant.0, trial.slot.0);
+            tracing::debug!(target: "trial", id, variant, slot, timeout = ?trial.timeout, "launch");
             self.emit_event(&Event::TrialStarted(trial.clone()));
             self.add_to_lease(trial);
         }
@@ -141,6 +143,7 @@ impl LoopState<'_, '_> {
     fn get_ready(&mut self, step: &Step) -> bool {
         match step {
             Step::Choose(choice) => {
+                tracing::debug!(target: "run", "choose a variant");
                 self.emit_event(&Event::VariantChosen(choice.clone()));
                 let Driver {
                     state, executor, ..
@@ -151,6 +154,7 @@ impl LoopState<'_, '_> {
                 true
             }
             Step::Make(id) => {
+                tracing::debug!(target: "run", variant = id.0, "prepare a variant");
                 self.emit_event(&Event::PreparationStarted(*id));
                 let halt = self.stop_preparation.subscribe();
                 let preparing = self.driver.executor.make_variant(*id, halt);
@@ -161,6 +165,7 @@ impl LoopState<'_, '_> {
                 true
             }
             Step::Use(variant) => {
+                tracing::info!(target: "run", variant = variant.0, "continue under this setting");
                 self.emit_event(&Event::SettingChosen(*variant));
                 let Driver {
                     state, executor, ..
@@ -179,6 +184,8 @@ impl LoopState<'_, '_> {
         result: PreparationResult,
     ) {
         let time = self.working_time();
+        let is_ready = matches!(result, PreparationResult::Ready { .. });
+        tracing::debug!(target: "run", variant = variant.0, is_ready, took = ?started.elapsed(), "prepared");
         match result {
             PreparationResult::Ready { build } => {
                 let removed = self.driver.executor.make_room();

@@ -194,6 +194,7 @@ impl LoopState<'_, '_> {
         let Some(lease) = self.under_way.get_mut(&slot) else {
             return;
         };
+        tracing::trace!(target: "slot", slot = slot.0, trials = lease.trials.len(), "give trials to a slot");
         let delay = delay_of(&self.driver.state.trials.conditions);
         let results = self.results.clone();
         let report = move |id, observation| {

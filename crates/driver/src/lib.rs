@@ -27,6 +27,7 @@ use timeout::PassDurations;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 /// Interval at which the loop checks the time and redraws the screen.
 const TICK: Duration = Duration::from_millis(100);
@@ -135,7 +136,8 @@ pub async fn drive_run(driver: &mut Driver<'_>) {
         slow_notes: 0,
         driver,
     };
-    run.measure_and_capture().await;
+    let span = tracing::info_span!(target: "run", "run", jobs = run.driver.state.trials.jobs);
+    run.measure_and_capture().instrument(span).await;
 }
 
 impl LoopState<'_, '_> {
@@ -185,6 +187,7 @@ impl LoopState<'_, '_> {
 
     /// Begins to run trials that do not belong to the measurement.
     fn begin_extra_trials(&mut self, event: &Event) {
+        tracing::info!(target: "run", reruns = matches!(event, Event::RerunsStarted { .. }), "begin extra trials");
         self.emit_event(event);
         self.halt = StopUrgency::No;
         self.stop_preparation = watch::Sender::new(StopUrgency::No);
@@ -243,11 +246,13 @@ impl LoopState<'_, '_> {
             self.notify_before_wait();
             if self.tasks.is_empty() && (broken_off.is_some() || !self.waits_for_hosts()) {
                 self.name_stopped_trial();
+                tracing::info!(target: "run", stopped = ?broken_off, "the stage has ended");
                 return broken_off;
             }
             tokio::select! {
                 biased;
                 Some(signal) = self.driver.signals.recv() => {
+                    tracing::info!(target: "run", %signal, "received a signal");
                     if broken_off.is_some() || self.driver.state.stage.is_decided() {
                         self.raise_halt(StopUrgency::Now);
                     }
@@ -263,6 +268,7 @@ impl LoopState<'_, '_> {
                 Some(change) = next_change(&mut self.host_changes) => self.note_host_change(change),
                 () = sleep_until(ends), if !is_over => {
                     is_over = true;
+                    tracing::info!(target: "run", "the time is up");
                     if self.driver.state.stage.runs_extra_trials() {
                         // The running trials are not worth waiting for, however long they take.
                         broken_off.get_or_insert(StopCause::NothingCounts);
@@ -295,7 +301,7 @@ impl LoopState<'_, '_> {
     /// provokes hangs. Other trials may finish.
     fn stops_at_time_limit(&self) -> bool {
         let state = &*self.driver.state;
-        let may_take_long = state.trials.load.is_some() || state.goal.question.as_hunt().is_some();
+        let may_take_long = state.trials.load.is_some() || self.driver.question.provokes_hangs();
         state.stage.is_budget_spent() && !state.stage.runs_extra_trials() && may_take_long
     }
 
@@ -335,6 +341,9 @@ impl LoopState<'_, '_> {
     }
 
     fn raise_halt(&mut self, level: StopUrgency) {
+        if level > self.halt {
+            tracing::debug!(target: "run", ?level, running = self.under_way.len(), "ask the trials to end");
+        }
         self.halt = level.max(self.halt);
         for trial in self.under_way.values() {
             trial.raise_halt(level);

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex as Register};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 /// What all hosts of a run need to start.
 pub(super) struct HostStarter {
@@ -38,10 +39,14 @@ impl HostStarter {
         launch: &Launch,
         mut halt: watch::Receiver<StopUrgency>,
     ) -> Result<bool, HostError> {
+        let span = tracing::info_span!(target: "host", "host", name = launch.host);
         let connected = async {
+            tracing::debug!(target: "host", "start a worker");
             let connection = start_worker(launch, &self.binary).await?;
+            tracing::debug!(target: "host", "send the task");
             connection.begin(&self.task).await
         };
+        let connected = connected.instrument(span);
         let halted = halt.clone();
         let started = tokio::select! {
             started = connected => started,
@@ -104,6 +109,7 @@ impl HostStarter {
                 };
                 step
             };
+            tracing::debug!(target: "host", name, done, "do a step of the other hosts");
             let failed = do_step(&host, step.clone(), halt.clone()).await;
             let mut pool = self.pool.lock().expect("no panic");
             if let Err(reason) = failed

@@ -4,6 +4,7 @@ use super::binary::OwnBinary;
 use super::connection::WorkerConnection;
 use super::{COMMAND, HostError};
 use provoke_sys::tool;
+use provoke_words::untrusted::shell_word;
 use rustix::process::Signal;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,6 +24,9 @@ const MAX_LINES: usize = 1000;
 const KEPT_DAYS: u32 = 7;
 /// Bytes of this program that are sent at once.
 const CHUNK: usize = 64 << 10;
+
+/// Variable with the filter of the trace, which a worker gets as well.
+pub const TRACE_VARIABLE: &str = "PROVOKE_LOG";
 
 /// How a worker is started.
 pub(super) struct Launch {
@@ -88,6 +92,9 @@ fn start_process(launch: &Launch) -> io::Result<WorkerConnection> {
 /// there, the script reads it from its input.
 pub(super) fn start_script(binary: &OwnBinary) -> String {
     let OwnBinary { size, digest, .. } = binary;
+    let trace = std::env::var_os(TRACE_VARIABLE).map_or(String::new(), |filter| {
+        format!("{TRACE_VARIABLE}={}", shell_word(&filter))
+    });
     // Several nodes may share the cache: a copy that another node made meanwhile is used.
     format!(
         "umask 077; echo \"{MARK} $(uname -s) $(uname -m) ${{SLURMD_NODENAME:-$(uname -n)}}\"; \
@@ -98,7 +105,7 @@ pub(super) fn start_script(binary: &OwnBinary) -> String {
          n=$(mktemp \"$d/new-XXXXXX\") && head -c {size} > \"$n\" && test \"$(wc -c < \"$n\")\" -eq {size} && \
          chmod 700 \"$n\" && {{ ln \"$n\" \"$f\" 2>/dev/null || ok || mv -f \"$n\" \"$f\"; }} || exit 1; \
          rm -f \"$n\"; fi; \
-         exec \"$f\" {COMMAND}"
+         exec env {trace} \"$f\" {COMMAND}"
     )
 }
 
@@ -122,6 +129,7 @@ async fn exchange_binary(
         )));
     }
     if timeout(RESPOND_WITHIN, connection.read_text()).await?? == "need" {
+        tracing::debug!(target: "host", size = binary.size, "copy this program to the host");
         for chunk in binary.contents()?.chunks(CHUNK) {
             timeout(RESPOND_WITHIN, connection.send_bytes(chunk)).await??;
         }

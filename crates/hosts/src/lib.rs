@@ -19,6 +19,7 @@ mod waiting;
 pub mod wire;
 
 pub use executor::HostsExecutor;
+pub use launch::TRACE_VARIABLE;
 
 use provoke_words::untrusted::Untrusted as _;
 use std::time::Duration;

@@ -98,6 +98,7 @@ impl Waiting {
 
     /// Ends all waiting for a host that still sends messages, and its connection.
     fn give_up(&mut self, reason: &str) {
+        tracing::warn!(target: "host", reason, "give up a host");
         self.lose(reason.to_owned());
         self.given_up.notify_one();
     }
@@ -203,6 +204,7 @@ impl RemoteHost {
 
     /// Sends an order. A lost host does not get it.
     pub(super) fn send_order(&self, order: WorkerOrder) {
+        tracing::trace!(target: "host", name = self.name, "send an order");
         if let Some(orders) = &*self.orders.lock().expect("no panic") {
             let _ = orders.send(order);
         }

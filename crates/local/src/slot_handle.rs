@@ -77,6 +77,7 @@ impl StartedSlot {
         // A slot that is stopped when provoke ends continues, sees the closed connection, and cleans up. Before its
         // `exec`, it also shares the locks of provoke.
         let process = HelperProcess::start(binary, &arguments, slot_end.as_fd(), slot_end.as_fd())?;
+        tracing::debug!(target: "slot", pid = process.pid(), has_cgroup = group.is_some(), "started a slot");
         Ok(Self {
             process,
             connection: own_end,
@@ -211,6 +212,7 @@ impl SlotHandle {
 
     /// Kills the slot; returns how it ended.
     pub(super) fn kill_and_wait(&mut self) -> String {
+        tracing::debug!(target: "slot", pid = self.pid(), "kill the slot, unless it has ended");
         if let Some(group) = &self.group {
             group.forbid_forks();
         }
@@ -232,11 +234,13 @@ impl SlotHandle {
             _ => None,
         };
         if state == Some('T') {
+            tracing::warn!(target: "slot", pid = self.pid(), "the slot was stopped, and continues");
             self.was_stopped = true;
             // A slot that cannot be continued is killed at its deadline.
             let _ = signals::send_signal(self.pid(), Signal::CONT);
         }
         if self.is_held_by_debugger() {
+            tracing::warn!(target: "slot", pid = self.pid(), "a debugger holds the slot, which is killed");
             self.was_stopped = true;
             let _ = signals::send_signal(self.pid(), Signal::KILL);
         }
@@ -258,6 +262,7 @@ impl SlotHandle {
     }
 
     pub(super) async fn send_order(&mut self, order: &SlotOrder) -> io::Result<()> {
+        tracing::trace!(target: "slot", pid = self.pid(), order = order.word(), "send an order");
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
         let written = self.line.get_mut().write_all(&line).await;
@@ -285,6 +290,7 @@ impl SlotHandle {
                         return Err(io::Error::other(text));
                     }
                     if self.answer_until.is_some_and(|until| Instant::now() > until) {
+                        tracing::warn!(target: "slot", pid = self.pid(), "no answer in time");
                         let text = "it did not respond in time";
                         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
                     }

@@ -299,6 +299,16 @@ impl fmt::Display for SignalEvidence {
 }
 
 impl Outcome {
+    /// Returns the kind of outcome in one word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail(_) => "fail",
+            Self::Other(_) => "other",
+            Self::Inconclusive(_) => "inconclusive",
+        }
+    }
+
     /// Returns the failure, whether or not it is the bug.
     pub fn any_failure(&self) -> Option<&Failure> {
         match self {

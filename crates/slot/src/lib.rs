@@ -93,6 +93,8 @@ pub fn main(group: &[PathBuf]) -> io::Result<()> {
     limits::no_core_dumps();
     signals::restore_internal();
     signals::survive_file_size_limit();
+    let span = tracing::info_span!(target: "slot", "slot", pid = std::process::id());
+    let _in_slot = span.enter();
     let group = TrialGroup::move_into(group);
     let mut control = ControlConnection::new();
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -121,8 +123,10 @@ pub fn main(group: &[PathBuf]) -> io::Result<()> {
         tracer: Tracer::default(),
         more_events: false,
     };
+    tracing::debug!(target: "slot", "ready");
     slot.control.send_reply(&SlotReply::Ready);
     slot.serve_orders();
+    tracing::debug!(target: "slot", "the connection is closed");
     slot.kill_remaining();
     slot.close_engine_proxies();
     slot.forget_last_trial();
@@ -140,6 +144,7 @@ fn give_to_trial(recipe: &VariantRecipe, path: &Path) -> io::Result<()> {
 impl Slot {
     fn serve_orders(&mut self) {
         while let ControlInput::Order(order) = self.wait_for_order() {
+            tracing::trace!(target: "slot", order = order.word(), "received an order");
             match order {
                 // The last pattern marks a service as ready.
                 SlotOrder::Learn(id, recipe) => {

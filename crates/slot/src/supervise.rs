@@ -161,6 +161,7 @@ impl<'a> Supervision<'a> {
     }
 
     fn kill(&mut self, processes: &mut [TrialProcess], now: Instant) {
+        tracing::debug!(target: "slot", "kill the processes");
         kill_processes(processes);
         self.phase = EndPhase::Killed(now + process_tree::PATIENCE);
     }
@@ -202,6 +203,7 @@ impl Slot {
                 && !run.is_over
                 && let Some(age) = self.has_died(processes)
             {
+                tracing::debug!(target: "slot", ?age, "the service has died");
                 self.control.send_reply(&SlotReply::ServiceCrashed(age));
                 run.is_over = true;
                 continue;
@@ -227,6 +229,7 @@ impl Slot {
             if let Some(line) = run.waits_for_line
                 && processes.iter().any(|process| process.has_said(line))
             {
+                tracing::debug!(target: "slot", "the service is ready");
                 run.waits_for_line = None;
                 self.control.send_reply(&SlotReply::ServiceReady);
             }
@@ -267,6 +270,7 @@ impl Slot {
         processes: &mut [TrialProcess],
         now: Instant,
     ) {
+        tracing::debug!(target: "slot", "the main work is over: ask the other processes to end");
         self.crash_monitor.stop_listening(&process_ids(processes));
         for process in processes {
             let Some(pid) = process.pid else {
@@ -287,6 +291,7 @@ impl Slot {
         patterns: &OutputPatterns,
         deadlock: Option<Hang>,
     ) {
+        tracing::debug!(target: "slot", is_deadlock = deadlock.is_some(), "hung");
         self.stop_growth();
         self.tracer.holds.release_all();
         look_into_containers(processes);
@@ -317,6 +322,7 @@ impl Slot {
         patterns: &OutputPatterns,
         inspects: bool,
     ) {
+        tracing::debug!(target: "slot", inspects, "stop early");
         self.crash_monitor.stop_listening(&process_ids(processes));
         if inspects && run.phase == EndPhase::Running && !run.is_over {
             look_into_containers(processes);

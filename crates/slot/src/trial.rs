@@ -33,6 +33,8 @@ fn check_paths(recipe: &VariantRecipe, scratch: Option<&Path>) -> Result<(), Str
 impl Slot {
     /// Runs a trial from its preparation until no process of it is left.
     pub(super) fn run_trial(&mut self, trial: &Trial) -> Observation {
+        let span = tracing::info_span!(target: "slot", "trial", id = trial.id.0);
+        let _in_trial = span.enter();
         let Some(known_recipe) = self.recipes.remove(&trial.variant) else {
             let error_text = format!("the slot knows no variant {}", trial.variant.0);
             return Observation {
@@ -67,6 +69,7 @@ impl Slot {
         }
         // Processes that were asked to end may not have had the time to clean up.
         let mut forced = true;
+        tracing::debug!(target: "slot", "prepare");
         match self.prepare_trial(&known_recipe.0, &numbers, scratch.as_deref()) {
             HookResult::Done => {
                 forced = self.execute_trial(
@@ -83,6 +86,7 @@ impl Slot {
         // In any case, the next trial must start without old processes.
         if process_tree::is_anything_alive(&self.given_up, process_tree::ignore_event) {
             let unkillable = self.kill_remaining();
+            tracing::debug!(target: "slot", unkillable = unkillable.len(), "killed remaining processes");
             observation.residue.unkillable.extend(unkillable);
         }
         self.allow_forks();
@@ -180,6 +184,7 @@ impl Slot {
         self.begin_watching(trial, recipe, &snapshots, stacks);
         let dumps = trial.captures_evidence() || recipe.settings.dumps_cores();
         let mut processes = self.start_processes(trial, recipe, numbers, dumps);
+        tracing::debug!(target: "slot", pids = ?supervise::process_ids(&processes), "started");
         self.report_services(&processes);
         let supervision = self.supervise_processes(&mut processes, patterns, &terms);
         let pids = supervise::process_ids(&processes);
@@ -205,6 +210,8 @@ impl Slot {
         );
         self.take_kernel_evidence(&mut processes, pids, observation);
         observation.cores = self.tracer.take_cores();
+        let elapsed = observation.elapsed;
+        tracing::debug!(target: "slot", ?elapsed, forced = supervision.forced, cores = observation.cores.len(), "ended");
         observation.holds = self.tracer.holds.take_observation();
         self.finish_outputs(&mut processes, patterns, observation);
         observation.matched.retain(|(rule, _)| Some(*rule) != ready);
@@ -435,13 +442,17 @@ impl Slot {
         if let Some(leak_grace) = leak_grace {
             let started_at = Instant::now();
             match self.settles_within(processes, patterns, leak_grace) {
-                GraceResult::Yes => observation.residue.ended_in_grace = started_at.elapsed(),
+                GraceResult::Yes => {
+                    observation.residue.ended_in_grace = started_at.elapsed();
+                    tracing::debug!(target: "slot", took = ?started_at.elapsed(), "remaining processes ended");
+                }
                 GraceResult::No => {
                     self.forbid_forks();
                     let (mut leaked, unlisted) = process_tree::describe_living(&self.given_up);
                     for process in &mut leaked {
                         process.state = self.tracer.own_state(process.pid, process.state);
                     }
+                    tracing::debug!(target: "slot", leaked = leaked.len(), unlisted, "processes are left behind");
                     snapshots.of_leaks(&mut leaked);
                     (observation.residue.leaked, observation.residue.unlisted) = (leaked, unlisted);
                 }

@@ -36,6 +36,20 @@ pub enum SlotOrder {
     },
 }
 
+impl SlotOrder {
+    /// Returns what is ordered, in one word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Learn(..) => "learn",
+            Self::Run(_) => "run",
+            Self::Hook(_) => "hook",
+            Self::Keep(_) => "keep",
+            Self::StopService { .. } => "stop service",
+            Self::Stop { .. } => "stop",
+        }
+    }
+}
+
 /// A hook of the whole run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunHook {

@@ -6,8 +6,8 @@
 use super::held_folder::Location;
 use super::tree_removal::remove_folder;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fchmod, linkat, mkdirat,
-    mknodat, openat, renameat, symlinkat, unlinkat,
+    AtFlags, Dir, FileType, Gid, MemfdFlags, Mode, OFlags, Uid, chmodat, chownat, fchmod, linkat,
+    mkdirat, mknodat, openat, renameat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -392,6 +392,13 @@ fn map_file(file: &File, length: u64) -> io::Result<&'static [u8]> {
     }
     // SAFETY: `length` readable bytes begin at `start`, and they are never unmapped.
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
+}
+
+/// Creates a file in memory for several processes; returns one end for writing, which they inherit, and one for reading.
+pub fn create_in_memory(name: &str) -> io::Result<[File; 2]> {
+    let memory = File::from(rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?);
+    let reader = File::open(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
+    Ok([memory, reader])
 }
 
 #[cfg(test)]

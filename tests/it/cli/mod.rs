@@ -38,6 +38,7 @@ mod stored_runs;
 mod suite_runners;
 mod suites;
 mod support;
+mod trace;
 mod trial_environment;
 mod trust;
 mod typos;

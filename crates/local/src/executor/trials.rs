@@ -159,6 +159,7 @@ impl ExecutorContext {
         if let Some(engine_proxies) = &self.engine_proxies {
             engine_proxies.enter_trial(trial);
         }
+        tracing::debug!(target: "trial", id = trial.id.0, "start the service and its clients");
         slot.forget_stop();
         slot.answer_within(longest_duration(trial, recipe));
         let mut observation = load_context
@@ -192,6 +193,7 @@ impl ExecutorContext {
         error: &io::Error,
     ) -> Observation {
         let reason = self.reap_lost_slot(slot_entry, error);
+        tracing::warn!(target: "trial", id = trial.id.0, slot = trial.slot.0, "lost with its slot");
         if let Some(engine_proxies) = &self.engine_proxies {
             engine_proxies.remove_objects_of_slot(trial.slot);
         }
@@ -215,6 +217,7 @@ impl ExecutorContext {
         if !reads_more && self.cases.is_none() {
             return observation;
         }
+        tracing::debug!(target: "trial", id = trial.id.0, dumped, reads_more, "read the evidence");
         let (trial, recipe) = (trial.clone(), self.recipe_of(trial.variant));
         let looked = self.spawn_blocking(move |shared| {
             let variant = &recipe.variant;

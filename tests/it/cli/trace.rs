@@ -1,0 +1,38 @@
+//! Tests the trace of provoke's own work.
+
+use super::support::{CommandOutput, Sandbox};
+
+fn traced(filter: &str) -> CommandOutput {
+    let sandbox = Sandbox::new();
+    let words = ["run", "-n", "2", "--", "echo", "its own text"];
+    let mut command = sandbox.command(&words);
+    command.env("PROVOKE_LOG", filter);
+    sandbox.started(command).end()
+}
+
+#[test]
+fn the_trace_shows_the_work_of_slots_but_no_text_from_outside() {
+    let output = traced("slot=debug,trial=debug");
+    for part in [
+        "DEBUG slot{pid=",
+        "trial{id=2}: slot: started pids=[",
+        "trial: judged id=2",
+        "outcome=\"pass\"",
+    ] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    let trace = output.stderr.lines().filter(|line| line.contains("DEBUG"));
+    assert!(trace.clone().count() > 5);
+    assert!(trace.clone().all(|line| !line.contains("its own text")));
+}
+
+#[test]
+fn a_filter_of_the_trace_that_is_not_valid_is_refused() {
+    let output = traced("slot=debgu");
+    assert_eq!(output.code, Some(2));
+    insta::assert_snapshot!(output.stderr, @r#"
+    error: `PROVOKE_LOG` is `slot=debgu`, which is not a filter: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
+
+    hint: the targets are run, trial, slot and host, for example PROVOKE_LOG=run=info,slot=debug
+    "#);
+}
