@@ -4,8 +4,6 @@ use super::error::ExperimentError;
 use provoke_model::{ActorPlan, Container, TrialsPlan};
 use provoke_plan::PlanError;
 use provoke_sys::engine::Engine;
-use provoke_sys::engine::daemon::Daemon;
-use provoke_words::untrusted::Untrusted as _;
 use std::process::Command;
 
 /// Engines that are tried, in this order.
@@ -153,57 +151,15 @@ pub(super) fn unheeded_limit(trials: &TrialsPlan) -> Option<String> {
     })
 }
 
-/// Removes the objects of killed runs whose slots were killed as well; returns what was removed.
-pub(super) fn sweep_containers(trials: &TrialsPlan) -> Vec<String> {
-    let engine = plan_containers(trials)
-        .next()
-        .and_then(|container| Engine::find_in_path(&container.engine));
-    let daemon = if trials.settings.watch_engine {
-        Daemon::from_environment()
-    } else {
-        None
-    };
-    let describe = |removed: usize, singular: &str, many: &str| match removed {
+/// Removes the containers of killed runs whose slots were killed as well; returns what was removed.
+pub(super) fn sweep_containers(trials: &TrialsPlan) -> Option<String> {
+    let container = plan_containers(trials).next()?;
+    match Engine::find_in_path(&container.engine)?.remove_orphans(None) {
         0 => None,
-        1 => Some(format!(
-            "removed {singular} that an earlier run left behind"
+        1 => Some("removed a container that an earlier run left behind".to_owned()),
+        removed => Some(format!(
+            "removed {removed} containers that earlier runs left behind"
         )),
-        _ => Some(format!(
-            "removed {removed} {many} that earlier runs left behind"
-        )),
-    };
-    let objects = daemon.and_then(|daemon| {
-        describe(
-            daemon.remove_orphans(),
-            "a container, volume or network",
-            "containers, volumes or networks",
-        )
-    });
-    let containers = engine
-        .and_then(|engine| describe(engine.remove_orphans(None), "a container", "containers"));
-    objects.into_iter().chain(containers).collect()
-}
-
-/// Checks that an engine is available whose objects can be tracked.
-pub(super) fn check_watchable(trials: &TrialsPlan) -> Result<(), ExperimentError> {
-    if !trials.settings.watch_engine {
-        return Ok(());
-    }
-    let trouble = |reason: &str| {
-        let error = format!("cannot watch a container engine: {reason}");
-        ExperimentError::could_not(error).with_hint(
-            "start Docker, or set the socket of a compatible engine: DOCKER_HOST=unix:///PATH",
-        )
-    };
-    let daemon =
-        Daemon::from_environment().ok_or_else(|| trouble("DOCKER_HOST is not a socket"))?;
-    let socket = daemon.socket_path().to_safe();
-    match daemon.answers_ping() {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(trouble(&format!(
-            "the service at `{socket}` is not a container engine"
-        ))),
-        Err(error) => Err(trouble(&format!("nothing responds at `{socket}`: {error}"))),
     }
 }
 

@@ -23,7 +23,6 @@ const DESCRIPTORS: u64 = 32;
 /// Checks before the start which limits would be exceeded, and what no trial could do.
 pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), ExperimentError> {
     check_load(trials)?;
-    engine::check_watchable(trials)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
     let max_processes: u64 = trials
         .variants

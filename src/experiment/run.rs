@@ -135,7 +135,7 @@ impl Experiment {
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<bool, ExperimentError> {
-        for note in engine::sweep_containers(&self.state.trials) {
+        if let Some(note) = engine::sweep_containers(&self.state.trials) {
             observer.on_message(ExperimentMessage::Note(note));
         }
         match cgroup::clean_up_after_dead_runs() {

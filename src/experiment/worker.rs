@@ -249,7 +249,7 @@ impl Worker {
         let mut plan = *task.plan;
         check_plan(&plan)?;
         engine::choose_engine(&mut plan)?;
-        for note in engine::sweep_containers(&plan) {
+        if let Some(note) = engine::sweep_containers(&plan) {
             send(output, WorkerReply::Complaint(note));
         }
         cgroup::clean_up_after_dead_runs();

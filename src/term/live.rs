@@ -281,10 +281,6 @@ impl LiveDisplay {
                 words::sanitize_line(&command.join(" ")),
             ));
         }
-        for object in observation.residue.objects.iter().take(3) {
-            let object = words::sanitize_line(&object.to_string());
-            self.print_line(&format!("         left behind: {object}"));
-        }
     }
 
     /// Prints once that a setting may shorten the search, when its rate is known.

@@ -152,10 +152,10 @@ fn write_variant_details(
     for text in headlines::uncounted_lines(variant) {
         screen.push_text(2, &text);
     }
-    if let Some(leftovers) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
-        let action = match (variant.unkillable_processes, variant.leaked_objects) {
-            (0, 0) => ", and killed",
-            (0, _) => ", and removed",
+    if variant.leaked_processes > 0 {
+        let leftovers = words::plural_of(variant.leaked_processes, "process", "processes");
+        let action = match variant.unkillable_processes {
+            0 => ", and killed",
             _ => "",
         };
         let trials = words::format_count(variant.leaking_trials, "trial");

@@ -39,10 +39,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "crates/local/src/core_search.rs",
         "the list of a working directory, in which a core may be",
     ),
-    (
-        "crates/local/src/engine_proxy.rs",
-        "the socket of the container engine",
-    ),
     ("crates/plan/", "scenario files, and files that they name"),
     (
         "crates/runners/src/file_pattern.rs",

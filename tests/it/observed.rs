@@ -3,14 +3,15 @@
 
 use provoke_model::{
     ActorObservation, CaseEnd, CaseFailure, CaseFailures, CaseName, CaseRecord, CrashedProcess,
-    Ending, EngineObjectKind, EngineObjectObservation, Event, EvidenceDepth, FailedHook,
-    FailureKind, Frame, Hang, Host, HostId, HostPlan, HungThread, InconclusiveReason, JoinedHost,
-    KernelLine, Latencies, LoadObservation, LoadStage, NoteLevel, NumberList, Observation, Outcome,
-    ProcessObservation, RequestPhase, RequestResult, RequestsAtFailure, Signal, Signature,
-    SignatureId, SlotId, Survey, TotalUsage, Trial, TrialId, TrialPurpose, TrialsPlan, WaitObject,
+    Ending, Event, EvidenceDepth, FailedHook, FailureKind, Frame, Hang, Host, HostId, HostPlan,
+    HungThread, InconclusiveReason, JoinedHost, KernelLine, Latencies, LoadObservation, LoadStage,
+    NoteLevel, NumberList, Observation, Outcome, ProcessObservation, RequestPhase, RequestResult,
+    RequestsAtFailure, Signal, Signature, SignatureId, SlotId, Survey, TotalUsage, Trial, TrialId,
+    TrialPurpose, TrialsPlan, WaitObject,
 };
 use provoke_report::story::RequestInFlight;
 use provoke_state::State;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::answered::crash;
@@ -337,17 +338,9 @@ fn leave_behind(seen: &mut Observation, choices: &mut Choices) {
         seen.residue.unkillable.push(process);
         seen.residue.unlisted = 2;
     }
-    let object = |sort, name: &str| EngineObjectObservation {
-        sort,
-        name: name.to_owned(),
-        image: "busybox".to_owned(),
-        status: "running".to_owned(),
-    };
     if choices.below(2) == 0 {
-        seen.residue.objects = vec![
-            object(EngineObjectKind::Container, "a"),
-            object(EngineObjectKind::Volume, "data"),
-        ];
+        let object = |sort: &str| BTreeMap::from([("sort".to_owned(), sort.to_owned())]);
+        seen.residue.objects = ["container", "volume"].map(object).to_vec();
     }
     seen.residue.ended_in_grace = Duration::from_millis(choices.one_of(&[0, 0, 300]));
 }

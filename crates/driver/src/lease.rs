@@ -134,7 +134,6 @@ impl LoopState<'_, '_> {
                 CaptureMode::On | CaptureMode::Trace
             )
             || trials.held.is_some()
-            || trials.settings.watch_engine
             || trials.space.is_some()
             || state.stage.runs_extra_trials()
             || state.to_repeat().is_some()

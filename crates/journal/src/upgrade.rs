@@ -8,12 +8,11 @@ const FORMAT_1: &[u8] = br#"{"run_started":{"format":1,"#;
 
 /// Fields of format 1 that are no longer directly in `trials`.
 const GOAL: [&str; 5] = ["scenario", "question", "alpha", "expect", "earlier_checks"];
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 9] = [
     "scratch",
     "timeout",
     "grace",
     "settle",
-    "watch_engine",
     "capture",
     "cores",
     "no_cores",

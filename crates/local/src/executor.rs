@@ -4,7 +4,6 @@ mod preparation;
 mod trials;
 
 use super::case_reports::CaseReports;
-use super::engine_proxy::EngineProxies;
 use super::evidence::CoreCollector;
 use super::service::ServiceContext;
 use super::setup_usage::UsageMonitor;
@@ -69,8 +68,6 @@ struct ExecutorContext {
     /// The reports of test runners about their cases.
     cases: Option<CaseReports>,
     usage: UsageMonitor,
-    /// Proxy to the container engine, if objects of trials are tracked.
-    engine_proxies: Option<EngineProxies>,
     /// Held by a trial that may dump a core, if all cores have the same name and would overwrite
     /// each other.
     one_dump: Option<Mutex<()>>,
@@ -93,11 +90,6 @@ impl LocalExecutor {
     fn with_builds(plan: &TrialsPlan, trials: &Path, builds: bool) -> io::Result<Self> {
         child::become_subreaper()?;
         let service = start_service(plan, trials);
-        let engine_proxies = plan
-            .settings
-            .watch_engine
-            .then(|| EngineProxies::open_for_slots(plan.most_jobs(), trials))
-            .transpose()?;
         let common = VariantRecipe {
             variant: VariantPlan::default(),
             environment: plan.environment.clone(),
@@ -116,7 +108,6 @@ impl LocalExecutor {
             service: service
                 .as_ref()
                 .map(|service| service.socket_path().as_os_str().into()),
-            engine_proxy: engine_proxies.as_ref().map(EngineProxies::for_slot),
             patterns: judge::output_patterns(&plan.rules),
             ready: plan.load.as_ref().and_then(|load| match &load.ready {
                 ReadyCondition::Log(line) => Some(line.clone()),
@@ -152,7 +143,6 @@ impl LocalExecutor {
             }),
             cases,
             usage: UsageMonitor::default(),
-            engine_proxies,
             one_dump: core_pattern::cores_overwrite_each_other().then(Mutex::default),
             service: Register::new(service),
             complaints: Register::default(),

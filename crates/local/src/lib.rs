@@ -8,7 +8,6 @@
 
 mod case_reports;
 mod core_search;
-mod engine_proxy;
 mod evidence;
 mod executor;
 mod hold_names;

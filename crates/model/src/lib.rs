@@ -58,8 +58,8 @@ pub use load::{
     RequestsAtFailure, ResponseRules, ServiceOwner, TargetPlan, WarmUp,
 };
 pub use observation::{
-    ActorObservation, Ending, EngineObjectKind, EngineObjectObservation, FailedHook, Observation,
-    ProcessObservation, RemainingProcesses, TotalUsage,
+    ActorObservation, Ending, FailedHook, Observation, ProcessObservation, RemainingProcesses,
+    TotalUsage,
 };
 pub use outcome::{Failure, FailureKind, InconclusiveReason, Outcome, SignalEvidence};
 pub use parallel_setting::ParallelSetting;

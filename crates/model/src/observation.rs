@@ -5,6 +5,7 @@ use super::{
     KernelLine, LoadObservation, LoadStage, Signal, Site, Text, TrialCases, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -250,9 +251,9 @@ pub struct RemainingProcesses {
     /// Processes that could not be killed.
     #[serde(skip_serializing_if = "is_default")]
     pub unkillable: Vec<ProcessObservation>,
-    /// Containers, volumes and networks that the trial created and that outlived the leak grace, if these are watched.
+    /// Containers, volumes and networks, which earlier versions counted as leaks.
     #[serde(skip_serializing_if = "is_default")]
-    pub objects: Vec<EngineObjectObservation>,
+    pub objects: Vec<BTreeMap<String, String>>,
 }
 
 impl RemainingProcesses {
@@ -264,48 +265,6 @@ impl RemainingProcesses {
     /// Returns whether anything was leaked.
     pub fn is_leak(&self) -> bool {
         !self.leaked.is_empty() || !self.objects.is_empty()
-    }
-}
-
-/// An object of a container engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EngineObjectObservation {
-    /// Kind of the object.
-    pub sort: EngineObjectKind,
-    /// Its name.
-    pub name: String,
-    /// The image of a container.
-    #[serde(skip_serializing_if = "is_default")]
-    pub image: String,
-    /// Status of a container: `running`, `exited` ...
-    #[serde(skip_serializing_if = "is_default")]
-    pub status: String,
-}
-
-/// Kind of an object of a container engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineObjectKind {
-    /// A container.
-    #[default]
-    Container,
-    /// A volume.
-    Volume,
-    /// A network.
-    Network,
-}
-
-impl fmt::Display for EngineObjectObservation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unnamed =
-            self.name.len() == 64 && self.name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match self.sort {
-            EngineObjectKind::Container => write!(f, "container of {}", self.image),
-            EngineObjectKind::Volume if unnamed => f.write_str("volume without a name"),
-            EngineObjectKind::Volume => write!(f, "volume {}", self.name),
-            EngineObjectKind::Network => write!(f, "network {}", self.name),
-        }
     }
 }
 

@@ -147,9 +147,6 @@ pub struct TrialSettings {
     /// Whether each trial gets its own directory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scratch: bool,
-    /// Whether objects that a trial creates in a container engine are tracked as part of the trial.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub watch_engine: bool,
     /// When cores are dumped.
     #[serde(default)]
     pub capture: CaptureMode,
@@ -173,7 +170,6 @@ impl Default for TrialSettings {
             timeout: Timeout::Auto,
             grace: Duration::from_secs(5),
             leak_grace: Duration::from_secs(2),
-            watch_engine: false,
             keep: KeepRule::default(),
             keep_per_sig: 5,
             capture: CaptureMode::default(),

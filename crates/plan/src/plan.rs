@@ -113,7 +113,6 @@ impl Scenario {
                     .judge
                     .leak_grace
                     .map_or(defaults.leak_grace, |span| span.0),
-                watch_engine: self.judge.watch_engine.unwrap_or(false),
                 keep: self.evidence.keep.unwrap_or_default(),
                 keep_per_sig: self.evidence.keep_per_sig.unwrap_or(defaults.keep_per_sig),
                 capture,

@@ -183,7 +183,6 @@ impl JudgeSettings {
             ok_if_out: patterns(&rules.ok_if_out),
             only: OnlyRules(only.cloned().map(OnlyRule).collect()),
             leaks: Some(rules.leaks),
-            watch_engine: trials.settings.watch_engine.then_some(true),
             ignore_child_crashes: rules.ignore_child_crashes.then_some(true),
             ..Self::default()
         }

@@ -11,7 +11,7 @@ use provoke_words as words;
 use std::io;
 
 /// The names of the columns, which are the names of the fields of [`TrialRow`] in their order.
-pub(super) const COLUMNS: [&str; 35] = [
+pub(super) const COLUMNS: [&str; 34] = [
     "trial",
     "variant",
     "slot",
@@ -31,7 +31,6 @@ pub(super) const COLUMNS: [&str; 35] = [
     "cpu_seconds",
     "max_rss_kib",
     "leaked_processes",
-    "leaked_objects",
     "stdout_bytes",
     "stderr_bytes",
     "stage",

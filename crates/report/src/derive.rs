@@ -189,7 +189,6 @@ impl VariantReport {
             },
             leaking_trials: tally.leaks.trials,
             leaked_processes: tally.leaks.processes,
-            leaked_objects: tally.leaks.objects,
             unkillable_processes: tally.unkillable,
             trials_at_process_limit: tally.with_refused_forks,
             trials_ended_in_grace: tally.ended_in_grace,

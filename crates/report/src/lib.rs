@@ -240,12 +240,10 @@ pub struct VariantReport {
     pub windows: Vec<RateWindow>,
     /// The failure rate per time.
     pub time_between_failures: Mtbf,
-    /// Trials that left processes or containers behind, whatever their outcome.
+    /// Trials that left processes behind, whatever their outcome.
     pub leaking_trials: u64,
     /// Processes that were left behind and killed.
     pub leaked_processes: u64,
-    /// Containers, volumes and networks that were left behind and removed, with `track`.
-    pub leaked_objects: u64,
     /// Processes that could not be killed and may still run.
     pub unkillable_processes: u64,
     /// Trials in which the kernel refused to start processes or threads, because the limit of a trial was reached.

@@ -51,8 +51,6 @@ pub struct TrialRow {
     pub max_rss_kib: u64,
     /// Number of leaked processes.
     pub leaked_processes: u64,
-    /// Number of leaked containers, volumes and networks, if these are watched.
-    pub leaked_objects: u64,
     /// Bytes that all of its processes wrote to stdout.
     pub stdout_bytes: u64,
     /// Bytes that all of its processes wrote to stderr.
@@ -191,16 +189,7 @@ fn known_by(
             .iter()
             .min_by_key(|(rule, _)| *rule)
             .map(|(_, line)| line.clone()),
-        FailureKind::Leak => {
-            let objects = observation.residue.objects.iter().map(ToString::to_string);
-            let mut names = observation
-                .residue
-                .leaked
-                .iter()
-                .map(command)
-                .chain(objects);
-            names.next()
-        }
+        FailureKind::Leak => observation.residue.leaked.first().map(command),
         FailureKind::Hang { .. } => early_end(observation),
         _ => kind.evidence_label(),
     };

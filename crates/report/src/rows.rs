@@ -299,7 +299,6 @@ impl RowReader {
                 .max()
                 .unwrap_or(0),
             leaked_processes: observation.residue.process_count(),
-            leaked_objects: observation.residue.objects.len() as u64,
             stdout_bytes: observation.actors.iter().map(|actor| actor.written.0).sum(),
             stderr_bytes: observation.actors.iter().map(|actor| actor.written.1).sum(),
             stage: life.map(|life| life.stage),

@@ -396,10 +396,10 @@ fn the_table_has_a_row_for_every_ending() {
     13 | 1 | void | after_decision | interrupted |  |  |  | 0
     ");
     insta::assert_snapshot!(csv.lines().take(4).collect::<Vec<_>>().join("\n"), @"
-    trial,variant,slot,seed,attempt,started,seconds,outcome,class,signature,title,depth,detail,exit_code,signal,core_dumped,cpu_seconds,max_rss_kib,leaked_processes,leaked_objects,stdout_bytes,stderr_bytes,stage,clients,requests,answers,errors,ends,served_before_death,in_flight_at_death,last_words,kept,host,verdict,lane
-    1,,0,4521804886826094,1,2025-11-21T06:00:00.750Z,0.25,pass,pass,,,,,0,,,0.125,2400,0,0,10,20,,,,,,,,,,,,failing,0
-    2,,1,3525721143549213,1,2025-11-21T06:00:01.750Z,0.25,SIGSEGV,fail,00002393,SIGSEGV,status,core dumped,,SIGSEGV,true,0.125,2400,0,0,10,20,,,,,,,,,terminate called,trials/2,,failing,1
-    3,,0,2957332059282051,1,2025-11-21T06:00:02.750Z,0.25,void,void,,,,skipped,125,,,0.125,2400,0,0,10,20,,,,,,,,,no such device,,,failing,0
+    trial,variant,slot,seed,attempt,started,seconds,outcome,class,signature,title,depth,detail,exit_code,signal,core_dumped,cpu_seconds,max_rss_kib,leaked_processes,stdout_bytes,stderr_bytes,stage,clients,requests,answers,errors,ends,served_before_death,in_flight_at_death,last_words,kept,host,verdict,lane
+    1,,0,4521804886826094,1,2025-11-21T06:00:00.750Z,0.25,pass,pass,,,,,0,,,0.125,2400,0,10,20,,,,,,,,,,,,failing,0
+    2,,1,3525721143549213,1,2025-11-21T06:00:01.750Z,0.25,SIGSEGV,fail,00002393,SIGSEGV,status,core dumped,,SIGSEGV,true,0.125,2400,0,10,20,,,,,,,,,terminate called,trials/2,,failing,1
+    3,,0,2957332059282051,1,2025-11-21T06:00:02.750Z,0.25,void,void,,,,skipped,125,,,0.125,2400,0,10,20,,,,,,,,,no such device,,,failing,0
     ");
 }
 
@@ -407,7 +407,7 @@ fn the_table_has_a_row_for_every_ending() {
 fn a_json_line_has_the_columns_of_the_table() {
     let run = run_with_every_ending();
     let lines = run.export(&Jsonl);
-    insta::assert_snapshot!(lines.lines().nth(1).unwrap(), @r#"{"trial":2,"variant":"","slot":1,"seed":3525721143549213,"attempt":1,"started":"2025-11-21T06:00:01.750Z","seconds":0.25,"outcome":"SIGSEGV","class":"fail","signature":"00002393","title":"SIGSEGV","depth":"status","detail":"core dumped","exit_code":null,"signal":"SIGSEGV","core_dumped":true,"cpu_seconds":0.125,"max_rss_kib":2400,"leaked_processes":0,"leaked_objects":0,"stdout_bytes":10,"stderr_bytes":20,"stage":null,"clients":null,"requests":null,"answers":null,"errors":null,"ends":null,"served_before_death":null,"in_flight_at_death":null,"last_words":"terminate called","kept":"trials/2","host":"","verdict":"failing","lane":1}"#);
+    insta::assert_snapshot!(lines.lines().nth(1).unwrap(), @r#"{"trial":2,"variant":"","slot":1,"seed":3525721143549213,"attempt":1,"started":"2025-11-21T06:00:01.750Z","seconds":0.25,"outcome":"SIGSEGV","class":"fail","signature":"00002393","title":"SIGSEGV","depth":"status","detail":"core dumped","exit_code":null,"signal":"SIGSEGV","core_dumped":true,"cpu_seconds":0.125,"max_rss_kib":2400,"leaked_processes":0,"stdout_bytes":10,"stderr_bytes":20,"stage":null,"clients":null,"requests":null,"answers":null,"errors":null,"ends":null,"served_before_death":null,"in_flight_at_death":null,"last_words":"terminate called","kept":"trials/2","host":"","verdict":"failing","lane":1}"#);
     let csv = run.export(&Csv);
     assert_eq!(lines.lines().count() + 1, csv.lines().count());
     for line in lines.lines() {

@@ -31,9 +31,10 @@ pub(super) fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<Str
     }
     let pace = headlines::describe_pace(&variant.time_between_failures, 0.0, report.confidence);
     facts.extend(pace.map(|pace| capitalize_first(&pace)));
-    if let Some(leftovers) = words::left_behind(variant.leaked_processes, variant.leaked_objects) {
+    if variant.leaked_processes > 0 {
         facts.push(format!(
-            "Left behind and killed: {leftovers} of {}",
+            "Left behind and killed: {} of {}",
+            words::plural_of(variant.leaked_processes, "process", "processes"),
             words::format_count(variant.leaking_trials, "trial"),
         ));
     }

@@ -23,10 +23,6 @@ pub struct CommandLine<'a> {
 pub struct PlaceholderValues {
     values: Vec<(&'static str, &'static str, OsString)>,
     scratch: Option<PathBuf>,
-    /// Socket through which the trial reaches the container engine if its objects are tracked, and
-    /// the same as a URL for clients.
-    engine_proxy: Option<PathBuf>,
-    engine: Option<OsString>,
     /// Variables that hold Python programs at their lines.
     holding: Vec<(OsString, OsString)>,
     /// Variables that make the test runner report its cases.
@@ -79,20 +75,6 @@ impl PlaceholderValues {
         Cow::Owned(text.fill_marks(&marks).as_os_str().to_owned())
     }
 
-    /// Makes the trial use this socket to reach the container engine.
-    pub(super) fn with_engine_socket(self, engine_proxy: Option<PathBuf>) -> Self {
-        let named = |engine_proxy: &PathBuf| {
-            [OsStr::new("unix://"), engine_proxy.as_os_str()]
-                .into_iter()
-                .collect()
-        };
-        Self {
-            engine: engine_proxy.as_ref().map(named),
-            engine_proxy,
-            ..self
-        }
-    }
-
     /// Adds variables that hold Python programs at their lines.
     pub(super) fn with_holding(&self, holding: Vec<(OsString, OsString)>) -> Self {
         Self {
@@ -123,11 +105,6 @@ impl PlaceholderValues {
         let seed = self.values.iter().find(|(mark, ..)| *mark == "{seed}");
         let number = seed.and_then(|(.., value)| value.to_str()?.parse::<u64>().ok());
         number.unwrap_or_default() % 99_999 + 1
-    }
-
-    /// Returns the socket that [`Self::through`] set.
-    pub(super) fn engine_socket(&self) -> Option<&Path> {
-        self.engine_proxy.as_deref()
     }
 
     /// Returns the environment variables of provoke. A variable without a value here is removed, so
@@ -165,10 +142,8 @@ impl<'a> CommandLine<'a> {
             .env
             .iter()
             .map(|(name, value)| (name.as_os_str(), value.as_ref().map(Text::as_os_str)));
-        let engine = numbers.engine.as_deref();
-        let engine = engine.map(|engine| (OsStr::new("DOCKER_HOST"), Some(engine)));
         let mut changes: Vec<(&OsStr, Option<&OsStr>)> = Vec::with_capacity(16);
-        for (name, value) in numbers.own_variables().chain(engine).chain(actor_variables) {
+        for (name, value) in numbers.own_variables().chain(actor_variables) {
             changes.retain(|(other_name, _)| *other_name != name);
             changes.push((name, value));
         }

@@ -197,13 +197,6 @@ fn container_options(
     if let Some(scratch) = numbers.scratch_folder() {
         arguments.extend(["--volume".into(), at_same_path(scratch.as_os_str())]);
     }
-    if let Some(engine_proxy) = numbers.engine_socket() {
-        let inside = OsStr::new(":/var/run/docker.sock");
-        arguments.extend([
-            "--volume".into(),
-            concatenate_parts(&[engine_proxy.as_os_str(), inside]),
-        ]);
-    }
     if plan.enters {
         arguments.extend(["--workdir".into(), cwd.to_owned()]);
     }

@@ -3,9 +3,9 @@
 #![doc = include_str!("../README.md")]
 //!
 //! [`wire`] has the orders and replies. `trial` runs a trial, and `hooks` the commands around it. `supervise` waits for the
-//! processes of a trial, `process_tree` finds processes that remain, `engine_objects` finds what remains in a container
-//! engine, `capture` reads output. `deadlock` finds a deadlock before the timeout, `hang` and `snapshots` examine a hung
-//! trial, `crash_monitor` asks the kernel which process crashed, and `trace` follows a trial from fault to fault.
+//! processes of a trial, `process_tree` finds processes that remain, `capture` reads output. `deadlock` finds a deadlock
+//! before the timeout, `hang` and `snapshots` examine a hung trial, `crash_monitor` asks the kernel which process crashed,
+//! and `trace` follows a trial from fault to fault.
 
 mod capture;
 mod case_report;
@@ -16,7 +16,6 @@ mod container_gate;
 mod control;
 mod crash_monitor;
 mod deadlock;
-mod engine_objects;
 mod hang;
 mod hold;
 mod hooks;
@@ -128,7 +127,6 @@ pub fn main(group: &[PathBuf]) -> io::Result<()> {
     slot.serve_orders();
     tracing::debug!(target: "slot", "the connection is closed");
     slot.kill_remaining();
-    slot.close_engine_proxies();
     slot.forget_last_trial();
     Ok(())
 }

@@ -363,13 +363,6 @@ impl Slot {
         GraceResult::Yes
     }
 
-    /// Waits for this time. Returns false if an order to stop arrives.
-    pub(super) fn rest_unless_stopped(&mut self, time: Duration) -> bool {
-        let order =
-            self.wait_for_order_until(&mut [], &OutputPatterns::default(), Instant::now() + time);
-        !matches!(order, Some(TrialOrder::Stop { .. }))
-    }
-
     /// Reaps ended processes. Returns whether any process of the tree is left.
     pub(super) fn is_anything_left(&mut self) -> bool {
         let (crash_monitor, tracer) = (&mut self.crash_monitor, &mut self.tracer);

@@ -8,7 +8,7 @@ use super::process::{TracedRoles, TrialContext, TrialProcess, process_limits};
 use super::snapshots::SnapshotFolder;
 use super::supervise::{self, GraceResult, SupervisionLimits};
 use super::wire::{SlotReply, VariantRecipe};
-use super::{Slot, case_report, engine_objects, give_to_trial, hold, process_tree};
+use super::{Slot, case_report, give_to_trial, hold, process_tree};
 use provoke_model::{
     ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule, Observation,
     ProcessObservation, Trial,
@@ -49,8 +49,7 @@ impl Slot {
         });
         self.scratch.clone_from(&scratch);
         let numbers =
-            PlaceholderValues::new(trial, &known_recipe.0.variant.name, scratch.as_deref())
-                .with_engine_socket(engine_objects::engine_socket(&known_recipe.0, trial));
+            PlaceholderValues::new(trial, &known_recipe.0.variant.name, scratch.as_deref());
         let mut observation = Observation::default();
         let numbers = match case_report::prepare_report(&known_recipe.0, trial, numbers) {
             Ok(numbers) => numbers,
@@ -67,19 +66,15 @@ impl Slot {
             self.recipes.insert(trial.variant, known_recipe);
             return observation;
         }
-        // Processes that were asked to end may not have had the time to clean up.
-        let mut forced = true;
         tracing::debug!(target: "slot", "prepare");
         match self.prepare_trial(&known_recipe.0, &numbers, scratch.as_deref()) {
-            HookResult::Done => {
-                forced = self.execute_trial(
-                    trial,
-                    &known_recipe.0,
-                    &known_recipe.1,
-                    &numbers,
-                    &mut observation,
-                );
-            }
+            HookResult::Done => self.execute_trial(
+                trial,
+                &known_recipe.0,
+                &known_recipe.1,
+                &numbers,
+                &mut observation,
+            ),
             HookResult::Failed(hook) => observation.prepare = Some(hook),
             HookResult::Interrupted => observation.interrupted = true,
         }
@@ -91,13 +86,6 @@ impl Slot {
         }
         self.allow_forks();
         self.background.clear();
-        let wait = !forced && known_recipe.0.leaks != LeakRule::Off;
-        self.tidy_engine(
-            trial,
-            &known_recipe.0,
-            wait.then_some(known_recipe.0.settings.leak_grace),
-            &mut observation,
-        );
         if let Some(group) = &mut self.group {
             observation.oom_kills = group.new_oom_kills();
             observation.refused_forks = group.new_refused_forks();
@@ -153,8 +141,7 @@ impl Slot {
         }
     }
 
-    /// Runs the processes of a trial, and the hook after it. Returns whether the trial was asked to
-    /// end.
+    /// Runs the processes of a trial, and the hook after it.
     fn execute_trial(
         &mut self,
         trial: &Trial,
@@ -162,7 +149,7 @@ impl Slot {
         patterns: &OutputPatterns,
         numbers: &PlaceholderValues,
         observation: &mut Observation,
-    ) -> bool {
+    ) {
         let host_kills_before = host_kills_if(self.group.is_none());
         let snapshots = SnapshotFolder {
             folder: recipe
@@ -225,7 +212,6 @@ impl Slot {
                 kills.map(|(kills_before, after)| after.saturating_sub(kills_before));
         }
         self.last = processes;
-        supervision.forced
     }
 
     /// Prepares everything that watches the processes of a trial from their start.

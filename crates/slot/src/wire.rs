@@ -86,17 +86,6 @@ pub enum SlotReply {
     Complaint(String),
 }
 
-/// Proxy to a container engine that labels objects of trials.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct EngineProxySettings {
-    /// Folder with a socket for each slot.
-    pub folder: Text,
-    /// Socket of the engine itself.
-    pub engine: Text,
-    /// Mark of this provoke process; see [`provoke_sys::engine::process_mark`].
-    pub mark: String,
-}
-
 /// All data that a slot needs to run trials of one variant.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct VariantRecipe {
@@ -126,9 +115,6 @@ pub struct VariantRecipe {
     pub leaks: LeakRule,
     /// Socket of the engine's API service that provoke started.
     pub service: Option<Text>,
-    /// Proxy to the container engine, if objects of trials are tracked.
-    #[serde(rename = "door")]
-    pub engine_proxy: Option<EngineProxySettings>,
     /// Regular expressions to search in each line of output.
     pub patterns: Vec<String>,
     /// Regular expression that marks a service as ready.

@@ -19,8 +19,6 @@ pub struct LeakCounts {
     pub trials: u64,
     /// Processes.
     pub processes: u64,
-    /// Containers, volumes and networks.
-    pub objects: u64,
 }
 
 /// Counts of one variant.
@@ -172,10 +170,8 @@ impl Tally {
         }
         self.ended_in_grace += u64::from(facts.ended_in_grace);
         self.helpers_ended_early += u64::from(facts.helper_ended_early);
-        let (processes, objects) = facts.leaked;
-        self.leaks.trials += u64::from(processes + objects > 0);
-        self.leaks.processes += processes;
-        self.leaks.objects += objects;
+        self.leaks.trials += u64::from(facts.leaked_processes > 0);
+        self.leaks.processes += facts.leaked_processes;
         if let Some(load) = &facts.load {
             self.requests.add_service_run(load);
         }

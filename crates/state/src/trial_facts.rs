@@ -15,8 +15,7 @@ pub struct TrialFacts {
     pub elapsed: Duration,
     /// Points that it reached, and threads that were held in it.
     pub holds: Option<Box<HoldObservation>>,
-    /// Leaked processes, and leaked objects of an engine.
-    pub(crate) leaked: (u64, u64),
+    pub(crate) leaked_processes: u64,
     pub(crate) unkillable: u64,
     pub(crate) has_refused_forks: bool,
     pub(crate) ended_in_grace: bool,
@@ -48,10 +47,7 @@ impl TrialFacts {
             outcome,
             elapsed: observation.elapsed,
             holds: observation.holds.clone(),
-            leaked: (
-                observation.residue.process_count(),
-                observation.residue.objects.len() as u64,
-            ),
+            leaked_processes: observation.residue.process_count(),
             unkillable: observation.residue.unkillable.len() as u64,
             has_refused_forks: observation.refused_forks > 0,
             ended_in_grace: !observation.residue.ended_in_grace.is_zero(),

@@ -202,7 +202,6 @@ impl<'a> VariantFacts<'a> {
         );
         self.insert_fact("`warmup`", plan.warmup.to_string());
         self.insert_fact("`tmp-per-run`", plan.settings.scratch.to_string());
-        self.insert_fact("`watch-engine`", plan.settings.watch_engine.to_string());
         let dumps = plan.settings.capture == CaptureMode::On;
         self.insert_fact("`capture`", dumps.to_string());
         let make_script = variant.make.as_ref().map(|make| (&make.script, &make.cwd));

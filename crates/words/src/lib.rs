@@ -130,20 +130,6 @@ pub fn plural_of(count: u64, singular: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { singular } else { many })
 }
 
-/// Returns what was leaked; `None` without leaks.
-pub fn left_behind(processes: u64, objects: u64) -> Option<String> {
-    let processes = (processes > 0).then(|| plural_of(processes, "process", "processes"));
-    let objects = (objects > 0).then(|| {
-        plural_of(
-            objects,
-            "container, volume or network",
-            "containers, volumes or networks",
-        )
-    });
-    let leftovers: Vec<String> = processes.into_iter().chain(objects).collect();
-    (!leftovers.is_empty()).then(|| leftovers.join(" and "))
-}
-
 /// Formats a time in seconds: `0.25 ms`, `12 ms`, `1.23 s`, `4m 05s`, `2h 03m`, `3d 04h`.
 pub fn format_seconds(time: f64) -> String {
     let ms = time * 1e3;

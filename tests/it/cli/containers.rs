@@ -19,7 +19,6 @@ const PROGRAM: &str = r#"
 #include <string.h>
 #include <unistd.h>
 #include <netinet/in.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 static void serve(int port, int lives) {
@@ -39,18 +38,6 @@ static void serve(int port, int lives) {
     }
 }
 
-/* Has the engine make a volume of this name. */
-static int volume(const char *name) {
-    struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "/var/run/docker.sock"};
-    int line = socket(AF_UNIX, SOCK_STREAM, 0);
-    char body[256], output[4096] = "";
-    int length = snprintf(body, sizeof body, "{\"Name\":\"%s\"}", name);
-    if (connect(line, (struct sockaddr *)&at, sizeof at)) return 7;
-    dprintf(line, "POST /volumes/create HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
-        "Content-Length: %d\r\n\r\n%s", length, body);
-    return read(line, output, sizeof output - 1) > 0 && strstr(output, " 201 ") ? 0 : 8;
-}
-
 int main(int count, char **words) {
     const char *how = count > 1 ? words[1] : "exit";
     int number = count > 2 ? atoi(words[2]) : 0;
@@ -63,7 +50,6 @@ int main(int count, char **words) {
     if (!strcmp(how, "child")) { if (!fork()) raise(number); sleep(1); wait(0); return 0; }
     if (!strcmp(how, "until")) while (access(words[2], F_OK)) usleep(10000);
     if (!strcmp(how, "user")) return getuid() == number ? 0 : 5;
-    if (!strcmp(how, "volume")) return volume(words[2]);
     if (!strcmp(how, "eat")) for (;;) memset(malloc(1 << 20), 1, 1 << 20);
     if (!strcmp(how, "image")) return access("/broken", F_OK) ? 0 : 4;
     return how[0] == 'u' ? 0 : number;
@@ -444,13 +430,13 @@ fn an_interrupted_run_leaves_no_container() {
 }
 
 #[test]
-fn a_container_that_a_trial_starts_is_not_a_leak_without_watch_engine() {
+fn a_container_that_a_trial_starts_is_not_a_leak() {
     needs!(engine("docker"));
     let images = Images::new();
     let image = format!("{}:good", images.name);
     let label = format!("made={}", images.name);
     let start = format!("docker run -d --label {label} {image} /program sleep 1000");
-    let sweep = format!("docker rm -f -v $(docker ps -aq --filter label={label})");
+    let sweep = format!("docker ps -aq --filter label={label} | xargs -r docker rm -f -v");
     let (report, output) = images.sandbox.report(&["-n", "1", "--shell", &start]);
     assert_eq!(report["variants"][0]["outcomes"]["pass"], 1, "{output}");
     assert_ne!(images.remaining_containers(), "", "it is not provoke's");
@@ -458,182 +444,6 @@ fn a_container_that_a_trial_starts_is_not_a_leak_without_watch_engine() {
     let (report, output) = images.sandbox.report(&all);
     assert_eq!(report["variants"][0]["outcomes"]["pass"], 1, "{output}");
     assert_eq!(images.remaining_containers(), "");
-}
-
-impl Images {
-    /// Returns the objects of the engine whose names or images belong to this test.
-    fn objects(&self) -> String {
-        let named = format!("name={}", self.name);
-        let list = |what: &str| {
-            let mut list = Command::new("docker");
-            list.args([what, "ls", "-q", "--filter", &named]);
-            String::from_utf8(list.output().unwrap().stdout).unwrap()
-        };
-        [self.remaining_containers(), list("volume"), list("network")].concat()
-    }
-
-    /// Returns the objects that trials of this command left in the engine, by trial, and the report.
-    fn left_by(&self, options: &[&str], line: &str) -> (serde_json::Value, Vec<serde_json::Value>) {
-        let line = line
-            .replace("IMAGE", &format!("{}:good", self.name))
-            .replace("NAME", &self.name);
-        let all = [
-            "--capture",
-            "off",
-            "--watch-engine",
-            "--leak-grace",
-            "100ms",
-        ];
-        let all = [&all, options, &["--shell", &line][..]].concat();
-        let (report, output) = self.sandbox.report(&all);
-        assert_eq!(self.objects(), "", "nothing is left: {output}");
-        let objects = self.sandbox.events().into_iter().filter_map(|event| {
-            let objects = event.pointer("/trial_finished/seen/residue/objects");
-            objects.cloned()
-        });
-        (report["variants"][0].clone(), objects.collect())
-    }
-}
-
-#[test]
-fn objects_that_a_trial_leaves_in_the_engine_are_its_leak() {
-    needs!(engine("docker"));
-    let images = Images::new();
-    // Of four parallel trials one does not remove the objects that all of them create.
-    let line = "set -e
-        name=NAME-$PROVOKE_TRIAL
-        docker network create $name
-        docker volume create $name-data
-        docker run -d --name $name --network $name -v $name-more:/more IMAGE /program sleep 600
-        test $PROVOKE_TRIAL != 3 || exit 0
-        docker rm -f $name
-        docker volume rm $name-data $name-more
-        docker network rm $name";
-    let (variant, objects) = images.left_by(&["-n", "4", "-j", "2"], line);
-    assert_eq!(variant["outcomes"], json!({"pass": 3, "leak": 1}));
-    assert_eq!(variant["failing_trials"], json!([3]));
-    assert_eq!(variant["leaked_objects"], 4);
-    let image = format!("{}:good", images.name);
-    let name = format!("{}-3", images.name);
-    assert_eq!(
-        objects,
-        [json!([
-            {"sort": "container", "name": name, "image": image, "status": "running"},
-            {"sort": "volume", "name": format!("{name}-data")},
-            {"sort": "network", "name": name},
-            {"sort": "volume", "name": format!("{name}-more")},
-        ])]
-    );
-    let title = variant["signatures"][0]["title"].as_str().unwrap();
-    let expected = format!("leak: container of {image}, network");
-    assert!(title.starts_with(&expected), "{title}");
-    let output = images.sandbox.provoke(&["explain", "last#3"]);
-    let expected = format!("container of {image} ({name}), running");
-    assert!(output.stdout.contains(&expected), "{output}");
-}
-
-#[test]
-fn an_anonymous_volume_that_outlives_its_container_is_a_leak() {
-    needs!(engine("docker"));
-    let images = Images::new();
-    let line = "docker rm $(docker create -v /data IMAGE /program)";
-    let (variant, objects) = images.left_by(&["-n", "1"], line);
-    assert_eq!(variant["outcomes"], json!({"pass": 0, "leak": 1}));
-    assert_eq!(objects[0][0]["sort"], "volume");
-    let title = &variant["signatures"][0]["title"];
-    assert_eq!(title, "leak: volume without a name");
-}
-
-#[test]
-fn a_volume_that_existed_before_the_trial_is_not_a_leak() {
-    needs!(engine("docker"));
-    let images = Images::new();
-    let volume = format!("{}-before", images.name);
-    run(images
-        .sandbox
-        .program_command("docker", &["volume", "create", &volume]));
-    let line = "docker run --rm -v NAME-before:/data IMAGE /program sleep 0 | grep asleep"
-        .replace("NAME", &images.name)
-        .replace("IMAGE", &format!("{}:good", images.name));
-    let all = ["-n", "2", "--watch-engine", "--shell", &line];
-    let (report, output) = images.sandbox.report(&all);
-    // A volume that provoke did not see before could not be removed by it.
-    run(images
-        .sandbox
-        .program_command("docker", &["volume", "rm", &volume]));
-    assert_eq!(
-        report["variants"][0]["outcomes"],
-        json!({"pass": 2}),
-        "{output}"
-    );
-}
-
-#[test]
-fn objects_created_from_inside_a_container_are_leaks_of_its_trial() {
-    needs!(engine("docker"));
-    let images = Images::new();
-    let volume = format!("{}-{{trial}}", images.name);
-    let (outcomes, label) = images.outcomes(
-        &["--watch-engine", "--leak-grace", "100ms"],
-        &["volume", &volume],
-    );
-    assert_eq!((outcomes, label), (json!({"pass": 0, "leak": 2}), None));
-    assert_eq!(images.objects(), "");
-    // Without this option it has no access to the engine.
-    let (outcomes, _) = images.outcomes(&[], &["volume", &volume]);
-    assert_eq!(outcomes, json!({"pass": 0, "exit 7": 2}));
-}
-
-#[test]
-fn a_killed_provoke_leaves_no_object_in_the_engine() {
-    needs!(engine("docker"));
-    let images = Images::new_exclusive();
-    let image = format!("{}:good", images.name);
-    let name = images.name.clone();
-    let line = format!(
-        "docker volume create {name}; docker run -d -v /data {image} /program sleep 600; sleep 600"
-    );
-    let all = ["run", "-n", "1", "--watch-engine", "--shell", &line];
-    for signal in [Signal::INT, Signal::KILL] {
-        let running = images.sandbox.start(&all);
-        wait_until("a container", || !images.remaining_containers().is_empty());
-        running.signal(signal);
-        wait_until("its end", || images.objects().is_empty());
-    }
-    let running = images.sandbox.start(&all);
-    wait_until("a container", || !images.remaining_containers().is_empty());
-    running.die_with_slots();
-    assert!(!images.objects().is_empty(), "nobody is there to remove it");
-    let output = images
-        .sandbox
-        .provoke(&["run", "-n", "1", "--watch-engine", "--", "true"]);
-    let swept = "note: removed 2 containers, volumes or networks that earlier runs left behind";
-    assert!(output.stderr.contains(swept), "{output}");
-    assert_eq!(images.objects(), "");
-}
-
-#[test]
-fn watching_an_unreachable_engine_is_an_error() {
-    let sandbox = Sandbox::new();
-    let mut run = sandbox.command(&["run", "--watch-engine", "--", "true"]);
-    run.env("DOCKER_HOST", "unix:///nowhere");
-    let output = CommandOutput::from(run.output().unwrap());
-    insta::assert_snapshot!(output, @"
-    ------- stderr -------
-    error: cannot watch a container engine: nothing responds at `/nowhere`: No such file or directory (os error 2)
-
-    hint: start Docker, or set the socket of a compatible engine: DOCKER_HOST=unix:///PATH
-    [exit status: Some(125)]
-    ");
-    run.env("DOCKER_HOST", "tcp://127.0.0.1:1");
-    let output = CommandOutput::from(run.output().unwrap());
-    insta::assert_snapshot!(output, @"
-    ------- stderr -------
-    error: cannot watch a container engine: DOCKER_HOST is not a socket
-
-    hint: start Docker, or set the socket of a compatible engine: DOCKER_HOST=unix:///PATH
-    [exit status: Some(125)]
-    ");
 }
 
 #[test]

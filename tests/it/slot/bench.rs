@@ -154,7 +154,6 @@ impl Bench {
             scratch: None,
             evidence: Some(self.path("evidence").as_os_str().into()),
             leaks: LeakRule::Fail,
-            engine_proxy: None,
             patterns: Vec::new(),
         };
         let ids = self.next..self.next + count;

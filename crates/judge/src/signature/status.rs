@@ -3,8 +3,7 @@
 use super::{EvidenceName, frames};
 use provoke_messages::normalise_line;
 use provoke_model::{
-    EngineObjectKind, EvidenceDepth, FailureKind, Observation, ProcessObservation,
-    RemainingProcesses, RequestResult,
+    EvidenceDepth, FailureKind, Observation, ProcessObservation, RemainingProcesses, RequestResult,
 };
 
 pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> EvidenceName {
@@ -61,8 +60,7 @@ fn describe_crashed_children(observation: &Observation) -> impl Iterator<Item = 
     })
 }
 
-/// Returns the commands of leaked processes, without those that other leaked processes started, and
-/// the leaked objects of an engine.
+/// Returns the commands of leaked processes, without those that other leaked processes started.
 fn describe_left_behind(residue: &RemainingProcesses) -> String {
     let processes = &residue.leaked;
     let root = |process: &&ProcessObservation| {
@@ -75,12 +73,12 @@ fn describe_left_behind(residue: &RemainingProcesses) -> String {
         .filter(root)
         .map(normalized_command)
         .collect();
-    commands.extend(residue.objects.iter().map(|object| match object.sort {
-        // Containers are known by their image with its version, because their names are often
-        // random.
-        EngineObjectKind::Container => object.to_string(),
-        EngineObjectKind::Volume | EngineObjectKind::Network => normalise_line(&object.to_string()),
-    }));
+    commands.extend(
+        residue
+            .objects
+            .iter()
+            .filter_map(|object| object.get("sort").cloned()),
+    );
     commands.sort();
     commands.dedup();
     commands.join(", ")

@@ -59,7 +59,11 @@ impl ExecutorContext {
                     (observation, continues)
                 }
                 Err(error) => {
-                    let observation = self.lost_observation(running.slot_entry, trial, &error);
+                    tracing::warn!(target: "trial", id = trial.id.0, slot = trial.slot.0, "lost with its slot");
+                    let observation = Observation {
+                        lost: Some(self.reap_lost_slot(running.slot_entry, &error)),
+                        ..Observation::default()
+                    };
                     (observation, false)
                 }
             };
@@ -101,9 +105,6 @@ impl ExecutorContext {
                     slot.learn_variant(trial.variant, || self.recipe_of(trial.variant))
                         .await?;
                 }
-            }
-            if let Some(engine_proxies) = &self.engine_proxies {
-                engine_proxies.enter_trial(trial);
             }
         }
         slot.forget_stop();
@@ -156,9 +157,6 @@ impl ExecutorContext {
         let slot = self.started_slot(slot_entry)?;
         slot.learn_variant(trial.variant, || Arc::clone(recipe))
             .await?;
-        if let Some(engine_proxies) = &self.engine_proxies {
-            engine_proxies.enter_trial(trial);
-        }
         tracing::debug!(target: "trial", id = trial.id.0, "start the service and its clients");
         slot.forget_stop();
         slot.answer_within(longest_duration(trial, recipe));
@@ -183,24 +181,6 @@ impl ExecutorContext {
     /// Returns whether the kernel may dump cores of this trial.
     fn dumps_cores(&self, trial: &Trial) -> bool {
         trial.captures_evidence() || self.common.settings.dumps_cores()
-    }
-
-    /// Reaps the lost slot of a trial, and removes what the trial left in a container engine.
-    fn lost_observation(
-        &self,
-        slot_entry: &mut Option<SlotHandle>,
-        trial: &Trial,
-        error: &io::Error,
-    ) -> Observation {
-        let reason = self.reap_lost_slot(slot_entry, error);
-        tracing::warn!(target: "trial", id = trial.id.0, slot = trial.slot.0, "lost with its slot");
-        if let Some(engine_proxies) = &self.engine_proxies {
-            engine_proxies.remove_objects_of_slot(trial.slot);
-        }
-        Observation {
-            lost: Some(reason),
-            ..Observation::default()
-        }
     }
 
     /// Collects the evidence of a trial, before the next trial of the slot starts.

@@ -36,16 +36,6 @@ pub struct JudgeSettings {
         hide_possible_values = true, hide_short_help = true,
     )]
     pub leaks: Option<LeakRule>,
-    /// Treat containers, volumes and networks that a trial leaves behind as leaks
-    ///
-    /// They are removed after the trial.
-    #[arg(
-        long,
-        num_args = 0,
-        default_missing_value = "true",
-        hide_short_help = true
-    )]
-    pub watch_engine: Option<bool>,
     /// Pass a trial although a child process crashed, if the main process passed
     #[arg(
         long,

@@ -9,12 +9,10 @@ use super::{
 use provoke_judge as judge;
 use provoke_judge::early_end;
 use provoke_model::{
-    Autopsy, Ending, EngineObjectKind, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation,
-    Outcome, RemainingProcesses, ResourceLimit, Signature, Site, TrialId, WaitObject,
+    Autopsy, Ending, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation, Outcome,
+    ResourceLimit, Signature, Site, TrialId, WaitObject,
 };
-use provoke_words::{
-    format_bytes, format_count, format_seconds, left_behind, plural_of, sanitize_line,
-};
+use provoke_words::{format_bytes, format_count, format_seconds, plural_of, sanitize_line};
 
 /// The facts for the description of a trial.
 pub struct TrialDetails<'a> {
@@ -158,7 +156,7 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
         push_details(lines, autopsy, details.verbose);
     }
     lines.push_detail(&known_by(&failure.signature));
-    if observation.residue.is_leak() {
+    if observation.residue.process_count() > 0 {
         lines.push_gap();
         push_left_behind(observation, lines);
     }
@@ -373,9 +371,8 @@ fn known_by(signature: &Signature) -> String {
 }
 
 fn push_left_behind(observation: &Observation, lines: &mut WrappedText) {
-    let RemainingProcesses { objects, .. } = &observation.residue;
-    let leftovers = left_behind(observation.residue.process_count(), objects.len() as u64);
-    lines.push_line(&format!("Left behind: {}", leftovers.unwrap_or_default()));
+    let processes = plural_of(observation.residue.process_count(), "process", "processes");
+    lines.push_line(&format!("Left behind: {processes}"));
     for process in &observation.residue.leaked {
         let command: Vec<String> = process.command.iter().map(ToString::to_string).collect();
         let waiting = match process.waiting.as_str() {
@@ -398,16 +395,5 @@ fn push_left_behind(observation: &Observation, lines: &mut WrappedText) {
                 &sanitize_line(&process.ancestors.join(", below ")),
             );
         }
-    }
-    for object in objects {
-        let status = match object.status.as_str() {
-            "" => String::new(),
-            status => format!(", {status}"),
-        };
-        let name = match object.sort {
-            EngineObjectKind::Container => format!(" ({})", object.name),
-            EngineObjectKind::Volume | EngineObjectKind::Network => String::new(),
-        };
-        lines.push_detail(&sanitize_line(&format!("{object}{name}{status}")));
     }
 }

@@ -6,7 +6,7 @@
 pub mod daemon;
 pub mod service;
 
-use super::{files, held_folder, host, process, spawn, tool};
+use super::{host, process, spawn, tool};
 use daemon::Daemon;
 use std::ffi::OsStr;
 use std::fs;
@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Limit of processes between a process in a container and its monitor.
 const DEPTH: usize = 64;
-/// Limit of the path of a folder for sockets: with a short name it must fit into 107 bytes.
-const LONGEST: usize = 95;
 /// Limit of an answer in bytes.
 const WORDS: usize = 1 << 20;
 
@@ -193,22 +191,6 @@ impl Engine {
         }
         names.len()
     }
-}
-
-/// Creates a folder for sockets, below this folder if the path is short enough, otherwise in the
-/// folder for temporary files.
-pub fn folder_for_sockets(below: &Path, name: &str) -> io::Result<PathBuf> {
-    let own_folder = Some(below.join(name)).filter(|folder| folder.as_os_str().len() <= LONGEST);
-    let folder = own_folder.unwrap_or_else(|| {
-        let name = format!("provoke{name}-{}", std::process::id());
-        std::env::temp_dir().join(name)
-    });
-    // A killed process may have left the folder.
-    let _ = files::remove_tree(&folder);
-    // Creation must fail if the folder exists: its owner could impersonate the engine.
-    files::create_private_folder(&folder)?;
-    held_folder::check_place(&folder)?;
-    Ok(folder)
 }
 
 /// Returns a text that identifies a process, also among processes of other machines or pid

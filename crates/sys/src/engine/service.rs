@@ -4,7 +4,7 @@
 //! long as a short trial.
 
 use super::Engine;
-use crate::{files, tool};
+use crate::{files, held_folder, tool};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
@@ -19,6 +19,8 @@ const ALONE: &str = "3";
 /// Time limit for the start of the service.
 const START: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(10);
+/// Limit of the path of the folder: with the name of the socket it must fit into 107 bytes.
+const LONGEST: usize = 95;
 
 /// A service that provoke started.
 pub struct PodmanService {
@@ -37,7 +39,7 @@ impl PodmanService {
         if !engine.podman || std::env::var_os("CONTAINER_HOST").is_some() {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let folder = super::folder_for_sockets(below, ".podman")?;
+        let folder = create_socket_folder(below)?;
         let socket = folder.join("sock");
         let mut address = OsString::from("unix://");
         address.push(&socket);
@@ -99,4 +101,19 @@ fn hold_service(socket: &Path) {
     if line.write_all(request.as_bytes()).is_ok() {
         let _ = io::copy(&mut line, &mut io::sink());
     }
+}
+
+/// Creates the folder for the socket, below this folder if the path is short enough, otherwise in the folder for
+/// temporary files.
+fn create_socket_folder(below: &Path) -> io::Result<PathBuf> {
+    let mut folder = below.join(".podman");
+    if folder.as_os_str().len() > LONGEST {
+        folder = std::env::temp_dir().join(format!("provoke.podman-{}", std::process::id()));
+    }
+    // A killed process may have left the folder.
+    let _ = files::remove_tree(&folder);
+    // Creation must fail if the folder exists: its owner could impersonate the engine.
+    files::create_private_folder(&folder)?;
+    held_folder::check_place(&folder)?;
+    Ok(folder)
 }
