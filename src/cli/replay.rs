@@ -5,15 +5,12 @@ use super::execute::Execute;
 use super::execution::build_runtime;
 use super::exit::Exit;
 use super::signals::listen_for_signals;
-use crate::experiment::{
-    ReplayEnding, RerunLimits, SeedEffect, SelectedTrial, TrialReplay, replay_seeds,
-};
+use crate::experiment::{ReplayEnding, RerunLimits, SelectedTrial, TrialReplay};
 use crate::term::{self, ProgressLine};
 use clap::Args;
-use provoke_journal::{RunFolder, default_root};
 use provoke_plan::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
 use provoke_words::untrusted::Untrusted as _;
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::NonZeroU64;
 use std::path::Path;
 
 /// Rerun one trial with the same command, input and seed
@@ -21,7 +18,6 @@ use std::path::Path;
 /// The environment and the working directory are those of the trial, too.
 ///
 /// With --wrap, the command runs in this terminal under another program: 'gdb --args', 'rr record'.
-/// With --seeds, several trials of a run are rerun, to find out whether the seed determines the outcome.
 /// Exits with 0 if the trial passes, with 1 if it fails, and with 125 if it is inconclusive.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,7 +29,7 @@ pub(super) struct ReplayArgs {
     ///
     /// Exits with 1 when it has failed, with 0 if it has not within the limits, and with 128+n if it was
     /// stopped by signal n. A trial that passed is repeated until it fails in any way.
-    #[arg(long, conflicts_with_all = ["seeds", "wrap", "show"])]
+    #[arg(long, conflicts_with_all = ["wrap", "show"])]
     until_fail: bool,
     /// With --until-fail, repeat the trial at most N times [default: 100]
     #[arg(short = 'n', long, value_name = "N", requires = "until_fail")]
@@ -41,18 +37,6 @@ pub(super) struct ReplayArgs {
     /// With --until-fail, stop after this time, such as 30s or 2h [default: 10m]
     #[arg(short, long, value_name = "TIME", requires = "until_fail")]
     duration: Option<DurationValue>,
-    /// Rerun N failing and N passing trials with their seeds [default: 5]
-    ///
-    /// Reports whether the seed determines the outcome.
-    #[arg(
-        long,
-        value_name = "N",
-        num_args = 0..=1,
-        default_missing_value = "5",
-        require_equals = true,
-        conflicts_with_all = ["wrap", "show"]
-    )]
-    seeds: Option<NonZeroUsize>,
     /// Run the command in this terminal, with PREFIX in front of it
     #[arg(long, value_name = "PREFIX")]
     wrap: Option<String>,
@@ -71,17 +55,10 @@ Examples:
   Rerun it until it fails again, at most 1000 times:
     provoke replay last#17 --until-fail -n 1000
   Rerun it in a debugger:
-    provoke replay last#17 --wrap 'gdb --args'
-  Find out whether the seed determines the outcome:
-    provoke replay last --seeds";
+    provoke replay last#17 --wrap 'gdb --args'";
 
 impl Execute for ReplayArgs {
     fn execute_command(self) -> Result<Exit, CliError> {
-        if let Some(max_trials) = self.seeds {
-            let folder =
-                RunFolder::find_run(&self.trial, &default_root())?.check_trust(self.trust)?;
-            return compare_seeds(&folder, max_trials.get());
-        }
         let selected = SelectedTrial::find(&self.trial)?;
         if !self.trial.contains('#') {
             term::print_message(&format!(
@@ -153,18 +130,4 @@ impl ReplayArgs {
             time: self.duration.map_or(DEFAULT_DURATION, |span| span.0),
         })
     }
-}
-
-/// Tests whether the seed determines the outcome.
-fn compare_seeds(folder: &RunFolder, max_trials: usize) -> Result<Exit, CliError> {
-    let on_line = |line: &str| term::print_message(&format!("  {line}"));
-    let (effect, sentence) =
-        build_runtime()?.block_on(replay_seeds(folder, max_trials, on_line))?;
-    term::print_result(&format!("{sentence}\n"))?;
-    Ok(match effect {
-        SeedEffect::Found => Exit::GoodAnswer,
-        SeedEffect::NotFound => Exit::OtherAnswer,
-        SeedEffect::Undecided => Exit::Undecided,
-        SeedEffect::CouldNotTest => Exit::CouldNotTest,
-    })
 }

@@ -163,33 +163,6 @@ fn every_trial_is_shown_with_the_flag_v() {
 }
 
 #[test]
-fn replay_seeds_tests_if_the_seed_determines_the_outcome() {
-    let sandbox = Sandbox::new();
-    let by_seed = "[ $((PROVOKE_SEED % 3)) != 0 ]";
-    sandbox.provoke(&["run", "--progress=none", "-n", "40", "--shell", by_seed]);
-    let output = sandbox.provoke(&["replay", "last", "--seeds"]);
-    assert_eq!(output.code, Some(0), "{output}");
-    let determined = "the seed determines the outcome: 5 of 5 seeds from failing trials failed again, 5 of 5 seeds from passing trials passed again (p = 0.0040)";
-    assert!(output.stdout.contains(determined), "{output}");
-
-    let by_turn = "echo >> turns; [ $(($(wc -l < turns) % 2)) = 0 ]";
-    sandbox.provoke(&["run", "--progress=none", "-n", "20", "--shell", by_turn]);
-    let output = sandbox.provoke(&["replay", "last", "--seeds=8"]);
-    assert_eq!(output.code, Some(1), "{output}");
-    let open = "no evidence that the seed determines the outcome: 4 of 8 seeds from failing trials";
-    assert!(output.stdout.contains(open), "{output}");
-
-    sandbox.provoke(&["run", "--progress=none", "-n", "3", "--", "false"]);
-    let output = sandbox.provoke(&["replay", "last", "--seeds"]);
-    assert!(
-        output
-            .stderr
-            .contains("has no variant with both failing and passing trials"),
-        "{output}"
-    );
-}
-
-#[test]
 fn a_command_that_always_fails_in_the_same_way_stops_early() {
     let sandbox = Sandbox::new();
     sandbox.write(
