@@ -279,7 +279,6 @@ impl Surroundings {
             kinds: (0..kinds).map(|kind| sent / (kind + 1)).collect(),
             at_random: (0..kinds).map(|kind| kind % 3).collect(),
             overflows: choices.one_of(&[0, 0, 5]),
-            delayed_acks: choices.one_of(&[0, 0, 3]),
             queue: choices.one_of(&[0, 9]),
             latency: Latencies(vec![(120, served / 2), (400, served / 3), (90_000, 1)]),
             sizes: vec![(0, self.usage(TrialId(0))), (500, self.usage(trial))],

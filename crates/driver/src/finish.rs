@@ -21,9 +21,6 @@ impl LoopState<'_, '_> {
         let Some(trial) = lease.and_then(|lease| lease.take_first(id)) else {
             return;
         };
-        if observation.lost.is_some() {
-            self.suspect_host_killer(&trial, &mut observation);
-        }
         let state = &*self.driver.state;
         let mut outcome = judge::judge_trial(
             &state.trials.rules,

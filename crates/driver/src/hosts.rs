@@ -2,7 +2,7 @@
 
 use super::LoopState;
 use provoke_exec::{HostChange, StopUrgency};
-use provoke_model::{Event, Observation, SlotId, StopCause, Trial, VariantId};
+use provoke_model::{Event, SlotId, StopCause, VariantId};
 use provoke_state::HostState;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -45,31 +45,6 @@ impl LoopState<'_, '_> {
                 self.free.retain(|slot| !lost_slots.contains(slot));
             }
         }
-    }
-
-    /// Adds to the reason why an attempt was lost that an earlier one also lost its host.
-    pub(super) fn suspect_host_killer(&mut self, trial: &Trial, observation: &mut Observation) {
-        // The loss of the host is known before that of its trials.
-        self.note_host_changes();
-        let hosts = &self.driver.state.hosts;
-        let host = hosts.of_slot(trial.slot).and_then(|id| hosts.get(id));
-        let Some(host) = host.filter(|host| host.lost.is_some()) else {
-            return;
-        };
-        let mut names = hosts.lost_during(trial.id);
-        if names.is_empty() {
-            return;
-        }
-        names.push(&host.joined.destination);
-        let text = format!(
-            "suspected host killer: during {}, the hosts {} were lost",
-            trial.id,
-            names.join(" and ")
-        );
-        if let Some(reason) = &mut observation.lost {
-            *reason = format!("{text}; {reason}");
-        }
-        self.emit_warning(text);
     }
 
     /// Returns whether a slot can run further trials.

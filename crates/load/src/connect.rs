@@ -1,6 +1,5 @@
 //! Opens connections, and classifies their errors.
 
-use super::acks::AckDelays;
 use super::target::{Target, resolver_said};
 use super::tls::{self, Tls};
 use provoke_model::{RequestPhase, RequestResult};
@@ -26,8 +25,6 @@ pub(super) struct Dialer {
     /// name.
     preferred: AtomicUsize,
     tls: Option<Tls>,
-    /// Detection of responses that wait for a delayed acknowledgement.
-    pub(super) acks: AckDelays,
 }
 
 enum TargetAddress {
@@ -50,7 +47,8 @@ pub(super) enum PlainStream {
 }
 
 impl ConnectionStream {
-    /// Acknowledges received data at once, instead of with the next data to send.
+    /// Acknowledges received data at once, instead of with the next data to send: a service that writes head and body of a
+    /// response in two pieces, with Nagle's algorithm on, sends the second piece when the first is acknowledged.
     pub(super) fn acknowledge_now(&self) {
         let plain = match self {
             Self::Plain(plain) => plain,
@@ -96,7 +94,6 @@ impl Dialer {
             address: way,
             preferred: AtomicUsize::new(0),
             tls,
-            acks: AckDelays::default(),
         })
     }
 

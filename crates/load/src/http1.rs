@@ -1,7 +1,7 @@
 //! Exchanges requests and responses over HTTP/1.1.
 
 use super::body::{FileBody, RequestTail};
-use super::check::{ResponseChecker, ResponseVerdict};
+use super::check::ResponseChecker;
 use super::client::{Client, KeptConnection};
 use super::client_stop::{ClientSignal, ClientStop};
 use super::clock::duration_nanos;
@@ -9,7 +9,6 @@ use super::connect::{ConnectionStream, classify_error};
 use super::record::{RequestEnd, RingIndex};
 use super::request::DrawnRequest;
 use super::response::{ResponseError, ResponseReader};
-use super::worker::PhaseShared;
 use provoke_model::{ConnectionReuse, RequestPhase, RequestResult};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -69,11 +68,7 @@ impl Client {
                         self.connection = Some(connection);
                     }
                     let expected = &shared.requests.kinds[choice.kind].expected;
-                    let result = match self.facts.judge_answer(expected) {
-                        ResponseVerdict::Good => RequestResult::Ok,
-                        ResponseVerdict::Status(status) => RequestResult::Status(status),
-                        ResponseVerdict::Check(name) => RequestResult::Check(name),
-                    };
+                    let result = self.facts.judge_answer(expected).into_result();
                     return self.make_end(result, RequestPhase::Body, bytes, fresh, true);
                 }
                 // It is unknown whether the service closed the connection before it saw the
@@ -125,9 +120,8 @@ impl Client {
                 expected: &kind.expected,
                 facts: response,
             },
-            shared: &worker.shared,
             received: 0,
-            rest: None,
+            is_acknowledged: false,
         };
         let went = std::future::poll_fn(|cx| {
             let mut stream = Pin::new(&mut connection.stream);
@@ -162,7 +156,7 @@ impl Client {
                         if let Some(error) = request.error.take() {
                             return Poll::Ready(ExchangeResult::Failed(error));
                         }
-                        receiver.await_rest(&connection.stream);
+                        receiver.acknowledge_beginning(&connection.stream);
                         let client_stop = slot.poll_stop(cx);
                         return client_stop.map_or(Poll::Pending, |client_stop| {
                             Poll::Ready(ExchangeResult::Stopped(client_stop))
@@ -275,22 +269,15 @@ impl<'a> RequestWriter<'a> {
 struct ResponseReceiver<'a> {
     reader: &'a mut ResponseReader,
     checker: ResponseChecker<'a>,
-    shared: &'a PhaseShared,
     /// Number of received bytes.
     received: u64,
-    /// Time since which the rest of the response is awaited, and whether its beginning was
-    /// acknowledged at once.
-    rest: Option<(u64, bool)>,
+    is_acknowledged: bool,
 }
 
 impl ResponseReceiver<'_> {
     /// Checks received bytes. Returns the result if the exchange ends with them.
     fn check_bytes(&mut self, bytes: &[u8]) -> Option<ExchangeResult> {
         self.received += bytes.len() as u64;
-        if let Some((waited_since, at_once)) = self.rest.take() {
-            let waited = self.shared.clock.nanos_now().saturating_sub(waited_since);
-            self.shared.dialer.acks.record_wait(waited, at_once);
-        }
         match self.reader.feed_bytes(bytes, &mut self.checker) {
             Err(fault) => Some(ExchangeResult::Fault(fault)),
             Ok(_) if !self.reader.is_done() => None,
@@ -301,15 +288,11 @@ impl ResponseReceiver<'_> {
         }
     }
 
-    /// Notes that the rest of the response is awaited, and acknowledges its beginning if that helps.
-    fn await_rest(&mut self, stream: &ConnectionStream) {
-        if self.received == 0 || self.rest.is_some() {
-            return;
-        }
-        let at_once = self.shared.dialer.acks.at_once();
-        if at_once {
+    /// Acknowledges the beginning of the response, once.
+    fn acknowledge_beginning(&mut self, stream: &ConnectionStream) {
+        if self.received > 0 && !self.is_acknowledged {
             stream.acknowledge_now();
+            self.is_acknowledged = true;
         }
-        self.rest = Some((self.shared.clock.nanos_now(), at_once));
     }
 }

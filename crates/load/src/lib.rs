@@ -13,7 +13,6 @@
 //! and the phase in which it occurred, a kept connection that was just closed, and the bytes as
 //! they were sent. `docs/design/http1.md` has the reasons and the costs.
 
-mod acks;
 mod body;
 mod check;
 mod client;

@@ -203,7 +203,6 @@ async fn run_stages(
             set_stage(life, observation, LoadStage::Over);
         }
     }
-    observation.delayed_acks = context.dialer.acks.delayed_answers();
     let after = sockets::listen_overflows();
     observation.overflows = after.zip(overflows).map_or(0, |(after, overflows_before)| {
         after.saturating_sub(overflows_before)

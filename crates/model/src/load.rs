@@ -357,10 +357,6 @@ pub struct LoadObservation {
     /// Connections that overflowed a listen queue during the load, on the whole machine.
     #[serde(skip_serializing_if = "is_default")]
     pub overflows: u64,
-    /// Responses whose second part came only after a delayed acknowledgement of the first, before provoke acknowledged
-    /// at once.
-    #[serde(skip_serializing_if = "is_default")]
-    pub delayed_acks: u64,
     /// Size of the service during the load, with the time in milliseconds.
     #[serde(skip_serializing_if = "is_default")]
     pub sizes: Vec<(u64, TotalUsage)>,

@@ -1,23 +1,10 @@
-//! Finds trials and variants during which hosts were lost more often than by chance.
+//! Finds variants during whose trials hosts were lost more often than by chance.
 
 use provoke_model::VariantId;
 use provoke_state::State;
 use provoke_stats::{fisher, holm};
 use provoke_words as words;
 use serde::Serialize;
-use std::collections::BTreeSet;
-
-/// A trial that was not repeated, because several hosts were lost during its attempts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SuspectedHostKiller {
-    /// The trial.
-    pub trial: u64,
-    /// The name of its variant.
-    pub variant: String,
-    /// The hosts that were lost.
-    pub hosts: Vec<String>,
-}
 
 /// A variant whose attempts lost their hosts significantly more often than other attempts.
 #[derive(Clone, Debug, Serialize)]
@@ -53,29 +40,11 @@ impl HostLosses {
     }
 }
 
-/// Returns the trials during which several hosts were lost.
-pub(super) fn suspected_host_killers(state: &State) -> Vec<SuspectedHostKiller> {
-    let losses = state.hosts.losses();
-    let trials: BTreeSet<_> = losses
-        .iter()
-        .map(|loss| (loss.trial, loss.variant))
-        .collect();
-    let killers = trials.into_iter().filter_map(|(trial, variant)| {
-        let hosts = state.hosts.lost_during(trial);
-        (hosts.len() > 1).then(|| SuspectedHostKiller {
-            trial: trial.0,
-            variant: state.trials.variant_plan(variant).name.clone(),
-            hosts: hosts.into_iter().map(str::to_owned).collect(),
-        })
-    });
-    killers.collect()
-}
-
 /// Returns the variants whose attempts lost their hosts more often than other attempts.
 pub(super) fn host_losses(state: &State) -> Vec<HostLosses> {
     let losses = state.hosts.losses();
     let of_variant = |id: VariantId| {
-        let lost = losses.iter().filter(|loss| loss.variant == id).count() as u64;
+        let lost = losses.iter().filter(|variant| **variant == id).count() as u64;
         (id, lost, state.hosts.attempts_of(id))
     };
     let ids = (0..).map(VariantId).take(state.trials.variants.len());

@@ -62,7 +62,7 @@ pub use export::{
     export_trend,
 };
 pub use failure_groups::{FailureGroup, group_failures};
-pub use host_losses::{HostLosses, SuspectedHostKiller};
+pub use host_losses::HostLosses;
 pub use hosts::{HostDifference, HostReport, HostTotals, host_table};
 pub use html::{Html, PageOptions, PictureFile, export_pictures};
 pub use json::Json;
@@ -154,8 +154,6 @@ pub struct Report {
     pub host_difference: Option<HostDifference>,
     /// The variants during whose trials hosts were lost significantly more often.
     pub host_losses: Vec<HostLosses>,
-    /// The trials during which several hosts were lost. They are inconclusive.
-    pub suspected_host_killers: Vec<SuspectedHostKiller>,
     /// The variants.
     pub variants: Vec<VariantReport>,
     /// How the processes that `setup` left running grew in the course of the run, since `setup` last ran; empty if

@@ -54,9 +54,6 @@ pub struct LoadTotals {
     pub queue: u64,
     /// Connections that were refused on this machine because a listen backlog was full.
     pub listen_overflows: u64,
-    /// Responses whose second part came only after a delayed acknowledgement of the first, before provoke acknowledged
-    /// at once.
-    pub delayed_acks: u64,
     /// Responses before each crash, in order, warm-up included.
     pub served_before_death: Vec<u64>,
     /// Requests in flight at each crash.
@@ -152,7 +149,6 @@ impl LoadTotals {
             unreliable,
             queue: totals.queue,
             listen_overflows: totals.overflows,
-            delayed_acks: totals.delayed_acks,
             served_before_death: totals.deaths.iter().map(|(served, _)| *served).collect(),
             in_flight_at_death: totals
                 .deaths
@@ -205,12 +201,6 @@ impl LoadTotals {
             lines.push(format!(
                 "{} found the listen backlog full and retried after a second: the backlog is too short for this concurrency",
                 words::format_count(self.listen_overflows, "connection")
-            ));
-        }
-        if self.delayed_acks > 0 {
-            lines.push(format!(
-                "{} arrived in two parts 40 ms apart: the service sends head and body separately and waits for the ACK between them (Nagle's algorithm and delayed ACKs). provoke now sends ACKs at once; other clients wait unless the service sets TCP_NODELAY or writes both parts together",
-                words::format_count(self.delayed_acks, "response")
             ));
         }
         lines.extend(self.death_lines());

@@ -1,30 +1,19 @@
 //! The hosts on which trials run, and the trials on each.
 
 use super::State;
-use provoke_model::{HostId, HostPlan, JoinedHost, Outcome, SlotId, Trial, TrialId, VariantId};
+use provoke_model::{HostId, HostPlan, JoinedHost, Outcome, SlotId, Trial, VariantId};
 use std::collections::BTreeMap;
 
 /// The hosts of a run; none if all slots are on this machine.
 #[derive(Debug, Default)]
 pub struct Hosts {
     all: Vec<HostState>,
-    /// Attempts that ended with the loss of their host.
-    losses: Vec<HostLoss>,
+    /// The variants of attempts that ended with the loss of their host.
+    losses: Vec<VariantId>,
     /// Hosts that could not start, with the reasons, since the last interruption.
     missing: Vec<(String, String)>,
     /// The host of each slot: the one that joined last.
     of_slot: BTreeMap<SlotId, HostId>,
-}
-
-/// An attempt that ended with the loss of its host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostLoss {
-    /// The trial.
-    pub trial: TrialId,
-    /// Its variant.
-    pub variant: VariantId,
-    /// The host.
-    pub host: HostId,
 }
 
 /// A host, and its trials.
@@ -104,16 +93,9 @@ impl Hosts {
         joined.count() + self.missing.len()
     }
 
-    /// Returns the attempts that ended with the loss of their host.
-    pub fn losses(&self) -> &[HostLoss] {
+    /// Returns the variants of the attempts that ended with the loss of their host.
+    pub fn losses(&self) -> &[VariantId] {
         &self.losses
-    }
-
-    /// Returns the names of the hosts that were lost during a trial.
-    pub fn lost_during(&self, trial: TrialId) -> Vec<&str> {
-        let losses = self.losses.iter().filter(|loss| loss.trial == trial);
-        let hosts = losses.filter_map(|loss| self.get(loss.host));
-        hosts.map(|host| host.joined.destination.as_str()).collect()
     }
 
     /// Returns the number of attempts of a variant on all hosts.
@@ -191,12 +173,8 @@ impl Hosts {
         let id = self.of_slot(trial.slot);
         if let Some(host) = self.host_mut(id) {
             host.lost_trials += 1;
-            let loss = id.filter(|_| host.lost.is_some()).map(|host| HostLoss {
-                trial: trial.id,
-                variant: trial.variant,
-                host,
-            });
-            self.losses.extend(loss);
+            let is_host_lost = host.lost.is_some();
+            self.losses.extend(is_host_lost.then_some(trial.variant));
         }
     }
 

@@ -29,7 +29,7 @@ mod trial_facts;
 pub use cases::{CaseCounts, CaseNames, SuiteCounts, TrialOrder};
 pub use counts::IsolatedCounts;
 pub use fold::Fold;
-pub use hosts::{HostCounts, HostLoss, HostState, Hosts};
+pub use hosts::{HostCounts, HostState, Hosts};
 pub use load::RequestTotals;
 pub use memory::Memory;
 pub use open_trials::is_repeated;

@@ -38,8 +38,6 @@ pub struct RequestTotals {
     pub queue: u64,
     /// Connections that overflowed listen queues of the machine.
     pub overflows: u64,
-    /// Responses that waited for a delayed acknowledgement.
-    pub delayed_acks: u64,
     /// Crashes, each with the number of responses before it.
     pub deaths: Vec<(u64, RequestsAtFailure)>,
     /// Sizes of the service during each trial, with the times in milliseconds.
@@ -70,7 +68,6 @@ impl RequestTotals {
         self.late.merge_from(&observation.late);
         self.queue = self.queue.max(observation.queue);
         self.overflows += observation.overflows;
-        self.delayed_acks += observation.delayed_acks;
         self.sizes.push(observation.sizes.clone());
         match &observation.death {
             Some(death) if self.deaths.len() < DEATHS => {

@@ -250,7 +250,7 @@ fn answer_in_two_pieces(mut stream: std::net::TcpStream) -> std::io::Result<()> 
 }
 
 #[test]
-fn delayed_acks_are_recognized_and_ended() {
+fn responses_in_two_packets_are_acknowledged_at_once() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -260,5 +260,7 @@ fn delayed_acks_are_recognized_and_ended() {
     });
     let seen = drive_checked(&load(&base, 1, 200));
     assert_eq!(seen.served, 200);
-    assert!((3..20).contains(&seen.delayed_acks), "{seen:?}");
+    // Linux delays an acknowledgement by 40 ms.
+    let median = seen.latency.time_quantile(0.5).unwrap();
+    assert!(median < Duration::from_millis(40), "{seen:?}");
 }
