@@ -6,10 +6,15 @@ use super::exit::Exit;
 use crate::experiment::{CoreAnalysis, Explanation};
 use crate::term;
 use clap::Args;
-use provoke_autopsy::cpu_features::flags_of_model;
 use provoke_autopsy::tools::Tool;
+use provoke_sys::{processor, spawn};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Time limit of QEMU.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Explain a failing trial or a core file
 ///
@@ -74,7 +79,12 @@ impl Execute for ExplainArgs {
 }
 
 fn parse_model(name: &str) -> Result<BTreeSet<String>, String> {
-    flags_of_model(name).ok_or_else(|| {
+    let path = std::env::var_os("PATH");
+    let emulator = spawn::find_program(OsStr::new("qemu-x86_64"), path.as_deref(), Path::new("/"))
+        .map_err(|_| "`qemu-x86_64`, which knows the processors, is not installed".to_owned())?;
+    let ourselves = std::env::current_exe().map_err(|error| error.to_string())?;
+    let deadline = Instant::now() + PATIENCE;
+    processor::flags_of_model(&emulator, name, &ourselves, deadline).ok_or_else(|| {
         format!("the processor `{name}` is not known; `qemu-x86_64 -cpu help` lists the processors of QEMU")
     })
 }

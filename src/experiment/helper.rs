@@ -5,7 +5,7 @@ use super::worker;
 use provoke_autopsy::examiner_process;
 use provoke_hosts as hosts;
 use provoke_slot as slot;
-use provoke_survey::processor;
+use provoke_sys::processor;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
 //! CPU features that instructions need, and that CPUs have.
 
-pub use super::cpu_models::flags_of_model;
 use iced_x86::CpuidFeature as F;
 use std::collections::BTreeSet;
 

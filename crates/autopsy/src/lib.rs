@@ -25,7 +25,6 @@ mod bytes;
 mod cfi;
 mod command_environment;
 pub mod cpu_features;
-mod cpu_models;
 mod debug;
 mod dump;
 mod elf;

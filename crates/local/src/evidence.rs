@@ -5,20 +5,20 @@
 
 use super::core_search::{candidate_files, find_cores, has_dumped, is_of_another};
 use super::image::ImageFolders;
-use provoke_autopsy::cpu_features::flags_of_model;
-use provoke_autopsy::{CoreError, ExaminerClient, ExaminerSettings, tools};
+use provoke_autopsy::{CommandEnvironment, CoreError, ExaminerClient, ExaminerSettings, tools};
 use provoke_model::{
     Autopsy, CoreObservation, Ending, HungThread, KernelLine, Observation, STORY_FILE, Trial,
     VariantPlan,
 };
+use provoke_slot::wire::VariantRecipe;
 use provoke_sys::core_pattern;
 use provoke_sys::emulator::Emulator;
-use provoke_sys::{files, host};
+use provoke_sys::{files, host, processor};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Reason for a core that the kernel dumped to an unknown place.
 const LOST: &str = "a core was dumped but not found: the program had changed its working directory, or another crash overwrote the core";
@@ -156,12 +156,15 @@ impl CoreCollector {
     pub(super) fn examine_cores(
         &self,
         trial: u64,
-        variant: &VariantPlan,
+        recipe: &VariantRecipe,
         observation: &mut Observation,
     ) {
+        let variant = &recipe.variant;
         let main = variant.main_actor();
         let folder = main.map_or(Path::new(""), |actor| Path::new(actor.cwd.as_os_str()));
-        let processor = emulated_cpu_flags(variant).or_else(host::processor_flags);
+        let is_any = !observation.cores.is_empty();
+        let emulated_flags = is_any.then(|| emulated_cpu_flags(recipe)).flatten();
+        let processor = emulated_flags.or_else(host::processor_flags);
         let mut stories = Vec::new();
         let contained = observation
             .actors
@@ -311,15 +314,18 @@ impl CoreCollector {
     }
 }
 
-/// Returns the CPU flags of a main process whose command gives an emulator a CPU model:
-/// `qemu-x86_64 -cpu SandyBridge ./program`.
-fn emulated_cpu_flags(variant: &VariantPlan) -> Option<BTreeSet<String>> {
-    let mains = variant
-        .actors
-        .iter()
-        .filter(|actor| actor.role.decides_outcome());
-    let mut models = mains.filter_map(|actor| Emulator::find_in_command(&actor.command)?.model);
-    flags_of_model(models.next()?.to_str()?)
+/// Returns the CPU flags that a main process under an emulator saw: `qemu-x86_64 -cpu SandyBridge ./program`.
+fn emulated_cpu_flags(recipe: &VariantRecipe) -> Option<BTreeSet<String>> {
+    let actors = recipe.variant.actors.iter();
+    let (actor, emulator) = actors
+        .filter(|actor| actor.role.decides_outcome())
+        .find_map(|actor| Some((actor, Emulator::find_in_command(&actor.command)?)))?;
+    let environment = CommandEnvironment::of_actor(&recipe.environment, actor);
+    let file = environment.find_program(actor.command[emulator.at].as_os_str())?;
+    let ourselves = std::env::current_exe().ok()?;
+    let deadline = Instant::now() + TOOLS_WITHIN;
+    let processor = processor::emulated_processor(&file, emulator.model, &ourselves, deadline)?;
+    Some(processor.flags.into_iter().collect())
 }
 
 /// Returns the name of a crashed thread from the kernel log: `NAME[TID]: segfault at …`.

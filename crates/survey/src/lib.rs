@@ -22,7 +22,7 @@ mod influential_variables;
 mod machine;
 mod main_facts;
 mod node;
-pub mod processor;
+mod processor;
 mod python;
 mod ranking;
 mod shell;

@@ -5,9 +5,7 @@ use super::{MAINS, mains_of, name_of_variant};
 use provoke_autopsy::CommandEnvironment;
 use provoke_model::{Survey, Text, TrialsPlan};
 use provoke_sys::emulator::Emulator;
-use provoke_sys::host::field_of;
 use provoke_sys::processor::{self, Processor};
-use provoke_sys::tool;
 use std::collections::BTreeMap;
 use std::env::consts;
 use std::ffi::{OsStr, OsString};
@@ -15,24 +13,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Hidden subcommand that prints the CPU that it sees; emulators run it.
-pub const COMMAND: &str = "processor";
-
 /// Time limit of all emulators together.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Limit of an answer in bytes.
-const ANSWER: usize = 1 << 14;
-
-/// Returns the output of [`COMMAND`] in the form of `/proc/cpuinfo`; `None` if the CPU cannot be
-/// read.
-pub fn describe_processor() -> Option<String> {
-    let Processor { model, flags } = processor::visible_processor()?;
-    Some(format!(
-        "model name\t: {model}\nflags\t\t: {}\n",
-        flags.join(" ")
-    ))
-}
-
 /// Adds the CPU that the main command of each variant sees, if at least one runs under an emulator
 /// that works.
 ///
@@ -55,7 +37,7 @@ pub(super) fn survey_processors(plan: &TrialsPlan, ourselves: &Path, survey: &mu
                 let prefix = emulator_and_model(&environment, &main.command);
                 let processor = prefix.and_then(|prefix| {
                     let answer = answers.entry(prefix).or_insert_with_key(|(file, model)| {
-                        ask_emulator(file, model.as_ref(), ourselves, deadline)
+                        processor::emulated_processor(file, model.as_deref(), ourselves, deadline)
                     });
                     answer.clone()
                 });
@@ -105,27 +87,4 @@ fn emulator_and_model(
         environment.find_program(command[emulator.at].as_os_str())?,
         model,
     ))
-}
-
-/// Runs this program under an emulator to read the CPU that it shows.
-///
-/// Only the model determines the CPU. The other options, and their variables, are left out: with
-/// them the emulator could wait for a debugger, or overwrite the log of a trial.
-fn ask_emulator(
-    emulator: &Path,
-    model: Option<&OsString>,
-    ourselves: &Path,
-    deadline: Instant,
-) -> Option<Processor> {
-    let mut words: Vec<&OsStr> = Vec::new();
-    if let Some(model) = model {
-        words.extend([OsStr::new("-cpu"), model]);
-    }
-    words.extend([ourselves.as_os_str(), OsStr::new(COMMAND)]);
-    let output = tool::run_bare(emulator, &words, deadline, ANSWER).ok()?;
-    let flags = field_of(&output, "flags")?;
-    Some(Processor {
-        model: field_of(&output, "model name")?,
-        flags: flags.split_whitespace().map(str::to_owned).collect(),
-    })
 }

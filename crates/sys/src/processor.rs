@@ -1,5 +1,18 @@
 //! Reads which CPU this program sees: that of the machine, or that of an emulator.
 
+use crate::host::field_of;
+use crate::tool;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Instant;
+
+/// Hidden subcommand that prints the CPU that it sees; emulators run it.
+pub const COMMAND: &str = "processor";
+
+/// Limit of an answer in bytes.
+const ANSWER: usize = 1 << 14;
+
 /// Facts that a program can read with CPUID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
@@ -24,6 +37,62 @@ pub fn visible_processor() -> Option<Processor> {
 #[cfg(not(target_arch = "x86_64"))]
 pub fn visible_processor() -> Option<Processor> {
     None
+}
+
+/// Returns the output of [`COMMAND`] in the form of `/proc/cpuinfo`; `None` if the CPU cannot be
+/// read.
+pub fn describe_processor() -> Option<String> {
+    let Processor { model, flags } = visible_processor()?;
+    Some(format!(
+        "model name\t: {model}\nflags\t\t: {}\n",
+        flags.join(" ")
+    ))
+}
+
+/// Runs this program under an emulator to read the CPU that it shows.
+///
+/// Only the model determines the CPU. The other options, and their variables, are left out: with
+/// them the emulator could wait for a debugger, or overwrite the log of a trial.
+pub fn emulated_processor(
+    emulator: &Path,
+    model: Option<&OsStr>,
+    ourselves: &Path,
+    deadline: Instant,
+) -> Option<Processor> {
+    let mut words: Vec<&OsStr> = Vec::new();
+    if let Some(model) = model {
+        words.extend([OsStr::new("-cpu"), model]);
+    }
+    words.extend([ourselves.as_os_str(), OsStr::new(COMMAND)]);
+    let output = tool::run_bare(emulator, &words, deadline, ANSWER).ok()?;
+    let flags = field_of(&output, "flags")?;
+    Some(Processor {
+        model: field_of(&output, "model name")?,
+        flags: flags.split_whitespace().map(str::to_owned).collect(),
+    })
+}
+
+/// Returns the flags of a CPU model of QEMU, also those that QEMU cannot emulate, which it names in warnings.
+pub fn flags_of_model(
+    emulator: &Path,
+    model: &str,
+    ourselves: &Path,
+    deadline: Instant,
+) -> Option<BTreeSet<String>> {
+    let script = r#"exec "$0" -cpu "$1" "$2" "$3" 2>&1"#;
+    let words = ["-c".as_ref(), script.as_ref(), emulator.as_os_str()];
+    let arguments = [model.as_ref(), ourselves.as_os_str(), COMMAND.as_ref()];
+    let words = [words, arguments].concat();
+    let output = tool::run_bare(Path::new("/bin/sh"), &words, deadline, ANSWER).ok()?;
+    let flags = field_of(&output, "flags")?;
+    let flags = flags.split_whitespace().map(str::to_owned);
+    // `qemu-x86_64: warning: TCG doesn't support requested feature: CPUID.07H:EBX.avx512f [bit 16]`
+    let unsupported = output.lines().filter_map(|line| {
+        let (_, register) = line.split_once("requested feature: CPUID.")?;
+        let (_, name) = register.split_once('.')?;
+        Some(name.split(' ').next()?.replace('-', "_"))
+    });
+    Some(flags.chain(unsupported).collect())
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -108,6 +177,22 @@ fn brand_string() -> String {
 mod tests {
     use super::*;
     use crate::host;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    #[test]
+    fn a_model_has_the_flags_that_the_emulator_names_in_warnings() {
+        let folder = tempfile::tempdir().unwrap();
+        let emulator = folder.path().join("qemu");
+        let script = "#!/bin/sh\n\
+            echo \"qemu: warning: TCG doesn't support requested feature: CPUID.07H:EBX.avx512-vnni [bit 16]\" >&2\n\
+            printf 'model name\\t: %s\\nflags\\t\\t: aes avx\\n' \"$2 $3 $4\"\n";
+        std::fs::write(&emulator, script).unwrap();
+        std::fs::set_permissions(&emulator, PermissionsExt::from_mode(0o755)).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let flags = flags_of_model(&emulator, "Model", Path::new("/provoke"), deadline).unwrap();
+        assert_eq!(Vec::from_iter(flags), ["aes", "avx", "avx512_vnni"]);
+    }
 
     #[test]
     fn the_cpu_reports_the_same_features_as_the_kernel() {

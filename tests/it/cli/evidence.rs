@@ -382,6 +382,19 @@ fn a_missing_cpu_feature_is_named_and_a_deliberate_trap_is_distinguished() {
     );
     let explanation = sandbox.provoke(&["explain", "last#1"]);
     assert!(explanation.stdout.contains("vpaddd"), "{explanation}");
+    let folder = std::fs::read_dir(sandbox.path("provoke-out/last/trials/1")).unwrap();
+    let mut files = folder.map(|entry| entry.unwrap().path().into_os_string());
+    let core = files.find(|file| file.to_str().unwrap().contains("/core."));
+    let core = core.unwrap().into_string().unwrap();
+    for (model, expected) in [
+        ("SandyBridge", "vpaddd needs AVX2; this CPU lacks it"),
+        ("Haswell", "it needs AVX2, which this CPU has"),
+        ("Unknown", "the processor `Unknown` is not known"),
+    ] {
+        let output = sandbox.provoke(&["explain", &core, "--cpu", model]);
+        let text = [&*output.stdout, &*output.stderr].concat();
+        assert!(text.contains(expected), "{output}");
+    }
     assert!(
         sandbox
             .read("provoke-out/last/trials/1/stdout")

@@ -209,7 +209,7 @@ impl ExecutorContext {
             if reads_more {
                 shared
                     .collector
-                    .examine_cores(trial.id.0, variant, &mut observation);
+                    .examine_cores(trial.id.0, &recipe, &mut observation);
                 shared
                     .collector
                     .name_places(&recipe, began, &mut observation);
