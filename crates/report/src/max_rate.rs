@@ -191,22 +191,6 @@ fn describe_earlier_checks(state: &State) -> String {
 /// resumed.
 fn trials_to_pass(tally: &Tally, allowed: f64, alpha: f64) -> Option<u64> {
     let k = tally.failures;
-    let is_enough = |n: u64| stats::bounds_at_any_time(k, n, alpha).hi <= allowed;
-    let mut upper = tally.counted_trials().max(1);
-    while !is_enough(upper) {
-        upper *= 2;
-        if upper > MAX_MISSING {
-            return None;
-        }
-    }
-    let mut lower = k;
-    while lower + 1 < upper {
-        let middle = u64::midpoint(lower, upper);
-        if is_enough(middle) {
-            upper = middle;
-        } else {
-            lower = middle;
-        }
-    }
-    Some(upper)
+    let is_enough = |passes| stats::bounds_at_any_time(k, k + passes, alpha).hi <= allowed;
+    Some(k + stats::first_true(MAX_MISSING, is_enough)?)
 }

@@ -74,8 +74,8 @@ pub use interval::{
 };
 pub use limit::{bounds_at_any_time, ln_evidence_above, ln_evidence_below};
 pub use plan::{
-    RunsPerFailure, chance_to_see, clean_runs_at_known_rate, runs_for_width, runs_per_failure,
-    runs_to_check_rate, runs_to_see_one,
+    RunsPerFailure, chance_to_see, clean_runs_at_known_rate, first_true, runs_for_width,
+    runs_per_failure, runs_to_check_rate, runs_to_see_one,
 };
 pub use pool::{NamedRate, Pool, pool};
 pub use power::{Detectable, detectable_rates, pairs_to_tell};

@@ -109,7 +109,7 @@ pub fn runs_to_check_rate(p: f64, allowed: f64, alpha: f64, power: f64) -> Optio
 
 /// Finds by doubling and halving the smallest count in 1..=limit for which a condition holds that stays true for all
 /// larger counts.
-pub(super) fn first_true(limit: u64, is_true: impl Fn(u64) -> bool) -> Option<u64> {
+pub fn first_true(limit: u64, is_true: impl Fn(u64) -> bool) -> Option<u64> {
     let mut low = 0; // known to be too small
     let mut high = 1;
     while !is_true(high) {

@@ -18,7 +18,7 @@
 use super::convert::{count_up, real};
 use super::interval::LARGEST_N;
 use super::plan::first_true;
-use super::special::ln_beta;
+use super::special::{bisect, ln_beta};
 
 /// Initial counts of the evidence on each side; see [`super::eprocess`].
 const BEGINNING: f64 = 0.18;
@@ -67,16 +67,8 @@ pub fn detectable_rates(p: f64, pairs: u64, alpha: f64, power: f64) -> Detectabl
         if pairs == 0 || end.total_cmp(&p).is_eq() || !tells(end) {
             return None;
         }
-        let (mut near, mut far) = (p, end);
-        while (far - near).abs() > EXACT_ENOUGH * (far - p).abs() {
-            let middle = f64::midpoint(near, far);
-            if tells(middle) {
-                far = middle;
-            } else {
-                near = middle;
-            }
-        }
-        Some(far)
+        let is_wide = |near: f64, far: f64| (far - near).abs() > EXACT_ENOUGH * (far - p).abs();
+        Some(bisect(p, end, is_wide, tells).1)
     };
     Detectable {
         below: nearest(0.0),

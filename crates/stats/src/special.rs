@@ -122,22 +122,28 @@ pub(super) fn ln_rising(x: f64, k: f64) -> f64 {
 
 /// Finds the point at which `is_below` changes from true to false, by bisecting an interval of logarithms. The result
 /// is exact to a relative error of about 1e-14.
-pub(super) fn bisect_logarithm(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..200 {
-        if high - low <= 1e-14 {
-            break;
-        }
+pub(super) fn bisect_logarithm(low: f64, high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
+    let is_wide = |low: f64, high: f64| {
         let middle = f64::midpoint(low, high);
-        if middle <= low || middle >= high {
-            break;
-        }
-        if is_below(middle.exp()) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
+        high - low > 1e-14 && low < middle && middle < high
+    };
+    let (low, high) = bisect(low, high, is_wide, |logarithm| !is_below(logarithm.exp()));
     f64::midpoint(low, high).exp()
+}
+
+/// Halves an interval while it is wide; returns its ends. `is_far` is false from the near end to some point, and true from
+/// there to the far end, which may be the lower one.
+pub(super) fn bisect(
+    mut near: f64,
+    mut far: f64,
+    is_wide: impl Fn(f64, f64) -> bool,
+    is_far: impl Fn(f64) -> bool,
+) -> (f64, f64) {
+    while is_wide(near, far) {
+        let middle = f64::midpoint(near, far);
+        *(if is_far(middle) { &mut far } else { &mut near }) = middle;
+    }
+    (near, far)
 }
 
 #[cfg(test)]

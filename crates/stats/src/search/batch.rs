@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::super::convert::real;
+use super::super::{convert::real, special::bisect};
 use super::posterior::{Bisection, SegmentLikelihoods};
 use super::query::{LITTLE, NOTHING, QueryGains};
 use super::stop::{MissingEvidence, StopConditions};
@@ -18,8 +18,8 @@ const WORLDS: u64 = 4;
 const IMPROBABLE: f64 = 1e-6;
 /// Number of outcomes that are multiplied before the products are rescaled to prevent underflow.
 const TOGETHER: usize = 32;
-/// Number of bisections of a range of shares: enough for the version next to the best.
-const HALVINGS: u32 = 24;
+/// Length at which a range of shares is short enough for the version next to the best.
+const EXACT_ENOUGH: f64 = 1e-7;
 
 /// The slots and versions to choose from.
 #[derive(Debug, Clone, Copy)]
@@ -236,16 +236,8 @@ impl<'a> SimulatedCulprits<'a> {
         if first + rise * crossing <= gain_found {
             return None;
         }
-        let (mut low, mut high) = (0.0, 1.0);
-        for _ in 0..HALVINGS {
-            let middle = f64::midpoint(low, high);
-            if slope(middle) > 0.0 {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        Some(low)
+        let is_wide = |low: f64, high: f64| high - low > EXACT_ENOUGH;
+        Some(bisect(0.0, 1.0, is_wide, |share| slope(share) <= 0.0).0)
     }
 }
 

@@ -22,7 +22,9 @@
 //! The runs of the check are evidence like all others. So it begins before the posterior reaches its limit, and costs
 //! little more than the runs that the posterior needs anyway (`benches/search/shipped.rs`).
 
-use super::super::{clean_runs_at_known_rate, clean_runs_needed, convert::real, fisher};
+use super::super::{
+    clean_runs_at_known_rate, clean_runs_needed, convert::real, fisher, special::bisect,
+};
 use super::posterior::Bisection;
 use super::stop::{HypothesisGroup, SearchVerdict, StopConditions};
 use super::tested::TestedVersion;
@@ -38,8 +40,8 @@ const APART: f64 = 0.25;
 const MORE_OFTEN: f64 = 0.5;
 /// Number of runs of the newest version after which its comparison with the culprit stays open.
 const MAX_NEWEST_RUNS: u64 = 60;
-/// Number of halvings of the interval of a rate.
-const HALVINGS: u32 = 40;
+/// Length of the interval in which a rate is known.
+const EXACT_ENOUGH: f64 = 1e-12;
 
 /// What the check demands.
 struct Demands {
@@ -191,16 +193,8 @@ impl Bisection {
         if is_excluded(Demands::SOMETIMES.excluded_share) {
             return None;
         }
-        let (mut left, mut excluded) = (Demands::SOMETIMES.excluded_share, 1.0);
-        for _ in 0..HALVINGS {
-            let middle = f64::midpoint(left, excluded);
-            if is_excluded(middle) {
-                excluded = middle;
-            } else {
-                left = middle;
-            }
-        }
-        Some(excluded)
+        let is_wide = |left: f64, excluded: f64| excluded - left > EXACT_ENOUGH;
+        Some(bisect(Demands::SOMETIMES.excluded_share, 1.0, is_wide, is_excluded).1)
     }
 
     /// Returns how many runs the last good version needs so that failures at this rate, which begin at any version up to
