@@ -4,7 +4,7 @@ use super::error::ExperimentError;
 use super::helper::refuse_helper;
 use provoke_autopsy::tools::{self, Tool};
 use provoke_autopsy::{ExaminerClient, ExaminerSettings};
-use provoke_model::Autopsy;
+use provoke_model::{Autopsy, Text};
 use provoke_sys::host;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,14 +28,14 @@ impl CoreAnalysis {
     /// Analyses a core.
     pub fn examine_core(&self, core: &Path) -> Result<Autopsy, ExperimentError> {
         let mut settings = ExaminerSettings {
-            root: self.root.clone(),
-            program: self.program.clone(),
+            root: self.root.clone().map(Text::from),
+            program: self.program.clone().map(Text::from),
             processor: self.processor.clone().or_else(host::processor_flags),
             ..ExaminerSettings::default()
         };
         settings
             .debug_dirs
-            .splice(0..0, self.debug_dirs.iter().cloned());
+            .splice(0..0, self.debug_dirs.iter().map(Text::from));
         refuse_helper()?;
         let binary = std::env::current_exe()?;
         let mut examiner = ExaminerClient::new(&binary, settings, tools::PATIENCE);

@@ -1,11 +1,12 @@
 //! Client of the child process that analyses cores and programs.
 
 use super::examiner_process::{
-    Answer, COMMAND, MAX_MEMORY, Query, Request, read_message, write_message,
+    COMMAND, MAX_MEMORY, Query, Request, Unanswered, read_message, write_message,
 };
 use super::{CoreError, ExaminerSettings, LoaderSettings};
 use provoke_model::{Autopsy, CodePoint, Frame, Signal, Text};
 use provoke_sys::helper::{self, HelperProcess};
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -60,8 +61,8 @@ impl ExaminerClient {
         folder: &Path,
         processor: Option<BTreeSet<String>>,
     ) {
-        self.settings.root = root;
-        folder.clone_into(&mut self.settings.folder);
+        self.settings.root = root.map(Text::from);
+        self.settings.folder = folder.into();
         self.settings.processor = processor;
     }
 
@@ -71,22 +72,15 @@ impl ExaminerClient {
             program: program.into(),
             settings: settings.clone(),
         };
-        match self.ask(query) {
-            Ok(Answer::Libraries(paths)) => paths
-                .iter()
-                .map(|path| PathBuf::from(path.as_os_str()))
-                .collect(),
-            _ => BTreeSet::new(),
-        }
+        let paths: Vec<Text> = self.ask(query).unwrap_or_default();
+        paths.iter().map(PathBuf::from).collect()
     }
 
     /// Returns the function and the line at an offset in a program or a library, as [`Self::frames_at`] does.
     pub fn frames_at_offset(&mut self, file: &Path, offset: u64) -> Vec<Frame> {
         let file = Text::from(file);
-        match self.ask(Query::FramesAtOffset { file, offset }) {
-            Ok(Answer::Frames(mut frames)) => frames.pop().unwrap_or_default(),
-            _ => Vec::new(),
-        }
+        let query = Query::FramesAtOffset { file, offset };
+        self.ask(query).unwrap_or_default()
     }
 
     /// Returns the function and the line at each of these points. Functions that were inlined there come before their
@@ -94,11 +88,8 @@ impl ExaminerClient {
     pub fn frames_at(&mut self, points: &[CodePoint]) -> Vec<Vec<Frame>> {
         let mut frames = Vec::with_capacity(points.len());
         for part in points.chunks(POINTS) {
-            let answer = self.ask(Query::Frames(part.to_vec()));
-            let mut frames_of_part = match answer {
-                Ok(Answer::Frames(frames)) => frames,
-                _ => Vec::new(),
-            };
+            let query = Query::Frames(part.to_vec());
+            let mut frames_of_part: Vec<Vec<Frame>> = self.ask(query).unwrap_or_default();
             frames_of_part.resize(part.len(), Vec::new());
             frames.extend(frames_of_part);
         }
@@ -111,40 +102,35 @@ impl ExaminerClient {
             core: core.into(),
             addresses: addresses.to_vec(),
         };
-        match self.ask(query) {
-            Ok(Answer::Variables(names)) => names,
-            _ => Vec::new(),
-        }
+        self.ask(query).unwrap_or_default()
     }
 
     /// Reads a core.
     pub fn examine_core(&mut self, core: &Path) -> Result<Autopsy, CoreError> {
-        let why = match self.ask(Query::Core(core.into())) {
-            Ok(Answer::Core(result)) => return result.map(|autopsy| *autopsy),
-            Ok(Answer::Panicked(text)) => format!("its analysis has a bug: {text}"),
-            Ok(Answer::TooLarge) => "its analysis is too large".to_owned(),
-            Ok(_) => "its analysis sent an invalid answer".to_owned(),
-            Err(why) => why,
-        };
-        Err(CoreError::Unfinished {
-            path: core.into(),
-            why,
-        })
+        let path = core.into();
+        self.ask(Query::Core(core.into()))
+            .unwrap_or_else(|why| Err(CoreError::Unfinished { path, why }))
     }
 
     /// Sends a query to the process, and starts it if necessary. The error says why there is no answer.
-    fn ask(&mut self, query: Query) -> Result<Answer, String> {
+    fn ask<T: DeserializeOwned>(&mut self, query: Query) -> Result<T, String> {
         let running = self.process.take();
         let mut process = match running.and_then(ExaminerProcess::unless_ended) {
             Some(process) => process,
             None => ExaminerProcess::start(&self.binary)
                 .map_err(|error| format!("cannot start its analysis: {error}"))?,
         };
-        let request = Request::new(&self.settings, query);
+        let request = Request {
+            settings: self.settings.clone(),
+            query,
+        };
         match process.exchange(&request, self.time_limit) {
             Ok(answer) => {
                 self.process = Some(process);
-                Ok(answer)
+                answer.map_err(|reason| match reason {
+                    Unanswered::Panicked(text) => format!("its analysis has a bug: {text}"),
+                    Unanswered::TooLarge => "its analysis is too large".to_owned(),
+                })
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 let limit = self.time_limit.as_secs_f64();
@@ -172,7 +158,11 @@ impl ExaminerProcess {
     }
 
     /// Sends a request and reads its answer.
-    fn exchange(&mut self, request: &Request, time_limit: Duration) -> io::Result<Answer> {
+    fn exchange<T: DeserializeOwned>(
+        &mut self,
+        request: &Request,
+        time_limit: Duration,
+    ) -> io::Result<Result<T, Unanswered>> {
         self.connection.set_write_timeout(Some(time_limit))?;
         self.connection.set_read_timeout(Some(PAUSE))?;
         write_message(&mut &self.connection, &serde_json::to_vec(request)?)?;

@@ -4,15 +4,14 @@
 //! input for much code. So this process only reads files and answers; it can neither change files, start programs, nor open
 //! connections.
 
-use super::{CoreError, Examiner, ExaminerSettings, LoaderSettings};
-use provoke_model::{Autopsy, CodePoint, Frame, Text, parse_untrusted_json};
+use super::{Examiner, ExaminerSettings, LoaderSettings};
+use provoke_model::{CodePoint, Text, parse_untrusted_json};
 use provoke_sys::sandbox;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::panic::{self, AssertUnwindSafe};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Hidden subcommand that runs the binary as this process.
@@ -26,12 +25,8 @@ pub(super) const MAX_MEMORY: u64 = 1 << 30;
 /// Question to the process, with the settings for its answer.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Request {
-    debug_dirs: Vec<Text>,
-    root: Option<Text>,
-    folder: Text,
-    program: Option<Text>,
-    processor: Option<BTreeSet<String>>,
-    query: Query,
+    pub(super) settings: ExaminerSettings,
+    pub(super) query: Query,
 }
 
 /// Call of a method of [`Examiner`].
@@ -53,43 +48,12 @@ pub(super) enum Query {
     },
 }
 
-/// Answer to a query.
+/// Why a query has no answer.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Answer {
-    Core(Result<Box<Autopsy>, CoreError>),
-    Libraries(Vec<Text>),
-    /// The frames of each point.
-    Frames(Vec<Vec<Frame>>),
-    Variables(Vec<Option<String>>),
+pub(super) enum Unanswered {
     /// The message of a panic.
     Panicked(String),
     TooLarge,
-}
-
-impl Request {
-    pub(super) fn new(settings: &ExaminerSettings, query: Query) -> Self {
-        let text = |path: &PathBuf| Text::from(path.as_os_str());
-        Self {
-            debug_dirs: settings.debug_dirs.iter().map(text).collect(),
-            root: settings.root.as_ref().map(text),
-            folder: text(&settings.folder),
-            program: settings.program.as_ref().map(text),
-            processor: settings.processor.clone(),
-            query,
-        }
-    }
-
-    fn into_parts(self) -> (ExaminerSettings, Query) {
-        let path = |text: &Text| PathBuf::from(text.as_os_str());
-        let settings = ExaminerSettings {
-            debug_dirs: self.debug_dirs.iter().map(path).collect(),
-            root: self.root.as_ref().map(path),
-            folder: path(&self.folder),
-            program: self.program.as_ref().map(path),
-            processor: self.processor,
-        };
-        (settings, self.query)
-    }
 }
 
 /// Answers requests from stdin until it is closed.
@@ -107,45 +71,52 @@ pub fn serve() -> io::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let mut examiner = Examiner::new(ExaminerSettings::default());
     loop {
-        let (settings, query) = read_message::<Request>(&mut input)?.into_parts();
+        let Request { settings, query } = read_message(&mut input)?;
         examiner.settings = settings;
         let answer = panic::catch_unwind(AssertUnwindSafe(|| examiner.answer_query(query)));
-        let answer = answer.unwrap_or_else(|_| {
+        let mut message = answer.unwrap_or_else(|_| {
             // The cache may be incomplete.
             examiner = Examiner::new(ExaminerSettings::default());
-            Answer::Panicked(panic_text.lock().map_or(String::new(), |text| text.clone()))
-        });
-        let mut message = serde_json::to_vec(&answer)?;
+            let text = panic_text.lock().map_or(String::new(), |text| text.clone());
+            encode_reason(Unanswered::Panicked(text))
+        })?;
         if message.len() > MAX_MESSAGE {
-            message = serde_json::to_vec(&Answer::TooLarge)?;
+            message = encode_reason(Unanswered::TooLarge)?;
         }
         write_message(&mut output, &message)?;
     }
 }
 
 impl Examiner {
-    fn answer_query(&mut self, query: Query) -> Answer {
-        let path = |text: &Text| PathBuf::from(text.as_os_str());
+    fn answer_query(&mut self, query: Query) -> serde_json::Result<Vec<u8>> {
         match query {
-            Query::Core(core) => Answer::Core(self.examine_core(&path(&core)).map(Box::new)),
+            Query::Core(core) => encode_answer(self.examine_core(Path::new(&core))),
             Query::Libraries { program, settings } => {
-                let libraries = self.libraries_of(&path(&program), &settings);
-                Answer::Libraries(libraries.into_iter().map(Text::from).collect())
+                let libraries = self.libraries_of(Path::new(&program), &settings);
+                encode_answer(libraries.into_iter().map(Text::from).collect::<Vec<_>>())
             }
             Query::FramesAtOffset { file, offset } => {
-                Answer::Frames(vec![self.frames_at_offset(&path(&file), offset)])
+                encode_answer(self.frames_at_offset(Path::new(&file), offset))
             }
             Query::Frames(points) => {
                 let frames = points.iter().map(|point| {
                     self.frames_at(Path::new(point.object.as_os_str()), point.address)
                 });
-                Answer::Frames(frames.collect())
+                encode_answer(frames.collect::<Vec<_>>())
             }
             Query::Variables { core, addresses } => {
-                Answer::Variables(self.variables_at(&path(&core), &addresses))
+                encode_answer(self.variables_at(Path::new(&core), &addresses))
             }
         }
     }
+}
+
+fn encode_answer(answer: impl Serialize) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&Ok::<_, Unanswered>(answer))
+}
+
+fn encode_reason(reason: Unanswered) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&Err::<(), _>(reason))
 }
 
 /// Writes a message after its length.

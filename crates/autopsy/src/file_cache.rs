@@ -117,11 +117,11 @@ impl FileCache {
 
 /// Returns the folders of debug files; the folders of the program's system come first.
 fn debug_folders(settings: &ExaminerSettings) -> Vec<PathBuf> {
+    let dirs = || settings.debug_dirs.iter().map(Path::new);
     let inside = settings.root.iter().flat_map(|root| {
-        let path_below = |dir: &PathBuf| root.join(dir.strip_prefix("/").unwrap_or(dir));
-        settings.debug_dirs.iter().map(path_below)
+        dirs().map(move |dir| Path::new(root).join(dir.strip_prefix("/").unwrap_or(dir)))
     });
-    inside.chain(settings.debug_dirs.iter().cloned()).collect()
+    inside.chain(dirs().map(Path::to_owned)).collect()
 }
 
 /// Formats the build id of a file.

@@ -60,7 +60,8 @@ use elf::Layout;
 use file_cache::FileCache;
 use modules::LoadedModules;
 use notes::ParsedNotes;
-use provoke_model::{Autopsy, Frame, Signal};
+use provoke_model::{Autopsy, Frame, Signal, Text};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,16 +70,16 @@ const CUT_SHORT: &str =
     "the core is cut short: the disk was full, or the limit on cores too low (`ulimit -c`)";
 
 /// Folders in which files are searched, and the system on which the program ran.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExaminerSettings {
     /// Folders of debug files.
-    pub debug_dirs: Vec<PathBuf>,
+    pub debug_dirs: Vec<Text>,
     /// The program's root directory if it ran in a container.
-    pub root: Option<PathBuf>,
+    pub root: Option<Text>,
     /// The program's working directory, which relative file names begin at.
-    pub folder: PathBuf,
+    pub folder: Text,
     /// The program, if it is no longer at the path that the core names.
-    pub program: Option<PathBuf>,
+    pub program: Option<Text>,
     /// The flags of the CPU that ran the program, as in `/proc/cpuinfo`.
     pub processor: Option<BTreeSet<String>>,
 }
@@ -86,9 +87,9 @@ pub struct ExaminerSettings {
 impl Default for ExaminerSettings {
     fn default() -> Self {
         Self {
-            debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
+            debug_dirs: vec!["/usr/lib/debug".into()],
             root: None,
-            folder: PathBuf::new(),
+            folder: "".into(),
             program: None,
             processor: None,
         }
@@ -99,7 +100,7 @@ impl ExaminerSettings {
     /// Returns the present path of one of the program's files.
     fn file_place(&self, path: &str) -> PathBuf {
         match &self.root {
-            Some(root) => root.join(path.trim_start_matches('/')),
+            Some(root) => Path::new(root).join(path.trim_start_matches('/')),
             None => PathBuf::from(path),
         }
     }
@@ -118,18 +119,6 @@ impl Examiner {
             settings,
             file_cache: FileCache::default(),
         }
-    }
-
-    /// Sets the root directory, the working directory and the CPU flags for the following cores.
-    pub fn set_origin(
-        &mut self,
-        root: Option<PathBuf>,
-        folder: &Path,
-        processor: Option<BTreeSet<String>>,
-    ) {
-        self.settings.root = root;
-        folder.clone_into(&mut self.settings.folder);
-        self.settings.processor = processor;
     }
 
     /// Returns the paths of the libraries that the loader finds for a program, without symlinks.

@@ -9,6 +9,7 @@ use super::dump::Dump;
 use super::elf::Layout;
 use super::notes::{MappedFile, ParsedNotes};
 use provoke_sys::files;
+use std::path::Path;
 
 /// In the auxiliary vector: address of the program headers of the program.
 const AT_PHDR: u64 = 3;
@@ -73,7 +74,7 @@ fn first_entry(
 ) -> Option<(String, u64)> {
     let program = read_path(dump, notes.auxv_value(AT_EXECFN)?, settings)?;
     let layout = match &settings.program {
-        Some(elsewhere) => Layout::from_bytes(files::map_program(elsewhere).ok()?)?,
+        Some(elsewhere) => Layout::from_bytes(files::map_program(Path::new(elsewhere)).ok()?)?,
         None => read_layout(settings, &program)?,
     };
     let bias = notes.auxv_value(AT_PHDR)?.wrapping_sub(layout.headers?);
@@ -106,6 +107,7 @@ fn read_path(dump: &Dump, address: u64, settings: &ExaminerSettings) -> Option<S
     let mut bytes = vec![0; LONGEST_PATH];
     let size = dump.read_memory(address, &mut bytes);
     let path = text_before_nul(&bytes[..size]);
-    let full_path = settings.folder.join(&path).to_string_lossy().into_owned();
+    let full_path = Path::new(&settings.folder).join(&path);
+    let full_path = full_path.to_string_lossy().into_owned();
     (!path.is_empty()).then_some(full_path)
 }

@@ -155,7 +155,7 @@ fn make_module(
             .any(|file| (file.start..file.end).contains(&entry))
     });
     let program_path = match &settings.program {
-        Some(program) if is_program => program.clone(),
+        Some(program) if is_program => program.into(),
         _ => settings.file_place(path),
     };
     let mut book = file_cache.find_file(settings, &program_path);
