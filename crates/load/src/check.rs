@@ -2,7 +2,7 @@
 
 use super::response::ResponseObserver;
 use super::{LoadError, LoadPlaceholders, target};
-use provoke_model::{ResponseRules, decode_hex};
+use provoke_model::{RequestResult, ResponseRules, decode_hex};
 use regex::bytes::Regex;
 use ring::digest::{Context, SHA256};
 
@@ -29,6 +29,16 @@ pub(super) enum ResponseVerdict {
     Status(u16),
     /// A check failed; contains the name of its scenario field.
     Check(String),
+}
+
+impl ResponseVerdict {
+    pub(super) fn into_result(self) -> RequestResult {
+        match self {
+            Self::Good => RequestResult::Ok,
+            Self::Status(status) => RequestResult::Status(status),
+            Self::Check(name) => RequestResult::Check(name),
+        }
+    }
 }
 
 impl CompiledResponseRules {

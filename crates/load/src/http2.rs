@@ -65,11 +65,7 @@ impl Client {
             self.slot.set_deadline(0);
             let result = match went {
                 Ok(verdict) => {
-                    let result = match verdict {
-                        ResponseVerdict::Good => RequestResult::Ok,
-                        ResponseVerdict::Status(status) => RequestResult::Status(status),
-                        ResponseVerdict::Check(name) => RequestResult::Check(name),
-                    };
+                    let result = verdict.into_result();
                     return self.make_end(result, RequestPhase::Body, bytes, fresh, true);
                 }
                 Err(Http2Error::Refused(_)) if !is_retry && worker.stop.get() == ClientStop::No => {

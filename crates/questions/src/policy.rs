@@ -50,7 +50,9 @@ pub trait Policy: Send + Sync {
     fn stop_rule(&self, state: &State, variant: VariantId) -> StopRule;
 
     /// Returns the number of remaining trials if none of them fails, if it is known.
-    fn remaining_trials(&self, state: &State) -> Option<u64>;
+    fn remaining_trials(&self, _: &State) -> Option<u64> {
+        None
+    }
 }
 
 /// The next step.

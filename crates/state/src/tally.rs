@@ -287,13 +287,17 @@ impl Tally {
 
     /// Returns how often the rarest of several different failures occurred that are the bug.
     pub fn rarest_failure_count(&self) -> Option<u64> {
-        let bugs = || self.groups.values().filter(|group| group.is_the_bug);
-        let count_same = |group: &SignatureFailures| {
-            let same = bugs().filter(|other| group.name().is_same(other.name()));
-            same.map(|other| other.trials.len() as u64).sum()
-        };
-        let rarest = bugs().map(count_same).min()?;
+        let rarest = self.failure_counts().map(|(count, _)| count).min()?;
         (rarest < self.failures).then_some(rarest)
+    }
+
+    /// Returns each group of failures that are the bug, with the number of all that are the same failure.
+    pub fn failure_counts(&self) -> impl Iterator<Item = (u64, &SignatureFailures)> {
+        let bugs = || self.groups.values().filter(|group| group.is_the_bug);
+        bugs().map(move |group| {
+            let same = bugs().filter(|other| group.name().is_same(other.name()));
+            (same.map(|other| other.trials.len() as u64).sum(), group)
+        })
     }
 
     /// Returns the title of the most frequent failure that is the bug.

@@ -26,14 +26,12 @@ use super::convert::real;
 use super::fisher::fisher;
 use super::interval::{clopper_pearson, upper_one_sided};
 use super::plan::clean_runs_at_known_rate;
+use super::search::rate_weights;
 use std::ops::RangeInclusive;
 
 /// Number of failure rates at the first failing level; the lowest is a little below `detect`.
 const RATES: u32 = 12;
 const LOWEST: f64 = 0.8;
-const HIGHEST_RATE: f64 = 0.97;
-/// The prior probability that every trial at the first failing level fails.
-const ALWAYS: f64 = 0.1;
 /// Exponents with which the rate may rise with the level: constant, linear, quadratic.
 const SLOPES: [i32; 3] = [0, 1, 2];
 /// The prior probability that no level fails.
@@ -172,13 +170,8 @@ fn coin_entropy(part: f64, whole: f64) -> f64 {
 }
 
 fn rate_cells(detect: f64) -> Vec<RampCell> {
-    let (low, high) = ((LOWEST * detect).min(HIGHEST_RATE).ln(), HIGHEST_RATE.ln());
-    let node = |i: u32| (low + (high - low) * f64::from(i) / f64::from(RATES - 1)).exp();
-    let nodes: Vec<f64> = (0..RATES).map(node).collect();
-    let total: f64 = nodes.iter().map(|rate| rate.sqrt()).sum();
-    let weighted = |&rate: &f64| (rate, (1.0 - ALWAYS) * rate.sqrt() / total);
-    let rates = nodes.iter().map(weighted).chain([(1.0, ALWAYS)]);
-    let courses = rates.flat_map(|(rate, weight)| {
+    let rates = rate_weights(LOWEST * detect, RATES);
+    let courses = rates.into_iter().flat_map(|(rate, weight)| {
         SLOPES.map(|slope| (rate, slope, weight / real(SLOPES.len() as u64)))
     });
     let courses: Vec<(f64, i32, f64)> = courses.collect();

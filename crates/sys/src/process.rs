@@ -104,14 +104,14 @@ pub fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
 }
 
 fn children_by_scan(parent: i32) -> Vec<i32> {
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let pids = processes
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| Stat::of_process(*pid).is_some_and(|stat| stat.parent == parent))
-        .collect()
+    let is_child = |pid: &i32| Stat::of_process(*pid).is_some_and(|stat| stat.parent == parent);
+    visible_pids().filter(is_child).collect()
+}
+
+/// Returns the processes in `/proc`.
+pub(super) fn visible_pids() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Returns all descendants of a process, parents before their children.

@@ -1,6 +1,6 @@
 //! Finds the process that listens at an address, from `/proc`.
 
-use super::process;
+use super::process::{self, visible_pids};
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -78,12 +78,7 @@ fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
 
 /// Returns the processes that hold one of these sockets, as far as permissions allow.
 pub fn holder_pids(sockets: &BTreeSet<u64>) -> Vec<i32> {
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let pids = processes
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pids = visible_pids();
     pids.filter(|pid| holds_socket(*pid, sockets)).collect()
 }
 

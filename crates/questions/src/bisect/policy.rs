@@ -143,47 +143,42 @@ impl<'a> BisectProgress<'a> {
     }
 }
 
-/// Returns the approximate number of trials of a search along a list, at the measured rate of the bad end.
-pub(crate) fn search_trials(state: &State) -> Option<u64> {
-    let search = BisectProgress::of_state(state)?.bisection;
+/// Returns the approximate number of trials of a search among this many versions, at the measured rate of the bad end;
+/// `None` until the bad end has failed.
+fn average_trials(
+    state: &State,
+    search: &Bisection,
+    version_count: usize,
+    background: f64,
+) -> Option<f64> {
     let (failures, trials) = search.failures_and_runs(search.newest_version());
     let p = real(failures) / real(trials.max(1));
     let clean = !search.allows_background();
-    let version_count = search.newest_version() as u64;
+    // A background is assumed to be at most a third of the rate.
+    let q = if clean { 0.0 } else { background.min(p / 3.0) };
     let alpha = state.goal.alpha.to_probability();
-    (failures > 0).then(|| {
-        whole(bisect_runs(
-            version_count,
-            &Channel { p, q: 0.0 },
-            clean,
-            alpha,
-        ))
-    })
+    (failures > 0).then(|| bisect_runs(version_count as u64, &Channel { p, q }, clean, alpha))
+}
+
+/// Returns the approximate number of trials of a search along a list, at the measured rate of the bad end.
+pub(crate) fn search_trials(state: &State) -> Option<u64> {
+    let search = BisectProgress::of_state(state)?.bisection;
+    average_trials(state, search, search.newest_version(), 0.0).map(whole)
 }
 
 /// Returns the approximate number of remaining trials.
 pub(super) fn trials_left(state: &State) -> Option<u64> {
     let alpha = state.goal.alpha.to_probability();
     let search = BisectProgress::of_state(state)?.bisection;
-    let (failures, trials) = search.failures_and_runs(search.newest_version());
-    let p = real(failures) / real(trials.max(1));
-    let clean = !search.allows_background();
-    let open = search.credible_set(1.0 - alpha).len() as u64;
-    (failures > 0).then(|| whole(bisect_runs(open, &Channel { p, q: 0.0 }, clean, alpha)))
+    let open = search.credible_set(1.0 - alpha).len();
+    average_trials(state, search, open, 0.0).map(whole)
 }
 
 /// Returns the number of trials after which a search is given up; `None` until the bad end has failed.
 pub(super) fn default_limit(state: &State) -> Option<u64> {
     let search = BisectProgress::of_state(state)?.bisection;
-    let (failures, trials) = search.failures_and_runs(search.newest_version());
-    let p = real(failures) / real(trials.max(1));
-    let clean = !search.allows_background();
-    // This estimate assumes a background of at most a third of the rate.
-    let q = if clean { 0.0 } else { BACKGROUND.min(p / 3.0) };
-    let version_count = search.newest_version() as u64;
-    let alpha = state.goal.alpha.to_probability();
-    let average = bisect_runs(version_count, &Channel { p, q }, clean, alpha);
-    (failures > 0).then(|| whole(PATIENCE * average).max(MIN_LIMIT))
+    let average = average_trials(state, search, search.newest_version(), BACKGROUND)?;
+    Some(whole(PATIENCE * average).max(MIN_LIMIT))
 }
 
 /// A list whose ends agree, and the candidates between them that are tried.
@@ -422,9 +417,5 @@ impl Policy for BisectPolicy {
 
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
         search::stop_rule(state, self.verdict_of(state))
-    }
-
-    fn remaining_trials(&self, _: &State) -> Option<u64> {
-        None
     }
 }

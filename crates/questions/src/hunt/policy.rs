@@ -167,10 +167,6 @@ impl Policy for HuntPolicy {
             StopRule::from_outside(state)
         }
     }
-
-    fn remaining_trials(&self, _: &State) -> Option<u64> {
-        None
-    }
 }
 
 /// Returns whether plain trials run before any other: until they show how long the program takes, and while most of them

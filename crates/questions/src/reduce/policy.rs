@@ -113,8 +113,4 @@ impl Policy for ReducePolicy {
     fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
         search::stop_rule(state, self.verdict_of(state))
     }
-
-    fn remaining_trials(&self, _: &State) -> Option<u64> {
-        None
-    }
 }

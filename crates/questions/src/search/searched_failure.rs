@@ -56,13 +56,8 @@ pub(super) struct FailureCensus<'a> {
 
 impl<'a> FailureCensus<'a> {
     pub(super) fn of_tally(tally: &'a Tally) -> Self {
-        let bugs = || tally.groups.values().filter(|group| group.is_the_bug);
-        let count_same = |group: &SignatureFailures| {
-            let same = bugs().filter(|other| group.name().is_same(other.name()));
-            same.map(|other| other.trials.len() as u64).sum()
-        };
         Self {
-            counts: bugs().map(|group| (count_same(group), group)).collect(),
+            counts: tally.failure_counts().collect(),
         }
     }
 

@@ -423,8 +423,4 @@ impl Policy for ShrinkPolicy {
             _ => search::stop_rule(state, self.verdict_of(state)),
         }
     }
-
-    fn remaining_trials(&self, _: &State) -> Option<u64> {
-        None
-    }
 }

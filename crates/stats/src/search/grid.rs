@@ -75,11 +75,12 @@ fn block_failures(rate: f64) -> Blocks {
     BLOCKS.map(|m| -(real(m) * (-rate).ln_1p()).exp_m1())
 }
 
-/// Returns the failure rates with their prior weights: uniform on the scale of p^(1/2), and a share for "always".
-fn rate_weights() -> Vec<(f64, f64)> {
-    let (low, high) = (LOWEST_RATE.ln(), HIGHEST_RATE.ln());
-    let node = |i: u32| (low + (high - low) * f64::from(i) / f64::from(RATES - 1)).exp();
-    let nodes: Vec<f64> = (0..RATES).map(node).collect();
+/// Returns this number of failure rates from the lowest on with their prior weights: uniform on the scale of p^(1/2), and
+/// a share for "always".
+pub(in super::super) fn rate_weights(lowest: f64, count: u32) -> Vec<(f64, f64)> {
+    let (low, high) = (lowest.min(HIGHEST_RATE).ln(), HIGHEST_RATE.ln());
+    let node = |i: u32| (low + (high - low) * f64::from(i) / f64::from(count - 1)).exp();
+    let nodes: Vec<f64> = (0..count).map(node).collect();
     let total: f64 = nodes.iter().map(|p| p.sqrt()).sum();
     let weighted = |&p: &f64| (p, (1.0 - ALWAYS) * p.sqrt() / total);
     nodes.iter().map(weighted).chain([(1.0, ALWAYS)]).collect()
@@ -102,7 +103,7 @@ pub(super) fn background_weights(p: f64) -> Vec<(f64, f64)> {
 impl Grid {
     pub fn new(model: &SearchPrior) -> Self {
         let mut cells = Vec::new();
-        for (p, of_p) in rate_weights() {
+        for (p, of_p) in rate_weights(LOWEST_RATE, RATES) {
             let backgrounds = if model.clean {
                 vec![(0.0, 1.0)]
             } else {

@@ -59,6 +59,7 @@ pub use batch::BatchOptions;
 pub use capacity::{Channel, bisect_runs};
 pub use contradiction::Contradiction;
 pub use features::Features;
+pub(super) use grid::rate_weights;
 pub use grid::{Cell, Grid, SearchPrior};
 pub use hedge::hedge_weights;
 pub use posterior::Bisection;
