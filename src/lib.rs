@@ -35,12 +35,13 @@
 //! | `survey` | records the environment: facts that may change how often a program fails | words, model, stats, sys, levers, autopsy |
 //! | `prepare` | prepares variants before their trials | words, model, sys, source |
 //! | `packages` | lists the versions of a package, and makes environments with one of them | words |
+//! | `transports` | the ways in which hosts are reached, one file each | words, model, sys |
 //! | `slot` | the small process that runs trials, one at a time | words, model, sys, messages, levers, holds |
-//! | `plan` | settings from flags or a file, made into a plan | words, model, levers, runners |
+//! | `plan` | settings from flags or a file, made into a plan | words, model, levers, runners, transports |
 //! | `state` | the state of a run: the fold of its events | model |
 //! | `exec` | what an executor of trials is, and one in virtual time for tests | model, sys |
 //! | `local` | runs trials on this machine, and collects what failures leave | words, model, sys, messages, judge, levers, runners, autopsy, load, prepare, slot, exec |
-//! | `hosts` | runs trials on other machines, with one worker on each | words, model, sys, exec, local |
+//! | `hosts` | runs trials on other machines, with one worker on each | model, sys, transports, exec, local |
 //! | `questions` | chooses the trials of each question, learns from them, and writes its answer | words, model, stats, survey, state |
 //! | `driver` | the loop that runs all trials | model, judge, levers, state, exec, questions |
 //! | `journal` | the folder of a run, its journal, and the secrets that are masked | words, model, sys, state |

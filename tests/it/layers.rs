@@ -184,6 +184,22 @@ fn all_questions_are_listed_in_one_file_and_created_by_the_plan() {
 }
 
 #[test]
+fn a_transport_is_named_only_in_its_own_file() {
+    let folder = Path::new("crates/transports/src");
+    let is_transport = |path: &&PathBuf| code_of_file(path).contains("impl Transport for");
+    let files = sources(folder);
+    let transports: Vec<&PathBuf> = files.iter().filter(is_transport).collect();
+    assert!(transports.len() >= 2);
+    for file in transports {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let named = Regex::new(&format!(r#"(?m)(^|[^b])"{name}[":]"#)).unwrap();
+        let mut users = all_sources();
+        users.retain(|path| named.is_match(&code_of_file(path)));
+        assert_eq!(users, std::slice::from_ref(file), "{name}");
+    }
+}
+
+#[test]
 fn files_are_mapped_and_cores_analysed_only_in_the_process_for_that() {
     let users = |call: &str| -> Vec<PathBuf> {
         let mut files = all_sources();

@@ -7,15 +7,16 @@ use super::host_start::HostStarter;
 use super::remote_host::RemoteHost;
 use super::waiting::AwaitedHosts;
 use super::wire::{PROTOCOL, WorkerOrder, WorkerTask};
-use super::{HostError, launch, slurm, ssh};
+use super::{HostError, launch};
 use provoke_exec::{
     Executor, ExecutorFuture, HostChange, PreparationResult, StopUrgency, TrialReporter,
     run_one_trial,
 };
 use provoke_model::{
-    FailedHook, HostEngine, HostId, HostPlan, Observation, SlotId, Text, Trial, TrialsPlan,
+    FailedHook, HostId, HostPlan, HostRequest, Observation, SlotId, Text, Trial, TrialsPlan,
     VariantId, VariantPlan,
 };
+use provoke_transports::{HostStarts, find_transport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,19 +63,11 @@ impl HostsExecutor {
             .map(|(id, _)| (id, false));
         let builds = HostBuilds::start(plan, trials).map_err(no_host)?;
         let (builds, shared_file) = builds.unzip();
-        let script = launch::start_script(&binary);
-        let (launches, jobs) = match &hosts.engine {
-            HostEngine::Ssh(destinations) => (ssh::launches(destinations, &script)?, None),
-            HostEngine::Slurm(request) => slurm::launches(request, hosts.slots, &script)?,
-        };
-        let facts = match &hosts.engine {
-            HostEngine::Ssh(_) => hosts.facts.clone(),
-            HostEngine::Slurm(_) => slurm::facts_of_nodes(),
-        };
+        let starts = plan_starts(hosts, &launch::start_script(&binary))?;
         let (sender, changes) = mpsc::unbounded_channel();
         let pool = HostPool::new(HostId(joined), sender);
         let pool = Arc::new(Register::new(pool));
-        let names = (0..).zip(launches.iter().map(|launch| launch.host.clone()));
+        let names = (0..).zip(starts.launches.iter().map(|launch| launch.host.clone()));
         let starter = Arc::new(HostStarter {
             binary,
             task: WorkerTask {
@@ -82,19 +75,19 @@ impl HostsExecutor {
                 plan: Box::new(plan_of_worker(plan, hosts)),
                 shared_file,
             },
-            facts,
+            facts: starts.facts,
             slots: hosts.slots,
             trials: trials.to_owned(),
             pool: Arc::clone(&pool),
-            awaited: AwaitedHosts::new(names.collect(), jobs),
+            awaited: AwaitedHosts::new(names.collect(), starts.queue),
         });
         let halt_starts = watch::Sender::new(StopUrgency::No);
         let (results, mut first_results) = mpsc::unbounded_channel();
-        let mut starts = JoinSet::new();
-        for (index, launch) in (0..).zip(launches) {
+        let mut starting = JoinSet::new();
+        for (index, launch) in (0..).zip(starts.launches) {
             let (starter, halt) = (Arc::clone(&starter), halt_starts.subscribe());
             let (results, pool) = (results.clone(), Arc::clone(&pool));
-            starts.spawn(async move {
+            starting.spawn(async move {
                 let result = starter.start_host(index, &launch, halt).await;
                 // When the run has begun, a host that cannot start is not an error.
                 if let Err(mpsc::error::SendError(Err(error))) = results.send(result) {
@@ -133,7 +126,7 @@ impl HostsExecutor {
             pool,
             slots: hosts.slots,
             changes: Register::new(Some(changes)),
-            starts: Register::new(starts),
+            starts: Register::new(starting),
             halt_starts,
             builds,
             setups: Arc::new(Register::new(setups.collect())),
@@ -152,6 +145,18 @@ impl HostsExecutor {
     fn add_step(&self, step: HostStep) -> Vec<Arc<RemoteHost>> {
         self.pool.lock().expect("no panic").add_step(step)
     }
+}
+
+/// Returns how the hosts of a plan run the script.
+fn plan_starts(plan: &HostPlan, script: &str) -> Result<HostStarts, HostError> {
+    let HostRequest { transport, hosts } = &plan.request;
+    let Some(transport) = find_transport(transport) else {
+        let reason = "this version of provoke does not have this transport";
+        return Err(HostError::new(transport, reason));
+    };
+    let mut starts = transport.plan_starts(hosts, plan.slots, script)?;
+    starts.facts.extend(plan.facts.clone());
+    Ok(starts)
 }
 
 /// Returns the plan for one worker.

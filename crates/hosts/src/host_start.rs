@@ -4,13 +4,13 @@ use super::HostError;
 use super::binary::OwnBinary;
 use super::connection::WorkerReceiver;
 use super::host_pool::{HostPool, HostStanding, HostStep};
-use super::launch::{Launch, start_worker};
+use super::launch::start_worker;
 use super::remote_host::RemoteHost;
 use super::waiting::AwaitedHosts;
 use super::wire::{WorkerGreeting, WorkerOrder, WorkerTask};
 use provoke_exec::{PreparationResult, StopUrgency};
-use provoke_model::{JoinedHost, SlotId};
-use std::collections::BTreeMap;
+use provoke_model::{HostFacts, JoinedHost, SlotId};
+use provoke_transports::Launch;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex as Register};
 use tokio::net::UnixStream;
@@ -21,8 +21,8 @@ use tracing::Instrument as _;
 pub(super) struct HostStarter {
     pub(super) binary: OwnBinary,
     pub(super) task: WorkerTask,
-    /// Facts that the user or Slurm gives, by host.
-    pub(super) facts: BTreeMap<String, BTreeMap<String, String>>,
+    /// Facts that the user or the transport gives, by host.
+    pub(super) facts: HostFacts,
     /// Number of parallel trials on each host.
     pub(super) slots: u32,
     /// Directory of the trials here.

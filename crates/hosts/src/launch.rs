@@ -1,9 +1,10 @@
-//! Starts a worker on a host through the command of an engine, and copies this program to the host if it is not there.
+//! Starts a worker on a host through the command of a transport, and copies this program to the host if it is not there.
 
 use super::binary::OwnBinary;
 use super::connection::WorkerConnection;
 use super::{COMMAND, HostError};
 use provoke_sys::tool;
+use provoke_transports::Launch;
 use provoke_words::untrusted::shell_word;
 use rustix::process::Signal;
 use std::io;
@@ -27,20 +28,6 @@ const CHUNK: usize = 64 << 10;
 
 /// Variable with the filter of the trace, which a worker gets as well.
 pub const TRACE_VARIABLE: &str = "PROVOKE_LOG";
-
-/// How a worker is started.
-pub(super) struct Launch {
-    /// The host, as it is called in messages.
-    pub(super) host: String,
-    /// Whether the host gives its own name, because it was not known before.
-    pub(super) names_itself: bool,
-    /// The command and its arguments, which runs a script on the host.
-    pub(super) command: Vec<String>,
-    /// How long the host may take to start the script; `None` if it may wait in a queue.
-    pub(super) start_within: Option<Duration>,
-    /// What to do if the host cannot be reached.
-    pub(super) hint: String,
-}
 
 /// Starts a worker on a host; returns the connection to it before its first message.
 pub(super) async fn start_worker(
@@ -88,7 +75,7 @@ fn start_process(launch: &Launch) -> io::Result<WorkerConnection> {
     WorkerConnection::new(&launch.host, child, own_end, own_messages)
 }
 
-/// Returns the script that starts the worker. If this program is not in the cache of the host, or its contents are wrong
+/// Returns the script that starts the worker. It contains no single quote. If this program is not in the cache of the host, or its contents are wrong
 /// there, the script reads it from its input.
 pub(super) fn start_script(binary: &OwnBinary) -> String {
     let OwnBinary { size, digest, .. } = binary;

@@ -1,6 +1,6 @@
 //! Describes the hosts that are not ready yet.
 
-use super::slurm;
+use provoke_transports::HostQueue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as Register};
 use std::time::Duration;
@@ -18,17 +18,17 @@ pub(super) struct AwaitedHosts {
     /// Their names, by their number in the plan.
     names: Arc<Register<BTreeMap<u32, String>>>,
     total: usize,
-    /// Comment of the jobs of Slurm, if the hosts are jobs.
-    jobs: Option<String>,
+    /// The queue in which they wait.
+    queue: Option<HostQueue>,
 }
 
 impl AwaitedHosts {
     /// Waits for these hosts.
-    pub(super) fn new(names: BTreeMap<u32, String>, jobs: Option<String>) -> Self {
+    pub(super) fn new(names: BTreeMap<u32, String>, queue: Option<HostQueue>) -> Self {
         Self {
             total: names.len(),
             names: Arc::new(Register::new(names)),
-            jobs,
+            queue,
         }
     }
 
@@ -65,7 +65,7 @@ impl AwaitedHosts {
         }
         let (awaited, total) = (names.len(), self.total);
         let plural = if total == 1 { "" } else { "s" };
-        let Some(jobs) = self.jobs.clone() else {
+        let Some(queue) = self.queue.clone() else {
             let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>();
             let more = match names.len() - shown.len() {
                 0 => String::new(),
@@ -76,14 +76,15 @@ impl AwaitedHosts {
                 "waiting for {awaited} of {total} host{plural}: {shown}{more}"
             ));
         };
-        let reasons = tokio::task::spawn_blocking(move || slurm::pending_reasons(&jobs)).await;
+        let scheduler = queue.scheduler;
+        let reasons = tokio::task::spawn_blocking(move || (queue.reasons)(&queue.mark)).await;
         let reasons = reasons.unwrap_or_default().join(", ");
         let reasons = match reasons.as_str() {
             "" => String::new(),
             reasons => format!(" ({reasons})"),
         };
         Some(format!(
-            "waiting for {awaited} of {total} node{plural} of Slurm{reasons}"
+            "waiting for {awaited} of {total} node{plural} of {scheduler}{reasons}"
         ))
     }
 }

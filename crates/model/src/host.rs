@@ -24,16 +24,20 @@ pub struct Host {
 }
 
 /// The hosts on which the trials of a run are to run, instead of this machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPlan {
     /// How they are reached.
-    pub engine: HostEngine,
+    #[serde(rename = "engine")]
+    pub request: HostRequest,
     /// Number of parallel trials on each.
     pub slots: u32,
-    /// Facts that the user gave, by destination.
+    /// Facts that the user gave, by host.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub facts: BTreeMap<String, BTreeMap<String, String>>,
+    pub facts: HostFacts,
 }
+
+/// Facts about hosts, by host.
+pub type HostFacts = BTreeMap<String, BTreeMap<String, String>>;
 
 impl HostPlan {
     /// Returns the number of parallel trials on all hosts.
@@ -43,50 +47,70 @@ impl HostPlan {
 
     /// Returns the number of hosts.
     pub fn count(&self) -> u32 {
-        match &self.engine {
-            HostEngine::Ssh(destinations) => u32::try_from(destinations.len()).unwrap_or(u32::MAX),
-            HostEngine::Slurm(request) => request.nodes,
+        match &self.request.hosts {
+            RequestedHosts::Listed(names) => u32::try_from(names.len()).unwrap_or(u32::MAX),
+            RequestedHosts::Counted { nodes, .. } => *nodes,
         }
     }
 }
 
-/// How hosts are reached.
+/// Hosts, and the transport that reaches them. In JSON, it is a table with one entry: `{"ssh": ["alice", "bob"]}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HostEngine {
-    /// Over ssh, by these destinations.
-    Ssh(Vec<String>),
-    /// As nodes of Slurm.
-    Slurm(SlurmRequest),
+#[serde(try_from = "RequestTable", into = "RequestTable")]
+pub struct HostRequest {
+    /// Name of the transport.
+    pub transport: String,
+    /// The hosts.
+    pub hosts: RequestedHosts,
 }
 
-impl Default for HostEngine {
-    fn default() -> Self {
-        Self::Ssh(Vec::new())
+type RequestTable = BTreeMap<String, RequestedHosts>;
+
+/// The requested hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RequestedHosts {
+    /// Hosts with these names.
+    Listed(Vec<String>),
+    /// Hosts that the transport chooses.
+    Counted {
+        /// Their number.
+        nodes: u32,
+        /// Features that they must have, as an expression of the transport.
+        #[serde(default, skip_serializing_if = "is_default")]
+        constraint: Option<String>,
+    },
+}
+
+impl TryFrom<RequestTable> for HostRequest {
+    type Error = &'static str;
+
+    fn try_from(mut table: RequestTable) -> Result<Self, Self::Error> {
+        match (table.pop_first(), table.is_empty()) {
+            (Some((transport, hosts)), true) => Ok(Self { transport, hosts }),
+            _ => Err("hosts need one transport"),
+        }
     }
 }
 
-impl fmt::Display for HostEngine {
-    /// Writes the engine and the hosts that were named.
+impl From<HostRequest> for RequestTable {
+    fn from(request: HostRequest) -> Self {
+        Self::from([(request.transport, request.hosts)])
+    }
+}
+
+impl fmt::Display for HostRequest {
+    /// Writes the transport and the hosts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ssh(names) => write!(f, "ssh:{}", names.join(",")),
-            Self::Slurm(request) => match &request.constraint {
-                None => f.write_str("slurm"),
-                Some(constraint) => write!(f, "slurm ({constraint})"),
+        f.write_str(&self.transport)?;
+        match &self.hosts {
+            RequestedHosts::Listed(names) => write!(f, ":{}", names.join(",")),
+            RequestedHosts::Counted { constraint, .. } => match constraint {
+                None => Ok(()),
+                Some(constraint) => write!(f, " ({constraint})"),
             },
         }
     }
-}
-
-/// The requested nodes of Slurm.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SlurmRequest {
-    /// Their number.
-    pub nodes: u32,
-    /// Features that they must have, as an expression of Slurm.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub constraint: Option<String>,
 }
 
 /// The number of a host, from 0 in the order in which they joined the run.
@@ -116,5 +140,33 @@ impl JoinedHost {
     pub fn slots(&self) -> impl Iterator<Item = SlotId> + use<> {
         let first = self.first_slot.0;
         (first..first.saturating_add(self.slots)).map(SlotId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_json_of_a_request_is_that_of_earlier_versions() {
+        for (json, shown) in [
+            (r#"{"ssh":["alice","root@bob"]}"#, "ssh:alice,root@bob"),
+            (r#"{"slurm":{"nodes":4}}"#, "slurm"),
+            (
+                r#"{"slurm":{"nodes":4,"constraint":"avx2"}}"#,
+                "slurm (avx2)",
+            ),
+        ] {
+            let request: HostRequest = serde_json::from_str(json).unwrap();
+            assert_eq!(request.to_string(), shown);
+            assert_eq!(serde_json::to_string(&request).unwrap(), json);
+        }
+        for json in [
+            "{}",
+            r#"{"ssh":["a"],"slurm":{"nodes":1}}"#,
+            r#"{"ssh":{}}"#,
+        ] {
+            assert!(serde_json::from_str::<HostRequest>(json).is_err(), "{json}");
+        }
     }
 }

@@ -51,7 +51,7 @@ pub use hold::{
     AccessingThread, CodeAnchor, CodePoint, CodeScope, CreationSide, Hold, HoldEnd,
     HoldObservation, HoldPlan, HoldPoint, LearnedPoint, Occurrence, RacingAccess,
 };
-pub use host::{Host, HostEngine, HostId, HostPlan, JoinedHost, SlurmRequest};
+pub use host::{Host, HostFacts, HostId, HostPlan, HostRequest, JoinedHost, RequestedHosts};
 pub use load::{
     ConnectionReuse, FilePick, HttpVersion, Latencies, LoadLimit, LoadObservation, LoadPlan,
     LoadStage, ReadyCondition, RequestBody, RequestPace, RequestPhase, RequestPlan, RequestResult,

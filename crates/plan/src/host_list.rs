@@ -6,13 +6,23 @@ use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-/// A destination of ssh, and the facts that the user knows about it.
+/// Hosts that are named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostList {
+    /// These hosts.
+    Hosts(Vec<ListedHost>),
+    /// The hosts in this file.
+    File(PathBuf),
+}
+
+/// A host, and the facts that the user knows about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedHost {
-    /// The destination.
-    pub destination: String,
+    /// Its name.
+    pub name: String,
     /// Values by name.
     pub facts: BTreeMap<String, String>,
 }
@@ -21,20 +31,21 @@ pub struct ListedHost {
 type WrongPart = (Range<usize>, String);
 
 impl ListedHost {
-    /// Parses a destination and its facts, such as `alice gpu=a100`.
+    /// Parses a name and facts, such as `alice gpu=a100`.
     fn parse(entry: &str) -> Result<Self, WrongPart> {
         let mut words = words_of(entry);
-        let Some((span, destination)) = words.next() else {
-            return Err((0..0, "a destination of ssh is missing".to_owned()));
+        let Some((span, name)) = words.next() else {
+            return Err((0..0, "the name of a host is missing".to_owned()));
         };
-        if destination.starts_with('-') || destination.contains(char::is_control) {
-            let message = format!("`{}` is not a destination of ssh", destination.to_safe());
+        // A command would take it for an option.
+        if name.starts_with('-') || name.contains(char::is_control) {
+            let message = format!("`{}` is not the name of a host", name.to_safe());
             return Err((span, message));
         }
-        if is_fact(destination) {
+        if is_fact(name) {
             let message = format!(
-                "`{}` is a fact, and the destination before it is missing",
-                destination.to_safe()
+                "`{}` is a fact, and the host before it is missing",
+                name.to_safe()
             );
             return Err((span, message));
         }
@@ -50,7 +61,7 @@ impl ListedHost {
             }
         }
         Ok(Self {
-            destination: destination.to_owned(),
+            name: name.to_owned(),
             facts,
         })
     }
@@ -58,7 +69,7 @@ impl ListedHost {
 
 impl fmt::Display for ListedHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.destination)?;
+        f.write_str(&self.name)?;
         self.facts
             .iter()
             .try_for_each(|(key, value)| write!(f, " {key}={value}"))
@@ -84,15 +95,48 @@ pub(super) fn is_fact(word: &str) -> bool {
     })
 }
 
+impl HostList {
+    /// Replaces the name of a file by the hosts in it. A relative path refers to a directory.
+    pub(super) fn read_file(&mut self, base: &Path) -> Result<(), ScenarioError> {
+        if let Self::File(file) = self {
+            *self = Self::Hosts(read_host_file(&base.join(file))?);
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for HostList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix('@') {
+            Some("") => Err("the name of the file is missing after `@`".to_owned()),
+            Some(file) => Ok(Self::File(PathBuf::from(file))),
+            None => parse_hosts(text).map(Self::Hosts),
+        }
+    }
+}
+
+impl fmt::Display for HostList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hosts(hosts) => {
+                let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+                f.write_str(&hosts.join(","))
+            }
+            Self::File(file) => write!(f, "@{}", file.to_string_lossy()),
+        }
+    }
+}
+
 /// Parses hosts that are separated by commas.
-pub(super) fn parse_list(list: &str) -> Result<Vec<ListedHost>, String> {
+fn parse_hosts(list: &str) -> Result<Vec<ListedHost>, String> {
     let mut hosts = Vec::new();
     for entry in list.split(',') {
         let host = ListedHost::parse(entry)
-            .map_err(|(_, message)| format!("{message}, in `ssh:{}`", list.to_safe()))?;
+            .map_err(|(_, message)| format!("{message}, in `{}`", list.to_safe()))?;
         if is_known(&hosts, &host) {
-            let name = host.destination;
-            return Err(format!("`{name}` is in `ssh:{}` twice", list.to_safe()));
+            return Err(format!("`{}` is in `{}` twice", host.name, list.to_safe()));
         }
         hosts.push(host);
     }
@@ -100,7 +144,7 @@ pub(super) fn parse_list(list: &str) -> Result<Vec<ListedHost>, String> {
 }
 
 /// Reads a file with one host on each line. The text after `#` is a comment.
-pub(super) fn read_host_file(file: &Path) -> Result<Vec<ListedHost>, ScenarioError> {
+fn read_host_file(file: &Path) -> Result<Vec<ListedHost>, ScenarioError> {
     let source = read_text(file, "list of hosts")?;
     let complain = |span: Range<usize>, message: String, help: &str| {
         let finding = Finding {
@@ -122,28 +166,25 @@ pub(super) fn read_host_file(file: &Path) -> Result<Vec<ListedHost>, ScenarioErr
         }
         let at = |span: Range<usize>| line_start + span.start..line_start + span.end;
         let host = ListedHost::parse(entry).map_err(|(span, message)| {
-            let help =
-                "write one host on each line: a destination of ssh, and facts such as `gpu=a100`";
+            let help = "write one host on each line: its name, and facts such as `gpu=a100`";
             complain(at(span), message, help)
         })?;
         if is_known(&hosts, &host) {
             let span = words_of(entry).next().map_or(0..0, |(span, _)| span);
-            let message = format!("`{}` is in the file twice", host.destination);
+            let message = format!("`{}` is in the file twice", host.name);
             return Err(complain(at(span), message, "remove one of the lines"));
         }
         hosts.push(host);
     }
     if hosts.is_empty() {
-        let help = "write one destination of ssh on each line";
+        let help = "write one host on each line";
         return Err(complain(0..0, "the file names no host".to_owned(), help));
     }
     Ok(hosts)
 }
 
 fn is_known(hosts: &[ListedHost], host: &ListedHost) -> bool {
-    hosts
-        .iter()
-        .any(|known| known.destination == host.destination)
+    hosts.iter().any(|known| known.name == host.name)
 }
 
 #[cfg(test)]
@@ -162,7 +203,7 @@ mod tests {
         let hosts = read("# ours\nalice gpu=a100\track=7 # fast\n\n  root@bob\r\n").unwrap();
         let texts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["alice gpu=a100 rack=7", "root@bob"]);
-        assert_eq!(parse_list("alice gpu=a100 rack=7, root@bob"), Ok(hosts));
+        assert_eq!(parse_hosts("alice gpu=a100 rack=7, root@bob"), Ok(hosts));
     }
 
     #[test]
@@ -175,12 +216,12 @@ mod tests {
             ("a x=1 x=2", "1:7: the fact `x` is given twice"),
             (
                 "gpu=a100\n",
-                "1:1: `gpu=a100` is a fact, and the destination before it is missing",
+                "1:1: `gpu=a100` is a fact, and the host before it is missing",
             ),
             ("a\nb\na\n", "3:1: `a` is in the file twice"),
             (
                 "-oProxyCommand=x",
-                "1:1: `-oProxyCommand=x` is not a destination of ssh",
+                "1:1: `-oProxyCommand=x` is not the name of a host",
             ),
             ("# none\n", "1:1: the file names no host"),
         ] {

@@ -42,7 +42,7 @@ pub use case_settings::RunnerValue;
 pub use context::{PlanContext, SearchSources};
 pub use error::ScenarioError;
 pub use file::{complain_about, plan_file};
-pub use host_list::ListedHost;
+pub use host_list::{HostList, ListedHost};
 pub use load::Load;
 pub use load_arguments::{LoadTarget, refuse_service_flags, split_service_command};
 pub use load_value::{AttachedProcess, Concurrency, Frequency, ReadyWhen};

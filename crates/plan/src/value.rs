@@ -1,13 +1,13 @@
 //! Values of flags and fields. Each has one parser from text, whose error says what was expected.
 
-use super::host_list::{ListedHost, parse_list};
+use super::host_list::HostList;
 use crate::case_settings::RunnerValue;
 use provoke_model::{Alpha, BugFilter, ExpectedResult, Signal, Timeout};
+use provoke_transports::{HostsShape, TRANSPORTS, find_transport};
 use provoke_words::names::nearest_name;
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -52,12 +52,10 @@ pub struct IntegerRange(pub u64, pub u64);
 pub enum HostsValue {
     /// This machine.
     Local,
-    /// These destinations of ssh.
-    Ssh(Vec<ListedHost>),
-    /// The destinations of ssh in this file.
-    SshFile(PathBuf),
-    /// Nodes of Slurm.
-    Slurm,
+    /// These hosts, which the transport with this name reaches.
+    Listed(String, HostList),
+    /// Hosts that the transport with this name chooses.
+    Counted(String),
 }
 
 /// A limit such as `0`, `4G`, `unlimited`.
@@ -243,23 +241,34 @@ impl FromStr for HostsValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let shown = text.to_safe();
-        match text {
-            "local" => return Ok(Self::Local),
-            "slurm" => return Ok(Self::Slurm),
-            _ => {}
+        if text == "local" {
+            return Ok(Self::Local);
         }
-        let Some(list) = text.strip_prefix("ssh:") else {
-            return Err(format!(
-                "`{shown}` is not a list of hosts such as `ssh:alice,bob`, `slurm` or `local`"
-            ));
+        let (name, rest) = match text.split_once(':') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (text, None),
         };
-        match list.strip_prefix('@') {
-            Some("") => Err(format!("the name of the file is missing in `{shown}`")),
-            Some(file) => Ok(Self::SshFile(PathBuf::from(file))),
-            None => parse_list(list).map(Self::Ssh),
+        let shape = find_transport(name).map(|transport| transport.shape());
+        match (shape, rest) {
+            (Some(HostsShape::Listed), Some(list)) => {
+                Ok(Self::Listed(name.to_owned(), list.parse()?))
+            }
+            (Some(HostsShape::Counted), None) => Ok(Self::Counted(name.to_owned())),
+            _ => {
+                let (shown, examples) = (text.to_safe(), hosts_examples());
+                Err(format!(
+                    "`{shown}` is not a list of hosts such as {examples}"
+                ))
+            }
         }
     }
+}
+
+/// Returns examples of hosts, as a list of alternatives.
+pub(super) fn hosts_examples() -> String {
+    let examples = TRANSPORTS.iter().map(|transport| transport.help().example);
+    let quoted: Vec<String> = examples.map(|example| format!("`{example}`")).collect();
+    format!("{} or `local`", quoted.join(", "))
 }
 
 impl FromStr for LimitValue {
@@ -308,12 +317,8 @@ shown_as! {
     IntegerRange: |range, f| write!(f, "{}..{}", range.0, range.1);
     HostsValue: |hosts, f| match hosts {
         Self::Local => f.write_str("local"),
-        Self::Ssh(hosts) => {
-            let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-            write!(f, "ssh:{}", hosts.join(","))
-        }
-        Self::SshFile(file) => write!(f, "ssh:@{}", file.to_string_lossy()),
-        Self::Slurm => f.write_str("slurm"),
+        Self::Listed(transport, hosts) => write!(f, "{transport}:{hosts}"),
+        Self::Counted(transport) => f.write_str(transport),
     };
     LimitValue: |limit, f| match limit.0 {
         Some(amount) => amount.fmt(f),
@@ -492,16 +497,14 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_destinations_of_ssh_or_nodes_or_this_machine() {
-        let names = parse_list("a,root@b.example gpu=a100").unwrap();
-        for (text, hosts) in [
-            ("ssh:a,root@b.example gpu=a100", HostsValue::Ssh(names)),
-            ("ssh:@hosts", HostsValue::SshFile("hosts".into())),
-            ("local", HostsValue::Local),
-            ("slurm", HostsValue::Slurm),
+    fn hosts_are_listed_or_counted_or_this_machine() {
+        for text in [
+            "ssh:a,root@b.example gpu=a100",
+            "ssh:@hosts",
+            "local",
+            "slurm",
         ] {
-            assert_eq!(parse_valid::<HostsValue>(text), hosts);
-            assert_eq!(hosts.to_string(), text);
+            assert_eq!(parse_valid::<HostsValue>(text).to_string(), text);
         }
         assert_all_invalid::<HostsValue>(&[
             "",
@@ -513,6 +516,9 @@ mod tests {
             "ssh:a b",
             "ssh:@",
             "ssh:a\nb",
+            "ssh",
+            "slurm:a",
+            "rsh:a",
         ]);
     }
 }

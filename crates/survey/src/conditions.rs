@@ -12,7 +12,7 @@ use provoke_model::{
 pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.set_fact("jobs", plan.slots_per_host().to_string());
-    let hosts = plan.hosts.as_ref().map(|hosts| hosts.engine.to_string());
+    let hosts = plan.hosts.as_ref().map(|hosts| hosts.request.to_string());
     conditions.set_fact("hosts", or_none(hosts));
     conditions.set_fact("waves", if plan.waves { "yes" } else { "no" });
     conditions.set_fact("load", describe_load(plan));

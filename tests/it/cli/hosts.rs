@@ -282,7 +282,7 @@ fn hosts_and_their_facts_come_from_a_file() {
     2 | b a100
       |   ^^^^
       |
-      = help: write one host on each line: a destination of ssh, and facts such as `gpu=a100`
+      = help: write one host on each line: its name, and facts such as `gpu=a100`
     ");
 }
 

@@ -1,11 +1,13 @@
 //! Describes the values of a scenario file for its schema.
 
 use crate::RunnerValue;
+use crate::value::hosts_examples;
 use crate::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
     Frequency, HostsValue, IntegerRange, LimitValue, Matrix, MatrixValue, OnlyRule, Pattern,
     RateValue, ReadyWhen, TimeoutValue,
 };
+use provoke_transports::TRANSPORTS;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
@@ -84,11 +86,6 @@ describe! {
         "minimum": 1,
         "examples": [10, "1..64"],
     }
-    HostsValue {
-        "description": "A list of hosts such as `ssh:alice,bob`, a file with them such as `ssh:@hosts`, `slurm` or `local`.",
-        "type": "string",
-        "examples": ["ssh:alice,bob", "ssh:@hosts", "slurm", "local"],
-    }
     Frequency {
         "description": "A rate such as `50/s` or `90/min`.",
         "type": ["string", "number"],
@@ -139,6 +136,22 @@ impl JsonSchema for Matrix {
                 "examples": [["1", "8"]],
             },
             "examples": [{ "threads": ["1", "8"] }],
+        })
+    }
+}
+
+impl JsonSchema for HostsValue {
+    fn schema_name() -> Cow<'static, str> {
+        "HostsValue".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let examples = TRANSPORTS.iter().map(|transport| transport.help().example);
+        let examples: Vec<&str> = examples.chain(["local"]).collect();
+        json_schema!({
+            "description": format!("Hosts such as {}.", hosts_examples()),
+            "type": "string",
+            "examples": examples,
         })
     }
 }

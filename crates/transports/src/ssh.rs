@@ -1,7 +1,7 @@
-//! Starts workers over ssh.
+//! Hosts that ssh reaches.
 
-use super::HostError;
-use super::launch::Launch;
+use super::{HostError, HostStarts, HostsShape, Launch, Transport, TransportHelp};
+use provoke_model::RequestedHosts;
 use provoke_sys::tool;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,8 +20,45 @@ const SHOWN_AT_ONCE: usize = 16;
 /// Limit of the configuration in bytes.
 const MAX_CONFIGURATION: usize = 1 << 20;
 
-/// Returns how a worker is started on each host.
-pub(super) fn launches(hosts: &[String], script: &str) -> Result<Vec<Launch>, HostError> {
+/// Destinations of ssh.
+pub(super) struct Ssh;
+
+impl Transport for Ssh {
+    fn name(&self) -> &'static str {
+        "ssh"
+    }
+
+    fn shape(&self) -> HostsShape {
+        HostsShape::Listed
+    }
+
+    fn help(&self) -> TransportHelp {
+        TransportHelp {
+            value: "ssh:HOST,...",
+            example: "ssh:alice,bob",
+            text: "`ssh` connects without a password. It gets each name as a destination, so its configuration applies. \
+                   `ssh:@FILE` reads one host per line; facts may follow it, such as `alice gpu=a100`.",
+        }
+    }
+
+    fn plan_starts(
+        &self,
+        hosts: &RequestedHosts,
+        _slots: u32,
+        script: &str,
+    ) -> Result<HostStarts, HostError> {
+        let RequestedHosts::Listed(destinations) = hosts else {
+            return Err(HostError::of_other_hosts(self.name()));
+        };
+        Ok(HostStarts {
+            launches: launches(destinations, script)?,
+            ..HostStarts::default()
+        })
+    }
+}
+
+/// Returns how each host runs the script.
+fn launches(hosts: &[String], script: &str) -> Result<Vec<Launch>, HostError> {
     let custom = std::env::var(VARIABLE).unwrap_or_else(|_| "ssh".to_owned());
     let words = shlex::split(&custom).filter(|words| !words.is_empty());
     let Some(words) = words else {

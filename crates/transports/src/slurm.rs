@@ -1,17 +1,16 @@
-//! Starts workers on nodes of Slurm: one `srun` for each node.
+//! Nodes of Slurm: one `srun` for each node.
 //!
 //! The exit code of srun is never used: it is 0 if the node is lost.
 
-use super::HostError;
-use super::launch::Launch;
-use provoke_model::SlurmRequest;
+use super::{HostError, HostQueue, HostStarts, HostsShape, Launch, Transport, TransportHelp};
+use provoke_model::{HostFacts, RequestedHosts};
 use provoke_sys::tool;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Name of the engine in messages.
+/// Name of the transport.
 const NAME: &str = "slurm";
 /// The text of Slurm for a missing feature or resource.
 const NO_VALUE: &str = "(null)";
@@ -24,27 +23,74 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// Limit of its answers in bytes.
 const MAX_ANSWER: usize = 16 << 20;
 
-/// Returns how a worker is started on each node: on the first nodes of the allocation in which provoke runs, or else in a job
-/// for each node.
-///
-/// Also returns the comment of these jobs.
-pub(super) fn launches(
-    request: &SlurmRequest,
-    slots: u32,
-    script: &str,
-) -> Result<(Vec<Launch>, Option<String>), HostError> {
-    if let Ok(nodes) = std::env::var("SLURM_JOB_NODELIST") {
-        return Ok((in_allocation(request, &nodes, script)?, None));
+/// Nodes of Slurm: the first ones of the allocation in which provoke runs, or else a job for each node.
+pub(super) struct Slurm;
+
+/// The requested nodes.
+struct NodeRequest<'r> {
+    nodes: u32,
+    constraint: Option<&'r str>,
+}
+
+impl Transport for Slurm {
+    fn name(&self) -> &'static str {
+        NAME
     }
+
+    fn shape(&self) -> HostsShape {
+        HostsShape::Counted
+    }
+
+    fn help(&self) -> TransportHelp {
+        TransportHelp {
+            value: NAME,
+            example: NAME,
+            text: "`slurm` needs --nodes.",
+        }
+    }
+
+    fn plan_starts(
+        &self,
+        hosts: &RequestedHosts,
+        slots: u32,
+        script: &str,
+    ) -> Result<HostStarts, HostError> {
+        let RequestedHosts::Counted { nodes, constraint } = hosts else {
+            return Err(HostError::of_other_hosts(NAME));
+        };
+        let request = NodeRequest {
+            nodes: *nodes,
+            constraint: constraint.as_deref(),
+        };
+        let (launches, queue) = match std::env::var("SLURM_JOB_NODELIST") {
+            Ok(nodes) => (in_allocation(&request, &nodes, script)?, None),
+            Err(_) => {
+                let queue = new_queue();
+                let launches = in_jobs(&request, slots, &queue.mark, script)?;
+                (launches, Some(queue))
+            }
+        };
+        Ok(HostStarts {
+            launches,
+            facts: facts_of_nodes(),
+            queue,
+        })
+    }
+}
+
+/// Returns the queue of the jobs of this process. Its mark is the comment of the jobs.
+fn new_queue() -> HostQueue {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
-    let comment = format!("{JOB_NAME}-{}-{host}", std::process::id());
-    let launches = in_jobs(request, slots, &comment, script)?;
-    Ok((launches, Some(comment)))
+    HostQueue {
+        scheduler: "Slurm",
+        mark: format!("{JOB_NAME}-{}-{host}", std::process::id()),
+        reasons: pending_reasons,
+    }
 }
 
 /// Returns why jobs with this comment wait in the queue, as Slurm calls it.
-pub(super) fn pending_reasons(comment: &str) -> Vec<String> {
+fn pending_reasons(comment: &str) -> Vec<String> {
     let filters = ["--noheader", "--name", JOB_NAME, "--states", "PENDING"];
     let format = ["--format", "%k %r"];
     let queue = ask("squeue", &[&filters[..], &format].concat()).unwrap_or_default();
@@ -58,7 +104,7 @@ pub(super) fn pending_reasons(comment: &str) -> Vec<String> {
 }
 
 fn in_allocation(
-    request: &SlurmRequest,
+    request: &NodeRequest<'_>,
     node_list: &str,
     script: &str,
 ) -> Result<Vec<Launch>, HostError> {
@@ -85,7 +131,7 @@ fn in_allocation(
 }
 
 fn in_jobs(
-    request: &SlurmRequest,
+    request: &NodeRequest<'_>,
     slots: u32,
     comment: &str,
     script: &str,
@@ -102,7 +148,7 @@ fn in_jobs(
         "--cpus-per-task",
         &processors,
     ];
-    if let Some(constraint) = &request.constraint {
+    if let Some(constraint) = request.constraint {
         options.extend(["--constraint", constraint]);
     }
     let launch = |number: u32| Launch {
@@ -131,9 +177,9 @@ fn srun(options: &[&str], script: &str) -> Vec<String> {
 }
 
 /// Refuses more nodes than the cluster has: their jobs would wait for ever.
-fn check_nodes(request: &SlurmRequest) -> Result<(), HostError> {
+fn check_nodes(request: &NodeRequest<'_>) -> Result<(), HostError> {
     let answer = ask("sinfo", &["--noheader", "--Node", "--format", "%N %f"])?;
-    let wanted = |features: &str| match &request.constraint {
+    let wanted = |features: &str| match request.constraint {
         Some(constraint) if is_feature(constraint) => {
             features.split(',').any(|feature| feature == constraint)
         }
@@ -148,8 +194,9 @@ fn check_nodes(request: &SlurmRequest) -> Result<(), HostError> {
     if nodes.len() >= request.nodes as usize {
         return Ok(());
     }
-    let features = request.constraint.as_ref();
-    let with = features.map_or_else(String::new, |features| format!(" with `{features}`"));
+    let with = request
+        .constraint
+        .map_or_else(String::new, |features| format!(" with `{features}`"));
     let reason = format!(
         "the cluster has only {} of {} nodes{with}",
         nodes.len(),
@@ -160,7 +207,7 @@ fn check_nodes(request: &SlurmRequest) -> Result<(), HostError> {
 }
 
 /// Returns the features and the resources of each node, as facts. Without them, the trials run all the same.
-pub(super) fn facts_of_nodes() -> BTreeMap<String, BTreeMap<String, String>> {
+fn facts_of_nodes() -> HostFacts {
     let answer = ask("sinfo", &["--noheader", "--Node", "--format", "%N|%b|%G"]);
     let nodes = answer.unwrap_or_default();
     let facts_of = |line: &str| {

@@ -1,0 +1,65 @@
+//! The ways in which hosts are reached, one file each.
+//!
+//! To add one: a file with an implementation of [`Transport`], and a line in [`TRANSPORTS`]. What `--on` accepts, its help,
+//! the schema and the plan in a journal follow from it.
+//!
+#![doc = include_str!("../README.md")]
+
+mod error;
+mod launch;
+mod slurm;
+mod ssh;
+
+pub use error::HostError;
+pub use launch::{HostQueue, HostStarts, Launch};
+
+use provoke_model::RequestedHosts;
+
+/// All transports, in the order of the help.
+pub static TRANSPORTS: &[&dyn Transport] = &[&ssh::Ssh, &slurm::Slurm];
+
+/// A way in which hosts are reached.
+pub trait Transport: Sync {
+    /// Its name in `--on` and in a plan.
+    fn name(&self) -> &'static str;
+
+    /// How its hosts are given.
+    fn shape(&self) -> HostsShape;
+
+    /// How the help of `--on` shows it.
+    fn help(&self) -> TransportHelp;
+
+    /// Returns how each host runs a script, which contains no single quote. `slots` is the number of parallel trials there.
+    fn plan_starts(
+        &self,
+        hosts: &RequestedHosts,
+        slots: u32,
+        script: &str,
+    ) -> Result<HostStarts, HostError>;
+}
+
+/// How the hosts of a transport are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostsShape {
+    /// By their names: `NAME:HOST,...`.
+    Listed,
+    /// By their number and their features. The transport chooses them.
+    Counted,
+}
+
+/// A transport in the help of `--on`.
+#[derive(Clone, Copy, Debug)]
+pub struct TransportHelp {
+    /// What is written, such as `ssh:HOST,...`.
+    pub value: &'static str,
+    /// An example.
+    pub example: &'static str,
+    /// Sentences about it.
+    pub text: &'static str,
+}
+
+/// Returns the transport with a name.
+pub fn find_transport(name: &str) -> Option<&'static dyn Transport> {
+    let mut transports = TRANSPORTS.iter().copied();
+    transports.find(|transport| transport.name() == name)
+}
