@@ -129,6 +129,8 @@ impl ExperimentFlags {
         }
         self.trials.apply_to(&mut scenario.trials);
         self.suite.apply_to(&mut scenario.suite);
+        let on = self.hosts.alone().on;
+        scenario.hosts.remove_replaced(on.as_ref());
         self.hosts.apply_to(&mut scenario.hosts);
         self.stop.apply_to(&mut scenario.stop);
         self.judge.apply_to(&mut scenario.judge);

@@ -48,7 +48,7 @@ pub fn plan_from_settings(
             become_main(&mut scenario)?;
         }
     }
-    scenario.hosts.read_list(Path::new(""))?;
+    scenario.hosts.read_lists(Path::new(""))?;
     let (measured, chosen) = baseline.map(|found| (found.measured, found.chosen)).unzip();
     let around = PlanContext {
         baseline: measured,

@@ -44,7 +44,7 @@ impl Experiment {
             journal.add_event(&changed)?;
         }
         if on != HostSettings::default() {
-            on.read_list(Path::new(""))?;
+            on.read_lists(Path::new(""))?;
             let slots = state.trials.slots_per_host();
             let hosts = on.to_plan(slots)?;
             let jobs = hosts.as_ref().map_or(slots, HostPlan::jobs);

@@ -48,7 +48,9 @@ impl HostPlan {
     /// Returns the number of hosts.
     pub fn count(&self) -> u32 {
         match &self.request.hosts {
-            RequestedHosts::Listed(names) => u32::try_from(names.len()).unwrap_or(u32::MAX),
+            RequestedHosts::Listed(names) | RequestedHosts::ByCommand { names, .. } => {
+                u32::try_from(names.len()).unwrap_or(u32::MAX)
+            }
             RequestedHosts::Counted { nodes, .. } => *nodes,
         }
     }
@@ -80,6 +82,14 @@ pub enum RequestedHosts {
         #[serde(default, skip_serializing_if = "is_default")]
         constraint: Option<String>,
     },
+    /// Hosts that a command reaches.
+    ByCommand {
+        /// The command.
+        command: String,
+        /// Their names.
+        #[serde(rename = "hosts")]
+        names: Vec<String>,
+    },
 }
 
 impl TryFrom<RequestTable> for HostRequest {
@@ -109,6 +119,9 @@ impl fmt::Display for HostRequest {
                 None => Ok(()),
                 Some(constraint) => write!(f, " ({constraint})"),
             },
+            RequestedHosts::ByCommand { command, names } => {
+                write!(f, ":{command} ({})", names.join(","))
+            }
         }
     }
 }
@@ -148,13 +161,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_json_of_a_request_is_that_of_earlier_versions() {
+    fn the_json_of_a_request_does_not_change() {
         for (json, shown) in [
             (r#"{"ssh":["alice","root@bob"]}"#, "ssh:alice,root@bob"),
             (r#"{"slurm":{"nodes":4}}"#, "slurm"),
             (
                 r#"{"slurm":{"nodes":4,"constraint":"avx2"}}"#,
                 "slurm (avx2)",
+            ),
+            (
+                r#"{"exec":{"command":"nc {host}","hosts":["a","b"]}}"#,
+                "exec:nc {host} (a,b)",
             ),
         ] {
             let request: HostRequest = serde_json::from_str(json).unwrap();

@@ -3,8 +3,8 @@
 use super::matrix::MatrixValue;
 use super::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
-    Frequency, HostsValue, IntegerRange, LimitValue, OnlyRule, Pattern, RateValue, ReadyWhen,
-    TimeoutValue,
+    Frequency, HostList, HostsValue, IntegerRange, LimitValue, OnlyRule, Pattern, RateValue,
+    ReadyWhen, TimeoutValue,
 };
 use crate::RunnerValue;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -59,7 +59,7 @@ macro_rules! from_text {
 from_text! {
     serialize_text:
     DurationValue, TimeoutValue, RateValue, Confidence, Pattern, OnlyRule, RunnerValue,
-    Expectation, IntegerRange, HostsValue, Frequency, ReadyWhen
+    Expectation, IntegerRange, HostsValue, HostList, Frequency, ReadyWhen
 }
 
 from_text! {

@@ -36,7 +36,7 @@ pub fn plan_file(
     let file_scenario = parse_scenario(&source).map_err(complain)?;
     let mut scenario = file_scenario.clone();
     overlay(&mut scenario);
-    scenario.hosts.read_list(file.parent().unwrap_or(file))?;
+    scenario.hosts.read_lists(file.parent().unwrap_or(file))?;
     let absolute =
         std::path::absolute(file).map_err(|error| cannot_read(file, SCENARIO, &error))?;
     let context = context_of(&scenario, absolute.parent().unwrap_or(&absolute))

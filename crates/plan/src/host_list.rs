@@ -133,10 +133,9 @@ impl fmt::Display for HostList {
 fn parse_hosts(list: &str) -> Result<Vec<ListedHost>, String> {
     let mut hosts = Vec::new();
     for entry in list.split(',') {
-        let host = ListedHost::parse(entry)
-            .map_err(|(_, message)| format!("{message}, in `{}`", list.to_safe()))?;
+        let host = ListedHost::parse(entry).map_err(|(_, message)| message)?;
         if is_known(&hosts, &host) {
-            return Err(format!("`{}` is in `{}` twice", host.name, list.to_safe()));
+            return Err(format!("`{}` is in the list twice", host.name));
         }
         hosts.push(host);
     }

@@ -2,8 +2,9 @@
 
 use super::host_list::HostList;
 use crate::case_settings::RunnerValue;
+use crate::expected_value::list_alternatives;
 use provoke_model::{Alpha, BugFilter, ExpectedResult, Signal, Timeout};
-use provoke_transports::{HostsShape, TRANSPORTS, find_transport};
+use provoke_transports::{HostsShape, TRANSPORTS, Transport, find_transport};
 use provoke_words::names::nearest_name;
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
@@ -52,10 +53,24 @@ pub struct IntegerRange(pub u64, pub u64);
 pub enum HostsValue {
     /// This machine.
     Local,
+    /// Hosts that the transport with this name reaches; other settings have their names or their number.
+    Over(String),
     /// These hosts, which the transport with this name reaches.
     Listed(String, HostList),
-    /// Hosts that the transport with this name chooses.
-    Counted(String),
+    /// Hosts that the transport with this name reaches by this command; another setting has their names.
+    ByCommand(String, String),
+}
+
+impl HostsValue {
+    /// Returns the name of the transport; `None` for this machine.
+    pub fn transport(&self) -> Option<&str> {
+        match self {
+            Self::Local => None,
+            Self::Over(transport) | Self::Listed(transport, _) | Self::ByCommand(transport, _) => {
+                Some(transport)
+            }
+        }
+    }
 }
 
 /// A limit such as `0`, `4G`, `unlimited`.
@@ -248,12 +263,17 @@ impl FromStr for HostsValue {
             Some((name, rest)) => (name, Some(rest)),
             None => (text, None),
         };
-        let shape = find_transport(name).map(|transport| transport.shape());
+        let shape = find_transport(name).map(Transport::shape);
         match (shape, rest) {
             (Some(HostsShape::Listed), Some(list)) => {
                 Ok(Self::Listed(name.to_owned(), list.parse()?))
             }
-            (Some(HostsShape::Counted), None) => Ok(Self::Counted(name.to_owned())),
+            (Some(HostsShape::ByCommand), Some(command)) => {
+                Ok(Self::ByCommand(name.to_owned(), command.to_owned()))
+            }
+            (Some(HostsShape::Listed | HostsShape::Counted), None) => {
+                Ok(Self::Over(name.to_owned()))
+            }
             _ => {
                 let (shown, examples) = (text.to_safe(), hosts_examples());
                 Err(format!(
@@ -267,8 +287,7 @@ impl FromStr for HostsValue {
 /// Returns examples of hosts, as a list of alternatives.
 pub(super) fn hosts_examples() -> String {
     let examples = TRANSPORTS.iter().map(|transport| transport.help().example);
-    let quoted: Vec<String> = examples.map(|example| format!("`{example}`")).collect();
-    format!("{} or `local`", quoted.join(", "))
+    list_alternatives(&examples.chain(["local"]).collect::<Vec<_>>())
 }
 
 impl FromStr for LimitValue {
@@ -318,7 +337,8 @@ shown_as! {
     HostsValue: |hosts, f| match hosts {
         Self::Local => f.write_str("local"),
         Self::Listed(transport, hosts) => write!(f, "{transport}:{hosts}"),
-        Self::Counted(transport) => f.write_str(transport),
+        Self::Over(transport) => f.write_str(transport),
+        Self::ByCommand(transport, command) => write!(f, "{transport}:{command}"),
     };
     LimitValue: |limit, f| match limit.0 {
         Some(amount) => amount.fmt(f),
@@ -497,11 +517,12 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_listed_or_counted_or_this_machine() {
+    fn hosts_are_those_of_a_transport_or_this_machine() {
         for text in [
             "ssh:a,root@b.example gpu=a100",
             "ssh:@hosts",
             "local",
+            "ssh",
             "slurm",
         ] {
             assert_eq!(parse_valid::<HostsValue>(text).to_string(), text);
@@ -516,7 +537,6 @@ mod tests {
             "ssh:a b",
             "ssh:@",
             "ssh:a\nb",
-            "ssh",
             "slurm:a",
             "rsh:a",
         ]);

@@ -29,6 +29,11 @@ pub trait Transport: Sync {
     /// How the help of `--on` shows it.
     fn help(&self) -> TransportHelp;
 
+    /// Checks hosts that a user requests.
+    fn check(&self, _hosts: &RequestedHosts) -> Result<(), HostsRefusal> {
+        Ok(())
+    }
+
     /// Returns how each host runs a script, which contains no single quote. `slots` is the number of parallel trials there.
     fn plan_starts(
         &self,
@@ -41,10 +46,28 @@ pub trait Transport: Sync {
 /// How the hosts of a transport are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostsShape {
-    /// By their names: `NAME:HOST,...`.
+    /// By their names: `NAME:HOST,...`, or `NAME` with `--hosts`.
     Listed,
     /// By their number and their features. The transport chooses them.
     Counted,
+    /// By a command, `NAME:COMMAND`, and by their names in `--hosts`.
+    ByCommand,
+}
+
+impl HostsShape {
+    /// Returns whether the hosts have names before they start.
+    pub fn is_named(self) -> bool {
+        self != Self::Counted
+    }
+}
+
+/// Why requested hosts cannot be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostsRefusal {
+    /// The reason.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
 }
 
 /// A transport in the help of `--on`.

@@ -4,8 +4,8 @@ use crate::RunnerValue;
 use crate::value::hosts_examples;
 use crate::{
     AttachedProcess, Codes, Concurrency, Confidence, DurationValue, EnvValue, Expectation,
-    Frequency, HostsValue, IntegerRange, LimitValue, Matrix, MatrixValue, OnlyRule, Pattern,
-    RateValue, ReadyWhen, TimeoutValue,
+    Frequency, HostList, HostsValue, IntegerRange, LimitValue, Matrix, MatrixValue, OnlyRule,
+    Pattern, RateValue, ReadyWhen, TimeoutValue,
 };
 use provoke_transports::TRANSPORTS;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -85,6 +85,11 @@ describe! {
         "type": ["string", "integer"],
         "minimum": 1,
         "examples": [10, "1..64"],
+    }
+    HostList {
+        "description": "Names of hosts, or a file with one host on each line, such as `@lab`.",
+        "type": "string",
+        "examples": ["alice,bob", "@lab"],
     }
     Frequency {
         "description": "A rate such as `50/s` or `90/min`.",
