@@ -117,9 +117,12 @@ impl WorkerConnection {
         let greeting = match greeting.await {
             Err(_) => return Err(fail("its worker does not respond")),
             Ok(Err(error)) => {
-                let message = self.messages.last_line().await;
-                let reason = message.unwrap_or_else(|| format!("its worker ended: {error}"));
-                return Err(fail(&reason));
+                return Err(match self.messages.last_line().await {
+                    Some(message) => fail(&message),
+                    None => fail(&format!("its worker ended: {error}")).with_hint(
+                        "the command that reaches the host must pass on its stdin and stdout",
+                    ),
+                });
             }
             Ok(Ok(WorkerReply::Ready(greeting))) => *greeting,
             Ok(Ok(WorkerReply::Refused(reason, hint))) => {
