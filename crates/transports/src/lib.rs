@@ -6,6 +6,7 @@
 #![doc = include_str!("../README.md")]
 
 mod error;
+mod exec;
 mod launch;
 mod slurm;
 mod ssh;
@@ -16,7 +17,7 @@ pub use launch::{HostQueue, HostStarts, Launch};
 use provoke_model::RequestedHosts;
 
 /// All transports, in the order of the help.
-pub static TRANSPORTS: &[&dyn Transport] = &[&ssh::Ssh, &slurm::Slurm];
+pub static TRANSPORTS: &[&dyn Transport] = &[&ssh::Ssh, &slurm::Slurm, &exec::Exec];
 
 /// A way in which hosts are reached.
 pub trait Transport: Sync {
