@@ -1,4 +1,4 @@
-//! Tests that the table in `src/lib.rs` matches the crates and the modules of this package.
+//! Tests that the table in `DESIGN.md` matches the crates and the modules of this package.
 
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ impl Layer {
     fn code(&self) -> String {
         let sources = match self.crate_folder() {
             Some(folder) => sources(&folder.join("src")),
-            None => sources(&Path::new("src").join(&self.name)),
+            None => module_sources(&self.name),
         };
         let files = sources.iter().filter(|path| {
             path.extension().is_some_and(|kind| kind == "rs")
@@ -34,10 +34,19 @@ impl Layer {
     }
 }
 
+/// Returns the files of a module of this package.
+fn module_sources(name: &str) -> Vec<PathBuf> {
+    let folder = Path::new("src").join(name);
+    match folder.is_dir() {
+        true => sources(&folder),
+        false => vec![folder.with_extension("rs")],
+    }
+}
+
 /// Returns the rows of the table.
 fn layers() -> Vec<Layer> {
-    let text = fs::read_to_string("src/lib.rs").unwrap();
-    let row = Regex::new(r"(?m)^//! \| `([\w-]+)` \|[^|]*\|([^|]*)\|$").unwrap();
+    let text = fs::read_to_string("DESIGN.md").unwrap();
+    let row = Regex::new(r"(?m)^\| `([\w-]+)` \|[^|]*\|([^|]*)\|$").unwrap();
     let rows = row.captures_iter(&text).map(|cells| {
         let names = cells[2].split(',').map(str::trim);
         Layer {
