@@ -1,6 +1,8 @@
 //! Tests the words and the links of the documentation.
 
+use crate::layers::sources;
 use regex::{Regex, RegexBuilder};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -207,4 +209,34 @@ fn links_refer_to_existing_files_and_headings() {
         assert!(expected, "no link found in {}", file.to_string_lossy());
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// Returns the identifiers of all code, and of the manifests.
+fn identifiers_of_code() -> HashSet<String> {
+    let word = Regex::new(r"\w+").unwrap();
+    let folders = ["crates", "src", "tests"].map(|folder| repository().join(folder));
+    let files = folders.iter().flat_map(|folder| sources(folder));
+    let mut found = HashSet::new();
+    for file in files.filter(|file| file.extension().is_some_and(|kind| kind == "rs" || kind == "toml")) {
+        let text = read(&file);
+        found.extend(word.find_iter(&text).map(|word| word.as_str().to_owned()));
+    }
+    found
+}
+
+#[test]
+fn the_pages_on_the_design_name_only_code_that_exists() {
+    let known = identifiers_of_code();
+    let code = Regex::new(r"`([^`\n./]+)`").unwrap();
+    // Types, and functions or fields of several words. Constants may be those of the system.
+    let name = Regex::new(r"\b(?:[A-Z][a-z]+\w+|[a-z]+(?:_[a-z]+)+)\b").unwrap();
+    let mut unknown = Vec::new();
+    for page in markdown_files(&repository().join("docs/design")) {
+        let text = read(&page);
+        for words in code.captures_iter(&text) {
+            let names = name.find_iter(words.get(1).unwrap().as_str()).map(|name| name.as_str());
+            unknown.extend(names.filter(|name| !known.contains(*name)).map(|name| format!("{}: {name}", page.display())));
+        }
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
 }
