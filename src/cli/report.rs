@@ -8,13 +8,14 @@ use super::export_flags::{ExportFlags, RESULT};
 use crate::experiment::{self, ReportTarget, StoredReport};
 use crate::suggest::file_of_flag;
 use crate::term;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use provoke_journal::{SharedData, default_root};
-use provoke_report::{
-    CaseListFormat, CaseSelection, Markdown, PageOptions, RunOrder, format_exclusions,
-};
+use provoke_report::{CaseSelection, Markdown, PageOptions, RunOrder};
+use provoke_runners::{Exclusion, exclusions};
 use provoke_words::untrusted::shell_word;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// Report a run as a summary, JSON, CSV, JUnit, Markdown or a page
 #[derive(Args)]
@@ -53,8 +54,8 @@ pub(super) struct ReportArgs {
     /// Print these tests as arguments with which a runner leaves them out
     ///
     /// For example: pytest $(provoke report last --cases=failing --format pytest-deselect)
-    #[arg(long, value_name = "pytest-deselect|nextest-filter", value_parser = parse_one_of(LIST_FORMATS), hide_possible_values = true, requires = "cases", help_heading = RESULT)]
-    format: Option<CaseListFormat>,
+    #[arg(long, value_name = FORMATS.as_str(), value_parser = parse_format(), hide_possible_values = true, requires = "cases", help_heading = RESULT)]
+    format: Option<Exclusion>,
     /// Print only the result
     #[arg(short, long, help_heading = RESULT)]
     quiet: bool,
@@ -82,11 +83,18 @@ fn in_short_help(flag: clap::Arg) -> clap::Arg {
     flag.hide_short_help(false)
 }
 
-/// Forms of a list of tests.
-const LIST_FORMATS: [(&str, CaseListFormat); 2] = [
-    ("pytest-deselect", CaseListFormat::PytestDeselect),
-    ("nextest-filter", CaseListFormat::NextestFilter),
-];
+/// Names of the forms of a list of tests.
+static FORMATS: LazyLock<String> = LazyLock::new(|| {
+    let names: Vec<&str> = exclusions().map(|form| form.name).collect();
+    names.join("|")
+});
+
+fn parse_format() -> impl TypedValueParser<Value = Exclusion> {
+    PossibleValuesParser::new(exclusions().map(|form| form.name)).map(|name| {
+        let form = exclusions().find(|form| form.name == name);
+        form.expect("the parser accepts only these names")
+    })
+}
 
 /// What puts runs in order.
 const ORDERS: [(&str, RunOrder); 2] = [("time", RunOrder::Time), ("commit", RunOrder::Commit)];
@@ -219,7 +227,10 @@ impl ReportArgs {
         }
         let cases = selection.select_cases(&report.variants);
         let page = match self.format {
-            Some(format) => format_exclusions(&cases, format) + "\n",
+            Some(form) => {
+                let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+                (form.write)(&names) + "\n"
+            }
             None => term::format_cases(report, selection, term::stdout_width()),
         };
         Ok(term::print_page(&page)?)

@@ -12,11 +12,11 @@ use crate::trace;
 use clap::ValueEnum;
 use provoke_journal::default_root;
 use provoke_load::LoadProgress;
-use provoke_model::{CaseRunner, Event, NoteLevel};
+use provoke_model::{Event, NoteLevel};
 use provoke_plan::DEFAULT_DURATION;
 use provoke_questions as questions;
 use provoke_report as report;
-use provoke_runners::find_runner;
+use provoke_runners::{find_runner, runner_named};
 use provoke_state::{EventSink, State};
 use provoke_words as words;
 use provoke_words::document::SuggestedCommand;
@@ -239,7 +239,7 @@ fn announce_start(state: &State) {
         print_message(&format!("  {line}"));
     }
     if let Some(runner) = cases_hint(state) {
-        let text = format!("--cases counts each test that {} runs", runner.name());
+        let text = format!("--cases counts each test that {runner} runs");
         print_message(&format!("  {text}"));
     }
     let filters = &state.trials.rules.only;
@@ -266,12 +266,11 @@ fn announce_start(state: &State) {
 }
 
 /// Returns the test runner of a run that does not count its tests.
-fn cases_hint(state: &State) -> Option<CaseRunner> {
-    let trials = &state.trials;
-    if trials.cases.is_some() || !questions::of(state).only_measures() || trials.load.is_some() {
+use provoke_runners::{find_runner, runner_named};
         return None;
     }
-    find_runner(&trials.variants.first()?.main_actor()?.command)
+    let runner = find_runner(&trials.variants.first()?.main_actor()?.command)?;
+    Some(runner_named(&runner.name)?.title())
 }
 
 /// Returns the path of a file of a result, or the command that uses it.

@@ -458,10 +458,9 @@ fn surrounded_plan(plan: Plan, choices: &mut Choices) -> Plan {
         let shuffle = choices.below(2) == 0;
         let isolated = choices.below(4) == 0;
         plan.trials.cases = Some(Box::new(CasesPlan {
-            runner: if isolated {
-                CaseRunner::Nextest
-            } else {
-                CaseRunner::Pytest
+            runner: CaseRunner {
+                name: if isolated { "nextest" } else { "pytest" }.to_owned(),
+                argument: None,
             },
             shuffle,
             reruns: 0,

@@ -6,6 +6,7 @@ use provoke_model::{
     CaseEnd, CaseFailures, CaseName, CaseRecord, CaseResult, Event, NumberList, Observation,
     SignatureId, Trial, TrialCases,
 };
+use provoke_runners::isolates_cases;
 use provoke_state::State;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -26,7 +27,7 @@ impl LoopState<'_, '_> {
             .trials
             .cases
             .as_ref()
-            .is_none_or(|plan| plan.runner.isolates_cases());
+            .is_none_or(|plan| isolates_cases(&plan.runner));
         let variant = state.trials.variant_plan(trial.variant);
         let rules = &state.trials.rules;
         let number_of = |name: &CaseName| state.case_names.number_of(name);
@@ -140,7 +141,7 @@ fn unreached_cases(cases: &TrialCases, state: &State) -> Vec<u32> {
         .trials
         .cases
         .as_ref()
-        .is_some_and(|plan| plan.runner.isolates_cases());
+        .is_some_and(|plan| isolates_cases(&plan.runner));
     if ended_suites.is_empty() || isolates {
         return Vec::new();
     }

@@ -5,6 +5,7 @@ use super::secrets::{Secrets, SharedData};
 use super::sequence::EventSequence;
 use super::{JournalDamage, StoreError, upgrade};
 use provoke_model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome};
+use provoke_runners::runner_named;
 use provoke_state::{EventSink, Fold, State};
 use provoke_sys::files;
 use rustix::fs::{FlockOperation, flock};
@@ -303,7 +304,13 @@ impl<'p> EventReader<'p> {
                     found: format,
                 });
             }
-            (1, Ok(event @ Event::RunStarted { .. })) => event,
+            (1, Ok(event @ Event::RunStarted { .. })) => {
+                if let Some(runner) = unknown_runner(&event) {
+                    let path = path.to_owned();
+                    return Err(StoreError::UnknownRunner { path, runner });
+                }
+                event
+            }
             (1, Err(source)) if is_first => return Err(damaged(JournalDamage::Unreadable(source))),
             (1, _) => return Err(StoreError::NotAJournal(path.to_owned())),
             (_, Ok(event)) => event,
@@ -312,6 +319,15 @@ impl<'p> EventReader<'p> {
         self.sequence.add_event(&event).map_err(damaged)?;
         Ok(Some(event))
     }
+}
+
+/// Returns the test runner of a run, if this version does not know it.
+fn unknown_runner(start: &Event) -> Option<String> {
+    let Event::RunStarted { plan, .. } = start else {
+        return None;
+    };
+    let name = &plan.trials.cases.as_ref()?.runner.name;
+    runner_named(name).is_none().then(|| name.clone())
 }
 
 impl Secrets {

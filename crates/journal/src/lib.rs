@@ -111,6 +111,14 @@ pub enum StoreError {
         /// Its format.
         found: u32,
     },
+    /// A test runner that this version does not know reported the tests of the run.
+    #[error("`{}` has the tests of `{}`, a test runner that this program does not know", path.to_safe(), runner.to_safe())]
+    UnknownRunner {
+        /// The journal.
+        path: PathBuf,
+        /// The name of the runner.
+        runner: String,
+    },
 }
 
 impl StoreError {
@@ -157,7 +165,9 @@ impl StoreError {
                 shell_word(path.as_os_str()),
             ),
             Self::NotAJournal(_) => "give the directory or the name of a run, or `last`".to_owned(),
-            Self::Format { .. } => "use the version of provoke that made the run".to_owned(),
+            Self::Format { .. } | Self::UnknownRunner { .. } => {
+                "use the version of provoke that made the run".to_owned()
+            }
         })
     }
 }

@@ -1,9 +1,7 @@
 //! Reads the report of a test runner about the cases of a trial.
 
 use provoke_model::CASES_FOLDER;
-use provoke_model::{
-    CaseName, CaseRunner, CasesPlan, Observation, Text, Trial, TrialsPlan, VariantPlan,
-};
+use provoke_model::{CaseName, CasesPlan, Observation, Text, Trial, TrialsPlan, VariantPlan};
 use provoke_runners as runners;
 use provoke_runners::{CaseSetup, EarlierReports, TrialReport};
 use provoke_slot::wire::{CaseRecipe, VariantRecipe};
@@ -22,9 +20,9 @@ pub(super) struct CaseReports {
 }
 
 impl CaseReports {
-    /// Writes the files that all trials share.
+    /// Writes the file that all trials share.
     pub(super) fn prepare(cases: &CasesPlan, plan: &TrialsPlan, trials: &Path) -> io::Result<Self> {
-        CaseSetup::write_shared_files(cases, trials)?;
+        CaseSetup::write_shared_file(cases, trials)?;
         Ok(Self {
             plan: cases.clone(),
             trials: trials.to_owned(),
@@ -33,9 +31,9 @@ impl CaseReports {
         })
     }
 
-    /// Removes these files.
-    pub(super) fn remove_shared_files(&self) {
-        CaseSetup::remove_shared_files(&self.trials);
+    /// Removes this file.
+    pub(super) fn remove_shared_file(&self) {
+        CaseSetup::remove_shared_file(&self.plan, &self.trials);
     }
 
     /// Adds what the runner needs to report its cases. A command without the runner reports nothing, which is said with
@@ -117,12 +115,7 @@ impl CaseReports {
 
     /// Returns the path that the user gave, with the values of the trial.
     fn fill_pattern(&self, trial: &Trial, variant: &str, scratch: &Path) -> Option<PathBuf> {
-        let (CaseRunner::Junit(pattern) | CaseRunner::Jsonl(pattern)) = &self.plan.runner else {
-            return None;
-        };
-        if pattern.is_empty() {
-            return None;
-        }
+        let pattern = self.plan.runner.report_path()?;
         let values = [
             ("{trial}", Text::from(trial.id.0.to_string())),
             ("{slot}", Text::from(trial.slot.0.to_string())),
@@ -133,7 +126,7 @@ impl CaseReports {
         let marks = values
             .each_ref()
             .map(|(mark, value)| (*mark, value.as_os_str()));
-        let filled = Text::from(pattern.as_str()).fill_marks(&marks);
+        let filled = Text::from(pattern).fill_marks(&marks);
         Some(PathBuf::from(filled.as_os_str()))
     }
 }

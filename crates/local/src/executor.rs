@@ -314,7 +314,7 @@ impl Executor for LocalExecutor {
             }
             let complaints = fold_complaints(complaints);
             if let Some(cases) = &shared.cases {
-                cases.remove_shared_files();
+                cases.remove_shared_file();
             }
             drop(shared.service.lock().expect("no panic").take());
             // A slot that crashed may have left orphans, which are now children of provoke.

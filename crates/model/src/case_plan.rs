@@ -2,6 +2,7 @@
 
 use super::is_default;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// How the cases of each trial are found.
@@ -24,66 +25,78 @@ pub struct CasesPlan {
     pub select: Vec<String>,
 }
 
-/// A program that runs cases, and where it reports them.
+/// The test runner that runs the cases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CaseRunner {
-    /// pytest, by a plugin of provoke.
-    Pytest,
-    /// cargo-nextest, by its JUnit report.
-    Nextest,
-    /// `go test`, by its JSON lines.
-    Go,
-    /// CTest, by its JUnit report.
-    Ctest,
-    /// A program with GoogleTest, by its output.
-    Gtest,
-    /// Any program, by the JUnit reports that match this pattern of paths.
-    Junit(String),
-    /// Any program, by the Test Anything Protocol on its stdout.
-    Tap,
-    /// Any program, by JSON lines in this file.
-    Jsonl(String),
+#[serde(from = "StoredRunner", into = "StoredRunner")]
+pub struct CaseRunner {
+    /// Its name, such as `pytest`.
+    pub name: String,
+    /// The path of its reports, for a runner that has such an argument.
+    pub argument: Option<String>,
 }
 
 impl CaseRunner {
-    /// Returns the name of the runner in texts.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Pytest => "pytest",
-            Self::Nextest => "cargo nextest",
-            Self::Go => "go test",
-            Self::Ctest => "ctest",
-            Self::Gtest => "GoogleTest",
-            Self::Junit(_) => "the JUnit reports",
-            Self::Tap => "the TAP output",
-            Self::Jsonl(_) => "the JSON lines",
-        }
-    }
-
-    /// Returns whether each case runs in a separate process, so that no case can change another one.
-    pub fn isolates_cases(&self) -> bool {
-        matches!(self, Self::Nextest | Self::Ctest)
-    }
-
-    /// Returns whether the cases are read from the stdout of the trial.
-    pub fn reads_stdout(&self) -> bool {
-        matches!(self, Self::Go | Self::Gtest | Self::Tap | Self::Ctest)
+    /// Returns the path of the reports, with marks, if one was given.
+    pub fn report_path(&self) -> Option<&str> {
+        self.argument.as_deref().filter(|path| !path.is_empty())
     }
 }
 
 /// Writes the value of the setting `cases`.
 impl fmt::Display for CaseRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pytest => f.write_str("pytest"),
-            Self::Nextest => f.write_str("nextest"),
-            Self::Go => f.write_str("go"),
-            Self::Ctest => f.write_str("ctest"),
-            Self::Gtest => f.write_str("gtest"),
-            Self::Junit(paths) => write!(f, "junit:{paths}"),
-            Self::Tap => f.write_str("tap"),
-            Self::Jsonl(path) => write!(f, "jsonl:{path}"),
+        f.write_str(&self.name)?;
+        match &self.argument {
+            Some(argument) => write!(f, ":{argument}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A runner in JSON: its name, or an object with its name and its argument.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredRunner {
+    Name(String),
+    WithArgument(BTreeMap<String, String>),
+}
+
+impl From<StoredRunner> for CaseRunner {
+    fn from(stored: StoredRunner) -> Self {
+        let (name, argument) = match stored {
+            StoredRunner::Name(name) => (name, None),
+            StoredRunner::WithArgument(fields) => {
+                let field = fields.into_iter().next();
+                field.map_or_else(Default::default, |(name, argument)| (name, Some(argument)))
+            }
+        };
+        Self { name, argument }
+    }
+}
+
+impl From<CaseRunner> for StoredRunner {
+    fn from(runner: CaseRunner) -> Self {
+        match runner.argument {
+            None => Self::Name(runner.name),
+            Some(argument) => Self::WithArgument([(runner.name, argument)].into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_is_stored_by_its_name() {
+        for (json, text) in [
+            (r#""pytest""#, "pytest"),
+            (r#"{"junit":"out/*.xml"}"#, "junit:out/*.xml"),
+            (r#"{"jsonl":""}"#, "jsonl:"),
+        ] {
+            let runner: CaseRunner = serde_json::from_str(json).unwrap();
+            assert_eq!(runner.to_string(), text);
+            assert_eq!(serde_json::to_string(&runner).unwrap(), json);
         }
     }
 }

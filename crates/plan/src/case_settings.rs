@@ -3,7 +3,9 @@
 use super::plan_error::{PlanError, refuse_at};
 use super::{QuestionSettings, Scenario};
 use provoke_model::{BugFilter, CaseRunner, CasesPlan, VariantPlan};
-use provoke_runners::{CaseSetup, describe_known_runners, find_runner};
+use provoke_runners::{
+    CaseSetup, Runner, describe_known_runners, find_runner, parse_runner, runner_named,
+};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
@@ -15,38 +17,11 @@ impl FromStr for RunnerValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let runner = match text.split_once(':') {
-            Some(("junit", pattern)) if !pattern.is_empty() => {
-                CaseRunner::Junit(pattern.to_owned())
-            }
-            Some(("jsonl", path)) if !path.is_empty() => CaseRunner::Jsonl(path.to_owned()),
-            None => match text {
-                "auto" => return Ok(Self(None)),
-                "pytest" => CaseRunner::Pytest,
-                "nextest" => CaseRunner::Nextest,
-                "go" => CaseRunner::Go,
-                "ctest" => CaseRunner::Ctest,
-                "gtest" => CaseRunner::Gtest,
-                "tap" => CaseRunner::Tap,
-                "jsonl" => CaseRunner::Jsonl(String::new()),
-                "junit" => {
-                    return Err(
-                        "`junit` needs the paths of the reports, such as `junit:reports/*.xml`"
-                            .to_owned(),
-                    );
-                }
-                _ => return Err(describe_values(text)),
-            },
-            Some(_) => return Err(describe_values(text)),
-        };
-        Ok(Self(Some(runner)))
+        match text {
+            "auto" => Ok(Self(None)),
+            _ => parse_runner(text).map(|runner| Self(Some(runner))),
+        }
     }
-}
-
-fn describe_values(text: &str) -> String {
-    format!(
-        "`{text}` is not a test runner: auto, pytest, nextest, go, ctest, gtest, tap, junit:GLOB or jsonl:FILE"
-    )
 }
 
 impl Scenario {
@@ -132,44 +107,23 @@ impl Scenario {
 
     /// Refuses one path for the reports of parallel trials.
     fn check_report_paths(&self, runner: &CaseRunner) -> Result<(), PlanError> {
-        let (CaseRunner::Junit(path) | CaseRunner::Jsonl(path)) = runner else {
+        let Some(path) = runner.report_path() else {
             return Ok(());
         };
         let (jobs, ..) = self.plan_jobs()?;
         let marks = ["{dir}", "{trial}", "{slot}", "{seed}"];
-        if path.is_empty() || jobs < 2 || marks.iter().any(|mark| path.contains(mark)) {
+        if jobs < 2 || marks.iter().any(|mark| path.contains(mark)) {
             return Ok(());
         }
+        let argument = runner_named(&runner.name).and_then(Runner::argument);
+        let in_trial = argument.map_or("{dir}", |argument| argument.in_trial);
         Err(refuse_at(
             format!("parallel trials would all write their reports to `{path}`"),
             &["cases"],
-            "write each report to the directory of its trial, for example --cases='junit:{dir}/*.xml', and pass {dir} to the command; or use -j 1",
+            format!(
+                "write each report to the directory of its trial, for example --cases='{}:{in_trial}', and pass {{dir}} to the command; or use -j 1",
+                runner.name
+            ),
         ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_runner_is_written_as_it_is_read() {
-        for text in [
-            "pytest",
-            "nextest",
-            "go",
-            "ctest",
-            "gtest",
-            "tap",
-            "junit:out/*.xml",
-            "jsonl:{dir}/a:b",
-        ] {
-            let value: RunnerValue = text.parse().unwrap();
-            assert_eq!(value.to_string(), text);
-        }
-        assert_eq!("auto".parse::<RunnerValue>().unwrap().to_string(), "auto");
-        for refused in ["", "jest", "junit", "junit:", "pytest:x"] {
-            assert!(refused.parse::<RunnerValue>().is_err(), "{refused}");
-        }
     }
 }

@@ -6,7 +6,6 @@ use super::{
 };
 use ::csv::WriterBuilder;
 use provoke_model::{CaseEnd, CasePattern};
-use provoke_words::untrusted::shell_word;
 use std::collections::HashSet;
 use std::io;
 
@@ -128,15 +127,6 @@ pub enum CaseSelection {
     Matching(CasePattern),
 }
 
-/// The form of a list of tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CaseListFormat {
-    /// Arguments of pytest.
-    PytestDeselect,
-    /// An expression for `cargo nextest run -E`.
-    NextestFilter,
-}
-
 impl CaseSelection {
     /// Reads the value of a flag.
     pub fn from_text(text: &str) -> Self {
@@ -169,47 +159,4 @@ impl CaseSelection {
         }
         selected
     }
-}
-
-/// Returns the arguments with which a runner leaves these tests out.
-pub fn format_exclusions(cases: &[&CaseReport], format: CaseListFormat) -> String {
-    match format {
-        CaseListFormat::PytestDeselect => {
-            let arguments = cases
-                .iter()
-                .map(|case| format!("--deselect={}", shell_word(case.name.as_ref())));
-            arguments.collect::<Vec<_>>().join("\n")
-        }
-        CaseListFormat::NextestFilter => {
-            let tests = cases.iter().map(|case| {
-                // The name of the test follows that of its binary.
-                match case.name.split_once("::") {
-                    Some((binary, test)) => format!(
-                        "(binary_id(={}) & test(={}))",
-                        escape_filter(binary),
-                        escape_filter(test)
-                    ),
-                    None => format!("test(={})", escape_filter(&case.name)),
-                }
-            });
-            let tests: Vec<String> = tests.collect();
-            if tests.is_empty() {
-                "all()".to_owned()
-            } else {
-                format!("not ({})", tests.join(" | "))
-            }
-        }
-    }
-}
-
-/// Escapes the characters with a meaning in filter expressions of nextest.
-fn escape_filter(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in text.chars() {
-        if matches!(character, ')' | '(' | ',' | '\\' | '/') {
-            escaped.push('\\');
-        }
-        escaped.push(character);
-    }
-    escaped
 }

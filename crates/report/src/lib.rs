@@ -53,7 +53,7 @@ mod wrap;
 
 pub use annotations::{Annotation, AnnotationLevel, export_annotations};
 pub use before_start::lines_before_start;
-pub use case_list::{CaseListFormat, CaseSelection, CsvCases, format_exclusions};
+pub use case_list::{CaseSelection, CsvCases};
 pub use csv::Csv;
 pub use derive::command_line;
 pub use distribution::{RateWindow, TimeRange};

@@ -2,6 +2,7 @@
 
 use super::{CaseReport, OrderEffect, Report, SuiteReport, VariantReport};
 use provoke_questions::{PooledBaseline, RateMeaning, Verdict, required_by_default};
+use provoke_runners::runner_named;
 use provoke_words as words;
 use provoke_words::document::SuggestedCommand;
 use provoke_words::untrusted::{SafeText, shell_word};
@@ -170,7 +171,8 @@ fn order_commands(
         let mut failing = suite.failing();
         failing.find(|case| case.order_effect.as_ref().is_some_and(fits))
     };
-    if suite.runner != "pytest" {
+    let runner = runner_named(&suite.runner);
+    if runner.is_none_or(|runner| runner.list_variable().is_none()) {
         // More orders distinguish another test from the place.
         let is_open = |effect: &OrderEffect| effect.tests.is_empty();
         let orders = 2 * suite.trials;

@@ -442,7 +442,7 @@ impl CaseReport {
 }
 
 fn order_of(runner: &CaseRunner, is_shuffled: bool, suite: &SuiteCounts) -> CaseOrder {
-    if runner.isolates_cases() {
+    if runners::isolates_cases(runner) {
         CaseOrder::Isolated
     } else if is_shuffled {
         CaseOrder::Random

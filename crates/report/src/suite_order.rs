@@ -1,6 +1,7 @@
 //! Finds tests of a suite that depend on the order, and tests that fail together.
 
 use provoke_model::{CaseEnd, CaseRunner};
+use provoke_runners::isolates_cases;
 use provoke_state::{State, SuiteCounts, TrialOrder};
 use provoke_stats::cases::{
     self as case_statistics, FailureSets, MOST_VICTIMS, OrderDependence, OrderPart, OrderRelation,
@@ -250,7 +251,7 @@ pub(super) fn find_order_effects(
     runner: &CaseRunner,
     suite: &SuiteCounts,
 ) -> BTreeMap<u32, OrderEffect> {
-    if suite.reordered_trials == 0 || runner.isolates_cases() {
+    if suite.reordered_trials == 0 || isolates_cases(runner) {
         return BTreeMap::new();
     }
     let mut table = OrderTable::new();

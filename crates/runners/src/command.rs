@@ -1,6 +1,8 @@
-//! Finds the words of a test runner in a command.
+//! Finds the words of a test runner in a command, and changes its arguments.
 
-use provoke_model::Text;
+use super::error::{CaseSetupError, refuse, refuse_shell_line};
+use provoke_model::{ActorPlan, Text};
+use std::path::Path;
 
 /// The words of a command, without the programs around the runner.
 pub(super) struct RunnerWords {
@@ -44,15 +46,142 @@ pub(super) fn file_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Returns whether a word names Python, such as `python3.11`.
-pub(super) fn is_python(word: &str) -> bool {
-    let name = file_name(word);
-    ["python", "pypy"].iter().any(|prefix| {
-        let version = name.strip_prefix(prefix);
-        version.is_some_and(|version| {
-            version
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || byte == b'.')
-        })
-    })
+/// Returns whether words begin with a program and these arguments.
+pub(super) fn begins_with(words: &[String], program: &str, arguments: &[&str]) -> bool {
+    words.first().is_some_and(|word| file_name(word) == program)
+        && words.len() > arguments.len()
+        && words[1..]
+            .iter()
+            .zip(arguments)
+            .all(|(word, argument)| word == argument)
+}
+
+/// Returns the index of the subcommand of cargo, behind the name of a toolchain.
+pub(super) fn cargo_subcommand(words: &[String]) -> Option<usize> {
+    let has_toolchain = words.get(1).is_some_and(|word| word.starts_with('+'));
+    begins_with(words, "cargo", &[]).then_some(1 + usize::from(has_toolchain))
+}
+
+/// The command of a runner in an actor, as a trial runs it.
+pub struct RunnerCommand<'a> {
+    /// The name of the runner in sentences.
+    pub(super) title: &'static str,
+    /// The index of the last word of its name, if the command contains it.
+    pub(super) name_end: Option<usize>,
+    pub(super) actor: &'a mut ActorPlan,
+}
+
+impl RunnerCommand<'_> {
+    /// Inserts words behind the name of the runner.
+    pub(super) fn insert(
+        &mut self,
+        words: impl IntoIterator<Item = String>,
+    ) -> Result<(), CaseSetupError> {
+        self.check_no_shell_line()?;
+        let Some(last) = self.name_end else {
+            return Err(refuse(
+                format!("the command does not contain `{}`", self.title),
+                "name the runner in the command, or use --cases=junit:'reports/*.xml' with the reports that it writes",
+            ));
+        };
+        self.insert_at(last + 1, words);
+        Ok(())
+    }
+
+    /// Adds words at the end.
+    pub(super) fn append(
+        &mut self,
+        words: impl IntoIterator<Item = Text>,
+    ) -> Result<(), CaseSetupError> {
+        self.check_no_shell_line()?;
+        self.actor.command.extend(words);
+        Ok(())
+    }
+
+    /// Inserts words at an index.
+    pub(super) fn insert_at(&mut self, index: usize, words: impl IntoIterator<Item = String>) {
+        let inserted = words.into_iter().map(Text::from);
+        self.actor.command.splice(index..index, inserted);
+    }
+
+    pub(super) fn check_no_shell_line(&self) -> Result<(), CaseSetupError> {
+        if split_runner_words(&self.actor.command).is_shell_line {
+            return Err(refuse_shell_line(self.title));
+        }
+        Ok(())
+    }
+
+    /// Removes a flag with its value from the arguments of the runner.
+    pub(super) fn remove_flag(&mut self, names: &[&str]) {
+        let Some(last) = self.name_end else {
+            return;
+        };
+        let mut kept: Vec<Text> = self.actor.command[..=last].to_vec();
+        let mut arguments = self.actor.command[last + 1..].iter();
+        while let Some(argument) = arguments.next() {
+            let text = argument.to_string();
+            if text == "--" {
+                kept.push(argument.clone());
+                break;
+            }
+            if names.contains(&text.as_str()) {
+                arguments.next();
+                continue;
+            }
+            let name = text.split('=').next().unwrap_or_default();
+            if !names.contains(&name) {
+                kept.push(argument.clone());
+            }
+        }
+        kept.extend(arguments.cloned());
+        self.actor.command = kept;
+    }
+
+    /// Sets a variable.
+    pub(super) fn set_variable(&mut self, name: &str, value: impl Into<Text>) {
+        let name = Text::from(name);
+        self.actor.env.retain(|(own_name, _)| *own_name != name);
+        self.actor.env.push((name, Some(value.into())));
+    }
+
+    /// Puts a value before that of a variable of the actor, or of the environment.
+    pub(super) fn prepend_variable(
+        &mut self,
+        environment: &[(Text, Text)],
+        name: &str,
+        value: &Path,
+        separator: &str,
+    ) {
+        let own_name = Text::from(name);
+        let own = self.actor.env.iter().find(|(name, _)| *name == own_name);
+        let inherited = || {
+            let inherited = environment.iter().find(|(name, _)| *name == own_name);
+            inherited.map(|(_, value)| value.clone())
+        };
+        let old_value = match own {
+            Some((_, own_value)) => own_value.clone(),
+            None => inherited(),
+        };
+        let mut new_value = value.as_os_str().to_owned();
+        if let Some(old_value) = old_value.filter(|old_value| !old_value.as_os_str().is_empty()) {
+            new_value.push(separator);
+            new_value.push(old_value.as_os_str());
+        }
+        self.set_variable(name, new_value);
+    }
+}
+
+/// Characters with a meaning in regular expressions.
+pub(super) const REGEX: &str = r"\.+*?()|[]{}^$";
+
+/// Puts a backslash before characters.
+pub(super) fn escape(text: &str, characters: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if characters.contains(character) {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
 }

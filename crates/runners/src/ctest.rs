@@ -1,10 +1,14 @@
 //! Results of ctest: its output, which names signals, and its XML, which has the output of each test.
 
 use super::collector::CaseCollector;
-use super::gtest;
+use super::command::{REGEX, RunnerCommand, begins_with, escape};
+use super::error::CaseSetupError;
+use super::junit::{self, REPORT};
 use super::lines::read_lines;
-use super::text::clip_message;
-use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, Signal, TrialCases};
+use super::runner::{OrderControl, Runner};
+use super::setup::{CASES_MARK, TrialPlace};
+use super::trial_report::{STDOUT, TrialReport};
+use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, CasesPlan, Signal, TrialCases};
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 use std::time::Duration;
@@ -21,51 +25,52 @@ const EXCEPTIONS: [(&str, Signal); 8] = [
     ("Subprocess killed", Signal::KILL),
 ];
 
-/// Returns how a skipped test ended. A test that could not be started did not run.
-pub(crate) fn judge_skip(reason: &str) -> CaseEnd {
-    if reason.starts_with("SKIP_") || reason == "Disabled" {
-        CaseEnd::Skipped
-    } else {
-        CaseEnd::NotRun
-    }
-}
+/// CTest, by its JUnit report and its output.
+pub(crate) struct Ctest;
 
-/// Adds a message from the output of a test, because ctest does not have one.
-///
-/// A test that is a whole binary of googletest names its failed tests, or the one that was running when it died.
-pub(crate) fn add_message(result: &mut CaseResult, output: &str) {
-    let failure = result.failure.get_or_insert_default();
-    if !failure.message.is_empty() {
-        return;
+impl Runner for Ctest {
+    fn name(&self) -> &'static str {
+        "ctest"
     }
-    let inner = gtest::read_gtest(output.as_bytes());
-    let running = inner
-        .results
-        .iter()
-        .find(|inner| inner.end == CaseEnd::Unknown);
-    if let Some(running) = running {
-        failure.message = clip_message(&format!("{} was running", running.case));
-        return;
+
+    fn recognize(&self, words: &[String]) -> Option<usize> {
+        begins_with(words, "ctest", &[]).then_some(0)
     }
-    let mut failed = inner.results.iter().filter(|inner| inner.end.is_failure());
-    match (failed.next(), failed.count()) {
-        (Some(first), others) => {
-            let inner_failure = first.failure.clone().unwrap_or_default();
-            failure.site = inner_failure.site;
-            failure.message = if others == 0 {
-                inner_failure.message
-            } else {
-                clip_message(&format!(
-                    "{} and {others} more failed\n{}",
-                    first.case, inner_failure.message
-                ))
-            };
-        }
-        (None, _) => {
-            let lines: Vec<&str> = output.trim_end().lines().collect();
-            let last_lines = &lines[lines.len().saturating_sub(4)..];
-            failure.message = clip_message(&last_lines.join("\n"));
-        }
+
+    fn order(&self) -> OrderControl {
+        OrderControl::Isolated
+    }
+
+    fn reads_stdout(&self) -> bool {
+        true
+    }
+
+    fn adapt(
+        &self,
+        _: &CasesPlan,
+        command: &mut RunnerCommand<'_>,
+        _: &TrialPlace<'_>,
+    ) -> Result<(), CaseSetupError> {
+        command.insert([
+            "--output-junit".to_owned(),
+            format!("{CASES_MARK}/{REPORT}"),
+        ])
+    }
+
+    fn select(
+        &self,
+        case: &CaseName,
+        command: &mut RunnerCommand<'_>,
+    ) -> Result<(), CaseSetupError> {
+        command.remove_flag(&["-R", "--tests-regex"]);
+        let pattern = format!("^{}$", escape(&case.name, REGEX));
+        command.insert(["-R".to_owned(), pattern])
+    }
+
+    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+        let mut cases = report.read_file(REPORT, junit::read_ctest);
+        add_endings(&mut cases, report.read_file(STDOUT, read_output));
+        cases
     }
 }
 

@@ -1,7 +1,5 @@
 //! Error if cases cannot be found in the trials of a command.
 
-use provoke_model::CaseRunner;
-
 /// Why cases cannot be found in the trials of a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -19,12 +17,9 @@ pub(super) fn refuse(message: impl Into<String>, hint: impl Into<String>) -> Cas
     }
 }
 
-pub(super) fn refuse_shell_line(runner: &CaseRunner) -> CaseSetupError {
+pub(super) fn refuse_shell_line(title: &str) -> CaseSetupError {
     refuse(
-        format!(
-            "`{}` needs an argument of provoke, which a shell line has no place for",
-            runner.name()
-        ),
+        format!("`{title}` needs an argument of provoke, which a shell line has no place for"),
         "give the command without a shell: -- CMD ARG...",
     )
 }

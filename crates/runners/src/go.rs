@@ -5,10 +5,15 @@
 
 use super::attribution::is_function_of;
 use super::collector::{CaseCollector, join_ends};
+use super::command::{REGEX, RunnerCommand, begins_with, escape};
+use super::error::CaseSetupError;
 use super::lines::{Line, read_lines};
+use super::runner::{OrderControl, Runner};
+use super::setup::TrialPlace;
 use super::site::parse_site;
 use super::text::clip_message;
-use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
+use super::trial_report::{STDOUT, TrialReport};
+use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, TrialCases};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,6 +25,77 @@ use std::time::Duration;
 const MOST_PACKAGES: usize = 10_000;
 /// Bytes of output that are kept of each test, and of a crash.
 const LONGEST_OUTPUT: usize = 16 << 10;
+
+/// `go test`, by its JSON lines.
+pub(crate) struct Go;
+
+impl Runner for Go {
+    fn name(&self) -> &'static str {
+        "go"
+    }
+
+    fn title(&self) -> &'static str {
+        "go test"
+    }
+
+    fn recognize(&self, words: &[String]) -> Option<usize> {
+        begins_with(words, "go", &["test"]).then_some(1)
+    }
+
+    fn order(&self) -> OrderControl {
+        OrderControl::Seed
+    }
+
+    fn reads_stdout(&self) -> bool {
+        true
+    }
+
+    fn adapt(
+        &self,
+        plan: &CasesPlan,
+        command: &mut RunnerCommand<'_>,
+        _: &TrialPlace<'_>,
+    ) -> Result<(), CaseSetupError> {
+        // With the same files, go reports the result of an earlier run.
+        let mut words = vec!["-json".to_owned(), "-count=1".to_owned()];
+        if plan.shuffle {
+            words.push("-shuffle={seed}".to_owned());
+        }
+        let given: Vec<String> = command
+            .actor
+            .command
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let name_of = |word: &str| {
+            let name = word.trim_start_matches('-').split('=').next();
+            name.unwrap_or_default().to_owned()
+        };
+        words.retain(|word| {
+            !given
+                .iter()
+                .any(|own| own.starts_with('-') && name_of(own) == name_of(word))
+        });
+        command.insert(words)
+    }
+
+    fn select(
+        &self,
+        case: &CaseName,
+        command: &mut RunnerCommand<'_>,
+    ) -> Result<(), CaseSetupError> {
+        command.remove_flag(&["-run", "--run", "-test.run"]);
+        let parts = case.name.split('/');
+        let patterns: Vec<String> = parts
+            .map(|part| format!("^{}$", escape(part, REGEX)))
+            .collect();
+        command.insert([format!("-run={}", patterns.join("/"))])
+    }
+
+    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+        report.read_file(STDOUT, read_go)
+    }
+}
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "PascalCase")]

@@ -4,15 +4,66 @@
 //! `Suite.Name`, as in `--gtest_filter`.
 
 use super::collector::{CaseCollector, join_ends};
+use super::command::RunnerCommand;
+use super::error::CaseSetupError;
 use super::lines::read_lines;
+use super::runner::{OrderControl, Runner};
+use super::setup::TrialPlace;
 use super::site::parse_site;
 use super::text::clip_message;
-use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
+use super::trial_report::{STDOUT, TrialReport};
+use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, Text, TrialCases};
 use std::io::BufRead;
 use std::time::Duration;
 
 /// Bytes of output that are kept of a running test.
 const LONGEST_OUTPUT: usize = 16 << 10;
+
+/// A program with GoogleTest, by its output.
+pub(crate) struct Gtest;
+
+impl Runner for Gtest {
+    fn name(&self) -> &'static str {
+        "gtest"
+    }
+
+    fn title(&self) -> &'static str {
+        "GoogleTest"
+    }
+
+    fn order(&self) -> OrderControl {
+        OrderControl::Seed
+    }
+
+    fn reads_stdout(&self) -> bool {
+        true
+    }
+
+    fn adapt(
+        &self,
+        plan: &CasesPlan,
+        command: &mut RunnerCommand<'_>,
+        _: &TrialPlace<'_>,
+    ) -> Result<(), CaseSetupError> {
+        if !plan.shuffle {
+            return Ok(());
+        }
+        command.append(["--gtest_shuffle", "--gtest_random_seed={short_seed}"].map(Text::from))
+    }
+
+    fn select(
+        &self,
+        case: &CaseName,
+        command: &mut RunnerCommand<'_>,
+    ) -> Result<(), CaseSetupError> {
+        // Of several filters, GoogleTest uses the last.
+        command.append([Text::from(format!("--gtest_filter={}", case.name))])
+    }
+
+    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+        report.read_file(STDOUT, read_gtest)
+    }
+}
 
 /// The test that is running.
 struct RunningTest {

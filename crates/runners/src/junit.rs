@@ -6,18 +6,55 @@
 //! no DTD.
 
 use super::collector::{CaseCollector, describe_retries, join_results};
-use super::ctest;
+use super::ctest_report;
+use super::file_pattern::find_files;
 use super::limits::{DEEPEST_NESTING, LONGEST_LINE, MOST_BYTES};
 use super::lines::too_large;
-use super::nextest;
+use super::nextest_report;
+use super::runner::{Runner, RunnerArgument};
 use super::site::parse_site;
 use super::text::{clip_message, truncate_text};
+use super::trial_report::TrialReport;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, Site, TrialCases};
 use quick_xml::escape::{resolve_predefined_entity, unescape_with};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 use std::io::BufRead;
 use std::time::Duration;
+
+/// Name of a report in the folder of the reports.
+pub(crate) const REPORT: &str = "junit.xml";
+
+/// Any program, by the JUnit reports that match a pattern of paths.
+pub(crate) struct Junit;
+
+impl Runner for Junit {
+    fn name(&self) -> &'static str {
+        "junit"
+    }
+
+    fn title(&self) -> &'static str {
+        "the JUnit reports"
+    }
+
+    fn argument(&self) -> Option<RunnerArgument> {
+        Some(RunnerArgument {
+            mark: "GLOB",
+            about: Some("JUnit reports"),
+            required: Some("'reports/*.xml'"),
+            in_trial: "{dir}/*.xml",
+        })
+    }
+
+    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+        let pattern = report.pattern.clone().unwrap_or_default();
+        report.read_fresh_files(&find_files(&pattern), read_junit)
+    }
+
+    fn describe_missing_report(&self) -> String {
+        format!("{} show no tests", self.title())
+    }
+}
 
 /// The program that wrote a report.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -354,7 +391,9 @@ impl ReportReader {
                 };
                 let end = match skipped.failure_type.as_str() {
                     "pytest.xfail" => CaseEnd::ExpectedFailure,
-                    _ if self.dialect == Dialect::Ctest => ctest::judge_skip(&skipped.message),
+                    _ if self.dialect == Dialect::Ctest => {
+                        ctest_report::judge_skip(&skipped.message)
+                    }
                     _ => CaseEnd::Skipped,
                 };
                 (end, (!reason.message.is_empty()).then_some(reason))
@@ -369,7 +408,7 @@ impl ReportReader {
             ..CaseResult::default()
         };
         if self.dialect == Dialect::Ctest && end.is_failure() {
-            ctest::add_message(&mut result, &case.output);
+            ctest_report::add_message(&mut result, &case.output);
         }
         result.case = self.name_case(case);
         result
@@ -379,7 +418,7 @@ impl ReportReader {
     fn name_case(&self, case: OpenCase) -> CaseName {
         let suite = match self.dialect {
             Dialect::Ctest => String::new(),
-            Dialect::Nextest => nextest::strip_stress_suffix(&case.class).to_owned(),
+            Dialect::Nextest => nextest_report::strip_stress_suffix(&case.class).to_owned(),
             // jest-junit repeats the name, a sentence, as the class.
             Dialect::Any if case.class == case.name && case.name.contains(' ') => String::new(),
             Dialect::Any => [case.class, case.file, case.suite]
@@ -431,7 +470,11 @@ fn judge_status(status: &str, result: &str) -> CaseEnd {
 
 fn judge_failure(outcome: &CaseOutcome, dialect: Dialect) -> (CaseEnd, CaseFailure) {
     if dialect == Dialect::Nextest {
-        return nextest::judge_failure(&outcome.failure_type, &outcome.message, &outcome.text);
+        return nextest_report::judge_failure(
+            &outcome.failure_type,
+            &outcome.message,
+            &outcome.text,
+        );
     }
     let is_empty = matches!(outcome.message.trim(), "" | "Failed") && !outcome.text.is_empty();
     let message = if is_empty {

@@ -6,19 +6,22 @@ pub mod attribution;
 mod collector;
 mod command;
 pub mod ctest;
+mod ctest_report;
 mod earlier_reports;
 mod error;
 mod file_pattern;
 pub mod go;
 pub mod gtest;
-mod insertion;
 pub mod junit;
 mod limits;
 mod lines;
 pub mod names;
 mod nextest;
+mod nextest_report;
+mod preparation;
 pub mod pytest;
 mod reading;
+mod registry;
 mod runner;
 mod selection;
 mod setup;
@@ -26,15 +29,21 @@ mod site;
 pub mod stream;
 pub mod tap;
 mod text;
+mod trial_report;
 
 pub use collector::merge_reports;
+pub use command::RunnerCommand;
 pub use earlier_reports::EarlierReports;
 pub use error::CaseSetupError;
-pub use reading::{STDOUT, TrialReport, read_cases};
-pub use runner::describe_known_runners;
-pub use runner::find_runner;
+pub use reading::read_cases;
+pub use registry::{
+    RUNNERS, describe_known_runners, describe_setting, exclusions, find_runner, isolates_cases,
+    join_alternatives, parse_runner, runner_named, setting_values, titles_of,
+};
+pub use runner::{Exclusion, OrderControl, Runner, RunnerArgument, SharedFile};
 pub use selection::select_case;
-pub use setup::CaseSetup;
+pub use setup::{CaseSetup, TrialPlace};
+pub use trial_report::{STDOUT, TrialReport};
 
 /// Kind of the failure of a case that its runner left when it stopped in an orderly way.
 pub(crate) const INTERRUPTED: &str = "interrupted";

@@ -1,84 +1,153 @@
-//! Failures in the reports of cargo nextest, which name signals and time limits.
+//! cargo nextest: each test runs in a separate process, and the JUnit report names them.
 
-use super::text::clip_message;
-use provoke_model::{CaseEnd, CaseFailure, Signal, Site};
+use super::command::{RunnerCommand, begins_with, cargo_subcommand, escape, split_runner_words};
+use super::error::CaseSetupError;
+use super::junit::{self, REPORT};
+use super::runner::{Exclusion, OrderControl, Runner};
+use super::setup::{CASES_MARK, CaseSetup, TrialPlace};
+use super::trial_report::TrialReport;
+use provoke_model::{CaseName, CasesPlan, Text, TrialCases, VariantPlan};
 
-/// Returns the end and the failure that an element of a report means.
-///
-/// Its type is `test abort`, `test timeout` or `test failure with exit code 101`, for example.
-pub(crate) fn judge_failure(kind: &str, message: &str, text: &str) -> (CaseEnd, CaseFailure) {
-    let (end, kind) = match kind {
-        "test timeout" => (CaseEnd::TimedOut, "timeout"),
-        "test abort" => (CaseEnd::Crashed, ""),
-        "execution failure" => (CaseEnd::Error, kind),
-        _ => (
-            CaseEnd::Failed,
-            kind.trim_start_matches("test failure with "),
-        ),
-    };
-    let signal = find_signal(message);
-    let failure = match parse_panic(text) {
-        Some(panic) => panic,
-        None => CaseFailure {
-            kind: clip_message(signal_name(message).unwrap_or(kind)),
-            message: clip_message(if message.is_empty() { text } else { message }),
-            ..CaseFailure::default()
-        },
-    };
-    (end, CaseFailure { signal, ..failure })
-}
+/// The settings of nextest, in the folder of the reports.
+const CONFIG: &str = "nextest.toml";
+/// Characters with a meaning in filter expressions.
+const FILTER: &str = r"\),/";
 
-/// Returns the signal in `process aborted with signal 11 (SIGSEGV)`.
-fn find_signal(message: &str) -> Option<Signal> {
-    let (_, rest) = message.split_once("with signal ")?;
-    let number: &str = rest.split([' ', ')']).next()?;
-    Signal::from_name(number)
-}
+/// cargo-nextest, by its JUnit report.
+pub(crate) struct Nextest;
 
-fn signal_name(message: &str) -> Option<&str> {
-    let (_, name) = message.split_once("with signal ")?.1.split_once('(')?;
-    name.split_once(')').map(|(name, _)| name)
-}
+impl Runner for Nextest {
+    fn name(&self) -> &'static str {
+        "nextest"
+    }
 
-/// Reads the message of a panic of Rust, without the name of the thread and the stack.
-///
-/// ```text
-/// thread 'tests::panics' (28613) panicked at src/lib.rs:4:53:
-/// assertion failed
-/// stack backtrace:
-/// ```
-fn parse_panic(text: &str) -> Option<CaseFailure> {
-    let (_, rest) = text.split_once("panicked at ")?;
-    let (place, rest) = rest.split_once('\n')?;
-    let mut parts = place.trim_end_matches(':').rsplitn(3, ':');
-    let _column = parts.next()?;
-    let line = parts.next()?.parse().ok()?;
-    let file = parts.next()?;
-    let lines: Vec<&str> = rest
-        .lines()
-        .take_while(|line| {
-            !line.starts_with("stack backtrace:")
-                && !line.starts_with("note: ")
-                && !line.starts_with("thread '")
+    fn title(&self) -> &'static str {
+        "cargo nextest"
+    }
+
+    fn recognize(&self, words: &[String]) -> Option<usize> {
+        if begins_with(words, "cargo-nextest", &["nextest", "run"]) {
+            return Some(2);
+        }
+        let subcommand = cargo_subcommand(words)?;
+        let is_run = words.get(subcommand).is_some_and(|word| word == "nextest")
+            && matches!(
+                words.get(subcommand + 1).map(String::as_str),
+                Some("run" | "r")
+            );
+        is_run.then_some(subcommand + 1)
+    }
+
+    fn order(&self) -> OrderControl {
+        OrderControl::Isolated
+    }
+
+    fn exclusion(&self) -> Option<Exclusion> {
+        Some(Exclusion {
+            name: "nextest-filter",
+            write: write_exclusion,
         })
-        .take(50)
-        .collect();
-    Some(CaseFailure {
-        kind: "panic".to_owned(),
-        message: clip_message(&lines.join("\n")),
-        site: Some(Site {
-            file: file.to_owned(),
-            line,
-            ..Site::default()
-        }),
-        signal: None,
-    })
+    }
+
+    fn adapt(
+        &self,
+        _: &CasesPlan,
+        command: &mut RunnerCommand<'_>,
+        _: &TrialPlace<'_>,
+    ) -> Result<(), CaseSetupError> {
+        let config = format!("provoke:{CASES_MARK}/{CONFIG}");
+        command.insert(["--tool-config-file".to_owned(), config])
+    }
+
+    fn set_up(&self, _: &CasesPlan, variant: &mut VariantPlan, setup: &mut CaseSetup) {
+        let profile = variant
+            .main_actor()
+            .map_or_else(|| "default".to_owned(), |main| find_profile(&main.command));
+        let config = format!("[profile.{profile}.junit]\npath = \"{CASES_MARK}/{REPORT}\"\n");
+        setup.files.push((CONFIG.to_owned(), config));
+    }
+
+    fn select(
+        &self,
+        case: &CaseName,
+        command: &mut RunnerCommand<'_>,
+    ) -> Result<(), CaseSetupError> {
+        command.remove_flag(&["-E", "--filterset", "--filter-expr"]);
+        let mut filter = format!("test(={})", escape(&case.name, FILTER));
+        if !case.suite.is_empty() {
+            let suite = escape(&case.suite, FILTER);
+            filter = format!("binary_id(={suite}) & {filter}");
+        }
+        command.insert(["-E".to_owned(), filter])
+    }
+
+    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+        report.read_file(REPORT, junit::read_nextest)
+    }
 }
 
-/// Removes the number of a stress run from the name of a suite: `sample@stress-1`.
-pub(crate) fn strip_stress_suffix(suite: &str) -> &str {
-    match suite.rsplit_once("@stress-") {
-        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => suite,
+/// Returns an expression for `cargo nextest run -E` that leaves tests out.
+fn write_exclusion(names: &[&str]) -> String {
+    const EXCLUDED: &str = r"()\,/";
+    let tests = names.iter().map(|name| {
+        // The name of the test follows that of its binary.
+        match name.split_once("::") {
+            Some((binary, test)) => format!(
+                "(binary_id(={}) & test(={}))",
+                escape(binary, EXCLUDED),
+                escape(test, EXCLUDED)
+            ),
+            None => format!("test(={})", escape(name, EXCLUDED)),
+        }
+    });
+    let tests: Vec<String> = tests.collect();
+    if tests.is_empty() {
+        "all()".to_owned()
+    } else {
+        format!("not ({})", tests.join(" | "))
+    }
+}
+
+/// Returns the profile that a command uses.
+fn find_profile(command: &[Text]) -> String {
+    let words = split_runner_words(command).words;
+    let mut profile = None;
+    for (index, word) in words.iter().enumerate() {
+        match word.as_str() {
+            "--" => break,
+            "-P" | "--profile" => profile = words.get(index + 1).cloned(),
+            word => {
+                if let Some(value) = word.strip_prefix("--profile=") {
+                    profile = Some(value.to_owned());
+                }
+            }
+        }
+    }
+    let is_name = |name: &String| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    profile
+        .filter(is_name)
+        .unwrap_or_else(|| "default".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profile_of_nextest_is_that_of_the_command() {
+        for (command, profile) in [
+            ("cargo nextest run", "default"),
+            ("cargo nextest run -P ci", "ci"),
+            ("cargo nextest run --profile=ci-2 -- --profile x", "ci-2"),
+            ("cargo nextest run --profile=a]b", "default"),
+        ] {
+            let words: Vec<Text> = command.split(' ').map(Text::from).collect();
+            assert_eq!(find_profile(&words), profile, "{command}");
+        }
     }
 }

@@ -1,81 +1,148 @@
-//! Recognizes test runners by the words of a command.
+//! Trait of a test runner: how it is recognized, prepared and read.
 
-use super::command::{file_name, is_python, split_runner_words};
-use provoke_model::{CaseRunner, Text};
+use super::command::{RunnerCommand, split_runner_words};
+use super::error::{CaseSetupError, refuse};
+use super::setup::{CaseSetup, TrialPlace};
+use super::trial_report::TrialReport;
+use provoke_model::{ActorPlan, CaseName, CasesPlan, TrialCases, VariantPlan};
 
-/// Returns the test runner of a command, if its words name one.
-pub fn find_runner(command: &[Text]) -> Option<CaseRunner> {
-    let words = split_runner_words(command).words;
-    find_position(&words).map(|(runner, _)| runner)
-}
+/// A program that runs the tests of a suite, or a format in which any program reports them.
+pub trait Runner: Sync {
+    /// Its name in the setting `cases`.
+    fn name(&self) -> &'static str;
 
-/// Returns the runner, and the index of the last word of its name.
-pub(super) fn find_position(words: &[String]) -> Option<(CaseRunner, usize)> {
-    (0..words.len()).find_map(|index| {
-        let next = |offset: usize| words.get(index + offset).map(String::as_str);
-        // Flags of the program may come first, such as in `python -X dev -m pytest`.
-        let module = || {
-            let flags = &words[index + 1..];
-            let flag = flags.iter().position(|word| word == "-m")?;
-            let is_module = flags.get(flag + 1).is_some_and(|word| word == "pytest");
-            is_module.then_some(index + flag + 2)
-        };
-        match file_name(&words[index]) {
-            "pytest" | "py.test" => Some((CaseRunner::Pytest, index)),
-            name if is_python(name) => module().map(|last| (CaseRunner::Pytest, last)),
-            "cargo" => {
-                let subcommand = 1 + usize::from(next(1).is_some_and(|word| word.starts_with('+')));
-                let runs = next(subcommand) == Some("nextest")
-                    && matches!(next(subcommand + 1), Some("run" | "r"));
-                runs.then_some((CaseRunner::Nextest, index + subcommand + 1))
-            }
-            "cargo-nextest" if next(1) == Some("nextest") && next(2) == Some("run") => {
-                Some((CaseRunner::Nextest, index + 2))
-            }
-            "go" if next(1) == Some("test") => Some((CaseRunner::Go, index + 1)),
-            "ctest" => Some((CaseRunner::Ctest, index)),
-            _ => None,
-        }
-    })
-}
-
-/// Returns the ways to name a runner, for a hint.
-pub fn describe_known_runners() -> &'static str {
-    "name it: --cases=pytest, nextest, go, ctest, gtest, tap, junit:'reports/*.xml' or jsonl:FILE"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_runner_is_recognized_by_the_words_of_its_command() {
-        let runners = [
-            ("pytest -q", Some("pytest")),
-            ("/venv/bin/pytest", Some("pytest")),
-            ("env A=1 python3.11 -X dev -m pytest tests", Some("pytest")),
-            ("uv run pytest", Some("pytest")),
-            ("python3 tests.py", None),
-            ("python -m unittest", None),
-            ("cargo nextest run --release", Some("nextest")),
-            ("cargo +nightly nextest run", Some("nextest")),
-            ("cargo nextest list", None),
-            ("cargo test", None),
-            ("go test ./...", Some("go")),
-            ("go vet", None),
-            ("ctest --test-dir build", Some("ctest")),
-            ("./unit_tests --gtest_filter=A.*", None),
-        ];
-        for (command, runner) in runners {
-            let words: Vec<Text> = command.split(' ').map(Text::from).collect();
-            let name = find_runner(&words).map(|runner| runner.to_string());
-            assert_eq!(name.as_deref(), runner, "{command}");
-        }
+    /// Its name in sentences.
+    fn title(&self) -> &'static str {
+        self.name()
     }
 
-    #[test]
-    fn a_runner_is_recognized_in_a_shell_line() {
-        let line = ["sh", "-ec", "cd tests && pytest -q | tee log"].map(Text::from);
-        assert_eq!(find_runner(&line), Some(CaseRunner::Pytest));
+    /// The path of its reports, if the setting `cases` names it.
+    fn argument(&self) -> Option<RunnerArgument> {
+        None
     }
+
+    /// Returns the index of the last word of its name, if a command has its name at the first of these words.
+    fn recognize(&self, _words: &[String]) -> Option<usize> {
+        None
+    }
+
+    /// Who decides in which order it runs its cases.
+    fn order(&self) -> OrderControl {
+        OrderControl::Fixed("provoke cannot change the order of an unknown runner")
+    }
+
+    /// The variable of a plan with the names of the only cases to run, one a line, in their order; `None` if the runner
+    /// cannot run such a list.
+    fn list_variable(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// How it leaves out a list of cases.
+    fn exclusion(&self) -> Option<Exclusion> {
+        None
+    }
+
+    /// A file that all trials share.
+    fn shared_file(&self) -> Option<SharedFile> {
+        None
+    }
+
+    /// Whether its cases are read from the stdout of the trial.
+    fn reads_stdout(&self) -> bool {
+        false
+    }
+
+    /// Adds the arguments and variables that are the same in all trials.
+    fn adapt(
+        &self,
+        _plan: &CasesPlan,
+        _command: &mut RunnerCommand<'_>,
+        _place: &TrialPlace<'_>,
+    ) -> Result<(), CaseSetupError> {
+        Ok(())
+    }
+
+    /// Adds what a slot prepares for each trial.
+    fn set_up(&self, _plan: &CasesPlan, _variant: &mut VariantPlan, _setup: &mut CaseSetup) {}
+
+    /// Changes a command so that it runs one case alone.
+    fn select(
+        &self,
+        _case: &CaseName,
+        _command: &mut RunnerCommand<'_>,
+    ) -> Result<(), CaseSetupError> {
+        Err(refuse(
+            format!(
+                "it is not known how {} can run one test alone",
+                self.title()
+            ),
+            "name the arguments that select one test: --case-args '--only {case}'; `{suite}` is the group of the test",
+        ))
+    }
+
+    /// Reads the cases of a trial.
+    fn read(&self, report: &TrialReport<'_>) -> TrialCases;
+
+    /// Describes a trial without cases.
+    fn describe_missing_report(&self) -> String {
+        format!("{} reported no tests", self.title())
+    }
+}
+
+impl<'a> RunnerCommand<'a> {
+    /// Finds the name of a runner in the command of an actor.
+    pub(super) fn new(runner: &dyn Runner, actor: &'a mut ActorPlan) -> Self {
+        let words = split_runner_words(&actor.command).words;
+        let name_end =
+            (0..words.len()).find_map(|first| Some(first + runner.recognize(&words[first..])?));
+        Self {
+            title: runner.title(),
+            name_end,
+            actor,
+        }
+    }
+}
+
+/// The argument of a runner, behind a colon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunnerArgument {
+    /// How help names it.
+    pub mark: &'static str,
+    /// What the help says about it.
+    pub about: Option<&'static str>,
+    /// A value, as it is written in a shell; `None` if it may be left out.
+    pub required: Option<&'static str>,
+    /// A path in the directory of a trial.
+    pub in_trial: &'static str,
+}
+
+/// Who decides in which order a runner runs its cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderControl {
+    /// The seed of a trial can.
+    Seed,
+    /// It does not matter: each case runs in a separate process.
+    Isolated,
+    /// provoke cannot change it, for this reason.
+    Fixed(&'static str),
+}
+
+/// A form of a list of cases with which a runner leaves them out.
+#[derive(Clone, Copy, Debug)]
+pub struct Exclusion {
+    /// Its name in the flag `--format`.
+    pub name: &'static str,
+    /// Writes the names of cases in this form.
+    pub write: fn(&[&str]) -> String,
+}
+
+/// A file that all trials share.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedFile {
+    /// Name of its folder, beside the folders of the trials.
+    pub folder: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
 }

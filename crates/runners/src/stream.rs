@@ -6,11 +6,58 @@
 use super::INTERRUPTED;
 use super::collector::{CaseCollector, describe_retries, join_ends};
 use super::lines::{Line, read_lines};
+use super::runner::{Runner, RunnerArgument};
+use super::setup::CaseSetup;
 use super::text::clip_message;
-use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
+use super::trial_report::TrialReport;
+use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, TrialCases, VariantPlan};
 use serde::Deserialize;
 use std::io::BufRead;
 use std::time::Duration;
+
+/// Environment variable that names the file of the stream.
+pub const STREAM_VARIABLE: &str = "PROVOKE_CASES";
+/// Name of a stream in the folder of the reports.
+pub(crate) const STREAM: &str = "stream.jsonl";
+
+/// Any program, by JSON lines in a file.
+pub(crate) struct Jsonl;
+
+impl Runner for Jsonl {
+    fn name(&self) -> &'static str {
+        "jsonl"
+    }
+
+    fn title(&self) -> &'static str {
+        "the JSON lines"
+    }
+
+    fn argument(&self) -> Option<RunnerArgument> {
+        Some(RunnerArgument {
+            mark: "FILE",
+            about: None,
+            required: None,
+            in_trial: "{dir}/tests",
+        })
+    }
+
+    fn set_up(&self, plan: &CasesPlan, _: &mut VariantPlan, setup: &mut CaseSetup) {
+        if plan.runner.report_path().is_none() {
+            setup.add_path_variable(STREAM_VARIABLE, STREAM);
+        }
+    }
+
+    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+        match &report.pattern {
+            Some(path) => report.read_fresh_files(std::slice::from_ref(path), read_stream),
+            None => report.read_file(STREAM, read_stream),
+        }
+    }
+
+    fn describe_missing_report(&self) -> String {
+        format!("{} show no tests", self.title())
+    }
+}
 
 /// One line of a stream. Unknown fields are ignored.
 #[derive(Deserialize, Default)]

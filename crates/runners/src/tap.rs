@@ -6,9 +6,32 @@
 use super::collector::{CaseCollector, join_ends};
 use super::limits::{DEEPEST_NESTING, LONGEST_MESSAGE, MOST_CASES};
 use super::lines::read_lines;
+use super::runner::Runner;
 use super::text::clip_message;
+use super::trial_report::{STDOUT, TrialReport};
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
 use std::io::BufRead;
+
+/// Any program, by the Test Anything Protocol on its stdout.
+pub(crate) struct Tap;
+
+impl Runner for Tap {
+    fn name(&self) -> &'static str {
+        "tap"
+    }
+
+    fn title(&self) -> &'static str {
+        "the TAP output"
+    }
+
+    fn reads_stdout(&self) -> bool {
+        true
+    }
+
+    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+        report.read_file(STDOUT, read_tap)
+    }
+}
 
 /// A test line.
 struct TapTest {

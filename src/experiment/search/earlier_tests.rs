@@ -3,12 +3,12 @@
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{
-    BugFilter, CaseEnd, CaseName, CasePattern, CaseRecord, CaseRunner, Event, Item, ItemKind,
-    NumberList, TrialId, VariantChoices,
+    BugFilter, CaseEnd, CaseName, CasePattern, CaseRecord, Event, Item, ItemKind, NumberList,
+    TrialId, VariantChoices,
 };
 use provoke_plan::{OnlyRule, PlanError, Scenario, SearchSources};
 use provoke_questions as questions;
-use provoke_runners::pytest;
+use provoke_runners::{Runner, runner_named, titles_of};
 use provoke_state::State;
 
 /// Maximum number of bytes of the names: each variant of the search has a copy.
@@ -82,7 +82,7 @@ pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, P
         }
     })
     .map_err(|error| refuse(format!("cannot read the run: {error}"), "provoke list"))?;
-    check_runner(&state, searched)?;
+    let (runner, list_variable) = check_runner(&state, searched)?;
     let name = state.origin.run.as_str();
     let Some(order) = shortest else {
         let message = match searched {
@@ -114,7 +114,7 @@ pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, P
                 "`{victim}` {end} as the first test of {}: it needs no earlier test",
                 order.trial
             ),
-            "measure how often it fails alone: provoke run -- pytest NAME",
+            &format!("measure how often it fails alone: provoke run -- {runner} NAME"),
         ));
     }
     let names = order.earlier.iter();
@@ -138,10 +138,7 @@ pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, P
     };
     let items = names.iter().map(item).collect();
     Ok(SearchSources {
-        env: vec![(
-            pytest::SELECTION_VARIABLE.to_owned(),
-            format!("{{lines}}\n{victim}"),
-        )],
+        env: vec![(list_variable.to_owned(), format!("{{lines}}\n{victim}"))],
         ..VariantChoices::Items(items).into()
     })
 }
@@ -161,20 +158,28 @@ fn searched_case(scenario: &Scenario, searched: SearchedTrials) -> Result<CasePa
     }
 }
 
-fn check_runner(state: &State, searched: SearchedTrials) -> Result<(), PlanError> {
-    match state.trials.cases.as_deref() {
-        None => Err(searched.refuse(
+/// Returns the title of the runner of the run, and its variable with the names of the only tests to run.
+fn check_runner(
+    state: &State,
+    searched: SearchedTrials,
+) -> Result<(&'static str, &'static str), PlanError> {
+    let Some(cases) = state.trials.cases.as_deref() else {
+        return Err(searched.refuse(
             format!("the run {} did not count its tests", state.origin.run),
             "measure it again with --cases",
-        )),
-        Some(cases) if cases.runner != CaseRunner::Pytest => Err(searched.refuse(
+        ));
+    };
+    let runner = runner_named(&cases.runner.name);
+    let title = runner.map_or("an unknown runner", |runner| runner.title());
+    match runner.and_then(Runner::list_variable) {
+        Some(variable) => Ok((title, variable)),
+        None => Err(searched.refuse(
             format!(
-                "earlier tests can be searched with pytest only, and not with {}",
-                cases.runner.name()
+                "earlier tests can be searched with {} only, and not with {title}",
+                titles_of(|runner| runner.list_variable().is_some())
             ),
             "leave tests out yourself: provoke reduce --set A,B,C -- CMD {set}",
         )),
-        Some(_) => Ok(()),
     }
 }
 

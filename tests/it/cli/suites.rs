@@ -405,6 +405,28 @@ fn commands_without_a_runner_are_refused_with_the_way_out() {
 }
 
 #[test]
+fn a_run_of_a_runner_that_is_not_known_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.report(&["--cases=tap", "-n", "1", "--", "echo", "1..1"]);
+    let journal = format!("{LAST_RUN}/events.jsonl");
+    let text = sandbox.read(&journal);
+    // Journals of old versions have no checksums.
+    let first_line = text.lines().next().unwrap();
+    let (start, _) = first_line.rsplit_once(",\"sum\"").unwrap();
+    sandbox.write(
+        &journal,
+        &format!("{}}}\n", start.replace("\"tap\"", "\"newer\"")),
+    );
+    insta::assert_snapshot!(sandbox.provoke(&["report", "last"]), @r"
+    ------- stderr -------
+    error: `SANDBOX/provoke-out/RUN/events.jsonl` has the tests of `newer`, a test runner that this program does not know
+
+    hint: use the version of provoke that made the run
+    [exit status: Some(125)]
+    ");
+}
+
+#[test]
 fn an_order_that_the_seed_determines_is_recorded() {
     needs!(python("pytest"));
     let names = (0..8).map(|number| format!("def test_{number}():\n    pass\n"));

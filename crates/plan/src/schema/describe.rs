@@ -8,6 +8,7 @@ use crate::{
     Pattern, RateValue, ReadyWhen, TimeoutValue,
 };
 use provoke_transports::TRANSPORTS;
+use provoke_runners::{join_alternatives, setting_values};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
@@ -61,7 +62,7 @@ describe! {
         "examples": ["SIGSEGV", "code:3", "test:*::test_login", "hang", "leak", "oom", "output"],
     }
     RunnerValue {
-        "description": "The test runner: `auto`, `pytest`, `nextest`, `go`, `ctest`, `gtest`, `tap`, `junit:GLOB` or `jsonl:FILE`.",
+        "description": describe_runner_value(),
         "type": "string",
         "examples": ["auto", "pytest", "junit:reports/*.xml"],
     }
@@ -122,6 +123,12 @@ describe! {
         "anyOf": [{ "type": ["string", "integer"] }, { "const": false }],
         "examples": ["1", false],
     }
+}
+
+fn describe_runner_value() -> String {
+    let values = std::iter::once("auto".to_owned()).chain(setting_values());
+    let quoted = values.map(|value| format!("`{value}`"));
+    format!("The test runner: {}.", join_alternatives(quoted))
 }
 
 impl JsonSchema for Matrix {

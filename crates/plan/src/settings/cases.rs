@@ -3,6 +3,7 @@
 use crate::Pattern;
 use crate::RunnerValue;
 use clap::Args;
+use provoke_runners::{OrderControl, describe_setting, titles_of};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 
@@ -13,24 +14,21 @@ use std::num::NonZeroU32;
 #[command(next_help_heading = "Tests of a suite")]
 pub struct CaseSettings {
     /// Count each test of the suite that the command runs
-    ///
-    /// Runners: pytest, nextest, go, ctest, gtest, tap, junit:GLOB (JUnit reports) and jsonl:FILE. Without a value,
-    /// the runner is recognized by the words of the command.
     #[arg(
         long, value_name = "RUNNER", num_args = 0..=1, require_equals = true,
-        default_missing_value = "auto",
+        default_missing_value = "auto", long_help = describe_cases(),
     )]
+    #[cfg_attr(test, schemars(description = describe_cases()))]
     pub cases: Option<RunnerValue>,
     /// Run the tests of each trial in another random order
-    ///
-    /// The seed of the trial determines the order. For pytest, go test and GoogleTest. A failure rate in random order
-    /// differs from that in file order, if tests depend on each other.
     #[arg(
         long,
         num_args = 0,
         default_missing_value = "true",
-        hide_short_help = true
+        hide_short_help = true,
+        long_help = describe_shuffle()
     )]
+    #[cfg_attr(test, schemars(description = describe_shuffle()))]
     pub shuffle: Option<bool>,
     /// After the measurement, run each failing test alone K times
     ///
@@ -57,4 +55,18 @@ pub struct CaseSettings {
     /// For names with parts that change from trial to trial, such as addresses and dates.
     #[arg(long, value_name = "REGEX", hide_short_help = true)]
     pub case_strip: Option<Pattern>,
+}
+
+fn describe_cases() -> String {
+    format!(
+        "Count each test of the suite that the command runs\n\n{}",
+        describe_setting()
+    )
+}
+
+fn describe_shuffle() -> String {
+    let runners = titles_of(|runner| runner.order() == OrderControl::Seed);
+    format!(
+        "Run the tests of each trial in another random order\n\nThe seed of the trial determines the order. For {runners}. A failure rate in random order differs from that in file order, if tests depend on each other."
+    )
 }

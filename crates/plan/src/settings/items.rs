@@ -1,6 +1,7 @@
 //! Settings of the items that `reduce` can leave out.
 
 use clap::Args;
+use provoke_runners::titles_of;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -39,16 +40,12 @@ pub struct ItemSettings {
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub set: Vec<String>,
     /// Reduce the tests that ran before the test of --only in a failing trial of RUN
-    ///
-    /// Finds the tests that a failure of `--only test:NAME` needs: the tests that leave a state behind. The run must have
-    /// counted its tests (--cases). For pytest.
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", long_help = describe_polluters())]
+    #[cfg_attr(test, schemars(description = describe_polluters()))]
     pub polluters: Option<String>,
     /// Reduce the tests that ran before the test of --only in a trial of RUN in which it passed
-    ///
-    /// Finds the tests that `--only test:NAME` needs to pass: the tests that prepare a state, if it fails alone. The run
-    /// must have counted its tests (--cases). For pytest.
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", long_help = describe_needs())]
+    #[cfg_attr(test, schemars(description = describe_needs()))]
     pub needs: Option<String>,
     /// An environment that does not fail: requirements, `pip freeze`, `env -0`, or a run
     ///
@@ -59,6 +56,23 @@ pub struct ItemSettings {
     /// The environment that fails; reduce its differences from --from
     #[arg(long, value_name = "FILE|RUN", requires = "from")]
     pub to: Option<PathBuf>,
+}
+
+fn describe_polluters() -> String {
+    describe_earlier_tests(
+        "Reduce the tests that ran before the test of --only in a failing trial of RUN\n\nFinds the tests that a failure of `--only test:NAME` needs: the tests that leave a state behind.",
+    )
+}
+
+fn describe_needs() -> String {
+    describe_earlier_tests(
+        "Reduce the tests that ran before the test of --only in a trial of RUN in which it passed\n\nFinds the tests that `--only test:NAME` needs to pass: the tests that prepare a state, if it fails alone.",
+    )
+}
+
+fn describe_earlier_tests(text: &str) -> String {
+    let runners = titles_of(|runner| runner.list_variable().is_some());
+    format!("{text} The run must have counted its tests (--cases). For {runners}.")
 }
 
 impl ItemSettings {

@@ -1,4 +1,4 @@
-//! The pytest plugin that writes a stream.
+//! pytest, by a plugin that writes a stream.
 //!
 //! The plugin is loaded by environment variables, so the command line of pytest stays as it is:
 //!
@@ -8,12 +8,27 @@
 //!
 //! [`crate::stream::read_stream`] reads that file.
 
+use super::command::{RunnerCommand, file_name};
+use super::error::CaseSetupError;
+use super::runner::{Exclusion, OrderControl, Runner, SharedFile};
+use super::setup::{CaseSetup, TrialPlace};
+pub use super::stream::STREAM_VARIABLE;
+use super::stream::{STREAM, read_stream};
+use super::trial_report::TrialReport;
+use provoke_model::{ActorPlan, ActorRole, CaseName, CasesPlan, Text, TrialCases, VariantPlan};
+use provoke_words::untrusted::shell_word;
+use std::path::Path;
+
+/// Name of the folder of the plugin, beside the folders of the trials.
+const PLUGIN_FOLDER: &str = "pytest-plugin";
+/// The names of the only tests to run, in the folder of the reports.
+const SELECTION: &str = "selection.jsonl";
+
 /// Text of the plugin, a Python module.
 pub const PLUGIN: &str = include_str!("provoke_cases.py");
 /// Name of the module, which must be the name of its file.
 pub const PLUGIN_MODULE: &str = "provoke_runners";
-/// Environment variable that names the file of the stream.
-pub const STREAM_VARIABLE: &str = "PROVOKE_CASES";
+const PLUGIN_FILE: &str = "provoke_runners.py";
 /// Environment variable of a plan with the names of the only tests to run, one a line, in their order. The plugin reads
 /// them from the file that [`SELECTION_FILE_VARIABLE`] names.
 pub const SELECTION_VARIABLE: &str = "PROVOKE_SELECT";
@@ -35,4 +50,120 @@ pub fn encode_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         lines.push('\n');
     }
     lines
+}
+
+/// pytest, by the plugin.
+pub(crate) struct Pytest;
+
+impl Runner for Pytest {
+    fn name(&self) -> &'static str {
+        "pytest"
+    }
+
+    fn recognize(&self, words: &[String]) -> Option<usize> {
+        let program = words.first()?;
+        if matches!(file_name(program), "pytest" | "py.test") {
+            return Some(0);
+        }
+        // Flags of Python may come first, such as in `python -X dev -m pytest`.
+        let module = 1 + words.iter().skip(1).position(|word| word == "-m")? + 1;
+        let is_module = words.get(module).is_some_and(|word| word == "pytest");
+        (is_python(program) && is_module).then_some(module)
+    }
+
+    fn order(&self) -> OrderControl {
+        OrderControl::Seed
+    }
+
+    fn list_variable(&self) -> Option<&'static str> {
+        Some(SELECTION_VARIABLE)
+    }
+
+    fn exclusion(&self) -> Option<Exclusion> {
+        Some(Exclusion {
+            name: "pytest-deselect",
+            write: write_exclusion,
+        })
+    }
+
+    fn shared_file(&self) -> Option<SharedFile> {
+        Some(SharedFile {
+            folder: PLUGIN_FOLDER,
+            name: PLUGIN_FILE,
+            text: PLUGIN,
+        })
+    }
+
+    fn adapt(
+        &self,
+        _: &CasesPlan,
+        command: &mut RunnerCommand<'_>,
+        place: &TrialPlace<'_>,
+    ) -> Result<(), CaseSetupError> {
+        let environment = place.environment;
+        let folder = place.trials.join(PLUGIN_FOLDER);
+        command.prepend_variable(environment, "PYTHONPATH", &folder, ":");
+        command.prepend_variable(environment, "PYTEST_PLUGINS", Path::new(PLUGIN_MODULE), ",");
+        Ok(())
+    }
+
+    fn set_up(&self, plan: &CasesPlan, variant: &mut VariantPlan, setup: &mut CaseSetup) {
+        setup.add_path_variable(STREAM_VARIABLE, STREAM);
+        if plan.shuffle {
+            setup.add_variable(SHUFFLE_VARIABLE, "{seed}");
+        }
+        if let Some(names) = take_selection(variant) {
+            setup.files.push((SELECTION.to_owned(), names));
+            setup.add_path_variable(SELECTION_FILE_VARIABLE, SELECTION);
+        }
+    }
+
+    fn select(
+        &self,
+        case: &CaseName,
+        command: &mut RunnerCommand<'_>,
+    ) -> Result<(), CaseSetupError> {
+        command.set_variable(SELECTION_VARIABLE, case.name.as_str());
+        command.set_variable(ALONE_VARIABLE, "1");
+        Ok(())
+    }
+
+    fn read(&self, report: &TrialReport<'_>) -> TrialCases {
+        report.read_file(STREAM, read_stream)
+    }
+
+    fn describe_missing_report(&self) -> String {
+        "pytest reported no tests; if another program starts it, such as tox, that program must pass on the variables PYTHONPATH, PYTEST_PLUGINS and PROVOKE_CASES".to_owned()
+    }
+}
+
+/// Returns arguments that leave tests out.
+fn write_exclusion(names: &[&str]) -> String {
+    let arguments = names
+        .iter()
+        .map(|name| format!("--deselect={}", shell_word(name.as_ref())));
+    arguments.collect::<Vec<_>>().join("\n")
+}
+
+/// Removes the names of the only cases to run. Returns each as a line of JSON, which contains no marks.
+fn take_selection(variant: &mut VariantPlan) -> Option<String> {
+    let is_main = |actor: &&mut ActorPlan| actor.role == ActorRole::Main;
+    let main = variant.actors.iter_mut().find(is_main)?;
+    let selection = Text::from(SELECTION_VARIABLE);
+    let index = main.env.iter().position(|(name, _)| *name == selection)?;
+    let (_, names) = main.env.remove(index);
+    Some(encode_names(names?.to_string().lines()))
+}
+
+/// Returns whether a word names Python, such as `python3.11`.
+fn is_python(word: &str) -> bool {
+    let name = file_name(word);
+    ["python", "pypy"].iter().any(|prefix| {
+        let version = name.strip_prefix(prefix);
+        version.is_some_and(|version| {
+            version
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.')
+        })
+    })
 }
