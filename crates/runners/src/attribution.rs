@@ -91,7 +91,7 @@ pub fn attribute_ends(cases: &mut TrialCases, ending: &TrialEnding) -> Attributi
             result.end = CaseEnd::Crashed;
             failure.signal = process.signal;
             if failure.message.is_empty() {
-                failure.message = describe_end(process);
+                failure.message = describe_end(process, result.pid == Some(process.pid));
             }
             attribution.crashed.push(result.case.clone());
         }
@@ -169,13 +169,15 @@ fn has_crashed(process: &EndedProcess) -> bool {
     process.signal.is_some_and(Signal::is_crash)
 }
 
-fn describe_end(process: &EndedProcess) -> String {
+/// Describes the end of a case. The exit code of another process, such as the runner that started the process of the case,
+/// says nothing about it.
+fn describe_end(process: &EndedProcess, is_own: bool) -> String {
     match (process.signal, process.exit_code) {
         (Some(signal), _) => format!("its process died of {signal}"),
-        (None, Some(code)) => {
+        (None, Some(code)) if is_own => {
             format!("its process ended with exit code {code} while it was running")
         }
-        (None, None) => "its process ended while it was running".to_owned(),
+        (None, _) => "its process ended while it was running".to_owned(),
     }
 }
 
@@ -362,11 +364,12 @@ pub(crate) fn is_function_of(function: &str, case: &CaseName) -> bool {
         .any(|part| *part == last || *part == gtest || *part == go)
 }
 
-/// Returns whether a thread of libtest is named after a case. Linux shows the first 15 bytes of the name.
+/// Returns whether a thread of libtest is named after a case. Linux shows the first 15 bytes of the name, and a message of
+/// Rust the whole name.
 fn is_thread_of(thread: &str, case: &CaseName) -> bool {
     let name = case.name.as_bytes();
     let visible = &name[..name.len().min(LONGEST_THREAD_NAME)];
-    visible.len() > 3 && thread.as_bytes() == visible
+    visible.len() > 3 && [name, visible].contains(&thread.as_bytes())
 }
 
 #[cfg(test)]

@@ -77,10 +77,14 @@ fn trial_ending(observation: &Observation) -> TrialEnding {
             .filter_map(|core| core.crash.as_ref())
             .filter(|crash| crash.pid == pid)
             .filter_map(|crash| crash.thread_name.clone());
+        let messages = observation.actors.iter();
+        let overflowed_threads =
+            messages.filter_map(|actor| overflowed_thread(actor.crash_message.as_deref()?));
         hung_threads
             .filter(|thread| thread.pid == pid)
             .map(|thread| thread.name.clone())
             .chain(crashed_threads)
+            .chain(overflowed_threads.map(str::to_owned))
             .collect::<Vec<String>>()
     };
     let actors = observation.actors.iter().map(|actor| {
@@ -107,7 +111,8 @@ fn trial_ending(observation: &Observation) -> TrialEnding {
             signal: process.signal,
             exit_code: None,
             functions: functions_of(process.pid),
-            threads: threads_of(process.pid),
+            // The kernel's log names the thread that crashed.
+            threads: [threads_of(process.pid), vec![process.program.clone()]].concat(),
         });
     let timed_out = |ending: &Ending| matches!(ending, Ending::TimedOut { .. });
     TrialEnding {
@@ -117,4 +122,10 @@ fn trial_ending(observation: &Observation) -> TrialEnding {
             .any(|actor| timed_out(&actor.ending)),
         processes: actors.chain(crashed_children).collect(),
     }
+}
+
+/// Returns the thread in a message of Rust: `thread 'tests::deep' (7) has overflowed its stack`.
+fn overflowed_thread(message: &str) -> Option<&str> {
+    let (name, rest) = message.strip_prefix("thread '")?.split_once('\'')?;
+    rest.contains("has overflowed its stack").then_some(name)
 }

@@ -157,6 +157,7 @@ fn the_stack_names_one_of_several_cases_of_a_process() {
         ),
         (&["other_tests::second"], &[], [OTHER, OTHER]),
         (&[], &["tests::first"], [CaseEnd::Crashed, OTHER]),
+        (&[], &["demo", "tests::second"], [OTHER, CaseEnd::Crashed]),
         (&["tests::first", "tests::second"], &[], [OTHER, OTHER]),
     ] {
         let ending = ended(&[process(functions, threads)]);
@@ -246,4 +247,25 @@ fn a_crash_that_the_runner_reports_gets_its_signal_and_pid() {
         Some(Signal::SEGV)
     );
     assert_eq!(cases.results[1].pid, Some(9));
+}
+
+#[test]
+fn a_thread_has_the_name_of_its_test_or_the_beginning_that_linux_shows() {
+    let name = CaseName::without_suite("tests::a_long_name");
+    for thread in ["tests::a_long_name", "tests::a_long_n"] {
+        assert!(is_thread_of(thread, &name), "{thread}");
+    }
+    assert!(!is_thread_of("tests::a_long", &name));
+}
+
+#[test]
+fn the_exit_code_of_another_process_is_not_that_of_the_case() {
+    for (pid, message) in [
+        (7, "its process ended with exit code 3 while it was running"),
+        (1, "its process ended while it was running"),
+    ] {
+        let mut cases = running(&[("a", Some(7))]);
+        attribute_ends(&mut cases, &ended(&[exited(pid, 3)]));
+        assert_eq!(cases.results[0].failure.as_ref().unwrap().message, message);
+    }
 }
