@@ -1,6 +1,7 @@
 //! Tests the words and the links of the documentation.
 
 use crate::layers::sources;
+use provoke_runners::{RUNNERS, setting_values};
 use regex::{Regex, RegexBuilder};
 use std::collections::HashSet;
 use std::fs;
@@ -126,6 +127,16 @@ fn the_documentation_uses_the_words_of_the_glossary() {
         .map(|file| (file.to_string_lossy().into_owned(), prose(&read(file))))
         .collect();
     assert_uses_glossary(&texts);
+}
+
+#[test]
+fn the_pages_list_every_test_runner() {
+    let settings = read(&repository().join("docs/scenario.md"));
+    let suites = read(&repository().join("docs/suites.md")).to_lowercase();
+    for (runner, value) in RUNNERS.iter().zip(setting_values()) {
+        assert!(settings.contains(&format!("`\"{value}\"`")), "{value}");
+        assert!(suites.contains(runner.name()), "{value}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod file_pattern;
 pub mod go;
 pub mod gtest;
 pub mod junit;
+pub mod libtest;
 mod limits;
 mod lines;
 pub mod names;

@@ -6,13 +6,14 @@
 use super::command::split_runner_words;
 use super::error::{CaseSetupError, refuse};
 use super::runner::{Exclusion, OrderControl, Runner};
-use super::{ctest, go, gtest, junit, nextest, pytest, stream, tap};
+use super::{ctest, go, gtest, junit, libtest, nextest, pytest, stream, tap};
 use provoke_model::{CaseRunner, CasesPlan, Text};
 
 /// All runners, in the order of the help.
 pub static RUNNERS: &[&dyn Runner] = &[
     &pytest::Pytest,
     &nextest::Nextest,
+    &libtest::Libtest,
     &go::Go,
     &ctest::Ctest,
     &gtest::Gtest,
@@ -161,7 +162,12 @@ mod tests {
             ("cargo nextest run --release", Some("nextest")),
             ("cargo +nightly nextest run", Some("nextest")),
             ("cargo nextest list", None),
-            ("cargo test", None),
+            ("cargo test", Some("libtest")),
+            ("cargo +nightly t --lib", Some("libtest")),
+            (
+                "env A=1 target/debug/deps/it-0123456789abcdef a",
+                Some("libtest"),
+            ),
             ("go test ./...", Some("go")),
             ("go vet", None),
             ("ctest --test-dir build", Some("ctest")),

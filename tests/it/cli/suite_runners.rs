@@ -168,6 +168,172 @@ fn a_test_that_the_time_limit_of_the_trial_stopped_did_not_crash() {
     );
 }
 
+/// A library with a documentation test, and an integration test in which a test aborts or ends its process.
+const CARGO_SUITE: [(&str, &str); 3] = [
+    (
+        "Cargo.toml",
+        "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[lib]\npath = \"lib.rs\"\n\n[[test]]\nname = \"it\"\npath = \"it.rs\"\n\n[workspace]\n",
+    ),
+    (
+        "lib.rs",
+        r#"//! ```
+//! assert_ne!(sample::trial(), 1, "not the first");
+//! ```
+
+/// Returns the number of the trial.
+pub fn trial() -> u32 {
+    std::env::var("PROVOKE_TRIAL").unwrap().parse().unwrap()
+}
+
+#[test]
+fn fails() {
+    println!("printed");
+    assert_eq!(1, 2);
+}
+
+#[test]
+fn odd() {
+    assert!(trial() % 2 == 0, "an odd trial");
+}
+"#,
+    ),
+    (
+        "it.rs",
+        r#"use std::{process, thread, time::Duration};
+
+fn recurse(depth: u64) -> u64 {
+    if depth == 0 { 0 } else { recurse(depth + 1) + std::hint::black_box(depth) }
+}
+
+fn sleep() {
+    thread::sleep(Duration::from_millis(200));
+}
+
+#[test]
+fn a_waits() {
+    while sample::trial() > 3 {
+        sleep();
+    }
+}
+
+#[test]
+fn b_ends() {
+    match sample::trial() {
+        2 | 4 => {
+            sleep();
+            process::abort()
+        }
+        3 => {
+            sleep();
+            process::exit(0)
+        }
+        5 => println!("{}", recurse(1)),
+        _ => {}
+    }
+}
+
+#[test]
+#[ignore]
+fn c_ignored() {}
+
+#[test]
+fn d_later() {}
+"#,
+    ),
+];
+
+/// Writes the package, and compiles its tests.
+fn cargo_suite() -> Sandbox {
+    let sandbox = Sandbox::new();
+    for (name, text) in CARGO_SUITE {
+        sandbox.write(name, text);
+    }
+    let build = ["test", "--offline", "--no-run"];
+    let built = sandbox.program_command("cargo", &build).output().unwrap();
+    let stderr = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{stderr}");
+    sandbox
+}
+
+#[test]
+fn cargo_test_names_the_test_that_ended_its_binary() {
+    let sandbox = cargo_suite();
+    let args = [
+        "--cases",
+        "-n",
+        "3",
+        "--rerun-failing=1",
+        "--capture",
+        "off",
+    ];
+    let suite = [
+        "--",
+        "cargo",
+        "test",
+        "--offline",
+        "--no-fail-fast",
+        "--",
+        "--test-threads=1",
+    ];
+    let (report, output) = sandbox.report(&[&args[..], &suite].concat());
+    assert_eq!(
+        ends_of(&report),
+        json!({
+            "doctest::lib.rs - (line 1)": {"passed": 2, "failed": 1},
+            "sample::fails": {"failed": 3},
+            "sample::odd": {"passed": 1, "failed": 2},
+            "sample::it::a_waits": {"passed": 3},
+            "sample::it::b_ends": {"passed": 1, "crashed": 2},
+            "sample::it::c_ignored": {"skipped": 1, "not_run": 2},
+            "sample::it::d_later": {"passed": 1, "not_run": 2},
+        }),
+        "{output}"
+    );
+    assert_eq!(failure_of(&report, "sample::odd"), "panic: an odd trial");
+    let alone = json!({
+        "doctest::lib.rs - (line 1)": "0 of 1",
+        "sample::fails": "1 of 1",
+        "sample::odd": "0 of 1",
+        "sample::it::b_ends": "1 of 1",
+    });
+    assert_eq!(lone_failures(&report), alone, "{output}");
+}
+
+#[test]
+fn parallel_rust_tests_are_not_blamed_for_each_other() {
+    let sandbox = cargo_suite();
+    let binary = std::fs::read_dir(sandbox.path("target/debug/deps")).unwrap();
+    let binary = binary
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_none() && path.to_string_lossy().contains("/it-"))
+        .unwrap();
+    let binary = binary.to_string_lossy();
+    let args = [
+        "--cases",
+        "-n",
+        "5",
+        "--capture",
+        "off",
+        "-e",
+        "RUST_TEST_THREADS=2",
+        "--",
+    ];
+    let (report, output) = sandbox.report(&[&args[..], &[&binary, "-q"]].concat());
+    assert_eq!(
+        ends_of(&report),
+        json!({
+            "a_waits": {"passed": 3, "unknown": 2},
+            "b_ends": {"passed": 1, "crashed": 3, "unknown": 1},
+            "c_ignored": {"skipped": 3, "not_run": 2},
+            "d_later": {"passed": 3, "not_run": 2},
+        }),
+        "{output}"
+    );
+    // The message about the stack in trial 5 names the test.
+    let undecided = "the process died while 2 tests were running, and it is not known which of them is the cause: a_waits, b_ends (1 trial)";
+    assert!(output.stdout.contains(undecided), "{output}");
+}
+
 #[test]
 fn go_tests_are_counted_with_their_subtests_and_packages() {
     needs!(program("go"));

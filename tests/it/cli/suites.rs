@@ -368,7 +368,7 @@ fn commands_without_a_runner_are_refused_with_the_way_out() {
     ------- stderr -------
     error: `./run-tests` does not contain a test runner that provoke knows
 
-    hint: name it: --cases=pytest, nextest, go, ctest, gtest, tap, junit:'reports/*.xml' or jsonl:FILE
+    hint: name it: --cases=pytest, nextest, libtest, go, ctest, gtest, tap, junit:'reports/*.xml' or jsonl:FILE
     [exit status: Some(2)]
     "#);
     let isolated = [

@@ -2,13 +2,13 @@
 
 use crate::samples::open_sample;
 use provoke_model::TrialCases;
-use provoke_runners::{ctest, go, gtest, junit, stream, tap};
+use provoke_runners::{ctest, go, gtest, junit, libtest, stream, tap};
 use std::io::Read as _;
 use std::path::Path;
 
 type ReadBytes = fn(&[u8]) -> TrialCases;
 
-const READERS: [(&str, ReadBytes); 8] = [
+const READERS: [(&str, ReadBytes); 9] = [
     ("junit", |input| junit::read_junit(input)),
     ("junit", |input| junit::read_nextest(input)),
     ("ctest", |input| junit::read_ctest(input)),
@@ -17,6 +17,9 @@ const READERS: [(&str, ReadBytes); 8] = [
     ("go", |input| go::read_go(input)),
     ("gtest", |input| gtest::read_gtest(input)),
     ("tap", |input| tap::read_tap(input)),
+    ("libtest", |input| {
+        libtest::read_libtest(input, |_| vec!["a".to_owned(), "b".to_owned()])
+    }),
 ];
 
 fn samples_of(folder: &str) -> Vec<Vec<u8>> {

@@ -3,7 +3,7 @@
 use crate::samples::{describe_results, open_sample};
 use insta::assert_snapshot;
 use provoke_model::{CaseEnd, TrialCases};
-use provoke_runners::{ctest, go, gtest, junit, tap};
+use provoke_runners::{ctest, go, gtest, junit, libtest, tap};
 use std::fmt::Write as _;
 use std::io::{BufReader, Read as _, repeat};
 
@@ -527,4 +527,119 @@ fn a_large_output_in_a_report_is_skipped() {
         .chain(end.as_bytes());
     let cases = junit::read_junit(BufReader::new(input));
     assert_eq!(describe(&cases), "a Passed\nb Passed");
+}
+
+/// Describes a sample of libtest whose processes have these tests.
+fn libtest_sample(name: &str, lists: &[(i32, &str)]) -> String {
+    let list_tests = |pid| {
+        let list = lists.iter().find(|(listed, _)| *listed == pid);
+        let names = list.iter().flat_map(|(_, names)| names.split(' '));
+        names.map(str::to_owned).collect()
+    };
+    let input = open_sample(&format!("libtest/{name}.txt"));
+    let cases = libtest::read_libtest(input, list_tests);
+    let unstarted = cases.unstarted_cases();
+    let unstarted: Vec<String> = unstarted.iter().map(ToString::to_string).collect();
+    format!(
+        "{}\nnot started: {}",
+        describe(&cases),
+        unstarted.join(", ")
+    )
+}
+
+#[test]
+fn the_binaries_and_documentation_tests_of_cargo_test_are_read() {
+    let lists = [(4401, "a b c_exit d")];
+    assert_snapshot!(libtest_sample("all", &lists), @r#"
+    sample-x::it::a Passed
+    sample-x::it::b Passed
+    sample-x::it::c_exit Passed
+    sample-x::it::d Passed
+    doctest::src/lib.rs - add (line 4) Passed
+    doctest::src/lib.rs - sub (line 11) Failed [panic] assertion `left == right` failed /   left: 1 /  right: 2 at lib.rs:11
+    doctest::src/lib.rs - sub (line 14) Passed
+    doctest::src/lib.rs - sub (line 17) Skipped
+    doctest::src/lib.rs - sub (line 8) Passed
+    sample-x::tests::fails Failed [panic] assertion `left == right` failed: told /   left: 1 /  right: 2 at lib.rs:24
+    sample-x::tests::fails_err Failed Error: "no"
+    sample-x::tests::ignored Skipped
+    sample-x::tests::ignored2 Skipped
+    sample-x::tests::passes Passed
+    sample-x#2::tests::passes Passed
+    sample-x::tests::should Passed
+    sample-x::tests::should_not Failed the test did not panic as expected at lib.rs:29
+    sample-x::tests::should_other Failed the panic did not contain the expected string /       panic message: "x" /  expected substring: "y"
+    sample-x::tests::zabort Passed
+    not started:
+    "#);
+}
+
+#[test]
+fn a_rust_test_that_ends_its_binary_is_still_running() {
+    let unit = "tests::fails tests::fails_err tests::ignored tests::ignored2 tests::passes tests::should tests::should_not tests::should_other tests::zabort tests::zz";
+    let lists = [(4463, unit), (4479, "a b c_exit d")];
+    assert_snapshot!(libtest_sample("dies", &lists), @r"
+    sample-x::tests::fails Failed
+    sample-x::tests::fails_err Failed
+    sample-x::tests::ignored Skipped
+    sample-x::tests::ignored2 Skipped
+    sample-x::tests::passes Passed
+    sample-x::tests::should Passed
+    sample-x::tests::should_not Failed
+    sample-x::tests::should_other Failed
+    sample-x::tests::zabort Unknown
+    sample-x::it::a Passed
+    sample-x::it::b Passed
+    sample-x::it::c_exit Unknown
+    doctest::src/lib.rs - add (line 4) Passed
+    doctest::src/lib.rs - sub (line 11) Failed
+    doctest::src/lib.rs - sub (line 14) Passed
+    doctest::src/lib.rs - sub (line 17) Skipped
+    doctest::src/lib.rs - sub (line 8) Passed
+    sample-x#2::tests::passes Passed
+    not started: sample-x::tests::zz, sample-x::it::d
+    ");
+}
+
+/// Two threads run the tests `a` to `e`, and these lines are their output.
+fn parallel_tests(lines: &str) -> String {
+    let output = format!(
+        "provoke: process 7 runs the tests of it sample, at most 2 at once\n\nrunning 5 tests\n{lines}"
+    );
+    let names = ["a", "b", "c", "d", "e"].map(str::to_owned);
+    describe(&libtest::read_libtest(output.as_bytes(), |_| {
+        names.to_vec()
+    }))
+}
+
+#[test]
+fn parallel_rust_tests_that_may_have_been_running_are_known() {
+    // As one test ends, the next one starts.
+    assert_snapshot!(parallel_tests("test b ... ok\n"), @r"
+    sample::it::a Unknown
+    sample::it::b Passed
+    sample::it::c Unknown
+    ");
+    // Output of a test in front of a result, and lines of another test run.
+    assert_snapshot!(parallel_tests("test a ... ok\n12test b ... FAILED\ntest other ... FAILED\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\ntest c ... ignored, slow\ntest e ... ok\n"), @r"
+    sample::it::a Passed
+    sample::it::b Failed
+    sample::it::c Skipped
+    sample::it::d Unknown
+    sample::it::e Passed
+    ");
+    assert_snapshot!(parallel_tests(""), @r"
+    sample::it::a Unknown
+    sample::it::b Unknown
+    ");
+}
+
+#[test]
+fn a_result_after_output_counts_when_the_next_line_of_libtest_follows() {
+    let output = "test a ... look\ntest b ... FAILED\ntest c ... the book\n";
+    assert_snapshot!(parallel_tests(output), @r"
+    sample::it::a Passed
+    sample::it::b Failed
+    sample::it::c Unknown
+    ");
 }
