@@ -266,7 +266,9 @@ fn announce_start(state: &State) {
 }
 
 /// Returns the test runner of a run that does not count its tests.
-use provoke_runners::{find_runner, runner_named};
+fn cases_hint(state: &State) -> Option<&'static str> {
+    let trials = &state.trials;
+    if trials.cases.is_some() || !questions::of(state).only_measures() || trials.load.is_some() {
         return None;
     }
     let runner = find_runner(&trials.variants.first()?.main_actor()?.command)?;

@@ -228,7 +228,10 @@ fn identifiers_of_code() -> HashSet<String> {
     let folders = ["crates", "src", "tests"].map(|folder| repository().join(folder));
     let files = folders.iter().flat_map(|folder| sources(folder));
     let mut found = HashSet::new();
-    for file in files.filter(|file| file.extension().is_some_and(|kind| kind == "rs" || kind == "toml")) {
+    for file in files.filter(|file| {
+        file.extension()
+            .is_some_and(|kind| kind == "rs" || kind == "toml")
+    }) {
         let text = read(&file);
         found.extend(word.find_iter(&text).map(|word| word.as_str().to_owned()));
     }
@@ -245,8 +248,14 @@ fn the_pages_on_the_design_name_only_code_that_exists() {
     for page in markdown_files(&repository().join("docs/design")) {
         let text = read(&page);
         for words in code.captures_iter(&text) {
-            let names = name.find_iter(words.get(1).unwrap().as_str()).map(|name| name.as_str());
-            unknown.extend(names.filter(|name| !known.contains(*name)).map(|name| format!("{}: {name}", page.display())));
+            let names = name
+                .find_iter(words.get(1).unwrap().as_str())
+                .map(|name| name.as_str());
+            unknown.extend(
+                names
+                    .filter(|name| !known.contains(*name))
+                    .map(|name| format!("{}: {name}", page.display())),
+            );
         }
     }
     assert!(unknown.is_empty(), "{unknown:#?}");

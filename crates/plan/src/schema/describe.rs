@@ -7,8 +7,8 @@ use crate::{
     Frequency, HostList, HostsValue, IntegerRange, LimitValue, Matrix, MatrixValue, OnlyRule,
     Pattern, RateValue, ReadyWhen, TimeoutValue,
 };
-use provoke_transports::TRANSPORTS;
 use provoke_runners::{join_alternatives, setting_values};
+use provoke_transports::TRANSPORTS;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 

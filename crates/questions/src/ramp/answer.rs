@@ -479,7 +479,7 @@ impl AnswerText for RampAnswer {
     }
 
     fn commands(&self, run: &SafeText) -> Vec<SuggestedCommand> {
-        let settle = self.trials_needed.map(|needed| {
+        let resume = self.trials_needed.map(|needed| {
             SuggestedCommand::new("settle it", format!("provoke resume {run} -n {needed}"))
         });
         let refusals = self.refusals.as_ref().map(|_| {
@@ -489,7 +489,7 @@ impl AnswerText for RampAnswer {
             let line = format!("repeat this with -c {clean}..{fails}");
             SuggestedCommand::new("try the levels between", line)
         });
-        settle.into_iter().chain(refusals).chain(between).collect()
+        resume.into_iter().chain(refusals).chain(between).collect()
     }
 }
 
