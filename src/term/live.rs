@@ -629,19 +629,12 @@ fn describe_failure(failure: &Failure) -> (String, String) {
 
 /// Returns why a trial is inconclusive.
 fn inconclusive_reason(observation: &Observation) -> String {
-    use provoke_model::Ending;
-    let not_started = observation
-        .actors
-        .iter()
-        .find_map(|actor| match &actor.ending {
-            Ending::NotStarted(reason) => Some(reason.clone()),
-            _ => None,
-        });
     let unprepared = observation
         .prepare
         .as_ref()
         .map(|hook| hook.output.trim().to_owned());
-    let reason = not_started
+    let reason = observation
+        .not_started()
         .or(unprepared)
         .or_else(|| observation.lost.clone())
         .or_else(|| observation.not_ready())

@@ -155,19 +155,12 @@ fn cannot_start(observation: &Observation) -> bool {
 
 /// Returns why a trial was inconclusive.
 fn inconclusive_reason(void: InconclusiveReason, observation: &Observation) -> String {
-    let not_started = observation
-        .actors
-        .iter()
-        .find_map(|actor| match &actor.ending {
-            Ending::NotStarted(reason) => Some(reason.clone()),
-            _ => None,
-        });
     let detail = match void {
         InconclusiveReason::Unprepared => observation
             .prepare
             .as_ref()
             .map(|hook| hook.ending.to_string()),
-        InconclusiveReason::NotStarted => not_started,
+        InconclusiveReason::NotStarted => observation.not_started(),
         InconclusiveReason::Lost => observation.lost.clone(),
         InconclusiveReason::NotReady => observation.not_ready(),
         InconclusiveReason::NotHeld => observation

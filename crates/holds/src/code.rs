@@ -11,7 +11,7 @@ use object::{
     Object as _, ObjectSection as _, ObjectSegment, ObjectSymbol as _, ReadCache, SectionFlags,
     SegmentFlags, SymbolKind,
 };
-use provoke_model::{CodeAnchor, CodePoint};
+use provoke_model::CodeAnchor;
 use provoke_words::untrusted::Untrusted as _;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -213,18 +213,6 @@ impl CodeFile {
         let instructions = self.instructions_of(function);
         let after = instructions.partition_point(|instruction| instruction.address < address);
         instructions.get(after.checked_sub(1)?).copied()
-    }
-
-    /// Returns all points of the file.
-    pub fn all_points(&self) -> impl Iterator<Item = CodePoint> {
-        let instructions = self
-            .functions()
-            .iter()
-            .flat_map(|function| self.instructions_of(function));
-        instructions.map(|instruction| CodePoint {
-            object: self.path.as_os_str().into(),
-            address: instruction.address,
-        })
     }
 
     /// Returns the difference between addresses in memory and in the file, given a mapping of the file.

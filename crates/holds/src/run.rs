@@ -41,11 +41,6 @@ impl HeldRun {
         let is_success = |status: &Option<_>| *status == Some(WaitStatus::Exited(0));
         !self.statuses.iter().all(is_success)
     }
-
-    /// Returns whether a program was killed because its time was over.
-    pub fn has_hung(&self) -> bool {
-        self.statuses.contains(&None)
-    }
 }
 
 /// Runs a program; see [`run_programs`].

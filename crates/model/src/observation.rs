@@ -77,6 +77,14 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// Returns why a process could not be started.
+    pub fn not_started(&self) -> Option<String> {
+        self.actors.iter().find_map(|actor| match &actor.ending {
+            Ending::NotStarted(reason) => Some(reason.clone()),
+            _ => None,
+        })
+    }
+
     /// Returns whether nothing happened but the end of its processes with exit code 0. A slot that runs several trials
     /// in turn stops after any other, because it may have evidence.
     pub fn is_plain(&self) -> bool {

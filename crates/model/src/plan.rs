@@ -564,11 +564,6 @@ impl Resource {
         (Self::Rss, "rss"),
         (Self::Stack, "stack"),
     ];
-
-    /// Returns whether its unit is a byte, so that suffixes such as in `4G` are allowed.
-    pub fn in_bytes(self) -> bool {
-        !matches!(self, Self::Cpu | Self::Nofile | Self::Nproc)
-    }
 }
 
 impl fmt::Display for Resource {

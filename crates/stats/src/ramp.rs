@@ -26,7 +26,7 @@ use super::convert::real;
 use super::fisher::fisher;
 use super::interval::{clopper_pearson, upper_one_sided};
 use super::plan::clean_runs_at_known_rate;
-use super::search::rate_weights;
+use super::search::{coin_entropy, rate_weights};
 use std::ops::RangeInclusive;
 
 /// Number of failure rates at the first failing level; the lowest is a little below `detect`.
@@ -157,16 +157,6 @@ struct SummedMasses {
     by_course: Vec<Vec<f64>>,
     /// For levels below, where only the background has.
     by_background: Vec<[f64; BACKGROUNDS.len()]>,
-}
-
-fn x_ln_x(x: f64) -> f64 {
-    if x > 0.0 { x * x.ln() } else { 0.0 }
-}
-
-/// Returns the entropy of a Bernoulli variable with probability `part` of `whole`, times the whole.
-fn coin_entropy(part: f64, whole: f64) -> f64 {
-    let part = part.clamp(0.0, whole);
-    x_ln_x(whole) - x_ln_x(part) - x_ln_x(whole - part)
 }
 
 fn rate_cells(detect: f64) -> Vec<RampCell> {

@@ -26,8 +26,7 @@ pub use sites::{failure_functions, failure_sites, is_library_source, of_crash as
 
 use provoke_model::{
     ActorObservation, ActorRole, CaseEnd, CaseFailure, CoreObservation, Crash, Ending,
-    EvidenceDepth, FailureKind, Family, Observation, Signal, SignalEvidence, Signature,
-    SignatureId, VariantPlan,
+    EvidenceDepth, FailureKind, Family, Observation, Signal, Signature, SignatureId, VariantPlan,
 };
 
 /// Limit of characters of a title, because titles are shown in tables.
@@ -73,28 +72,6 @@ pub fn signature_of_failure(
 /// Returns the signature of a failure of a test of a suite, from the report of its runner.
 pub fn signature_of_case(end: CaseEnd, failure: Option<&CaseFailure>) -> Signature {
     signature_of_levels(vec![case::of_case(end, failure)])
-}
-
-/// Returns the signature of a crash of which only the core is known; `None` if no signal ended the process.
-pub fn signature_of_crash(crash: &Crash) -> Option<Signature> {
-    let kind = FailureKind::Signal {
-        signal: crash.signal?,
-        evidence: SignalEvidence::WaitStatus { core: true },
-    };
-    let core = CoreObservation {
-        pid: crash.pid,
-        crash: Some(Box::new(crash.clone())),
-        ..CoreObservation::default()
-    };
-    let observation = Observation {
-        cores: vec![core],
-        ..Observation::default()
-    };
-    Some(signature_of_failure(
-        &kind,
-        &VariantPlan::default(),
-        &observation,
-    ))
 }
 
 /// Makes the signature from the last level; the other levels become weaker names.

@@ -798,26 +798,3 @@ fn a_native_crash_has_the_python_line_as_a_second_site() {
     let old: Crash = serde_json::from_str(old).unwrap();
     assert_eq!(sites_of_crash(&old)[0].to_string(), "a.py:3 in close");
 }
-
-#[test]
-fn a_core_alone_gives_the_signature_of_a_trial_without_output() {
-    let crash = crash(11, fault_class::NULL, "convolve < classify < main");
-    let kind = FailureKind::Signal {
-        signal: Signal::SEGV,
-        evidence: SignalEvidence::WaitStatus { core: true },
-    };
-    let seen = Observation {
-        cores: vec![CoreObservation {
-            crash: Some(Box::new(crash.clone())),
-            ..CoreObservation::default()
-        }],
-        ..Observation::default()
-    };
-    let of_trial = signature_of_failure(&kind, &variant(), &seen);
-    assert_eq!(signature_of_crash(&crash), Some(of_trial));
-    let living = Crash {
-        signal: None,
-        ..crash
-    };
-    assert_eq!(signature_of_crash(&living), None);
-}

@@ -63,6 +63,7 @@ pub(super) use grid::rate_weights;
 pub use grid::{Cell, Grid, SearchPrior};
 pub use hedge::hedge_weights;
 pub use posterior::Bisection;
+pub(super) use query::coin_entropy;
 pub use query::{Costs, Query};
 pub use reduce::{Count, Reduction, ReductionAnswer, ReductionRates, stage_prior};
 pub use screen::ItemScreen;

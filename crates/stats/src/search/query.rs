@@ -73,7 +73,7 @@ fn x_ln_x(x: f64) -> f64 {
 }
 
 /// Returns the entropy of a Bernoulli variable with probability `part` of `whole`, times the whole.
-fn coin_entropy(part: f64, whole: f64) -> f64 {
+pub(in super::super) fn coin_entropy(part: f64, whole: f64) -> f64 {
     if whole <= 0.0 {
         return 0.0;
     }
