@@ -2,12 +2,13 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-use provoke_runners::{ctest, go, gtest, junit, stream, tap};
+use provoke_runners::{ctest, go, gtest, junit, libtest, stream, tap};
 use std::fs::File;
 use std::io::BufReader;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let usage = "usage: read_cases stream|junit|nextest|ctest|ctest-output|go|gtest|tap FILE";
+    let usage =
+        "usage: read_cases stream|junit|nextest|ctest|ctest-output|go|gtest|libtest|tap FILE";
     let mut arguments = std::env::args().skip(1);
     let (Some(format), Some(path)) = (arguments.next(), arguments.next()) else {
         return Err(usage.into());
@@ -22,6 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "go" => go::read_go(input),
         "tap" => tap::read_tap(input),
         "gtest" => gtest::read_gtest(input),
+        "libtest" => libtest::read_libtest(input, |_| Vec::new()),
         _ => return Err(usage.into()),
     };
     for result in &cases.results {

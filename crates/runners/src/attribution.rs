@@ -7,7 +7,7 @@
 
 use super::INTERRUPTED;
 use provoke_model::{CaseEnd, CaseFailure, CaseName, Signal, TrialCases};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Longest name of a thread that Linux shows. libtest names a thread after its test.
 const LONGEST_THREAD_NAME: usize = 15;
@@ -45,7 +45,7 @@ pub struct Attribution {
     pub crashed: Vec<CaseName>,
     /// Cases whose process was killed because of the time limit.
     pub timed_out: Vec<CaseName>,
-    /// Cases that were running, and nothing shows how they ended. They count for nothing.
+    /// Cases that were running, and nothing shows whether they ended their process. They count for nothing.
     pub undecided: Vec<CaseName>,
 }
 
@@ -69,11 +69,15 @@ pub fn attribute_ends(cases: &mut TrialCases, ending: &TrialEnding) -> Attributi
         .filter(|position| !has_running_subtest(cases, &running, *position))
         .collect();
     let decided = match_processes(cases, &innermost, ending);
+    let explained: HashSet<i32> = decided.values().map(|process| process.pid).collect();
     let mut attribution = Attribution::default();
     for position in running {
         let result = &mut cases.results[position];
         let Some(process) = decided.get(&position) else {
-            attribution.undecided.push(result.case.clone());
+            // Another case ended its process.
+            if result.pid.is_none_or(|pid| !explained.contains(&pid)) {
+                attribution.undecided.push(result.case.clone());
+            }
             continue;
         };
         let failure = result.failure.get_or_insert_default();

@@ -18,6 +18,7 @@ use super::trial_report::{STDOUT, TrialReport};
 use provoke_model::{
     CaseEnd, CaseFailure, CaseName, CasesPlan, Signal, Site, Text, TrialCases, VariantPlan,
 };
+use provoke_words::format_count;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufRead;
 
@@ -55,7 +56,6 @@ done
 # Another harness may not know the arguments.
 if grep -q RUST_TEST_THREADS "$1" 2>/dev/null; then
     "$@" --list </dev/null >"${0%/*}/$$.tests" 2>/dev/null
-    case " $* " in *' -q '* | *' --quiet '*) set -- "$@" --format=pretty ;; esac
 fi
 printf '\nprovoke: process %s runs the tests of %s %s, at most %s at once\n' \
     $$ "$provoke_binary" "$provoke_package" "$provoke_threads"
@@ -115,6 +115,7 @@ impl Runner for Libtest {
         _: &TrialPlace<'_>,
     ) -> Result<(), CaseSetupError> {
         let script = format!("{CASES_MARK}/{SCRIPT}");
+        remove_quiet(command);
         if runs_cargo(command) {
             let runner = format!(r#"target."cfg(all())".runner=["sh","{script}","cargo"]"#);
             return command.insert(["--config".to_owned(), runner]);
@@ -201,6 +202,15 @@ fn is_test_binary(word: &str) -> bool {
     word.contains("/deps/") && hash.is_some_and(is_hash)
 }
 
+/// Removes a flag with which only dots show the tests that passed.
+fn remove_quiet(command: &mut RunnerCommand<'_>) {
+    let first = command.name_end.unwrap_or(0) + 1;
+    let words = &mut command.actor.command;
+    let mut arguments = words.split_off(first.min(words.len()));
+    arguments.retain(|word| ![Text::from("-q"), Text::from("--quiet")].contains(word));
+    words.append(&mut arguments);
+}
+
 /// Returns whether the runner is Cargo, and not a test binary.
 fn runs_cargo(command: &RunnerCommand<'_>) -> bool {
     let words = split_runner_words(&command.actor.command).words;
@@ -231,7 +241,8 @@ struct TestBinary {
     open: Option<String>,
     /// Tests that ended, and whose result is not in the output.
     unclear: Vec<String>,
-    has_begun: bool,
+    /// Test runs that have no summary: its own, and those in the output of its tests.
+    open_runs: usize,
     /// Whether it printed its summary.
     has_summary: bool,
 }
@@ -300,6 +311,10 @@ impl LibtestReader {
             self.end_binary();
             self.binary = binary;
             self.start_binary(list_tests);
+        } else if is_start_of_run(text) {
+            self.binary.open_runs += 1;
+        } else if text.starts_with("test result: ") && self.binary.open_runs > 1 {
+            self.binary.open_runs -= 1;
         } else if self.binary.is_summary(text) {
             self.close_open_test();
             self.end_failure();
@@ -313,7 +328,6 @@ impl LibtestReader {
         } else if let Some(test_line) = self.binary.parse_line(text) {
             self.read_test_line(&test_line);
         } else {
-            self.binary.has_begun |= text.starts_with("running ");
             self.last_end = parse_last_end(text);
         }
     }
@@ -393,15 +407,13 @@ impl LibtestReader {
         if let Some((position, _)) = self.collector.find_or_insert(&case) {
             let result = self.collector.result_mut(position);
             join_ends(result, end, failure);
-            if case.suite != DOCTEST {
-                result.pid = self.binary.pid;
-            }
         }
         self.binary.ended.insert(name.to_owned());
     }
 
     fn read_summary(&mut self) {
         self.binary.has_summary = true;
+        self.binary.open_runs = 0;
         // The names of all failed tests were listed before.
         for name in std::mem::take(&mut self.binary.unclear) {
             if self
@@ -419,7 +431,7 @@ impl LibtestReader {
         let section = text
             .strip_prefix("---- ")
             .and_then(|rest| rest.strip_suffix(" stdout ----"));
-        if let Some(name) = section.filter(|name| self.binary.is_test(name)) {
+        if let Some(name) = section.filter(|name| self.binary.ended.contains(*name)) {
             self.end_failure();
             self.failed = Some((self.binary.case_name(name), String::new()));
         } else if text == "failures:" {
@@ -431,7 +443,7 @@ impl LibtestReader {
             }
         } else if let Some(name) = text
             .strip_prefix("    ")
-            .filter(|name| self.binary.is_test(name))
+            .filter(|name| self.binary.ended.contains(*name))
         {
             self.end_test(name, CaseEnd::Failed, None);
         }
@@ -449,7 +461,7 @@ impl LibtestReader {
         self.end_failure();
         self.part = Part::Results;
         let binary = &mut self.binary;
-        let running: Vec<String> = if binary.has_summary || !binary.has_begun {
+        let running: Vec<String> = if binary.has_summary || binary.open_runs == 0 {
             Vec::new()
         } else if let Some(open) = binary.open.take() {
             vec![open]
@@ -458,8 +470,9 @@ impl LibtestReader {
         };
         let missing = binary.listed.len().saturating_sub(binary.ended.len());
         if binary.has_summary && missing > 0 {
+            let tests = format_count(missing as u64, "test");
             self.collector.complain(format!(
-                "the results of {missing} tests are not in the output"
+                "the output has no result of {tests}; leave out `--quiet`"
             ));
         }
         for name in running {
@@ -556,6 +569,12 @@ fn doctest_site(name: &str) -> Option<Site> {
         line: line.parse().ok()?,
         ..Site::default()
     })
+}
+
+/// Returns whether a test run begins: `running 2 tests`.
+fn is_start_of_run(line: &str) -> bool {
+    let words = line.strip_prefix("running ");
+    words.is_some_and(|words| words.ends_with(" test") || words.ends_with(" tests"))
 }
 
 /// Parses the result behind the name of a test.

@@ -173,6 +173,16 @@ mod tests {
             command,
             "cargo nextest run --tool-config-file provoke:{cases}/nextest.toml -P ci"
         );
+        let command = adapted_command("libtest", false, "cargo test -q -p a -- --quiet b");
+        assert_eq!(
+            command,
+            r#"cargo test --config target."cfg(all())".runner=["sh","{cases}/libtest.sh","cargo"] -p a -- b"#
+        );
+        let command = adapted_command("libtest", false, "env A=1 t/deps/it-0123456789abcdef -q");
+        assert_eq!(
+            command,
+            "env A=1 sh {cases}/libtest.sh binary t/deps/it-0123456789abcdef"
+        );
         let command = adapted_command("ctest", false, "make test");
         assert_eq!(command, "the command does not contain `ctest`");
     }

@@ -4,7 +4,7 @@ use super::registry::runner_of;
 use super::trial_report::TrialReport;
 use crate::attribution::{EndedProcess, TrialEnding, attribute_ends};
 use crate::names::join_names;
-use provoke_model::{CasesPlan, Ending, Observation, TrialCases};
+use provoke_model::{CaseName, CasesPlan, Ending, Observation, TrialCases};
 
 /// Returns the cases of a trial.
 pub fn read_cases(
@@ -31,23 +31,29 @@ pub fn read_cases(
     }
     let attribution = attribute_ends(&mut cases, &trial_ending(observation));
     if !attribution.undecided.is_empty() {
-        let names: Vec<String> = attribution
-            .undecided
-            .iter()
-            .take(4)
-            .map(ToString::to_string)
-            .collect();
-        cases.complaints.push(format!(
-            "the process died while {} tests were running, and it is not known which of them is the cause: {}",
-            attribution.undecided.len(),
-            names.join(", "),
-        ));
+        cases
+            .complaints
+            .push(describe_undecided(&attribution.undecided));
     }
     let has_ended = !observation.interrupted && observation.lost.is_none();
     if has_ended && cases.results.is_empty() && cases.complaints.is_empty() {
         cases.complaints.push(runner.describe_missing_report());
     }
     cases
+}
+
+fn describe_undecided(cases: &[CaseName]) -> String {
+    if let [case] = cases {
+        return format!(
+            "the process died while {case} was running, and it is not known whether that is the cause"
+        );
+    }
+    let names: Vec<String> = cases.iter().take(4).map(ToString::to_string).collect();
+    format!(
+        "the process died while {} tests were running, and it is not known which of them is the cause: {}",
+        cases.len(),
+        names.join(", "),
+    )
 }
 
 /// Returns how the processes of the trial ended.

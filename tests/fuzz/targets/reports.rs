@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use provoke_runners::{ctest, go, gtest, junit, stream, tap};
+use provoke_runners::{ctest, go, gtest, junit, libtest, stream, tap};
 
 fuzz_target!(|input: &[u8]| {
     let Some((reader, report)) = input.split_first() else {
         return;
     };
-    let _ = match reader % 8 {
+    let _ = match reader % 9 {
         0 => junit::read_junit(report),
         1 => junit::read_nextest(report),
         2 => junit::read_ctest(report),
@@ -16,6 +16,7 @@ fuzz_target!(|input: &[u8]| {
         4 => stream::read_stream(report),
         5 => go::read_go(report),
         6 => gtest::read_gtest(report),
-        _ => tap::read_tap(report),
+        7 => tap::read_tap(report),
+        _ => libtest::read_libtest(report, |_| vec!["a".to_owned()]),
     };
 });

@@ -250,6 +250,22 @@ fn a_crash_that_the_runner_reports_gets_its_signal_and_pid() {
 }
 
 #[test]
+fn a_case_beside_the_one_that_ended_the_process_is_no_cause() {
+    let mut cases = running(&[
+        ("a_first", Some(7)),
+        ("a_second", Some(7)),
+        ("other", Some(8)),
+    ]);
+    let process = EndedProcess {
+        threads: vec!["a_second".to_owned()],
+        ..died(7, Signal::SEGV)
+    };
+    let attribution = attribute_ends(&mut cases, &ended(&[process]));
+    assert_eq!(attribution.crashed, [CaseName::without_suite("a_second")]);
+    assert_eq!(attribution.undecided, [CaseName::without_suite("other")]);
+}
+
+#[test]
 fn a_thread_has_the_name_of_its_test_or_the_beginning_that_linux_shows() {
     let name = CaseName::without_suite("tests::a_long_name");
     for thread in ["tests::a_long_name", "tests::a_long_n"] {

@@ -635,6 +635,21 @@ fn parallel_rust_tests_that_may_have_been_running_are_known() {
 }
 
 #[test]
+fn results_that_are_not_in_the_output_are_neither_passes_nor_failures() {
+    // Another test run follows the end of the binary, such as that of documentation tests.
+    let quiet = "..\n\nrunning 5 tests\n.F...\nfailures:\n\n---- c stdout ----\nno\n\n\nfailures:\n    c\n\n\
+        test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    assert_snapshot!(parallel_tests(quiet), @r"
+    sample::it::a Unknown
+    sample::it::b Unknown
+    ");
+    assert_snapshot!(parallel_tests(quiet.split_once("5 tests\n").unwrap().1), @r"
+
+    complaint: the output has no result of 5 tests; leave out `--quiet`
+    ");
+}
+
+#[test]
 fn a_result_after_output_counts_when_the_next_line_of_libtest_follows() {
     let output = "test a ... look\ntest b ... FAILED\ntest c ... the book\n";
     assert_snapshot!(parallel_tests(output), @r"
