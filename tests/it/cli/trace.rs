@@ -1,6 +1,8 @@
 //! Tests the trace of provoke's own work.
 
-use super::support::{CommandOutput, Sandbox};
+use super::ssh_server::{SshServer, sshd};
+use super::support::{CommandOutput, LAST_RUN, Sandbox};
+use crate::needs::{needs, program};
 
 fn traced(filter: &str) -> CommandOutput {
     let sandbox = Sandbox::new();
@@ -35,4 +37,32 @@ fn a_filter_of_the_trace_that_is_not_valid_is_refused() {
 
     hint: the targets are run, trial, slot and host, for example PROVOKE_LOG=run=info,slot=debug
     "#);
+}
+
+#[test]
+fn the_trace_of_a_worker_comes_home_with_the_evidence_of_a_trial() {
+    needs![sshd(), program("ssh"), program("ssh-keygen")];
+    let sandbox = Sandbox::new();
+    let server = SshServer::start(&sandbox);
+    let words = [
+        "run",
+        "--on",
+        "ssh:a",
+        "-n",
+        "1",
+        "--capture",
+        "off",
+        "--",
+        "false",
+    ];
+    let mut command = server.provoke(&sandbox, &words);
+    command.env("PROVOKE_LOG", "host=debug,slot=debug");
+    let output = sandbox.started(command).end();
+    assert!(output.stderr.contains("host: joined the run"), "{output}");
+    let trace = sandbox.read(&format!("{LAST_RUN}/trials/1/worker.log"));
+    assert!(
+        trace.contains("trial{id=1}: slot: started pids=["),
+        "{trace}"
+    );
+    server.assert_nothing_left();
 }
