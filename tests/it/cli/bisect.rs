@@ -1,6 +1,6 @@
 //! Tests `bisect` with real processes.
 
-use super::support::{CommandOutput, Sandbox, wait_until};
+use super::support::{CommandOutput, Sandbox, wait_until, words};
 use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -353,13 +353,9 @@ fn an_interrupted_search_is_resumed_to_the_same_answer() {
     running.signal(Signal::INT);
     assert_eq!(running.end().code, Some(130));
     sandbox.write("go", "");
-    sandbox.provoke(&[
-        "resume",
-        "cut",
-        "--progress=none",
-        "--export-json",
-        "resumed.json",
-    ]);
+    sandbox.provoke(&words(
+        "resume cut --progress=none --export-json resumed.json",
+    ));
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
     let (whole, _) = sandbox.bisect(&args);
     assert_eq!(resumed["answer"], whole["answer"]);
@@ -378,13 +374,7 @@ fn a_killed_search_of_a_list_is_resumed_to_the_same_answer() {
     let cut = sandbox.command(&[&["bisect", "-o", "cut"], &args[..]].concat());
     sandbox.kill_after(12, "cut", cut);
     sandbox.write("go", "");
-    let resume = [
-        "resume",
-        "cut",
-        "--progress=none",
-        "--export-json",
-        "resumed.json",
-    ];
+    let resume = words("resume cut --progress=none --export-json resumed.json");
     let output = sandbox.provoke(&resume);
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
     let whole = sandbox.bisect(&args);
@@ -480,13 +470,9 @@ fn a_search_killed_while_it_tries_settings_is_resumed() {
     let cut = sandbox.command(&[&["bisect", "-o", "cut"], &args[..]].concat());
     sandbox.kill_after(14, "cut", cut);
     sandbox.write("go", "");
-    let output = sandbox.provoke(&[
-        "resume",
-        "cut",
-        "--progress=none",
-        "--export-json",
-        "resumed.json",
-    ]);
+    let output = sandbox.provoke(&words(
+        "resume cut --progress=none --export-json resumed.json",
+    ));
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
     let answer = &resumed["answer"]["bisect"];
     assert_eq!(answer["culprits"], json!(["11"]), "{output}");
@@ -581,13 +567,9 @@ fn the_first_bad_commit_is_found_and_the_repository_is_unchanged() {
     running.signal(Signal::KILL);
     running.end();
     sandbox.write("go", "");
-    sandbox.provoke(&[
-        "resume",
-        "cut",
-        "--progress=none",
-        "--export-json",
-        "resumed.json",
-    ]);
+    sandbox.provoke(&words(
+        "resume cut --progress=none --export-json resumed.json",
+    ));
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
     let culprits = &result.0["answer"]["bisect"]["culprits"];
     assert_eq!(&resumed["answer"]["bisect"]["culprits"], culprits);
@@ -769,16 +751,7 @@ fn boundaries(report: &Value) -> Vec<(u64, bool)> {
 fn both_boundaries_are_found_if_both_ends_fail() {
     let sandbox = Sandbox::new();
     let line = "[ {variant} -ge 20 ] && [ {variant} -le 50 ]";
-    let args = [
-        "--range",
-        "0..63",
-        "--seed",
-        "1",
-        "--capture",
-        "off",
-        "--log",
-        "log",
-    ];
+    let args = words("--range 0..63 --seed 1 --capture off --log log");
     // Like a search that happens to try the good end first.
     sandbox.write("log", "bad 0 10/10\n");
     let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
@@ -792,15 +765,7 @@ fn all_boundaries_are_found_with_the_flag_all() {
     let sandbox = Sandbox::new();
     // Good, bad, good and bad again.
     let line = "case {variant} in 1[0-9]|2[0-4]|4?|5?|6?) false ;; esac";
-    let args = [
-        "--range",
-        "0..63",
-        "--seed",
-        "1",
-        "--capture",
-        "off",
-        "--all",
-    ];
+    let args = words("--range 0..63 --seed 1 --capture off --all");
     let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
     assert_eq!(output.code, Some(0), "{output}");
     let all = [(10, true), (25, false), (40, true)];
@@ -813,16 +778,7 @@ fn all_boundaries_are_found_with_the_flag_all() {
 #[test]
 fn a_search_that_stops_at_its_limit_says_how_to_continue() {
     let sandbox = Sandbox::new();
-    let args = [
-        "--range",
-        "0..63",
-        "--seed",
-        "1",
-        "--capture",
-        "off",
-        "-n",
-        "20",
-    ];
+    let args = words("--range 0..63 --seed 1 --capture off -n 20");
     let line = "[ {variant} -lt 20 ] || [ $((PROVOKE_TRIAL % 3)) != 0 ]";
     let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
     assert_eq!(output.code, Some(3), "{output}");
@@ -867,16 +823,7 @@ fn a_log_of_a_longer_list_is_used_for_a_part_of_the_list() {
 fn failures_of_another_kind_are_in_the_table() {
     let sandbox = Sandbox::new();
     let line = "[ {variant} -ge 6 ] && exit 3; [ {variant} != 4 ] || exit 4";
-    let args = [
-        "--range",
-        "0..8",
-        "--seed",
-        "1",
-        "--only",
-        "code:3",
-        "--capture",
-        "off",
-    ];
+    let args = words("--range 0..8 --seed 1 --only code:3 --capture off");
     let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
     let points = report["answer"]["bisect"]["points"].as_array().unwrap();
     let other = points.iter().find(|point| point["name"] == "4").unwrap();
@@ -911,15 +858,7 @@ fn the_probability_of_the_answer_is_the_sum_of_the_table() {
     // The good end is not testable.
     let line =
         "[ {variant} != 0 ] || exit 125; [ $((PROVOKE_SEED % 2)) = 0 ] || [ {variant} -lt 1 ]";
-    let args = [
-        "--range",
-        "0..4",
-        "--seed",
-        "1",
-        "--any-failure",
-        "--capture",
-        "off",
-    ];
+    let args = words("--range 0..4 --seed 1 --any-failure --capture off");
     let (report, output) = sandbox.bisect(&[&args[..], &["--shell", line]].concat());
     let answer = &report["answer"]["bisect"];
     let culprits = answer["culprits"].as_array().unwrap();

@@ -1,6 +1,8 @@
 //! Tests searches whose variants are prepared first: commits, and environments of packages.
 
-use super::support::{CommandOutput, Running, Sandbox, processes_with, unique_linger, wait_until};
+use super::support::{
+    CommandOutput, Running, Sandbox, processes_with, unique_linger, wait_until, words,
+};
 use crate::needs::{needs, program, python};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -66,13 +68,9 @@ impl Repository {
     }
 
     fn resume(&self) -> (Value, CommandOutput) {
-        let output = (self.0).provoke(&[
-            "resume",
-            "cut",
-            "--progress=none",
-            "--export-json",
-            "resumed.json",
-        ]);
+        let output = (self.0).provoke(&words(
+            "resume cut --progress=none --export-json resumed.json",
+        ));
         let report = serde_json::from_str(&self.0.read("resumed.json"));
         (
             report.unwrap_or_else(|error| panic!("{error}: {output}")),
@@ -476,13 +474,7 @@ fn an_interrupted_second_search_keeps_the_first_answer() {
     );
     // The resumed run continues with the merged commits.
     repository.0.write("go", "");
-    let resume = [
-        "resume",
-        "cut/merged",
-        "--progress=none",
-        "--export-json",
-        "resumed.json",
-    ];
+    let resume = words("resume cut/merged --progress=none --export-json resumed.json");
     let output = repository.0.provoke(&resume);
     let report: Value = serde_json::from_str(&repository.0.read("resumed.json")).unwrap();
     assert_eq!(summarize(&(report, output)), found(&["adds s2"]));
@@ -537,17 +529,7 @@ fn commits_that_change_a_file_of_the_stacks_are_likelier() {
     needs!(program("git"), program("cc"));
     let repository = Repository(Sandbox::new());
     repository.sh(CRASHES);
-    let run = [
-        "run",
-        "-n",
-        "2",
-        "--capture",
-        "on",
-        "-o",
-        "crashed",
-        "--",
-        "./crashing",
-    ];
+    let run = words("run -n 2 --capture on -o crashed -- ./crashing");
     let crashed = repository.0.provoke(&run);
     assert_eq!(crashed.code, Some(1), "{crashed}");
     let flags = [
@@ -814,13 +796,7 @@ fn the_first_bad_or_fixed_package_version_is_found_and_cached() {
     cut.kill().unwrap();
     cut.wait().unwrap();
     python.0.write("go", "");
-    let resume = [
-        "resume",
-        "cut",
-        "--progress=none",
-        "--export-json",
-        "report.json",
-    ];
+    let resume = words("resume cut --progress=none --export-json report.json");
     let mut resume = python.with_own_cache(python.0.command(&resume));
     resume.envs(UNREACHABLE_REGISTRY);
     let resumed = python.run_with_report(resume);

@@ -1,6 +1,6 @@
 //! Tests trials on hosts that a command reaches: containers, and this machine.
 
-use super::support::{LAST_RUN, Sandbox, after_joins, wait_until};
+use super::support::{LAST_RUN, Sandbox, after_joins, wait_until, words};
 use crate::needs::{needs, success};
 use regex::Regex;
 use rustix::process::Signal;
@@ -47,15 +47,7 @@ impl Containers {
         let here = format!("{0}:{0}", containers.folder.display());
         let cache = format!("{CACHE}:/cache");
         for name in &containers.names {
-            let options = [
-                "run",
-                "-d",
-                "--init",
-                "--network=none",
-                "-v",
-                "/usr:/usr:ro",
-                "-v",
-            ];
+            let options = words("run -d --init --network=none -v /usr:/usr:ro -v");
             let own = [
                 &here,
                 "-v",
@@ -240,16 +232,7 @@ fn a_trial_whose_command_dies_neither_passes_nor_fails() {
         "--shell",
         "setsid sleep 1000 & touch began; exec sleep 1000",
     ];
-    let run = [
-        "run",
-        "--progress=none",
-        "-n",
-        "1",
-        "-t",
-        "1h",
-        "--capture",
-        "off",
-    ];
+    let run = words("run --progress=none -n 1 -t 1h --capture off");
     let running = sandbox.started(sandbox.command(&words(&run, &flags, &trial)));
     wait_until("the trial runs", || sandbox.path("began").exists());
     containers.kill_command(0);

@@ -1,6 +1,6 @@
 //! Tests `compare` with real processes.
 
-use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until};
+use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until, words};
 use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -325,18 +325,7 @@ fn an_untestable_variant_is_shown_and_the_others_are_compared() {
 #[test]
 fn trials_of_all_variants_alternate_in_random_blocks() {
     let sandbox = Sandbox::new();
-    let args = [
-        "-L",
-        "M=a,b,c",
-        "-n",
-        "20",
-        "--find",
-        "different",
-        "-j",
-        "2",
-        "--seed",
-        "5",
-    ];
+    let args = words("-L M=a,b,c -n 20 --find different -j 2 --seed 5");
     let (_, output) = sandbox.compare(&[&args[..], &["--", "true"]].concat());
     assert_eq!(output.code, Some(3), "{output}");
     let rows: Vec<Value> = sandbox
@@ -372,13 +361,9 @@ fn an_interrupted_comparison_is_resumed_to_the_same_answer() {
         let output = running.end();
         assert_eq!(output.code, Some(130), "{output}");
         sandbox.write("go", "");
-        sandbox.provoke(&[
-            "resume",
-            "cut",
-            "--progress=none",
-            "--export-json",
-            "resumed.json",
-        ]);
+        sandbox.provoke(&words(
+            "resume cut --progress=none --export-json resumed.json",
+        ));
         let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
         let (whole, output) = sandbox.compare(&args);
         assert_eq!(

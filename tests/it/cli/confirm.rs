@@ -1,6 +1,6 @@
 //! Tests `confirm`, from a baseline to the answer and its exit code.
 
-use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until};
+use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until, words};
 use crate::needs::{needs, program};
 use regex::Regex;
 use rustix::process::Signal;
@@ -578,13 +578,9 @@ fn an_interrupted_confirmation_is_resumed_to_the_same_answer() {
             "{output}"
         );
         sandbox.write("go", "");
-        let resumed = sandbox.provoke(&[
-            "resume",
-            "cut",
-            "--progress=none",
-            "--export-json",
-            "resumed.json",
-        ]);
+        let resumed = sandbox.provoke(&words(
+            "resume cut --progress=none --export-json resumed.json",
+        ));
         let resumed_report: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
         let whole = sandbox.confirm(&args);
         assert_eq!(whole.0["verdict"], verdict);
@@ -693,14 +689,7 @@ fn a_scenario_file_can_ask_confirm() {
 
 /// Runs git in the repository of a sandbox.
 fn git(sandbox: &Sandbox, args: &[&str]) -> CommandOutput {
-    let author = [
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@b",
-        "-c",
-        "init.defaultBranch=main",
-    ];
+    let author = words("-c user.name=a -c user.email=a@b -c init.defaultBranch=main");
     let mut git = sandbox.program_command("git", &[&author, args].concat());
     git.current_dir(sandbox.path("repo"));
     git.env("GIT_CONFIG_GLOBAL", "/dev/null");
@@ -760,16 +749,7 @@ fn git_bisect_run_works_with_confirm() {
 #[test]
 fn confirm_refuses_conditions_that_differ_from_the_baseline() {
     let sandbox = Sandbox::new();
-    let before = [
-        "run",
-        "--progress=none",
-        "-n",
-        "20",
-        "-o",
-        "before",
-        "--capture",
-        "off",
-    ];
+    let before = words("run --progress=none -n 20 -o before --capture off");
     let rest = [
         "--rlimit",
         "nofile=512",
@@ -821,24 +801,9 @@ fn confirm_refuses_conditions_that_differ_from_the_baseline() {
 #[test]
 fn confirm_uses_the_tracer_of_the_baseline() {
     let sandbox = Sandbox::new();
-    let before = [
-        "run",
-        "--progress=none",
-        "-n",
-        "3",
-        "-o",
-        "before",
-        "--capture",
-        "trace",
-    ];
+    let before = words("run --progress=none -n 3 -o before --capture trace");
     sandbox.provoke(&[&before[..], &["--", "false"]].concat());
-    let confirm = [
-        "--progress=none",
-        "--export-json",
-        "report.json",
-        "--baseline",
-        "before",
-    ];
+    let confirm = words("--progress=none --export-json report.json --baseline before");
     let output = sandbox.provoke(&[&["confirm"], &confirm[..], &["--", "true"]].concat());
     assert_eq!(output.code, Some(0), "{output}");
     let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();

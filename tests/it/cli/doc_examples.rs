@@ -1,6 +1,6 @@
 //! Tests the worked example of `docs/first-crash.md` as it is written, and the examples of the library.
 
-use super::support::{PROVOKE, Sandbox, example};
+use super::support::{PROVOKE, Sandbox, example, words};
 use crate::needs::{needs, program};
 use std::path::Path;
 
@@ -24,16 +24,7 @@ fn the_commands_of_first_crash_find_and_confirm_a_fix() {
     };
     make();
 
-    let run = sandbox.provoke(&[
-        "run",
-        "--max-fail",
-        "3",
-        "--seed",
-        "3",
-        "--",
-        "./till",
-        "orders.txt",
-    ]);
+    let run = sandbox.provoke(&words("run --max-fail 3 --seed 3 -- ./till orders.txt"));
     assert!(
         run.stdout
             .contains("SIGSEGV in 3 of 34 trials: 8.8 % (95 % interval 1.8 to 24 %)"),
@@ -45,35 +36,15 @@ fn the_commands_of_first_crash_find_and_confirm_a_fix() {
     let explain = sandbox.provoke(&["explain", "last"]);
     assert!(explain.stdout.contains("till.c:35"), "{explain}");
 
-    let reduce = sandbox.provoke(&[
-        "reduce",
-        "--lines",
-        "orders.txt",
-        "--only",
-        "SIGSEGV",
-        "--seed",
-        "1",
-        "--",
-        "./till",
-        "orders.txt",
-    ]);
+    let reduce = sandbox.provoke(&words(
+        "reduce --lines orders.txt --only SIGSEGV --seed 1 -- ./till orders.txt",
+    ));
     let needed = "`order lamp 1 coupon kettle` (line 5) is needed; without it, 0 of";
     assert!(reduce.stdout.contains(needed), "{reduce}");
 
-    let bisect = sandbox.provoke(&[
-        "bisect",
-        "--git",
-        "v1.0..main",
-        "--build",
-        "make",
-        "--seed",
-        "1",
-        "--conf",
-        "99.9",
-        "--",
-        "./till",
-        "orders.txt",
-    ]);
+    let bisect = sandbox.provoke(&words(
+        "bisect --git v1.0..main --build make --seed 1 --conf 99.9 -- ./till orders.txt",
+    ));
     // The search tries the candidate with the lowest cost, which varies, so a high confidence is used.
     let culprit = "ae1c2f2 \"coupons: a gift with an order\" is the first bad commit";
     assert!(bisect.stdout.contains(culprit), "{bisect}");

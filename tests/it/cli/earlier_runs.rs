@@ -1,6 +1,6 @@
 //! Tests which earlier runs of the same program count, and how they are reported.
 
-use super::support::{CommandOutput, PROVOKE, Sandbox};
+use super::support::{CommandOutput, PROVOKE, Sandbox, words};
 use serde_json::{Value, json};
 
 /// Fails in the trials that this variable names. Variables that begin with TERM_ describe the terminal, so they do not
@@ -169,11 +169,7 @@ fn runs_that_are_not_trusted_do_not_count() {
     sandbox.run_failing_in(30, "5 9 17", &[]);
     let copied = sandbox.program_command(
         "cp",
-        &[
-            "-r",
-            "provoke-out/last/",
-            "provoke-out/20200101-000000-abcd",
-        ],
+        &words("-r provoke-out/last/ provoke-out/20200101-000000-abcd"),
     );
     let mut copied = copied;
     assert!(copied.status().unwrap().success());
@@ -370,16 +366,7 @@ fn a_comparison_with_a_baseline_counts_earlier_runs() {
 fn a_comparison_under_other_conditions_than_its_baseline_is_refused() {
     let sandbox = Sandbox::new();
     sandbox.run_failing_in(30, "3 14 25", &[]);
-    let compare = [
-        "compare",
-        "--progress=none",
-        "--baseline",
-        "last",
-        "-L",
-        "LD_PRELOAD=x.so,y.so",
-        "-n",
-        "5",
-    ];
+    let compare = words("compare --progress=none --baseline last -L LD_PRELOAD=x.so,y.so -n 5");
     let command = ["--", "true"];
     let others = [&compare[..], &["-j", "2"], &command].concat();
     let output = sandbox.provoke(&others);

@@ -1,7 +1,7 @@
 //! Tests the signatures of hangs: each bug has its own, and the same one in every trial.
 
 use super::evidence::compile;
-use super::support::{PROVOKE, Sandbox};
+use super::support::{PROVOKE, Sandbox, words};
 use crate::needs::{interpreters, needs, program, skip};
 use serde_json::Value;
 use std::fs;
@@ -346,16 +346,7 @@ fn a_python_hang_also_has_the_name_without_its_python_calls() {
     let sandbox = Sandbox::new();
     sandbox.write("hangs.py", PYTHON);
     let run = |path: &str, options: &[&str]| {
-        let settings = [
-            "run",
-            "--progress=none",
-            "-n",
-            "1",
-            "-t",
-            "3s",
-            "--grace",
-            "200ms",
-        ];
+        let settings = words("run --progress=none -n 1 -t 3s --grace 200ms");
         let command = [
             "--export-json",
             "report.json",

@@ -1,7 +1,9 @@
 //! Tests trials on other hosts over ssh.
 
 use super::ssh_server::{SshServer, sshd};
-use super::support::{CommandOutput, LAST_RUN, Sandbox, after_joins, processes_with, wait_until};
+use super::support::{
+    CommandOutput, LAST_RUN, Sandbox, after_joins, processes_with, wait_until, words,
+};
 use crate::needs::{needs, program};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -358,15 +360,7 @@ fn a_run_continues_on_a_late_host_if_the_others_are_lost_and_without_one_that_ca
     let sandbox = Sandbox::new();
     let mut server = SshServer::start(&sandbox);
     server.delay_host(&sandbox, "b");
-    let fixed = [
-        "run",
-        "--on",
-        "ssh:a,b",
-        "-n",
-        "40",
-        "--export-json",
-        "report.json",
-    ];
+    let fixed = words("run --on ssh:a,b -n 40 --export-json report.json");
     let args = [&fixed[..], &["--shell", UNTIL_END]].concat();
     let hosts_of_run = |output: &CommandOutput| -> Vec<_> {
         let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();

@@ -1,7 +1,7 @@
 //! Tests variants on hosts that have directories of their own: they are built once, in a directory that all hosts see.
 
 use super::ssh_server::{SshServer, sshd};
-use super::support::Sandbox;
+use super::support::{Sandbox, words};
 use crate::needs::{needs, program};
 use serde_json::Value;
 
@@ -83,23 +83,9 @@ fn lines_are_left_out_on_hosts() {
     let sandbox = Sandbox::new();
     let server = SshServer::start(&sandbox);
     sandbox.write("job.sh", "a=1\nb=2\nc=3\ntest \"$b\" != 2\n");
-    let args = [
-        "reduce",
-        "--on",
-        "ssh:a,b",
-        "--seed",
-        "1",
-        "--capture",
-        "off",
-        "--progress=none",
-        "--export-json",
-        "report.json",
-        "--lines",
-        "job.sh",
-        "--",
-        "sh",
-        "job.sh",
-    ];
+    let args = words(
+        "reduce --on ssh:a,b --seed 1 --capture off --progress=none --export-json report.json --lines job.sh -- sh job.sh",
+    );
     let output = server.output(&sandbox, &args);
     let report: Value = serde_json::from_str(&sandbox.read("report.json")).unwrap();
     let needed = report["answer"]["reduce"]["needed"].to_string();

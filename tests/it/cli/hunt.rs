@@ -1,6 +1,6 @@
 //! Tests `hunt` with real programs: it provokes races, says where they are, and leaves correct programs alone.
 
-use super::support::{CommandOutput, Sandbox, wait_until};
+use super::support::{CommandOutput, Sandbox, wait_until, words};
 use crate::needs::{needs, program};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -440,16 +440,7 @@ fn a_killed_hunt_leaves_no_process_and_is_resumed() {
     needs!(program("cc"));
     let sandbox = Sandbox::new();
     compile(&sandbox, "racy/refcount.c");
-    let args = [
-        "hunt",
-        "-o",
-        "cut",
-        "--seed",
-        "1",
-        "--progress=none",
-        "--",
-        "./program",
-    ];
+    let args = words("hunt -o cut --seed 1 --progress=none -- ./program");
     sandbox.kill_soon_after(40, "cut", sandbox.command(&args));
     let resumed = sandbox.provoke(&["resume", "cut", "--progress=none"]);
     assert_eq!(resumed.code, Some(1), "{resumed}");

@@ -2,7 +2,7 @@
 //!
 //! No test asserts a rate: the servers here crash at a given request, or not at all.
 
-use super::support::{CommandOutput, Sandbox, example, wait_until};
+use super::support::{CommandOutput, Sandbox, example, wait_until, words};
 use crate::limited;
 use crate::needs::{needs, process_events};
 use serde_json::Value;
@@ -22,14 +22,7 @@ pub(super) fn load(
     command: &[&str],
 ) -> (Value, CommandOutput) {
     let url = format!("http://127.0.0.1:{port}/classify");
-    let quick = [
-        "--warm-requests",
-        "0",
-        "--quiet-time",
-        "50ms",
-        "--capture",
-        "off",
-    ];
+    let quick = words("--warm-requests 0 --quiet-time 50ms --capture off");
     let all = [&[url.as_str()], &quick[..], args, &["--"], command].concat();
     sandbox.run_with_report("load", &all)
 }
@@ -140,16 +133,7 @@ fn every_end_of_a_service_has_its_own_outcome() {
         let sandbox = Sandbox::new();
         let (report, output) = load_crashing_server(
             &sandbox,
-            &[
-                "-n",
-                "1",
-                "-c",
-                "4",
-                "--requests",
-                "500",
-                "--hang-after",
-                "1s",
-            ],
+            &words("-n 1 -c 4 --requests 500 --hang-after 1s"),
             &[&["--at", "100"], end].concat(),
         );
         assert_eq!(first_variant(&report)["outcomes"][outcome], 1, "{output}");
@@ -293,16 +277,7 @@ fn no_process_of_a_service_remains() {
     let (_, output) = load(
         &sandbox,
         port,
-        &[
-            "-n",
-            "2",
-            "-c",
-            "2",
-            "--requests",
-            "50",
-            "--leaks",
-            "report",
-        ],
+        &words("-n 2 -c 2 --requests 50 --leaks report"),
         &["sh", "-c", &line],
     );
     assert_eq!(output.code, Some(0), "{output}");
@@ -594,18 +569,7 @@ fn the_lowest_crashing_load_level_is_found() {
     let port = port();
     let number = port.to_string();
     let server = example("racyd");
-    let args = [
-        "-c",
-        "2,9,24",
-        "-X",
-        "POST",
-        "-b",
-        "hello",
-        "--requests",
-        "1000",
-        "--detect",
-        "40%",
-    ];
+    let args = words("-c 2,9,24 -X POST -b hello --requests 1000 --detect 40%");
     let (report, output) = load(&sandbox, port, &args, &[&server, "--port", &number]);
     assert_eq!(report["verdict"], "found", "{output}");
     assert_eq!(output.code, Some(0), "{output}");
@@ -886,27 +850,11 @@ fn flags_that_load_refuses_are_not_in_its_help() {
 #[test]
 fn the_expected_duration_of_a_long_run_is_printed_at_its_start() {
     let sandbox = Sandbox::new();
-    let args = [
-        "http://127.0.0.1:1/",
-        "-c",
-        "1..4",
-        "--time",
-        "2s",
-        "-d",
-        "1s",
-    ];
+    let args = words("http://127.0.0.1:1/ -c 1..4 --time 2s -d 1s");
     let output = sandbox.provoke(&[&["load"], &args[..], &["--", "false"]].concat());
     let forecast = "expected: 57 trials of 2.50 s, about 2m 23s in all if all of them pass; a shorter --time would take less time";
     assert!(output.stderr.contains(forecast), "{}", output.stderr);
-    let long = [
-        "http://127.0.0.1:1/",
-        "-c",
-        "1..4",
-        "--time",
-        "20s",
-        "-d",
-        "5m",
-    ];
+    let long = words("http://127.0.0.1:1/ -c 1..4 --time 20s -d 5m");
     let output = sandbox.provoke(&[&["load"], &long[..], &["--", "false"]].concat());
     let fitting = "expected: 57 trials of 20.5 s, about 19m 29s in all if all of them pass; that exceeds the limit of 5m 00s (-d): stop with Ctrl-C and repeat this with --time 2s";
     assert!(output.stderr.contains(fitting), "{}", output.stderr);

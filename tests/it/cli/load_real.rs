@@ -1,7 +1,7 @@
 //! Tests `load` with widely used servers.
 
 use super::load::{first_variant, load, port};
-use super::support::Sandbox;
+use super::support::{Sandbox, words};
 use crate::needs::{needs, program, python};
 
 const ARGS: [&str; 6] = ["-n", "1", "-c", "8", "--requests", "400"];
@@ -22,16 +22,7 @@ fn the_threaded_server_of_python_passes() {
         "127.0.0.1",
     ];
     // The queue of its listener has room for five connections.
-    let args = [
-        "-n",
-        "1",
-        "-c",
-        "4",
-        "--requests",
-        "400",
-        "--connect-limit",
-        "30s",
-    ];
+    let args = words("-n 1 -c 4 --requests 400 --connect-limit 30s");
     let (report, output) = load(&sandbox, port, &args, &command);
     let variant = first_variant(&report);
     assert_eq!(variant["outcomes"]["pass"], 1, "{output}");
@@ -115,16 +106,7 @@ fn a_passing_trial_can_have_growing_memory() {
     let number = port.to_string();
     let command = ["python3", "app.py", &number];
     // Steady growth, so that it does not count as a warm-up.
-    let args = [
-        "-n",
-        "1",
-        "--rate",
-        "100/s",
-        "--connections",
-        "2",
-        "--time",
-        "5s",
-    ];
+    let args = words("-n 1 --rate 100/s --connections 2 --time 5s");
     let (report, output) = load(&sandbox, port, &args, &command);
     let variant = first_variant(&report);
     assert_eq!(variant["outcomes"]["pass"], 1, "{output}");

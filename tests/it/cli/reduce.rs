@@ -1,6 +1,8 @@
 //! Tests `reduce` with real processes.
 
-use super::support::{CommandOutput, PROVOKE, Sandbox, processes_with, unique_linger, wait_until};
+use super::support::{
+    CommandOutput, PROVOKE, Sandbox, processes_with, unique_linger, wait_until, words,
+};
 use crate::limited;
 use crate::needs::{needs, program};
 use rustix::process::Signal;
@@ -399,13 +401,9 @@ fn a_killed_reduction_is_resumed_and_leaves_no_process() {
     let gone = || processes_with(&word).is_empty();
     wait_until("its processes are gone", gone);
     sandbox.write("go", "");
-    let output = sandbox.provoke(&[
-        "resume",
-        "cut",
-        "--progress=none",
-        "--export-json",
-        "resumed.json",
-    ]);
+    let output = sandbox.provoke(&words(
+        "resume cut --progress=none --export-json resumed.json",
+    ));
     assert_eq!(output.code, Some(0), "{output}");
     let resumed: Value = serde_json::from_str(&sandbox.read("resumed.json")).unwrap();
     let (whole, _) = sandbox.reduce(&args);

@@ -1,6 +1,6 @@
 //! Tests that a question is answered about one failure, and names another that occurs instead.
 
-use super::support::Sandbox;
+use super::support::{Sandbox, words};
 use crate::needs::{needs, program, python};
 
 /// Fails in every other trial with KeyError if `colorsys` is imported. Without `sys` it always fails, with NameError, and the
@@ -21,16 +21,7 @@ fn an_import_without_which_another_error_occurs_must_stay() {
     needs!(program("python3"), program("patch"));
     let sandbox = Sandbox::new();
     sandbox.write("job.py", JOB);
-    let args = [
-        "reduce",
-        "--seed",
-        "1",
-        "--imports",
-        "job.py",
-        "--",
-        "python3",
-        "job.py",
-    ];
+    let args = words("reduce --seed 1 --imports job.py -- python3 job.py");
     let output = sandbox.provoke(&args);
     let answer = output.stdout.split("\n\n").next().unwrap();
     insta::assert_snapshot!(answer, @"

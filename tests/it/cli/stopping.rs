@@ -1,6 +1,6 @@
 //! Tests when a run ends, and with which exit code.
 
-use super::support::{PROVOKE, Sandbox};
+use super::support::{PROVOKE, Sandbox, words};
 use serde_json::{Value, json};
 
 /// Returns a command that fails in these trials.
@@ -261,14 +261,7 @@ fn resuming_a_finished_run_with_a_higher_limit_uses_an_any_time_interval() {
 #[test]
 fn resuming_a_probable_fix_with_exclude_half_gives_fixed() {
     let sandbox = Sandbox::new();
-    let args = [
-        "confirm",
-        "--baseline",
-        "10/100",
-        "--exclude-half=false",
-        "--",
-        "true",
-    ];
+    let args = words("confirm --baseline 10/100 --exclude-half=false -- true");
     let output = sandbox.provoke(&args);
     assert!(output.stdout.starts_with("PROBABLY FIXED"), "{output}");
     let output = sandbox.provoke(&["resume", "last", "--exclude-half"]);

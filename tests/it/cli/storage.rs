@@ -1,6 +1,6 @@
 //! Tests the stored data of a run and their use.
 
-use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until};
+use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until, words};
 use crate::needs::{mounts, needs};
 use rustix::process::Signal;
 use std::fs;
@@ -370,16 +370,7 @@ fn a_damaged_journal_is_an_error_with_its_line_and_a_hint() {
 fn no_command_uses_a_damaged_journal() {
     let sandbox = Sandbox::new();
     damaged_run(&sandbox);
-    sandbox.provoke(&[
-        "run",
-        "--progress=none",
-        "-n",
-        "3",
-        "-o",
-        "whole",
-        "--",
-        "true",
-    ]);
+    sandbox.provoke(&words("run --progress=none -n 3 -o whole -- true"));
     let before = sandbox.read("r/events.jsonl");
     for args in [
         &["report", "r"][..],
@@ -488,16 +479,7 @@ fn list_shows_the_result_of_each_question() {
 #[test]
 fn list_shows_the_shortest_unique_name_of_each_run() {
     let sandbox = Sandbox::new();
-    sandbox.provoke(&[
-        "run",
-        "--progress=none",
-        "-n",
-        "1",
-        "-o",
-        "one",
-        "--",
-        "true",
-    ]);
+    sandbox.provoke(&words("run --progress=none -n 1 -o one -- true"));
     let names = [
         "20261122-035210-ecbc",
         "20261122-035211-0cbc",
@@ -626,16 +608,7 @@ fn a_journal_without_the_end_of_its_run_is_reported_as_incomplete() {
 #[test]
 fn suggested_commands_name_a_moved_run_by_its_present_path() {
     let sandbox = Sandbox::new();
-    sandbox.provoke(&[
-        "run",
-        "--progress=none",
-        "-n",
-        "2",
-        "-o",
-        "first",
-        "--",
-        "false",
-    ]);
+    sandbox.provoke(&words("run --progress=none -n 2 -o first -- false"));
     let next = |run: &str| {
         let output = sandbox.provoke(&["report", run]).stdout;
         let lines = output.lines().filter(|line| line.contains("provoke "));

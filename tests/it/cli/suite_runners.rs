@@ -1,7 +1,7 @@
 //! Tests that the runners of other languages report each test, also of suites that crash or hang.
 
 use super::ssh_server::{SshServer, sshd};
-use super::support::{PROVOKE, Sandbox};
+use super::support::{PROVOKE, Sandbox, words};
 use crate::needs::{needs, program, python, success};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -96,19 +96,7 @@ fn nextest_reports_crashes_timeouts_and_panics_by_test() {
     let sandbox = rust_suite(
         "slow-timeout = { period = \"2s\", terminate-after = 1, grace-period = \"0s\" }",
     );
-    let args = [
-        "--cases",
-        "-n",
-        "3",
-        "--rerun-failing=1",
-        "--capture",
-        "off",
-        "--",
-        "cargo",
-        "nextest",
-        "run",
-        "--offline",
-    ];
+    let args = words("--cases -n 3 --rerun-failing=1 --capture off -- cargo nextest run --offline");
     let (report, output) = sandbox.report(&args);
     assert_eq!(
         ends_of(&report),
@@ -141,22 +129,7 @@ fn nextest_reports_crashes_timeouts_and_panics_by_test() {
 fn a_test_that_the_time_limit_of_the_trial_stopped_did_not_crash() {
     needs!(success(&["cargo", "nextest", "--version"]));
     let sandbox = rust_suite("");
-    let args = [
-        "--cases",
-        "-n",
-        "3",
-        "-t",
-        "3s",
-        "--grace",
-        "1s",
-        "--capture",
-        "off",
-        "--",
-        "cargo",
-        "nextest",
-        "run",
-        "--offline",
-    ];
+    let args = words("--cases -n 3 -t 3s --grace 1s --capture off -- cargo nextest run --offline");
     let (report, output) = sandbox.report(&args);
     let ends = ends_of(&report);
     let hanging = json!({"passed": 2, "timed_out": 1});
@@ -258,23 +231,8 @@ fn cargo_suite() -> Sandbox {
 #[test]
 fn cargo_test_names_the_test_that_ended_its_binary() {
     let sandbox = cargo_suite();
-    let args = [
-        "--cases",
-        "-n",
-        "3",
-        "--rerun-failing=1",
-        "--capture",
-        "off",
-    ];
-    let suite = [
-        "--",
-        "cargo",
-        "test",
-        "--offline",
-        "--no-fail-fast",
-        "--",
-        "--test-threads=1",
-    ];
+    let args = words("--cases -n 3 --rerun-failing=1 --capture off");
+    let suite = words("-- cargo test --offline --no-fail-fast -- --test-threads=1");
     let (report, output) = sandbox.report(&[&args[..], &suite].concat());
     assert_eq!(
         ends_of(&report),
@@ -308,16 +266,7 @@ fn parallel_rust_tests_are_not_blamed_for_each_other() {
         .find(|path| path.extension().is_none() && path.to_string_lossy().contains("/it-"))
         .unwrap();
     let binary = binary.to_string_lossy();
-    let args = [
-        "--cases",
-        "-n",
-        "5",
-        "--capture",
-        "off",
-        "-e",
-        "RUST_TEST_THREADS=2",
-        "--",
-    ];
+    let args = words("--cases -n 5 --capture off -e RUST_TEST_THREADS=2 --");
     let (report, output) = sandbox.report(&[&args[..], &[&binary, "-q"]].concat());
     assert_eq!(
         ends_of(&report),
@@ -542,17 +491,7 @@ echo '{"event":"start","case":"b"}'
 echo '{"event":"end","case":"b"}'
 "#,
     );
-    let args = [
-        "--cases=jsonl:{dir}/tests",
-        "-n",
-        "3",
-        "--capture",
-        "off",
-        "--",
-        "sh",
-        "./run-tests",
-        "{dir}",
-    ];
+    let args = words("--cases=jsonl:{dir}/tests -n 3 --capture off -- sh ./run-tests {dir}");
     let (report, output) = sandbox.report(&args);
     assert_eq!(
         ends_of(&report),
@@ -574,20 +513,9 @@ exit 1
 fn variants_are_compared_by_one_test_with_a_comma_in_its_name() {
     let sandbox = Sandbox::new();
     sandbox.write("run-tests", TAP_SUITE);
-    let args = [
-        "compare",
-        "-q",
-        "-L",
-        "MODE=good,bad",
-        "-n",
-        "8",
-        "--cases=tap",
-        "--only",
-        "test:x[1,hang]",
-        "--",
-        "sh",
-        "./run-tests",
-    ];
+    let args = words(
+        "compare -q -L MODE=good,bad -n 8 --cases=tap --only test:x[1,hang] -- sh ./run-tests",
+    );
     let output = sandbox.provoke(&args);
     insta::assert_snapshot!(output, @r"
     DIFFERENT at 95 %: MODE=bad fails more often than MODE=good, by up to 100 points
@@ -616,18 +544,7 @@ fn the_first_commit_at_which_a_test_fails_is_found() {
         git(&["commit", "-q", "-m", &format!("commit {number}")]);
         git(&["tag", &format!("v{number}")]);
     }
-    let args = [
-        "bisect",
-        "-q",
-        "--git",
-        "v0..v3",
-        "--cases=tap",
-        "--only",
-        "test:x[1,hang]",
-        "--",
-        "sh",
-        "./run-tests",
-    ];
+    let args = words("bisect -q --git v0..v3 --cases=tap --only test:x[1,hang] -- sh ./run-tests");
     let output = sandbox.provoke(&args);
     assert_eq!(output.code, Some(0), "{output}");
     assert!(output.stdout.contains("commit 2"), "{output}");
@@ -647,23 +564,9 @@ fn hosts_report_the_tests_of_their_trials() {
         "test_it.py",
         "import os\n\n\ndef test_odd():\n    assert int(os.environ['PROVOKE_TRIAL']) % 2 == 0\n\n\ndef test_other():\n    pass\n",
     );
-    let args = [
-        "--on",
-        "ssh:a,b",
-        "-n",
-        "6",
-        "--cases",
-        "--rerun-failing=2",
-        "--",
-        "python3",
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-    ];
+    let args = words(
+        "--on ssh:a,b -n 6 --cases --rerun-failing=2 -- python3 -m pytest -q -p no:cacheprovider -p no:randomly",
+    );
     let (report, output) = server.report(&sandbox, &args);
     assert_eq!(
         ends_of(&report),
@@ -689,17 +592,7 @@ fn the_tests_that_a_failure_needs_are_found_among_many_long_names() {
          @pytest.mark.parametrize('name', NAMES, ids=NAMES)\ndef test_filler(name):\n    if '132' in name:\n        state.append(1)\n\n\n\
          def test_victim():\n    assert not state\n",
     );
-    let suite = [
-        "--",
-        "python3",
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-    ];
+    let suite = words("-- python3 -m pytest -q -p no:cacheprovider -p no:randomly");
     sandbox.report(&[&["--cases", "-n", "1"], &suite[..]].concat());
     let name = "test:test_it.py::test_victim";
     let output = sandbox.provoke(&["reduce", "--polluters", "last", "--only", name, "-q"]);
@@ -749,18 +642,7 @@ for number in range(10):
         "measure",
         &format!("exec {PROVOKE} run --out inner '--cases=jsonl:{{dir}}/tests' -n 250 -j 2 --progress=none --capture off -- sh ./run-tests {{dir}}\n"),
     );
-    let outer = [
-        "run",
-        "-n",
-        "1",
-        "-t",
-        "30m",
-        "--leaks",
-        "report",
-        "--",
-        "sh",
-        "./measure",
-    ];
+    let outer = words("run -n 1 -t 30m --leaks report -- sh ./measure");
     let output = sandbox.provoke(&outer);
     let report = sandbox.provoke(&["report", "./inner", "--json"]).stdout;
     let report: Value = serde_json::from_str(&report).unwrap_or_else(|_| panic!("{output}"));

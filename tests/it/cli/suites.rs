@@ -1,6 +1,6 @@
 //! Tests that each test of a suite has its own failure rate, with real runners.
 
-use super::support::{LAST_RUN, Sandbox};
+use super::support::{LAST_RUN, Sandbox, words};
 use crate::needs::{needs, python};
 use serde_json::{Value, json};
 use std::fs;
@@ -40,17 +40,7 @@ fn suite_folder(text: &str) -> Sandbox {
 
 /// Returns the command of pytest without its cache, whose files would differ between trials.
 fn pytest<'a>(args: &[&'a str]) -> Vec<&'a str> {
-    let command = [
-        "--",
-        "python3",
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-    ];
+    let command = words("-- python3 -m pytest -q -p no:cacheprovider -p no:randomly");
     [&command, args].concat()
 }
 
@@ -339,13 +329,7 @@ fn failing_tests_are_listed_for_the_runner() {
     let sandbox = suite_folder(CRASHING_SUITE);
     let args = [&["--cases", "-n", "2", "--capture", "off"], &*pytest(&[])].concat();
     sandbox.report(&args);
-    let list = [
-        "report",
-        "last",
-        "--cases=failing",
-        "--format",
-        "pytest-deselect",
-    ];
+    let list = words("report last --cases=failing --format pytest-deselect");
     let output = sandbox.provoke(&list);
     let expected = "--deselect=test_it.py::test_victim\n--deselect=test_it.py::test_every_second\n";
     assert_eq!(output.stdout, expected, "{output}");
@@ -371,15 +355,7 @@ fn commands_without_a_runner_are_refused_with_the_way_out() {
     hint: name it: --cases=pytest, nextest, libtest, go, ctest, gtest, tap, junit:'reports/*.xml' or jsonl:FILE
     [exit status: Some(2)]
     "#);
-    let isolated = [
-        "run",
-        "--cases",
-        "--shuffle",
-        "--",
-        "cargo",
-        "nextest",
-        "run",
-    ];
+    let isolated = words("run --cases --shuffle -- cargo nextest run");
     insta::assert_snapshot!(sandbox.provoke(&isolated), @r#"
     ------- stderr -------
     error: `shuffle` is not possible here: cargo nextest runs each test in a separate process, so the order changes nothing
@@ -387,14 +363,7 @@ fn commands_without_a_runner_are_refused_with_the_way_out() {
     hint: leave it out
     [exit status: Some(2)]
     "#);
-    let shared = [
-        "run",
-        "--cases=junit:out/*.xml",
-        "-j",
-        "2",
-        "--",
-        "./run-tests",
-    ];
+    let shared = words("run --cases=junit:out/*.xml -j 2 -- ./run-tests");
     insta::assert_snapshot!(sandbox.provoke(&shared), @r#"
     ------- stderr -------
     error: parallel trials would all write their reports to `out/*.xml`

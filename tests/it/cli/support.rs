@@ -22,6 +22,11 @@ pub(super) fn after_joins(hosts: usize, command: &str) -> String {
     format!("until test $({joined}) -ge {hosts}; do sleep 0.01; done; {command}")
 }
 
+/// Returns the arguments of a line without quotes.
+pub(super) fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// A directory and a clean environment.
 pub(super) struct Sandbox {
     folder: tempfile::TempDir,

@@ -1,7 +1,7 @@
 //! Tests the trace of provoke's own work.
 
 use super::ssh_server::{SshServer, sshd};
-use super::support::{CommandOutput, LAST_RUN, Sandbox};
+use super::support::{CommandOutput, LAST_RUN, Sandbox, words};
 use crate::needs::{needs, program};
 
 fn traced(filter: &str) -> CommandOutput {
@@ -44,17 +44,7 @@ fn the_trace_of_a_worker_comes_home_with_the_evidence_of_a_trial() {
     needs![sshd(), program("ssh"), program("ssh-keygen")];
     let sandbox = Sandbox::new();
     let server = SshServer::start(&sandbox);
-    let words = [
-        "run",
-        "--on",
-        "ssh:a",
-        "-n",
-        "1",
-        "--capture",
-        "off",
-        "--",
-        "false",
-    ];
+    let words = words("run --on ssh:a -n 1 --capture off -- false");
     let mut command = server.provoke(&sandbox, &words);
     command.env("PROVOKE_LOG", "host=debug,slot=debug");
     let output = sandbox.started(command).end();

@@ -1,6 +1,6 @@
 //! Tests whose commands are run, and as which user.
 
-use super::support::{CommandOutput, Sandbox, wait_until};
+use super::support::{CommandOutput, Sandbox, wait_until, words};
 use crate::needs::{creation_times, needs, root};
 use regex::Regex;
 use std::fs;
@@ -130,17 +130,7 @@ const REPLACING_COMMAND: &str = "test -e moved || { mv run moved; ln -s other ru
 fn a_run_stays_in_its_directory_although_a_link_takes_its_place() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("other")).unwrap();
-    let run = [
-        "run",
-        "-n",
-        "3",
-        "--progress=none",
-        "--out",
-        "run",
-        "--",
-        "sh",
-        "-c",
-    ];
+    let run = words("run -n 3 --progress=none --out run -- sh -c");
     let output = sandbox.provoke(&[&run[..], &[REPLACING_COMMAND]].concat());
     assert_eq!(output.code, Some(1), "{output}");
     assert!(
@@ -160,18 +150,7 @@ fn a_run_stays_in_its_directory_although_a_link_takes_its_place() {
 fn a_run_ends_if_the_directories_of_its_trials_are_elsewhere() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("other")).unwrap();
-    let run = [
-        "run",
-        "-n",
-        "9",
-        "--progress=none",
-        "--out",
-        "run",
-        "--tmp-per-run",
-        "--",
-        "sh",
-        "-c",
-    ];
+    let run = words("run -n 9 --progress=none --out run --tmp-per-run -- sh -c");
     let output = sandbox.provoke(&[&run[..], &[REPLACING_COMMAND]].concat());
     assert!(output.stdout.contains("exit 3 in 1 of 1 trial"), "{output}");
     let text = format!("{output}");

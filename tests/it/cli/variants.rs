@@ -1,18 +1,12 @@
 //! Tests variants that differ in arguments, variables, hooks or files.
 
-use super::support::{PROVOKE, Sandbox, assert_gone, unique_linger, wait_until};
+use super::support::{PROVOKE, Sandbox, assert_gone, unique_linger, wait_until, words};
 use serde_json::{Value, json};
 
 /// Runs a scenario and returns its report of each variant, by name.
 fn scenario(sandbox: &Sandbox, text: &str, flags: &[&str]) -> (Value, Vec<(String, Value)>) {
     sandbox.write("s.toml", text);
-    let args = [
-        "scenario",
-        "s.toml",
-        "--progress=none",
-        "--export-json",
-        "report.json",
-    ];
+    let args = words("scenario s.toml --progress=none --export-json report.json");
     let output = sandbox.provoke(&[&args[..], flags].concat());
     let text = sandbox.read("report.json");
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output}"));
