@@ -1,10 +1,11 @@
 //! Trace of provoke's own work, for its developers: `PROVOKE_LOG=slot=debug` writes it to stderr.
 //!
-//! Without the variable, it costs nothing. The targets are `run`, `trial`, `slot` and `host`. Nothing in it is from
-//! outside, such as commands, output or variables, so that it contains no secrets.
+//! Without the variable, it costs nothing. The targets are `run`, `trial`, `slot` and `host`. It contains no commands,
+//! output or variables, which may be secret. Hosts have their numbers.
 
 use provoke_hosts::TRACE_VARIABLE;
 use provoke_sys::files;
+use provoke_words::untrusted::Untrusted as _;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -22,6 +23,14 @@ pub fn begin() -> Result<(), String> {
         return Ok(());
     };
     let text = filter.to_string_lossy();
+    // A worker gets it in a script without quotes.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_=,:.-".contains(c);
+    if !text.chars().all(is_plain) {
+        return Err(format!(
+            "`{TRACE_VARIABLE}` is `{}`, which has other characters than a filter",
+            text.to_safe()
+        ));
+    }
     let targets: Targets = text.parse().map_err(|error| {
         format!("`{TRACE_VARIABLE}` is `{text}`, which is not a filter: {error}")
     })?;
@@ -56,7 +65,7 @@ impl WorkerTrace {
         Ok(Some(Self(reader)))
     }
 
-    /// Returns the part that was written since the last call, or its end.
+    /// Returns what was written since the last call; if that is long, only its end.
     pub fn take_part(&mut self) -> io::Result<Vec<u8>> {
         let mut part = Vec::new();
         self.0.read_to_end(&mut part)?;

@@ -114,11 +114,15 @@ impl<'a> Layout<'a> {
                 .for_each(|(_, width)| *width = 0);
         }
         let with_rates = layout.line_width(remark) + pictures::INTERVAL_WIDTH + GAP;
-        let is_whole = layout
-            .widths
-            .iter()
-            .zip(columns)
-            .all(|(width, column)| *width > 0 || column.leaves == 0);
+        let is_whole =
+            layout
+                .widths
+                .iter()
+                .zip(columns)
+                .enumerate()
+                .all(|(index, (width, column))| {
+                    *width > 0 || column.leaves == 0 || !table.has_content(index)
+                });
         if is_whole && with_rates <= room && table.rates().next().is_some() {
             for (column, width) in columns.iter().zip(&mut layout.widths) {
                 if column.content == Content::Rates {

@@ -310,9 +310,12 @@ fn cycles_in(mut uses: FileUses) -> FileUses {
 #[test]
 fn the_files_of_a_module_use_each_other_in_one_direction() {
     for layer in layers() {
+        let module = Path::new("src").join(&layer.name);
         let uses = match layer.crate_folder() {
             Some(folder) => uses_within(&folder.join("src"), &folder.join("src")),
-            None => uses_within(Path::new("src"), &Path::new("src").join(&layer.name)),
+            // A module of one file has no order.
+            None if !module.is_dir() => continue,
+            None => uses_within(Path::new("src"), &module),
         };
         let cycles = cycles_in(uses);
         assert!(cycles.is_empty(), "{cycles:#?}");

@@ -21,7 +21,7 @@ impl LoopState<'_, '_> {
         let time = self.working_time();
         match change {
             HostChange::Joined(joined) => {
-                tracing::info!(target: "host", name = joined.destination, slots = joined.slots, "joined the run");
+                tracing::info!(target: "host", slots = joined.slots, "joined the run");
                 self.free.extend(joined.slots());
                 self.emit_event(&Event::HostJoined { joined, at: time });
             }

@@ -120,7 +120,7 @@ impl WorkerConnection {
                 return Err(match self.messages.last_line().await {
                     Some(message) => fail(&message),
                     None => fail(&format!("its worker ended: {error}")).with_hint(
-                        "the command that reaches the host must pass on its stdin and stdout",
+                        "the command that reaches the host must forward stdin and stdout",
                     ),
                 });
             }

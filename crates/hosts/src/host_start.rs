@@ -39,7 +39,7 @@ impl HostStarter {
         launch: &Launch,
         mut halt: watch::Receiver<StopUrgency>,
     ) -> Result<bool, HostError> {
-        let span = tracing::info_span!(target: "host", "host", name = launch.host);
+        let span = tracing::info_span!(target: "host", "host", index);
         let connected = async {
             tracing::debug!(target: "host", "start a worker");
             let connection = start_worker(launch, &self.binary).await?;
@@ -109,7 +109,7 @@ impl HostStarter {
                 };
                 step
             };
-            tracing::debug!(target: "host", name, done, "do a step of the other hosts");
+            tracing::debug!(target: "host", index, done, "do a step of the other hosts");
             let failed = do_step(&host, step.clone(), halt.clone()).await;
             let mut pool = self.pool.lock().expect("no panic");
             if let Err(reason) = failed

@@ -5,7 +5,6 @@ use super::connection::WorkerConnection;
 use super::{COMMAND, HostError};
 use provoke_sys::tool;
 use provoke_transports::Launch;
-use provoke_words::untrusted::shell_word;
 use rustix::process::Signal;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -79,8 +78,9 @@ fn start_process(launch: &Launch) -> io::Result<WorkerConnection> {
 /// there, the script reads it from its input.
 pub(super) fn start_script(binary: &OwnBinary) -> String {
     let OwnBinary { size, digest, .. } = binary;
+    // The filter has no character that is special in a shell.
     let trace = std::env::var_os(TRACE_VARIABLE).map_or(String::new(), |filter| {
-        format!("{TRACE_VARIABLE}={}", shell_word(&filter))
+        format!("{TRACE_VARIABLE}={}", filter.to_string_lossy())
     });
     // Several nodes may share the cache: a copy that another node made meanwhile is used.
     format!(

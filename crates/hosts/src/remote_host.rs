@@ -204,7 +204,7 @@ impl RemoteHost {
 
     /// Sends an order. A lost host does not get it.
     pub(super) fn send_order(&self, order: WorkerOrder) {
-        tracing::trace!(target: "host", name = self.name, "send an order");
+        tracing::trace!(target: "host", "send an order");
         if let Some(orders) = &*self.orders.lock().expect("no panic") {
             let _ = orders.send(order);
         }

@@ -86,7 +86,7 @@ pub trait AnswerText: Any {
     }
 
     /// Returns the meaning of the failure rates of the variants.
-    fn rates(&self) -> RateMeaning {
+    fn rate_meaning(&self) -> RateMeaning {
         RateMeaning::Searched
     }
 
@@ -126,7 +126,7 @@ pub trait AnswerText: Any {
     }
 
     /// Returns the name of the variant whose change made the difference, if it is a single one.
-    fn change(&self) -> Option<&str> {
+    fn deciding_variant(&self) -> Option<&str> {
         None
     }
 
@@ -234,7 +234,7 @@ pub fn rate_table(rates: impl IntoIterator<Item = (String, RateMark)>) -> Table 
             Cell::Rate(rate),
         ]
     });
-    Table::new("How often", Place::Page, columns).with_rows(rows)
+    Table::new("How often", Place::Picture, columns).with_rows(rows)
 }
 
 /// Returns a row of a table of rates, if the rate was measured.
@@ -243,8 +243,7 @@ pub(crate) fn rate_row(
     counts: FailureCounts,
     interval: Option<[f64; 2]>,
 ) -> Option<(String, RateMark)> {
-    let point = (counts.failures > 0).then(|| counts.rate());
-    let rate = RateMark::new(counts.failures, counts.trials, interval?, point);
+    let rate = RateMark::of_share(counts.failures, counts.trials, interval?);
     Some((name.to_owned(), rate))
 }
 

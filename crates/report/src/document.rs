@@ -54,7 +54,7 @@ impl Report {
     /// Returns the meaning of the failure rates of the variants.
     pub fn rate_meaning(&self) -> RateMeaning {
         let answer = self.answer.as_ref();
-        answer.map_or(RateMeaning::Measured, |answer| answer.text().rates())
+        answer.map_or(RateMeaning::Measured, |answer| answer.text().rate_meaning())
     }
 
     /// Returns the variants that lists show, in their order.

@@ -282,10 +282,9 @@ pub fn host_table(report: &Report) -> Table {
         Column::remarks(""),
     ];
     let rows = report.hosts.iter().map(|host| {
-        let point = (host.failures > 0).then(|| real(host.failures) / real(host.trials.max(1)));
         let rate = host
             .interval
-            .map(|interval| RateMark::new(host.failures, host.trials, interval, point));
+            .map(|interval| RateMark::of_share(host.failures, host.trials, interval));
         vec![
             Cell::text(words::shorten_text(&host.name, NAME)),
             Cell::text(host.trials.to_string()),

@@ -11,7 +11,9 @@ use super::issue::Issue;
 use super::variant_facts::{
     attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
 };
-use super::{ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, headlines};
+use super::{
+    ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, headlines, host_table,
+};
 use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;
 use provoke_words as words;
@@ -75,12 +77,15 @@ fn write_markdown(
     write_builds(report, issue, out)?;
     after_a_fix(report, issue, out)?;
     writeln!(out, "<details><summary>All counts</summary>\n")?;
-    let tables = report.tables(&[Place::Screen, Place::Details]);
+    let tables = report.tables(&[Place::Screen, Place::Page, Place::Details]);
     if tables.is_empty() {
         tables::write_tally(report, several, out)?;
     }
     for table in &tables {
         tables::write_table(table, out)?;
+    }
+    if report.hosts.len() > 1 {
+        tables::write_table(&host_table(&report), out)?;
     }
     tables::write_kinds(report, several, out)?;
     tables::write_signatures(report, several, out)?;

@@ -214,7 +214,9 @@ fn remove_quiet(command: &mut RunnerCommand<'_>) {
 /// Returns whether the runner is Cargo, and not a test binary.
 fn runs_cargo(command: &RunnerCommand<'_>) -> bool {
     let words = split_runner_words(&command.actor.command).words;
-    words.iter().any(|word| file_name(word) == "cargo")
+    let runner_words = command.name_end.map_or(0, |end| end + 1);
+    let mut names = words.iter().take(runner_words);
+    names.any(|word| file_name(word) == "cargo")
 }
 
 /// Parses a line of `--list`: `tests::adds: test`.
@@ -437,6 +439,10 @@ impl LibtestReader {
         } else if text == "failures:" {
             self.end_failure();
         } else if let Some((_, output)) = &mut self.failed {
+            // The panic comes after all output of the test.
+            if output.len() + text.len() >= LONGEST_OUTPUT && text.contains(" panicked at ") {
+                output.clear();
+            }
             if output.len() + text.len() < LONGEST_OUTPUT {
                 output.push_str(text);
                 output.push('\n');

@@ -88,8 +88,9 @@ impl CommandTemplate {
                 "the command after `exec:` has no `{HOST}`, so it would reach the same host {} times",
                 hosts.len()
             );
-            let hint =
-                format!("write `{HOST}` where the command takes a name, or give one of --hosts");
+            let hint = format!(
+                "write `{HOST}` where the command takes a name, or name only one host in --hosts"
+            );
             return refuse(message, hint);
         }
         Ok(Self(words))
@@ -107,7 +108,7 @@ impl CommandTemplate {
             command: self.fill(host, script),
             start_within: Some(START_WITHIN),
             hint: format!(
-                "`{}` must work, and the command must pass on its stdin and stdout, as `docker exec -i` does",
+                "`{}` must work, and the command must forward stdin and stdout, as `docker exec -i` does",
                 shown.join(" ")
             ),
         }

@@ -48,12 +48,14 @@ pub struct Figure {
 /// Where a table is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On the first screen, and on pages.
+    /// On the first screen, on pages and in Markdown.
     Screen,
-    /// On pages.
+    /// On pages and in Markdown.
     Page,
-    /// On pages, folded if the format allows it.
+    /// The same, folded if the format allows it.
     Details,
+    /// On pages, which can draw it. Elsewhere, other parts say the same.
+    Picture,
 }
 
 /// A table.
@@ -82,7 +84,7 @@ pub struct Column {
     pub head: String,
     /// Kind of its cells.
     pub content: Content,
-    /// Order in which columns are left out if the room does not suffice, from 1; 0 for a column that stays.
+    /// Order in which columns are left out if the table is too wide, from 1; 0 for a column that stays.
     pub leaves: u8,
 }
 
@@ -183,6 +185,16 @@ impl RateMark {
         }
     }
 
+    /// Returns the mark of a rate whose estimate is the share of failures; without a failure, there is none.
+    pub fn of_share(failures: u64, trials: u64, interval: [f64; 2]) -> Self {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a share is shown with few digits"
+        )]
+        let share = failures as f64 / trials.max(1) as f64;
+        Self::new(failures, trials, interval, (failures > 0).then_some(share))
+    }
+
     /// Describes it in words.
     pub fn describe(&self, name: &str) -> String {
         let trials = super::format_count(self.trials, "trial");
@@ -266,7 +278,7 @@ impl Column {
         Self::of(head, Content::Remark)
     }
 
-    /// Leaves it out if the room does not suffice, in this order.
+    /// Leaves it out if the table is too wide, in this order.
     #[must_use]
     pub fn leaving(self, order: u8) -> Self {
         Self {

@@ -131,7 +131,7 @@ fn run(mut command: Command) {
 }
 
 /// Returns a command line.
-fn words<'w>(before: &[&'w str], flags: &'w [String], after: &[&'w str]) -> Vec<&'w str> {
+fn joined_words<'w>(before: &[&'w str], flags: &'w [String], after: &[&'w str]) -> Vec<&'w str> {
     let flags = flags.iter().map(String::as_str);
     before
         .iter()
@@ -170,7 +170,7 @@ fn trials_run_in_containers_and_their_output_is_copied() {
         "--shell",
         &command,
     ];
-    let (report, output) = sandbox.report(&words(&[], &flags, &trials));
+    let (report, output) = sandbox.report(&joined_words(&[], &flags, &trials));
     assert_eq!(report["variants"][0]["failures"], 2, "{output}");
     assert_eq!(report["variants"][0]["trials"], 20, "{output}");
     let hosts = report["hosts"].as_array().unwrap();
@@ -208,7 +208,7 @@ fn trials_of_a_command_that_dies_run_again_elsewhere() {
         "--shell",
         &command,
     ];
-    let provoke = sandbox.command(&words(&fixed, &flags, &trials));
+    let provoke = sandbox.command(&joined_words(&fixed, &flags, &trials));
     let running = sandbox.started_trials(10, provoke);
     containers.kill_command(0);
     let output = running.end();
@@ -233,7 +233,7 @@ fn a_trial_whose_command_dies_neither_passes_nor_fails() {
         "setsid sleep 1000 & touch began; exec sleep 1000",
     ];
     let run = words("run --progress=none -n 1 -t 1h --capture off");
-    let running = sandbox.started(sandbox.command(&words(&run, &flags, &trial)));
+    let running = sandbox.started(sandbox.command(&joined_words(&run, &flags, &trial)));
     wait_until("the trial runs", || sandbox.path("began").exists());
     containers.kill_command(0);
     let output = running.end();
@@ -274,7 +274,7 @@ fn a_host_whose_command_does_not_pass_on_its_stdin_is_an_error() {
     insta::assert_snapshot!(reason.replace(&errors, "its worker ended: REASON"), @"
     error: cannot run trials on `here`: its worker ended: REASON
 
-    hint: the command that reaches the host must pass on its stdin and stdout
+    hint: the command that reaches the host must forward stdin and stdout
     ");
 }
 
@@ -307,7 +307,7 @@ fn a_command_that_does_not_reach_its_host_is_an_error_with_a_hint() {
     ---
     error: the command after `exec:` has no `{host}`, so it would reach the same host 2 times
 
-    hint: write `{host}` where the command takes a name, or give one of --hosts
+    hint: write `{host}` where the command takes a name, or name only one host in --hosts
     ---
     error: a quote in the command after `exec:` is not closed
 
@@ -319,10 +319,10 @@ fn a_command_that_does_not_reach_its_host_is_an_error_with_a_hint() {
     ---
     error: cannot run trials on `a`: cannot start /nowhere/run: No such file or directory (os error 2)
 
-    hint: `/nowhere/run a true` must work, and the command must pass on its stdin and stdout, as `docker exec -i` does
+    hint: `/nowhere/run a true` must work, and the command must forward stdin and stdout, as `docker exec -i` does
     ---
     error: cannot run trials on `pod-0`: no pod-0
 
-    hint: `sh -c 'echo "no pod-0" >&2; exit 7' true` must work, and the command must pass on its stdin and stdout, as `docker exec -i` does
+    hint: `sh -c 'echo "no pod-0" >&2; exit 7' true` must work, and the command must forward stdin and stdout, as `docker exec -i` does
     "#);
 }

@@ -577,7 +577,7 @@ impl AnswerText for BisectAnswer {
         &self.culprits
     }
 
-    fn change(&self) -> Option<&str> {
+    fn deciding_variant(&self) -> Option<&str> {
         match self.culprits.as_slice() {
             [culprit] => Some(self.after_fix.as_ref().unwrap_or(culprit)),
             _ => None,

@@ -462,7 +462,7 @@ impl AnswerText for CompareAnswer {
         DescribedVariants::Captured
     }
 
-    fn rates(&self) -> RateMeaning {
+    fn rate_meaning(&self) -> RateMeaning {
         RateMeaning::Measured
     }
 }

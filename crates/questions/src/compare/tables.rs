@@ -27,7 +27,7 @@ impl CompareAnswer {
         ];
         let mut table = Table::new("Variants", Place::Screen, columns);
         if self.find == CompareGoal::Failing {
-            "Filled: it fails. Hollow: it passed often enough. Tick: not known."
+            "Filled: it fails. Hollow: it passed often enough. Dash: not known."
                 .clone_into(&mut table.note);
         }
         let results = || self.variants.iter().zip(variants);

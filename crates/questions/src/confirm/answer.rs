@@ -224,7 +224,7 @@ impl AnswerText for ConfirmAnswer {
         DescribedVariants::Each
     }
 
-    fn rates(&self) -> RateMeaning {
+    fn rate_meaning(&self) -> RateMeaning {
         RateMeaning::OfFix
     }
 

@@ -432,7 +432,7 @@ impl AnswerText for HuntAnswer {
         held.into_iter().flatten().collect()
     }
 
-    fn rates(&self) -> RateMeaning {
+    fn rate_meaning(&self) -> RateMeaning {
         match self.example {
             Some(_) => RateMeaning::Searched,
             None => RateMeaning::Measured,

@@ -5,7 +5,7 @@ use crate::answer::VariantSummary;
 use provoke_model::LoadGoal;
 use provoke_stats::real;
 use provoke_words as words;
-use provoke_words::document::{Cell, Column, Place, PointShape, RateMark, Table};
+use provoke_words::document::{Cell, Column, Place, RateMark, Table};
 
 impl RampAnswer {
     /// Returns the tested load levels. Neighbours without failures share a row.
@@ -79,16 +79,10 @@ impl RampAnswer {
 
     /// Returns the rate at a level; `None` if it was not tested.
     fn level_rate(&self, level: &LoadLevelReport) -> Option<RateMark> {
-        let is_clean = level.failures == 0;
-        let point = (!is_clean).then(|| real(level.failures) / real(level.trials.max(1)));
+        let rate = RateMark::of_share(level.failures, level.trials, level.interval?);
         Some(RateMark {
             limit: Some(self.detect),
-            shape: if is_clean {
-                PointShape::Hollow
-            } else {
-                PointShape::Filled
-            },
-            ..RateMark::new(level.failures, level.trials, level.interval?, point)
+            ..rate
         })
     }
 

@@ -8,9 +8,10 @@ use provoke_words::document::{Figure, Place, Table};
 
 /// Returns the tables. Those of details are folded, below the table before them.
 pub(super) fn table_sections(source: &PageSource<'_>, detail: &PageDetail) -> Markup {
-    let tables = source
-        .report
-        .tables(&[Place::Screen, Place::Page, Place::Details]);
+    let tables =
+        source
+            .report
+            .tables(&[Place::Screen, Place::Page, Place::Details, Place::Picture]);
     let is_detail = |table: &Table| table.place == Place::Details;
     let sections = tables.chunk_by(|_, next| is_detail(next));
     html! {

@@ -33,13 +33,8 @@ pub(super) fn slots_section(source: &PageSource<'_>) -> Option<Markup> {
         .iter()
         .map(|(slot, totals)| {
             let interval = StopRule::PlannedN.interval(totals.failures, totals.trials, alpha);
-            let point = real(totals.failures) / real(totals.trials.max(1));
-            let rate = RateMark::new(
-                totals.failures,
-                totals.trials,
-                [interval.lo, interval.hi],
-                (totals.failures > 0).then_some(point),
-            );
+            let ends = [interval.lo, interval.hi];
+            let rate = RateMark::of_share(totals.failures, totals.trials, ends);
             (u64::from(*slot), rate)
         })
         .collect();

@@ -1,6 +1,7 @@
 //! Writes the tables of a report in Markdown: counts, outcomes, signatures, and facts in which variants differ.
 
 use super::escape::{escape_markdown, inline_code};
+use crate::variant_facts::capitalize_first;
 use crate::{FailureKindReport, LoadTotals, Masked, Report, SignatureReport, bars};
 use provoke_model::EvidenceDepth;
 use provoke_words as words;
@@ -29,7 +30,11 @@ pub(super) fn write_table(table: &Table, out: &mut dyn io::Write) -> io::Result<
         Content::Numbers | Content::Shares | Content::Rates => "---:",
     });
     let lines: Vec<&str> = lines.collect();
-    writeln!(out, "{}:\n", table.title)?;
+    writeln!(out, "{}:", table.title)?;
+    if !table.note.is_empty() {
+        writeln!(out, "\n{}", escape_markdown(&table.note))?;
+    }
+    writeln!(out)?;
     writeln!(out, "| {} |\n| {} |", heads.join(" | "), lines.join(" | "))?;
     for row in table.all_rows().take(ROWS) {
         let (gap, mark) = match row {
@@ -53,6 +58,10 @@ pub(super) fn write_table(table: &Table, out: &mut dyn io::Write) -> io::Result<
         writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "))?;
     }
     writeln!(out)?;
+    if !table.legend.is_empty() {
+        let legend = capitalize_first(&table.legend.join("; "));
+        writeln!(out, "{}.\n", escape_markdown(&legend))?;
+    }
     let rows_left = table.all_rows().count().saturating_sub(ROWS);
     if rows_left > 0 {
         let more_text = words::format_count(rows_left as u64, "more row");
