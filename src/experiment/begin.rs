@@ -13,7 +13,8 @@ use provoke_journal::{Journal, RunFolder, default_root};
 use provoke_levers as levers;
 use provoke_local::StartedSlot;
 use provoke_model::{
-    Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, TrialsPlan, VariantId,
+    Event, FORMAT, LoadPlan, NoteLevel, Plan, SearchQuestion, ServiceOwner, Survey, TrialsPlan,
+    VariantId,
 };
 use provoke_plan as plan;
 use provoke_plan::PlanError;
@@ -74,7 +75,7 @@ impl Experiment {
         let time = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
         let search = plan.goal.question.as_search();
-        let raises_rate = search.is_some_and(|search| search.raises_rate());
+        let raises_rate = search.is_some_and(SearchQuestion::raises_rate);
         if raises_rate {
             plan.trials.add_settings(host.cpus);
         }

@@ -37,9 +37,10 @@ impl Layer {
 /// Returns the files of a module of this package.
 fn module_sources(name: &str) -> Vec<PathBuf> {
     let folder = Path::new("src").join(name);
-    match folder.is_dir() {
-        true => sources(&folder),
-        false => vec![folder.with_extension("rs")],
+    if folder.is_dir() {
+        sources(&folder)
+    } else {
+        vec![folder.with_extension("rs")]
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::derive::summarize;
 use super::{Report, VariantReport};
-use provoke_questions::{DescribedVariants, RateMeaning, rate_table};
+use provoke_questions::{Answer, DescribedVariants, RateMeaning, rate_table};
 use provoke_words as words;
 use provoke_words::document::{Document, Place, RateMark, Table};
 
 impl Report {
     /// Returns the document of the answer, if there is one.
     pub fn document(&self) -> Option<&Document> {
-        self.answer.as_ref().map(|answer| answer.document())
+        self.answer.as_ref().map(Answer::document)
     }
 
     /// Returns the tables that have their place here. If only the rate was asked, it is the table of rates.

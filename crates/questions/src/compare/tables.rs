@@ -85,9 +85,7 @@ impl CompareAnswer {
             Cell::text(interval),
             pass,
             failure,
-            variant.rate_mark().map_or(Cell::Empty, |rate| {
-                Cell::Rate(self.shaped(rate, result.standing))
-            }),
+            self.rate_cell(result, variant),
             Cell::text(&**remark),
         ]
     }
@@ -102,13 +100,8 @@ impl CompareAnswer {
         // The variant with the fewest trials has the widest interval.
         let widest = passed.iter().min_by_key(|(_, variant)| variant.trials);
         let (interval, rate) = widest.map_or((Cell::Empty, Cell::Empty), |(result, variant)| {
-            let mark = variant
-                .rate_mark()
-                .map(|rate| Cell::Rate(self.shaped(rate, result.standing)));
-            (
-                Cell::text(words::format_interval(variant.interval)),
-                mark.unwrap_or_default(),
-            )
+            let interval = Cell::text(words::format_interval(variant.interval));
+            (interval, self.rate_cell(result, variant))
         });
         vec![
             Cell::text(format!("{} others", passed.len())),
@@ -124,8 +117,12 @@ impl CompareAnswer {
         ]
     }
 
-    fn shaped(&self, rate: RateMark, standing: VariantVerdict) -> RateMark {
-        let shape = match standing {
+    /// Returns the rate of a variant in the shape of its result.
+    fn rate_cell(&self, result: &VariantResult, variant: &VariantSummary) -> Cell {
+        let Some(rate) = variant.rate_mark() else {
+            return Cell::Empty;
+        };
+        let shape = match result.standing {
             VariantVerdict::Open | VariantVerdict::Untestable
                 if self.find == CompareGoal::Failing =>
             {
@@ -134,11 +131,12 @@ impl CompareAnswer {
             standing if standing.has_passed() => PointShape::Hollow,
             _ => rate.shape,
         };
-        RateMark {
+        let limit = self.floor;
+        Cell::Rate(RateMark {
             shape,
-            limit: self.floor,
+            limit,
             ..rate
-        }
+        })
     }
 
     fn standing_cell(&self, standing: VariantVerdict, failures: u64) -> Cell {

@@ -23,6 +23,7 @@ pub(crate) use steps::{
 };
 
 use super::answer::unrecorded_assumption;
+use provoke_model::SearchQuestion;
 use provoke_state::State;
 use provoke_words as words;
 
@@ -47,8 +48,7 @@ pub(crate) fn not_tested(state: &State) -> String {
 /// Names the flags that may help if the failing variant fails too rarely, or not at all.
 pub(crate) fn ways_to_reproduce(state: &State) -> String {
     let tally = state.tally_of(State::FAILING);
-    let raises_rate =
-        (state.goal.question.as_search()).is_some_and(|question| question.raises_rate());
+    let raises_rate = (state.goal.question.as_search()).is_some_and(SearchQuestion::raises_rate);
     // Settings and holds make failures more frequent, not passes.
     let searches_failures = !state.trials.rules.search_passes();
     let mut ways = Vec::new();

@@ -5,7 +5,7 @@ use crate::svg::{RateAxis, draw_probability, draw_rate};
 use crate::variant_facts::capitalize_first;
 use maud::{Markup, PreEscaped, Render as _, html};
 use provoke_words as words;
-use provoke_words::document::{Cell, Column, Content, Row, Table};
+use provoke_words::document::{Cell, Column, Content, Row, Table, Tone};
 
 /// Returns a section with its heading and its anchor.
 pub(super) fn page_section(id: &str, heading: &'static str, body: &Markup) -> Markup {
@@ -137,7 +137,10 @@ fn table_cell(cell: &Cell, content: Content, axis: RateAxis, name: &str) -> Mark
             html! { td.plot { (draw_rate(rate, axis, &rate.describe(name))) } }
         }
         (Content::Rates, _) => html! { td.plot {} },
-        (Content::Words, _) => html! { td { (PageText(text)) } },
+        (Content::Words, Cell::Text(_, tone)) => {
+            html! { td.standing[*tone != Tone::Plain] { (PageText(text)) } }
+        }
+        (Content::Words, _) => html! { td {} },
         (Content::Numbers, _) => html! { td.number { (PageText(text)) } },
         (Content::Remark, _) => html! { td.wide { (PageText(text)) } },
     }
