@@ -70,7 +70,7 @@ pub(super) fn document_table(table: &Table, rows: usize) -> Markup {
     };
     html! {
         @if !table.note.is_empty() { p { (PageText(&table.note)) } }
-        (draw(&mut table.rows.iter().take(rows), table.title))
+        (draw(&mut table.rows.iter().take(rows), &format!("{} (table)", table.title)))
         (left_out_note(table.rows.len().saturating_sub(rows), "row"))
         @if !table.legend.is_empty() { p.muted { (PageText(&capitalize_first(&table.legend.join("; ")))) "." } }
         @if let Some(folded) = &table.folded {
@@ -98,10 +98,9 @@ fn column_head(column: &Column, axis: RateAxis) -> Markup {
 fn table_row(row: &Row, table: &Table, shown: &[bool], axis: RateAxis) -> Markup {
     let mark = match row {
         Row::Gap(text) => {
-            let columns = table
-                .columns
-                .iter()
-                .map(|column| 1 + usize::from(column.content == Content::Shares));
+            let columns = table.columns.iter().zip(shown).filter(|(_, shown)| **shown);
+            let columns =
+                columns.map(|(column, _)| 1 + usize::from(column.content == Content::Shares));
             return html! { tr { td.muted colspan=(columns.sum::<usize>()) { (PageText(text)) } } };
         }
         Row::Answer(_, why) => html! { " " span.warning { "← " (why) } },
