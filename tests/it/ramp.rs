@@ -324,10 +324,10 @@ fn a_service_that_survives_but_refuses_requests_is_reported_in_one_line() {
       refused: 0 of 6000 requests with 8 clients (3 trials), 4500 of 6000 requests
         with 9 clients (3 trials)
 
-      clients  trials  died           95 %  refused
+      clients  trials  died           95 %  refused  0                   10 %
        1 to 8      10     0                     0 %
       9 to 63      18     0                    75 %
-           64      29     0  at most 9.9 %     75 %
+           64      29     0  at most 9.9 %     75 %  ○──────────────────────┤
       at most: upper limit, because no trial failed; refused: share of the requests
 
       assumes: more clients never make it safer
