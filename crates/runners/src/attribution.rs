@@ -174,7 +174,7 @@ fn has_crashed(process: &EndedProcess) -> bool {
 }
 
 /// Describes the end of a case. The exit code of another process, such as the runner that started the process of the case,
-/// says nothing about it.
+/// is not that of the case.
 fn describe_end(process: &EndedProcess, is_own: bool) -> String {
     match (process.signal, process.exit_code) {
         (Some(signal), _) => format!("its process died of {signal}"),

@@ -166,7 +166,7 @@ impl Runner for Libtest {
     }
 
     fn describe_missing_report(&self) -> String {
-        "libtest reported no tests: the build failed, or the configuration of Cargo has a `runner` of its own".to_owned()
+        "libtest reported no tests: the build failed, or the configuration of Cargo names another `runner`".to_owned()
     }
 
     fn read(&self, report: &TrialReport<'_>) -> TrialCases {
@@ -624,7 +624,7 @@ fn judge_output(output: &str, doctest: Option<Site>) -> (CaseEnd, CaseFailure) {
         };
         return (CaseEnd::Failed, failure);
     }
-    // A documentation test is a process of its own.
+    // Each documentation test has its own process.
     let signal = output
         .strip_prefix("Test executable failed (signal: ")
         .filter(|_| doctest.is_some())

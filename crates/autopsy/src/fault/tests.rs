@@ -229,7 +229,7 @@ fn a_missing_fault_address_is_computed_from_the_registers() {
     assert_eq!(load.explain().class, "garbage pointer");
 }
 
-/// Returns an illegal instruction on a CPU with these flags besides those of every 64-bit CPU.
+/// Returns an illegal instruction on a CPU with these flags and the flags of every 64-bit CPU.
 fn illegal_instruction_on(instruction: &[u8], flags: &str) -> Case {
     let mut case = case(4, 2, instruction);
     case.flags = Some(flags.split(' ').map(str::to_owned).collect());

@@ -60,7 +60,7 @@ fn describe_crashed_children(observation: &Observation) -> impl Iterator<Item = 
     })
 }
 
-/// Returns the commands of leaked processes, without those that other leaked processes started.
+/// Returns the commands of leaked processes. Processes that another leaked process started are left out.
 fn describe_left_behind(residue: &RemainingProcesses) -> String {
     let processes = &residue.leaked;
     let root = |process: &&ProcessObservation| {
