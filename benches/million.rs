@@ -75,7 +75,7 @@ fn main() {
         held: None,
         searched: None,
     };
-    let plan = scenario.to_plan(around).expect("a complete scenario");
+    let plan = provoke_questions::plan(&scenario, around).expect("a complete scenario");
     let folder = RunFolder::create_run(Some(&out), &out).expect("a new folder");
     let mut journal = Journal::open_for_append(&folder.journal_path()).expect("a new journal");
     let started = Event::RunStarted {

@@ -87,7 +87,7 @@ fn plan() -> Plan {
         held: None,
         searched: None,
     };
-    scenario.to_plan(around).expect("a plan")
+    provoke_questions::plan(&scenario, around).expect("a plan")
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -16,7 +16,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     serve_if_helper();
     let text = "command = ['sh', '-c', 'exit $(( PROVOKE_TRIAL % 7 == 0 ))']\nruns = 100";
     let scenario: Scenario = text.parse()?;
-    let plan = scenario.to_plan(PlanContext::of_this_process(std::env::current_dir()?))?;
+    let plan = provoke_questions::plan(
+        &scenario,
+        PlanContext::of_this_process(std::env::current_dir()?),
+    )?;
     let experiment = Experiment::begin(plan, ExperimentSettings::default(), &mut SilentObserver)?;
     let report = experiment.run_silently()?.run.report;
     let headline = headlines::rate_headline(&report.variants[0], report.confidence);

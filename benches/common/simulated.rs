@@ -23,7 +23,7 @@ pub(crate) fn plan(text: &str) -> Plan {
         held: None,
         searched: None,
     };
-    scenario.to_plan(surroundings).expect("a plan")
+    provoke_questions::plan(&scenario, surroundings).expect("a plan")
 }
 
 /// Returns the state of a run that has begun.

@@ -51,7 +51,7 @@ fn main() {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             run: "series".to_owned(),
-            plan: Box::new(scenario.to_plan(around).expect("a plan")),
+            plan: Box::new(scenario.to_plan(&SeriesKind, around).expect("a plan")),
             survey: Survey::default(),
             host: Host::default(),
             at: 0,

@@ -1,6 +1,7 @@
 //! The longest series of passes before the tenth failure: everything that the question needs is in this file.
 
-use provoke_model::{Goal, Outcome, Trial, TrialsPlan, VariantId};
+use provoke_model::{Goal, Outcome, Question, Trial, TrialsPlan, VariantId};
+use provoke_plan::{PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
 use provoke_questions::{Policy, QuestionKind, Step, StopRule, Verdict};
 use provoke_state::{Memory, State};
 use std::any::Any;
@@ -12,11 +13,21 @@ const ONLY_VARIANT: VariantId = VariantId(0);
 /// How long is the longest series of passes before the tenth failure?
 pub(crate) struct SeriesKind;
 
-impl QuestionKind for SeriesKind {
+impl PlannedQuestion for SeriesKind {
     fn command(&self) -> &'static str {
         "series"
     }
 
+    fn settings(&self) -> &'static [SettingsGroup] {
+        &[]
+    }
+
+    fn plan(&self, _: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+        Ok(QuestionPlan::new(Question::Rate))
+    }
+}
+
+impl QuestionKind for SeriesKind {
     fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &UntilTenFailures
     }

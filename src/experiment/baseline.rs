@@ -7,7 +7,7 @@ use super::error::ExperimentError;
 use super::measured_variant::{BaselineFilter, measure_variant};
 use provoke_journal::RunFolder;
 use provoke_model::{MeasuredBaseline, VariantId};
-use provoke_plan::{PlanError, QuestionSettings, Scenario};
+use provoke_plan::{PlanError, Scenario};
 use provoke_questions as questions;
 use provoke_questions::PooledBaseline;
 use provoke_state::State;
@@ -22,6 +22,7 @@ impl ResolvedBaseline {
             [] => BaselineFilter::AsThere,
             only => BaselineFilter::Only(only.iter().map(|only| only.0.clone()).collect()),
         };
+        let question = questions::of_scenario(scenario);
         // The trials of a hunt are the baseline of trials with its holds.
         let named = scenario
             .baseline
@@ -29,9 +30,7 @@ impl ResolvedBaseline {
             .as_ref()
             .or(scenario.trials.held.as_ref());
         let Some(text) = named else {
-            let confirms = scenario.outline.ask == Some(QuestionSettings::Confirm)
-                && scenario.confirm.assume_rate.is_none();
-            return if confirms {
+            return if question.finds_baseline(scenario) {
                 find_default(scenario, &looked_for)
             } else {
                 Ok(None)
@@ -43,17 +42,17 @@ impl ResolvedBaseline {
                 format!("the counts `{text}` have no variants"),
                 "leave `of` out, or give a run as the baseline",
             )),
-            Some(_) if scenario.outline.ask == Some(QuestionSettings::Hunt) => {
-                Err(PlanError::of_field(
+            Some(counts) => match question.refuse_counts() {
+                Some(reason) => Err(PlanError::of_field(
                     "baseline",
-                    format!("the counts `{text}` have no stacks that show where to hold threads"),
+                    format!("the counts `{text}` {reason}"),
                     "give a run with failures as the baseline, or leave it out",
-                ))
-            }
-            Some(counts) => Ok(Some(Self {
-                measured: counts?,
-                ..Self::default()
-            })),
+                )),
+                None => Ok(Some(Self {
+                    measured: counts?,
+                    ..Self::default()
+                })),
+            },
             None => Self::of_run(text, scenario, &looked_for).map(Some),
         }
     }

@@ -3,45 +3,44 @@
 use super::error::ExperimentError;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
-use provoke_model::{Event, Host, MeasuredBaseline, Question, TrialsPlan};
+use provoke_model::{Event, Goal, Host, MeasuredBaseline, TrialsPlan};
+use provoke_questions as questions;
 use provoke_survey as survey;
 
-/// Completes a question with a baseline. Refuses a baseline that cannot give an answer, because the failure
-/// rate may differ from it for another reason than the fix.
-pub(super) fn complete_question(
-    question: &mut Question,
+/// Refuses a baseline that cannot give an answer, because the failure rate may differ from it for another reason than
+/// the fix. Counts the fixes that were tried against it.
+pub(super) fn check_baseline(
+    goal: &mut Goal,
     trials: &TrialsPlan,
     host: &Host,
 ) -> Result<(), ExperimentError> {
-    let (base, accepts, answer) = if let Some(asked) = question.as_confirm_mut() {
-        let Some(base) = asked.baseline.as_measured() else {
-            return Ok(());
-        };
-        let base = Box::new(base.clone());
-        asked.earlier_attempts = earlier_attempts(&base);
-        refuse_drift(&base)?;
-        (base, asked.accept_conditions, "confirm")
-    } else if let Some(asked) = question.as_compare()
-        && let Some(base) = &asked.baseline
-    {
-        (base.clone(), asked.accept_conditions, "compare")
-    } else {
+    let question = questions::of_goal(goal);
+    let Some(compared) = question.baseline(goal) else {
         return Ok(());
     };
-    let mut unlike = base
+    let attempts = if question.tests_a_fix() {
+        refuse_drift(compared.measured)?;
+        earlier_attempts(compared.measured)
+    } else {
+        0
+    };
+    let mut unlike = compared
+        .measured
         .conditions
         .as_ref()
         .map(|there| survey::differing_conditions(trials, host, there))
         .unwrap_or_default();
     unlike.retain(|difference| difference.can_change_rate);
-    if unlike.is_empty() || accepts {
+    if unlike.is_empty() || compared.accepts_conditions {
+        question.set_earlier_attempts(goal, attempts);
         return Ok(());
     }
     let lines: Vec<String> = unlike.iter().map(ToString::to_string).collect();
     let what = "cannot compare with the baseline: its conditions differ, which may change the failure rate";
     let error = ExperimentError::undecided(what).because(lines.join("\n    "));
     Err(error.with_hint(format!(
-        "{answer} under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions",
+        "{} under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions",
+        question.command()
     )))
 }
 
@@ -68,9 +67,10 @@ fn earlier_attempts(baseline: &MeasuredBaseline) -> u64 {
         else {
             return false;
         };
-        let asked = plan.goal.question.as_confirm();
-        let base = asked.and_then(|asked| asked.baseline.as_measured());
-        let run = base.and_then(|base| base.run.as_ref());
+        let question = questions::of_goal(&plan.goal);
+        let base = question.baseline(&plan.goal);
+        let base = base.filter(|_| question.tests_a_fix());
+        let run = base.and_then(|base| base.measured.run.as_ref());
         run.is_some_and(|run| baseline.has_run(run))
     };
     folders.iter().filter(|folder| same(folder)).count() as u64

@@ -3,9 +3,9 @@
 use super::earlier_runs;
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use provoke_journal::{RunFolder, StoreError, default_root};
-use provoke_model as model;
-use provoke_model::{ConfirmQuestion, MeasuredBaseline, VariantId};
+use provoke_model::{MeasuredBaseline, VariantId};
 use provoke_plan::{MEASURE_FIRST, PlanError, Scenario};
+use provoke_questions as questions;
 use provoke_report as report;
 use provoke_state::State;
 use provoke_words::names::nearest_name;
@@ -85,20 +85,22 @@ impl ResolvedBaseline {
         })?;
         let variant = find_variant(&state, asked.baseline.of.as_deref())?;
         check_searched_cases(&state, looked_for)?;
-        let again = Scenario::of_variant(&state.goal, &state.trials, variant);
+        let mut again = Scenario::of_variant(&state.goal, &state.trials, variant).ok();
+        if let Some(again) = &mut again {
+            questions::of_scenario(asked).restore_settings(&state.goal.question, again);
+        }
         let alone = asked.count.ignore_earlier_runs.unwrap_or(false);
-        let measured = match state.goal.question.as_confirm() {
+        let question = questions::of(&state);
+        let measure = || measure_variant(&state, variant, looked_for);
+        let measured = if question.tests_a_fix() {
             // A further fix is compared with the baseline of the first one.
-            Some(asked) => baseline_of_confirm(&state, asked)?,
-            None if asked.trials.held.is_some() && state.goal.question.as_hunt().is_some() => {
-                super::hunt_holds::measure_hunt(&state, looked_for)
-                    .unwrap_or_else(|| measure_variant(&state, variant, looked_for))
-            }
-            None if alone => measure_variant(&state, variant, looked_for),
-            None => {
-                let base = measure_variant(&state, variant, looked_for);
-                earlier_runs::add_to(base, &state, variant, &folder, looked_for)
-            }
+            baseline_of_first_fix(&state)?
+        } else if asked.trials.held.is_some() && question.searches_schedules() {
+            super::hunt_holds::measure_hunt(&state, looked_for).unwrap_or_else(measure)
+        } else if alone {
+            measure()
+        } else {
+            earlier_runs::add_to(measure(), &state, variant, &folder, looked_for)
         };
         let chosen = BaselineRun {
             run: folder.run_name(),
@@ -112,7 +114,7 @@ impl ResolvedBaseline {
         };
         Ok(Self {
             measured,
-            scenario: again.ok(),
+            scenario: again,
             chosen: Some(chosen),
         })
     }
@@ -121,7 +123,7 @@ impl ResolvedBaseline {
 /// Refuses a run that does not have the cases whose failures are the bug.
 fn check_searched_cases(state: &State, looked_for: &BaselineFilter) -> Result<(), PlanError> {
     let patterns = looked_for.searched_cases();
-    if patterns.is_empty() || state.goal.question.as_confirm().is_some() {
+    if patterns.is_empty() || questions::of(state).tests_a_fix() {
         return Ok(());
     }
     let run = &state.origin.run;
@@ -151,22 +153,21 @@ fn check_searched_cases(state: &State, looked_for: &BaselineFilter) -> Result<()
     ))
 }
 
-/// Returns the baseline of a run of `confirm`.
-fn baseline_of_confirm(
-    state: &State,
-    asked: &ConfirmQuestion,
-) -> Result<MeasuredBaseline, PlanError> {
-    match &asked.baseline {
-        model::Baseline::Measured(measured) => Ok(measured.as_ref().clone()),
-        model::Baseline::Assumed(_) => Err(PlanError::of_field(
-            "baseline",
-            format!(
-                "the run {} has no measured baseline: its failure rate was assumed",
-                state.origin.run
-            ),
-            "give the rate again: --assume-rate P; or a measurement: --baseline 3/30",
-        )),
-    }
+/// Returns the baseline of a run that tested a fix.
+fn baseline_of_first_fix(state: &State) -> Result<MeasuredBaseline, PlanError> {
+    let compared = questions::of(state).baseline(&state.goal);
+    compared
+        .map(|compared| compared.measured.clone())
+        .ok_or_else(|| {
+            PlanError::of_field(
+                "baseline",
+                format!(
+                    "the run {} has no measured baseline: its failure rate was assumed",
+                    state.origin.run
+                ),
+                "give the rate again: --assume-rate P; or a measurement: --baseline 3/30",
+            )
+        })
 }
 
 /// Returns the variant with this name.

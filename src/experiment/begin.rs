@@ -13,8 +13,7 @@ use provoke_journal::{Journal, RunFolder, default_root};
 use provoke_levers as levers;
 use provoke_local::StartedSlot;
 use provoke_model::{
-    Event, FORMAT, LoadPlan, NoteLevel, Plan, SearchQuestion, ServiceOwner, Survey, TrialsPlan,
-    VariantId,
+    Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, TrialsPlan, VariantId,
 };
 use provoke_plan as plan;
 use provoke_plan::PlanError;
@@ -46,7 +45,7 @@ impl Experiment {
             .map_err(|unready| locate_refusal(&plan, unready))?;
         check_program(&plan.trials)?;
         let host = survey::this_host();
-        baseline_check::complete_question(&mut plan.goal.question, &plan.trials, &host)?;
+        baseline_check::check_baseline(&mut plan.goal, &plan.trials, &host)?;
         settings.reports.create_files()?;
         levers::prepare_trials(&mut plan.trials)?;
         let folder = RunFolder::create_run(settings.out.as_deref(), &root)?;
@@ -63,19 +62,18 @@ impl Experiment {
             plan.trials.settings.no_cores = no_cores(&plan.trials);
         }
         let coarse = do_not_queue_for_cores(&plan.goal, &mut plan.trials);
-        plan.widen_bug_rules();
+        plan.trials.rules.only = questions::bugs_without_cores(&plan.goal, &plan.trials);
         // Its process starts on another processor while the environment is recorded. If it cannot be started, the first
         // trial reports why.
         let first_slot = runs_here(&plan.trials).then(StartedSlot::start);
         let first_slot = first_slot.and_then(Result::ok);
         let survey = survey_trials(&plan.trials, &[&root, folder.path()], &settings.reports);
-        earlier_runs::add_to_search(&mut plan.goal.question, &plan.trials, &host, &survey);
+        earlier_runs::add_to_search(&mut plan.goal, &plan.trials, &host, &survey);
         plan.goal.earlier_checks = earlier_runs::count_checks(&plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
         let time = jiff::Timestamp::now().as_second();
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
-        let search = plan.goal.question.as_search();
-        let raises_rate = search.is_some_and(SearchQuestion::raises_rate);
+        let raises_rate = questions::raises_rate(&plan.goal);
         if raises_rate {
             plan.trials.add_settings(host.cpus);
         }

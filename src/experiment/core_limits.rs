@@ -1,17 +1,18 @@
 //! Decides whether and how cores of the trials can be captured here.
 
 use provoke_model::{CaptureMode, Goal, TrialsPlan};
+use provoke_questions as questions;
 use provoke_sys::core_pattern;
 use std::path::Path;
 
 /// Runs trials that may dump cores one at a time if cores would overwrite each other. `confirm` keeps its parallel
 /// trials: the load under which the program failed matters more than the stack of a failure.
 pub(super) fn do_not_queue_for_cores(goal: &Goal, trials: &mut TrialsPlan) -> Option<String> {
-    let confirms = goal.question.as_confirm().is_some();
+    let keeps_parallel_trials = questions::of_goal(goal).tests_a_fix();
     let queues = trials.settings.capture == CaptureMode::On
         && trials.settings.no_cores.is_none()
         && trials.jobs > 1;
-    if !(confirms && queues && core_pattern::cores_overwrite_each_other()) {
+    if !(keeps_parallel_trials && queues && core_pattern::cores_overwrite_each_other()) {
         return None;
     }
     trials.settings.capture = CaptureMode::Auto;

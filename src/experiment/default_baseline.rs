@@ -98,7 +98,9 @@ fn describe_hunt(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<Stri
     let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
         return None;
     };
-    plan.goal.question.as_hunt()?;
+    if !questions::of_goal(&plan.goal).searches_schedules() {
+        return None;
+    }
     let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {}).ok()?;
     let held = measure_hunt(&state, looked_for).filter(|held| held.failures > 0)?;
     Some(format!(

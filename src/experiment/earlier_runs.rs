@@ -7,8 +7,8 @@ use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{
-    EarlierTrials, Event, ExcludedRun, ExpectedResult, FailingRate, Failure, FailureName, Host,
-    MeasuredBaseline, Plan, Question, RateMismatch, RunCounts, Survey, TrialsPlan, VariantId,
+    EarlierTrials, Event, ExcludedRun, ExpectedResult, Failure, FailureName, Goal, Host,
+    MeasuredBaseline, Plan, RateMismatch, RunCounts, Survey, TrialsPlan, VariantId,
 };
 use provoke_questions as questions;
 use provoke_state::State;
@@ -116,25 +116,12 @@ pub(super) fn add_to(
 }
 
 /// Adds the counts of earlier runs of the bad end, or of all items together, to the plan of a search.
-pub(super) fn add_to_search(
-    question: &mut Question,
-    trials: &TrialsPlan,
-    host: &Host,
-    survey: &Survey,
-) {
-    let Some(search) = question.as_search_mut() else {
-        return;
-    };
-    // A log contains trials of an earlier run, which must not count twice.
-    let is_logged = trials.space.as_ref().is_some_and(|space| {
-        let mut known_facts = space.known.iter();
-        known_facts.any(|facts| facts.place as usize + 1 == space.len() && facts.counts.is_some())
-    });
-    // A search under another setting has another rate.
-    let ignored = search.failing_rate != FailingRate::EarlierRuns || is_logged;
-    let any_failure = search.any_failure;
-    let earlier = (!ignored).then(|| of_bad_end(trials, any_failure, host, survey));
-    search.earlier = earlier.flatten();
+pub(super) fn add_to_search(goal: &mut Goal, trials: &TrialsPlan, host: &Host, survey: &Survey) {
+    if questions::counts_earlier_trials(goal, trials) {
+        let any_failure = questions::searches_any_failure(goal);
+        let earlier = of_bad_end(trials, any_failure, host, survey);
+        questions::set_earlier_trials(goal, earlier);
+    }
 }
 
 fn of_bad_end(
@@ -267,7 +254,7 @@ fn matching_variants(
         return None;
     };
     let earlier_facts = make_side(&plan.trials, &host, &survey);
-    let is_search = plan.goal.question.as_search().is_some();
+    let is_search = plan.trials.space.is_some();
     let ids = (0..)
         .map(VariantId)
         .take(plan.trials.variants.len())
@@ -285,14 +272,13 @@ fn matching_variants(
     }
     let question = questions::of_goal(&plan.goal);
     // With `raise_rate`, some of its trials ran under another setting.
-    let search = plan.goal.question.as_search();
-    let searches = search.is_some_and(|search| !search.raises_rate());
+    let searches = is_search && !questions::raises_rate(&plan.goal);
     let counts =
         question.only_measures() || query.searched && (question.measures_variants() || searches);
     if same.is_empty() && unlike.is_empty() {
         return None;
     }
-    let refused = if plan.goal.question.as_confirm().is_some() {
+    let refused = if question.tests_a_fix() {
         Some("the run confirmed a change of the program".to_owned())
     } else if same.is_empty() {
         unlike.pop()

@@ -1,11 +1,11 @@
 //! Continues a search inside the merge commit that a search found.
 
-use provoke_model::{BugFilter, Candidate, Plan, VariantChoices, trial_seed};
+use provoke_model::{Candidate, Plan};
 use provoke_prepare as prepare;
-use provoke_questions::{BisectProgress, Verdict};
+use provoke_questions as questions;
+use provoke_questions::Verdict;
 use provoke_report::Report;
 use provoke_state::State;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A merge that is the culprit.
@@ -34,32 +34,14 @@ impl CulpritMerge {
         let [range] = self.ranges.as_slice() else {
             return None;
         };
-        let mut plan = state.plan();
-        let space = plan.trials.space.as_mut()?;
+        let space = state.trials.space.as_ref()?;
         if space.first_parent || report.verdict != Verdict::Found {
             return None;
         }
         let root = Path::new(space.repository.as_ref()?.as_os_str());
         let line = prepare::commit_line(root, range, false).ok()?;
-        let mut candidates: Vec<Candidate> = line.commits.into_iter().map(Into::into).collect();
-        let question = plan.goal.question.as_bisect_mut()?;
-        if question.fixed {
-            candidates.reverse();
-        }
-        space.choices = VariantChoices::Candidates(candidates);
-        space.merge = Some(self.candidate.clone());
-        // The counts and weights are for other candidates; the setting of this search is kept.
-        question.search.keep_setting();
-        (space.known, space.weights) = (Vec::new(), Vec::new());
-        // A branch that does not fail in this many trials does not fail at the rate of the merge.
-        let alpha = plan.goal.alpha.to_probability();
-        let clean =
-            BisectProgress::of_state(state).and_then(|search| search.clean_trials_needed(alpha));
-        question.search.reproduce = question.search.reproduce.max(clean.unwrap_or(0));
-        if plan.trials.rules.only.is_empty() && !question.search.any_failure {
-            plan.trials.rules.only = searched_bugs(state);
-        }
-        with_what_is_left(plan, state)
+        let candidates = line.commits.into_iter().map(Into::into).collect();
+        questions::search_merged(state, self.candidate.clone(), candidates)
     }
 
     /// Describes the next search.
@@ -73,34 +55,4 @@ impl CulpritMerge {
             format!("it is a merge; to search the commits that it brought, use --git {ranges}")
         }
     }
-}
-
-/// Limits the plan of a following search to the remaining trials and time; returns `None` if none are left. It has
-/// another seed, so its trials are not those of this search again, and the trials of this search count as earlier ones.
-pub(super) fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
-    let remaining =
-        |limit: u64, spent: u64| limit.checked_sub(spent).filter(|remaining| *remaining > 0);
-    if let Some(max) = plan.stop.trials {
-        let ran = state
-            .all_tallies()
-            .map(|(_, tally)| tally.finished_trials())
-            .sum();
-        plan.stop.trials = Some(remaining(max, ran)?);
-    }
-    if let Some(max) = plan.stop.duration_us {
-        let worked = u64::try_from(state.worked.as_micros()).unwrap_or(u64::MAX);
-        plan.stop.duration_us = Some(remaining(max, worked)?);
-    }
-    plan.trials.seed = trial_seed(plan.trials.seed, state.next_id());
-    Some(plan)
-}
-
-/// Returns the searched failures: a following search looks for the same ones.
-pub(super) fn searched_bugs(state: &State) -> Vec<BugFilter> {
-    let groups = state.tally_of(State::FAILING).groups.values();
-    let bugs: BTreeMap<String, BugFilter> = groups
-        .filter(|group| group.is_the_bug)
-        .map(|group| (group.kind.name(), BugFilter::of_kind(&group.kind)))
-        .collect();
-    bugs.into_values().collect()
 }

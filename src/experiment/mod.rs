@@ -22,7 +22,6 @@ mod error;
 mod explanation;
 mod exports;
 mod forecast;
-mod further_searches;
 mod helper;
 mod hooks;
 mod hunt_holds;

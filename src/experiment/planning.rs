@@ -7,7 +7,8 @@ use super::observer::{ExperimentMessage, ExperimentObserver};
 use super::search::find_searched;
 use provoke_model::{Plan, VariantId};
 use provoke_plan as plan;
-use provoke_plan::{Actor, PlanContext, PlanError, QuestionSettings, Scenario};
+use provoke_plan::{Actor, PlanContext, PlanError, Scenario};
+use provoke_questions as questions;
 use provoke_report as report;
 use provoke_words as words;
 use provoke_words::untrusted::Untrusted as _;
@@ -29,13 +30,9 @@ pub fn plan_from_settings(
     let baseline = ResolvedBaseline::of_scenario(&repeated)?;
     if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {
         let typed = scenario.program.command.is_some() || scenario.program.shell.is_some();
-        let same_question = scenario.outline.ask == Some(QuestionSettings::Confirm);
         let any_failure = scenario.count.any_failure;
         scenario = again;
         scenario.count.any_failure = any_failure;
-        if !same_question {
-            (scenario.confirm.exclude_half, scenario.confirm.independent) = (None, None);
-        }
         if typed {
             // The typed command belongs to this directory, the other settings to that of the baseline.
             scenario.move_to(&here);
@@ -56,7 +53,7 @@ pub fn plan_from_settings(
         searched: find_searched(&scenario, &here, observer)?,
         ..PlanContext::of_this_process(here)
     };
-    let plan = scenario.to_plan(around).map_err(|refusal| {
+    let plan = questions::plan(&scenario, around).map_err(|refusal| {
         if scenario.has_command() {
             return refusal.into();
         }
@@ -123,7 +120,7 @@ pub fn plan_from_file(
     observer: &mut dyn ExperimentObserver,
 ) -> Result<Plan, ExperimentError> {
     let context = |scenario: &Scenario, base: &Path| context_of_scenario(scenario, base, observer);
-    let mut plan = plan::plan_file(file, overlay, context)?;
+    let mut plan = plan::plan_file(file, overlay, context, questions::plan)?;
     plan.goal.scenario = Some(file.into());
     Ok(plan)
 }

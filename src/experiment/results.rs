@@ -2,7 +2,7 @@
 
 use super::error::ExperimentError;
 use provoke_journal::RunFolder;
-use provoke_model::{EditPlan, FileChange, SearchSpace, Text, VariantPlan};
+use provoke_model::{EditPlan, FileChange, SearchSpace, Text, VariantChoices, VariantPlan};
 use provoke_plan::under_load;
 use provoke_prepare as prepare;
 use provoke_questions as questions;
@@ -66,7 +66,7 @@ pub(super) fn write_results(
         }
     }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.trials.space)
-        && state.goal.question.as_reduce().is_some()
+        && matches!(space.choices, VariantChoices::Items(_))
         && let [variant] = questions::of(state).kept_variants(state).as_slice()
     {
         let variant = state.trials.variant_plan(*variant);

@@ -77,7 +77,7 @@ impl NewLimits {
         if self == Self::default() {
             return Ok(None);
         }
-        if self.exclude_half && state.goal.question.as_confirm().is_none() {
+        if self.exclude_half && !questions::of(state).tests_a_fix() {
             let message = "--exclude-half is for runs of `provoke confirm`";
             return Err(ExperimentError::usage(message));
         }

@@ -6,7 +6,7 @@ use super::merge_commits::CulpritMerge;
 use super::observer::{ExperimentMessage, ExperimentObserver};
 use super::outcome::{ExperimentOutcome, FinishedRun};
 use super::request_scenarios::RequestScenarios;
-use super::{engine, further_searches, results};
+use super::{engine, results};
 use provoke_driver::{Driver, drive_run};
 use provoke_exec::Executor;
 use provoke_hosts::HostsExecutor;
@@ -285,12 +285,16 @@ impl Experiment {
             _ => None,
         };
         let section = if wants_more && merged.is_none() {
-            further_searches::next_search(state, report)
+            let found = report
+                .answer
+                .as_ref()
+                .map(|answer| answer.text().boundaries());
+            questions::next_search(state, report.verdict, found.unwrap_or_default())
         } else {
             None
         };
         let adds_nothing =
-            report.verdict == Verdict::NotThere && further_searches::follows_boundary(state);
+            report.verdict == Verdict::NotThere && questions::follows_boundary(state);
         let (section, step) = section.unzip();
         let merge_text = merge.map(|merge| merge.describe_next(merged.is_some()));
         for step in merge_text.into_iter().chain(step) {

@@ -67,7 +67,7 @@ pub fn plan_shrinking(
     }
     let cwd = std::env::current_dir()?;
     let bounded = scenario.trials.runs.is_some() || scenario.stop.duration.is_some();
-    let plan = scenario.to_plan(PlanContext::of_this_process(cwd))?;
+    let plan = questions::plan(&scenario, PlanContext::of_this_process(cwd))?;
     let totals = &state.tally_of(variant).requests;
     let requests = totals.sent.checked_div(totals.trials);
     let mut plan = shrink_plan(plan, requests, bounded)?;

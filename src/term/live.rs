@@ -285,15 +285,15 @@ impl LiveDisplay {
 
     /// Prints once that a setting may shorten the search, when its rate is known.
     fn print_hint(&mut self, state: &State) {
-        let reduces = state.goal.question.as_reduce().is_some();
+        let is_late = questions::of(state).estimates_effort_late();
         let remaining = questions::of(state).expected_trials_left(state);
-        let has_started = !reduces || remaining.is_some();
+        let has_started = !is_late || remaining.is_some();
         let reproduced = questions::reproduction_progress(state) == ReproductionProgress::Yes;
         if self.hinted || !reproduced || !has_started {
             return;
         }
         self.hinted = true;
-        if reduces && let Some(trials) = remaining.filter(|trials| *trials > 0) {
+        if is_late && let Some(trials) = remaining.filter(|trials| *trials > 0) {
             let trials = words::format_count(trials, "more trial");
             let time = self.estimate_remaining_seconds(state, state.completed_trials());
             let time = time.map_or(String::new(), |time| {
@@ -347,12 +347,12 @@ impl LiveDisplay {
             Some(remaining) => format!("{completed} of {} trials", completed + remaining),
             None => words::format_count(completed, "trial"),
         };
-        let question = &state.goal.question;
-        let progress = questions::of(state).progress(state);
-        let (first, last) = if question.as_confirm().is_some() {
+        let question = questions::of(state);
+        let progress = question.progress(state);
+        let (first, last) = if question.tests_a_fix() {
             // Only passing trials bring the end closer.
             (progress, None)
-        } else if question.is_rate() {
+        } else if question.only_measures() {
             (Some(ran), describe_rate(state, failed, completed))
         } else {
             (Some(ran), progress)

@@ -38,7 +38,7 @@ pub(crate) fn plan(toml: &str) -> Plan {
         held: None,
         searched: None,
     };
-    scenario.to_plan(around).unwrap()
+    provoke_questions::plan(&scenario, around).unwrap()
 }
 
 pub(crate) fn begin(plan: Plan) -> (Event, State) {

@@ -102,7 +102,7 @@ impl PassDurations {
 /// Returns the time limit of a hunt, which no trial of it may exceed.
 fn time_limit_of_hunt(state: &State) -> Option<Duration> {
     let budget = state.stop.time_budget();
-    budget.filter(|_| provoke_questions::of(state).provokes_hangs())
+    budget.filter(|_| provoke_questions::of(state).searches_schedules())
 }
 
 /// Returns the number of plain trials that were stopped before one had passed.

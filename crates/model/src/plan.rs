@@ -1,9 +1,8 @@
 //! Plan of a run: everything that is needed to resume it or to replay a trial.
 
 use super::{
-    BugFilter, CasesPlan, Container, Factor, Hold, HostPlan, LoadPlan, ParallelSetting,
-    Preparation, Question, ResumeLimits, Rules, SearchSpace, Text, VariantChoice, VariantId,
-    is_default, micros,
+    CasesPlan, Container, Factor, Hold, HostPlan, LoadPlan, ParallelSetting, Preparation, Question,
+    ResumeLimits, Rules, SearchSpace, Text, VariantChoice, VariantId, is_default, micros,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -584,30 +583,6 @@ impl Plan {
         Alpha::from_confidence(alpha.confidence_percent()) == Some(alpha)
             && self.trials.is_sound()
             && self.goal.question.fits_trials(&self.trials)
-    }
-
-    /// Counts every failure with the exit status of the bug as the bug, if cores are off. Without cores, no stack
-    /// distinguishes crashes, and to miss the bug would be worse.
-    pub fn widen_bug_rules(&mut self) {
-        let settings = &self.trials.settings;
-        let dumps = matches!(settings.capture, CaptureMode::On | CaptureMode::Trace);
-        if dumps && settings.no_cores.is_none() {
-            return;
-        }
-        let confirm_question = self.goal.question.as_confirm();
-        let Some(base) = confirm_question.and_then(|question| question.baseline.as_measured())
-        else {
-            return;
-        };
-        let only = &mut self.trials.rules.only;
-        for bug in base.bugs.iter().filter(|bug| bug.by_core) {
-            for filter in only.iter_mut() {
-                if matches!(filter, BugFilter::Signature(id) if bug.names.contains(id)) {
-                    *filter = BugFilter::Signature(bug.widest);
-                }
-            }
-        }
-        only.dedup();
     }
 }
 

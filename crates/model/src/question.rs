@@ -154,6 +154,11 @@ impl SearchQuestion {
         self.failing_rate == FailingRate::Raised
     }
 
+    fn is_sound(&self) -> bool {
+        let earlier = self.earlier.as_ref();
+        earlier.is_none_or(|earlier| earlier.failures <= earlier.trials)
+    }
+
     /// Continues under the setting that was found. Earlier runs had another one.
     pub fn keep_setting(&mut self) {
         if self.raises_rate() {
@@ -328,20 +333,18 @@ impl Question {
             None => !searches && plan.variants.iter().all(|variant| variant.choice.is_none()),
         };
         let choices = plan.space.as_ref().map(|space| &space.choices);
-        let earlier = self
-            .as_search()
-            .and_then(|question| question.earlier.as_ref());
         choices_fit
-            && earlier.is_none_or(|earlier| earlier.failures <= earlier.trials)
             && match self {
                 Self::Rate | Self::Confirm(_) => true,
                 Self::Hunt(_) => plan.variants.len() == 1,
                 Self::Compare(question) => question.reference.index() < plan.variants.len(),
-                Self::Bisect(_) => matches!(choices, Some(VariantChoices::Candidates(_))),
-                Self::Reduce(_) => !matches!(
-                    choices,
-                    Some(VariantChoices::Candidates(_) | VariantChoices::LoadParts(_))
-                ),
+                Self::Bisect(question) => {
+                    question.search.is_sound()
+                        && matches!(choices, Some(VariantChoices::Candidates(_)))
+                }
+                Self::Reduce(question) => {
+                    question.is_sound() && matches!(choices, Some(VariantChoices::Items(_)))
+                }
                 Self::Shrink(_) => {
                     plan.load.is_some() && matches!(choices, Some(VariantChoices::LoadParts(_)))
                 }

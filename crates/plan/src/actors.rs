@@ -129,7 +129,7 @@ impl Scenario {
     }
 
     /// Returns whether the trials put a service under load.
-    pub(super) fn is_loaded(&self) -> bool {
+    pub fn is_loaded(&self) -> bool {
         self.load.is_some() || self.loaded.is_some()
     }
 

@@ -1,7 +1,7 @@
 //! Plans how the tests of a suite are found in its trials.
 
+use super::Scenario;
 use super::plan_error::{PlanError, refuse_at};
-use super::{QuestionSettings, Scenario};
 use provoke_model::{BugFilter, CaseRunner, CasesPlan, VariantPlan};
 use provoke_runners::{
     CaseSetup, Runner, describe_known_runners, find_runner, parse_runner, runner_named,
@@ -64,13 +64,6 @@ impl Scenario {
             ));
         };
         self.check_report_paths(&runner)?;
-        if reruns > 0 && !matches!(self.asked_question(), QuestionSettings::Rate) {
-            return Err(refuse_at(
-                "`rerun-failing` is for `provoke run`",
-                &["rerun-failing"],
-                "measure the suite first: provoke run --cases --rerun-failing -- CMD",
-            ));
-        }
         let plan = CasesPlan {
             runner,
             shuffle,

@@ -2,7 +2,7 @@
 
 use super::matrix::MatrixSubstitution;
 use super::plan_error::{PlanError, refuse_at};
-use super::{QuestionSettings, Scenario, Variant};
+use super::{Scenario, SearchShape, Variant};
 use provoke_model::{Container, Resource, Text};
 use std::path::Path;
 
@@ -38,7 +38,7 @@ impl Scenario {
         ];
         let listed = !self.candidates.over.is_empty() || self.candidates.range.is_some();
         let has_source = listed || packages.into_iter().any(Option::is_some);
-        self.outline.ask == Some(QuestionSettings::Bisect)
+        self.search_shape() == Some(SearchShape::List)
             && self.program.image.is_some()
             && !has_source
     }

@@ -25,11 +25,12 @@ const SCENARIO: &str = "scenario file";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a scenario and makes a plan of it. `overlay` applies the settings of the command line. `context_of` receives
-/// the resulting scenario and the directory of the file, to which relative paths refer.
+/// the resulting scenario and the directory of the file, to which relative paths refer. `plan` makes the plan.
 pub fn plan_file(
     file: &Path,
     overlay: &dyn Fn(&mut Scenario),
     context_of: impl FnOnce(&Scenario, &Path) -> Result<PlanContext, PlanError>,
+    plan: impl Fn(&Scenario, PlanContext) -> Result<Plan, PlanError>,
 ) -> Result<Plan, ScenarioError> {
     let source = read_file(file)?;
     let complain = |finding| ScenarioError::new(file, Some(&source), finding);
@@ -41,8 +42,8 @@ pub fn plan_file(
         std::path::absolute(file).map_err(|error| cannot_read(file, SCENARIO, &error))?;
     let context = context_of(&scenario, absolute.parent().unwrap_or(&absolute))
         .map_err(|refusal| complain(locate_refusal(&source, refusal, true)))?;
-    scenario.to_plan(context.clone()).map_err(|refusal| {
-        let by_file = file_scenario.to_plan(context).err().as_ref() == Some(&refusal);
+    plan(&scenario, context.clone()).map_err(|refusal| {
+        let by_file = plan(&file_scenario, context).err().as_ref() == Some(&refusal);
         complain(locate_refusal(&source, refusal, by_file))
     })
 }
@@ -220,6 +221,3 @@ fn similar_file(file: &Path) -> Option<PathBuf> {
     let stem = nearest_name(wanted_stem, stems.iter().map(String::as_str))?;
     Some(folder.join(format!("{stem}.toml")))
 }
-
-#[cfg(test)]
-mod tests;

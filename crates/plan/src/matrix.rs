@@ -118,7 +118,7 @@ impl Serialize for Matrix {
 
 impl Matrix {
     /// Adds variables, and replaces the variables of the same name.
-    pub(super) fn add_entries(&mut self, added: Vec<MatrixVariable>) {
+    pub fn add_entries(&mut self, added: Vec<MatrixVariable>) {
         self.0
             .retain(|old| !added.iter().any(|new| new.name == old.name));
         self.0.extend(added);
@@ -333,7 +333,11 @@ impl Scenario {
             .0
             .iter()
             .map(|variable| variable.name.as_str());
-        let chosen = if self.is_a_search() { &CHOSEN[..] } else { &[] };
+        let chosen = if self.search_shape().is_some() {
+            &CHOSEN[..]
+        } else {
+            &[]
+        };
         names
             .chain(chosen.iter().copied())
             .any(|name| text.contains(&format!("{{{name}}}")))
@@ -341,7 +345,7 @@ impl Scenario {
 
     /// Returns whether one description is filled in for several variants.
     pub(super) fn fills_variants(&self) -> bool {
-        self.is_a_search() || !self.program.matrix.0.is_empty()
+        self.search_shape().is_some() || !self.program.matrix.0.is_empty()
     }
 }
 

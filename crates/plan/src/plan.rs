@@ -5,13 +5,13 @@ use super::edits::variant_edits;
 use super::host_list::is_fact;
 use super::matrix::{Combination, MatrixSubstitution, set_variables};
 use super::plan_error::{PlanError, refuse_at};
+use super::planned_question::{PlannedQuestion, QuestionDraft, check_settings};
 use super::search::MAKE_LIMIT;
-use super::{DurationValue, OnlyRule, Pattern, QuestionSettings, Scenario, Variant};
+use super::{DurationValue, OnlyRule, Pattern, Scenario, Variant};
 use provoke_levers as levers;
 use provoke_model::{
     Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Goal, Hooks, HostPlan, Plan,
-    Question, Rules, StopLimits, Text, Timeout, TrialConditions, TrialSettings, TrialsPlan,
-    VariantPlan,
+    Rules, StopLimits, Text, Timeout, TrialConditions, TrialSettings, TrialsPlan, VariantPlan,
 };
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,8 +47,12 @@ impl Scenario {
             .or(program.shell.as_ref().map(shell))
     }
 
-    /// Makes a plan, and adds the defaults.
-    pub fn to_plan(&self, context: PlanContext) -> Result<Plan, PlanError> {
+    /// Makes a plan of a question, and adds the defaults.
+    pub fn to_plan(
+        &self,
+        kind: &dyn PlannedQuestion,
+        context: PlanContext,
+    ) -> Result<Plan, PlanError> {
         let (jobs, waves, hosts) = self.plan_jobs()?;
         self.check_patterns()?;
         let space = self.search_space(&context)?;
@@ -58,21 +62,20 @@ impl Scenario {
         };
         let cases = self.plan_cases(&variants)?;
         let load = self.plan_load(&context.base)?;
-        let variants = match self.asked_question() {
-            QuestionSettings::Ramp => self.level_variants(&variants)?,
-            _ => variants,
-        };
-        let question = self.plan_question(&variants, context.baseline)?;
+        let variants = kind.plan_variants(self, variants)?;
+        check_settings(self, kind)?;
+        let asked = kind.plan(QuestionDraft {
+            scenario: self,
+            variants: &variants,
+            baseline: context.baseline,
+        })?;
         let is_made = space
             .as_ref()
             .is_some_and(|space| space.template.make.is_some());
         let scratch = self.program.tmp_per_run.unwrap_or(false) || uses_folder(&variants);
-        // The answer of a hunt says by itself that the program fails in most plain trials.
-        let has_one_result = variants.len() == 1
-            && cases.is_none()
-            && self.outline.ask != Some(QuestionSettings::Hunt);
+        let has_one_result = variants.len() == 1 && cases.is_none() && asked.stops_if_alike;
         let clear = self.program.env_clear.unwrap_or(false);
-        let (capture, cores) = self.capture_settings();
+        let (capture, cores) = self.capture_settings(asked.capture);
         let defaults = TrialSettings::default();
         let trials = TrialsPlan {
             variants,
@@ -119,7 +122,7 @@ impl Scenario {
                 cores,
                 no_cores: None,
             },
-            rules: self.plan_rules(&question),
+            rules: self.plan_rules(self.bug_rules(asked.bugs)),
             cases,
             jobs,
             hosts,
@@ -132,7 +135,7 @@ impl Scenario {
         Ok(Plan {
             stop: StopLimits {
                 all_alike: self.stop_if_alike && has_one_result && !self.limits_trials_or_rate(),
-                ..self.plan_stop(&question)?
+                ..self.plan_stop(asked.trials, asked.time)?
             },
             goal: Goal {
                 scenario: None,
@@ -142,14 +145,14 @@ impl Scenario {
                     .map_or(Alpha::default(), |confidence| confidence.0),
                 expect: self.plan_expectation()?,
                 earlier_checks: 0,
-                question,
+                question: asked.question,
             },
             trials,
         })
     }
 
     /// Returns the rules that decide which outcome a trial has.
-    fn plan_rules(&self, question: &Question) -> Rules {
+    fn plan_rules(&self, only: Vec<BugFilter>) -> Rules {
         let judge = &self.judge;
         let defaults = Rules::default();
         let texts = |patterns: &[Pattern]| {
@@ -161,7 +164,7 @@ impl Scenario {
             skip: judge.skip.clone().map_or(defaults.skip, |codes| codes.0),
             fail_if_out: texts(&judge.fail_if_out),
             ok_if_out: texts(&judge.ok_if_out),
-            only: self.bug_rules(question),
+            only,
             leaks: judge.leaks.unwrap_or(defaults.leaks),
             ignore_child_crashes: judge.ignore_child_crashes.unwrap_or(false),
             refusals: self.refusal_rules(),
@@ -204,16 +207,14 @@ impl Scenario {
 
     /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for
     /// one signature, which needs them.
-    fn capture_settings(&self) -> (CaptureMode, CoreSettings) {
+    fn capture_settings(&self, default: CaptureMode) -> (CaptureMode, CoreSettings) {
         let limit = levers::core_limit(&self.conditions.0);
         let by_signature = |rule: &OnlyRule| matches!(rule.0, BugFilter::Signature(_));
         let implied = match limit {
             Some(Some(0)) => CaptureMode::Off,
             Some(_) => CaptureMode::On,
             None if self.judge.only.0.iter().any(by_signature) => CaptureMode::On,
-            // The run ends with the first crash that counts, so no trial runs during or after a dump.
-            None if self.outline.ask == Some(QuestionSettings::Confirm) => CaptureMode::On,
-            None => CaptureMode::default(),
+            None => default,
         };
         let cores = CoreSettings {
             limit: limit.map_or(CoreSettings::default().limit, |limit| {
@@ -289,7 +290,20 @@ impl Scenario {
             || self.judge.max_rate.is_some()
     }
 
-    fn plan_stop(&self, question: &Question) -> Result<StopLimits, PlanError> {
+    /// Returns whether the user gave a stop rule that trials may never meet.
+    pub fn is_open_ended(&self) -> bool {
+        let stop = &self.stop;
+        stop.fail_fast == Some(true)
+            || stop.max_fail.is_some()
+            || stop.width.is_some()
+            || self.judge.max_rate.is_some()
+    }
+
+    fn plan_stop(
+        &self,
+        default_trials: Option<u64>,
+        default_time: Option<Duration>,
+    ) -> Result<StopLimits, PlanError> {
         let failures = match (self.stop.fail_fast, self.stop.max_fail) {
             (Some(true), Some(k)) if k != 1 => {
                 return Err(refuse_at(
@@ -317,16 +331,11 @@ impl Scenario {
         }
         // Always limited, because a failure or a width may never be reached.
         let bounded = self.trials.runs.is_some() || self.stop.duration.is_some();
-        let open_ended =
-            failures.is_some() || self.stop.width.is_some() || self.judge.max_rate.is_some();
-        let (default_runs, default_time) = if bounded {
-            (None, None)
-        } else {
-            self.default_limits(question, open_ended)
-        };
+        let default_trials = default_trials.filter(|_| !bounded);
+        let default_time = default_time.filter(|_| !bounded);
         let duration = self.stop.duration.or(default_time.map(DurationValue));
         Ok(StopLimits {
-            trials: self.trials.runs.or(default_runs),
+            trials: self.trials.runs.or(default_trials),
             failures,
             width: self.stop.width.map(|rate| rate.0),
             duration_us: duration.map(DurationValue::to_micros),
@@ -442,6 +451,3 @@ fn contains_bytes(word: &Text, needle: &[u8]) -> bool {
         .windows(needle.len())
         .any(|window| window == needle)
 }
-
-#[cfg(test)]
-mod tests;

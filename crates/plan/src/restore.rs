@@ -44,10 +44,6 @@ impl Scenario {
             evidence: EvidenceSettings::of_plan(&trials.settings),
             ..Self::default()
         };
-        if let Some(question) = goal.question.as_confirm() {
-            scenario.confirm.exclude_half = question.exclude_half;
-            scenario.confirm.independent = question.independent.then_some(true);
-        }
         scenario.add_processes(&variant.actors, trials.wrapped as usize)?;
         Ok(scenario)
     }

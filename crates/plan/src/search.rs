@@ -3,7 +3,7 @@
 use super::context::{PlanContext, SearchSources};
 use super::matrix::Combination;
 use super::plan_error::{PlanError, refuse_at};
-use super::{IntegerRange, QuestionSettings, Scenario, Variant};
+use super::{IntegerRange, Scenario, SearchShape, Variant};
 use provoke_model::{
     ActorPlan, Candidate, Item, ItemKind, SearchSpace, Text, VariantChoices, VariantPlan,
 };
@@ -25,22 +25,14 @@ pub(super) const MAKE_LIMIT: Duration = Duration::from_secs(3600);
 const NOT_MEANT: [&str; 5] = ["PATH", "PWD", "OLDPWD", "SHLVL", "_"];
 
 impl Scenario {
-    /// Returns whether variants are prepared when they are chosen.
-    pub(super) fn is_a_search(&self) -> bool {
-        matches!(
-            self.outline.ask,
-            Some(QuestionSettings::Bisect | QuestionSettings::Reduce)
-        )
-    }
-
     /// Returns the space of a search; `None` for any other question.
     pub(super) fn search_space(
         &self,
         context: &PlanContext,
     ) -> Result<Option<SearchSpace>, PlanError> {
-        if !self.is_a_search() {
+        let Some(shape) = self.search_shape() else {
             return Ok(None);
-        }
+        };
         if !self.outline.variants.is_empty() || !self.program.matrix.0.is_empty() {
             let field = if self.outline.variants.is_empty() {
                 "matrix"
@@ -53,7 +45,7 @@ impl Scenario {
                 "leave the variants out, or use `provoke compare`",
             ));
         }
-        self.check_one_subject()?;
+        self.check_one_subject(shape)?;
         let variant = self.plan_variant(
             &Variant::default(),
             &[],
@@ -63,7 +55,7 @@ impl Scenario {
         )?;
         let mut searched = match &context.searched {
             Some(searched) => searched.clone(),
-            None => self.listed_choices(&variant, context)?.into(),
+            None => self.listed_choices(shape, &variant, context)?.into(),
         };
         if self.bisect.fixed == Some(true) {
             searched.reverse_list();
@@ -93,7 +85,7 @@ impl Scenario {
                 .disk
                 .map_or(ROOM, |amount| amount.0.unwrap_or(u64::MAX)),
         };
-        self.check_space(&space)?;
+        self.check_space(shape, &space)?;
         Ok(Some(space))
     }
 
@@ -128,24 +120,22 @@ impl Scenario {
     }
 
     /// Returns the fields that define the searched list or set, and whether they are set.
-    fn subject_fields(&self) -> Vec<(&'static str, bool)> {
-        if self.outline.ask == Some(QuestionSettings::Bisect) {
-            self.list_fields().to_vec()
-        } else {
-            self.set_fields().to_vec()
+    fn subject_fields(&self, shape: SearchShape) -> Vec<(&'static str, bool)> {
+        match shape {
+            SearchShape::List => self.list_fields().to_vec(),
+            SearchShape::Set => self.set_fields().to_vec(),
         }
     }
 
-    fn check_one_subject(&self) -> Result<(), PlanError> {
+    fn check_one_subject(&self, shape: SearchShape) -> Result<(), PlanError> {
         let given: Vec<&str> = self
-            .subject_fields()
+            .subject_fields(shape)
             .into_iter()
             .filter(|(_, is_given)| *is_given)
             .map(|(name, _)| name)
             .collect();
-        let bisects = self.outline.ask == Some(QuestionSettings::Bisect);
         match given.as_slice() {
-            [] if bisects => Err(refuse_at(
+            [] if shape == SearchShape::List => Err(refuse_at(
                 "there are no candidates to search",
                 &["over"],
                 "name the candidates: --git v1.0..main --build make, --pip PACKAGE, or --over v1,v2,v3 or --range 1..64, which replace {variant} in the command",
@@ -219,10 +209,11 @@ impl Scenario {
     /// Returns the choices that the scenario itself lists.
     fn listed_choices(
         &self,
+        shape: SearchShape,
         variant: &VariantPlan,
         context: &PlanContext,
     ) -> Result<VariantChoices, PlanError> {
-        if self.outline.ask == Some(QuestionSettings::Bisect) {
+        if shape == SearchShape::List {
             return self.listed_candidates();
         }
         let items = if !self.items.set.is_empty() {
@@ -291,8 +282,8 @@ impl Scenario {
         Ok(words.map(word).collect())
     }
 
-    fn check_space(&self, space: &SearchSpace) -> Result<(), PlanError> {
-        let subjects = self.subject_fields();
+    fn check_space(&self, shape: SearchShape, space: &SearchSpace) -> Result<(), PlanError> {
+        let subjects = self.subject_fields(shape);
         let field = subjects
             .iter()
             .find(|(_, is_given)| *is_given)

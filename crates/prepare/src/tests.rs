@@ -43,7 +43,9 @@ impl Bench {
             held: None,
             searched: None,
         };
-        let mut plan = scenario.to_plan(plan_context).unwrap().trials;
+        let mut plan = provoke_questions::plan(&scenario, plan_context)
+            .unwrap()
+            .trials;
         plan.variants[1].edits = edits;
         plan
     }

@@ -1,6 +1,10 @@
 //! Describes a baseline: the failures before the fix, and the runs that measured them.
 
-use provoke_model::{ExcludedRun, MeasuredBaseline, RunCounts};
+use super::of_goal;
+use provoke_model::{
+    BugFilter, CaptureMode, ExcludedRun, Goal, MeasuredBaseline, RunCounts, TrialsPlan,
+};
+use provoke_plan::{PlanError, Scenario};
 use provoke_words as words;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -218,4 +222,49 @@ pub(super) fn excluded_runs(excluded: &[ExcludedRun]) -> Option<String> {
 
 fn other_runs(count: u64) -> String {
     words::format_count(count, "other run")
+}
+
+/// Refuses a baseline without failures.
+pub(super) fn check_baseline(
+    scenario: &Scenario,
+    measured: MeasuredBaseline,
+) -> Result<MeasuredBaseline, PlanError> {
+    if measured.failures > 0 {
+        return Ok(measured);
+    }
+    let that_way = if scenario.judge.only.0.is_empty() {
+        ""
+    } else {
+        " in the given way"
+    };
+    let message = match measured.trials {
+        0 => "all trials of the baseline were inconclusive".to_owned(),
+        trials => format!("none of the {trials} trials of the baseline failed{that_way}"),
+    };
+    let hint = "name a run with failures (`provoke list` shows them); without --baseline, the newest one counts";
+    Err(PlanError::of_field("baseline", message, hint))
+}
+
+/// Returns the failures that are the bug. If cores are off, all failures with the exit status of the bug count: no stack
+/// distinguishes crashes, and to miss the bug would be worse.
+pub fn bugs_without_cores(goal: &Goal, trials: &TrialsPlan) -> Vec<BugFilter> {
+    let mut only = trials.rules.only.clone();
+    let settings = &trials.settings;
+    let dumps = matches!(settings.capture, CaptureMode::On | CaptureMode::Trace);
+    if dumps && settings.no_cores.is_none() {
+        return only;
+    }
+    let kind = of_goal(goal);
+    let Some(base) = kind.baseline(goal).filter(|_| kind.tests_a_fix()) else {
+        return only;
+    };
+    for bug in base.measured.bugs.iter().filter(|bug| bug.by_core) {
+        for filter in &mut only {
+            if matches!(filter, BugFilter::Signature(id) if bug.names.contains(id)) {
+                *filter = BugFilter::Signature(bug.widest);
+            }
+        }
+    }
+    only.dedup();
+    only
 }

@@ -6,7 +6,7 @@
 //! With only as many trials, a crash that was measured three times would be missed in one of twenty cases, and more
 //! often if the measurement ended with its last crash.
 
-use super::Step;
+use super::{Step, of};
 use provoke_model::{CaptureMode, EvidenceDepth, ServiceOwner, VariantId};
 use provoke_state::{State, Tally};
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl CapturePolicy {
             Some(_) => state.worked / 10,
             None => state.worked,
         };
-        match budget.filter(|_| state.goal.question.as_hunt().is_some()) {
+        match budget.filter(|_| of(state).searches_schedules()) {
             Some(budget) => measured
                 .max(A_MOMENT)
                 .min(budget.saturating_sub(state.worked)),

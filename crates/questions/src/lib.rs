@@ -43,11 +43,13 @@ pub use answer::{
 use answer::{AnswerContext, AnswerKind};
 pub use baseline::{
     BaselineReport, PooledBaseline, RateDriftReport, RateMismatchReport, RequiredPasses,
+    bugs_without_cores,
 };
 pub(crate) use bisect::search_trials;
 pub use bisect::{
     BisectAnswer, BisectPolicy, BisectProgress, CandidateBuilds, CandidateReport,
-    EarlierFailingVersion, EarlierFailureMeaning, LocalCheck,
+    EarlierFailingVersion, EarlierFailureMeaning, LocalCheck, follows_boundary, next_search,
+    search_merged,
 };
 pub use checks::{AssumptionChecks, ceil_parts, measure_variant};
 pub use compare::{
@@ -71,8 +73,9 @@ pub use reduce::{NeededItem, ReduceAnswer, ReducePolicy};
 pub use reruns::{RerunPolicy, next_extra_step};
 pub use search::{
     EarlierTrialsReport, EarlierUse, RaiseDecision, RaiseReport, Reproduction,
-    ReproductionProgress, SearchedFailure, TriedSettingReport, describe_raised, describe_settings,
-    raise_hint, reproduction_progress, trial_limit,
+    ReproductionProgress, SearchedFailure, TriedSettingReport, counts_earlier_trials,
+    describe_raised, describe_settings, raise_hint, raises_rate, reproduction_progress,
+    searches_any_failure, set_earlier_trials, trial_limit,
 };
 pub use shrink::{
     LoadDimension, LoadPartKindReport, LoadPartReport, SMALLEST, ShrinkAnswer, ShrinkPolicy,
@@ -82,14 +85,12 @@ pub(crate) use stop_rule::rate_interval;
 pub use stop_rule::{StopRule, interval_at_any_time};
 
 use policy::nothing_counts;
-use provoke_model::{Goal, Question, TrialsPlan, VariantId};
+use provoke_model::{Goal, MeasuredBaseline, Plan, Question, TrialsPlan, VariantId};
+use provoke_plan::{PlanContext, PlanError, PlannedQuestion, QuestionSettings, Scenario};
 use provoke_state::{Fold, Memory, State};
 
 /// A kind of question.
-pub trait QuestionKind: Send + Sync {
-    /// Returns the subcommand that asks it.
-    fn command(&self) -> &'static str;
-
+pub trait QuestionKind: PlannedQuestion + Send {
     /// Returns the policy that answers it.
     fn policy(&self, goal: &Goal) -> &'static dyn Policy;
 
@@ -119,10 +120,29 @@ pub trait QuestionKind: Send + Sync {
         self.only_measures()
     }
 
-    /// Returns whether it makes programs hang on purpose.
-    fn provokes_hangs(&self) -> bool {
+    /// Returns whether it holds threads to find a schedule, which makes programs hang.
+    fn searches_schedules(&self) -> bool {
         false
     }
+
+    /// Returns whether its trials test a possible fix: so they never count for another run, and only passing trials bring
+    /// the end closer.
+    fn tests_a_fix(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the number of its trials is estimated only after the failure was reproduced.
+    fn estimates_effort_late(&self) -> bool {
+        false
+    }
+
+    /// Returns the baseline with which it compares the trials, if that was measured.
+    fn baseline<'a>(&self, _: &'a Goal) -> Option<ComparedBaseline<'a>> {
+        None
+    }
+
+    /// Sets how many fixes were tried against its baseline before.
+    fn set_earlier_attempts(&self, _: &mut Goal, _attempts: u64) {}
 
     /// Returns the limit of trials if the user gave none.
     fn default_trial_limit(&self, _: &State) -> Option<u64> {
@@ -161,6 +181,15 @@ pub trait QuestionKind: Send + Sync {
     }
 }
 
+/// A baseline with which trials are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedBaseline<'a> {
+    /// The counts.
+    pub measured: &'a MeasuredBaseline,
+    /// Whether differences from its conditions are assumed not to change the rate.
+    pub accepts_conditions: bool,
+}
+
 /// Returns the kind of the question of a run.
 pub fn of(state: &State) -> &'static dyn QuestionKind {
     of_goal(&state.goal)
@@ -178,6 +207,24 @@ pub fn of_goal(goal: &Goal) -> &'static dyn QuestionKind {
         Question::Shrink(_) => &shrink::ShrinkKind,
         Question::Hunt(_) => &hunt::HuntKind,
     }
+}
+
+/// Returns the kind of the question that a scenario asks.
+pub fn of_scenario(scenario: &Scenario) -> &'static dyn QuestionKind {
+    match scenario.asked_question() {
+        QuestionSettings::Rate => &rate::RateKind,
+        QuestionSettings::Confirm => &confirm::ConfirmKind,
+        QuestionSettings::Compare => &compare::CompareKind,
+        QuestionSettings::Bisect => &bisect::BisectKind,
+        QuestionSettings::Reduce => &reduce::ReduceKind,
+        QuestionSettings::Ramp => &ramp::RampKind,
+        QuestionSettings::Hunt => &hunt::HuntKind,
+    }
+}
+
+/// Makes a plan from a scenario and its question, and adds the defaults.
+pub fn plan(scenario: &Scenario, context: PlanContext) -> Result<Plan, PlanError> {
+    scenario.to_plan(of_scenario(scenario), context)
 }
 
 /// Returns the policy that answers the question of a run.

@@ -110,11 +110,11 @@ impl Issue {
         issue.command = shell_command(&plan.trials, failing);
         issue.load = load_assumptions(&plan.trials);
         issue.repeat = repeat_command(report, &plan, failing);
-        issue.hunt = plan
-            .goal
-            .question
-            .as_hunt()
-            .and_then(|_| typed_arguments(&plan, failing));
+        issue.hunt = if questions::of_goal(&plan.goal).searches_schedules() {
+            typed_arguments(&plan, failing)
+        } else {
+            None
+        };
         let facts = VERSIONS.iter().filter_map(|(fact, name)| {
             let value = survey.get_fact(fact)?;
             Some(((*name).to_owned(), value.to_owned()))

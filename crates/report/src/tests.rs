@@ -56,7 +56,7 @@ pub(super) fn plan(runs: u64) -> Plan {
         held: None,
         searched: None,
     };
-    scenario.to_plan(plan_context).unwrap()
+    questions::plan(&scenario, plan_context).unwrap()
 }
 
 pub(super) fn died(ending: Ending, words: &str) -> Observation {

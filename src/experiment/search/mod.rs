@@ -13,7 +13,7 @@ use packages::{image_tags, of_differences, package_versions};
 use priors::{read_candidates, read_log, read_weights};
 use provoke_model::VariantChoices;
 use provoke_packages::{PackageManager, cargo_build_of};
-use provoke_plan::{PlanError, QuestionSettings, Scenario, SearchSources};
+use provoke_plan::{PlanError, Scenario, SearchShape, SearchSources};
 use provoke_prepare as prepare;
 use provoke_prepare::{Commit, CommitHistory, PreparationError};
 use provoke_source::PartSize;
@@ -40,15 +40,15 @@ pub(super) fn find_searched(
     ]
     .into_iter()
     .find(|(_, files, _)| !files.is_empty());
-    let sources = match (scenario.outline.ask, pieces) {
-        (Some(QuestionSettings::Bisect), _) => in_order(scenario, base, &folder, observer)?,
-        (Some(QuestionSettings::Reduce), Some((field, files, grain))) => {
+    let sources = match (scenario.search_shape(), pieces) {
+        (Some(SearchShape::List), _) => in_order(scenario, base, &folder, observer)?,
+        (Some(SearchShape::Set), Some((field, files, grain))) => {
             Some(of_sources(field, files, grain, base, &folder)?)
         }
-        (Some(QuestionSettings::Reduce), None) if scenario.items.run_of_tests().is_some() => {
+        (Some(SearchShape::Set), None) if scenario.items.run_of_tests().is_some() => {
             Some(earlier_tests::find_earlier_tests(scenario)?)
         }
-        (Some(QuestionSettings::Reduce), None) => {
+        (Some(SearchShape::Set), None) => {
             match (
                 &scenario.items.files,
                 &scenario.items.from,

@@ -31,5 +31,5 @@ impl Drop for InputFile {
 /// Makes the plan of a scenario file.
 pub fn plan_of(scenario: &Path) -> Result<Plan, ScenarioError> {
     let context = |_: &_, base: &Path| Ok(PlanContext::of_this_process(base.to_owned()));
-    plan_file(scenario, &|_| {}, context)
+    plan_file(scenario, &|_| {}, context, provoke_questions::plan)
 }

@@ -4,8 +4,10 @@ mod answer;
 mod candidates;
 mod culprit_checks;
 mod features;
+mod further_searches;
 mod kinds;
 mod memory;
+mod plan;
 mod policy;
 mod progress;
 mod tables;
@@ -13,6 +15,7 @@ mod tables;
 pub use answer::BisectAnswer;
 pub use candidates::CandidateReport;
 pub use culprit_checks::{EarlierFailingVersion, EarlierFailureMeaning, LocalCheck};
+pub use further_searches::{follows_boundary, next_search, search_merged};
 pub use memory::CandidateBuilds;
 pub(crate) use policy::search_trials;
 pub use policy::{BisectPolicy, BisectProgress};
@@ -27,10 +30,6 @@ use provoke_state::{Memory, State};
 pub(super) struct BisectKind;
 
 impl QuestionKind for BisectKind {
-    fn command(&self) -> &'static str {
-        "bisect"
-    }
-
     fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &BisectPolicy
     }

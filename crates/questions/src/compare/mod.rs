@@ -5,6 +5,7 @@ mod contrast;
 mod contrast_report;
 mod detectable;
 mod factors;
+mod plan;
 mod progress;
 mod race;
 mod rates;
@@ -19,7 +20,7 @@ pub use race::{RacePolicy, VariantVerdict};
 pub use rates::RatesPolicy;
 pub(crate) use rates::evidence_threshold;
 
-use super::{Policy, QuestionKind};
+use super::{ComparedBaseline, Policy, QuestionKind};
 use crate::answer::{AnswerContext, AnswerKind};
 use contrast::CompareMemory;
 use provoke_model::{CompareGoal, CompareQuestion, Goal, TrialsPlan};
@@ -35,12 +36,16 @@ fn asked_rates(goal: &Goal) -> Option<&CompareQuestion> {
 }
 
 impl QuestionKind for CompareKind {
-    fn command(&self) -> &'static str {
-        "compare"
-    }
-
     fn measures_variants(&self) -> bool {
         true
+    }
+
+    fn baseline<'a>(&self, goal: &'a Goal) -> Option<ComparedBaseline<'a>> {
+        let question = goal.question.as_compare()?;
+        Some(ComparedBaseline {
+            measured: question.baseline.as_deref()?,
+            accepts_conditions: question.accept_conditions,
+        })
     }
 
     fn policy(&self, goal: &Goal) -> &'static dyn Policy {

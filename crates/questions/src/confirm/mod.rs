@@ -4,6 +4,7 @@ mod answer;
 mod assumptions;
 mod baseline_text;
 mod more_failures;
+mod plan;
 mod policy;
 mod sweep;
 
@@ -12,7 +13,7 @@ pub use more_failures::MoreFailures;
 pub use policy::{ConfirmPolicy, ConfirmProgress, required_by_default};
 pub(crate) use policy::{clean_needed, doubtful_failures, seconds_of_a_pass};
 
-use super::{Policy, QuestionKind};
+use super::{ComparedBaseline, Policy, QuestionKind};
 use crate::answer::{AnswerContext, AnswerKind};
 use provoke_model::{Goal, TrialsPlan};
 use provoke_state::{Memory, State};
@@ -22,12 +23,26 @@ use sweep::SweepMemory;
 pub(super) struct ConfirmKind;
 
 impl QuestionKind for ConfirmKind {
-    fn command(&self) -> &'static str {
-        "confirm"
-    }
-
     fn repeats_one_trial(&self) -> bool {
         true
+    }
+
+    fn tests_a_fix(&self) -> bool {
+        true
+    }
+
+    fn baseline<'a>(&self, goal: &'a Goal) -> Option<ComparedBaseline<'a>> {
+        let question = goal.question.as_confirm()?;
+        Some(ComparedBaseline {
+            measured: question.baseline.as_measured()?,
+            accepts_conditions: question.accept_conditions,
+        })
+    }
+
+    fn set_earlier_attempts(&self, goal: &mut Goal, attempts: u64) {
+        if let Some(question) = goal.question.as_confirm_mut() {
+            question.earlier_attempts = attempts;
+        }
     }
 
     fn policy(&self, _: &Goal) -> &'static dyn Policy {

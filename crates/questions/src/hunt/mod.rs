@@ -14,6 +14,7 @@ mod memory;
 mod neighbours;
 mod other_failures;
 mod places;
+mod plan;
 mod points;
 mod policy;
 mod progress;
@@ -39,11 +40,7 @@ use provoke_state::{Memory, State};
 pub(super) struct HuntKind;
 
 impl QuestionKind for HuntKind {
-    fn command(&self) -> &'static str {
-        "hunt"
-    }
-
-    fn provokes_hangs(&self) -> bool {
+    fn searches_schedules(&self) -> bool {
         true
     }
 

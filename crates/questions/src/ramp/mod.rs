@@ -2,6 +2,7 @@
 
 mod answer;
 mod memory;
+mod plan;
 mod policy;
 mod progress;
 mod refusals;
@@ -21,10 +22,6 @@ use provoke_state::{Memory, State};
 pub(super) struct RampKind;
 
 impl QuestionKind for RampKind {
-    fn command(&self) -> &'static str {
-        "load"
-    }
-
     fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &RampPolicy
     }

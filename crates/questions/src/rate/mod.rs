@@ -1,6 +1,7 @@
 //! Answers how often a program fails.
 
 mod cases;
+mod plan;
 mod policy;
 
 pub use cases::{CaseBounds, case_bounds, compares_cases};
@@ -13,10 +14,6 @@ use provoke_model::Goal;
 pub(super) struct RateKind;
 
 impl QuestionKind for RateKind {
-    fn command(&self) -> &'static str {
-        "run"
-    }
-
     fn only_measures(&self) -> bool {
         true
     }

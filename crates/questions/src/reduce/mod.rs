@@ -2,6 +2,7 @@
 
 mod answer;
 mod memory;
+mod plan;
 mod policy;
 
 pub use answer::{NeededItem, ReduceAnswer};
@@ -18,10 +19,6 @@ use provoke_stats::{search as stats, whole};
 pub(super) struct ReduceKind;
 
 impl QuestionKind for ReduceKind {
-    fn command(&self) -> &'static str {
-        "reduce"
-    }
-
     fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &ReducePolicy
     }
@@ -34,6 +31,10 @@ impl QuestionKind for ReduceKind {
     }
 
     fn expects_untestable(&self) -> bool {
+        true
+    }
+
+    fn estimates_effort_late(&self) -> bool {
         true
     }
 

@@ -2,7 +2,7 @@
 
 use super::{EarlierUse, Reproduction};
 use crate::baseline::{IGNORE, excluded_runs};
-use provoke_model::{ExcludedRun, RunCounts};
+use provoke_model::{EarlierTrials, ExcludedRun, FailingRate, Goal, RunCounts, TrialsPlan};
 use provoke_state::State;
 use provoke_words as words;
 use serde::Serialize;
@@ -91,4 +91,23 @@ pub(crate) fn reproduction_needed(state: &State) -> (Option<EarlierTrialsReport>
         _ => "three times",
     };
     (EarlierTrialsReport::of_search(state), times)
+}
+
+/// Returns whether trials of the bad end in earlier runs count for a search.
+pub fn counts_earlier_trials(goal: &Goal, trials: &TrialsPlan) -> bool {
+    // A log contains trials of an earlier run, which must not count twice.
+    let is_logged = trials.space.as_ref().is_some_and(|space| {
+        let mut known_facts = space.known.iter();
+        known_facts.any(|facts| facts.place as usize + 1 == space.len() && facts.counts.is_some())
+    });
+    // A search under another setting has another rate.
+    let search = goal.question.as_search();
+    search.is_some_and(|search| search.failing_rate == FailingRate::EarlierRuns) && !is_logged
+}
+
+/// Adds the trials of earlier runs to a search.
+pub fn set_earlier_trials(goal: &mut Goal, earlier: Option<EarlierTrials>) {
+    if let Some(search) = goal.question.as_search_mut() {
+        search.earlier = earlier;
+    }
 }

@@ -1,14 +1,16 @@
 //! Common parts of the searches along a list and among sets of items.
 
 mod earlier;
+mod plan;
 mod raise_answer;
 mod raise_policy;
 mod reproduction;
 mod searched_failure;
 mod steps;
 
-pub use earlier::EarlierTrialsReport;
 pub(crate) use earlier::reproduction_needed;
+pub use earlier::{EarlierTrialsReport, counts_earlier_trials, set_earlier_trials};
+pub(crate) use plan::plan_search;
 pub use raise_answer::{
     RaiseReport, TriedSettingReport, describe_raised, describe_settings, raise_hint,
 };
@@ -23,9 +25,21 @@ pub(crate) use steps::{
 };
 
 use super::answer::unrecorded_assumption;
-use provoke_model::SearchQuestion;
+use provoke_model::{Goal, SearchQuestion};
 use provoke_state::State;
 use provoke_words as words;
+
+/// Returns whether a search looks for a setting under which the failing variant fails more often.
+pub fn raises_rate(goal: &Goal) -> bool {
+    let search = goal.question.as_search();
+    search.is_some_and(SearchQuestion::raises_rate)
+}
+
+/// Returns whether a search takes every failure for the bug.
+pub fn searches_any_failure(goal: &Goal) -> bool {
+    let search = goal.question.as_search();
+    search.is_some_and(|search| search.any_failure)
+}
 
 /// Describes why a search has no result about the failing variant.
 pub(crate) fn not_tested(state: &State) -> String {
@@ -48,11 +62,10 @@ pub(crate) fn not_tested(state: &State) -> String {
 /// Names the flags that may help if the failing variant fails too rarely, or not at all.
 pub(crate) fn ways_to_reproduce(state: &State) -> String {
     let tally = state.tally_of(State::FAILING);
-    let raises_rate = (state.goal.question.as_search()).is_some_and(SearchQuestion::raises_rate);
     // Settings and holds make failures more frequent, not passes.
     let searches_failures = !state.trials.rules.search_passes();
     let mut ways = Vec::new();
-    if searches_failures && !raises_rate {
+    if searches_failures && !raises_rate(&state.goal) {
         ways.push("--raise-rate".to_owned());
     }
     if searches_failures && state.trials.held.is_none() {

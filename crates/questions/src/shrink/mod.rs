@@ -10,16 +10,13 @@ pub use policy::{LoadDimension, ShrinkPolicy, ShrinkProgress, ShrinkState, Tried
 use super::{Policy, QuestionKind};
 use crate::answer::{AnswerContext, AnswerKind};
 use provoke_model::Goal;
+use provoke_plan::{PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
 use provoke_state::State;
 
 /// Which part of a load does its crash need?
 pub(super) struct ShrinkKind;
 
 impl QuestionKind for ShrinkKind {
-    fn command(&self) -> &'static str {
-        "load"
-    }
-
     fn policy(&self, _: &Goal) -> &'static dyn Policy {
         &ShrinkPolicy
     }
@@ -36,5 +33,19 @@ impl QuestionKind for ShrinkKind {
         ShrinkAnswer::new(state)
             .map(Box::new)
             .map(AnswerKind::Shrink)
+    }
+}
+
+impl PlannedQuestion for ShrinkKind {
+    fn command(&self) -> &'static str {
+        "load"
+    }
+
+    fn settings(&self) -> &'static [SettingsGroup] {
+        &[]
+    }
+
+    fn plan(&self, _: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+        unreachable!("a stored run is reduced")
     }
 }

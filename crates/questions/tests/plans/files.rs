@@ -1,9 +1,15 @@
-use super::*;
-use crate::{EnvValue, RateValue};
+//! Errors in scenario files, and the settings that files give.
+
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use provoke_model::Plan;
+use provoke_plan::{
+    EnvValue, PlanContext, RateValue, SCENARIO_SCHEMA, Scenario, ScenarioError, plan_file,
+};
+use provoke_questions as questions;
 use std::fs;
 use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 
 fn plan_context(base: &Path) -> PlanContext {
     PlanContext {
@@ -16,22 +22,21 @@ fn plan_context(base: &Path) -> PlanContext {
     }
 }
 
-fn plan_of(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, String> {
+fn plan_of(text: impl AsRef<[u8]>, overlay: impl Fn(&mut Scenario)) -> Result<Plan, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("s.toml");
     fs::write(&file, text).unwrap();
     let prefix = format!("{}/", folder.path().display());
-    plan_file(&file, &overlay, |_, base| Ok(plan_context(base)))
-        .map_err(|error| error.render_message(false).replace(&prefix, ""))
+    plan_of_file(&file, &overlay).map_err(|error| error.render_message(false).replace(&prefix, ""))
 }
 
-fn error_of(text: &str) -> String {
+fn error_of(text: impl AsRef<[u8]>) -> String {
     plan_of(text, |_| {}).unwrap_err()
 }
 
-fn load_scenario(file: &Path) -> Result<Scenario, ScenarioError> {
-    let source = read_file(file)?;
-    parse_scenario(&source).map_err(|finding| ScenarioError::new(file, Some(&source), finding))
+fn plan_of_file(file: &Path, overlay: &dyn Fn(&mut Scenario)) -> Result<Plan, ScenarioError> {
+    let context = |_: &Scenario, base: &Path| Ok(plan_context(base));
+    plan_file(file, overlay, context, questions::plan)
 }
 
 #[test]
@@ -487,12 +492,7 @@ fn a_conflict_with_a_flag_is_explained() {
 
 #[test]
 fn invalid_utf8_is_reported_at_its_first_byte() {
-    let error = decode_file(
-        Path::new("s.toml"),
-        b"runs = 3\nshell = 'gr\xfcn'\n".to_vec(),
-    )
-    .unwrap_err();
-    assert_snapshot!(error, @"
+    assert_snapshot!(error_of(b"runs = 3\nshell = 'gr\xfcn'\n"), @"
     error: the file is not UTF-8 text
      --> s.toml:2:12
       |
@@ -501,7 +501,6 @@ fn invalid_utf8_is_reported_at_its_first_byte() {
       |
       = help: save it as UTF-8; is it the right file?
     ");
-    assert_eq!(error.line_and_column(), Some((2, 12)));
 }
 
 #[test]
@@ -526,7 +525,7 @@ fn a_byte_order_mark_is_ignored() {
 fn control_characters_are_not_printed() {
     let text = error_of("\"\\u001b[31mred\" = 1\n");
     assert!(!text.contains('\u{1b}'), "{text:?}");
-    let error = load_scenario(Path::new("no\u{1b}[31m.toml")).unwrap_err();
+    let error = plan_of_file(Path::new("no\u{1b}[31m.toml"), &|_| {}).unwrap_err();
     assert!(!error.to_string().contains('\u{1b}'));
     assert!(error.render_message(true).contains('\u{1b}'));
 }
@@ -536,7 +535,7 @@ fn unreadable_files_are_refused_with_different_hints() {
     let folder = tempfile::tempdir().unwrap();
     let prefix = format!("{}/", folder.path().display());
     let load = |name: &str| {
-        let error = load_scenario(&folder.path().join(name)).unwrap_err();
+        let error = plan_of_file(&folder.path().join(name), &|_| {}).unwrap_err();
         assert_eq!(error.line_and_column(), None);
         error.to_string().replace(&prefix, "")
     };
@@ -564,7 +563,7 @@ fn unreadable_files_are_refused_with_different_hints() {
     --> big.toml
      = help: is it the right file? Put long input in a file that `stdin` or `command` names
     ");
-    assert!(load_scenario(Path::new("")).is_err());
+    assert!(plan_of_file(Path::new(""), &|_| {}).is_err());
 }
 
 #[test]
@@ -574,11 +573,11 @@ fn relative_paths_are_relative_to_the_directory_of_the_file() {
     let file = folder.path().join("sub/s.toml");
     fs::write(&file, "shell = 'x'\nstdin = 'in.txt'\ncwd = 'work'\n").unwrap();
     let mut base_directory = PathBuf::new();
-    let plan = plan_file(&file, &|_| {}, |_, base| {
+    let context = |_: &Scenario, base: &Path| {
         base_directory = base.to_owned();
         Ok(plan_context(base))
-    })
-    .unwrap();
+    };
+    let plan = plan_file(&file, &|_| {}, context, questions::plan).unwrap();
     let sub = folder.path().join("sub");
     let actor = &plan.trials.variants[0].actors[0];
     assert_eq!(base_directory, sub);
@@ -597,7 +596,7 @@ fn the_working_directory_is_an_absolute_path() {
         .unwrap();
     std::io::Write::write_all(&mut file, b"shell = 'x'").unwrap();
     let name = Path::new(file.path().file_name().unwrap());
-    let plan = plan_file(name, &|_| {}, |_, base| Ok(plan_context(base))).unwrap();
+    let plan = plan_of_file(name, &|_| {}).unwrap();
     let cwd = &plan.trials.variants[0].actors[0].cwd;
     assert_eq!(
         Path::new(cwd.as_os_str()),
@@ -619,8 +618,8 @@ fn numbers_and_equal_text_give_the_same_scenario() {
     let text = "timeout = 60\nok = [0, 2]\nconf = 99\nwidth = 0.05\n[env]\nA = 1\nB = false\n[rlimit]\ncore = 0\nas = '4G'\n";
     let other = "timeout = '1m'\nok = '0,2'\nconf = '99%'\nwidth = '5%'\n[env]\nA = '1'\nB = false\n[rlimit]\ncore = '0'\nas = 4294967296\n";
     let (one, two) = (
-        parse_scenario(text).unwrap(),
-        parse_scenario(other).unwrap(),
+        text.parse::<Scenario>().unwrap(),
+        other.parse::<Scenario>().unwrap(),
     );
     assert_eq!(format!("{one:?}"), format!("{two:?}"));
     assert_eq!(one.program.env.0["B"], EnvValue(None));
@@ -687,15 +686,12 @@ fn every_checked_in_scenario_gives_a_plan() {
     }
 }
 
-/// Does the same as `plan_file`, without a file, and checks the properties of all errors.
-fn outcome(bytes: Vec<u8>) -> Result<(), TestCaseError> {
-    let file = Path::new("s.toml");
-    let result = decode_file(file, bytes).and_then(|source| {
-        let complain = |finding| ScenarioError::new(file, Some(&source), finding);
-        let scenario = parse_scenario(&source).map_err(complain)?;
-        let plan = scenario.to_plan(plan_context(Path::new("/base")));
-        plan.map_err(|refusal| complain(locate_refusal(&source, refusal, true)))
-    });
+/// Makes a plan of a file with this content, and checks the properties of an error.
+fn outcome(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.toml");
+    fs::write(&file, bytes).unwrap();
+    let result = plan_of_file(&file, &|_| {});
     let Err(error) = result else {
         return Ok(());
     };
@@ -808,12 +804,12 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_scenario_or_an_error_with_a_position(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        outcome(bytes)?;
+        outcome(&bytes)?;
     }
 
     #[test]
     fn any_text_is_a_scenario_or_an_error_with_a_position(text in "(\\PC|[\\n\\t\\r=\\[\\]\"'{}.#,]){0,60}") {
-        outcome(text.into_bytes())?;
+        outcome(text.as_bytes())?;
     }
 
     #[test]
@@ -821,7 +817,7 @@ proptest! {
         start in prop::sample::select(vec!["", "shell = 'x'\n", "command = ['x']\n", "[[actor]]\nname = 'm'\nshell = 'x'\n"]),
         lines in prop::collection::vec(line(), 0..8),
     ) {
-        outcome((start.to_owned() + &lines.join("\n")).into_bytes())?;
+        outcome((start.to_owned() + &lines.join("\n")).as_bytes())?;
     }
 
     #[test]
@@ -847,7 +843,7 @@ proptest! {
                 _ => bytes[from] = byte,
             }
         }
-        outcome(bytes)?;
+        outcome(&bytes)?;
     }
 }
 

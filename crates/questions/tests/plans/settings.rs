@@ -1,6 +1,15 @@
-use super::*;
-use provoke_model::{ActorPlan, ActorRole, CaptureMode, EditPlan, FileChange, LeakRule};
-use std::path::PathBuf;
+//! The plans that settings give, and the settings that are refused.
+
+use provoke_levers as levers;
+use provoke_model::{
+    ActorPlan, ActorRole, Alpha, CaptureMode, EditPlan, ExpectedResult, FileChange, Hooks,
+    LeakRule, Plan, Rules, Text, Timeout, TrialSettings,
+};
+use provoke_plan::{DEFAULT_DURATION, DEFAULT_RUNS, PlanContext, Scenario};
+use provoke_questions as questions;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn plan_context() -> PlanContext {
     PlanContext {
@@ -18,13 +27,11 @@ fn scenario(text: &str) -> Scenario {
 }
 
 fn plan(text: &str) -> Plan {
-    scenario(text)
-        .to_plan(plan_context())
-        .unwrap_or_else(|refusal| panic!("{refusal}"))
+    questions::plan(&scenario(text), plan_context()).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
 fn refusal(text: &str) -> (String, String) {
-    let refusal = scenario(text).to_plan(plan_context()).unwrap_err();
+    let refusal = questions::plan(&scenario(text), plan_context()).unwrap_err();
     assert!(!refusal.hint.is_empty());
     (refusal.message, refusal.position.join("."))
 }

@@ -1,17 +1,17 @@
 //! Starts two further searches if the ends of a search agree, but a candidate between them differs. With `--all`, two
 //! more follow every search that found a boundary.
 
-use super::merge_commits::{searched_bugs, with_what_is_left};
+use super::{BisectPolicy, BisectProgress};
+use crate::Verdict;
 use provoke_model::{
-    AlternatingSection, Candidate, Plan, SearchSpace, UnsearchedSection, VariantChoices,
+    AlternatingSection, Boundary, BugFilter, Candidate, Plan, SearchSpace, UnsearchedSection,
+    VariantChoices, trial_seed,
 };
-use provoke_questions::{BisectPolicy, BisectProgress, Verdict};
-use provoke_report::Report;
 use provoke_state::State;
+use std::collections::BTreeMap;
 
-/// Returns the next search within the remaining budget, with its description.
-pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, String)> {
-    let answer = report.answer.as_ref()?;
+/// Returns the next search within the remaining budget, with its description. `found` has the boundaries that are known.
+pub fn next_search(state: &State, verdict: Verdict, found: &[Boundary]) -> Option<(Plan, String)> {
     let mut plan = state.plan();
     let space = plan.trials.space.as_mut()?;
     let question = plan.goal.question.as_bisect_mut()?;
@@ -27,12 +27,12 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
         reproduce: question.search.reproduce,
         ..AlternatingSection::default()
     });
-    let sections = match report.verdict {
+    let sections = match verdict {
         Verdict::NotThere => split_sections(state, &whole),
         Verdict::Found if question.all => surrounding_sections(state, &whole),
         _ => Vec::new(),
     };
-    let came_and_went = report.verdict == Verdict::NotThere && !sections.is_empty();
+    let came_and_went = verdict == Verdict::NotThere && !sections.is_empty();
     next.splice(0..0, sections);
     if next.is_empty() {
         return None;
@@ -43,7 +43,7 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
         from: section.from,
         reproduce,
         next,
-        found: answer.text().boundaries().to_vec(),
+        found: found.to_vec(),
     });
     space.choices = VariantChoices::Candidates(section.places);
     // The counts and weights are for other candidates, in a search for another boundary.
@@ -59,8 +59,36 @@ pub(super) fn next_search(state: &State, report: &Report) -> Option<(Plan, Strin
     Some((with_what_is_left(plan, state)?, text))
 }
 
+/// Returns the search of the commits of a merge within the remaining budget.
+pub fn search_merged(
+    state: &State,
+    merge: Candidate,
+    mut candidates: Vec<Candidate>,
+) -> Option<Plan> {
+    let mut plan = state.plan();
+    let space = plan.trials.space.as_mut()?;
+    let question = plan.goal.question.as_bisect_mut()?;
+    if question.fixed {
+        candidates.reverse();
+    }
+    space.choices = VariantChoices::Candidates(candidates);
+    space.merge = Some(merge);
+    // The counts and weights are for other candidates; the setting of this search is kept.
+    question.search.keep_setting();
+    (space.known, space.weights) = (Vec::new(), Vec::new());
+    // A branch that does not fail in this many trials does not fail at the rate of the merge.
+    let alpha = plan.goal.alpha.to_probability();
+    let clean =
+        BisectProgress::of_state(state).and_then(|search| search.clean_trials_needed(alpha));
+    question.search.reproduce = question.search.reproduce.max(clean.unwrap_or(0));
+    if plan.trials.rules.only.is_empty() && !question.search.any_failure {
+        plan.trials.rules.only = searched_bugs(state);
+    }
+    with_what_is_left(plan, state)
+}
+
 /// Returns whether an earlier search found a boundary.
-pub(super) fn follows_boundary(state: &State) -> bool {
+pub fn follows_boundary(state: &State) -> bool {
     let section = state
         .trials
         .space
@@ -153,4 +181,34 @@ fn describe_section(section: &UnsearchedSection, came_and_went: bool) -> String 
         ""
     };
     format!("{reason}searching {first} to {last} next")
+}
+
+/// Limits the plan of a following search to the remaining trials and time; returns `None` if none are left. It has
+/// another seed, so its trials are not those of this search again, and the trials of this search count as earlier ones.
+fn with_what_is_left(mut plan: Plan, state: &State) -> Option<Plan> {
+    let remaining =
+        |limit: u64, spent: u64| limit.checked_sub(spent).filter(|remaining| *remaining > 0);
+    if let Some(max) = plan.stop.trials {
+        let ran = state
+            .all_tallies()
+            .map(|(_, tally)| tally.finished_trials())
+            .sum();
+        plan.stop.trials = Some(remaining(max, ran)?);
+    }
+    if let Some(max) = plan.stop.duration_us {
+        let worked = u64::try_from(state.worked.as_micros()).unwrap_or(u64::MAX);
+        plan.stop.duration_us = Some(remaining(max, worked)?);
+    }
+    plan.trials.seed = trial_seed(plan.trials.seed, state.next_id());
+    Some(plan)
+}
+
+/// Returns the searched failures: a following search looks for the same ones.
+fn searched_bugs(state: &State) -> Vec<BugFilter> {
+    let groups = state.tally_of(State::FAILING).groups.values();
+    let bugs: BTreeMap<String, BugFilter> = groups
+        .filter(|group| group.is_the_bug)
+        .map(|group| (group.kind.name(), BugFilter::of_kind(&group.kind)))
+        .collect();
+    bugs.into_values().collect()
 }

@@ -1,0 +1,74 @@
+//! Plans a search for a schedule.
+
+use super::HuntKind;
+use provoke_model::{CodeScope, HuntQuestion, KnownCrash, Question};
+use provoke_plan::{PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
+use std::time::Duration;
+
+/// Default time limit.
+const DURATION: Duration = Duration::from_secs(60);
+
+impl PlannedQuestion for HuntKind {
+    fn command(&self) -> &'static str {
+        "hunt"
+    }
+
+    fn settings(&self) -> &'static [SettingsGroup] {
+        &[
+            SettingsGroup::Hunt,
+            SettingsGroup::Baseline,
+            SettingsGroup::AnyFailure,
+            SettingsGroup::EarlierRuns,
+        ]
+    }
+
+    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+        let QuestionDraft {
+            scenario,
+            variants,
+            baseline,
+        } = draft;
+        if let [_, second, ..] = variants {
+            let message = format!(
+                "`hunt` examines one variant, and there are {}",
+                variants.len()
+            );
+            let hint = format!("leave the variants out (`{}`, ...)", second.name);
+            return Err(PlanError::of_field("variant", message, hint));
+        }
+        if scenario.trials.held.is_some() {
+            let message = "`hunt` searches holds, so `held` has no effect";
+            return Err(PlanError::of_field(
+                "held",
+                message,
+                "leave it out, or use `provoke run`",
+            ));
+        }
+        let scope = match &*scenario.hunt.hold_in {
+            [] => CodeScope::Own,
+            parts => CodeScope::Named(parts.to_vec()),
+        };
+        let functions = baseline.as_ref().map(|baseline| baseline.functions.clone());
+        let known_crash = baseline.and_then(|baseline| {
+            Some(Box::new(KnownCrash {
+                run: baseline.run?,
+                bugs: baseline.bugs,
+            }))
+        });
+        let question = HuntQuestion {
+            scope,
+            first: functions.unwrap_or_default(),
+            known: known_crash,
+        };
+        Ok(QuestionPlan {
+            time: Some(DURATION),
+            // The answer says by itself that the program fails in most plain trials.
+            stops_if_alike: false,
+            ..QuestionPlan::new(Question::Hunt(question))
+        })
+    }
+
+    fn refuse_counts(&self) -> Option<&'static str> {
+        Some("have no stacks that show where to hold threads")
+    }
+}
