@@ -1,9 +1,10 @@
 //! The longest series of passes before the tenth failure: everything that the question needs is in this file.
 
 use provoke_model::{Goal, Outcome, Question, Trial, TrialsPlan, VariantId};
-use provoke_plan::{PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
+use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
 use provoke_questions::{Policy, QuestionKind, Step, StopRule, Verdict};
 use provoke_state::{Memory, State};
+use provoke_words::diagnostic::Diagnostic;
 use std::any::Any;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ impl PlannedQuestion for SeriesKind {
         &[]
     }
 
-    fn plan(&self, _: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+    fn plan(&self, _: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
         Ok(QuestionPlan::new(Question::Rate))
     }
 }

@@ -1,7 +1,6 @@
 //! Flags of `run`, and their effect on a [`Scenario`].
 
 use super::ci_flags::CiFlags;
-use super::error::CliError;
 use super::export_flags::{ExportFlags, RESULT};
 use super::given_flags::Given;
 use super::signals::signal_came;
@@ -15,6 +14,7 @@ use provoke_plan::{
     CaseSettings, ConditionSettings, EvidenceSettings, HostSettings, JudgeSettings,
     ProgramSettings, Scenario, StopSettings, TrialSettings,
 };
+use provoke_words::diagnostic::Diagnostic;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -101,15 +101,12 @@ impl ExperimentFlags {
     pub(super) fn with_command(
         &self,
         command: Vec<OsString>,
-    ) -> Result<impl Fn(&mut Scenario), CliError> {
+    ) -> Result<impl Fn(&mut Scenario), Diagnostic> {
         if let Some(value) = &self.p {
             let jobs = value.as_deref().unwrap_or("4");
-            return Err(CliError::usage(
-                "there is no flag `-p` here",
-                format!(
-                    "did you mean `-j {jobs}` (parallel trials) or `--prepare CMD` (before each trial)?"
-                ),
-            ));
+            return Err(Diagnostic::usage("there is no flag `-p` here").with_hint(format!(
+                "did you mean `-j {jobs}` (parallel trials) or `--prepare CMD` (before each trial)?"
+            )));
         }
         let command = command_as_text(command)?;
         refuse_misplaced_flags(&command)?;

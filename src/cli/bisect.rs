@@ -1,6 +1,5 @@
 //! `bisect`: finds the first bad commit, version or value.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
@@ -11,6 +10,7 @@ use clap::Args;
 use provoke_plan::{
     BisectSettings, CandidateSettings, CountSettings, QuestionSettings, Scenario, SearchSettings,
 };
+use provoke_words::diagnostic::Diagnostic;
 
 /// Find the first bad commit, version or value
 ///
@@ -49,7 +49,7 @@ Examples:
     provoke bisect --range 1..8 -- sh -c 'test {variant} -lt 6'";
 
 impl Execute for BisectArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let overlay = |scenario: &mut Scenario| {
             scenario.outline.ask = Some(QuestionSettings::Bisect);
             self.candidates.replace(&mut scenario.candidates);

@@ -1,7 +1,6 @@
 //! The commands: how each is defined and executed.
 
 use super::completions::CompletionsArgs;
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::man::ManArgs;
@@ -13,6 +12,7 @@ use crate::term;
 use clap::error::{Error, ErrorKind};
 use clap::{ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _, Parser};
 use provoke_victim::VictimArgs;
+use provoke_words::diagnostic::Diagnostic;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
@@ -123,12 +123,12 @@ impl CommandEntry {
     }
 }
 
-fn exit_of(result: Result<Exit, CliError>) -> ExitCode {
+fn exit_of(result: Result<Exit, Diagnostic>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(error) => {
-            error.print_to_stderr();
-            error.exit.into()
+            term::print_error(&error);
+            Exit::from(error.category).into()
         }
     }
 }

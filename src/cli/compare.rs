@@ -1,6 +1,5 @@
 //! `compare`: finds out which variants fail, or whether their rates differ.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
@@ -11,6 +10,7 @@ use clap::Args;
 use provoke_plan::{
     BaselineSettings, ComparisonSettings, CountSettings, MatrixVariable, QuestionSettings, Scenario,
 };
+use provoke_words::diagnostic::Diagnostic;
 
 /// Find out which variants fail, or whether their rates differ
 ///
@@ -50,7 +50,7 @@ Examples:
     provoke compare -L P=0,20% -- provoke victim segv --rate {P}";
 
 impl Execute for CompareArgs {
-    fn execute_command(mut self) -> Result<Exit, CliError> {
+    fn execute_command(mut self) -> Result<Exit, Diagnostic> {
         let command = self.rest.command.clone();
         let programs = if self.rest.file.is_some() || self.rest.flags.has_matrix() {
             None

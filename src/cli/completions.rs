@@ -1,9 +1,9 @@
 //! `completions`: prints the completions of a shell.
 
-use super::error::CliError;
 use super::exit::Exit;
 use crate::term;
 use clap::Args;
+use provoke_words::diagnostic::Diagnostic;
 
 /// Print shell completions
 #[derive(Args)]
@@ -15,7 +15,7 @@ pub(super) struct CompletionsArgs {
 
 impl CompletionsArgs {
     /// Prints the completions of these commands.
-    pub(super) fn execute_command(self, mut commands: clap::Command) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self, mut commands: clap::Command) -> Result<Exit, Diagnostic> {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut commands, "provoke", &mut text);
         term::print_result(&String::from_utf8_lossy(&text))?;

@@ -1,6 +1,5 @@
 //! `confirm`: checks whether a failure is fixed.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
@@ -9,6 +8,7 @@ use crate::experiment::kind_of_word;
 use crate::suggest::run_as_command;
 use clap::Args;
 use provoke_plan::{BaselineSettings, ConfirmSettings, CountSettings, QuestionSettings, Scenario};
+use provoke_words::diagnostic::Diagnostic;
 
 /// Check whether a failure is fixed
 ///
@@ -45,7 +45,7 @@ Examples:
     provoke confirm --baseline 3/30 -- provoke victim segv --rate 0";
 
 impl Execute for ConfirmArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let overlay = |scenario: &mut Scenario| {
             scenario.outline.ask = Some(QuestionSettings::Confirm);
             self.baseline.apply_to(&mut scenario.baseline);
@@ -53,7 +53,7 @@ impl Execute for ConfirmArgs {
             self.count.apply_to(&mut scenario.count);
         };
         if let Some(correction) = run_as_command(&self.rest.command, kind_of_word) {
-            return Err(correction.into());
+            return Err(correction);
         }
         self.rest.ask_question(overlay)
     }

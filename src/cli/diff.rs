@@ -1,6 +1,5 @@
 //! `diff`: shows the differences between two runs, or the facts that distinguish several.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::{compare_many_runs, compare_two_runs, is_program};
@@ -8,6 +7,7 @@ use crate::suggest::programs_as_runs;
 use crate::term;
 use clap::Args;
 use provoke_survey::FactGroup;
+use provoke_words::diagnostic::Diagnostic;
 
 /// Show how the failure rates and the environments of runs differ
 ///
@@ -46,7 +46,7 @@ Examples:
     provoke diff runs/host1 runs/host2 runs/host3";
 
 impl Execute for DiffArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let programs = programs_as_runs(&[&self.left, &self.right], is_program);
         let result = self.compare_runs();
         result.map_err(|error| programs.map_or(error, Into::into))
@@ -54,7 +54,7 @@ impl Execute for DiffArgs {
 }
 
 impl DiffArgs {
-    fn compare_runs(self) -> Result<Exit, CliError> {
+    fn compare_runs(self) -> Result<Exit, Diagnostic> {
         let (printed, is_different) = if self.more.is_empty() {
             let compared = compare_two_runs(&self.left, &self.right, self.all)?;
             let printed = if self.json {

@@ -1,11 +1,11 @@
 //! `doctor`: shows which evidence this machine can capture, and what to change.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use crate::doctor::{MachineFacts, crash_victim, hold_victim, run_checkup};
 use crate::term;
 use clap::Args;
+use provoke_words::diagnostic::Diagnostic;
 
 /// Check whether this machine can capture crashes and hangs
 ///
@@ -22,7 +22,7 @@ pub(super) struct DoctorArgs {
 }
 
 impl Execute for DoctorArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let cwd = std::env::current_dir()?;
         let ourselves = std::env::current_exe()?;
         let crash = crash_victim(&ourselves);

@@ -1,13 +1,13 @@
 //! Runs an experiment in the terminal, and writes its reports.
 
 use super::args::OutputFlags;
-use super::error::CliError;
 use super::exit::Exit;
 use super::signals::listen_for_signals;
 use crate::experiment::{Experiment, ExperimentSettings, find_ourselves};
 use crate::term::{self, TerminalObserver};
 use provoke_model::Plan;
 use provoke_report::{Junit, PageOptions};
+use provoke_words::diagnostic::Diagnostic;
 use tokio::runtime::{Builder, Runtime};
 
 /// Begins and runs an experiment.
@@ -15,7 +15,7 @@ pub(super) fn begin_experiment(
     mut plan: Plan,
     output: &OutputFlags,
     mut observer: TerminalObserver,
-) -> Result<Exit, CliError> {
+) -> Result<Exit, Diagnostic> {
     find_ourselves(&mut plan.trials);
     let experiment = Experiment::begin(plan, settings_of_flags(output), &mut observer)?;
     run_experiment(experiment, output, observer)
@@ -26,11 +26,11 @@ pub(super) fn run_experiment(
     experiment: Experiment,
     output: &OutputFlags,
     mut observer: TerminalObserver,
-) -> Result<Exit, CliError> {
+) -> Result<Exit, Diagnostic> {
     let outcome = build_runtime()?.block_on(async {
         let mut signals = listen_for_signals()?;
         let outcome = Box::pin(experiment.run_to_end(&mut signals, &mut observer)).await?;
-        Ok::<_, CliError>(outcome)
+        Ok::<_, Diagnostic>(outcome)
     })?;
     let run = &outcome.run;
     let page = PageOptions::default();
@@ -46,7 +46,7 @@ pub(super) fn run_experiment(
     let has_junit = reports.has_format(&Junit);
     output.ci.show_result(run, exit, has_junit);
     match outcome.error {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None => Ok(exit),
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn settings_of_flags(output: &OutputFlags) -> ExperimentSettings {
     }
 }
 
-pub(super) fn build_runtime() -> Result<Runtime, CliError> {
+pub(super) fn build_runtime() -> Result<Runtime, Diagnostic> {
     let mut builder = Builder::new_current_thread();
     Ok(builder.enable_all().build()?)
 }

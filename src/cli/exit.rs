@@ -2,6 +2,7 @@
 
 use provoke_model::{ExpectedResult, Signal};
 use provoke_questions::Verdict;
+use provoke_words::diagnostic::ErrorCategory;
 use std::process::ExitCode;
 
 /// The result of provoke as an exit code.
@@ -58,6 +59,16 @@ impl Exit {
             Self::Undecided => 3,
             Self::CouldNotTest => 125,
             Self::Stopped(signal) => u8::try_from(128 + signal.0).unwrap_or(255),
+        }
+    }
+}
+
+impl From<ErrorCategory> for Exit {
+    fn from(category: ErrorCategory) -> Self {
+        match category {
+            ErrorCategory::Usage => Self::Usage,
+            ErrorCategory::Undecided => Self::Undecided,
+            ErrorCategory::CouldNotTest => Self::CouldNotTest,
         }
     }
 }

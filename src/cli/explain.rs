@@ -1,6 +1,5 @@
 //! `explain`: shows the analysis of a core, or of a trial.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::{CoreAnalysis, Explanation};
@@ -8,6 +7,7 @@ use crate::term;
 use clap::Args;
 use provoke_autopsy::tools::Tool;
 use provoke_sys::{processor, spawn};
+use provoke_words::diagnostic::Diagnostic;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ Examples:
     provoke explain core.1234";
 
 impl Execute for ExplainArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let analysis = CoreAnalysis {
             program: self.program,
             debug_dirs: self.debug_dir,

@@ -1,9 +1,9 @@
 //! Flags for the files of reports.
 
-use super::error::CliError;
 use crate::experiment::{ReportTarget, RequestedReports};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use provoke_report::{EXPORTERS, Exporter};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(super) struct ExportFlags(pub(super) RequestedReports);
 
 impl ExportFlags {
     /// Refuses several reports on stdout.
-    pub(super) fn check_stdout(&self, run: &str) -> Result<(), CliError> {
+    pub(super) fn check_stdout(&self, run: &str) -> Result<(), Diagnostic> {
         let flags: Vec<String> = (self.0.formats_on_stdout())
             .map(|exporter| format!("--{0}=report.{0}", exporter.name()))
             .collect();
@@ -31,7 +31,7 @@ impl ExportFlags {
         let error = format!("{} reports cannot share stdout", flags.len());
         let run = shell_word(run.as_ref());
         let hint = format!("name the files: provoke report {run} {}", flags.join(" "));
-        Err(CliError::usage(error, hint))
+        Err(Diagnostic::usage(error).with_hint(hint))
     }
 }
 

@@ -1,12 +1,12 @@
 //! `hunt`: makes a rare failure happen.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
 use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
 use clap::Args;
 use provoke_plan::{HuntSettings, QuestionSettings, Scenario};
+use provoke_words::diagnostic::Diagnostic;
 
 /// Find a schedule of threads under which a rare failure happens
 ///
@@ -44,7 +44,7 @@ Examples:
     provoke hunt --hold-in program --hold-in libqueue -d 5m -- ./program";
 
 impl Execute for HuntArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         self.rest.ask_question(|scenario: &mut Scenario| {
             scenario.outline.ask = Some(QuestionSettings::Hunt);
             self.hunt.apply_to(&mut scenario.hunt);

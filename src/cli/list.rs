@@ -1,6 +1,5 @@
 //! `list`: shows the stored runs.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::list_runs;
@@ -8,6 +7,7 @@ use crate::term;
 use clap::Args;
 use provoke_journal as journal;
 use provoke_journal::default_root;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 
 /// List the stored runs, the newest last
@@ -19,7 +19,7 @@ use provoke_words::untrusted::Untrusted as _;
 pub(super) struct ListArgs {}
 
 impl Execute for ListArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let root = default_root();
         let (runs, errors) = list_runs(&root);
         if !runs.is_empty() {

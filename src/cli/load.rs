@@ -1,6 +1,5 @@
 //! `load`: puts a service under HTTP load, and counts its crashes as failures.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
@@ -10,6 +9,7 @@ use provoke_plan::{
     ConnectionSettings, LoadTarget, Request, Scenario, ServiceSettings, TrafficSettings,
     refuse_service_flags, split_service_command,
 };
+use provoke_words::diagnostic::Diagnostic;
 
 /// Load-test a service and find the concurrency at which it crashes
 ///
@@ -99,7 +99,7 @@ struct RequestFlags {
 }
 
 impl Execute for LoadArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let mut rest = self.rest;
         let target = self.target.as_deref().map(LoadTarget::from_text);
         let url = match target.transpose()? {

@@ -1,9 +1,9 @@
 //! `man`: prints or writes the manual pages, one for each command.
 
-use super::error::CliError;
 use super::exit::Exit;
 use crate::term;
 use clap::Args;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::path::PathBuf;
 
@@ -28,23 +28,21 @@ Examples:
 
 impl ManArgs {
     /// Prints or writes pages of these commands.
-    pub(super) fn execute_command(self, commands: clap::Command) -> Result<Exit, CliError> {
+    pub(super) fn execute_command(self, commands: clap::Command) -> Result<Exit, Diagnostic> {
         let mut commands = term::show_every_help(commands.disable_help_subcommand(true));
         commands.build();
         if let Some(folder) = &self.out {
             term::write_man_pages(&commands, folder).map_err(|error| {
                 let message = format!("cannot write manual pages to `{}`", folder.to_safe());
-                CliError::could_not(message, &error)
+                Diagnostic::could_not(message).because(error)
             })?;
             return Ok(Exit::GoodAnswer);
         }
         let mut command = &commands;
         for name in &self.command {
             command = command.find_subcommand(name).ok_or_else(|| {
-                CliError::usage(
-                    format!("there is no command `{}`", name.to_safe()),
-                    "`provoke --help` lists the commands",
-                )
+                Diagnostic::usage(format!("there is no command `{}`", name.to_safe()))
+                    .with_hint("`provoke --help` lists the commands")
             })?;
         }
         term::print_result(&term::render_man_page(command)?)?;

@@ -9,7 +9,6 @@ mod completions;
 mod confirm;
 mod diff;
 mod doctor;
-mod error;
 mod execute;
 mod execution;
 mod exit;
@@ -33,8 +32,8 @@ mod signals;
 use crate::suggest;
 use crate::term;
 use commands::{execute_line, name_commands};
-use error::CliError;
 use exit::Exit;
+use provoke_words::diagnostic::Diagnostic;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -47,7 +46,7 @@ const TRACE_HINT: &str =
 /// Runs the program.
 pub fn main() -> ExitCode {
     if let Err(text) = crate::trace::begin() {
-        CliError::usage(text, TRACE_HINT).print_to_stderr();
+        term::print_error(&Diagnostic::usage(text).with_hint(TRACE_HINT));
         return Exit::Usage.into();
     }
     crate::experiment::serve_if_helper();
@@ -67,7 +66,7 @@ pub fn main() -> ExitCode {
 fn refuse_line(error: &clap::Error, args: &[OsString]) -> Exit {
     let commands = build_command();
     match suggest::explain_refusal(error, args, &commands) {
-        Some(correction) => CliError::from(correction).print_to_stderr(),
+        Some(correction) => term::print_error(&correction),
         None => {
             let text = term::render_parser_message(error, args);
             term::print_message(&suggest::plain_message(error, &text));

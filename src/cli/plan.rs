@@ -1,6 +1,5 @@
 //! `plan`: calculates how many trials each question needs, and how long they take.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use crate::experiment::{AskedForecast, ResolvedBaseline, TrialForecast};
@@ -8,6 +7,7 @@ use crate::term;
 use clap::Args;
 use provoke_model::MeasuredBaseline;
 use provoke_plan::{Confidence, DurationValue, RateValue};
+use provoke_words::diagnostic::Diagnostic;
 use std::num::NonZeroU32;
 
 /// Calculate how many trials a question takes
@@ -73,7 +73,7 @@ Examples:
     provoke plan --rate 1% --versions 256";
 
 impl Execute for PlanArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         // An assumed rate needs no baseline.
         let baseline = match self.rate {
             Some(_) => None,

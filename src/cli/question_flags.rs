@@ -1,12 +1,12 @@
 //! Flags that all questions share, and the way in which they start an experiment.
 
 use super::args::{ExperimentFlags, OutputFlags};
-use super::error::CliError;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::{plan_from_file, plan_from_settings, plan_shrinking};
 use clap::Args;
 use provoke_plan::Scenario;
+use provoke_words::diagnostic::Diagnostic;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub(super) struct ExperimentArgs {
 
 impl ExperimentArgs {
     /// Runs a question with the command line, or with a scenario file.
-    pub(super) fn ask_question(self, question: impl Fn(&mut Scenario)) -> Result<Exit, CliError> {
+    pub(super) fn ask_question(self, question: impl Fn(&mut Scenario)) -> Result<Exit, Diagnostic> {
         let add_flags = self.flags.with_command(self.command)?;
         let overlay = |scenario: &mut Scenario| {
             question(scenario);
@@ -46,7 +46,7 @@ impl ExperimentArgs {
         self,
         run: &str,
         extend_scenario: impl Fn(&mut Scenario),
-    ) -> Result<Exit, CliError> {
+    ) -> Result<Exit, Diagnostic> {
         let add_flags = self.flags.with_command(self.command)?;
         let plan = plan_shrinking(run, |scenario| {
             extend_scenario(scenario);

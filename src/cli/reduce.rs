@@ -1,6 +1,5 @@
 //! `reduce`: finds the items that a failure needs.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
@@ -9,6 +8,7 @@ use clap::Args;
 use provoke_plan::{
     CountSettings, ItemSettings, QuestionSettings, ReduceSettings, Scenario, SearchSettings,
 };
+use provoke_words::diagnostic::Diagnostic;
 
 /// Find the imports, lines, arguments or packages that a failure needs
 ///
@@ -49,7 +49,7 @@ Examples:
     provoke reduce --set a,b,c -- sh -c 'case \"{set}\" in *b*) exit 1; esac'";
 
 impl Execute for ReduceArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let overlay = |scenario: &mut Scenario| {
             scenario.outline.ask = Some(QuestionSettings::Reduce);
             self.items.replace(&mut scenario.items);

@@ -1,6 +1,5 @@
 //! `replay`: runs one trial again.
 
-use super::error::CliError;
 use super::execute::Execute;
 use super::execution::build_runtime;
 use super::exit::Exit;
@@ -9,6 +8,7 @@ use crate::experiment::{ReplayEnding, RerunLimits, SelectedTrial, TrialReplay};
 use crate::term::{self, ProgressLine};
 use clap::Args;
 use provoke_plan::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -58,7 +58,7 @@ Examples:
     provoke replay last#17 --wrap 'gdb --args'";
 
 impl Execute for ReplayArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let selected = SelectedTrial::find(&self.trial)?;
         if !self.trial.contains('#') {
             term::print_message(&format!(
@@ -94,7 +94,7 @@ impl Execute for ReplayArgs {
 }
 
 impl ReplayArgs {
-    fn replay_trial(&self, selected: &SelectedTrial, scratch: &Path) -> Result<Exit, CliError> {
+    fn replay_trial(&self, selected: &SelectedTrial, scratch: &Path) -> Result<Exit, Diagnostic> {
         let replay = TrialReplay::new(selected);
         let runtime = build_runtime()?;
         let limits = self.limits();

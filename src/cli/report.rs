@@ -1,7 +1,6 @@
 //! `report`: writes the result of a run in the chosen format.
 
 use super::args::parse_one_of;
-use super::error::CliError;
 use super::execute::Execute;
 use super::exit::Exit;
 use super::export_flags::{ExportFlags, RESULT};
@@ -13,6 +12,7 @@ use clap::{Args, ValueEnum};
 use provoke_journal::{SharedData, default_root};
 use provoke_report::{CaseSelection, Markdown, PageOptions, RunOrder};
 use provoke_runners::{Exclusion, exclusions};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -108,7 +108,7 @@ enum BundleExtra {
 }
 
 impl Execute for ReportArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         self.check_page_flags()?;
         if self.runs.len() > 1
             && self.bundle.is_none()
@@ -120,10 +120,8 @@ impl Execute for ReportArgs {
         let to_files =
             self.bundle.is_some() || reports.pictures.is_some() || reports.files().next().is_some();
         if self.runs.len() > 1 && to_files {
-            return Err(CliError::usage(
-                "cannot write several runs to one file",
-                "report one run at a time, or write to stdout",
-            ));
+            return Err(Diagnostic::usage("cannot write several runs to one file")
+                .with_hint("report one run at a time, or write to stdout"));
         }
         self.exports.check_stdout(&self.runs[0])?;
         for stored in self.read_ordered()? {
@@ -135,16 +133,16 @@ impl Execute for ReportArgs {
 
 impl ReportArgs {
     /// Reads the runs and puts them in order.
-    fn read_ordered(&self) -> Result<Vec<StoredReport>, CliError> {
+    fn read_ordered(&self) -> Result<Vec<StoredReport>, Diagnostic> {
         let mut stored = (self.runs.iter())
             .map(|run| read_run(run).map(StoredReport::with_closed_folder))
-            .collect::<Result<Vec<StoredReport>, CliError>>()?;
+            .collect::<Result<Vec<StoredReport>, Diagnostic>>()?;
         experiment::order_runs(&mut stored, self.by.unwrap_or(RunOrder::Given))?;
         Ok(stored)
     }
 
     /// Refuses flags of a page without a page.
-    fn check_page_flags(&self) -> Result<(), CliError> {
+    fn check_page_flags(&self) -> Result<(), Diagnostic> {
         let flags = [
             ("--title", self.title.is_some()),
             ("--no-output", self.no_output),
@@ -152,16 +150,16 @@ impl ReportArgs {
         ];
         let given = flags.into_iter().find(|(_, is_given)| *is_given);
         match given {
-            Some((flag, _)) if !self.exports.0.has_pictures() => Err(CliError::usage(
-                format!("{flag} is for a page"),
-                "write one with `--html=report.html`",
-            )),
+            Some((flag, _)) if !self.exports.0.has_pictures() => {
+                Err(Diagnostic::usage(format!("{flag} is for a page"))
+                    .with_hint("write one with `--html=report.html`"))
+            }
             _ => Ok(()),
         }
     }
 
     /// Writes a page about several runs.
-    fn report_trend(&self, target: &ReportTarget) -> Result<Exit, CliError> {
+    fn report_trend(&self, target: &ReportTarget) -> Result<Exit, Diagnostic> {
         let stored = self.read_ordered()?;
         let order = self.by.unwrap_or(RunOrder::Given);
         let file = experiment::write_trend(&stored, order, &self.page_options(), target)?;
@@ -169,7 +167,7 @@ impl ReportArgs {
         Ok(Exit::GoodAnswer)
     }
 
-    fn report_run(&self, stored: &StoredReport) -> Result<(), CliError> {
+    fn report_run(&self, stored: &StoredReport) -> Result<(), Diagnostic> {
         let (folder, report) = (&stored.folder, &stored.report);
         if let Some(file) = &self.bundle {
             let shared = SharedData {
@@ -212,7 +210,7 @@ impl ReportArgs {
         &self,
         stored: &StoredReport,
         selection: &CaseSelection,
-    ) -> Result<(), CliError> {
+    ) -> Result<(), Diagnostic> {
         let report = &stored.report;
         if report
             .variants
@@ -220,10 +218,8 @@ impl ReportArgs {
             .all(|variant| variant.suite.is_none())
         {
             let run = shell_word(report.reference.as_ref());
-            return Err(CliError::usage(
-                format!("the run `{run}` has no tests"),
-                "count the tests of a suite with: provoke run --cases -- CMD",
-            ));
+            return Err(Diagnostic::usage(format!("the run `{run}` has no tests"))
+                .with_hint("count the tests of a suite with: provoke run --cases -- CMD"));
         }
         let cases = selection.select_cases(&report.variants);
         let page = match self.format {
@@ -254,9 +250,9 @@ impl ReportArgs {
 }
 
 /// Reads a run by its name.
-fn read_run(run: &str) -> Result<StoredReport, CliError> {
+fn read_run(run: &str) -> Result<StoredReport, Diagnostic> {
     StoredReport::read(run).map_err(|error| match file_of_flag(run.as_ref()) {
-        Some(flag) => CliError::from(error).with_hint(format!("did you mean `{flag}`?")),
-        None => error.into(),
+        Some(flag) => error.with_hint(format!("did you mean `{flag}`?")),
+        None => error,
     })
 }

@@ -1,13 +1,13 @@
 //! `resume`: continues a stored run.
 
 use super::args::OutputFlags;
-use super::error::CliError;
 use super::execute::Execute;
 use super::execution::{run_experiment, settings_of_flags};
 use super::exit::Exit;
 use crate::experiment::{Experiment, NewLimits};
 use clap::Args;
 use provoke_plan::{DurationValue, HostSettings};
+use provoke_words::diagnostic::Diagnostic;
 
 /// Resume an interrupted run
 #[derive(Args)]
@@ -45,7 +45,7 @@ Examples:
     provoke resume last -n 500";
 
 impl Execute for ResumeArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let limits = NewLimits {
             trials: self.runs,
             duration: self.duration.map(|time| time.0),

@@ -1,13 +1,13 @@
 //! `run`: measures how often a command fails.
 
 use super::args::{ExperimentFlags, OutputFlags};
-use super::error::CliError;
 use super::execute::Execute;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::plan_from_settings;
 use clap::Args;
 use provoke_plan::Scenario;
+use provoke_words::diagnostic::Diagnostic;
 use std::ffi::OsString;
 
 /// Run a command many times; report how often and how it fails
@@ -45,7 +45,7 @@ Examples:
     provoke run -n 30 -- provoke victim segv --rate 10%";
 
 impl Execute for RunArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let add_flags = self.flags.with_command(self.command)?;
         let overlay = |scenario: &mut Scenario| {
             scenario.stop_if_alike = !self.keep_going;

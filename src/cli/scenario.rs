@@ -1,12 +1,12 @@
 //! `scenario`: runs the experiment of a scenario file.
 
 use super::args::{ExperimentFlags, OutputFlags};
-use super::error::CliError;
 use super::execute::Execute;
 use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::plan_from_file;
 use clap::Args;
+use provoke_words::diagnostic::Diagnostic;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ Examples:
     provoke scenario crash.toml -n 500 -- ./program --arg";
 
 impl Execute for ScenarioArgs {
-    fn execute_command(self) -> Result<Exit, CliError> {
+    fn execute_command(self) -> Result<Exit, Diagnostic> {
         let overlay = self.flags.with_command(self.command)?;
         let mut observer = self.output.observer();
         let plan = plan_from_file(&self.file, &overlay, &mut observer)?;

@@ -3,20 +3,20 @@
 use super::baseline_run::ResolvedBaseline;
 use super::default_baseline::find_default;
 use super::earlier_runs;
-use super::error::ExperimentError;
 use super::measured_variant::{BaselineFilter, measure_variant};
 use provoke_journal::RunFolder;
 use provoke_model::{MeasuredBaseline, VariantId};
-use provoke_plan::{PlanError, Scenario};
+use provoke_plan::Scenario;
 use provoke_questions as questions;
 use provoke_questions::PooledBaseline;
 use provoke_state::State;
 use provoke_stats as stats;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 
 impl ResolvedBaseline {
     /// Reads the baseline that a scenario names, if it names one.
-    pub fn of_scenario(scenario: &Scenario) -> Result<Option<Self>, PlanError> {
+    pub fn of_scenario(scenario: &Scenario) -> Result<Option<Self>, Diagnostic> {
         let looked_for = match scenario.judge.only.0.as_slice() {
             _ if scenario.takes_any_failure() => BaselineFilter::Any,
             [] => BaselineFilter::AsThere,
@@ -37,13 +37,13 @@ impl ResolvedBaseline {
             };
         };
         match parse_counts(text) {
-            Some(_) if scenario.baseline.of.is_some() => Err(PlanError::of_field(
+            Some(_) if scenario.baseline.of.is_some() => Err(Diagnostic::of_field(
                 "of",
                 format!("the counts `{text}` have no variants"),
                 "leave `of` out, or give a run as the baseline",
             )),
             Some(counts) => match question.refuse_counts() {
-                Some(reason) => Err(PlanError::of_field(
+                Some(reason) => Err(Diagnostic::of_field(
                     "baseline",
                     format!("the counts `{text}` {reason}"),
                     "give a run with failures as the baseline, or leave it out",
@@ -63,7 +63,7 @@ impl ResolvedBaseline {
         text: Option<&str>,
         of: Option<&str>,
         ignore_earlier_runs: bool,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self, Diagnostic> {
         let mut scenario = Scenario {
             trust: true,
             ..Scenario::default()
@@ -76,7 +76,7 @@ impl ResolvedBaseline {
         }
         find_default(&scenario, &BaselineFilter::AsThere)?.ok_or_else(|| {
             let message = "no failure rate is given, and no run stored here has failures";
-            ExperimentError::usage(message).with_hint(
+            Diagnostic::usage(message).with_hint(
                 "give counts or a rate: provoke plan --baseline 3/30, or provoke plan --rate 5%",
             )
         })
@@ -93,13 +93,13 @@ impl ResolvedBaseline {
 }
 
 /// Reads `3/30`; returns `None` for text of any other form.
-fn parse_counts(text: &str) -> Option<Result<MeasuredBaseline, PlanError>> {
+fn parse_counts(text: &str) -> Option<Result<MeasuredBaseline, Diagnostic>> {
     let (failures, trials) = text.split_once('/')?;
     let (failures, trials): (u64, u64) = (failures.parse().ok()?, trials.parse().ok()?);
     Some(if failures > trials || trials == 0 {
         let what = format!("`{text}` is not FAILURES/TRIALS");
         let hint = "write it as 3/30: 3 failures in 30 trials";
-        Err(PlanError::of_field("baseline", what, hint))
+        Err(Diagnostic::of_field("baseline", what, hint))
     } else {
         Ok(MeasuredBaseline {
             failures,

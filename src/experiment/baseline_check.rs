@@ -1,11 +1,11 @@
 //! Checks that the baseline of a question can give an answer.
 
-use super::error::ExperimentError;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{Event, Goal, Host, MeasuredBaseline, TrialsPlan};
 use provoke_questions as questions;
 use provoke_survey as survey;
+use provoke_words::diagnostic::Diagnostic;
 
 /// Refuses a baseline that cannot give an answer, because the failure rate may differ from it for another reason than
 /// the fix. Counts the fixes that were tried against it.
@@ -13,7 +13,7 @@ pub(super) fn check_baseline(
     goal: &mut Goal,
     trials: &TrialsPlan,
     host: &Host,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Diagnostic> {
     let question = questions::of_goal(goal);
     let Some(compared) = question.baseline(goal) else {
         return Ok(());
@@ -37,7 +37,7 @@ pub(super) fn check_baseline(
     }
     let lines: Vec<String> = unlike.iter().map(ToString::to_string).collect();
     let what = "cannot compare with the baseline: its conditions differ, which may change the failure rate";
-    let error = ExperimentError::undecided(what).because(lines.join("\n    "));
+    let error = Diagnostic::undecided(what).because(lines.join("\n    "));
     Err(error.with_hint(format!(
         "{} under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions",
         question.command()
@@ -45,7 +45,7 @@ pub(super) fn check_baseline(
 }
 
 /// Refuses a baseline whose rate changed, if its half that counts has no failure.
-fn refuse_drift(base: &MeasuredBaseline) -> Result<(), ExperimentError> {
+fn refuse_drift(base: &MeasuredBaseline) -> Result<(), Diagnostic> {
     let Some(drift) = base.drift.filter(|drift| drift.failures == 0) else {
         return Ok(());
     };
@@ -54,7 +54,7 @@ fn refuse_drift(base: &MeasuredBaseline) -> Result<(), ExperimentError> {
         drift.trials,
         if drift.late { "first" } else { "second" },
     );
-    Err(ExperimentError::undecided(error).with_hint(
+    Err(Diagnostic::undecided(error).with_hint(
         "measure the baseline again; or run the old and the new program in turns, so that a changing rate affects both: provoke compare --find different",
     ))
 }

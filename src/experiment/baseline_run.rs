@@ -4,10 +4,11 @@ use super::earlier_runs;
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use provoke_journal::{RunFolder, StoreError, default_root};
 use provoke_model::{MeasuredBaseline, VariantId};
-use provoke_plan::{MEASURE_FIRST, PlanError, Scenario};
+use provoke_plan::{MEASURE_FIRST, Scenario};
 use provoke_questions as questions;
 use provoke_report as report;
 use provoke_state::State;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::names::nearest_name;
 
 /// A baseline, with the settings of its trials.
@@ -47,7 +48,7 @@ impl ResolvedBaseline {
         name: &str,
         asked: &Scenario,
         looked_for: &BaselineFilter,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, Diagnostic> {
         let read = RunFolder::find_run(name, &default_root())
             .and_then(|folder| folder.check_trust(asked.trust))
             .and_then(|folder| {
@@ -57,7 +58,7 @@ impl ResolvedBaseline {
         if let Ok((_, state)) = &read
             && state.is_probably_mistyped()
         {
-            return Err(PlanError::of_field(
+            return Err(Diagnostic::of_field(
                 "baseline",
                 format!(
                     "the run {} stopped early, because every trial failed in the same way",
@@ -73,11 +74,10 @@ impl ResolvedBaseline {
             let none_is_stored =
                 RunFolder::all_runs(&default_root()).map_or(true, |runs| runs.is_empty());
             let hint = match error {
-                StoreError::NoRun { .. } if none_is_stored => Some(MEASURE_FIRST.to_owned()),
+                StoreError::NoRun { .. } if none_is_stored => MEASURE_FIRST.to_owned(),
                 _ => error.hint(),
             };
-            let hint = hint.unwrap_or_else(|| "give counts instead: --baseline 3/30".to_owned());
-            PlanError::of_field(
+            Diagnostic::of_field(
                 "baseline",
                 format!("cannot read the baseline: {error}"),
                 hint,
@@ -121,14 +121,14 @@ impl ResolvedBaseline {
 }
 
 /// Refuses a run that does not have the cases whose failures are the bug.
-fn check_searched_cases(state: &State, looked_for: &BaselineFilter) -> Result<(), PlanError> {
+fn check_searched_cases(state: &State, looked_for: &BaselineFilter) -> Result<(), Diagnostic> {
     let patterns = looked_for.searched_cases();
     if patterns.is_empty() || questions::of(state).tests_a_fix() {
         return Ok(());
     }
     let run = &state.origin.run;
     if state.trials.cases.is_none() {
-        return Err(PlanError::of_field(
+        return Err(Diagnostic::of_field(
             "baseline",
             format!("the run {run} did not count its tests"),
             "measure it again with --cases",
@@ -143,7 +143,7 @@ fn check_searched_cases(state: &State, looked_for: &BaselineFilter) -> Result<()
     };
     let texts: Vec<String> = names.iter().map(ToString::to_string).collect();
     let similar = nearest_name(missing.as_str(), texts.iter().map(String::as_str));
-    Err(PlanError::of_field(
+    Err(Diagnostic::of_field(
         "only",
         format!("the run {run} has no test `{missing}`"),
         match similar {
@@ -154,12 +154,12 @@ fn check_searched_cases(state: &State, looked_for: &BaselineFilter) -> Result<()
 }
 
 /// Returns the baseline of a run that tested a fix.
-fn baseline_of_first_fix(state: &State) -> Result<MeasuredBaseline, PlanError> {
+fn baseline_of_first_fix(state: &State) -> Result<MeasuredBaseline, Diagnostic> {
     let compared = questions::of(state).baseline(&state.goal);
     compared
         .map(|compared| compared.measured.clone())
         .ok_or_else(|| {
-            PlanError::of_field(
+            Diagnostic::of_field(
                 "baseline",
                 format!(
                     "the run {} has no measured baseline: its failure rate was assumed",
@@ -171,7 +171,7 @@ fn baseline_of_first_fix(state: &State) -> Result<MeasuredBaseline, PlanError> {
 }
 
 /// Returns the variant with this name.
-fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, PlanError> {
+fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, Diagnostic> {
     let variants = || (0..).map(VariantId).zip(&state.trials.variants);
     let names = || {
         let names = variants().map(|(_, variant)| format!("`{}`", variant.name));
@@ -180,7 +180,7 @@ fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, PlanError>
     let run = &state.origin.run;
     match (of, state.trials.variants.len()) {
         (None, 1) => Ok(VariantId(0)),
-        (None, several) => Err(PlanError::of_field(
+        (None, several) => Err(Diagnostic::of_field(
             "baseline",
             format!("the run {run} has {several} variants"),
             format!("choose the variant with --of: {}", names()),
@@ -189,7 +189,7 @@ fn find_variant(state: &State, of: Option<&str>) -> Result<VariantId, PlanError>
             let found = variants().find(|(_, variant)| variant.name == name);
             found.map(|(id, _)| id).ok_or_else(|| {
                 let what = format!("the run {run} has no variant `{name}`");
-                PlanError::of_field("of", what, format!("its variants: {}", names()))
+                Diagnostic::of_field("of", what, format!("its variants: {}", names()))
             })
         }
     }

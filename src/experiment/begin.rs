@@ -1,7 +1,6 @@
 //! Begins an experiment: makes all checks that are possible before anything runs, and creates the run.
 
 use super::core_limits::{do_not_queue_for_cores, no_cores};
-use super::error::ExperimentError;
 use super::exports::RequestedReports;
 use super::helper::refuse_helper;
 use super::observer::ExperimentObserver;
@@ -16,14 +15,13 @@ use provoke_model::{
     Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, TrialsPlan, VariantId,
 };
 use provoke_plan as plan;
-use provoke_plan::PlanError;
 use provoke_prepare as prepare;
-use provoke_prepare::PreparationError;
 use provoke_questions as questions;
 use provoke_state::State;
 use provoke_survey as survey;
 use provoke_sys::signals;
 use provoke_words as words;
+use provoke_words::diagnostic::{Diagnostic, ErrorCategory};
 use std::path::{Path, PathBuf};
 
 impl Experiment {
@@ -34,7 +32,7 @@ impl Experiment {
         mut plan: Plan,
         settings: ExperimentSettings,
         observer: &mut dyn ExperimentObserver,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self, Diagnostic> {
         refuse_helper()?;
         signals::survive_file_size_limit();
         check_plan(&plan.trials)?;
@@ -128,7 +126,7 @@ impl Experiment {
 }
 
 /// Checks the program of a plain run before anything is stored. Other commands may be created first.
-fn check_program(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+fn check_program(trials: &TrialsPlan) -> Result<(), Diagnostic> {
     match trials.variants.as_slice() {
         [variant]
             if trials.hosts.is_none()
@@ -153,40 +151,28 @@ fn attaches_to_service(load: &LoadPlan) -> bool {
 }
 
 /// Refuses what is not possible on other hosts.
-pub(super) fn check_hosts(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+pub(super) fn check_hosts(trials: &TrialsPlan) -> Result<(), Diagnostic> {
     if trials.hosts.is_none() {
         return Ok(());
     }
     if trials.waves {
         let error = "trials on several hosts cannot start in waves";
-        return Err(ExperimentError::usage(error).with_hint("leave out --wave or --on"));
+        return Err(Diagnostic::usage(error).with_hint("leave out --wave or --on"));
     }
     if trials.load.as_ref().is_some_and(attaches_to_service) {
         let error = "a service that provoke does not start cannot be on another host";
-        return Err(ExperimentError::usage(error).with_hint("leave out --on"));
+        return Err(Diagnostic::usage(error).with_hint("leave out --on"));
     }
     Ok(())
 }
 
 /// Adds the position in the scenario file to the reason why a variant cannot be prepared, if there is a file.
-fn locate_refusal(plan: &Plan, unready: PreparationError) -> ExperimentError {
-    match (unready, &plan.goal.scenario) {
-        (
-            PreparationError::Refused {
-                what: message,
-                at,
-                hint,
-            },
-            Some(file),
-        ) => {
-            let refusal = PlanError {
-                message,
-                position: at,
-                hint,
-            };
-            plan::complain_about(Path::new(file.as_os_str()), refusal).into()
+fn locate_refusal(plan: &Plan, refusal: Diagnostic) -> Diagnostic {
+    match &plan.goal.scenario {
+        Some(file) if refusal.category == ErrorCategory::Usage => {
+            plan::complain_about(Path::new(file.as_os_str()), refusal)
         }
-        (unready, _) => unready.into(),
+        _ => refusal,
     }
 }
 

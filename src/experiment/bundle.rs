@@ -1,12 +1,12 @@
 //! `report --bundle`: writes a run into one archive to share.
 
-use super::error::ExperimentError;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use provoke_journal::{RunFolder, Secrets, SharedData, copy_to_share};
 use provoke_model::STORY_FILE;
 use provoke_report::{ExportOptions, Exporter, Json, Markdown, MaskedRun, Report, export_report};
 use provoke_sys::files;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::error::Error;
 use std::ffi::OsStr;
@@ -31,10 +31,10 @@ pub fn write_bundle(
     report: &Report,
     shared: SharedData,
     file: &Path,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Diagnostic> {
     let cannot_write = |error: BundleError| {
         let message = format!("cannot write the bundle `{}`", file.to_safe());
-        ExperimentError::could_not(message).because(error)
+        Diagnostic::could_not(message).because(error)
     };
     let secrets = Secrets::of_run(&folder.journal_path())?;
     // Written to a temporary file first, so that no incomplete bundle remains, and no link is followed.

@@ -1,6 +1,5 @@
 //! Compares stored runs: their failure rates and their environments.
 
-use super::error::ExperimentError;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{Host, Survey};
@@ -13,6 +12,7 @@ use provoke_survey::{
     SuiteDifference, TestCounts, chance_of_coincidence, compare_suites, find_differences,
     find_distinguishing_facts,
 };
+use provoke_words::diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 
 /// Compares two runs; shows values that may be secrets only if `show_secrets`.
@@ -20,7 +20,7 @@ pub fn compare_two_runs(
     left: &str,
     right: &str,
     show_secrets: bool,
-) -> Result<RunComparison, ExperimentError> {
+) -> Result<RunComparison, Diagnostic> {
     let (left, right) = (RunEnvironment::read(left)?, RunEnvironment::read(right)?);
     let differences = find_differences(left.facts(), right.facts()).into_iter();
     let differences: Vec<FactDifference> = differences
@@ -71,7 +71,7 @@ fn compare_tests(left: &State, right: &State) -> Option<SuiteDifference> {
 }
 
 /// Finds the facts that distinguish failing runs from passing ones.
-pub fn compare_many_runs(names: &[String]) -> Result<RunsWithDistinguishingFacts, ExperimentError> {
+pub fn compare_many_runs(names: &[String]) -> Result<RunsWithDistinguishingFacts, Diagnostic> {
     let environments = names
         .iter()
         .map(|name| RunEnvironment::read(name))
@@ -79,7 +79,7 @@ pub fn compare_many_runs(names: &[String]) -> Result<RunsWithDistinguishingFacts
     let runs: Vec<ComparedRun> = environments.iter().map(RunEnvironment::summarize).collect();
     if let Some(empty) = runs.iter().find(|run| run.trials == 0) {
         let message = format!("all trials of the run {} were inconclusive", empty.run);
-        return Err(ExperimentError::usage(message).with_hint("leave it out"));
+        return Err(Diagnostic::usage(message).with_hint("leave it out"));
     }
     let failed = |run: &ComparedRun| run.failures > 0;
     let sides: Vec<_> = environments
@@ -109,7 +109,7 @@ struct RunEnvironment {
 }
 
 impl RunEnvironment {
-    fn read(name: &str) -> Result<Self, ExperimentError> {
+    fn read(name: &str) -> Result<Self, Diagnostic> {
         let folder = RunFolder::find_run(name, &default_root())?;
         let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
         let (host, survey) = state.trial_environment();

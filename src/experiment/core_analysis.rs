@@ -1,11 +1,11 @@
 //! Analyses a core file, also with other tools.
 
-use super::error::ExperimentError;
 use super::helper::refuse_helper;
 use provoke_autopsy::tools::{self, Tool};
 use provoke_autopsy::{ExaminerClient, ExaminerSettings};
 use provoke_model::{Autopsy, Text};
 use provoke_sys::host;
+use provoke_words::diagnostic::Diagnostic;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub struct CoreAnalysis {
 
 impl CoreAnalysis {
     /// Analyses a core.
-    pub fn examine_core(&self, core: &Path) -> Result<Autopsy, ExperimentError> {
+    pub fn examine_core(&self, core: &Path) -> Result<Autopsy, Diagnostic> {
         let mut settings = ExaminerSettings {
             root: self.root.clone().map(Text::from),
             program: self.program.clone().map(Text::from),

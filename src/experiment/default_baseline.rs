@@ -6,10 +6,11 @@ use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{Event, Text, VariantId};
-use provoke_plan::{PlanError, Scenario};
+use provoke_plan::Scenario;
 use provoke_questions as questions;
 use provoke_report as report;
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::{Untrusted as _, shell_word};
 
 /// At most this many runs are listed if several could be the baseline.
@@ -22,7 +23,7 @@ const MAX_LISTED: usize = 4;
 pub(super) fn find_default(
     asked: &Scenario,
     looked_for: &BaselineFilter,
-) -> Result<Option<ResolvedBaseline>, PlanError> {
+) -> Result<Option<ResolvedBaseline>, Diagnostic> {
     let typed = asked.typed_command();
     let typed = typed.map(|words| words.into_iter().map(Text::from).collect::<Vec<_>>());
     let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
@@ -142,7 +143,7 @@ fn describe_variant(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<S
 fn refuse_choice(
     newest_first: &[(Vec<Text>, ResolvedBaseline)],
     hunt: Option<String>,
-) -> PlanError {
+) -> Diagnostic {
     let chosen = newest_first
         .iter()
         .filter_map(|(_, baseline)| baseline.chosen.as_ref());
@@ -169,8 +170,8 @@ fn refuse_choice(
     )
 }
 
-fn refuse_to_choose(message: &str, lines: &[String]) -> PlanError {
-    PlanError::of_field(
+fn refuse_to_choose(message: &str, lines: &[String]) -> Diagnostic {
+    Diagnostic::of_field(
         "baseline",
         message,
         format!(

@@ -1,9 +1,8 @@
 //! Chooses the container engine, and checks its images and limits.
 
-use super::error::ExperimentError;
 use provoke_model::{ActorPlan, Container, TrialsPlan};
-use provoke_plan::PlanError;
 use provoke_sys::engine::Engine;
+use provoke_words::diagnostic::Diagnostic;
 use std::process::Command;
 
 /// Engines that are tried, in this order.
@@ -13,36 +12,8 @@ const LIMITS: [&str; 5] = ["cpus", "memory", "memory-swap", "cpuset-cpus", "pids
 /// Maximum number of images that an error lists.
 const NAMED: usize = 12;
 
-/// Why no engine or no image is available, with a hint.
-pub(super) struct EngineError {
-    what: String,
-    hint: String,
-}
-
-impl From<EngineError> for ExperimentError {
-    fn from(
-        EngineError {
-            what: message,
-            hint,
-        }: EngineError,
-    ) -> Self {
-        Self::could_not(message).with_hint(hint)
-    }
-}
-
-impl EngineError {
-    /// Converts it to a refusal of the scenario.
-    pub(super) fn into_refusal(self) -> PlanError {
-        PlanError {
-            message: self.what,
-            position: vec!["image".to_owned()],
-            hint: self.hint,
-        }
-    }
-}
-
 /// Returns the engine that responds: the named one, or the first.
-pub(super) fn find_engine(named: Option<&str>) -> Result<&str, EngineError> {
+pub(super) fn find_engine(named: Option<&str>) -> Result<&str, Diagnostic> {
     let mut silent = None;
     for name in named.map_or_else(|| ENGINES.to_vec(), |name| vec![name]) {
         match ask_engine(name, &["version", "--format", "{{.Server.Version}}"]) {
@@ -52,25 +23,24 @@ pub(super) fn find_engine(named: Option<&str>) -> Result<&str, EngineError> {
         }
     }
     Err(match (silent, named) {
-        (Some((name, reason)), _) => EngineError {
-            what: format!("`{name}` does not respond: {reason}"),
-            hint: format!(
-                "check with `{name} version` that its daemon runs and that you have permission to use it"
-            ),
-        },
-        (None, Some(name)) => EngineError {
-            what: format!("`{name}` is not in PATH"),
-            hint: "install it, or choose another engine: docker, podman".to_owned(),
-        },
-        (None, None) => EngineError {
-            what: "there is no container engine: docker and podman are not in PATH".to_owned(),
-            hint: "install one, or run without an image".to_owned(),
-        },
+        (Some((name, reason)), _) => {
+            Diagnostic::could_not(format!("`{name}` does not respond: {reason}")).with_hint(
+                format!(
+                    "check with `{name} version` that its daemon runs and that you have permission to use it"
+                ),
+            )
+        }
+        (None, Some(name)) => Diagnostic::could_not(format!("`{name}` is not in PATH"))
+            .with_hint("install it, or choose another engine: docker, podman"),
+        (None, None) => Diagnostic::could_not(
+            "there is no container engine: docker and podman are not in PATH",
+        )
+        .with_hint("install one, or run without an image"),
     })
 }
 
 /// Checks that an image is on this machine.
-pub(super) fn has_image(engine: &str, image: &str) -> Result<(), EngineError> {
+pub(super) fn has_image(engine: &str, image: &str) -> Result<(), Diagnostic> {
     if ask_engine(engine, &["image", "inspect", "--format", "{{.Id}}", image]).is_ok() {
         return Ok(());
     }
@@ -87,10 +57,12 @@ pub(super) fn has_image(engine: &str, image: &str) -> Result<(), EngineError> {
         (_, 0) => format!("there are {named}"),
         (_, more) => format!("there are {named} and {more} more"),
     };
-    Err(EngineError {
-        what: format!("the image `{image}` is not on this machine: {names_text}"),
-        hint: format!("pull it first (provoke does not): {engine} pull {image}"),
-    })
+    Err(Diagnostic::could_not(format!(
+        "the image `{image}` is not on this machine: {names_text}"
+    ))
+    .with_hint(format!(
+        "pull it first (provoke does not): {engine} pull {image}"
+    )))
 }
 
 /// Runs an engine; an error without text means that the program does not exist.
@@ -113,7 +85,7 @@ fn ask_engine(engine: &str, words: &[&str]) -> Result<String, Option<String>> {
 }
 
 /// Sets the engine of the containers of trials, unless the plan names one.
-pub(super) fn choose_engine(trials: &mut TrialsPlan) -> Result<(), ExperimentError> {
+pub(super) fn choose_engine(trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
     let template = trials.space.as_mut().map(|space| &mut space.template);
     let variants = trials.variants.iter_mut().chain(template);
     let actors = variants.flat_map(|variant| &mut variant.actors);
@@ -164,7 +136,7 @@ pub(super) fn sweep_containers(trials: &TrialsPlan) -> Option<String> {
 }
 
 /// Checks that the image of an actor exists, if its name is already known.
-pub(super) fn check_image(actor: &ActorPlan, variant: &str) -> Result<(), ExperimentError> {
+pub(super) fn check_image(actor: &ActorPlan, variant: &str) -> Result<(), Diagnostic> {
     let Some(container) = &actor.container else {
         return Ok(());
     };
@@ -172,5 +144,5 @@ pub(super) fn check_image(actor: &ActorPlan, variant: &str) -> Result<(), Experi
     if image.as_bytes().contains(&b'{') {
         return Ok(());
     }
-    Ok(has_image(&container.engine, &image.to_string())?)
+    has_image(&container.engine, &image.to_string())
 }

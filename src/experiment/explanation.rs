@@ -1,11 +1,11 @@
 //! Explains what a name stands for: a core file, a trial of a run, or the trial of a run with the most evidence.
 
 use super::core_analysis::CoreAnalysis;
-use super::error::ExperimentError;
 use super::stored_trial::{StoredTrial, best_trial};
 use provoke_journal::{RunFolder, StoreError, default_root};
 use provoke_model::Autopsy;
 use provoke_report::story::crash_story;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::safe_json;
 use serde::Serialize;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub enum Explanation {
 
 impl Explanation {
     /// Analyses a core file, reads a trial such as `last#17`, or reads the failing trial of a run with the most evidence.
-    pub fn of_name(name: &Path, analysis: &CoreAnalysis) -> Result<Self, ExperimentError> {
+    pub fn of_name(name: &Path, analysis: &CoreAnalysis) -> Result<Self, Diagnostic> {
         if name.is_file() {
             return Ok(Self::Core(Box::new(analysis.examine_core(name)?)));
         }
@@ -62,11 +62,11 @@ fn pretty_json(content: &impl Serialize) -> String {
     format!("{}\n", safe_json(&json))
 }
 
-fn neither_core_nor_run(name: &str, no_run: &StoreError) -> ExperimentError {
+fn neither_core_nor_run(name: &str, no_run: &StoreError) -> Diagnostic {
     let message = format!("found neither a core file nor a run `{name}`");
-    ExperimentError::usage(message).with_hint(if name.parse::<u64>().is_ok() {
+    Diagnostic::usage(message).with_hint(if name.parse::<u64>().is_ok() {
         format!("for trial {name} of the last run: provoke explain last#{name}")
     } else {
-        no_run.hint().unwrap_or_default()
+        no_run.hint()
     })
 }

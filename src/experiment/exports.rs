@@ -1,7 +1,6 @@
 //! Creates and writes the files of reports.
 
 use super::baseline::pooled_baseline;
-use super::error::ExperimentError;
 use super::stored_runs::StoredReport;
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, StoreError, default_root};
@@ -13,6 +12,7 @@ use provoke_report::{
 use provoke_state::State;
 use provoke_sys::files;
 use provoke_sys::held_folder::HeldFolder;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -82,7 +82,7 @@ impl RequestedReports {
     }
 
     /// Creates the files of the requested reports, so that a wrong path is an error before the first trial.
-    pub(super) fn create_files(&self) -> Result<(), ExperimentError> {
+    pub(super) fn create_files(&self) -> Result<(), Diagnostic> {
         for path in self.files() {
             // An existing report stays until a new one replaces it.
             let file = File::options().create(true).append(true).open(path);
@@ -101,7 +101,7 @@ impl RequestedReports {
         state: &State,
         report: &Report,
         page: PageOptions,
-    ) -> Result<Vec<PathBuf>, ExperimentError> {
+    ) -> Result<Vec<PathBuf>, Diagnostic> {
         let options = ExportOptions {
             environment: true,
             page: PageOptions {
@@ -139,7 +139,7 @@ impl RequestedReports {
 
 /// Returns the path of the page in the directory of its run. Another user could have put a link there, and could replace
 /// the page later.
-fn default_page(folder: &RunFolder) -> Result<PathBuf, ExperimentError> {
+fn default_page(folder: &RunFolder) -> Result<PathBuf, Diagnostic> {
     let path = folder.path().join(PAGE);
     let problem = match folder.foreign_owner() {
         Some(owner) => Some(format!("the directory of the run belongs to {owner}")),
@@ -150,10 +150,10 @@ fn default_page(folder: &RunFolder) -> Result<PathBuf, ExperimentError> {
     };
     match problem {
         None => Ok(path),
-        Some(problem) => Err(ExperimentError::usage(format!(
-            "{problem}, so no page is written there"
-        ))
-        .with_hint("name a file: --html=FILE")),
+        Some(problem) => Err(
+            Diagnostic::usage(format!("{problem}, so no page is written there"))
+                .with_hint("name a file: --html=FILE"),
+        ),
     }
 }
 
@@ -163,7 +163,7 @@ fn write_report(
     run: &MaskedRun<'_>,
     options: &ExportOptions,
     path: &Path,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Diagnostic> {
     let write = |file: File| {
         let mut out = BufWriter::new(file);
         let exported = export_report(exporter, run, options, &mut out);
@@ -183,7 +183,7 @@ fn write_pictures(
     run: &MaskedRun<'_>,
     options: &PageOptions,
     directory: &Path,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Diagnostic> {
     create_picture_folder(directory)?;
     let pictures =
         export_pictures(run, options).map_err(|error| cannot_export(directory, error))?;
@@ -198,18 +198,18 @@ fn write_pictures(
     Ok(())
 }
 
-fn create_picture_folder(directory: &Path) -> Result<(), ExperimentError> {
+fn create_picture_folder(directory: &Path) -> Result<(), Diagnostic> {
     fs::create_dir_all(directory).map_err(|error| {
         let message = format!("cannot create the directory `{}`", directory.to_safe());
-        ExperimentError::usage(message).because(error)
+        Diagnostic::usage(message).because(error)
     })
 }
 
 /// Writes a file that only its owner can read. Readers of an older file never see an incomplete one.
 fn write_private_file(
     path: &Path,
-    write: impl FnOnce(File) -> Result<(), ExperimentError>,
-) -> Result<(), ExperimentError> {
+    write: impl FnOnce(File) -> Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
     let mut target = path.to_owned();
     // A link that the user names stays a link.
     if HeldFolder::above(path).is_none() {
@@ -239,7 +239,7 @@ pub fn write_trend(
     order: RunOrder,
     options: &PageOptions,
     target: &ReportTarget,
-) -> Result<Option<PathBuf>, ExperimentError> {
+) -> Result<Option<PathBuf>, Diagnostic> {
     let masked = runs.iter().map(|stored| {
         Ok(RunOfTrend {
             run: MaskedRun::new(&stored.folder, &stored.report)?,
@@ -269,7 +269,7 @@ pub fn write_trend(
             journal::remember_report(path, &default_root());
             Ok(Some(path.clone()))
         }
-        ReportTarget::RunFolder => Err(ExperimentError::usage(
+        ReportTarget::RunFolder => Err(Diagnostic::usage(
             "a page about several runs needs a file".to_owned(),
         )
         .with_hint("name it: --html=trend.html")),
@@ -284,7 +284,7 @@ pub(super) fn append_step_summary(
     folder: &RunFolder,
     report: &Report,
     path: &Path,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Diagnostic> {
     // A step may have replaced the file; opening a pipe would wait for its reader.
     let metadata = fs::metadata(path);
     if metadata
@@ -292,7 +292,7 @@ pub(super) fn append_step_summary(
         .is_ok_and(|metadata| !metadata.is_file() && !is_null_device(path))
     {
         let message = format!("`{}` is not a file", path.to_safe());
-        return Err(ExperimentError::could_not(message));
+        return Err(Diagnostic::could_not(message));
     }
     let used = metadata.map_or(0, |metadata| metadata.len());
     let room = MAX_SUMMARY.saturating_sub(usize::try_from(used).unwrap_or(usize::MAX));
@@ -316,7 +316,7 @@ pub(super) fn append_step_summary(
     }
     if text.len() > room {
         let message = "the summary of this step has reached its maximum size of 1 MiB";
-        return Err(ExperimentError::could_not(message));
+        return Err(Diagnostic::could_not(message));
     }
     let mut file = File::options()
         .create(true)
@@ -337,9 +337,9 @@ pub(super) fn annotate_report(
     report: &Report,
     verdict_level: AnnotationLevel,
     root: &Path,
-) -> Result<Vec<Annotation>, ExperimentError> {
+) -> Result<Vec<Annotation>, Diagnostic> {
     let run = MaskedRun::new(folder, report)
-        .map_err(|error| ExperimentError::could_not("cannot read the run").because(error))?;
+        .map_err(|error| Diagnostic::could_not("cannot read the run").because(error))?;
     Ok(export_annotations(&run, verdict_level, root))
 }
 
@@ -348,18 +348,18 @@ fn finish_output(
     exported: Result<(), ExportError>,
     name: &Path,
     out: &mut impl Write,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Diagnostic> {
     match exported.and_then(|()| Ok(out.flush()?)) {
         Err(error) if error.is_broken_pipe() => Ok(()),
         result => result.map_err(|error| cannot_export(name, error)),
     }
 }
 
-fn cannot_export(name: &Path, error: ExportError) -> ExperimentError {
+fn cannot_export(name: &Path, error: ExportError) -> Diagnostic {
     let message = format!("cannot write the report to `{}`", name.to_safe());
-    ExperimentError::could_not(message).because(error)
+    Diagnostic::could_not(message).because(error)
 }
 
-fn cannot_open(path: &Path, error: io::Error) -> ExperimentError {
-    ExperimentError::usage(format!("cannot write `{}`", path.to_safe())).because(error)
+fn cannot_open(path: &Path, error: io::Error) -> Diagnostic {
+    Diagnostic::usage(format!("cannot write `{}`", path.to_safe())).because(error)
 }

@@ -1,12 +1,12 @@
 //! Forecasts how many trials each question takes.
 
-use super::error::ExperimentError;
 use provoke_model::{Alpha, MeasuredBaseline};
 use provoke_plan::RateValue;
 use provoke_questions::StopRule;
 use provoke_stats::search::{Channel, bisect_runs};
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 
 /// Power for which a comparison or a check of the rate is planned.
 const POWER: f64 = 0.8;
@@ -85,7 +85,7 @@ impl TrialForecast {
         rate: Option<RateValue>,
         baseline: Option<MeasuredBaseline>,
         confidence: Alpha,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self, Diagnostic> {
         let alpha = confidence.to_probability();
         let rate = match (rate, &baseline) {
             (Some(RateValue(millionths)), _) => f64::from(millionths) / 1e6,
@@ -96,7 +96,7 @@ impl TrialForecast {
                 let message = format!(
                     "none of {trials} trials failed: the rate is below {bound} %, which is not enough to plan with"
                 );
-                return Err(ExperimentError::usage(message).with_hint(
+                return Err(Diagnostic::usage(message).with_hint(
                     "reproduce the failure first, or plan with an assumed rate: provoke plan --rate 1%",
                 ));
             }

@@ -1,11 +1,11 @@
 //! Runs the helpers of an experiment, which are processes of the running program.
 
-use super::error::ExperimentError;
 use super::worker;
 use provoke_autopsy::examiner_process;
 use provoke_hosts as hosts;
 use provoke_slot as slot;
 use provoke_sys::processor;
+use provoke_words::diagnostic::Diagnostic;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -35,11 +35,11 @@ pub fn serve_if_helper() {
 
 /// Refuses a process that an experiment started as a helper. Without this check, each helper would begin the work of its
 /// parent again, and start further helpers.
-pub(super) fn refuse_helper() -> Result<(), ExperimentError> {
+pub(super) fn refuse_helper() -> Result<(), Diagnostic> {
     let first: Option<OsString> = std::env::args_os().nth(1);
     if first.is_some_and(|first| is_command(&first)) {
         let message = "this process is a helper of another experiment";
-        return Err(ExperimentError::could_not(message).with_hint(
+        return Err(Diagnostic::could_not(message).with_hint(
             "call `provoke::experiment::serve_if_helper()` at the beginning of `main`",
         ));
     }

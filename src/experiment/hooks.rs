@@ -1,6 +1,5 @@
 //! Runs the hooks of a run around its trials.
 
-use super::error::ExperimentError;
 use super::observer::ExperimentObserver;
 use super::preflight::check_commands;
 use super::run::Experiment;
@@ -10,6 +9,7 @@ use provoke_model::{
 };
 use provoke_questions as questions;
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -30,7 +30,7 @@ impl Experiment {
         executor: &Arc<dyn Executor>,
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
-    ) -> Result<(), ExperimentError> {
+    ) -> Result<(), Diagnostic> {
         let hooks = self.state.trials.hooks.clone();
         if let Some(setup) = &hooks.setup {
             match run_hook(executor, None, setup, signals).await? {
@@ -78,7 +78,7 @@ impl Experiment {
         signals: &mut UnboundedReceiver<Signal>,
         set_up_variants: &mut Vec<VariantId>,
         observer: &mut dyn ExperimentObserver,
-    ) -> Result<bool, ExperimentError> {
+    ) -> Result<bool, Diagnostic> {
         if self.state.trials.space.is_some() {
             return Ok(true);
         }
@@ -87,7 +87,7 @@ impl Experiment {
             .take(self.state.trials.variants.len())
             .filter(|id| self.state.is_testable(*id))
             .collect();
-        let mut failed: Vec<(VariantId, ExperimentError)> = Vec::new();
+        let mut failed: Vec<(VariantId, Diagnostic)> = Vec::new();
         for &id in &ids {
             if let Some(setup) = self.state.trials.variant_plan(id).hooks.setup.clone() {
                 match run_hook(executor, Some(id), &setup, signals).await? {
@@ -160,7 +160,7 @@ impl Experiment {
     }
 
     /// Records that the run was interrupted before its first trial.
-    pub(super) fn stopped_by(&mut self, signal: Signal) -> Result<(), ExperimentError> {
+    pub(super) fn stopped_by(&mut self, signal: Signal) -> Result<(), Diagnostic> {
         let stopped = Event::RunStopped {
             why: StopCause::Signal(signal),
             at: self.state.worked,
@@ -177,7 +177,7 @@ async fn run_hook(
     variant: Option<VariantId>,
     command: &Text,
     signals: &mut UnboundedReceiver<Signal>,
-) -> Result<RunHookResult, ExperimentError> {
+) -> Result<RunHookResult, Diagnostic> {
     let (halt, halted) = watch::channel(StopUrgency::No);
     let mut running = pin!(executor.run_hook(variant, command, halted));
     tokio::select! {
@@ -199,21 +199,18 @@ async fn run_hook(
     }
 }
 
-fn hook_failed(hook: &FailedHook) -> ExperimentError {
+fn hook_failed(hook: &FailedHook) -> Diagnostic {
     let output = hook.output.trim();
     let cause = if output.is_empty() {
         "it printed nothing"
     } else {
         output
     };
-    ExperimentError::could_not(format!("`setup` failed: {}", hook.ending)).because(cause)
+    Diagnostic::could_not(format!("`setup` failed: {}", hook.ending)).because(cause)
 }
 
 /// Returns the error if no variant is left: one error for all of them, or one for each.
-fn none_left(
-    trials: &TrialsPlan,
-    failed: Vec<(VariantId, ExperimentError)>,
-) -> Option<ExperimentError> {
+fn none_left(trials: &TrialsPlan, failed: Vec<(VariantId, Diagnostic)>) -> Option<Diagnostic> {
     let errors: Vec<(VariantId, String)> = failed
         .iter()
         .map(|(id, error)| (*id, error.in_a_line()))
@@ -227,5 +224,5 @@ fn none_left(
         .iter()
         .map(|(id, reason)| format!("{}: {reason}", trials.variant_plan(*id).name));
     let message = format!("none of the {} variants can be tested", errors.len());
-    Some(ExperimentError::could_not(message).because(lines.collect::<Vec<_>>().join("\n    ")))
+    Some(Diagnostic::could_not(message).because(lines.collect::<Vec<_>>().join("\n    ")))
 }

@@ -4,12 +4,13 @@ use super::measured_variant::{BaselineFilter, measure_held};
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{HeldPlan, MeasuredBaseline};
-use provoke_plan::{PlanError, Scenario};
+use provoke_plan::Scenario;
 use provoke_questions as questions;
 use provoke_state::State;
+use provoke_words::diagnostic::Diagnostic;
 
 /// Returns the holds that a scenario names, if it names any.
-pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, PlanError> {
+pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Diagnostic> {
     let Some(name) = &scenario.trials.held else {
         return Ok(None);
     };
@@ -17,9 +18,8 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
         .and_then(|folder| folder.check_trust(scenario.trust))
         .and_then(|folder| journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {}));
     let state = read.map_err(|error| {
-        let hint = error.hint();
-        let hint = hint.unwrap_or_else(|| "find a hold first: provoke hunt -- CMD".to_owned());
-        PlanError::of_field("held", format!("cannot read the hunt: {error}"), hint)
+        let message = format!("cannot read the hunt: {error}");
+        Diagnostic::of_field("held", message, error.hint())
     })?;
     if let Some(held_plan) = state.trials.held {
         return Ok(Some(*held_plan));
@@ -29,7 +29,7 @@ pub(super) fn planned_holds(scenario: &Scenario) -> Result<Option<HeldPlan>, Pla
             run: state.origin.run,
             holds: found.holds,
         })),
-        None => Err(PlanError::of_field(
+        None => Err(Diagnostic::of_field(
             "held",
             format!(
                 "the run {} found no hold under which the program fails",

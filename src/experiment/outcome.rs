@@ -1,11 +1,11 @@
 //! Results of an experiment.
 
-use super::error::ExperimentError;
 use super::results::ResultFile;
 use provoke_journal::RunFolder;
 use provoke_model::{Signal, StopCause};
 use provoke_report::Report;
 use provoke_state::State;
+use provoke_words::diagnostic::Diagnostic;
 
 /// A run that ended, and its result.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct ExperimentOutcome {
     /// The signal that stopped the experiment.
     pub stopped: Option<Signal>,
     /// Why a result could not be written, or a further search could not run.
-    pub error: Option<ExperimentError>,
+    pub error: Option<Diagnostic>,
 }
 
 impl FinishedRun {

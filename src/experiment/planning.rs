@@ -1,16 +1,16 @@
 //! Makes plans from settings and from scenario files, with the facts of this place: baselines and candidates.
 
 use super::baseline_run::{BaselineRun, ResolvedBaseline};
-use super::error::ExperimentError;
 use super::hunt_holds::planned_holds;
 use super::observer::{ExperimentMessage, ExperimentObserver};
 use super::search::find_searched;
 use provoke_model::{Plan, VariantId};
 use provoke_plan as plan;
-use provoke_plan::{Actor, PlanContext, PlanError, Scenario};
+use provoke_plan::{Actor, PlanContext, Scenario};
 use provoke_questions as questions;
 use provoke_report as report;
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use std::path::Path;
 pub fn plan_from_settings(
     overlay: &dyn Fn(&mut Scenario),
     observer: &mut dyn ExperimentObserver,
-) -> Result<Plan, ExperimentError> {
+) -> Result<Plan, Diagnostic> {
     let here = std::env::current_dir()?;
     let mut scenario = Scenario::default();
     overlay(&mut scenario);
@@ -55,9 +55,9 @@ pub fn plan_from_settings(
     };
     let plan = questions::plan(&scenario, around).map_err(|refusal| {
         if scenario.has_command() {
-            return refusal.into();
+            return refusal;
         }
-        ExperimentError::usage("there is no command to run").with_hint(if scenario.load.is_some() {
+        Diagnostic::usage("there is no command to run").with_hint(if scenario.load.is_some() {
             "add the command that starts the service: -- ./server; or test a service that runs already: --attach PID"
         } else {
             "add the program and its arguments: -- ./program argument"
@@ -99,12 +99,12 @@ fn describe_baseline(baseline: &BaselineRun) -> String {
 }
 
 /// Replaces the command of the main process by the typed command.
-pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), ExperimentError> {
+pub(super) fn become_main(scenario: &mut Scenario) -> Result<(), Diagnostic> {
     let is_main = |actor: &&mut Actor| actor.role.decides_outcome();
     let mut mains: Vec<&mut Actor> = scenario.outline.actors.iter_mut().filter(is_main).collect();
     let [main] = mains.as_mut_slice() else {
         let what = format!("the baseline has {} main processes", mains.len());
-        return Err(ExperimentError::usage(what).with_hint(
+        return Err(Diagnostic::usage(what).with_hint(
             "leave the command out to run the same processes, or define them in a scenario file: --file FILE",
         ));
     };
@@ -118,7 +118,7 @@ pub fn plan_from_file(
     file: &Path,
     overlay: &dyn Fn(&mut Scenario),
     observer: &mut dyn ExperimentObserver,
-) -> Result<Plan, ExperimentError> {
+) -> Result<Plan, Diagnostic> {
     let context = |scenario: &Scenario, base: &Path| context_of_scenario(scenario, base, observer);
     let mut plan = plan::plan_file(file, overlay, context, questions::plan)?;
     plan.goal.scenario = Some(file.into());
@@ -129,7 +129,7 @@ fn context_of_scenario(
     scenario: &Scenario,
     base: &Path,
     observer: &mut dyn ExperimentObserver,
-) -> Result<PlanContext, PlanError> {
+) -> Result<PlanContext, Diagnostic> {
     let baseline = ResolvedBaseline::of_scenario(scenario)?;
     Ok(PlanContext {
         baseline: baseline.map(|found| found.measured),

@@ -1,15 +1,15 @@
 //! Checks the command before the first trial, so that a typing error is reported once and not as many failed trials.
 
 use super::engine;
-use super::error::{ErrorHint, ExperimentError};
 use super::missing_file::{find_script, similar_path};
 use super::source_file::{SourceFileRunner, compile_command};
-use crate::suggest::file_of_flag;
+use crate::suggest::{file_of_flag, retyped_line};
 use provoke_autopsy as autopsy;
 use provoke_load as load;
 use provoke_model::{ActorPlan, ServiceOwner, Text, TrialsPlan, VariantId};
 use provoke_sys::{limits, spawn};
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::{Untrusted as _, shell_word};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -21,7 +21,7 @@ use std::path::Path;
 const DESCRIPTORS: u64 = 32;
 
 /// Checks before the start which limits would be exceeded, and what no trial could do.
-pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), Diagnostic> {
     check_load(trials)?;
     let processes = |actors: &[ActorPlan]| actors.iter().map(|actor| u64::from(actor.copies)).sum();
     let max_processes: u64 = trials
@@ -46,14 +46,14 @@ pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), ExperimentError> {
         if needed > allowed {
             let needs = format!("{message} need {needed} open files, and the limit is {allowed}");
             let hint = format!("raise the limit with `ulimit -n {needed}`, or use fewer {fewer}");
-            return Err(ExperimentError::could_not(needs).with_hint(hint));
+            return Err(Diagnostic::could_not(needs).with_hint(hint));
         }
     }
     Ok(())
 }
 
 /// Checks that the target of the load belongs to the user, and that the requests can be built.
-fn check_load(trials: &TrialsPlan) -> Result<(), ExperimentError> {
+fn check_load(trials: &TrialsPlan) -> Result<(), Diagnostic> {
     let Some(load) = &trials.load else {
         return Ok(());
     };
@@ -67,10 +67,7 @@ fn check_load(trials: &TrialsPlan) -> Result<(), ExperimentError> {
 }
 
 /// Checks that every command of a variant can be started.
-pub(super) fn check_commands(
-    trials: &TrialsPlan,
-    variant: VariantId,
-) -> Result<(), ExperimentError> {
+pub(super) fn check_commands(trials: &TrialsPlan, variant: VariantId) -> Result<(), Diagnostic> {
     // provoke does not start this service.
     if trials
         .load
@@ -90,7 +87,7 @@ pub(super) fn check_commands(
         if !cwd.is_dir() {
             let error = format!("the working directory `{}` does not exist", actor.cwd);
             return Err(
-                ExperimentError::could_not(error).with_hint("choose another directory with --cwd")
+                Diagnostic::could_not(error).with_hint("choose another directory with --cwd")
             );
         }
         // Programs in an image cannot be checked here.
@@ -117,11 +114,7 @@ pub(super) fn check_commands(
 }
 
 /// Checks that the script of an interpreter exists: every trial would fail in the same way.
-fn check_script(
-    actor: &ActorPlan,
-    cwd: &Path,
-    path: Option<&OsStr>,
-) -> Result<(), ExperimentError> {
+fn check_script(actor: &ActorPlan, cwd: &Path, path: Option<&OsStr>) -> Result<(), Diagnostic> {
     let Some(script) = find_script(&actor.command) else {
         return Ok(());
     };
@@ -134,7 +127,7 @@ fn check_script(
     let line = shell_line(&actor.command);
     let error = format!("cannot run `{line}`: there is no file `{script}`");
     let similar = similar_path(Path::new(script.as_os_str()), cwd, Path::is_file);
-    Err(ExperimentError::could_not(error).with_hint(match similar {
+    Err(Diagnostic::could_not(error).with_hint(match similar {
         Some(similar) => format!("did you mean `{}`?", shell_word(similar.as_os_str())),
         None => path_hint(script, cwd),
     }))
@@ -151,7 +144,7 @@ fn path_hint(name: &Text, cwd: &Path) -> String {
 }
 
 /// Explains why a program was not found.
-fn not_found(trials: &TrialsPlan, name: &Text, actor: &ActorPlan, cwd: &Path) -> ExperimentError {
+fn not_found(trials: &TrialsPlan, name: &Text, actor: &ActorPlan, cwd: &Path) -> Diagnostic {
     if name.as_bytes().contains(&b'/') && cwd.join(name.as_os_str()).is_dir() {
         return cannot_run(name, "it is a directory").with_hint("name a program in it");
     }
@@ -162,17 +155,12 @@ fn not_found(trials: &TrialsPlan, name: &Text, actor: &ActorPlan, cwd: &Path) ->
     suggest_program(trials, name, actor, cwd)
 }
 
-fn cannot_run(name: &Text, reason: &str) -> ExperimentError {
-    ExperimentError::could_not(format!("cannot run `{name}`: {reason}"))
+fn cannot_run(name: &Text, reason: &str) -> Diagnostic {
+    Diagnostic::could_not(format!("cannot run `{name}`: {reason}"))
 }
 
 /// Suggests what was meant by the name of a program that does not exist.
-fn suggest_program(
-    trials: &TrialsPlan,
-    name: &Text,
-    actor: &ActorPlan,
-    cwd: &Path,
-) -> ExperimentError {
+fn suggest_program(trials: &TrialsPlan, name: &Text, actor: &ActorPlan, cwd: &Path) -> Diagnostic {
     let typed = name.as_os_str();
     let is_path = name.as_bytes().contains(&b'/');
     let path = cwd.join(typed);
@@ -227,7 +215,7 @@ fn suggest_program(
 }
 
 /// Explains how to set variables, if the command begins with assignments to them.
-fn explain_assignment(name: &Text, actor: &ActorPlan) -> Option<ExperimentError> {
+fn explain_assignment(name: &Text, actor: &ActorPlan) -> Option<Diagnostic> {
     let words = actor.command.iter();
     let assignments = words.take_while(|word| is_assignment(word)).count();
     if assignments == 0 {
@@ -243,19 +231,19 @@ fn explain_assignment(name: &Text, actor: &ActorPlan) -> Option<ExperimentError>
         [] => "CMD".to_owned(),
         command => shell_line(command),
     };
-    let hint = ErrorHint::with_command(
+    let hint = hint_with_command(
         "set environment variables with -e: ",
         name.as_os_str(),
-        format!("{flags} -- {command}"),
+        &format!("{flags} -- {command}"),
     );
     Some(cannot_run(name, "it is an assignment, not a program").with_hint(hint))
 }
 
 /// Explains what to do instead, if the name of the program is a flag, or means something to a shell only.
-fn explain_shell(name: &Text, actor: &ActorPlan) -> Option<ExperimentError> {
+fn explain_shell(name: &Text, actor: &ActorPlan) -> Option<Diagnostic> {
     let run_in_shell = |line: &OsStr| {
         let line = format!("--shell {}", shell_word(line));
-        ErrorHint::with_command("to run a line of shell: ", name.as_os_str(), line)
+        hint_with_command("to run a line of shell: ", name.as_os_str(), &line)
     };
     let reason = "it is a command of the shell";
     Some(match name.as_bytes() {
@@ -280,6 +268,11 @@ fn explain_shell(name: &Text, actor: &ActorPlan) -> Option<ExperimentError> {
     })
 }
 
+/// Returns a hint that ends with the corrected command line: `end` replaces the words from `from` on.
+fn hint_with_command(text: &str, from: &OsStr, end: &str) -> String {
+    format!("{text}{}", retyped_line(from, end))
+}
+
 /// Joins arguments to a line that a shell reads as these arguments.
 fn shell_line(arguments: &[Text]) -> String {
     let words = arguments
@@ -289,7 +282,7 @@ fn shell_line(arguments: &[Text]) -> String {
 }
 
 /// Explains that a file is source code, and how to run it.
-fn as_source(name: &Text, actor: &ActorPlan, source: SourceFileRunner) -> ExperimentError {
+fn as_source(name: &Text, actor: &ActorPlan, source: SourceFileRunner) -> Diagnostic {
     let typed = name.as_os_str();
     match source {
         SourceFileRunner::Compiled(language, compiler) => {
@@ -299,21 +292,19 @@ fn as_source(name: &Text, actor: &ActorPlan, source: SourceFileRunner) -> Experi
                     .with_hint("compile it first, and run the program that the compiler writes");
             };
             let (program, make) = compile_command(Path::new(typed), compiler);
-            error.with_hint(ErrorHint::with_command(
-                format!("compile it first: {make}\n      and run the program: "),
+            error.with_hint(hint_with_command(
+                &format!("compile it first: {make}\n      and run the program: "),
                 typed,
-                with_arguments(&program, actor),
+                &with_arguments(&program, actor),
             ))
         }
         SourceFileRunner::Script(interpreter) => {
             let command = format!("{interpreter} {}", shell_word(typed));
-            cannot_run(name, "it is a script that is not executable").with_hint(
-                ErrorHint::with_command(
-                    "name its interpreter: ",
-                    typed,
-                    with_arguments(&command, actor),
-                ),
-            )
+            cannot_run(name, "it is a script that is not executable").with_hint(hint_with_command(
+                "name its interpreter: ",
+                typed,
+                &with_arguments(&command, actor),
+            ))
         }
     }
 }
@@ -352,7 +343,7 @@ fn check_executable(
     actor: &ActorPlan,
     cwd: &Path,
     path: Option<&OsStr>,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Diagnostic> {
     let mut header = Vec::new();
     let read = File::open(program).and_then(|file| file.take(HEADER).read_to_end(&mut header));
     if read.is_err() {
@@ -408,10 +399,10 @@ fn check_executable(
             0 => "it is empty",
             _ => "it is a text file without a #! line",
         };
-        return Err(error(problem.to_owned()).with_hint(ErrorHint::with_command(
-            format!("add a first line such as {line}, or name the interpreter: "),
+        return Err(error(problem.to_owned()).with_hint(hint_with_command(
+            &format!("add a first line such as {line}, or name the interpreter: "),
             name.as_os_str(),
-            with_arguments(&command, actor),
+            &with_arguments(&command, actor),
         )));
     }
     match autopsy::dynamic_loader(program).filter(|loader| !cwd.join(loader).is_file()) {

@@ -1,6 +1,5 @@
 //! Runs a stored trial again, and compares its outcome with the recorded one.
 
-use super::error::ExperimentError;
 use super::rerun::{RerunLimits, kept_output, repeat_trial, rerun_trial};
 use super::selected_trial::SelectedTrial;
 use provoke_judge as judge;
@@ -10,6 +9,7 @@ use provoke_model::{
 use provoke_report::{Report, group_failures};
 use provoke_survey as survey;
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
@@ -86,7 +86,7 @@ impl TrialReplay {
     }
 
     /// Runs the trial once.
-    pub async fn run_once(&self, scratch: &Path) -> Result<ReplayResult, ExperimentError> {
+    pub async fn run_once(&self, scratch: &Path) -> Result<ReplayResult, Diagnostic> {
         let observation = Box::pin(rerun_trial(&self.trials, &self.trial, scratch)).await?;
         let outcome = self.judge_trial(&observation);
         let took = words::format_seconds(observation.elapsed.as_secs_f64());
@@ -122,7 +122,7 @@ impl TrialReplay {
         limits: &RerunLimits,
         listen: impl FnOnce() -> io::Result<UnboundedReceiver<Signal>>,
         each: impl Fn(u64, u64),
-    ) -> Result<ReplayResult, ExperimentError> {
+    ) -> Result<ReplayResult, Diagnostic> {
         let (mut count, mut passed) = (0_u64, 0_u64);
         let mut other_failures: BTreeMap<String, u64> = BTreeMap::new();
         let mut is_any_conclusive = false;

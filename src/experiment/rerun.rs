@@ -1,12 +1,12 @@
 //! Runs one trial again with the same command, input, seed, environment and directory, once or until it fails.
 
-use super::error::ExperimentError;
 use super::trial_evidence::LARGEST;
 use provoke_exec::{Executor as _, PreparationResult, StopUrgency};
 use provoke_local::LocalExecutor;
 use provoke_model::{Observation, Signal, Trial, TrialsPlan};
 use provoke_state::State;
 use provoke_sys::files;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::io;
 use std::ops::ControlFlow;
@@ -29,7 +29,7 @@ pub(super) async fn rerun_trial(
     trials: &TrialsPlan,
     trial: &Trial,
     scratch: &Path,
-) -> Result<Observation, ExperimentError> {
+) -> Result<Observation, Diagnostic> {
     let mut observation = None;
     with_executor(trials, trial, scratch, async |executor| {
         let (_halt, halted) = watch::channel(StopUrgency::No);
@@ -49,7 +49,7 @@ pub(super) async fn repeat_trial(
     limits: &RerunLimits,
     listen: impl FnOnce() -> io::Result<UnboundedReceiver<Signal>>,
     mut each: impl FnMut(&Observation) -> ControlFlow<()>,
-) -> Result<Option<Signal>, ExperimentError> {
+) -> Result<Option<Signal>, Diagnostic> {
     let mut stopped = None;
     with_executor(trials, trial, scratch, async |executor| {
         let mut signals = listen()?;
@@ -104,8 +104,8 @@ async fn with_executor(
     trials: &TrialsPlan,
     trial: &Trial,
     scratch: &Path,
-    run: impl AsyncFnOnce(&LocalExecutor) -> Result<(), ExperimentError>,
-) -> Result<(), ExperimentError> {
+    run: impl AsyncFnOnce(&LocalExecutor) -> Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
     let mut trials = trials.clone();
     trials.jobs = trial.slot.0.saturating_add(1).min(4096);
     let executor = LocalExecutor::new(&trials, scratch)?;
@@ -143,7 +143,7 @@ pub(super) async fn prepare_trial(
     trials: &TrialsPlan,
     trial: &Trial,
     scratch: &Path,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Diagnostic> {
     let executor = LocalExecutor::new(trials, scratch)?;
     let preparation = make_variant(&executor, trials, trial).await;
     executor.close().await;
@@ -155,7 +155,7 @@ async fn make_variant(
     executor: &LocalExecutor,
     trials: &TrialsPlan,
     trial: &Trial,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Diagnostic> {
     // A variant with a setting runs in the directory of the failing variant.
     let id = match trials.variant_plan(trial.variant).setting {
         Some(_) => State::FAILING,
@@ -169,7 +169,7 @@ async fn make_variant(
     match executor.make_variant(id, halted).await {
         PreparationResult::Failed(reason) | PreparationResult::Broken(reason) => {
             let message = format!("the variant `{}` cannot be tested: {reason}", variant.name);
-            Err(ExperimentError::could_not(message))
+            Err(Diagnostic::could_not(message))
         }
         PreparationResult::Ready { .. } | PreparationResult::Halted => Ok(()),
     }

@@ -1,6 +1,5 @@
 //! Writes the log or the patch of a search.
 
-use super::error::ExperimentError;
 use provoke_journal::RunFolder;
 use provoke_model::{EditPlan, FileChange, SearchSpace, Text, VariantChoices, VariantPlan};
 use provoke_plan::under_load;
@@ -10,9 +9,11 @@ use provoke_questions::Verdict;
 use provoke_report::Report;
 use provoke_state::State;
 use provoke_sys::files;
-use std::fs;
+use provoke_words::diagnostic::Diagnostic;
+use provoke_words::untrusted::Untrusted as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// A file that a search wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(super) fn write_results(
     state: &State,
     report: &Report,
     folder: &RunFolder,
-) -> Result<Vec<ResultFile>, ExperimentError> {
+) -> Result<Vec<ResultFile>, Diagnostic> {
     let mut files = Vec::new();
     if let Some(log) = report
         .answer
@@ -92,7 +93,7 @@ fn remove_unneeded_files(
     space: &SearchSpace,
     variant: &VariantPlan,
     folder: &RunFolder,
-) -> Result<Option<ResultFile>, ExperimentError> {
+) -> Result<Option<ResultFile>, Diagnostic> {
     let removed = |edit: &EditPlan| (edit.change == FileChange::Remove).then(|| edit.file.clone());
     let files: Vec<Text> = variant.edits.iter().filter_map(removed).collect();
     if files.is_empty() {
@@ -104,7 +105,7 @@ fn remove_unneeded_files(
     if space.apply {
         for file in &files {
             let path = Path::new(root.as_os_str()).join(file.as_os_str());
-            fs::remove_file(&path).map_err(|error| ExperimentError::cannot_write(&path, error))?;
+            fs::remove_file(&path).map_err(|error| cannot_write(&path, error))?;
         }
         return Ok(Some(ResultFile::Removed(files.len() as u64)));
     }
@@ -114,7 +115,11 @@ fn remove_unneeded_files(
     Ok(Some(ResultFile::UnneededFiles(path)))
 }
 
-fn write_file(path: &Path, text: impl AsRef<[u8]>) -> Result<(), ExperimentError> {
+fn write_file(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Diagnostic> {
     let written = files::create_private(path).and_then(|mut file| file.write_all(text.as_ref()));
-    written.map_err(|error| ExperimentError::cannot_write(path, error))
+    written.map_err(|error| cannot_write(path, error))
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> Diagnostic {
+    Diagnostic::could_not(format!("cannot write `{}`", path.to_safe())).because(error)
 }

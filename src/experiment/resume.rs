@@ -1,7 +1,6 @@
 //! Opens a stored run, to continue it.
 
 use super::begin::check_hosts;
-use super::error::ExperimentError;
 use super::run::{Experiment, ExperimentSettings};
 use provoke_journal as journal;
 use provoke_journal::{Journal, RunFolder, default_root};
@@ -11,6 +10,7 @@ use provoke_questions as questions;
 use provoke_questions::Step;
 use provoke_state::State;
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl Experiment {
         limits: NewLimits,
         mut on: HostSettings,
         settings: ExperimentSettings,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self, Diagnostic> {
         let folder = RunFolder::find_run(name, &default_root())?.check_trust(trust)?;
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
         let mut state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
@@ -73,13 +73,13 @@ impl Experiment {
 
 impl NewLimits {
     /// Returns the limits for a run, if any are set.
-    fn for_run(self, state: &State) -> Result<Option<ResumeLimits>, ExperimentError> {
+    fn for_run(self, state: &State) -> Result<Option<ResumeLimits>, Diagnostic> {
         if self == Self::default() {
             return Ok(None);
         }
         if self.exclude_half && !questions::of(state).tests_a_fix() {
             let message = "--exclude-half is for runs of `provoke confirm`";
-            return Err(ExperimentError::usage(message));
+            return Err(Diagnostic::usage(message));
         }
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Ok(Some(ResumeLimits {
@@ -92,7 +92,7 @@ impl NewLimits {
 }
 
 /// Refuses limits that leave no trial to run.
-fn check_open(state: &State, name: &str) -> Result<(), ExperimentError> {
+fn check_open(state: &State, name: &str) -> Result<(), Diagnostic> {
     let time_is_up = state
         .stop
         .time_budget()
@@ -104,7 +104,7 @@ fn check_open(state: &State, name: &str) -> Result<(), ExperimentError> {
         "under these limits, the run {} is complete",
         state.origin.run
     );
-    Err(ExperimentError::usage(message).with_hint(format!(
+    Err(Diagnostic::usage(message).with_hint(format!(
         "it has {} in {}, and -n and -d are totals; `provoke report {name}` shows the result",
         words::format_count(state.last_counted.0, "trial"),
         words::format_seconds(state.worked.as_secs_f64()),

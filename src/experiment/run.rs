@@ -1,6 +1,5 @@
 //! Runs an experiment until its question is answered.
 
-use super::error::ExperimentError;
 use super::exports::RequestedReports;
 use super::merge_commits::CulpritMerge;
 use super::observer::{ExperimentMessage, ExperimentObserver};
@@ -19,6 +18,7 @@ use provoke_report::Report;
 use provoke_state::{EventSink as _, State};
 use provoke_sys::cgroup;
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -54,7 +54,7 @@ struct Conclusion {
     /// informative.
     adds_nothing: bool,
     /// Why its results could not be written.
-    error: Option<ExperimentError>,
+    error: Option<Diagnostic>,
 }
 
 impl Experiment {
@@ -69,7 +69,7 @@ impl Experiment {
     }
 
     /// Runs the experiment without signals and messages, and returns its result.
-    pub fn run_silently(self) -> Result<ExperimentOutcome, ExperimentError> {
+    pub fn run_silently(self) -> Result<ExperimentOutcome, Diagnostic> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -84,7 +84,7 @@ impl Experiment {
         self,
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
-    ) -> Result<ExperimentOutcome, ExperimentError> {
+    ) -> Result<ExperimentOutcome, Diagnostic> {
         let settings = self.settings.clone();
         let mut last = Box::pin(self.run_and_conclude(signals, observer)).await?;
         let mut stopped = last.run.stopping_signal();
@@ -120,7 +120,7 @@ impl Experiment {
         mut self,
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
-    ) -> Result<Conclusion, ExperimentError> {
+    ) -> Result<Conclusion, Diagnostic> {
         if self.is_finished() {
             return self.conclude_run(true, false, observer);
         }
@@ -134,7 +134,7 @@ impl Experiment {
         &mut self,
         signals: &mut UnboundedReceiver<Signal>,
         observer: &mut dyn ExperimentObserver,
-    ) -> Result<bool, ExperimentError> {
+    ) -> Result<bool, Diagnostic> {
         if let Some(note) = engine::sweep_containers(&self.state.trials) {
             observer.on_message(ExperimentMessage::Note(note));
         }
@@ -180,7 +180,7 @@ impl Experiment {
     async fn start_executor(
         &mut self,
         observer: &mut dyn ExperimentObserver,
-    ) -> Result<Arc<dyn Executor>, ExperimentError> {
+    ) -> Result<Arc<dyn Executor>, Diagnostic> {
         let (plan, trials) = (&self.state.trials, self.folder.trials_path());
         let Some(hosts) = &plan.hosts else {
             let executor = LocalExecutor::new(plan, &trials)?;
@@ -246,7 +246,7 @@ impl Experiment {
         journal_complete: bool,
         wants_more: bool,
         observer: &mut dyn ExperimentObserver,
-    ) -> Result<Conclusion, ExperimentError> {
+    ) -> Result<Conclusion, Diagnostic> {
         let Self {
             state,
             folder,

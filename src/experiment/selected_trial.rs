@@ -1,6 +1,5 @@
 //! Finds a stored trial that is to be run again, and its command.
 
-use super::error::ExperimentError;
 use super::rerun::prepare_trial;
 use super::trial_reference::parse_trial;
 use provoke_journal as journal;
@@ -12,6 +11,7 @@ use provoke_questions as questions;
 use provoke_slot::{CommandLine, PlaceholderValues, words_by_hand};
 use provoke_state::State;
 use provoke_sys::files::{self, PrivateFolder};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::{shell_lines, shell_word};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -34,7 +34,7 @@ pub struct SelectedTrial {
 
 impl SelectedTrial {
     /// Finds a trial by its reference; for a run without a number, the first trial that failed.
-    pub fn find(text: &str) -> Result<Self, ExperimentError> {
+    pub fn find(text: &str) -> Result<Self, Diagnostic> {
         let (run, id) = if text.contains('#') {
             parse_trial(text).map(|(run, id)| (run, Some(id)))?
         } else {
@@ -42,7 +42,7 @@ impl SelectedTrial {
         };
         let folder = RunFolder::find_run(run, &default_root()).map_err(|error| match error {
             StoreError::NoRun { .. } if text.parse::<u64>().is_ok() => {
-                ExperimentError::usage(error.to_string())
+                Diagnostic::usage(error.to_string())
                     .with_hint(format!("a trial of the last run is written last#{text}"))
             }
             error => error.into(),
@@ -95,7 +95,7 @@ impl SelectedTrial {
     }
 
     /// Refuses a run that belongs to another user or was copied, unless `trust` is set.
-    pub fn check_trust(self, trust: bool) -> Result<Self, ExperimentError> {
+    pub fn check_trust(self, trust: bool) -> Result<Self, Diagnostic> {
         let folder = self.folder.check_trust(trust)?;
         Ok(Self { folder, ..self })
     }
@@ -110,26 +110,22 @@ impl SelectedTrial {
         &self,
         prefix: &str,
         scratch: &Path,
-    ) -> Result<ExitStatus, ExperimentError> {
+    ) -> Result<ExitStatus, Diagnostic> {
         let mut command = self.wrapped_command(prefix, scratch).await?;
         command.status().map_err(|error| {
             let program = command.get_program().to_string_lossy();
-            ExperimentError::could_not(format!("cannot run `{program}`")).because(error)
+            Diagnostic::could_not(format!("cannot run `{program}`")).because(error)
         })
     }
 
     /// Returns the main command of the trial with these words in front; prepares its variant.
-    async fn wrapped_command(
-        &self,
-        prefix: &str,
-        scratch: &Path,
-    ) -> Result<Command, ExperimentError> {
+    async fn wrapped_command(&self, prefix: &str, scratch: &Path) -> Result<Command, Diagnostic> {
         let (trials, trial) = (&self.state.trials, &self.trial);
         prepare_trial(trials, trial, scratch).await?;
         let words = shlex::split(prefix)
             .filter(|words| !words.is_empty())
             .ok_or_else(|| {
-                ExperimentError::usage(format!("`{prefix}` is not a command prefix"))
+                Diagnostic::usage(format!("`{prefix}` is not a command prefix"))
                     .with_hint("check that every quote is closed")
             })?;
         let (numbers, actor) =
@@ -137,7 +133,7 @@ impl SelectedTrial {
         if actor.container.is_some() {
             let message =
                 format!("the command runs in a container, and `{prefix}` would run outside");
-            return Err(ExperimentError::usage(message).with_hint(
+            return Err(Diagnostic::usage(message).with_hint(
                 "leave --wrap out to rerun the trial; `wrap` in the scenario runs in the container",
             ));
         }
@@ -261,14 +257,12 @@ fn main_actor<'a>(
     )
 }
 
-fn not_there(state: &State, id: Option<TrialId>) -> ExperimentError {
+fn not_there(state: &State, id: Option<TrialId>) -> Diagnostic {
     let last = state.next_id().0 - 1;
     match id {
-        Some(id) => {
-            ExperimentError::usage(format!("the run {} has no trial {id}", state.origin.run))
-                .with_hint(format!("choose a trial from #1 to #{last}"))
-        }
-        None => ExperimentError::usage(format!("no trial of the run {} failed", state.origin.run))
+        Some(id) => Diagnostic::usage(format!("the run {} has no trial {id}", state.origin.run))
+            .with_hint(format!("choose a trial from #1 to #{last}")),
+        None => Diagnostic::usage(format!("no trial of the run {} failed", state.origin.run))
             .with_hint("to repeat one that passed, give its number, such as last#1"),
     }
 }

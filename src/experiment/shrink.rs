@@ -1,6 +1,5 @@
 //! `load --shrink`: starts the search for the part of a load that a crash needs.
 
-use super::error::ExperimentError;
 use super::planning::become_main;
 use super::trial_reference::parse_trial;
 use provoke_journal as journal;
@@ -10,16 +9,14 @@ use provoke_plan::{PlanContext, Scenario, shrink_plan};
 use provoke_questions as questions;
 use provoke_state::{SignatureFailures, State};
 use provoke_stats::real;
+use provoke_words::diagnostic::Diagnostic;
 
 /// Signals by which a process with damaged memory may die: it depends on chance whether the allocator or the CPU
 /// detects the damage.
 const DAMAGE: [&str; 3] = ["SIGSEGV", "SIGABRT", "SIGBUS"];
 
 /// Makes a plan that shrinks the load of a run, or of one of its trials: `RUN#17`.
-pub fn plan_shrinking(
-    text: &str,
-    overlay: impl Fn(&mut Scenario),
-) -> Result<Plan, ExperimentError> {
+pub fn plan_shrinking(text: &str, overlay: impl Fn(&mut Scenario)) -> Result<Plan, Diagnostic> {
     let (run, trial) = if text.contains('#') {
         parse_trial(text).map(|(run, trial)| (run, Some(trial)))?
     } else {
@@ -44,7 +41,7 @@ pub fn plan_shrinking(
             "the run {} is not a run of `provoke load`",
             state.origin.run
         );
-        return Err(ExperimentError::usage(message)
+        return Err(Diagnostic::usage(message)
             .with_hint("choose a run of `provoke load`; use `provoke reduce` for other failures"));
     }
     let (variant, kinds) = match trial {
@@ -54,8 +51,7 @@ pub fn plan_shrinking(
     let failing = state.trials.variant_plan(variant);
     let mut scenario = Scenario::of_variant(&state.goal, &state.trials, variant).map_err(|_| {
         let message = "the command of the run is not UTF-8 text";
-        ExperimentError::usage(message)
-            .with_hint("define the command in a scenario file, and load that")
+        Diagnostic::usage(message).with_hint("define the command in a scenario file, and load that")
     })?;
     scenario.loaded = state.trials.load_of(failing);
     // The `only` setting of the earlier run does not apply.
@@ -80,7 +76,7 @@ pub fn plan_shrinking(
 }
 
 /// Returns the variant of a run that crashes most often, and its kinds of crash.
-fn of_run(state: &State) -> Result<(VariantId, Vec<FailureKind>), ExperimentError> {
+fn of_run(state: &State) -> Result<(VariantId, Vec<FailureKind>), Diagnostic> {
     let rate = |id: VariantId| {
         let tally = state.tally_of(id);
         real(tally.failures) / real(tally.counted_trials().max(1))
@@ -89,7 +85,7 @@ fn of_run(state: &State) -> Result<(VariantId, Vec<FailureKind>), ExperimentErro
     let worst = failing.max_by(|(a, _), (b, _)| rate(*a).total_cmp(&rate(*b)));
     let Some((variant, tally)) = worst else {
         let message = format!("no trial of the run {} crashed", state.origin.run);
-        return Err(ExperimentError::usage(message).with_hint(
+        return Err(Diagnostic::usage(message).with_hint(
             "choose a run with crashes; more clients or requests make crashes more likely",
         ));
     };
@@ -102,12 +98,12 @@ fn of_life(
     state: &State,
     crashed_variant: Option<VariantId>,
     trial: TrialId,
-) -> Result<(VariantId, Vec<FailureKind>), ExperimentError> {
+) -> Result<(VariantId, Vec<FailureKind>), Diagnostic> {
     let Some(variant) = crashed_variant else {
         let last = state.next_id().0 - 1;
         let message = format!("the run {} has no trial {trial}", state.origin.run);
         return Err(
-            ExperimentError::usage(message).with_hint(format!("choose a trial from #1 to #{last}"))
+            Diagnostic::usage(message).with_hint(format!("choose a trial from #1 to #{last}"))
         );
     };
     let is_it = |group: &&SignatureFailures| group.trials.contains(&trial);
@@ -119,7 +115,7 @@ fn of_life(
                 "trial {trial} of the run {} did not crash",
                 state.origin.run
             );
-            Err(ExperimentError::usage(message).with_hint("choose a trial that crashed"))
+            Err(Diagnostic::usage(message).with_hint("choose a trial that crashed"))
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Reads the results of stored runs: a list of all, or the report of one.
 
-use super::error::ExperimentError;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, StoreError, default_root};
 use provoke_questions as questions;
 use provoke_report::{Report, RunListing, relative_time};
 use provoke_state::State;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 use std::path::Path;
 
@@ -66,7 +66,7 @@ impl StoredReport {
     }
 
     /// Reads a run by its name.
-    pub fn read(name: &str) -> Result<Self, ExperimentError> {
+    pub fn read(name: &str) -> Result<Self, Diagnostic> {
         let folder = RunFolder::find_run(name, &default_root())?;
         let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
         // A complete journal records how its run ended.

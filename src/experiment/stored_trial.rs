@@ -1,7 +1,6 @@
 //! Reads a stored trial with all of its evidence.
 
 use super::core_analysis::CoreAnalysis;
-use super::error::ExperimentError;
 use super::trial_evidence::{LARGEST, in_flight, last_output};
 use super::trial_reference::parse_trial;
 use provoke_journal as journal;
@@ -19,6 +18,7 @@ use provoke_report::story::{BetterTrial, TrialDetails, trial_story};
 use provoke_state::{Fold, State};
 use provoke_sys::{calls, files};
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ pub struct StoredTrial {
 
 impl StoredTrial {
     /// Reads a trial by its reference, such as `last#17`.
-    pub(super) fn read(name: &str) -> Result<Self, ExperimentError> {
+    pub(super) fn read(name: &str) -> Result<Self, Diagnostic> {
         let (run, id) = parse_trial(name)?;
         let folder = RunFolder::find_run(run, &default_root())?;
         let mut failures: Vec<(TrialId, Failure)> = Vec::new();
@@ -117,10 +117,7 @@ impl StoredTrial {
     }
 
     /// Returns the analyses of its cores: the stored ones, or new ones if another tool is requested.
-    pub(super) fn autopsies(
-        &self,
-        analysis: &CoreAnalysis,
-    ) -> Result<Vec<Autopsy>, ExperimentError> {
+    pub(super) fn autopsies(&self, analysis: &CoreAnalysis) -> Result<Vec<Autopsy>, Diagnostic> {
         let cores = self.observation.cores.iter();
         if !analysis.tools.is_empty() {
             // The run may have been moved since.
@@ -266,7 +263,7 @@ fn describe_side(side: &AccessingThread, is_held: bool) -> String {
 }
 
 /// Returns the reference of the trial of a run with the best evidence of its failure.
-pub(super) fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> {
+pub(super) fn best_trial(folder: &RunFolder) -> Result<String, Diagnostic> {
     let state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
     let report = Report::new(&state, true);
     let path = folder.path().to_string_lossy();
@@ -280,7 +277,7 @@ pub(super) fn best_trial(folder: &RunFolder) -> Result<String, ExperimentError> 
         .flat_map(|variant| &variant.failing_trials);
     let first = failing.next().map(|trial| format!("{path}#{trial}"));
     first.ok_or_else(|| {
-        ExperimentError::usage(format!("no trial of the run {} failed", state.origin.run))
+        Diagnostic::usage(format!("no trial of the run {} failed", state.origin.run))
             .with_hint(hint_without_failures(&report))
     })
 }
@@ -294,17 +291,12 @@ fn hint_without_failures(report: &Report) -> String {
 }
 
 /// Reports that a run has no such trial, and lists its trials.
-fn no_trial(
-    run: &str,
-    id: TrialId,
-    mut finished: Vec<u64>,
-    mut failed: Vec<u64>,
-) -> ExperimentError {
+fn no_trial(run: &str, id: TrialId, mut finished: Vec<u64>, mut failed: Vec<u64>) -> Diagnostic {
     finished.sort_unstable();
     failed.sort_unstable();
     let trials = words::trial_list(&finished, LISTED);
     let message = format!("the run {run} has no finished trial {id}");
-    ExperimentError::usage(message).with_hint(match (finished.as_slice(), failed.as_slice()) {
+    Diagnostic::usage(message).with_hint(match (finished.as_slice(), failed.as_slice()) {
         ([], _) => "none of its trials finished".to_owned(),
         (_, []) => format!("its trials are {trials}; none of them failed"),
         (_, failed) => {

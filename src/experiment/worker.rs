@@ -2,7 +2,6 @@
 
 use super::core_limits::no_cores;
 use super::engine;
-use super::error::ExperimentError;
 use super::preflight::{check_commands, check_plan};
 use super::worker_folder::WorkerFolder;
 use crate::trace::WorkerTrace;
@@ -19,6 +18,7 @@ use provoke_model::{
 };
 use provoke_survey as survey;
 use provoke_sys::{cgroup, files, host, signals};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, Read as _};
@@ -68,7 +68,7 @@ pub(super) fn serve() -> io::Result<()> {
         let mut worker = match Worker::begin(task, &output) {
             Ok(worker) => worker,
             Err(error) => {
-                let hint = error.hint().map(|hint| hint.text);
+                let hint = error.hints.first().cloned();
                 send(&output, WorkerReply::Refused(error.in_a_line(), hint));
                 return None;
             }
@@ -234,9 +234,9 @@ type LastTrials = Arc<Mutex<BTreeMap<SlotId, TrialId>>>;
 
 impl Worker {
     /// Checks the plan, and starts the executor.
-    fn begin(task: WorkerTask, output: &std_mpsc::Sender<Output>) -> Result<Self, ExperimentError> {
+    fn begin(task: WorkerTask, output: &std_mpsc::Sender<Output>) -> Result<Self, Diagnostic> {
         if task.protocol != PROTOCOL {
-            return Err(ExperimentError::could_not(
+            return Err(Diagnostic::could_not(
                 "another version of provoke started this worker",
             ));
         }
@@ -412,7 +412,7 @@ impl Worker {
 }
 
 /// Refuses trials in directories that this host does not see.
-fn refuse_unseen(file: &SharedFile) -> ExperimentError {
+fn refuse_unseen(file: &SharedFile) -> Diagnostic {
     let path = Path::new(file.path.as_os_str());
     let run = path.ancestors().nth(2).unwrap_or(path);
     let error = format!(
@@ -420,7 +420,7 @@ fn refuse_unseen(file: &SharedFile) -> ExperimentError {
         run.to_safe()
     );
     let hint = "choose a directory that all hosts share with -o, or leave out --on";
-    ExperimentError::could_not(error).with_hint(hint)
+    Diagnostic::could_not(error).with_hint(hint)
 }
 
 /// The trials of a slot while they run.

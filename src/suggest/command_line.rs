@@ -1,6 +1,6 @@
 //! Reads and corrects the typed command line.
 
-use super::Correction;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::equivalents::FORMATS;
 use provoke_words::quote_word;
 use provoke_words::untrusted::Untrusted as _;
@@ -16,11 +16,11 @@ pub fn file_of_flag(word: &OsStr) -> Option<String> {
 }
 
 /// Returns the arguments of a command as text. A plan is human-readable, so it contains only UTF-8.
-pub fn command_as_text(command: Vec<OsString>) -> Result<Vec<String>, Correction> {
+pub fn command_as_text(command: Vec<OsString>) -> Result<Vec<String>, Diagnostic> {
     let words = command.into_iter().map(OsString::into_string);
-    words.collect::<Result<_, _>>().map_err(|word| Correction {
-        what: format!("the argument `{}` is not UTF-8", word.to_safe()),
-        hint: "pass it in a file or an environment variable".to_owned(),
+    words.collect::<Result<_, _>>().map_err(|word| {
+        Diagnostic::usage(format!("the argument `{}` is not UTF-8", word.to_safe()))
+            .with_hint("pass it in a file or an environment variable")
     })
 }
 

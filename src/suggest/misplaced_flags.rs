@@ -1,14 +1,14 @@
 //! Refuses flags of provoke after the program, where they would be arguments of the program.
 
-use super::Correction;
 use super::flags::is_flag;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::equivalents::{OFTEN_MISPLACED, has_word};
 use provoke_words::quote_word;
 use std::ffi::OsString;
 
 /// Refuses a command with flags that were probably meant for provoke. A flag is not refused after `--`, or if it is also
 /// given before the program: then the second one belongs to the program.
-pub fn refuse_misplaced_flags(command: &[String]) -> Result<(), Correction> {
+pub fn refuse_misplaced_flags(command: &[String]) -> Result<(), Diagnostic> {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Some((program, arguments)) = command.split_first() else {
         return Ok(());
@@ -37,14 +37,12 @@ pub fn refuse_misplaced_flags(command: &[String]) -> Result<(), Correction> {
         format!("provoke {}", quoted.collect::<Vec<_>>().join(" "))
     };
     let program_word = quote_word(program.as_ref());
-    Err(Correction {
-        what: format!("the flag `{flag}` comes after the program `{program_word}`"),
-        hint: format!(
-            "if it is a flag of provoke: {}\n      if it belongs to `{program_word}`: {}",
-            line(&moved, &kept),
-            line(&[], arguments),
-        ),
-    })
+    let message = format!("the flag `{flag}` comes after the program `{program_word}`");
+    Err(Diagnostic::usage(message).with_hint(format!(
+        "if it is a flag of provoke: {}\n      if it belongs to `{program_word}`: {}",
+        line(&moved, &kept),
+        line(&[], arguments),
+    )))
 }
 
 /// Splits a program and its arguments into the flags that were probably meant for provoke, and the rest.

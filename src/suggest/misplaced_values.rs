@@ -1,7 +1,7 @@
 //! Recognizes values of flags that were typed without the flag, where the program is expected.
 
-use super::Correction;
 use super::command_line::{retyped_line, shell_line};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::quote_word;
 use std::ffi::{OsStr, OsString};
 
@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 pub fn candidates_as_program(
     command: &[OsString],
     is_program: impl Fn(&OsStr) -> bool,
-) -> Option<Correction> {
+) -> Option<Diagnostic> {
     let words: Vec<&str> = command.iter().map_while(|word| word.to_str()).collect();
     let is_range = |word: &str| word.contains("..") && !is_program(word.as_ref());
     let (range, used) = match *words {
@@ -34,7 +34,7 @@ pub fn candidates_as_program(
 pub fn variants_as_program(
     command: &[OsString],
     is_program: impl Fn(&OsStr) -> bool,
-) -> Option<Correction> {
+) -> Option<Diagnostic> {
     let word = command.first()?.to_str()?;
     let (name, values) = word.split_once('=')?;
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -43,7 +43,7 @@ pub fn variants_as_program(
 }
 
 /// Suggests the command line in which `flag` has the value that replaces the first words of the command.
-fn with_flag(flag: &str, value: &str, command: &[OsString], used: usize) -> Correction {
+fn with_flag(flag: &str, value: &str, command: &[OsString], used: usize) -> Diagnostic {
     let program = match &command[used..] {
         [] => "./program".to_owned(),
         [first, rest @ ..] if first == "--" => shell_line(rest),
@@ -51,10 +51,8 @@ fn with_flag(flag: &str, value: &str, command: &[OsString], used: usize) -> Corr
     };
     let end = format!("{flag} {} -- {program}", quote_word(value.as_ref()));
     let line = retyped_line(&command[0], &end);
-    Correction {
-        what: format!("there is no program {}", quote_word(&command[0])),
-        hint: format!("did you mean `{line}`?"),
-    }
+    let message = format!("there is no program {}", quote_word(&command[0]));
+    Diagnostic::usage(message).with_hint(format!("did you mean `{line}`?"))
 }
 
 fn is_number_range(word: &str) -> bool {

@@ -16,12 +16,3 @@ pub use misplaced_values::{candidates_as_program, variants_as_program};
 pub use missing_run::with_run;
 pub use refusal::explain_refusal;
 pub use stored_runs::{WordKind, programs_as_runs, run_as_command, runs_as_programs};
-
-/// An error in a command line, and its correction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Correction {
-    /// The error.
-    pub what: String,
-    /// The hint, often with the corrected line.
-    pub hint: String,
-}

@@ -1,6 +1,5 @@
 //! Explains why a command line was refused, and suggests the intended command or flag.
 
-use super::Correction;
 use super::command_line::{file_of_flag, is_assigned, provoke_line, shell_line, value_of};
 use super::flags::{has_flag, has_flag_with_value, similar_flag};
 use super::message::text_of;
@@ -8,6 +7,7 @@ use super::misplaced_flags::flags_before_program;
 use super::missing_run::is_scenario;
 use clap::Command;
 use clap::error::{ContextKind, ErrorKind};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::equivalents::{
     COMMANDS, COMMANDS_BY_USE, FLAGS, FORMAT_FLAGS, FORMATS, has_word,
 };
@@ -22,7 +22,7 @@ pub fn explain_refusal(
     error: &clap::Error,
     args: &[OsString],
     commands: &Command,
-) -> Option<Correction> {
+) -> Option<Diagnostic> {
     let line = RefusedLine {
         args,
         command: args
@@ -41,7 +41,7 @@ pub fn explain_refusal(
         ErrorKind::UnknownArgument => line.unknown_flag(&word),
         _ => return None,
     };
-    Some(Correction { what, hint })
+    Some(Diagnostic::usage(what).with_hint(hint))
 }
 
 /// A command line that the parser refused.

@@ -1,7 +1,7 @@
 //! Recognizes stored runs that are given as programs, and programs that are given as stored runs.
 
-use super::Correction;
 use super::command_line::{retyped_line, shell_line};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::quote_word;
 use std::ffi::{OsStr, OsString};
 
@@ -9,29 +9,27 @@ use std::ffi::{OsStr, OsString};
 pub fn runs_as_programs(
     command: &[OsString],
     is_run: impl Fn(&OsStr) -> bool,
-) -> Option<Correction> {
+) -> Option<Diagnostic> {
     if command.len() < 2 || !command.iter().all(|word| is_run(word)) {
         return None;
     }
-    Some(Correction {
-        what: "`provoke compare` compares programs, and these are stored runs".to_owned(),
-        hint: format!(
-            "to compare stored runs: provoke diff {}",
-            shell_line(command)
-        ),
-    })
+    let message = "`provoke compare` compares programs, and these are stored runs";
+    let hint = format!(
+        "to compare stored runs: provoke diff {}",
+        shell_line(command)
+    );
+    Some(Diagnostic::usage(message).with_hint(hint))
 }
 
 /// Explains that programs are not stored runs to compare.
-pub fn programs_as_runs(names: &[&str], is_program: impl Fn(&OsStr) -> bool) -> Option<Correction> {
+pub fn programs_as_runs(names: &[&str], is_program: impl Fn(&OsStr) -> bool) -> Option<Diagnostic> {
     if !names.iter().all(|name| is_program(name.as_ref())) {
         return None;
     }
     let values = quote_word(names.join(",").as_ref());
-    Some(Correction {
-        what: "`provoke diff` compares stored runs, and these are programs".to_owned(),
-        hint: format!("to compare programs: provoke compare -L bin={values} -- {{bin}}"),
-    })
+    let message = "`provoke diff` compares stored runs, and these are programs";
+    let hint = format!("to compare programs: provoke compare -L bin={values} -- {{bin}}");
+    Some(Diagnostic::usage(message).with_hint(hint))
 }
 
 /// The meanings of a word of the command line.
@@ -49,7 +47,7 @@ pub struct WordKind {
 pub fn run_as_command(
     command: &[OsString],
     kind_of_word: impl Fn(&OsStr) -> WordKind,
-) -> Option<Correction> {
+) -> Option<Diagnostic> {
     let (name, rest) = command.split_first()?;
     // After `--`, only the program may have such a name.
     if std::env::args_os().nth(2).is_some_and(|word| word == "--") {
@@ -74,8 +72,6 @@ pub fn run_as_command(
     } else {
         String::new()
     };
-    Some(Correction {
-        what: format!("`{run}` is a stored run, not a command"),
-        hint: format!("did you mean `{baseline}`?{program}"),
-    })
+    let message = format!("`{run}` is a stored run, not a command");
+    Some(Diagnostic::usage(message).with_hint(format!("did you mean `{baseline}`?{program}")))
 }

@@ -1,17 +1,26 @@
 //! Prints errors: the message, its causes and a hint; renders messages of the parser of command lines.
 
-use super::print_message;
+use super::{print_message, say_as_it_is};
 use console::style;
+use provoke_plan::render_in_file;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::SafeText;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// Prints an error with its causes to stderr.
-pub fn print_error(message: &str, causes: &[String]) {
-    let message = SafeText::from_lines(message);
+/// Prints an error with its causes and hints to stderr.
+pub fn print_error(error: &Diagnostic) {
+    if let Some(text) = render_in_file(error, stderr_has_colours()) {
+        say_as_it_is(text.trim_end());
+        return;
+    }
+    let message = SafeText::from_lines(&error.message);
     print_message(&format!("{} {message}", style("error:").red().bold()));
-    for cause in causes {
+    for cause in &error.causes {
         print_message(&format!("  caused by: {}", SafeText::from_lines(cause)));
+    }
+    for hint in &error.hints {
+        print_hint(hint);
     }
 }
 

@@ -3,9 +3,9 @@
 
 use crate::needs::{crates_io, host, needs, program, python};
 use provoke_packages::{
-    EnvironmentRecipe, PackageError, PackageManager, PackageVersions, Pip, VersionQuery,
-    find_versions,
+    EnvironmentRecipe, PackageManager, PackageVersions, Pip, VersionQuery, find_versions,
 };
+use provoke_words::diagnostic::Diagnostic;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -28,7 +28,7 @@ fn find_packages(wanted: &VersionQuery) -> PackageVersions {
     find_versions(wanted).unwrap_or_else(|fault| panic!("{fault}: {}", fault.hint()))
 }
 
-fn expect_refusal(wanted: &VersionQuery) -> PackageError {
+fn expect_refusal(wanted: &VersionQuery) -> Diagnostic {
     find_versions(wanted).expect_err(wanted.spec)
 }
 

@@ -1,6 +1,7 @@
 //! Errors of a core that cannot be read at all.
 
 use provoke_model::Text;
+use provoke_words::diagnostic::{Diagnostic, ErrorCategory};
 use provoke_words::untrusted::Untrusted as _;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -35,6 +36,21 @@ impl CoreError {
         Self::Broken {
             path: path.into(),
             why: "it does not contain a process ID".into(),
+        }
+    }
+}
+
+impl From<CoreError> for Diagnostic {
+    fn from(error: CoreError) -> Self {
+        let category = match error {
+            CoreError::NoCore { .. } | CoreError::Unreadable { .. } => ErrorCategory::Usage,
+            _ => ErrorCategory::CouldNotTest,
+        };
+        let diagnostic = Self::of_error(category, &error);
+        if matches!(error, CoreError::NoCore { .. }) {
+            diagnostic.with_hint("to explain the last failure: provoke explain last; the kernel writes a core of a crash after `ulimit -c unlimited`")
+        } else {
+            diagnostic
         }
     }
 }

@@ -34,6 +34,7 @@ pub use trust::DistrustReason;
 pub use written_reports::{remember_report, written_reports};
 
 use provoke_model::TrialId;
+use provoke_words::diagnostic::{Diagnostic, ErrorCategory};
 use provoke_words::untrusted::{Untrusted as _, shell_word};
 use std::path::PathBuf;
 
@@ -122,9 +123,9 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns a hint, if there is one.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
+    /// Returns a hint.
+    pub fn hint(&self) -> String {
+        match self {
             Self::Io { .. } => "choose another place with `--out DIR` or PROVOKE_HOME".to_owned(),
             Self::Busy(_) => {
                 "wait until it ends, or stop it with Ctrl-C and use `provoke resume`".to_owned()
@@ -168,7 +169,21 @@ impl StoreError {
             Self::Format { .. } | Self::UnknownRunner { .. } => {
                 "use the version of provoke that made the run".to_owned()
             }
-        })
+        }
+    }
+}
+
+impl From<StoreError> for Diagnostic {
+    fn from(error: StoreError) -> Self {
+        let category = match error {
+            StoreError::NoRun { .. }
+            | StoreError::Ambiguous { .. }
+            | StoreError::Untrusted { .. }
+            | StoreError::ForeignRoot { .. }
+            | StoreError::NotAJournal(_) => ErrorCategory::Usage,
+            _ => ErrorCategory::CouldNotTest,
+        };
+        Self::of_error(category, &error).with_hint(error.hint())
     }
 }
 

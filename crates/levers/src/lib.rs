@@ -21,6 +21,7 @@ pub use user::user_of;
 use provoke_model::{ResourceLimit, TrialConditions, TrialsPlan};
 use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::user::Credentials;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -74,7 +75,7 @@ pub trait Lever: Sync {
     }
 
     /// Checks that this machine can set the value for trials, and completes their plan.
-    fn prepare(&self, _value: &str, _trials: &mut TrialsPlan) -> Result<(), LeverRefusal> {
+    fn prepare(&self, _value: &str, _trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
         Ok(())
     }
 
@@ -106,17 +107,6 @@ pub enum ValueShape {
     Time,
     /// A table with these keys, of amounts; a flag sets `KEY=AMOUNT`.
     Table(&'static [&'static str]),
-}
-
-/// Why a lever cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeverRefusal {
-    /// The reason.
-    pub message: String,
-    /// What to do.
-    pub hint: String,
-    /// Whether other arguments would help; otherwise the machine is the reason.
-    pub is_usage: bool,
 }
 
 /// What levers can do: the start of a trial in its slot.
@@ -165,7 +155,7 @@ pub fn set_levers(
 }
 
 /// Checks that all levers that have a value can be used, and completes the plan of the trials.
-pub fn prepare_trials(trials: &mut TrialsPlan) -> Result<(), LeverRefusal> {
+pub fn prepare_trials(trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
     let conditions = trials.conditions.clone();
     for (lever, value) in set_levers(&conditions) {
         lever.prepare(value, trials)?;

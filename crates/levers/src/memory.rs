@@ -1,9 +1,10 @@
 //! `--memory`: a limit of the memory of a trial.
 
 use super::total_limit::TotalLimit;
-use super::{Lever, LeverHelp, LeverRefusal, TrialStart, ValueShape, parse_bytes};
+use super::{Lever, LeverHelp, TrialStart, ValueShape, parse_bytes};
 use provoke_model::TrialsPlan;
 use provoke_sys::cgroup::SlotGroup;
+use provoke_words::diagnostic::Diagnostic;
 use std::io;
 
 /// Minimum limit: the slot, which is in the same cgroup, needs some of it.
@@ -55,7 +56,7 @@ Above the limit, the kernel kills one of them (outcome `oom`).",
         Some("memory")
     }
 
-    fn prepare(&self, value: &str, trials: &mut TrialsPlan) -> Result<(), LeverRefusal> {
+    fn prepare(&self, value: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
         LIMIT.check(value, trials, SlotGroup::can_limit_memory)
     }
 

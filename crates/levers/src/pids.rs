@@ -1,9 +1,10 @@
 //! `--pids`: a limit of the processes of a trial.
 
 use super::total_limit::TotalLimit;
-use super::{Lever, LeverHelp, LeverRefusal, TrialStart, ValueShape};
+use super::{Lever, LeverHelp, TrialStart, ValueShape};
 use provoke_model::TrialsPlan;
 use provoke_sys::cgroup::SlotGroup;
+use provoke_words::diagnostic::Diagnostic;
 use std::io;
 use std::num::NonZeroU64;
 
@@ -46,7 +47,7 @@ Above the limit, the kernel refuses to start another one.",
         Some("pids-limit")
     }
 
-    fn prepare(&self, value: &str, trials: &mut TrialsPlan) -> Result<(), LeverRefusal> {
+    fn prepare(&self, value: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
         LIMIT.check(value, trials, SlotGroup::can_limit_processes)
     }
 

@@ -1,8 +1,8 @@
 //! Limits of all processes of a trial together.
 
-use super::LeverRefusal;
 use provoke_model::{ServiceOwner, TrialsPlan, VariantPlan};
 use provoke_sys::cgroup::CgroupObstacle;
+use provoke_words::diagnostic::Diagnostic;
 
 /// A limit of all processes of a trial together.
 pub(super) struct TotalLimit {
@@ -21,7 +21,7 @@ impl TotalLimit {
         value: &str,
         trials: &TrialsPlan,
         can_limit: impl FnOnce(u64) -> bool,
-    ) -> Result<(), LeverRefusal> {
+    ) -> Result<(), Diagnostic> {
         let runs_here =
             |variant: &VariantPlan| variant.actors.iter().all(|actor| actor.container.is_none());
         let Self {
@@ -31,13 +31,10 @@ impl TotalLimit {
         } = self;
         let load = trials.load.as_ref();
         if load.is_some_and(|load| load.owner != ServiceOwner::Provoke) {
-            return Err(LeverRefusal {
-                message: format!(
-                    "cannot limit the {resource} of a service that provoke does not start"
-                ),
-                hint: format!("leave out --{controller}"),
-                is_usage: true,
-            });
+            return Err(Diagnostic::usage(format!(
+                "cannot limit the {resource} of a service that provoke does not start"
+            ))
+            .with_hint(format!("leave out --{controller}")));
         }
         let is_possible = value.parse().is_ok_and(can_limit);
         if is_possible || !trials.variants.iter().any(runs_here) {
@@ -46,10 +43,7 @@ impl TotalLimit {
         let obstacle = CgroupObstacle::find(controller);
         let reason = obstacle.describe(controller);
         let way_out = obstacle.way_out();
-        Err(LeverRefusal {
-            message: format!("cannot limit the {resource} of a trial: {reason}"),
-            hint: format!("{way_out}; or {other_limit}"),
-            is_usage: false,
-        })
+        let message = format!("cannot limit the {resource} of a trial: {reason}");
+        Err(Diagnostic::could_not(message).with_hint(format!("{way_out}; or {other_limit}")))
     }
 }

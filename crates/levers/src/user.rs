@@ -1,8 +1,9 @@
 //! `--user`: runs the processes of trials as another user.
 
-use super::{Lever, LeverHelp, LeverRefusal, TrialStart, ValueShape};
+use super::{Lever, LeverHelp, TrialStart, ValueShape};
 use provoke_model::{Text, TrialConditions, TrialsPlan, is_secret};
 use provoke_sys::user;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::io;
 
@@ -38,14 +39,8 @@ impl Lever for User {
     }
 
     /// Sets the variables that name the user, and removes secrets, unless they are set for the trials.
-    fn prepare(&self, name: &str, trials: &mut TrialsPlan) -> Result<(), LeverRefusal> {
-        let refuse = |message: String, hint: &str| {
-            Err(LeverRefusal {
-                message,
-                hint: hint.to_owned(),
-                is_usage: true,
-            })
-        };
+    fn prepare(&self, name: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
+        let refuse = |message: String, hint: &str| Err(Diagnostic::usage(message).with_hint(hint));
         let Some(user) = user::find_user(name) else {
             return refuse(
                 format!("there is no user `{}`", name.to_safe()),

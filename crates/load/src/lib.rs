@@ -49,6 +49,7 @@ use provoke_model::{
     LoadObservation, LoadPlan, LoadStage, ReadyCondition, RequestResult, ServiceOwner,
 };
 use provoke_sys::process;
+use provoke_words::diagnostic::{Diagnostic, ErrorCategory};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -272,6 +273,20 @@ pub enum LoadError {
         /// Existing columns.
         known: Vec<String>,
     },
+}
+
+impl From<LoadError> for Diagnostic {
+    fn from(error: LoadError) -> Self {
+        let diagnostic = Self::of_error(ErrorCategory::Usage, &error);
+        match error {
+            LoadError::Elsewhere { host, .. } => diagnostic.with_hint(format!(
+                "load on a machine that you do not own is an attack; if you own it, add --i-own-this-target {host}"
+            )),
+            LoadError::NoProcess(_) => diagnostic
+                .with_hint("--attach listener finds the process that listens at the URL"),
+            _ => diagnostic,
+        }
+    }
 }
 
 /// Drives a trial of a service to its end or to the first error, which is part of the result.

@@ -3,15 +3,16 @@
 use super::script::{self, quote_word};
 use super::spec::PackageSpec;
 use super::{
-    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, prepend_to_variable,
+    EnvironmentRecipe, VersionList, VersionQuery, ask_tool, prepend_to_variable,
     refuse_unknown_name, refuse_with_hint,
 };
+use provoke_words::diagnostic::Diagnostic;
 
 /// Lists the versions in the sources of apt.
 pub(super) fn list_versions(
     query: &VersionQuery,
     spec: &PackageSpec,
-) -> Result<VersionList, PackageError> {
+) -> Result<VersionList, Diagnostic> {
     let output = ask_tool(query, "apt-cache", &["madison", &spec.name])?;
     let lines = output
         .stdout

@@ -1,12 +1,14 @@
 //! Crates of Rust: cargo's copy of the registry index lists the versions. A version is tried in a
 //! copy of the project.
 
+use super::requirements::cannot_read;
 use super::script::{self, quote_word};
 use super::spec::{PackageSpec, list_first};
 use super::{
-    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, project,
-    refuse_unknown_name, refuse_with_hint,
+    EnvironmentRecipe, VersionList, VersionQuery, ask_tool, project, refuse_unknown_name,
+    refuse_with_hint,
 };
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use serde_json::Value;
 use std::fs;
@@ -33,7 +35,7 @@ impl CargoProject {
     pub(super) fn find_around(
         query: &VersionQuery,
         spec: &PackageSpec,
-    ) -> Result<Self, PackageError> {
+    ) -> Result<Self, Diagnostic> {
         let outside = |message: String| {
             refuse_with_hint(
                 message,
@@ -206,20 +208,14 @@ pub(super) fn yanked_versions(
 pub(super) fn list_versions(
     query: &VersionQuery,
     spec: &PackageSpec,
-) -> Result<VersionList, PackageError> {
+) -> Result<VersionList, Diagnostic> {
     let name = &spec.name;
-    let folder = QueryFolder::new().map_err(|source| PackageError::Io {
-        path: std::env::temp_dir(),
-        source,
-    })?;
+    let folder = QueryFolder::new().map_err(|error| cannot_read(&std::env::temp_dir(), &error))?;
     let manifest = folder.0.join("Cargo.toml");
     let text = format!(
         "[package]\nname = \"provoke-asks\"\nedition = \"2021\"\n[lib]\npath = \"lib.rs\"\n[dependencies]\n{name} = \"{NONE}\"\n[workspace]\n"
     );
-    fs::write(&manifest, text).map_err(|source| PackageError::Io {
-        path: manifest.clone(),
-        source,
-    })?;
+    fs::write(&manifest, text).map_err(|error| cannot_read(&manifest, &error))?;
     let _ = fs::write(folder.0.join("lib.rs"), "");
     let manifest = manifest.to_string_lossy();
     let output = ask_tool(

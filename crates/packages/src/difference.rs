@@ -1,7 +1,8 @@
 //! Compares two environments: packages as `pip freeze` prints them, or variables as `env` does.
 
-use super::requirements::{self, RequirementRole};
-use super::{PackageError, refuse_with_hint};
+use super::refuse_with_hint;
+use super::requirements::{self, LinePosition, RequirementRole};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +46,7 @@ pub type EnvironmentEntries = BTreeMap<String, String>;
 pub fn compare_files(
     old_file: &Path,
     new_file: &Path,
-) -> Result<EnvironmentComparison, PackageError> {
+) -> Result<EnvironmentComparison, Diagnostic> {
     let ((kind, old), (new_kind, new_parts)) = (read_parts(old_file)?, read_parts(new_file)?);
     if kind != new_kind {
         let kind_name = |kind| match kind {
@@ -109,7 +110,7 @@ fn is_same(kind: EntryKind, old_value: &str, new_value: &str) -> bool {
     }
 }
 
-fn read_parts(path: &Path) -> Result<(EntryKind, EnvironmentEntries), PackageError> {
+fn read_parts(path: &Path) -> Result<(EntryKind, EnvironmentEntries), Diagnostic> {
     let text = requirements::decode_text(path, requirements::read_bytes(path)?)?;
     let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let first = text.lines().find(|line| !blank(line));
@@ -155,14 +156,10 @@ fn is_version(value: &str) -> bool {
     version.is_some_and(|version| version.starts_with(|sign: char| sign.is_ascii_digit()))
 }
 
-fn parse_variables(path: &Path, text: &str) -> Result<EnvironmentEntries, PackageError> {
-    let fault = |line: usize, text: &str, problem: &'static str| PackageError::Line {
-        path: path.to_owned(),
-        line,
-        column: 1,
-        what: problem,
-        text: text.to_owned(),
-        hint: "write NAME=value per line; use `env -0` for values with several lines",
+fn parse_variables(path: &Path, text: &str) -> Result<EnvironmentEntries, Diagnostic> {
+    let fault = |line: usize, text: &str, problem: &str| {
+        let hint = "write NAME=value per line; use `env -0` for values with several lines";
+        LinePosition { path, line, text }.line_fault(1, problem, hint)
     };
     let mut entries = EnvironmentEntries::new();
     if text.contains('\0') {
@@ -214,7 +211,7 @@ mod tests {
         let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
         fs::write(&old, from).unwrap();
         fs::write(&new, to).unwrap();
-        let shown = |fault: PackageError| {
+        let shown = |fault: Diagnostic| {
             fault
                 .to_string()
                 .replace(&format!("{}/", folder.path().display()), "")

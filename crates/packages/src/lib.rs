@@ -25,11 +25,11 @@ pub use difference::{
 };
 pub use pip::Pip;
 
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use spec::{PackageSpec, VersionSelection};
 use std::cmp::Ordering;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A tool that installs packages.
@@ -95,60 +95,8 @@ pub struct EnvironmentRecipe {
     pub shared: bool,
 }
 
-/// Error of a query.
-#[derive(Debug, thiserror::Error)]
-pub enum PackageError {
-    /// The request cannot be fulfilled.
-    #[error("{what}")]
-    Refused {
-        /// Reason.
-        what: String,
-        /// Solution.
-        hint: String,
-    },
-    /// A line of a file is invalid.
-    #[error("{}:{line}:{column}: {what}: `{text}`", path.to_safe())]
-    Line {
-        /// Path of the file.
-        path: PathBuf,
-        /// Number of the line, from 1.
-        line: usize,
-        /// Column of the error, from 1.
-        column: usize,
-        /// Reason.
-        what: &'static str,
-        /// Text of the line.
-        text: String,
-        /// Solution.
-        hint: &'static str,
-    },
-    /// A file cannot be read.
-    #[error("cannot read `{}`", path.to_safe())]
-    Io {
-        /// Path of the file.
-        path: PathBuf,
-        /// Reason.
-        source: io::Error,
-    },
-}
-
-impl PackageError {
-    /// Returns the hint with the solution.
-    pub fn hint(&self) -> &str {
-        match self {
-            Self::Refused { hint, .. } => hint,
-            Self::Line { hint, .. } => hint,
-            Self::Io { .. } => "give the path of a readable file",
-        }
-    }
-}
-
-fn refuse_with_hint<T>(message: String, hint: impl Into<String>) -> Result<T, PackageError> {
-    let hint = hint.into();
-    Err(PackageError::Refused {
-        what: message,
-        hint,
-    })
+fn refuse_with_hint<T>(message: String, hint: impl Into<String>) -> Result<T, Diagnostic> {
+    Err(Diagnostic::usage(message).with_hint(hint))
 }
 
 impl PackageManager {
@@ -189,11 +137,11 @@ struct VersionList {
 }
 
 /// Returns the selected versions of a package, and the recipe for an environment with one of them.
-pub fn find_versions(query: &VersionQuery) -> Result<PackageVersions, PackageError> {
+pub fn find_versions(query: &VersionQuery) -> Result<PackageVersions, Diagnostic> {
     let spec = PackageSpec::parse(query.manager, query.spec)?;
     // Versions that the user names are accepted without a listing, because a listing may be
     // incomplete.
-    let listed = |list: &dyn Fn() -> Result<VersionList, PackageError>| match &spec.choice {
+    let listed = |list: &dyn Fn() -> Result<VersionList, Diagnostic>| match &spec.choice {
         VersionSelection::Named(versions) => Ok(VersionList {
             versions: versions.clone(),
             notes: Vec::new(),
@@ -256,11 +204,7 @@ impl ToolOutput {
 }
 
 /// Runs a tool in the working directory of the trials.
-fn ask_tool(
-    query: &VersionQuery,
-    program: &str,
-    args: &[&str],
-) -> Result<ToolOutput, PackageError> {
+fn ask_tool(query: &VersionQuery, program: &str, args: &[&str]) -> Result<ToolOutput, Diagnostic> {
     let mut command = Command::new(program);
     command.args(args).current_dir(query.folder);
     // The output is parsed, so it must be in English.
@@ -286,7 +230,7 @@ fn ask_tool(
 fn refuse_unknown_name<T>(
     spec: &PackageSpec,
     known_names: impl IntoIterator<Item = String>,
-) -> Result<T, PackageError> {
+) -> Result<T, Diagnostic> {
     let (tool, name) = (spec.manager.name(), &spec.name);
     let near = spec::similar_names(name, known_names);
     let hint = if near.is_empty() {

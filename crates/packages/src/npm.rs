@@ -3,9 +3,10 @@
 use super::script::{self, quote_word};
 use super::spec::PackageSpec;
 use super::{
-    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, prepend_to_variable,
-    project, refuse_unknown_name, refuse_with_hint,
+    EnvironmentRecipe, VersionList, VersionQuery, ask_tool, prepend_to_variable, project,
+    refuse_unknown_name, refuse_with_hint,
 };
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use serde_json::Value;
 use std::fs;
@@ -18,7 +19,7 @@ const ERROR_LINES: &str = "^npm (error|ERR!) ([^c ]|c[^o]|co[^d])";
 pub(super) fn list_versions(
     query: &VersionQuery,
     spec: &PackageSpec,
-) -> Result<VersionList, PackageError> {
+) -> Result<VersionList, Diagnostic> {
     let name = &spec.name;
     let output = ask_tool(query, "npm", &["view", name, "versions", "--json"])?;
     let listed: Value = serde_json::from_str(&output.stdout).unwrap_or_default();

@@ -5,9 +5,9 @@ use super::requirements::{self, RequirementLine, RequirementRole, normalize_name
 use super::script::{self, quote_word};
 use super::spec::PackageSpec;
 use super::{
-    EnvironmentRecipe, PackageError, VersionList, VersionQuery, ask_tool, refuse_unknown_name,
-    refuse_with_hint,
+    EnvironmentRecipe, VersionList, VersionQuery, ask_tool, refuse_unknown_name, refuse_with_hint,
 };
+use provoke_words::diagnostic::Diagnostic;
 
 /// Python program that prints the path and version of the interpreter, and the version of its pip.
 const WHICH: &str = "
@@ -48,7 +48,7 @@ pub(super) struct ExtraPackages {
 
 impl<'a> Pip<'a> {
     /// Queries the interpreter, and finds an installer.
-    pub fn find_interpreter(query: &VersionQuery<'a>) -> Result<Self, PackageError> {
+    pub fn find_interpreter(query: &VersionQuery<'a>) -> Result<Self, Diagnostic> {
         let program = query.python.unwrap_or("python3");
         let output = ask_tool(query, program, &["-c", WHICH])?;
         let mut lines = output.stdout.lines().map(str::to_owned);
@@ -101,7 +101,7 @@ impl<'a> Pip<'a> {
         &self,
         spec: &PackageSpec,
         extra: &ExtraPackages,
-    ) -> Result<VersionList, PackageError> {
+    ) -> Result<VersionList, Diagnostic> {
         let mut args = match self.installer {
             Some(_) => vec!["-m", "pip"],
             None => vec!["tool", "run", "--quiet", "--python", &self.python, "pip"],
@@ -295,10 +295,7 @@ impl<'a> Pip<'a> {
 
 impl ExtraPackages {
     /// Reads the requirements and constraints files, without their lines about the package.
-    pub(super) fn read_files(
-        query: &VersionQuery,
-        spec: &PackageSpec,
-    ) -> Result<Self, PackageError> {
+    pub(super) fn read_files(query: &VersionQuery, spec: &PackageSpec) -> Result<Self, Diagnostic> {
         let mut lines = Vec::new();
         if let Some(path) = query.requirements {
             lines.extend(requirements::read_requirements(

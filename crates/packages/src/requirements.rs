@@ -1,8 +1,9 @@
 //! Reads requirements files as pip does, with the files that they include.
 
-use super::PackageError;
-use std::fs;
+use provoke_words::diagnostic::Diagnostic;
+use provoke_words::untrusted::Untrusted as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Role of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,22 +28,19 @@ pub(super) struct RequirementLine {
 }
 
 /// Position of a line.
-struct LinePosition<'a> {
-    path: &'a Path,
-    line: usize,
-    text: &'a str,
+pub(super) struct LinePosition<'a> {
+    pub(super) path: &'a Path,
+    /// Number of the line, from 1.
+    pub(super) line: usize,
+    pub(super) text: &'a str,
 }
 
 impl LinePosition<'_> {
-    fn line_fault(&self, column: usize, problem: &'static str, hint: &'static str) -> PackageError {
-        PackageError::Line {
-            path: self.path.to_owned(),
-            line: self.line,
-            column,
-            what: problem,
-            text: self.text.to_owned(),
-            hint,
-        }
+    /// Creates the error of an invalid line; columns count from 1.
+    pub(super) fn line_fault(&self, column: usize, problem: &str, hint: &str) -> Diagnostic {
+        let Self { path, line, text } = self;
+        let path = path.to_safe();
+        Diagnostic::usage(format!("{path}:{line}:{column}: {problem}: `{text}`")).with_hint(hint)
     }
 }
 
@@ -52,7 +50,7 @@ const HINT: &str = "write a requirement such as `six==1.16.0`, or a flag of pip"
 pub(super) fn read_requirements(
     path: &Path,
     folder: &Path,
-) -> Result<Vec<RequirementLine>, PackageError> {
+) -> Result<Vec<RequirementLine>, Diagnostic> {
     let mut lines = Vec::new();
     include_file(path, folder, false, &mut Vec::new(), &mut lines)?;
     Ok(lines)
@@ -62,7 +60,7 @@ pub(super) fn read_requirements(
 pub(super) fn read_constraints(
     path: &Path,
     folder: &Path,
-) -> Result<Vec<RequirementLine>, PackageError> {
+) -> Result<Vec<RequirementLine>, Diagnostic> {
     let mut lines = Vec::new();
     include_file(path, folder, true, &mut Vec::new(), &mut lines)?;
     Ok(lines)
@@ -86,7 +84,7 @@ fn is_of_name(sign: char) -> bool {
 }
 
 /// Decodes the content of a file.
-pub(super) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, PackageError> {
+pub(super) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, Diagnostic> {
     String::from_utf8(bytes).map_err(|error| {
         let (valid, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
         let begin = bytes[..valid]
@@ -94,25 +92,27 @@ pub(super) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, Package
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |position| position + 1);
         let text = String::from_utf8_lossy(&bytes[begin..]);
-        PackageError::Line {
-            path: path.to_owned(),
+        let column = String::from_utf8_lossy(&bytes[begin..valid])
+            .chars()
+            .count()
+            + 1;
+        let position = LinePosition {
+            path,
             line: String::from_utf8_lossy(&bytes[..begin]).lines().count() + 1,
-            column: String::from_utf8_lossy(&bytes[begin..valid])
-                .chars()
-                .count()
-                + 1,
-            what: "this is not UTF-8 text",
-            text: text.lines().next().unwrap_or_default().to_owned(),
-            hint: "use a file written by `pip freeze` or `env`",
-        }
+            text: text.lines().next().unwrap_or_default(),
+        };
+        let hint = "use a file written by `pip freeze` or `env`";
+        position.line_fault(column, "this is not UTF-8 text", hint)
     })
 }
 
-pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, PackageError> {
-    fs::read(path).map_err(|source| PackageError::Io {
-        path: path.to_owned(),
-        source,
-    })
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Diagnostic> {
+    fs::read(path).map_err(|error| cannot_read(path, &error))
+}
+
+pub(super) fn cannot_read(path: &Path, error: &io::Error) -> Diagnostic {
+    let message = format!("cannot read `{}`: {error}", path.to_safe());
+    Diagnostic::usage(message).with_hint("give the path of a readable file")
 }
 
 fn include_file(
@@ -121,7 +121,7 @@ fn include_file(
     is_constraint: bool,
     including: &mut Vec<PathBuf>,
     lines: &mut Vec<RequirementLine>,
-) -> Result<(), PackageError> {
+) -> Result<(), Diagnostic> {
     let text = decode_text(path, read_bytes(path)?)?;
     including.push(path.to_owned());
     for (number, text) in logical_lines(&text) {
@@ -210,7 +210,7 @@ fn parse_line(
     text: &str,
     folder: &Path,
     position: &LinePosition,
-) -> Result<RequirementLine, PackageError> {
+) -> Result<RequirementLine, Diagnostic> {
     if let Some(target) = flag_value(text, "-e", "--editable") {
         let egg = target.split_once("#egg=").map(|(_, egg)| egg);
         let egg = egg.map(|egg| normalize_name(egg.split(['&', '[']).next().unwrap_or(egg)));
@@ -299,7 +299,7 @@ fn absolute_local_path(text: &str, folder: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn lines(files: &[(&str, &str)]) -> Result<Vec<RequirementLine>, PackageError> {
+    fn lines(files: &[(&str, &str)]) -> Result<Vec<RequirementLine>, Diagnostic> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             fs::write(folder.path().join(name), text).unwrap();

@@ -1,6 +1,7 @@
 //! Parses a package specification, `NAME[EXTRA]==A..B`, and selects the versions that match.
 
-use super::{PackageError, PackageManager, VersionList, refuse_with_hint};
+use super::{PackageManager, VersionList, refuse_with_hint};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::names::nearest_names;
 use std::cmp::Ordering;
 
@@ -27,7 +28,7 @@ pub(super) enum VersionSelection {
 const SHOWN: usize = 5;
 
 impl PackageSpec {
-    pub(super) fn parse(manager: PackageManager, text: &str) -> Result<Self, PackageError> {
+    pub(super) fn parse(manager: PackageManager, text: &str) -> Result<Self, Diagnostic> {
         let refuse = |problem: &str| {
             let tool = manager.name();
             refuse_with_hint(
@@ -98,10 +99,7 @@ impl PackageSpec {
     }
 
     /// Returns the selected versions of a listing, the oldest first.
-    pub(super) fn choose_versions(
-        &self,
-        listing: VersionList,
-    ) -> Result<VersionList, PackageError> {
+    pub(super) fn choose_versions(&self, listing: VersionList) -> Result<VersionList, Diagnostic> {
         let VersionSelection::Between(first, last) = &self.choice else {
             return Ok(listing);
         };
@@ -160,7 +158,7 @@ impl PackageSpec {
         Ok(VersionList { versions, notes })
     }
 
-    fn refuse_end(&self, end: &str, listed: &[String]) -> Result<VersionList, PackageError> {
+    fn refuse_end(&self, end: &str, listed: &[String]) -> Result<VersionList, Diagnostic> {
         let (tool, name) = (self.manager.name(), &self.name);
         let index = listed.partition_point(|listed_version| {
             self.manager.compare_versions(listed_version, end) == Ordering::Less
@@ -221,7 +219,7 @@ mod tests {
         VersionSelection::Between(end(first), end(last))
     }
 
-    fn choose_versions_from(text: &str, listed: &[&str]) -> Result<VersionList, PackageError> {
+    fn choose_versions_from(text: &str, listed: &[&str]) -> Result<VersionList, Diagnostic> {
         parse_spec(text).choose_versions(VersionList {
             versions: listed.iter().map(ToString::to_string).collect(),
             notes: Vec::new(),

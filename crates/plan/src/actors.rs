@@ -1,9 +1,9 @@
 //! Plans the actors of a variant: the processes that run in each trial.
 
 use super::matrix::{MatrixSubstitution, fill_value};
-use super::plan_error::{PlanError, refuse_at};
 use super::{Actor, EnvValue, Scenario, Variant};
 use provoke_model::{ActorPlan, ActorRole, Text};
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -16,7 +16,7 @@ impl Scenario {
         position: &[&str],
         base: &Path,
         filling: &MatrixSubstitution<'_>,
-    ) -> Result<Vec<ActorPlan>, PlanError> {
+    ) -> Result<Vec<ActorPlan>, Diagnostic> {
         let actors = self.actors_of_variant(variant)?;
         let own_command = variant.command.is_some() || variant.shell.is_some();
         let path = |path: &Path| match path.to_str() {
@@ -80,7 +80,7 @@ impl Scenario {
     }
 
     /// Returns the actors with the settings that a variant has for the main process.
-    fn actors_of_variant(&self, variant: &Variant) -> Result<Vec<Actor>, PlanError> {
+    fn actors_of_variant(&self, variant: &Variant) -> Result<Vec<Actor>, Diagnostic> {
         let mut actors = self.said_actors()?;
         let mut has_main = false;
         for actor in &mut actors {
@@ -114,7 +114,7 @@ impl Scenario {
         actor: &Actor,
         position: &[&str],
         filling: &MatrixSubstitution<'_>,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), Diagnostic> {
         if actor.shell.is_some() && !variant.args.is_empty() {
             return Err(refuse_at(
                 "`args` cannot be added to a `shell` line",
@@ -133,7 +133,7 @@ impl Scenario {
         self.load.is_some() || self.loaded.is_some()
     }
 
-    fn said_actors(&self) -> Result<Vec<Actor>, PlanError> {
+    fn said_actors(&self) -> Result<Vec<Actor>, Diagnostic> {
         let short = self.program.command.is_some() || self.program.shell.is_some();
         if let Some((load, _)) = self
             .load
@@ -216,7 +216,7 @@ impl Scenario {
         Ok(self.outline.actors.clone())
     }
 
-    pub(super) fn wrapping_words(&self) -> Result<Vec<String>, PlanError> {
+    pub(super) fn wrapping_words(&self) -> Result<Vec<String>, Diagnostic> {
         let Some(wrap) = &self.program.wrap else {
             return Ok(Vec::new());
         };
@@ -234,7 +234,7 @@ impl Scenario {
 /// Merges variables from several positions of a scenario, where a later one overrides an earlier one.
 fn merge_variables<'a>(
     sources: [(&[&str], &'a BTreeMap<String, EnvValue>); 3],
-) -> Result<BTreeMap<&'a String, &'a EnvValue>, PlanError> {
+) -> Result<BTreeMap<&'a String, &'a EnvValue>, Diagnostic> {
     let mut env = BTreeMap::new();
     for (position, variables) in sources {
         for (name, value) in variables {
@@ -251,7 +251,7 @@ fn merge_variables<'a>(
     Ok(env)
 }
 
-fn actor_words(actor: &Actor, position: &[&str]) -> Result<Vec<String>, PlanError> {
+fn actor_words(actor: &Actor, position: &[&str]) -> Result<Vec<String>, Diagnostic> {
     match (&actor.command, &actor.shell) {
         (Some(command), None) if !command.is_empty() => Ok(command.clone()),
         (None, Some(shell)) => Ok(["sh", "-c", shell].map(str::to_owned).to_vec()),

@@ -1,11 +1,11 @@
 //! Plans how the tests of a suite are found in its trials.
 
 use super::Scenario;
-use super::plan_error::{PlanError, refuse_at};
 use provoke_model::{BugFilter, CaseRunner, CasesPlan, VariantPlan};
 use provoke_runners::{
     CaseSetup, Runner, describe_known_runners, find_runner, parse_runner, runner_named,
 };
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
@@ -29,7 +29,7 @@ impl Scenario {
     pub(super) fn plan_cases(
         &self,
         variants: &[VariantPlan],
-    ) -> Result<Option<Box<CasesPlan>>, PlanError> {
+    ) -> Result<Option<Box<CasesPlan>>, Diagnostic> {
         let searches_case = self
             .judge
             .only
@@ -76,14 +76,13 @@ impl Scenario {
                 .map(|pattern| pattern.0.clone()),
         };
         for variant in variants {
-            CaseSetup::check_variant(&plan, variant)
-                .map_err(|error| refuse_at(error.message, &["cases"], error.hint))?;
+            CaseSetup::check_variant(&plan, variant)?;
         }
         Ok(Some(Box::new(plan)))
     }
 
     /// Returns the arguments that select one test.
-    fn selection_words(&self) -> Result<Vec<String>, PlanError> {
+    fn selection_words(&self) -> Result<Vec<String>, Diagnostic> {
         let Some(text) = &self.suite.case_args else {
             return Ok(Vec::new());
         };
@@ -99,7 +98,7 @@ impl Scenario {
     }
 
     /// Refuses one path for the reports of parallel trials.
-    fn check_report_paths(&self, runner: &CaseRunner) -> Result<(), PlanError> {
+    fn check_report_paths(&self, runner: &CaseRunner) -> Result<(), Diagnostic> {
         let Some(path) = runner.report_path() else {
             return Ok(());
         };

@@ -1,10 +1,11 @@
 //! Checks names and types of a scenario file against the schema, so that every error has a position.
 
-use super::error::Finding;
+use super::error::refuse_part;
 use super::expected_value::{
     allowed_texts, allowed_types, field_example, field_purpose, list_alternatives, resolve_link,
     type_name, type_words,
 };
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::names::{intended_name, known_name};
 use serde_json::{Map, Value};
 use std::ops::Range;
@@ -27,7 +28,8 @@ struct ValuePosition<'p> {
 struct SchemaCheck<'a> {
     source: &'a str,
     schema: &'a Value,
-    findings: Vec<Finding>,
+    /// The errors with their starts.
+    findings: Vec<(usize, Diagnostic)>,
 }
 
 /// Returns the first error of the file, in the order of its text.
@@ -35,7 +37,7 @@ pub(super) fn find_first_fault(
     source: &str,
     root: &DeTable<'_>,
     schema: &Value,
-) -> Option<Finding> {
+) -> Option<Diagnostic> {
     let mut check = SchemaCheck {
         source,
         schema,
@@ -48,18 +50,15 @@ pub(super) fn find_first_fault(
         item: false,
     };
     check.check_table(position, schema, root, false);
-    let start = |finding: &Finding| finding.span.as_ref().map(|span| span.start);
-    check.findings.into_iter().min_by_key(start)
+    let first = check.findings.into_iter().min_by_key(|(start, _)| *start);
+    first.map(|(_, error)| error)
 }
 
 impl SchemaCheck<'_> {
-    fn add_finding(&mut self, span: Range<usize>, message: String, helps: Vec<String>) {
-        self.findings.push(Finding {
-            message,
-            span: Some(span),
-            helps,
-            notes: Vec::new(),
-        });
+    fn add_finding(&mut self, span: Range<usize>, message: String, help: impl Into<String>) {
+        let start = span.start;
+        self.findings
+            .push((start, refuse_part(message, span, help)));
     }
 
     fn check_value(
@@ -90,12 +89,12 @@ impl SchemaCheck<'_> {
                     self.add_finding(
                         span,
                         format!("`{}` cannot be `{text}`", position.field),
-                        vec![help],
+                        help,
                     );
                 } else if text.contains('\0') {
                     let help = "arguments, variables and paths cannot contain NUL";
                     let message = format!("`{}` contains a NUL character", position.field);
-                    self.add_finding(span, message, vec![help.to_owned()]);
+                    self.add_finding(span, message, help);
                 }
             }
             DeValue::Integer(number) => self.check_range(position, shape, node, number, span),
@@ -166,7 +165,7 @@ impl SchemaCheck<'_> {
         self.add_finding(
             span,
             format!("{} must be {limit}", describe_subject(position)),
-            vec![self.example_of(position)],
+            self.example_of(position),
         );
     }
 
@@ -190,12 +189,8 @@ impl SchemaCheck<'_> {
                 ..position
             };
             if name.contains('\0') {
-                let help = "names cannot contain NUL".to_owned();
-                self.add_finding(
-                    key.span(),
-                    "a name contains a NUL character".to_owned(),
-                    vec![help],
-                );
+                let message = "a name contains a NUL character".to_owned();
+                self.add_finding(key.span(), message, "names cannot contain NUL");
             } else if let Some(field) = fields.and_then(|fields| fields.get(name)) {
                 self.check_value(
                     ValuePosition {
@@ -253,13 +248,14 @@ impl SchemaCheck<'_> {
         let message = format!("`{field}` below `{table}` would be {kind}");
         let hint =
             format!("to set `{field}` of the scenario, move it above the first line in brackets");
-        let mut hints = vec![hint];
+        let start = span.start;
+        let mut error = refuse_part(message, span, hint);
         if table != "[matrix]" {
-            hints.push(format!(
+            error.hints.push(format!(
                 "to set a variable: `{name} = {{ {field} = {text} }}`"
             ));
         }
-        self.add_finding(span, message, hints);
+        self.findings.push((start, error));
     }
 
     fn report_unknown(
@@ -304,7 +300,7 @@ impl SchemaCheck<'_> {
                 list_alternatives(&names().collect::<Vec<_>>())
             )
         };
-        self.add_finding(span, message, vec![help]);
+        self.add_finding(span, message, help);
     }
 
     fn top_fields(&self) -> &Map<String, Value> {
@@ -343,7 +339,7 @@ impl SchemaCheck<'_> {
         let help = self
             .suggest_repair(position, types, value)
             .unwrap_or_else(|| self.example_of(position));
-        self.add_finding(value.span(), message, vec![help]);
+        self.add_finding(value.span(), message, help);
     }
 
     /// Returns the corrected form of a probable mistake.

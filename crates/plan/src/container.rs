@@ -1,9 +1,9 @@
 //! Container settings of a scenario.
 
 use super::matrix::MatrixSubstitution;
-use super::plan_error::{PlanError, refuse_at};
 use super::{Scenario, SearchShape, Variant};
 use provoke_model::{Container, Resource, Text};
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use std::path::Path;
 
 /// Engines whose command line is supported.
@@ -59,7 +59,7 @@ impl Scenario {
         variant: &Variant,
         base: &Path,
         filling: &MatrixSubstitution<'_>,
-    ) -> Result<Option<Container>, PlanError> {
+    ) -> Result<Option<Container>, Diagnostic> {
         let Some(image) = variant.image.as_ref().or(self.program.image.as_ref()) else {
             // Another variant may have an image.
             if !self.is_contained() {
@@ -106,7 +106,7 @@ impl Scenario {
     }
 
     /// Refuses settings of a container if no trial runs in one.
-    fn refuse_container_settings(&self) -> Result<(), PlanError> {
+    fn refuse_container_settings(&self) -> Result<(), Diagnostic> {
         let given = [
             ("engine", self.program.engine.is_some()),
             ("mount", !self.program.mount.is_empty()),
@@ -124,7 +124,7 @@ impl Scenario {
     }
 
     /// Checks the engine, the options that it gets, and the limits that it must support.
-    fn check_container_settings(&self) -> Result<(), PlanError> {
+    fn check_container_settings(&self) -> Result<(), Diagnostic> {
         if let Some(engine) = self
             .program
             .engine

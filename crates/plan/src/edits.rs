@@ -2,8 +2,8 @@
 
 use super::Variant;
 use super::matrix::MatrixSubstitution;
-use super::plan_error::{PlanError, refuse_at};
 use provoke_model::{EditPlan, FileChange, Text};
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use std::path::{Component, Path};
 
 /// Returns the changes of a variant in its working directory.
@@ -12,7 +12,7 @@ pub(super) fn variant_edits(
     position: &[&str],
     base: &Path,
     filling: &MatrixSubstitution<'_>,
-) -> Result<Vec<EditPlan>, PlanError> {
+) -> Result<Vec<EditPlan>, Diagnostic> {
     let mut edits = Vec::new();
     for (file, source) in &variant.files {
         let file_position = [position, &["files", file]].concat();
@@ -59,7 +59,7 @@ fn path_inside(
     file: &str,
     position: &[&str],
     filling: &MatrixSubstitution<'_>,
-) -> Result<Text, PlanError> {
+) -> Result<Text, Diagnostic> {
     let file = filling.fill_values(file);
     let hint = "name a file in the working directory, such as `config.ini`: the variant gets a copy of that directory only";
     if file.is_empty() {

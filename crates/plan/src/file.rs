@@ -1,12 +1,13 @@
 //! Reads a scenario file; every error has a position and a hint.
 
 use super::check::{find_first_fault, schema_advice};
-use super::error::{Finding, ScenarioError};
+use super::error::{in_file, refuse_part};
 use super::schema::SCENARIO_SCHEMA;
 use super::syntax::explain_error;
 use super::table_deserializer::ValueError;
-use super::{PlanContext, PlanError, Scenario};
+use super::{PlanContext, Scenario};
 use provoke_model::Plan;
+use provoke_words::diagnostic::{Diagnostic, ErrorCategory, Excerpt};
 use provoke_words::names::nearest_name;
 use provoke_words::untrusted::Untrusted as _;
 use std::fs::File;
@@ -29,11 +30,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub fn plan_file(
     file: &Path,
     overlay: &dyn Fn(&mut Scenario),
-    context_of: impl FnOnce(&Scenario, &Path) -> Result<PlanContext, PlanError>,
-    plan: impl Fn(&Scenario, PlanContext) -> Result<Plan, PlanError>,
-) -> Result<Plan, ScenarioError> {
+    context_of: impl FnOnce(&Scenario, &Path) -> Result<PlanContext, Diagnostic>,
+    plan: impl Fn(&Scenario, PlanContext) -> Result<Plan, Diagnostic>,
+) -> Result<Plan, Diagnostic> {
     let source = read_file(file)?;
-    let complain = |finding| ScenarioError::new(file, Some(&source), finding);
+    let complain = |error| in_file(error, file, Some(&source));
     let file_scenario = parse_scenario(&source).map_err(complain)?;
     let mut scenario = file_scenario.clone();
     overlay(&mut scenario);
@@ -41,19 +42,17 @@ pub fn plan_file(
     let absolute =
         std::path::absolute(file).map_err(|error| cannot_read(file, SCENARIO, &error))?;
     let context = context_of(&scenario, absolute.parent().unwrap_or(&absolute))
-        .map_err(|refusal| complain(locate_refusal(&source, refusal, true)))?;
+        .map_err(|refusal| locate_refusal(file, &source, refusal, true))?;
     plan(&scenario, context.clone()).map_err(|refusal| {
         let by_file = plan(&file_scenario, context).err().as_ref() == Some(&refusal);
-        complain(locate_refusal(&source, refusal, by_file))
+        locate_refusal(file, &source, refusal, by_file)
     })
 }
 
 /// Returns the position in a scenario file of a setting that was refused when the plan was made.
-pub fn complain_about(file: &Path, refusal: PlanError) -> ScenarioError {
+pub fn complain_about(file: &Path, refusal: Diagnostic) -> Diagnostic {
     match read_file(file) {
-        Ok(source) => {
-            ScenarioError::new(file, Some(&source), locate_refusal(&source, refusal, true))
-        }
+        Ok(source) => locate_refusal(file, &source, refusal, true),
         Err(complaint) => complaint,
     }
 }
@@ -62,31 +61,30 @@ impl FromStr for Scenario {
     type Err = String;
 
     fn from_str(source: &str) -> Result<Self, String> {
-        parse_scenario(source).map_err(|finding| finding.message)
+        parse_scenario(source).map_err(|error| error.message)
     }
 }
 
-fn parse_scenario(source: &str) -> Result<Scenario, Finding> {
+fn parse_scenario(source: &str) -> Result<Scenario, Diagnostic> {
     let root = DeTable::parse(source).map_err(|error| explain_error(source, &error))?;
-    if let Some(finding) = find_first_fault(source, root.get_ref(), &SCENARIO_SCHEMA) {
-        return Err(finding);
+    if let Some(error) = find_first_fault(source, root.get_ref(), &SCENARIO_SCHEMA) {
+        return Err(error);
     }
     Scenario::from_table(root.get_ref()).map_err(|ValueError { message, span }| {
         let help = span
             .as_ref()
             .and_then(|span| schema_advice(&SCENARIO_SCHEMA, root.get_ref(), span))
             .unwrap_or_else(|| "see docs/scenario.md".to_owned());
-        Finding {
-            message,
-            span: span.or(Some(0..0)),
-            helps: vec![help],
-            notes: Vec::new(),
-        }
+        refuse_part(message, span.unwrap_or(0..0), help)
     })
 }
 
-/// Finds the position of a refused setting. A setting from the command line may have no position.
-fn locate_refusal(source: &str, refusal: PlanError, by_file: bool) -> Finding {
+/// Finds the position of a refused setting. A setting from the command line may have no position. Other errors than wrong
+/// settings have none.
+fn locate_refusal(file: &Path, source: &str, refusal: Diagnostic, by_file: bool) -> Diagnostic {
+    if refusal.category != ErrorCategory::Usage {
+        return refusal;
+    }
     let root = DeTable::parse(source).ok();
     let span = root.and_then(|root| span_of(root.get_ref(), &refusal.position));
     let start = (by_file || refusal.position.is_empty()).then_some(0..0);
@@ -95,12 +93,16 @@ fn locate_refusal(source: &str, refusal: PlanError, by_file: bool) -> Finding {
     } else {
         vec!["flags of the command line win over the file".to_owned()]
     };
-    Finding {
-        message: refusal.message,
+    let excerpt = Excerpt {
         span: span.or(start),
-        helps: vec![refusal.hint],
         notes,
-    }
+        ..Excerpt::default()
+    };
+    let refusal = Diagnostic {
+        excerpt: Some(Box::new(excerpt)),
+        ..refusal
+    };
+    in_file(refusal, file, Some(source))
 }
 
 /// Returns the span of the value at a path of keys and indices, or of the last existing part of the path.
@@ -124,7 +126,7 @@ fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
     Some(value.span())
 }
 
-fn read_file(file: &Path) -> Result<String, ScenarioError> {
+fn read_file(file: &Path) -> Result<String, Diagnostic> {
     if file.is_dir() {
         let inside = file.join("scenario.toml");
         let help = if inside.is_file() {
@@ -142,7 +144,7 @@ fn read_file(file: &Path) -> Result<String, ScenarioError> {
 }
 
 /// Reads the text of a file; `purpose` is what it should contain.
-pub(super) fn read_text(file: &Path, purpose: &str) -> Result<String, ScenarioError> {
+pub(super) fn read_text(file: &Path, purpose: &str) -> Result<String, Diagnostic> {
     let mut bytes = Vec::new();
     File::open(file)
         .and_then(|opened| opened.take(LARGEST + 1).read_to_end(&mut bytes))
@@ -156,33 +158,30 @@ pub(super) fn read_text(file: &Path, purpose: &str) -> Result<String, ScenarioEr
 }
 
 /// Refuses a whole file.
-fn refuse_file(file: &Path, message: impl Into<String>, help: impl Into<String>) -> ScenarioError {
-    let finding = Finding {
-        message: message.into(),
-        helps: vec![help.into()],
-        ..Finding::default()
-    };
-    ScenarioError::new(file, None, finding)
+fn refuse_file(file: &Path, message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
+    in_file(Diagnostic::usage(message).with_hint(help), file, None)
 }
 
-fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, ScenarioError> {
+fn decode_file(file: &Path, mut bytes: Vec<u8>) -> Result<String, Diagnostic> {
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
     String::from_utf8(bytes).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
-        let finding = Finding {
-            message: "the file is not UTF-8 text".to_owned(),
-            span: Some(start..start + 1),
-            helps: vec!["save it as UTF-8; is it the right file?".to_owned()],
-            notes: Vec::new(),
-        };
-        let source = String::from_utf8_lossy(error.as_bytes());
-        ScenarioError::new(file, Some(&source), finding)
+        let refusal = refuse_part(
+            "the file is not UTF-8 text",
+            start..start + 1,
+            "save it as UTF-8; is it the right file?",
+        );
+        in_file(
+            refusal,
+            file,
+            Some(&String::from_utf8_lossy(error.as_bytes())),
+        )
     })
 }
 
-fn cannot_read(file: &Path, purpose: &str, error: &io::Error) -> ScenarioError {
+fn cannot_read(file: &Path, purpose: &str, error: &io::Error) -> Diagnostic {
     let give_path = || format!("give the path of a {purpose}");
     let (message, help) = match error.kind() {
         io::ErrorKind::NotFound => {

@@ -1,7 +1,8 @@
 //! Reads lists of hosts: in a setting, separated by commas, and in a file, one on each line.
 
-use super::error::{Finding, ScenarioError};
+use super::error::{in_file, refuse_part};
 use super::file::read_text;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -97,7 +98,7 @@ pub(super) fn is_fact(word: &str) -> bool {
 
 impl HostList {
     /// Replaces the name of a file by the hosts in it. A relative path refers to a directory.
-    pub(super) fn read_file(&mut self, base: &Path) -> Result<(), ScenarioError> {
+    pub(super) fn read_file(&mut self, base: &Path) -> Result<(), Diagnostic> {
         if let Self::File(file) = self {
             *self = Self::Hosts(read_host_file(&base.join(file))?);
         }
@@ -143,16 +144,10 @@ fn parse_hosts(list: &str) -> Result<Vec<ListedHost>, String> {
 }
 
 /// Reads a file with one host on each line. The text after `#` is a comment.
-fn read_host_file(file: &Path) -> Result<Vec<ListedHost>, ScenarioError> {
+fn read_host_file(file: &Path) -> Result<Vec<ListedHost>, Diagnostic> {
     let source = read_text(file, "list of hosts")?;
     let complain = |span: Range<usize>, message: String, help: &str| {
-        let finding = Finding {
-            message,
-            span: Some(span),
-            helps: vec![help.to_owned()],
-            notes: Vec::new(),
-        };
-        ScenarioError::new(file, Some(&source), finding)
+        in_file(refuse_part(message, span, help), file, Some(&source))
     };
     let mut hosts = Vec::new();
     let mut start = 0;
@@ -188,9 +183,10 @@ fn is_known(hosts: &[ListedHost], host: &ListedHost) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::render_in_file;
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<ListedHost>, ScenarioError> {
+    fn read(text: &str) -> Result<Vec<ListedHost>, Diagnostic> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("hosts");
         std::fs::write(&file, text).unwrap();
@@ -225,8 +221,10 @@ mod tests {
             ("# none\n", "1:1: the file names no host"),
         ] {
             let error = read(text).unwrap_err();
-            let (line, column) = error.line_and_column().unwrap();
-            assert_eq!(format!("{line}:{column}: {}", error.what_is_wrong()), place);
+            let shown = render_in_file(&error, false).unwrap();
+            let (_, after_name) = shown.split_once("/hosts:").unwrap();
+            let position = after_name.lines().next().unwrap();
+            assert_eq!(format!("{position}: {}", error.message), place);
         }
     }
 }

@@ -25,7 +25,6 @@ mod load_arguments;
 mod load_value;
 mod matrix;
 mod plan;
-mod plan_error;
 mod planned_question;
 mod question;
 mod request;
@@ -41,7 +40,7 @@ mod write;
 
 pub use case_settings::RunnerValue;
 pub use context::{PlanContext, SearchSources};
-pub use error::ScenarioError;
+pub use error::render_in_file;
 pub use file::{complain_about, plan_file};
 pub use host_list::{HostList, ListedHost};
 pub use load::Load;
@@ -49,7 +48,6 @@ pub use load_arguments::{LoadTarget, refuse_service_flags, split_service_command
 pub use load_value::{AttachedProcess, Concurrency, Frequency, ReadyWhen};
 pub use matrix::{Matrix, MatrixValue, MatrixVariable};
 pub use plan::{DEFAULT_DURATION, DEFAULT_RUNS};
-pub use plan_error::PlanError;
 pub use planned_question::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
 pub use question::{MEASURE_FIRST, SearchShape};
 pub use request::Request;

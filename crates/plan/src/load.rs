@@ -1,6 +1,5 @@
 //! HTTP load of a scenario with its defaults, and its conversion into the load of a plan.
 
-use super::plan_error::{PlanError, refuse_at};
 use super::{
     AttachedProcess, Concurrency, ConnectionSettings, DurationValue, QuestionSettings, ReadyWhen,
     Request, Scenario, ServiceSettings, TrafficSettings, Variant,
@@ -9,6 +8,7 @@ use provoke_model::{
     ConnectionReuse, LoadGoal, ReadyCondition, RefusalRules, RequestPace, RequestPlan,
     ServiceOwner, TargetPlan, Text, VariantPlan, WarmUp,
 };
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ impl Scenario {
     pub(super) fn plan_load(
         &self,
         base: &Path,
-    ) -> Result<Option<provoke_model::LoadPlan>, PlanError> {
+    ) -> Result<Option<provoke_model::LoadPlan>, Diagnostic> {
         let Some(load) = &self.load else {
             if !self.outline.requests.is_empty() && self.loaded.is_none() {
                 let hint = "add a target: [load] url = \"http://127.0.0.1:8080\"";
@@ -157,7 +157,7 @@ impl Scenario {
     }
 
     /// Refuses settings that have no meaning, or another one, for a service.
-    fn check_fields_of_load(&self, said: &Load) -> Result<(), PlanError> {
+    fn check_fields_of_load(&self, said: &Load) -> Result<(), Diagnostic> {
         // The settings of an earlier run were not given by the user.
         if self.stop.timeout.is_some() && self.loaded.is_none() {
             return Err(refuse_at(
@@ -227,7 +227,7 @@ impl Scenario {
         earlier_plan: Option<&provoke_model::LoadPlan>,
         mut target: TargetPlan,
         base: &Path,
-    ) -> Result<(Vec<RequestPlan>, TargetPlan), PlanError> {
+    ) -> Result<(Vec<RequestPlan>, TargetPlan), Diagnostic> {
         if let (true, None, Some(before)) = (
             self.outline.requests.is_empty(),
             &load.traffic.url,
@@ -277,7 +277,7 @@ impl Scenario {
     }
 
     /// Makes a variant of each load level.
-    pub fn level_variants(&self, variants: &[VariantPlan]) -> Result<Vec<VariantPlan>, PlanError> {
+    pub fn level_variants(&self, variants: &[VariantPlan]) -> Result<Vec<VariantPlan>, Diagnostic> {
         let [service] = variants else {
             let message = "several load levels work for one variant only";
             let hint =
@@ -337,7 +337,7 @@ impl Load {
         &self,
         earlier_plan: Option<&provoke_model::LoadPlan>,
         file: &impl Fn(&PathBuf) -> Text,
-    ) -> Result<TargetPlan, PlanError> {
+    ) -> Result<TargetPlan, Diagnostic> {
         let defaults = earlier_plan.map_or_else(
             || TargetPlan {
                 connect_limit: CONNECT_LIMIT,
@@ -403,7 +403,7 @@ impl Load {
         (u64::from(highest) * REQUESTS_PER_CLIENT).clamp(MIN_REQUESTS, REQUESTS)
     }
 
-    fn plan_pace(&self, default: RequestPace) -> Result<RequestPace, PlanError> {
+    fn plan_pace(&self, default: RequestPace) -> Result<RequestPace, Diagnostic> {
         let clients = match &self.traffic.clients {
             Some(Concurrency::Of(clients)) => Some(clients.get()),
             // Each level sets its own number of clients.
@@ -428,7 +428,7 @@ impl Load {
         }
     }
 
-    fn plan_ready(&self, defaults: &provoke_model::LoadPlan) -> Result<ReadyCondition, PlanError> {
+    fn plan_ready(&self, defaults: &provoke_model::LoadPlan) -> Result<ReadyCondition, Diagnostic> {
         match (&self.service.ready, self.service.ready_status) {
             (Some(ReadyWhen(ReadyCondition::Http { path, .. })), status) => {
                 Ok(ReadyCondition::Http {

@@ -1,8 +1,8 @@
 //! Reads the command line of a load: its target, the command of its service, and the flags that it refuses.
 
 use super::load::NO_CODES;
-use super::plan_error::{PlanError, refuse_at};
 use super::{JudgeSettings, StopSettings};
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use provoke_words::untrusted::Untrusted as _;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub enum LoadTarget {
 
 impl LoadTarget {
     /// Reads a URL, with or without its scheme, or the path of a file.
-    pub fn from_text(text: &str) -> Result<Self, PlanError> {
+    pub fn from_text(text: &str) -> Result<Self, Diagnostic> {
         if text.contains("://") {
             Ok(Self::Url(text.to_owned()))
         } else if Path::new(text).is_file() {
@@ -42,7 +42,7 @@ fn is_address(text: &str) -> bool {
 }
 
 /// Splits the command that starts a service into its words.
-pub fn split_service_command(command: &str) -> Result<Vec<String>, PlanError> {
+pub fn split_service_command(command: &str) -> Result<Vec<String>, Diagnostic> {
     let words = shlex::split(command).filter(|words| !words.is_empty());
     words.ok_or_else(|| {
         refuse_at(
@@ -54,7 +54,7 @@ pub fn split_service_command(command: &str) -> Result<Vec<String>, PlanError> {
 }
 
 /// Refuses flags of trials that have no meaning, or another one, for a service.
-pub fn refuse_service_flags(stop: &StopSettings, judge: &JudgeSettings) -> Result<(), PlanError> {
+pub fn refuse_service_flags(stop: &StopSettings, judge: &JudgeSettings) -> Result<(), Diagnostic> {
     let refused = [
         (
             "-t",

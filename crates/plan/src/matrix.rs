@@ -1,8 +1,8 @@
 //! Expands variables with several values: every combination is a variant.
 
-use super::plan_error::{PlanError, refuse_at};
 use super::{EnvValue, Scenario};
 use provoke_model::{Factor, Text};
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use serde::{Deserialize, Serialize, de};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -194,7 +194,7 @@ impl<'a> MatrixSubstitution<'a> {
     }
 
     /// Returns the variables whose marks did not occur so far, which are set in the environment.
-    pub(super) fn environment_variables(&self) -> Result<Vec<(Text, Text)>, PlanError> {
+    pub(super) fn environment_variables(&self) -> Result<Vec<(Text, Text)>, Diagnostic> {
         let used_variables = self.used.borrow();
         let unused = self
             .values
@@ -228,7 +228,7 @@ fn begins_with_mark(text: &str, name: &str) -> bool {
 
 impl Scenario {
     /// Returns every combination of the matrix: the last variable changes first.
-    pub(super) fn all_combinations(&self) -> Result<Vec<Combination<'_>>, PlanError> {
+    pub(super) fn all_combinations(&self) -> Result<Vec<Combination<'_>>, Diagnostic> {
         self.check_matrix()?;
         let mut combinations = vec![Combination::default()];
         for variable in &self.program.matrix.0 {
@@ -246,7 +246,7 @@ impl Scenario {
         Ok(combinations)
     }
 
-    fn check_matrix(&self) -> Result<(), PlanError> {
+    fn check_matrix(&self) -> Result<(), Diagnostic> {
         let mut names = BTreeSet::new();
         let mut variants = self.outline.variants.len().max(1);
         for MatrixVariable { name, levels } in &self.program.matrix.0 {

@@ -4,7 +4,6 @@ use super::context::PlanContext;
 use super::edits::variant_edits;
 use super::host_list::is_fact;
 use super::matrix::{Combination, MatrixSubstitution, set_variables};
-use super::plan_error::{PlanError, refuse_at};
 use super::planned_question::{PlannedQuestion, QuestionDraft, check_settings};
 use super::search::MAKE_LIMIT;
 use super::{DurationValue, OnlyRule, Pattern, Scenario, Variant};
@@ -13,6 +12,7 @@ use provoke_model::{
     Alpha, BugFilter, CaptureMode, CoreSettings, ExpectedResult, Goal, Hooks, HostPlan, Plan,
     Rules, StopLimits, Text, Timeout, TrialConditions, TrialSettings, TrialsPlan, VariantPlan,
 };
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -52,7 +52,7 @@ impl Scenario {
         &self,
         kind: &dyn PlannedQuestion,
         context: PlanContext,
-    ) -> Result<Plan, PlanError> {
+    ) -> Result<Plan, Diagnostic> {
         let (jobs, waves, hosts) = self.plan_jobs()?;
         self.check_patterns()?;
         let space = self.search_space(&context)?;
@@ -172,7 +172,7 @@ impl Scenario {
     }
 
     /// Returns the given facts, whose names and values must be plain text.
-    fn plan_facts(&self) -> Result<BTreeMap<String, String>, PlanError> {
+    fn plan_facts(&self) -> Result<BTreeMap<String, String>, Diagnostic> {
         let facts = &self.program.fact.0;
         let wrong = facts
             .iter()
@@ -181,14 +181,14 @@ impl Scenario {
             Some((name, _)) => {
                 let message = format!("`{}` is not a fact such as `bios=1.2`", name.to_safe());
                 let hint = "use letters, digits, `-`, `_` and `.` in its name, and a value";
-                Err(PlanError::of_field("fact", message, hint))
+                Err(Diagnostic::of_field("fact", message, hint))
             }
             None => Ok(facts.clone()),
         }
     }
 
     /// Returns the conditions of trials; an error if an option of the container sets one of them, too.
-    fn plan_conditions(&self) -> Result<TrialConditions, PlanError> {
+    fn plan_conditions(&self) -> Result<TrialConditions, Diagnostic> {
         let given = &self.conditions.0;
         for (lever, _) in levers::set_levers(given) {
             let (setting, option) = (lever.name(), lever.container_option().unwrap_or_default());
@@ -226,7 +226,7 @@ impl Scenario {
     }
 
     /// Returns the number of parallel trials, whether they start in waves, and the hosts on which they run.
-    pub(super) fn plan_jobs(&self) -> Result<(u32, bool, Option<HostPlan>), PlanError> {
+    pub(super) fn plan_jobs(&self) -> Result<(u32, bool, Option<HostPlan>), Diagnostic> {
         let (slots, waves) = self.plan_slots()?;
         let Some(hosts) = self.hosts.to_plan(slots)? else {
             return Ok((slots, waves, None));
@@ -239,7 +239,7 @@ impl Scenario {
     }
 
     /// Returns the number of parallel trials on one host, and whether they start in waves.
-    fn plan_slots(&self) -> Result<(u32, bool), PlanError> {
+    fn plan_slots(&self) -> Result<(u32, bool), Diagnostic> {
         match (self.trials.jobs, self.trials.wave) {
             (Some(jobs), Some(wave)) if jobs != wave => Err(refuse_at(
                 format!("`wave` starts {wave} trials together, and `jobs` allows {jobs}"),
@@ -259,7 +259,7 @@ impl Scenario {
     }
 
     /// Compiles all patterns together, as they will be used: each may be valid and all together too large.
-    fn check_patterns(&self) -> Result<(), PlanError> {
+    fn check_patterns(&self) -> Result<(), Diagnostic> {
         let mut patterns = self
             .judge
             .fail_if_out
@@ -303,7 +303,7 @@ impl Scenario {
         &self,
         default_trials: Option<u64>,
         default_time: Option<Duration>,
-    ) -> Result<StopLimits, PlanError> {
+    ) -> Result<StopLimits, Diagnostic> {
         let failures = match (self.stop.fail_fast, self.stop.max_fail) {
             (Some(true), Some(k)) if k != 1 => {
                 return Err(refuse_at(
@@ -343,7 +343,7 @@ impl Scenario {
         })
     }
 
-    fn plan_expectation(&self) -> Result<ExpectedResult, PlanError> {
+    fn plan_expectation(&self) -> Result<ExpectedResult, Diagnostic> {
         match (self.judge.expect, self.judge.max_rate) {
             (Some(_), Some(_)) => Err(refuse_at(
                 "`expect` and `max-rate` both define the exit code",
@@ -362,7 +362,7 @@ impl Scenario {
         }
     }
 
-    fn plan_variants(&self, base: &Path) -> Result<Vec<VariantPlan>, PlanError> {
+    fn plan_variants(&self, base: &Path) -> Result<Vec<VariantPlan>, Diagnostic> {
         let combinations = self.all_combinations()?;
         let mut names = BTreeSet::new();
         let mut plans = Vec::new();
@@ -415,7 +415,7 @@ impl Scenario {
         combination: &Combination<'_>,
         levels: Vec<u32>,
         base: &Path,
-    ) -> Result<VariantPlan, PlanError> {
+    ) -> Result<VariantPlan, Diagnostic> {
         let filling = MatrixSubstitution::new(combination);
         let mut actors = self.plan_actors(variant, position, base, &filling)?;
         let hooks = self.own_hooks(variant, &filling);

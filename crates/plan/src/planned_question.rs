@@ -1,7 +1,8 @@
 //! Lets each question take part in its plan, and refuses settings that it does not read.
 
-use super::{BisectSettings, PlanError, Scenario};
+use super::{BisectSettings, Scenario};
 use provoke_model::{BugFilter, CaptureMode, MeasuredBaseline, Question, VariantPlan};
+use provoke_words::diagnostic::Diagnostic;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -15,14 +16,14 @@ pub trait PlannedQuestion: Sync {
     fn settings(&self) -> &'static [SettingsGroup];
 
     /// Plans the question.
-    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError>;
+    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic>;
 
     /// Returns the variants of its trials, made from the ones that the scenario defines.
     fn plan_variants(
         &self,
         _: &Scenario,
         variants: Vec<VariantPlan>,
-    ) -> Result<Vec<VariantPlan>, PlanError> {
+    ) -> Result<Vec<VariantPlan>, Diagnostic> {
         Ok(variants)
     }
 
@@ -170,7 +171,7 @@ impl SettingsGroup {
     }
 
     /// Refuses a setting of the group for the question of a command.
-    fn refuse(self, setting: &str, command: &str) -> PlanError {
+    fn refuse(self, setting: &str, command: &str) -> Diagnostic {
         let (message, hint) = match self {
             Self::Confirm => (
                 format!("`{setting}` is for `provoke confirm`"),
@@ -222,14 +223,14 @@ impl SettingsGroup {
                 );
                 let hint =
                     format!("leave `{setting}` out; limit the run with `runs` or `duration`");
-                return PlanError::of_field(setting, message, hint);
+                return Diagnostic::of_field(setting, message, hint);
             }
             Self::Reruns => (
                 format!("`{setting}` is for `provoke run`"),
                 "measure the suite first: provoke run --cases --rerun-failing -- CMD",
             ),
         };
-        PlanError::of_field(setting, message, hint)
+        Diagnostic::of_field(setting, message, hint)
     }
 }
 
@@ -237,7 +238,7 @@ impl SettingsGroup {
 pub(super) fn check_settings(
     scenario: &Scenario,
     question: &dyn PlannedQuestion,
-) -> Result<(), PlanError> {
+) -> Result<(), Diagnostic> {
     for group in SettingsGroup::ALL {
         if !question.settings().contains(&group)
             && let Some(setting) = group.given_setting(scenario)

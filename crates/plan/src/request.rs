@@ -1,8 +1,8 @@
 //! Kind of request in a scenario, and its conversion into that of a plan.
 
 use super::LimitValue;
-use super::plan_error::{PlanError, refuse_at};
 use provoke_model::{FilePick, RequestBody, RequestPlan, Text};
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use provoke_words::untrusted::Untrusted as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ impl Request {
         })
     }
 
-    pub(super) fn to_plan(&self, index: usize, base: &Path) -> Result<RequestPlan, PlanError> {
+    pub(super) fn to_plan(&self, index: usize, base: &Path) -> Result<RequestPlan, Diagnostic> {
         let index = index.to_string();
         let field_position = |field| ["request", index.as_str(), field];
         let body = match (&self.body, self.body_files.as_slice(), &self.body_column) {
@@ -156,7 +156,7 @@ impl Request {
 }
 
 /// Returns the files that match patterns, sorted by name.
-fn matching_files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, PlanError> {
+fn matching_files(patterns: &[String], base: &Path, at: &[&str]) -> Result<Vec<Text>, Diagnostic> {
     let mut files = Vec::new();
     for pattern in patterns {
         let path = base.join(pattern);

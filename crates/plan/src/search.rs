@@ -2,11 +2,11 @@
 
 use super::context::{PlanContext, SearchSources};
 use super::matrix::Combination;
-use super::plan_error::{PlanError, refuse_at};
 use super::{IntegerRange, Scenario, SearchShape, Variant};
 use provoke_model::{
     ActorPlan, Candidate, Item, ItemKind, SearchSpace, Text, VariantChoices, VariantPlan,
 };
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -29,7 +29,7 @@ impl Scenario {
     pub(super) fn search_space(
         &self,
         context: &PlanContext,
-    ) -> Result<Option<SearchSpace>, PlanError> {
+    ) -> Result<Option<SearchSpace>, Diagnostic> {
         let Some(shape) = self.search_shape() else {
             return Ok(None);
         };
@@ -127,7 +127,7 @@ impl Scenario {
         }
     }
 
-    fn check_one_subject(&self, shape: SearchShape) -> Result<(), PlanError> {
+    fn check_one_subject(&self, shape: SearchShape) -> Result<(), Diagnostic> {
         let given: Vec<&str> = self
             .subject_fields(shape)
             .into_iter()
@@ -190,7 +190,7 @@ impl Scenario {
     }
 
     /// Returns the candidates of a list in the scenario itself.
-    pub fn listed_candidates(&self) -> Result<VariantChoices, PlanError> {
+    pub fn listed_candidates(&self) -> Result<VariantChoices, Diagnostic> {
         if let Some(IntegerRange(first, last)) = self.candidates.range {
             let max = first.saturating_add(MAX_CHOICES as u64 + 1);
             let numbers = first..=last.min(max);
@@ -212,7 +212,7 @@ impl Scenario {
         shape: SearchShape,
         variant: &VariantPlan,
         context: &PlanContext,
-    ) -> Result<VariantChoices, PlanError> {
+    ) -> Result<VariantChoices, Diagnostic> {
         if shape == SearchShape::List {
             return self.listed_candidates();
         }
@@ -227,7 +227,7 @@ impl Scenario {
     }
 
     /// Returns the items of `{set}`.
-    fn set_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, PlanError> {
+    fn set_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, Diagnostic> {
         let words = variant.actors.iter().flat_map(|actor| &actor.command);
         let hooks = [&self.program.setup, &self.program.prepare];
         let mut texts = words.map(ToString::to_string).chain(
@@ -262,7 +262,7 @@ impl Scenario {
     }
 
     /// Returns the arguments of the main command.
-    fn argument_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, PlanError> {
+    fn argument_items(&self, variant: &VariantPlan) -> Result<Vec<Item>, Diagnostic> {
         let main = variant.main_actor();
         if main.is_none_or(|_| self.program.shell.is_some()) {
             return Err(refuse_at(
@@ -282,7 +282,7 @@ impl Scenario {
         Ok(words.map(word).collect())
     }
 
-    fn check_space(&self, shape: SearchShape, space: &SearchSpace) -> Result<(), PlanError> {
+    fn check_space(&self, shape: SearchShape, space: &SearchSpace) -> Result<(), Diagnostic> {
         let subjects = self.subject_fields(shape);
         let field = subjects
             .iter()
@@ -366,7 +366,7 @@ fn move_to(
     template: &mut VariantPlan,
     searched: &SearchSources,
     context: &PlanContext,
-) -> Result<(), PlanError> {
+) -> Result<(), Diagnostic> {
     let is_path = |name: &Text| name.as_os_str() == "PATH";
     let path = context
         .environment
@@ -412,7 +412,7 @@ fn program_outside(program: &Text, cwd: &Path, copied: &Path) -> Option<Text> {
     (!folder.starts_with(copied)).then(|| Text::from(absolute))
 }
 
-fn move_actor(actor: &mut ActorPlan, original: &Path, copy: &str) -> Result<(), PlanError> {
+fn move_actor(actor: &mut ActorPlan, original: &Path, copy: &str) -> Result<(), Diagnostic> {
     let path_in_copy = |path: &Path| {
         let inside = path.strip_prefix(original).ok()?;
         let moved = Path::new(copy).join(inside);

@@ -1,11 +1,11 @@
 //! Makes the question of `load --shrink` from a plan that puts a service under load.
 
-use super::plan_error::{PlanError, refuse_at};
 use provoke_model::{
     LoadLimit, LoadPart, LoadPlan, Plan, Question, ReducibleLoad, RequestBody, RequestKindSizes,
     RequestPace, RequestPlan, SearchSpace, ShrinkQuestion, StopLimits, Subset, Text,
     VariantChoices,
 };
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub fn shrink_plan(
     mut plan: Plan,
     requests: Option<u64>,
     bounded: bool,
-) -> Result<Plan, PlanError> {
+) -> Result<Plan, Diagnostic> {
     let hint = "name a run of `provoke load`: provoke load --shrink last";
     let Some(load) = &plan.trials.load else {
         return Err(refuse_at("there is no load to shrink", &["load"], hint));
@@ -55,7 +55,7 @@ pub fn shrink_plan(
 }
 
 /// Returns the parts of a load.
-fn cuts_of_load(load: &LoadPlan, requests: Option<u64>) -> Result<ReducibleLoad, PlanError> {
+fn cuts_of_load(load: &LoadPlan, requests: Option<u64>) -> Result<ReducibleLoad, Diagnostic> {
     let clients = match load.pace {
         RequestPace::Closed { clients } => clients,
         RequestPace::Open { connections, .. } => connections,

@@ -1,6 +1,7 @@
 //! Explains common mistakes in TOML syntax, and how to write the text instead.
 
-use super::error::Finding;
+use super::error::refuse_part;
+use provoke_words::diagnostic::Diagnostic;
 use toml::de::{DeTable, Error};
 
 /// Parts of error messages of the TOML parser, with hints.
@@ -35,7 +36,7 @@ const HELPS: [(&str, &str); 9] = [
 ];
 
 /// Explains an error of the TOML parser.
-pub(super) fn explain_error(source: &str, error: &Error) -> Finding {
+pub(super) fn explain_error(source: &str, error: &Error) -> Diagnostic {
     let span = error.span().unwrap_or(source.len()..source.len());
     let line = line_at(source, span.start);
     let (message, help) = match bare_value(line) {
@@ -49,12 +50,7 @@ pub(super) fn explain_error(source: &str, error: &Error) -> Finding {
             help_for_line(line, error.message()),
         ),
     };
-    Finding {
-        message,
-        span: Some(span),
-        helps: vec![help],
-        notes: Vec::new(),
-    }
+    refuse_part(message, span, help)
 }
 
 fn without_end(message: &str) -> bool {

@@ -5,10 +5,10 @@
 //! and the build ID. Paths of different lengths may still move the bytes after them. Two builds then count as
 //! different, which costs trials, but does not affect the answer.
 
-use super::{PreparationError, refuse_at};
 use object::elf::SHF_ALLOC;
 use object::{Object as _, ObjectSection as _, SectionFlags};
 use provoke_model::{Preparation, encode_hex};
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use provoke_words::untrusted::Untrusted as _;
 use ring::digest::{Context, SHA256};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const BUILD_ID: &str = ".note.gnu.build-id";
 
 /// Returns a digest of the artifacts of a prepared variant, equal for identical artifacts; `None` if no artifacts are
 /// named.
-pub fn fingerprint_artifacts(make: &Preparation) -> Result<Option<String>, PreparationError> {
+pub fn fingerprint_artifacts(make: &Preparation) -> Result<Option<String>, Diagnostic> {
     if make.artifacts.is_empty() {
         return Ok(None);
     }
@@ -33,7 +33,7 @@ pub fn fingerprint_artifacts(make: &Preparation) -> Result<Option<String>, Prepa
         let message = format!("the build did not create `{}`: {error}", path.to_safe());
         refuse_at(
             message,
-            vec!["artifact".to_owned()],
+            &["artifact"],
             "`artifact` names files that `build` creates, relative to the working directory",
         )
     };

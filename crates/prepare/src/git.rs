@@ -4,8 +4,9 @@
 //! commit has a work tree there. The files are as new as their checkout, so builds that compare time stamps build
 //! everything.
 
-use super::{PreparationError, io_error_at};
+use super::io_error_at;
 use provoke_model::{Candidate, Preparation};
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,8 +64,8 @@ impl From<Commit> for Candidate {
     }
 }
 
-fn refuse_git(what: impl Into<String>, hint: &str) -> PreparationError {
-    super::refuse_at(what.into(), vec!["git".to_owned()], hint)
+fn refuse_git(what: impl Into<String>, hint: &str) -> Diagnostic {
+    refuse_at(what, &["git"], hint)
 }
 
 /// Returns the commits of a range `GOOD..BAD` in the repository that contains a directory.
@@ -72,7 +73,7 @@ pub fn commit_line(
     folder: &Path,
     range: &str,
     with_changes: bool,
-) -> Result<CommitHistory, PreparationError> {
+) -> Result<CommitHistory, Diagnostic> {
     let (good, bad) = match range.split_once("..") {
         Some((good, bad)) if !good.is_empty() && !bad.starts_with('.') => (good, bad),
         _ => {
@@ -133,7 +134,7 @@ pub fn commit_line(
 }
 
 /// Returns the commits in the order of the history, a parent before its children, with all commits between them.
-pub fn order_commits(folder: &Path, commits: &[&str]) -> Result<Vec<String>, PreparationError> {
+pub fn order_commits(folder: &Path, commits: &[&str]) -> Result<Vec<String>, Diagnostic> {
     let refuse = |reason: String| {
         let message = format!("git cannot order the commits: {reason}");
         refuse_git(message, "run this command in the repository of the runs")
@@ -160,7 +161,7 @@ fn read_history(
     root: &Path,
     revisions: &[&str],
     with_changes: bool,
-) -> Result<Vec<Commit>, PreparationError> {
+) -> Result<Vec<Commit>, Diagnostic> {
     let read = |args: &[&str]| {
         let log = [
             "log",
@@ -263,7 +264,7 @@ cd \"$PROVOKE_MADE\"/{inside} || exit
 
 /// Creates a repository below a directory that borrows the objects of the user's repository, with its tags, which
 /// builds may need.
-pub(super) fn make_repository(root: &Path, folder: &Path) -> Result<(), PreparationError> {
+pub(super) fn make_repository(root: &Path, folder: &Path) -> Result<(), Diagnostic> {
     let repository = folder.join(OURS);
     fs::create_dir_all(&repository).map_err(io_error_at(&repository))?;
     let failed = |error: String| {
@@ -273,7 +274,7 @@ pub(super) fn make_repository(root: &Path, folder: &Path) -> Result<(), Preparat
     let ask = |args: &[&str]| run_git(root, args).map_err(failed);
     let path = |name: &str| {
         let path = ask(&["rev-parse", "--path-format=absolute", "--git-path", name])?;
-        Ok::<PathBuf, PreparationError>(PathBuf::from(path.trim_end_matches('\n')))
+        Ok::<PathBuf, Diagnostic>(PathBuf::from(path.trim_end_matches('\n')))
     };
     let format_name = ask(&["rev-parse", "--show-object-format"])?;
     let format = format!("--object-format={}", format_name.trim());

@@ -22,6 +22,7 @@ pub use variant_folders::{FolderGuard, FolderStage, ReservedFolder, VariantPrepa
 use provoke_model::{
     EditPlan, FileChange, ReducedSource, SearchSpace, Text, TrialsPlan, VariantPlan,
 };
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -32,58 +33,6 @@ use tree::{FileTree, TreeSize};
 const MAX_FILES: u64 = 100_000;
 /// Maximum size in bytes of all copies together.
 const MAX_BYTES: u64 = 4 << 30;
-
-/// Why a variant cannot be prepared.
-#[derive(Debug, thiserror::Error)]
-pub enum PreparationError {
-    /// The request is invalid.
-    #[error("{what}")]
-    Refused {
-        /// The error.
-        what: String,
-        /// The setting in the scenario, as a path of keys and indices.
-        at: Vec<String>,
-        /// A hint.
-        hint: String,
-    },
-    /// The operating system returned an error.
-    #[error("cannot make `{}`", path.to_safe())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-}
-
-impl PreparationError {
-    /// Returns the error in one line.
-    pub fn in_words(&self) -> String {
-        match self {
-            Self::Refused { what: message, .. } => message.clone(),
-            Self::Io { source, .. } => format!("{self}: {source}"),
-        }
-    }
-
-    /// Returns a hint, if there is one.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
-            Self::Refused { hint, .. } => Some(hint),
-            Self::Io { .. } => Some(
-                "check free space and permissions; `cwd` sets the directory to copy, PROVOKE_HOME the place of copies, XDG_CACHE_HOME the place of environments",
-            ),
-        }
-    }
-}
-
-fn refuse_at(message: String, position: Vec<String>, hint: &str) -> PreparationError {
-    let hint = hint.to_owned();
-    PreparationError::Refused {
-        what: message,
-        at: position,
-        hint,
-    }
-}
 
 /// A variant with changed files, and its position in the scenario.
 struct EditedVariant<'a> {
@@ -112,15 +61,18 @@ impl<'a> EditedVariant<'a> {
         edited.map(|(index, _)| (index, Self::new(plan, index)))
     }
 
-    fn refuse_variant(&self, problem: &str, position: &[&str], hint: &str) -> PreparationError {
+    fn refuse_variant(&self, problem: &str, position: &[&str], hint: &str) -> Diagnostic {
         let message = format!("the variant `{}`: {problem}", self.plan.name);
         let inner_position = position.iter().map(ToString::to_string);
         let full_position = self.position.iter().cloned().chain(inner_position);
-        refuse_at(message, full_position.collect(), hint)
+        Diagnostic {
+            position: full_position.collect(),
+            ..Diagnostic::usage(message).with_hint(hint)
+        }
     }
 
     /// Returns the directory to copy: the working directory of the main process.
-    fn copied_root(&self) -> Result<PathBuf, PreparationError> {
+    fn copied_root(&self) -> Result<PathBuf, Diagnostic> {
         let mut actors = self.plan.actors.iter();
         let main = actors.find(|actor| actor.role.decides_outcome());
         let cwd = main.map_or_else(|| ".".into(), |main| main.cwd.clone());
@@ -136,7 +88,7 @@ impl<'a> EditedVariant<'a> {
     }
 
     /// Returns the changed files with their contents.
-    fn new_contents(&self, root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, PreparationError> {
+    fn new_contents(&self, root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, Diagnostic> {
         let mut contents: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
         let mut edits = 0;
         for EditPlan { file, change } in &self.plan.edits {
@@ -170,7 +122,7 @@ impl<'a> EditedVariant<'a> {
                 FileChange::Replace { find, with } => {
                     let text = match contents.get(&plain) {
                         Some(text) => text.clone(),
-                        None => fs::read(&path).map_err(|source| PreparationError::Io { path, source })?,
+                        None => fs::read(&path).map_err(io_error_at(&path))?,
                     };
                     replace_all(&text, find.as_bytes(), with.as_bytes()).ok_or_else(|| {
                         self.refuse_variant(
@@ -195,7 +147,7 @@ impl<'a> EditedVariant<'a> {
         root: &Path,
         file: &Path,
         position: &[&str],
-    ) -> Result<PathBuf, PreparationError> {
+    ) -> Result<PathBuf, Diagnostic> {
         let path = root.join(file);
         let folder = path.parent().unwrap_or(root);
         let root = fs::canonicalize(root);
@@ -216,7 +168,7 @@ impl<'a> EditedVariant<'a> {
 
 /// Checks as far as possible that every variant can be prepared, without preparing it. Files in the directories `apart`
 /// are not copied.
-pub fn check_plan(plan: &TrialsPlan, apart: &[&Path]) -> Result<(), PreparationError> {
+pub fn check_plan(plan: &TrialsPlan, apart: &[&Path]) -> Result<(), Diagnostic> {
     let mut copies: BTreeMap<PathBuf, u64> = BTreeMap::new();
     for (_, variant) in EditedVariant::all_of_plan(plan) {
         let root = variant.copied_root()?;
@@ -244,7 +196,7 @@ pub fn check_plan(plan: &TrialsPlan, apart: &[&Path]) -> Result<(), PreparationE
                 };
                 return Err(refuse_at(
                     format!("{copies} would have more than 100,000 files or 4 GiB"),
-                    vec!["cwd".to_owned()],
+                    &["cwd"],
                     "set `cwd` to a smaller directory: only the working directory is copied",
                 ));
             }
@@ -254,7 +206,7 @@ pub fn check_plan(plan: &TrialsPlan, apart: &[&Path]) -> Result<(), PreparationE
 }
 
 /// Refuses a directory that is too large to be copied.
-pub fn check_weight(root: &Path) -> Result<(), PreparationError> {
+pub fn check_weight(root: &Path) -> Result<(), Diagnostic> {
     let max_size = TreeSize {
         files: MAX_FILES,
         bytes: MAX_BYTES,
@@ -264,11 +216,11 @@ pub fn check_weight(root: &Path) -> Result<(), PreparationError> {
     }
     let message = format!("`{}` has more than 100,000 files or 4 GiB", root.to_safe());
     let hint = "set `cwd` to a smaller directory: variants run in copies of it";
-    Err(refuse_at(message, vec!["cwd".to_owned()], hint))
+    Err(refuse_at(message, &["cwd"], hint))
 }
 
 /// Returns the files below a directory, by their relative paths, sorted.
-pub fn list_files(folder: &Path) -> Result<Vec<PathBuf>, PreparationError> {
+pub fn list_files(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     let mut files = FileTree::new(folder, &[]).list_files()?;
     files.sort();
     Ok(files)
@@ -279,7 +231,7 @@ pub fn make_variants(
     plan: &mut TrialsPlan,
     folder: &Path,
     apart: &[&Path],
-) -> Result<(), PreparationError> {
+) -> Result<(), Diagnostic> {
     if let Some(space) = &mut plan.space {
         return place_search_folders(space, &mut plan.variants, folder);
     }
@@ -308,7 +260,7 @@ fn place_search_folders(
     space: &mut SearchSpace,
     variants: &mut Vec<VariantPlan>,
     folder: &Path,
-) -> Result<(), PreparationError> {
+) -> Result<(), Diagnostic> {
     if let Some(make) = &mut space.template.make {
         let folder = if make.shared {
             variant_folders::cache_folder()
@@ -325,9 +277,13 @@ fn place_search_folders(
     Ok(())
 }
 
-fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> PreparationError {
+fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> Diagnostic {
     let path = path.to_owned();
-    move |source| PreparationError::Io { path, source }
+    move |error| {
+        Diagnostic::could_not(format!("cannot make `{}`", path.to_safe()))
+            .because(error)
+            .with_hint("check free space and permissions; `cwd` sets the directory to copy, PROVOKE_HOME the place of copies, XDG_CACHE_HOME the place of environments")
+    }
 }
 
 /// Creates the copies; returns the variant, the original and the path of each.
@@ -335,7 +291,7 @@ fn make_copies(
     plan: &TrialsPlan,
     folder: &Path,
     apart: &[&Path],
-) -> Result<Vec<(usize, PathBuf, PathBuf)>, PreparationError> {
+) -> Result<Vec<(usize, PathBuf, PathBuf)>, Diagnostic> {
     let mut copies = Vec::new();
     for (index, variant) in EditedVariant::all_of_plan(plan) {
         let root = variant.copied_root()?;
@@ -344,8 +300,7 @@ fn make_copies(
         FileTree::new(&root, apart).copy_to(&copy)?;
         for (file, content) in contents {
             let path = variant.path_below(&copy, &file, &[])?;
-            tree::replace_file(&path, &content)
-                .map_err(|source| PreparationError::Io { path, source })?;
+            tree::replace_file(&path, &content).map_err(io_error_at(&path))?;
         }
         copies.push((index, root, copy));
     }
@@ -385,11 +340,11 @@ fn apply_change(
     text: &[u8],
     change: &FileChange,
     sources: &[ReducedSource],
-) -> Result<Option<Vec<u8>>, PreparationError> {
+) -> Result<Option<Vec<u8>>, Diagnostic> {
     Ok(match change {
         FileChange::Copy(source) => {
             let path = PathBuf::from(source.as_os_str());
-            Some(fs::read(&path).map_err(|source| PreparationError::Io { path, source })?)
+            Some(fs::read(&path).map_err(io_error_at(&path))?)
         }
         FileChange::Replace { find, with } => {
             let replaced = replace_all(text, find.as_bytes(), with.as_bytes());

@@ -1,7 +1,8 @@
 //! Writes files without the parts that a search left out.
 
-use super::{PreparationError, io_error_at, refuse_at, tree};
+use super::{io_error_at, tree};
 use provoke_model::{EditPlan, FileChange, ReducedSource, SearchSpace, Text, VariantPlan};
+use provoke_words::diagnostic::Diagnostic;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -13,11 +14,11 @@ pub(super) fn without_pieces(
     text: &[u8],
     source: &ReducedSource,
     pieces: &[u32],
-) -> Result<Vec<u8>, PreparationError> {
+) -> Result<Vec<u8>, Diagnostic> {
     if Text::from(OsStr::from_bytes(text)).content_digest() != source.digest {
         let message = format!("`{}` has changed since the search began", source.file);
         let hint = "start a new search: the result does not apply to the changed file";
-        return Err(refuse_at(message, Vec::new(), hint));
+        return Err(Diagnostic::usage(message).with_hint(hint));
     }
     let removed: BTreeSet<usize> = pieces.iter().map(|part| *part as usize).collect();
     Ok(provoke_source::keep_only(text, &source.pieces, &|part| {
@@ -37,7 +38,7 @@ pub struct ReducedFile {
 
 impl ReducedFile {
     /// Writes the reduced file.
-    pub fn write_file(&self) -> Result<(), PreparationError> {
+    pub fn write_file(&self) -> Result<(), Diagnostic> {
         tree::replace_file(&self.path, &self.new_content).map_err(io_error_at(&self.path))
     }
 }
@@ -46,7 +47,7 @@ impl ReducedFile {
 pub fn reduced_files(
     space: &SearchSpace,
     variant: &VariantPlan,
-) -> Result<Vec<ReducedFile>, PreparationError> {
+) -> Result<Vec<ReducedFile>, Diagnostic> {
     let root = variant.make.as_ref().and_then(|make| make.copy.as_ref());
     let Some(root) = root else {
         return Ok(Vec::new());

@@ -1,5 +1,6 @@
 use super::*;
 use provoke_model::{ActorPlan, ActorRole};
+use provoke_words::diagnostic::Diagnostic;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, SystemTime};
 
@@ -50,7 +51,7 @@ impl Bench {
         plan
     }
 
-    fn make(&self, plan: &mut TrialsPlan) -> Result<(), PreparationError> {
+    fn make(&self, plan: &mut TrialsPlan) -> Result<(), Diagnostic> {
         check_plan(plan, &[])?;
         make_variants(
             plan,
@@ -70,9 +71,9 @@ fn edit(file: &str, find: &str, with: &str) -> EditPlan {
     }
 }
 
-fn refusal(done: Result<(), PreparationError>, bench: &Bench) -> String {
+fn refusal(done: Result<(), Diagnostic>, bench: &Bench) -> String {
     let error = done.unwrap_err();
-    let text = format!("{error}\n{}", error.hint().unwrap());
+    let text = format!("{error}\n{}", error.hint());
     text.replace(&bench.path("").display().to_string(), "/")
 }
 

@@ -1,7 +1,8 @@
 //! Measures and copies a tree of files.
 
-use super::PreparationError;
+use super::io_error_at;
 use provoke_sys::files;
+use provoke_words::diagnostic::Diagnostic;
 use std::fs::{self, DirEntry, File, Metadata};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -46,10 +47,7 @@ impl<'a> FileTree<'a> {
     }
 
     /// Returns the size; `None` if it exceeds this one.
-    pub(super) fn weigh_up_to(
-        &self,
-        max_size: TreeSize,
-    ) -> Result<Option<TreeSize>, PreparationError> {
+    pub(super) fn weigh_up_to(&self, max_size: TreeSize) -> Result<Option<TreeSize>, Diagnostic> {
         let mut total = TreeSize::default();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
@@ -69,7 +67,7 @@ impl<'a> FileTree<'a> {
     }
 
     /// Returns the paths of its files, without the data of git.
-    pub(super) fn list_files(&self) -> Result<Vec<PathBuf>, PreparationError> {
+    pub(super) fn list_files(&self) -> Result<Vec<PathBuf>, Diagnostic> {
         let mut files = Vec::new();
         let mut folders = vec![self.root.clone()];
         while let Some(folder) = folders.pop() {
@@ -88,7 +86,7 @@ impl<'a> FileTree<'a> {
     }
 
     /// Copies it to a new directory.
-    pub(super) fn copy_to(mut self, target: &Path) -> Result<(), PreparationError> {
+    pub(super) fn copy_to(mut self, target: &Path) -> Result<(), Diagnostic> {
         let metadata = fs::metadata(&self.root).map_err(io_error_at(&self.root))?;
         if let Some(folder) = target.parent() {
             files::create_folders(folder).map_err(io_error_at(folder))?;
@@ -106,7 +104,7 @@ impl<'a> FileTree<'a> {
         target: &Path,
         top: &Path,
         metadata: &Metadata,
-    ) -> Result<(), PreparationError> {
+    ) -> Result<(), Diagnostic> {
         files::create_private_folder(target).map_err(io_error_at(target))?;
         for (entry, about) in self.copied_entries(source)? {
             if self.halt.is_some_and(|halt| halt.load(Ordering::Relaxed)) {
@@ -137,7 +135,7 @@ impl<'a> FileTree<'a> {
 
     /// Returns the entries of a directory that are copied: no sockets, pipes or devices. A directory that disappeared
     /// since its parent was read has none.
-    fn copied_entries(&self, folder: &Path) -> Result<Vec<(DirEntry, Metadata)>, PreparationError> {
+    fn copied_entries(&self, folder: &Path) -> Result<Vec<(DirEntry, Metadata)>, Diagnostic> {
         let mut entries = Vec::new();
         let listing = match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && folder != self.root => {
@@ -190,14 +188,6 @@ pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = files::create_private(path)?;
     file.write_all(content)?;
     file.set_permissions(mode)
-}
-
-fn io_error_at(path: &Path) -> impl Fn(io::Error) -> PreparationError {
-    let path = path.to_owned();
-    move |source| PreparationError::Io {
-        path: path.clone(),
-        source,
-    }
 }
 
 #[cfg(test)]

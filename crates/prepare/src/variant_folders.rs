@@ -6,10 +6,11 @@
 //! while another uses it.
 
 use super::tree::{FileTree, TreeSize};
-use super::{PreparationError, apply_change, io_error_at, tree};
+use super::{apply_change, io_error_at, tree};
 use provoke_model::{EditPlan, Preparation, ReducedSource, SearchSpace, VariantId, VariantPlan};
 use provoke_sys::files;
 use provoke_sys::held_folder::check_place;
+use provoke_words::diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -88,7 +89,7 @@ impl VariantPreparer {
         variant: &VariantPlan,
         make: &Preparation,
         halt: &AtomicBool,
-    ) -> Result<FolderStage, PreparationError> {
+    ) -> Result<FolderStage, Diagnostic> {
         let path = PathBuf::from(make.folder.as_os_str());
         let parent = path.parent().unwrap_or(Path::new("/"));
         files::create_folders(parent)
@@ -144,7 +145,7 @@ impl VariantPreparer {
         target: &Path,
         edits: &[EditPlan],
         halt: &AtomicBool,
-    ) -> Result<bool, PreparationError> {
+    ) -> Result<bool, Diagnostic> {
         // The directory of the run may be inside the copied one, and it grows all the time.
         let run: Vec<&Path> = target.parent().and_then(Path::parent).into_iter().collect();
         FileTree::new(root, &run)
@@ -171,11 +172,7 @@ impl VariantPreparer {
     }
 
     /// Marks a directory as complete.
-    pub fn finish_folder(
-        &self,
-        id: VariantId,
-        reserved: ReservedFolder,
-    ) -> Result<(), PreparationError> {
+    pub fn finish_folder(&self, id: VariantId, reserved: ReservedFolder) -> Result<(), Diagnostic> {
         let ReservedFolder {
             path,
             shared,
@@ -336,7 +333,7 @@ fn remove_folder(folder: &Path) -> io::Result<()> {
     unless_gone(files::remove_tree(folder))
 }
 
-fn folder_bytes(folder: &Path) -> Result<u64, PreparationError> {
+fn folder_bytes(folder: &Path) -> Result<u64, Diagnostic> {
     let size = TreeSize {
         files: u64::MAX,
         bytes: u64::MAX,

@@ -4,8 +4,9 @@ use super::of_goal;
 use provoke_model::{
     BugFilter, CaptureMode, ExcludedRun, Goal, MeasuredBaseline, RunCounts, TrialsPlan,
 };
-use provoke_plan::{PlanError, Scenario};
+use provoke_plan::Scenario;
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -228,7 +229,7 @@ fn other_runs(count: u64) -> String {
 pub(super) fn check_baseline(
     scenario: &Scenario,
     measured: MeasuredBaseline,
-) -> Result<MeasuredBaseline, PlanError> {
+) -> Result<MeasuredBaseline, Diagnostic> {
     if measured.failures > 0 {
         return Ok(measured);
     }
@@ -242,7 +243,7 @@ pub(super) fn check_baseline(
         trials => format!("none of the {trials} trials of the baseline failed{that_way}"),
     };
     let hint = "name a run with failures (`provoke list` shows them); without --baseline, the newest one counts";
-    Err(PlanError::of_field("baseline", message, hint))
+    Err(Diagnostic::of_field("baseline", message, hint))
 }
 
 /// Returns the failures that are the bug. If cores are off, all failures with the exit status of the bug count: no stack

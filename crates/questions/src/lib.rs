@@ -86,8 +86,9 @@ pub use stop_rule::{StopRule, interval_at_any_time};
 
 use policy::nothing_counts;
 use provoke_model::{Goal, MeasuredBaseline, Plan, Question, TrialsPlan, VariantId};
-use provoke_plan::{PlanContext, PlanError, PlannedQuestion, QuestionSettings, Scenario};
+use provoke_plan::{PlanContext, PlannedQuestion, QuestionSettings, Scenario};
 use provoke_state::{Fold, Memory, State};
+use provoke_words::diagnostic::Diagnostic;
 
 /// A kind of question.
 pub trait QuestionKind: PlannedQuestion + Send {
@@ -223,7 +224,7 @@ pub fn of_scenario(scenario: &Scenario) -> &'static dyn QuestionKind {
 }
 
 /// Makes a plan from a scenario and its question, and adds the defaults.
-pub fn plan(scenario: &Scenario, context: PlanContext) -> Result<Plan, PlanError> {
+pub fn plan(scenario: &Scenario, context: PlanContext) -> Result<Plan, Diagnostic> {
     scenario.to_plan(of_scenario(scenario), context)
 }
 

@@ -1,7 +1,7 @@
 //! Finds the words of a test runner in a command, and changes its arguments.
 
-use super::error::{CaseSetupError, refuse, refuse_shell_line};
 use provoke_model::{ActorPlan, Text};
+use provoke_words::diagnostic::Diagnostic;
 use std::path::Path;
 
 /// The words of a command, without the programs around the runner.
@@ -76,10 +76,11 @@ impl RunnerCommand<'_> {
     pub(super) fn insert(
         &mut self,
         words: impl IntoIterator<Item = String>,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         self.check_no_shell_line()?;
         let Some(last) = self.name_end else {
-            return Err(refuse(
+            return Err(Diagnostic::of_field(
+                "cases",
                 format!("the command does not contain `{}`", self.title),
                 "name the runner in the command, or use --cases=junit:'reports/*.xml' with the reports that it writes",
             ));
@@ -92,7 +93,7 @@ impl RunnerCommand<'_> {
     pub(super) fn append(
         &mut self,
         words: impl IntoIterator<Item = Text>,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         self.check_no_shell_line()?;
         self.actor.command.extend(words);
         Ok(())
@@ -104,9 +105,16 @@ impl RunnerCommand<'_> {
         self.actor.command.splice(index..index, inserted);
     }
 
-    pub(super) fn check_no_shell_line(&self) -> Result<(), CaseSetupError> {
+    pub(super) fn check_no_shell_line(&self) -> Result<(), Diagnostic> {
         if split_runner_words(&self.actor.command).is_shell_line {
-            return Err(refuse_shell_line(self.title));
+            return Err(Diagnostic::of_field(
+                "cases",
+                format!(
+                    "`{}` needs an argument of provoke, which a shell line has no place for",
+                    self.title
+                ),
+                "give the command without a shell: -- CMD ARG...",
+            ));
         }
         Ok(())
     }

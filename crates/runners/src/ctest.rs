@@ -2,13 +2,13 @@
 
 use super::collector::CaseCollector;
 use super::command::{REGEX, RunnerCommand, begins_with, escape};
-use super::error::CaseSetupError;
 use super::junit::{self, REPORT};
 use super::lines::read_lines;
 use super::runner::{OrderControl, Runner};
 use super::setup::{CASES_MARK, TrialPlace};
 use super::trial_report::{STDOUT, TrialReport};
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, CasesPlan, Signal, TrialCases};
+use provoke_words::diagnostic::Diagnostic;
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 use std::time::Duration;
@@ -50,18 +50,14 @@ impl Runner for Ctest {
         _: &CasesPlan,
         command: &mut RunnerCommand<'_>,
         _: &TrialPlace<'_>,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         command.insert([
             "--output-junit".to_owned(),
             format!("{CASES_MARK}/{REPORT}"),
         ])
     }
 
-    fn select(
-        &self,
-        case: &CaseName,
-        command: &mut RunnerCommand<'_>,
-    ) -> Result<(), CaseSetupError> {
+    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
         command.remove_flag(&["-R", "--tests-regex"]);
         let pattern = format!("^{}$", escape(&case.name, REGEX));
         command.insert(["-R".to_owned(), pattern])

@@ -6,7 +6,6 @@
 use super::attribution::is_function_of;
 use super::collector::{CaseCollector, join_ends};
 use super::command::{REGEX, RunnerCommand, begins_with, escape};
-use super::error::CaseSetupError;
 use super::lines::{Line, read_lines};
 use super::runner::{OrderControl, Runner};
 use super::setup::TrialPlace;
@@ -14,6 +13,7 @@ use super::site::parse_site;
 use super::text::clip_message;
 use super::trial_report::{STDOUT, TrialReport};
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, TrialCases};
+use provoke_words::diagnostic::Diagnostic;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -55,7 +55,7 @@ impl Runner for Go {
         plan: &CasesPlan,
         command: &mut RunnerCommand<'_>,
         _: &TrialPlace<'_>,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         // With the same files, go reports the result of an earlier run.
         let mut words = vec!["-json".to_owned(), "-count=1".to_owned()];
         if plan.shuffle {
@@ -79,11 +79,7 @@ impl Runner for Go {
         command.insert(words)
     }
 
-    fn select(
-        &self,
-        case: &CaseName,
-        command: &mut RunnerCommand<'_>,
-    ) -> Result<(), CaseSetupError> {
+    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
         command.remove_flag(&["-run", "--run", "-test.run"]);
         let parts = case.name.split('/');
         let patterns: Vec<String> = parts

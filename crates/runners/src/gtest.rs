@@ -5,7 +5,6 @@
 
 use super::collector::{CaseCollector, join_ends};
 use super::command::RunnerCommand;
-use super::error::CaseSetupError;
 use super::lines::read_lines;
 use super::runner::{OrderControl, Runner};
 use super::setup::TrialPlace;
@@ -13,6 +12,7 @@ use super::site::parse_site;
 use super::text::clip_message;
 use super::trial_report::{STDOUT, TrialReport};
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, Text, TrialCases};
+use provoke_words::diagnostic::Diagnostic;
 use std::io::BufRead;
 use std::time::Duration;
 
@@ -44,18 +44,14 @@ impl Runner for Gtest {
         plan: &CasesPlan,
         command: &mut RunnerCommand<'_>,
         _: &TrialPlace<'_>,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         if !plan.shuffle {
             return Ok(());
         }
         command.append(["--gtest_shuffle", "--gtest_random_seed={short_seed}"].map(Text::from))
     }
 
-    fn select(
-        &self,
-        case: &CaseName,
-        command: &mut RunnerCommand<'_>,
-    ) -> Result<(), CaseSetupError> {
+    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
         // Of several filters, GoogleTest uses the last.
         command.append([Text::from(format!("--gtest_filter={}", case.name))])
     }

@@ -8,7 +8,6 @@ mod command;
 pub mod ctest;
 mod ctest_report;
 mod earlier_reports;
-mod error;
 mod file_pattern;
 pub mod go;
 pub mod gtest;
@@ -35,7 +34,6 @@ mod trial_report;
 pub use collector::merge_reports;
 pub use command::RunnerCommand;
 pub use earlier_reports::EarlierReports;
-pub use error::CaseSetupError;
 pub use reading::read_cases;
 pub use registry::{
     RUNNERS, describe_known_runners, describe_setting, exclusions, find_runner, isolates_cases,

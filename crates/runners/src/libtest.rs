@@ -7,7 +7,6 @@
 
 use super::collector::{CaseCollector, join_ends};
 use super::command::{RunnerCommand, cargo_subcommand, file_name, split_runner_words};
-use super::error::CaseSetupError;
 use super::lines::{Line, read_lines};
 use super::nextest_report::parse_panic;
 use super::runner::{OrderControl, Runner};
@@ -18,6 +17,7 @@ use super::trial_report::{STDOUT, TrialReport};
 use provoke_model::{
     CaseEnd, CaseFailure, CaseName, CasesPlan, Signal, Site, Text, TrialCases, VariantPlan,
 };
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::format_count;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufRead;
@@ -113,7 +113,7 @@ impl Runner for Libtest {
         _: &CasesPlan,
         command: &mut RunnerCommand<'_>,
         _: &TrialPlace<'_>,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         let script = format!("{CASES_MARK}/{SCRIPT}");
         remove_quiet(command);
         if runs_cargo(command) {
@@ -133,11 +133,7 @@ impl Runner for Libtest {
             .push((SCRIPT.to_owned(), SCRIPT_TEXT.to_owned()));
     }
 
-    fn select(
-        &self,
-        case: &CaseName,
-        command: &mut RunnerCommand<'_>,
-    ) -> Result<(), CaseSetupError> {
+    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
         let is_cargo = runs_cargo(command);
         let words = split_runner_words(&command.actor.command).words;
         if case.suite == DOCTEST {

@@ -1,12 +1,12 @@
 //! cargo nextest: each test runs in a separate process, and the JUnit report names them.
 
 use super::command::{RunnerCommand, begins_with, cargo_subcommand, escape, split_runner_words};
-use super::error::CaseSetupError;
 use super::junit::{self, REPORT};
 use super::runner::{Exclusion, OrderControl, Runner};
 use super::setup::{CASES_MARK, CaseSetup, TrialPlace};
 use super::trial_report::TrialReport;
 use provoke_model::{CaseName, CasesPlan, Text, TrialCases, VariantPlan};
+use provoke_words::diagnostic::Diagnostic;
 
 /// The settings of nextest, in the folder of the reports.
 const CONFIG: &str = "nextest.toml";
@@ -54,7 +54,7 @@ impl Runner for Nextest {
         _: &CasesPlan,
         command: &mut RunnerCommand<'_>,
         _: &TrialPlace<'_>,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         let config = format!("provoke:{CASES_MARK}/{CONFIG}");
         command.insert(["--tool-config-file".to_owned(), config])
     }
@@ -67,11 +67,7 @@ impl Runner for Nextest {
         setup.files.push((CONFIG.to_owned(), config));
     }
 
-    fn select(
-        &self,
-        case: &CaseName,
-        command: &mut RunnerCommand<'_>,
-    ) -> Result<(), CaseSetupError> {
+    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
         command.remove_flag(&["-E", "--filterset", "--filter-expr"]);
         let mut filter = format!("test(={})", escape(&case.name, FILTER));
         if !case.suite.is_empty() {

@@ -1,13 +1,13 @@
 //! Prepares trials for the report of their cases: arguments and variables of the runner, and files in the trial's folder.
 
 use super::command::RunnerCommand;
-use super::error::{CaseSetupError, refuse};
 use super::registry::runner_of;
 use super::runner::{OrderControl, Runner};
 use super::selection::select_case;
 use super::setup::{CaseSetup, TrialPlace};
 use provoke_model::{ActorPlan, ActorRole, CaseName, CasesPlan, Text, VariantPlan};
 use provoke_sys::files;
+use provoke_words::diagnostic::Diagnostic;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -30,7 +30,7 @@ impl CaseSetup {
         variant: &mut VariantPlan,
         environment: &[(Text, Text)],
         trials: &Path,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         let runner = runner_of(plan)?;
         let place = TrialPlace {
             environment,
@@ -44,14 +44,15 @@ impl CaseSetup {
     }
 
     /// Checks before the first trial whether cases can be found in the trials of a variant.
-    pub fn check_variant(plan: &CasesPlan, variant: &VariantPlan) -> Result<(), CaseSetupError> {
+    pub fn check_variant(plan: &CasesPlan, variant: &VariantPlan) -> Result<(), Diagnostic> {
         let mains = variant
             .actors
             .iter()
             .filter(|actor| actor.role.decides_outcome());
         let processes: u32 = mains.map(|actor| actor.copies).sum();
         if processes != 1 {
-            return Err(refuse(
+            return Err(Diagnostic::of_field(
+                "cases",
                 "the tests of several processes cannot be told apart",
                 "leave out `cases`, or run one copy of one main process",
             ));
@@ -61,7 +62,8 @@ impl CaseSetup {
         }
         let contained = variant.actors.iter().any(|actor| actor.container.is_some());
         if contained {
-            return Err(refuse(
+            return Err(Diagnostic::of_field(
+                "cases",
                 "the cases of a runner in a container cannot be read",
                 "run the suite without `image`, or leave out `cases`",
             ));
@@ -92,7 +94,7 @@ impl CaseSetup {
 }
 
 /// Refuses a random order that has no effect.
-fn check_shuffle(plan: &CasesPlan) -> Result<(), CaseSetupError> {
+fn check_shuffle(plan: &CasesPlan) -> Result<(), Diagnostic> {
     let runner = runner_of(plan)?;
     let reason = match runner.order() {
         OrderControl::Seed => return Ok(()),
@@ -102,7 +104,8 @@ fn check_shuffle(plan: &CasesPlan) -> Result<(), CaseSetupError> {
         ),
         OrderControl::Fixed(reason) => reason.to_owned(),
     };
-    Err(refuse(
+    Err(Diagnostic::of_field(
+        "cases",
         format!("`shuffle` is not possible here: {reason}"),
         "leave it out",
     ))

@@ -4,10 +4,10 @@
 //! and the schema follow from it.
 
 use super::command::split_runner_words;
-use super::error::{CaseSetupError, refuse};
 use super::runner::{Exclusion, OrderControl, Runner};
 use super::{ctest, go, gtest, junit, libtest, nextest, pytest, stream, tap};
 use provoke_model::{CaseRunner, CasesPlan, Text};
+use provoke_words::diagnostic::Diagnostic;
 
 /// All runners, in the order of the help.
 pub static RUNNERS: &[&dyn Runner] = &[
@@ -46,10 +46,11 @@ pub fn exclusions() -> impl Iterator<Item = Exclusion> {
 }
 
 /// Returns the runner of a plan; only another version of provoke may know it.
-pub(crate) fn runner_of(plan: &CasesPlan) -> Result<&'static dyn Runner, CaseSetupError> {
+pub(crate) fn runner_of(plan: &CasesPlan) -> Result<&'static dyn Runner, Diagnostic> {
     let name = &plan.runner.name;
     runner_named(name).ok_or_else(|| {
-        refuse(
+        Diagnostic::of_field(
+            "cases",
             format!("`{name}` is not a test runner that this version of provoke knows"),
             "use the version of provoke that made the plan",
         )

@@ -1,10 +1,10 @@
 //! Trait of a test runner: how it is recognized, prepared and read.
 
 use super::command::{RunnerCommand, split_runner_words};
-use super::error::{CaseSetupError, refuse};
 use super::setup::{CaseSetup, TrialPlace};
 use super::trial_report::TrialReport;
 use provoke_model::{ActorPlan, CaseName, CasesPlan, TrialCases, VariantPlan};
+use provoke_words::diagnostic::Diagnostic;
 
 /// A program that runs the tests of a suite, or a format in which any program reports them.
 pub trait Runner: Sync {
@@ -58,7 +58,7 @@ pub trait Runner: Sync {
         _plan: &CasesPlan,
         _command: &mut RunnerCommand<'_>,
         _place: &TrialPlace<'_>,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         Ok(())
     }
 
@@ -66,12 +66,9 @@ pub trait Runner: Sync {
     fn set_up(&self, _plan: &CasesPlan, _variant: &mut VariantPlan, _setup: &mut CaseSetup) {}
 
     /// Changes a command so that it runs one case alone.
-    fn select(
-        &self,
-        _case: &CaseName,
-        _command: &mut RunnerCommand<'_>,
-    ) -> Result<(), CaseSetupError> {
-        Err(refuse(
+    fn select(&self, _case: &CaseName, _command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
+        Err(Diagnostic::of_field(
+            "cases",
             format!(
                 "it is not known how {} can run one test alone",
                 self.title()

@@ -1,16 +1,16 @@
 //! Changes a command so that its runner runs one case alone.
 
 use super::command::RunnerCommand;
-use super::error::CaseSetupError;
 use super::registry::runner_of;
 use provoke_model::{ActorPlan, ActorRole, CaseName, CasesPlan, Text, VariantPlan};
+use provoke_words::diagnostic::Diagnostic;
 
 /// Changes a variant so that its runner runs one case alone.
 pub fn select_case(
     plan: &CasesPlan,
     variant: &mut VariantPlan,
     case: &CaseName,
-) -> Result<(), CaseSetupError> {
+) -> Result<(), Diagnostic> {
     let runner = runner_of(plan)?;
     let is_main = |actor: &&mut ActorPlan| actor.role == ActorRole::Main;
     for actor in variant.actors.iter_mut().filter(is_main) {

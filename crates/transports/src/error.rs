@@ -1,5 +1,6 @@
 //! Error of a host that cannot run trials.
 
+use provoke_words::diagnostic::{Diagnostic, ErrorCategory};
 use provoke_words::untrusted::Untrusted as _;
 
 /// Why trials cannot run on a host.
@@ -36,5 +37,15 @@ impl HostError {
     /// Creates the error of a plan with hosts that this transport cannot have.
     pub(super) fn of_other_hosts(transport: &str) -> Self {
         Self::new(transport, "the plan has hosts of another transport")
+    }
+}
+
+impl From<HostError> for Diagnostic {
+    fn from(error: HostError) -> Self {
+        let hints = error.hint.iter().cloned().collect();
+        Self {
+            hints,
+            ..Self::of_error(ErrorCategory::CouldNotTest, &error)
+        }
     }
 }

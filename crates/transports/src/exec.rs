@@ -1,8 +1,9 @@
 //! Hosts that a command of the user reaches, such as containers and pods.
 
-use super::{HostError, HostStarts, HostsRefusal, HostsShape, Launch, Transport, TransportHelp};
+use super::{HostError, HostStarts, HostsShape, Launch, Transport, TransportHelp};
 use provoke_model::RequestedHosts;
 use provoke_words as words;
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use std::ffi::OsStr;
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ impl Transport for Exec {
         }
     }
 
-    fn check(&self, hosts: &RequestedHosts) -> Result<(), HostsRefusal> {
+    fn check(&self, hosts: &RequestedHosts) -> Result<(), Diagnostic> {
         match hosts {
             RequestedHosts::ByCommand { command, names } => {
                 CommandTemplate::parse(command, names).map(drop)
@@ -56,8 +57,10 @@ impl Transport for Exec {
         let RequestedHosts::ByCommand { command, names } = hosts else {
             return Err(HostError::of_other_hosts(NAME));
         };
-        let template = CommandTemplate::parse(command, names)
-            .map_err(|refusal| HostError::new(NAME, refusal.message).with_hint(refusal.hint))?;
+        let template = CommandTemplate::parse(command, names).map_err(|error| HostError {
+            hint: error.hints.into_iter().next(),
+            ..HostError::new(NAME, error.message)
+        })?;
         let launches = names.iter().map(|name| template.launch(name, script));
         Ok(HostStarts {
             launches: launches.collect(),
@@ -71,8 +74,8 @@ struct CommandTemplate(Vec<String>);
 
 impl CommandTemplate {
     /// Splits a command into words, as a shell does.
-    fn parse(command: &str, hosts: &[String]) -> Result<Self, HostsRefusal> {
-        let refuse = |message: String, hint: String| Err(HostsRefusal { message, hint });
+    fn parse(command: &str, hosts: &[String]) -> Result<Self, Diagnostic> {
+        let refuse = |message: String, hint: String| Err(refuse_at(message, &["on"], hint));
         let Some(words) = shlex::split(command) else {
             let message = "a quote in the command after `exec:` is not closed";
             return refuse(message.to_owned(), format!("write it like '{EXAMPLE}'"));
@@ -128,7 +131,7 @@ impl CommandTemplate {
 mod tests {
     use super::*;
 
-    fn parse(command: &str, hosts: &[&str]) -> Result<CommandTemplate, HostsRefusal> {
+    fn parse(command: &str, hosts: &[&str]) -> Result<CommandTemplate, Diagnostic> {
         let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
         CommandTemplate::parse(command, &hosts)
     }

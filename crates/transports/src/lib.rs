@@ -15,6 +15,7 @@ pub use error::HostError;
 pub use launch::{HostQueue, HostStarts, Launch};
 
 use provoke_model::RequestedHosts;
+use provoke_words::diagnostic::Diagnostic;
 
 /// All transports, in the order of the help.
 pub static TRANSPORTS: &[&dyn Transport] = &[&ssh::Ssh, &slurm::Slurm, &exec::Exec];
@@ -31,7 +32,7 @@ pub trait Transport: Sync {
     fn help(&self) -> TransportHelp;
 
     /// Checks hosts that a user requests.
-    fn check(&self, _hosts: &RequestedHosts) -> Result<(), HostsRefusal> {
+    fn check(&self, _hosts: &RequestedHosts) -> Result<(), Diagnostic> {
         Ok(())
     }
 
@@ -60,15 +61,6 @@ impl HostsShape {
     pub fn is_named(self) -> bool {
         self != Self::Counted
     }
-}
-
-/// Why requested hosts cannot be reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostsRefusal {
-    /// The reason.
-    pub message: String,
-    /// What to do.
-    pub hint: String,
 }
 
 /// A transport in the help of `--on`.

@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod diagnostic;
 pub mod document;
 pub mod equivalents;
 pub mod names;

@@ -3,9 +3,10 @@
 use crate::experiment::missing_file::find_script;
 use provoke_model::Text;
 use provoke_packages::builds_other_profile;
-use provoke_plan::{PlanError, Scenario};
+use provoke_plan::Scenario;
 use provoke_prepare as prepare;
 use provoke_prepare::{Commit, CommitHistory};
+use provoke_words::diagnostic::Diagnostic;
 use std::fs;
 use std::path::Path;
 
@@ -26,7 +27,7 @@ pub(super) fn check_committed(
     scenario: &Scenario,
     line: &CommitHistory,
     folder: &Path,
-) -> Result<(), PlanError> {
+) -> Result<(), Diagnostic> {
     let creators = [
         &scenario.bisect.build,
         &scenario.program.setup,
@@ -56,14 +57,14 @@ pub(super) fn check_committed(
                 let inferred = inferred.filter(|_| *file == CARGO_MANIFEST);
                 inferred.map_or((*command).to_owned(), |build| format!("'{build}'"))
             });
-        return Err(PlanError::of_field(
+        return Err(Diagnostic::of_field(
             "build",
             format!("the commits do not contain the program `{program}`"),
             format!("build it in each commit: --build {build}"),
         ));
     }
     match find_script(&command).filter(|script| !is_committed(script, line, folder)) {
-        Some(script) => Err(PlanError::of_field(
+        Some(script) => Err(Diagnostic::of_field(
             "command",
             format!("the commits do not contain the script `{script}`"),
             "put it outside of the repository, and give its absolute path",

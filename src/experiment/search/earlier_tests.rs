@@ -6,10 +6,11 @@ use provoke_model::{
     BugFilter, CaseEnd, CaseName, CasePattern, CaseRecord, Event, Item, ItemKind, NumberList,
     TrialId, VariantChoices,
 };
-use provoke_plan::{OnlyRule, PlanError, Scenario, SearchSources};
+use provoke_plan::{OnlyRule, Scenario, SearchSources};
 use provoke_questions as questions;
 use provoke_runners::{Runner, runner_named, titles_of};
 use provoke_state::State;
+use provoke_words::diagnostic::Diagnostic;
 
 /// Maximum number of bytes of the names: each variant of the search has a copy.
 const MOST_BYTES: usize = 4 << 20;
@@ -39,12 +40,12 @@ impl SearchedTrials {
         }
     }
 
-    fn refuse(self, message: impl Into<String>, hint: &str) -> PlanError {
+    fn refuse(self, message: impl Into<String>, hint: &str) -> Diagnostic {
         let field = match self {
             Self::Failing => "polluters",
             Self::Passing => "needs",
         };
-        PlanError::of_field(field, message, hint)
+        Diagnostic::of_field(field, message, hint)
     }
 }
 
@@ -57,7 +58,7 @@ struct EarlierTests {
 
 /// Returns the tests that ran before the test of `only` in a trial in which it failed, or passed. The trial with the fewest
 /// such tests is chosen.
-pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, PlanError> {
+pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, Diagnostic> {
     let run = scenario.items.run_of_tests().map_or("", String::as_str);
     let searched = SearchedTrials::of_scenario(scenario);
     let refuse = |message: String, hint: &str| searched.refuse(message, hint);
@@ -144,7 +145,7 @@ pub(super) fn find_earlier_tests(scenario: &Scenario) -> Result<SearchSources, P
 }
 
 /// Returns the test that the search is about.
-fn searched_case(scenario: &Scenario, searched: SearchedTrials) -> Result<CasePattern, PlanError> {
+fn searched_case(scenario: &Scenario, searched: SearchedTrials) -> Result<CasePattern, Diagnostic> {
     let mut patterns = scenario.judge.only.0.iter().filter_map(|rule| match rule {
         OnlyRule(BugFilter::Test(pattern)) => Some(pattern.clone()),
         _ => None,
@@ -162,7 +163,7 @@ fn searched_case(scenario: &Scenario, searched: SearchedTrials) -> Result<CasePa
 fn check_runner(
     state: &State,
     searched: SearchedTrials,
-) -> Result<(&'static str, &'static str), PlanError> {
+) -> Result<(&'static str, &'static str), Diagnostic> {
     let Some(cases) = state.trials.cases.as_deref() else {
         return Err(searched.refuse(
             format!("the run {} did not count its tests", state.origin.run),

@@ -13,10 +13,11 @@ use packages::{image_tags, of_differences, package_versions};
 use priors::{read_candidates, read_log, read_weights};
 use provoke_model::VariantChoices;
 use provoke_packages::{PackageManager, cargo_build_of};
-use provoke_plan::{PlanError, Scenario, SearchShape, SearchSources};
+use provoke_plan::{Scenario, SearchShape, SearchSources};
 use provoke_prepare as prepare;
-use provoke_prepare::{Commit, CommitHistory, PreparationError};
+use provoke_prepare::{Commit, CommitHistory};
 use provoke_source::PartSize;
+use provoke_words::diagnostic::Diagnostic;
 use source_parts::{of_files, of_sources};
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +28,7 @@ pub(super) fn find_searched(
     scenario: &Scenario,
     base: &Path,
     observer: &mut dyn ExperimentObserver,
-) -> Result<Option<SearchSources>, PlanError> {
+) -> Result<Option<SearchSources>, Diagnostic> {
     let folder = base.join(scenario.program.cwd.as_deref().unwrap_or(Path::new("")));
     let pieces = [
         ("imports", &scenario.items.imports, PartSize::Imports),
@@ -62,7 +63,7 @@ pub(super) fn find_searched(
                     &folder,
                 )?),
                 (None, Some(_), None) | (None, None, Some(_)) => {
-                    return Err(PlanError::of_field(
+                    return Err(Diagnostic::of_field(
                         "from",
                         "`from` and `to` belong together, and only one is given",
                         "give the environment that does not fail as `from`, and the one that fails as `to`",
@@ -82,7 +83,7 @@ fn in_order(
     base: &Path,
     folder: &Path,
     observer: &mut dyn ExperimentObserver,
-) -> Result<Option<SearchSources>, PlanError> {
+) -> Result<Option<SearchSources>, Diagnostic> {
     let mut packages = [
         ("pip", &scenario.candidates.pip, PackageManager::Pip),
         ("cargo", &scenario.candidates.cargo, PackageManager::Cargo),
@@ -97,8 +98,7 @@ fn in_order(
     };
     let (mut searched, history) = match (&scenario.candidates.git, packages.next(), list_file) {
         (Some(range), _, _) => {
-            let line = prepare::commit_line(folder, range, scenario.bisect.prior.is_some())
-                .map_err(into_refusal)?;
+            let line = prepare::commit_line(folder, range, scenario.bisect.prior.is_some())?;
             check_committed(scenario, &line, folder)?;
             if let Some(warning) = warn_of_other_profile(scenario) {
                 observer.on_message(ExperimentMessage::Note(warning));
@@ -125,7 +125,7 @@ fn in_order(
             let none_given =
                 scenario.candidates.over.is_empty() && scenario.candidates.range.is_none();
             if none_given && in_repository(folder) {
-                return Err(PlanError::of_field(
+                return Err(Diagnostic::of_field(
                     "over",
                     "there are no candidates to search",
                     "to search the commits of this repository: --git GOOD..BAD --build make; other candidates: --pip PACKAGE, --over v1,v2,v3, --range 1..64",
@@ -148,7 +148,7 @@ fn in_order(
         }
         Some("size") => {
             let hint = "give a file with `NAME WEIGHT` per line";
-            return Err(PlanError::of_field(
+            return Err(Diagnostic::of_field(
                 "prior",
                 "`size` works for commits only",
                 hint,
@@ -169,26 +169,6 @@ fn in_order(
 fn needed_cargo_build(scenario: &Scenario) -> Option<String> {
     let words = scenario.program.command.iter().flatten();
     cargo_build_of(words.map(String::as_str))
-}
-
-/// Converts an error of a preparation to a refusal of the scenario.
-fn into_refusal(unready: PreparationError) -> PlanError {
-    match unready {
-        PreparationError::Refused {
-            what: message,
-            at,
-            hint,
-        } => PlanError {
-            message,
-            position: at,
-            hint,
-        },
-        io @ PreparationError::Io { .. } => PlanError {
-            message: io.to_string(),
-            position: Vec::new(),
-            hint: io.hint().unwrap_or_default().to_owned(),
-        },
-    }
 }
 
 /// Returns whether a directory is in a git repository.

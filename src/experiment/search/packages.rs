@@ -1,30 +1,24 @@
 //! Finds package versions, image tags and the differences of two environments as candidates.
 
-use crate::experiment::engine::{self, EngineError};
+use crate::experiment::engine;
 use crate::experiment::observer::{ExperimentMessage, ExperimentObserver};
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, StoreError, default_root};
 use provoke_model::{Candidate, Item, ItemKind, Preparation, Text, VariantChoices};
 use provoke_packages as packages;
 use provoke_packages::{
-    EntryDifference, EntryKind, EnvironmentEntries, EnvironmentRecipe, PackageError,
-    PackageManager, Pip, VersionQuery,
+    EntryDifference, EntryKind, EnvironmentEntries, EnvironmentRecipe, PackageManager, Pip,
+    VersionQuery,
 };
-use provoke_plan::{PlanError, Scenario, SearchSources};
+use provoke_plan::{Scenario, SearchSources};
 use provoke_state::{Fold, State};
+use provoke_words::diagnostic::{Diagnostic, ErrorCategory};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Default number of environments that are created at the same time: installing mostly waits.
 const PARALLEL_BUILDS: u32 = 2;
-
-/// Converts an error of a package tool to a refusal of the scenario.
-fn refusal_of_fault(field: &str, fault: &PackageError) -> PlanError {
-    let cause =
-        std::error::Error::source(fault).map_or(String::new(), |cause| format!(": {cause}"));
-    PlanError::of_field(field, format!("{fault}{cause}"), fault.hint())
-}
 
 /// Returns the versions of a package.
 pub(super) fn package_versions(
@@ -34,7 +28,7 @@ pub(super) fn package_versions(
     manager: PackageManager,
     [base, folder]: [&Path; 2],
     observer: &mut dyn ExperimentObserver,
-) -> Result<SearchSources, PlanError> {
+) -> Result<SearchSources, Diagnostic> {
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| base.join(path));
     let (requirements, constraints) = (
         path(&scenario.bisect.requirements),
@@ -51,8 +45,7 @@ pub(super) fn package_versions(
         python: scenario.search.python.as_deref(),
         build: (scenario.bisect.build.as_deref()).or(inferred_build.as_deref()),
     };
-    let versions =
-        packages::find_versions(&query).map_err(|fault| refusal_of_fault(field, &fault))?;
+    let versions = packages::find_versions(&query).map_err(|refusal| refusal.at(&[field]))?;
     for note in versions.notes {
         observer.on_message(ExperimentMessage::Note(note));
     }
@@ -66,26 +59,28 @@ pub(super) fn package_versions(
 }
 
 /// Returns the tags of an image; every trial runs in its own container.
-pub(super) fn image_tags(scenario: &Scenario) -> Result<SearchSources, PlanError> {
+pub(super) fn image_tags(scenario: &Scenario) -> Result<SearchSources, Diagnostic> {
     let image_template = scenario.program.image.as_deref().unwrap_or_default();
     let Some((image, tags)) = image_template
         .rsplit_once(':')
         .filter(|(image, _)| !image.is_empty())
     else {
         let hint = "write IMAGE:TAG,TAG,TAG, such as app:1.0,1.1,1.2";
-        return Err(PlanError::of_field(
+        return Err(Diagnostic::of_field(
             "image",
             format!("`{image_template}` has no tags"),
             hint,
         ));
     };
-    let engine = engine::find_engine(scenario.program.engine.as_deref())
-        .map_err(EngineError::into_refusal)?;
+    let refused = |error: Diagnostic| Diagnostic {
+        category: ErrorCategory::Usage,
+        ..error.at(&["image"])
+    };
+    let engine = engine::find_engine(scenario.program.engine.as_deref()).map_err(refused)?;
     // Images that `setup` creates need not exist yet.
     if scenario.program.setup.is_none() {
         for tag in tags.split(',') {
-            engine::has_image(engine, &format!("{image}:{tag}"))
-                .map_err(EngineError::into_refusal)?;
+            engine::has_image(engine, &format!("{image}:{tag}")).map_err(refused)?;
         }
     }
     let candidate_of = |tag: &str| Candidate {
@@ -126,15 +121,14 @@ pub(super) fn of_differences(
     ends: [&Path; 2],
     base: &Path,
     folder: &Path,
-) -> Result<SearchSources, PlanError> {
+) -> Result<SearchSources, Diagnostic> {
     let files = ends.map(|end| base.join(end));
     let [old, new_variables] = ends.map(|end| variables_of(end, base, scenario.trust));
     let comparison = match [old?, new_variables?] {
         [Some(old), Some(new)] => packages::compare_parts(EntryKind::Variables, old, new),
         _ => {
             let [old_file, new_file] = &files;
-            packages::compare_files(old_file, new_file)
-                .map_err(|fault| refusal_of_fault("from", &fault))?
+            packages::compare_files(old_file, new_file).map_err(|refusal| refusal.at(&["from"]))?
         }
     };
     let text = |text: &Option<String>| text.as_ref().map(Text::from);
@@ -170,7 +164,7 @@ pub(super) fn of_differences(
         python: scenario.search.python.as_deref(),
         build: None,
     };
-    let pip = Pip::find_interpreter(&query).map_err(|fault| refusal_of_fault("from", &fault))?;
+    let pip = Pip::find_interpreter(&query).map_err(|refusal| refusal.at(&["from"]))?;
     let common_lines = comparison.common.into_iter().map(|(_, line)| line);
     let lines: Vec<String> = common_lines.chain(["{lines}".to_owned()]).collect();
     Ok(in_environments(
@@ -185,7 +179,7 @@ fn variables_of(
     name: &Path,
     base: &Path,
     trust: bool,
-) -> Result<Option<EnvironmentEntries>, PlanError> {
+) -> Result<Option<EnvironmentEntries>, Diagnostic> {
     if base.join(name).is_file() {
         return Ok(None);
     }
@@ -193,11 +187,7 @@ fn variables_of(
     let Some(folder) = run.and_then(|run| RunFolder::find_run(run, &default_root()).ok()) else {
         return Ok(None);
     };
-    let refused = |error: StoreError| PlanError {
-        message: error.to_string(),
-        position: vec!["from".to_owned()],
-        hint: error.hint().unwrap_or_default(),
-    };
+    let refused = |error: StoreError| Diagnostic::of_field("from", error.to_string(), error.hint());
     let folder = folder.check_trust(trust).map_err(refused)?;
     let state =
         journal::read_run(&folder.journal_path(), Fold::OF_COUNTS, |_, _| {}).map_err(refused)?;

@@ -2,8 +2,8 @@
 
 use crate::experiment::observer::{ExperimentMessage, ExperimentObserver};
 use provoke_model::{Candidate, CandidateFacts, VariantChoices};
-use provoke_plan::PlanError;
 use provoke_words as words;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ fn lines_of<'a, T>(
     read: impl Fn(&[&'a str]) -> Option<(&'a str, T)>,
     expected: &str,
     observer: &mut dyn ExperimentObserver,
-) -> Result<Vec<(usize, T)>, PlanError> {
+) -> Result<Vec<(usize, T)>, Diagnostic> {
     let stripped_lines = (1..)
         .zip(text.lines())
         .map(|(n, line)| (n, line, line.split('#').next().unwrap_or("").trim()));
@@ -27,7 +27,7 @@ fn lines_of<'a, T>(
         let words: Vec<&str> = stripped.split_whitespace().collect();
         let source_line = format!("{}:{number}: `{}`", file.to_safe(), line.trim_end());
         let Some((name, value)) = read(&words) else {
-            return Err(PlanError::of_field(
+            return Err(Diagnostic::of_field(
                 field,
                 format!("cannot parse {source_line}"),
                 expected,
@@ -42,7 +42,7 @@ fn lines_of<'a, T>(
     let strays = field != "log" || values.is_empty();
     if strays && let Some((source_line, name)) = elsewhere.first() {
         let message = format!("{source_line} names `{name}`, which is not a candidate");
-        return Err(PlanError::of_field(
+        return Err(Diagnostic::of_field(
             field,
             message,
             "remove the line, or search a longer list",
@@ -59,15 +59,15 @@ fn lines_of<'a, T>(
     Ok(values)
 }
 
-fn read_text_file(field: &str, file: &Path) -> Result<String, PlanError> {
+fn read_text_file(field: &str, file: &Path) -> Result<String, Diagnostic> {
     fs::read_to_string(file).map_err(|error| {
         let message = format!("cannot read `{}`: {error}", file.to_safe());
-        PlanError::of_field(field, message, "give the path of a text file")
+        Diagnostic::of_field(field, message, "give the path of a text file")
     })
 }
 
 /// Reads a list with one candidate per line.
-pub(super) fn read_candidates(file: &Path) -> Result<VariantChoices, PlanError> {
+pub(super) fn read_candidates(file: &Path) -> Result<VariantChoices, Diagnostic> {
     let text = read_text_file("over", file)?;
     let names = text
         .lines()
@@ -87,7 +87,7 @@ pub(super) fn read_weights(
     file: &Path,
     indices: &BTreeMap<String, usize>,
     observer: &mut dyn ExperimentObserver,
-) -> Result<Vec<u64>, PlanError> {
+) -> Result<Vec<u64>, Diagnostic> {
     let text = read_text_file("prior", file)?;
     let expected = "write a candidate and a whole number above 0 on each line: `v1.2 10`";
     let numbered_weights = lines_of(
@@ -112,7 +112,7 @@ pub(super) fn read_log(
     file: &Path,
     indices: &BTreeMap<String, usize>,
     observer: &mut dyn ExperimentObserver,
-) -> Result<Vec<CandidateFacts>, PlanError> {
+) -> Result<Vec<CandidateFacts>, Diagnostic> {
     let text = read_text_file("log", file)?;
     let expected =
         "write `bad NAME 3/10` (3 failures in 10 trials), `good NAME 0/20` or `skip NAME`";

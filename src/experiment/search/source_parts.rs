@@ -1,11 +1,11 @@
 //! Finds the parts of source files, and the files, that a reduction can leave out.
 
-use super::into_refusal;
 use provoke_model::{Item, ItemKind, Preparation, ReducedSource, Text, VariantChoices};
-use provoke_plan::{PlanError, SearchSources};
+use provoke_plan::SearchSources;
 use provoke_prepare as prepare;
 use provoke_source as source;
 use provoke_source::PartSize;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::ffi::OsStr;
 use std::fs;
@@ -13,20 +13,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Makes variants run in copies of a directory.
-fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Preparation), PlanError> {
+fn copies_of(field: &str, folder: &Path) -> Result<(PathBuf, Preparation), Diagnostic> {
     let root = fs::canonicalize(folder).map_err(|error| {
         let message = format!(
             "cannot open the working directory `{}`: {error}",
             folder.to_safe()
         );
-        PlanError::of_field("cwd", message, "choose another directory with --cwd")
+        Diagnostic::of_field("cwd", message, "choose another directory with --cwd")
     })?;
-    prepare::check_weight(&root)
-        .map_err(into_refusal)
-        .map_err(|refusal| PlanError {
-            position: vec![field.to_owned()],
-            ..refusal
-        })?;
+    prepare::check_weight(&root).map_err(|refusal| refusal.at(&[field]))?;
     let make = Preparation {
         folder: "".into(),
         copy: Some(root.as_path().into()),
@@ -53,15 +48,15 @@ fn in_copies(
 }
 
 /// Returns the path of a file relative to the copied directory.
-fn path_below(field: &str, root: &Path, file: &Path) -> Result<PathBuf, PlanError> {
+fn path_below(field: &str, root: &Path, file: &Path) -> Result<PathBuf, Diagnostic> {
     let real = fs::canonicalize(file).map_err(|error| {
         let message = format!("cannot read `{}`: {error}", file.to_safe());
-        PlanError::of_field(field, message, "give the path of an existing file")
+        Diagnostic::of_field(field, message, "give the path of an existing file")
     })?;
     let inside = real.strip_prefix(root).map(Path::to_owned);
     inside.map_err(|_| {
         let message = format!("`{}` is not in `{}`", file.to_safe(), root.to_safe());
-        PlanError::of_field(field, message, "run in a directory that contains it: provoke copies the working directory and never changes the file itself")
+        Diagnostic::of_field(field, message, "run in a directory that contains it: provoke copies the working directory and never changes the file itself")
     })
 }
 
@@ -72,7 +67,7 @@ pub(super) fn of_sources(
     grain: PartSize,
     base: &Path,
     folder: &Path,
-) -> Result<SearchSources, PlanError> {
+) -> Result<SearchSources, Diagnostic> {
     let (root, make) = copies_of(field, folder)?;
     let (mut items, mut sources) = (Vec::new(), Vec::new());
     for (number, said) in (0..).zip(files) {
@@ -81,11 +76,11 @@ pub(super) fn of_sources(
         let is_same_file = |source: &ReducedSource| Path::new(source.file.as_os_str()) == inside;
         if sources.iter().any(is_same_file) {
             let message = format!("`{}` is given twice", said.to_safe());
-            return Err(PlanError::of_field(field, message, "give each file once"));
+            return Err(Diagnostic::of_field(field, message, "give each file once"));
         }
         let text = fs::read(&file).map_err(|error| {
             let message = format!("cannot read `{}`: {error}", file.to_safe());
-            PlanError::of_field(field, message, "give the path of a readable file")
+            Diagnostic::of_field(field, message, "give the path of a readable file")
         })?;
         let pieces = source::find_pieces(&file, &text, grain).map_err(|fault| {
             let location = match &fault {
@@ -94,7 +89,7 @@ pub(super) fn of_sources(
                 }
                 _ => said.to_safe().into_string(),
             };
-            PlanError::of_field(field, format!("{location}: {fault}"), fault.hint())
+            Diagnostic::of_field(field, format!("{location}: {fault}"), fault.hint())
         })?;
         for (index, part) in (0..).zip(&pieces.pieces) {
             let position_text = match files {
@@ -117,10 +112,10 @@ pub(super) fn of_sources(
 }
 
 /// Returns the files of a directory.
-pub(super) fn of_files(files: &Path, folder: &Path) -> Result<SearchSources, PlanError> {
+pub(super) fn of_files(files: &Path, folder: &Path) -> Result<SearchSources, Diagnostic> {
     let (root, make) = copies_of("files", folder)?;
     let top = path_below("files", &root, files)?;
-    let paths = prepare::list_files(&root.join(&top)).map_err(into_refusal)?;
+    let paths = prepare::list_files(&root.join(&top))?;
     let item_of = |file: PathBuf| Item {
         name: file.to_string_lossy().into_owned(),
         at: None,

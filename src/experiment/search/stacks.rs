@@ -4,9 +4,9 @@ use crate::experiment::observer::{ExperimentMessage, ExperimentObserver};
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
 use provoke_model::{Event, Frame, Observation, Outcome};
-use provoke_plan::PlanError;
 use provoke_prepare::Commit;
 use provoke_questions as questions;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::SafeText;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,14 +20,14 @@ pub(super) fn stack_weights(
     run: &str,
     commits: &[Commit],
     observer: &mut dyn ExperimentObserver,
-) -> Result<Vec<u64>, PlanError> {
+) -> Result<Vec<u64>, Diagnostic> {
     let files = files_on_stacks(run)?;
     if files.is_empty() {
         let run = SafeText::from_line(run);
         let message = format!("no failure of the run {run} has a stack with source files");
         let hint =
             "build with debug information (-g) and run with --capture on; or leave `prior` out";
-        return Err(PlanError::of_field("prior", message, hint));
+        return Err(Diagnostic::of_field("prior", message, hint));
     }
     let is_on_the_stack = |changed: &String| files.iter().any(|file| is_same(file, changed));
     let weight = |commit: &Commit| {
@@ -48,7 +48,7 @@ pub(super) fn stack_weights(
 }
 
 /// Returns the source files in the stacks of a run's failures.
-fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, PlanError> {
+fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, Diagnostic> {
     let mut files = BTreeSet::new();
     let folder = RunFolder::find_run(run, &default_root());
     let read = folder.and_then(|folder| {
@@ -68,7 +68,7 @@ fn files_on_stacks(run: &str) -> Result<BTreeSet<String>, PlanError> {
         Ok(_) => Ok(files),
         Err(error) => {
             let hint = "give a run that failed, a file with `NAME WEIGHT` per line, or `size`";
-            Err(PlanError::of_field("prior", error.to_string(), hint))
+            Err(Diagnostic::of_field("prior", error.to_string(), hint))
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What several targets need.
 
 use provoke_model::Plan;
-use provoke_plan::{PlanContext, ScenarioError, plan_file};
+use provoke_plan::{PlanContext, plan_file};
+use provoke_words::diagnostic::Diagnostic;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ impl Drop for InputFile {
 }
 
 /// Makes the plan of a scenario file.
-pub fn plan_of(scenario: &Path) -> Result<Plan, ScenarioError> {
+pub fn plan_of(scenario: &Path) -> Result<Plan, Diagnostic> {
     let context = |_: &_, base: &Path| Ok(PlanContext::of_this_process(base.to_owned()));
     plan_file(scenario, &|_| {}, context, provoke_questions::plan)
 }

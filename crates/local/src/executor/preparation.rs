@@ -73,7 +73,7 @@ impl ExecutorContext {
                 }
             }
         };
-        let reserved = match started.map(|started| started.map_err(|error| error.in_words())) {
+        let reserved = match started.map(|started| started.map_err(|error| error.in_a_line())) {
             Ok(Ok(FolderStage::Made(reserved))) => reserved,
             Ok(Ok(FolderStage::Reserved(reserved))) => {
                 if let Err(reason) = self.run_make_script(id, &reserved, halt).await {
@@ -92,14 +92,14 @@ impl ExecutorContext {
             Ok(Ok(build)) => build,
             Ok(Err(error)) => {
                 self.maker.give_up_folder(&reserved);
-                return PreparationResult::Failed(error.in_words());
+                return PreparationResult::Failed(error.in_a_line());
             }
             Err(reason) => return PreparationResult::Broken(reason),
         };
         let finished = self
             .spawn_blocking(move |shared| shared.maker.finish_folder(id, reserved))
             .await;
-        match finished.map(|result| result.map_err(|error| error.in_words())) {
+        match finished.map(|result| result.map_err(|error| error.in_a_line())) {
             Ok(Ok(())) => PreparationResult::Ready { build },
             Ok(Err(reason)) | Err(reason) => PreparationResult::Broken(reason),
         }

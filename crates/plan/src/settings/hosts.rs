@@ -1,12 +1,13 @@
 //! Settings of the hosts on which trials run.
 
+use crate::HostsValue;
 use crate::host_list::{HostList, ListedHost};
 use crate::plan::MAX_SLOTS;
 use crate::value::hosts_examples;
-use crate::{HostsValue, PlanError, ScenarioError};
 use clap::Args;
 use provoke_model::{HostFacts, HostPlan, HostRequest, RequestedHosts};
 use provoke_transports::{HostsShape, TRANSPORTS, Transport, TransportHelp, find_transport};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -82,7 +83,7 @@ impl HostSettings {
     }
 
     /// Replaces the names of files by the hosts in them. A relative path refers to a directory.
-    pub fn read_lists(&mut self, base: &Path) -> Result<(), ScenarioError> {
+    pub fn read_lists(&mut self, base: &Path) -> Result<(), Diagnostic> {
         if let Some(HostsValue::Listed(_, hosts)) = &mut self.on {
             hosts.read_file(base)?;
         }
@@ -92,7 +93,7 @@ impl HostSettings {
     }
 
     /// Returns the hosts, with this number of parallel trials on each; `None` for this machine.
-    pub fn to_plan(&self, slots: u32) -> Result<Option<HostPlan>, PlanError> {
+    pub fn to_plan(&self, slots: u32) -> Result<Option<HostPlan>, Diagnostic> {
         let Some((request, facts)) = self.to_request()? else {
             return Ok(None);
         };
@@ -108,13 +109,13 @@ impl HostSettings {
                 hosts.jobs()
             );
             let hint = "use fewer hosts or fewer `jobs`, which is the number on each host";
-            return Err(PlanError::of_field("jobs", message, hint));
+            return Err(Diagnostic::of_field("jobs", message, hint));
         }
         Ok(Some(hosts))
     }
 
     /// Returns the hosts, and the facts that the user gave; `None` for this machine.
-    fn to_request(&self) -> Result<Option<(HostRequest, HostFacts)>, PlanError> {
+    fn to_request(&self) -> Result<Option<(HostRequest, HostFacts)>, Diagnostic> {
         let name = self.on.as_ref().and_then(HostsValue::transport);
         let transport = name.map(transport_of).transpose()?;
         self.check_settings(transport.map(Transport::shape))?;
@@ -128,7 +129,11 @@ impl HostSettings {
             HostsValue::Listed(_, list) => {
                 if self.hosts.is_some() {
                     let message = "`on` and `hosts` both name hosts";
-                    return Err(PlanError::of_field("hosts", message, "give one of the two"));
+                    return Err(Diagnostic::of_field(
+                        "hosts",
+                        message,
+                        "give one of the two",
+                    ));
                 }
                 let (names, facts) = split_list(Some(list))?;
                 (RequestedHosts::Listed(names), facts)
@@ -143,15 +148,13 @@ impl HostSettings {
                 (RequestedHosts::ByCommand { command, names }, facts)
             }
         };
-        transport
-            .check(&hosts)
-            .map_err(|refusal| PlanError::of_field("on", refusal.message, refusal.hint))?;
+        transport.check(&hosts)?;
         let transport = transport.name().to_owned();
         Ok(Some((HostRequest { transport, hosts }, facts)))
     }
 
     /// Refuses settings that do not fit the transport.
-    fn check_settings(&self, shape: Option<HostsShape>) -> Result<(), PlanError> {
+    fn check_settings(&self, shape: Option<HostsShape>) -> Result<(), Diagnostic> {
         let settings = [
             ("hosts", true, self.hosts.is_some()),
             ("nodes", false, self.nodes.is_some()),
@@ -166,11 +169,11 @@ impl HostSettings {
     }
 
     /// Returns the requested nodes.
-    fn count_nodes(&self, transport: &dyn Transport) -> Result<RequestedHosts, PlanError> {
+    fn count_nodes(&self, transport: &dyn Transport) -> Result<RequestedHosts, Diagnostic> {
         let Some(nodes) = self.nodes else {
             let hint = format!("add it: --on {} --nodes 4", transport.name());
             let message = "the number of nodes is missing";
-            return Err(PlanError::of_field("on", message, hint));
+            return Err(Diagnostic::of_field("on", message, hint));
         };
         Ok(RequestedHosts::Counted {
             nodes: nodes.get(),
@@ -179,26 +182,26 @@ impl HostSettings {
     }
 }
 
-fn transport_of(name: &str) -> Result<&'static dyn Transport, PlanError> {
+fn transport_of(name: &str) -> Result<&'static dyn Transport, Diagnostic> {
     find_transport(name).ok_or_else(|| {
         let message = format!("there is no transport `{}`", name.to_safe());
-        PlanError::of_field("on", message, format!("use {}", hosts_examples()))
+        Diagnostic::of_field("on", message, format!("use {}", hosts_examples()))
     })
 }
 
 /// Returns the names and the facts of listed hosts.
-fn split_list(list: Option<&HostList>) -> Result<(Vec<String>, HostFacts), PlanError> {
+fn split_list(list: Option<&HostList>) -> Result<(Vec<String>, HostFacts), Diagnostic> {
     let hosts = match list {
         Some(HostList::Hosts(hosts)) => hosts,
         None => {
             let message = "the names of the hosts are missing";
             let hint = "add them: --hosts alice,bob";
-            return Err(PlanError::of_field("on", message, hint));
+            return Err(Diagnostic::of_field("on", message, hint));
         }
         Some(HostList::File(file)) => {
             let message = format!("the list of hosts `{}` was not read", file.to_safe());
             let hint = "name the hosts, separated by commas";
-            return Err(PlanError::of_field("on", message, hint));
+            return Err(Diagnostic::of_field("on", message, hint));
         }
     };
     let names = hosts.iter().map(|host| host.name.clone()).collect();
@@ -208,7 +211,7 @@ fn split_list(list: Option<&HostList>) -> Result<(Vec<String>, HostFacts), PlanE
 }
 
 /// Refuses a setting that only transports with names have, or only those without.
-fn refuse_setting(key: &str, names: bool) -> PlanError {
+fn refuse_setting(key: &str, names: bool) -> Diagnostic {
     let transports = TRANSPORTS
         .iter()
         .filter(|transport| transport.shape().is_named() == names);
@@ -217,7 +220,7 @@ fn refuse_setting(key: &str, names: bool) -> PlanError {
         .collect();
     let flags = flags.join(" or ");
     let message = format!("`{key}` is only for {flags}");
-    PlanError::of_field(key, message, format!("add {flags}, or leave it out"))
+    Diagnostic::of_field(key, message, format!("add {flags}, or leave it out"))
 }
 
 /// Returns something from the help of each transport.

@@ -3,7 +3,8 @@
 use super::BisectKind;
 use crate::search::plan_search;
 use provoke_model::{BisectQuestion, Question};
-use provoke_plan::{PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
+use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
+use provoke_words::diagnostic::Diagnostic;
 
 impl PlannedQuestion for BisectKind {
     fn command(&self) -> &'static str {
@@ -20,7 +21,7 @@ impl PlannedQuestion for BisectKind {
         ]
     }
 
-    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
         let settings = &draft.scenario.bisect;
         Ok(QuestionPlan::new(Question::Bisect(BisectQuestion {
             search: plan_search(draft.scenario),

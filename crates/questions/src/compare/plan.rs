@@ -4,9 +4,10 @@ use super::CompareKind;
 use crate::baseline::check_baseline;
 use provoke_model::{CompareGoal, CompareQuestion, Question, VariantId, VariantPlan};
 use provoke_plan::{
-    DEFAULT_DURATION, PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, RateValue, Scenario,
+    DEFAULT_DURATION, PlannedQuestion, QuestionDraft, QuestionPlan, RateValue, Scenario,
     SettingsGroup,
 };
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 
 /// Default number of trials of each variant if rates are compared.
@@ -27,7 +28,7 @@ impl PlannedQuestion for CompareKind {
         ]
     }
 
-    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
         let QuestionDraft {
             scenario,
             variants,
@@ -38,7 +39,7 @@ impl PlannedQuestion for CompareKind {
                 "define two or more variants: -L VAR=a,b, or [[variant]] in a scenario file"
                     .to_owned()
             });
-            return Err(PlanError::of_field(
+            return Err(Diagnostic::of_field(
                 "variant",
                 "there is only one variant",
                 hint,
@@ -54,7 +55,7 @@ impl PlannedQuestion for CompareKind {
         let find = scenario.comparison.find.unwrap_or(default);
         let floor = floor_millionths(scenario, find)?;
         if find == CompareGoal::Different && measured.is_some() {
-            return Err(PlanError::of_field(
+            return Err(Diagnostic::of_field(
                 "baseline",
                 "`find = \"different\"` does not use a baseline",
                 "leave it out, or use `find = \"failing\"`",
@@ -62,7 +63,7 @@ impl PlannedQuestion for CompareKind {
         }
         let fixed = scenario.bisect.fixed.unwrap_or(false);
         if fixed && (variants.len() != 2 || find != CompareGoal::Different) {
-            return Err(PlanError::of_field(
+            return Err(Diagnostic::of_field(
                 "fixed",
                 "`fixed` needs exactly two variants and `find = \"different\"`",
                 "define the old variant first, then the fixed variant",
@@ -114,19 +115,19 @@ fn compared_programs(scenario: &Scenario) -> Option<String> {
 }
 
 /// Returns the floor in millionths.
-fn floor_millionths(scenario: &Scenario, find: CompareGoal) -> Result<Option<u32>, PlanError> {
+fn floor_millionths(scenario: &Scenario, find: CompareGoal) -> Result<Option<u32>, Diagnostic> {
     let Some(RateValue(floor)) = scenario.comparison.floor else {
         return Ok(None);
     };
     if find == CompareGoal::Different {
-        return Err(PlanError::of_field(
+        return Err(Diagnostic::of_field(
             "floor",
             "`floor` does not apply to `find = \"different\"`",
             "leave it out, or use `find = \"failing\"`",
         ));
     }
     if scenario.baseline.baseline.is_some() {
-        return Err(PlanError::of_field(
+        return Err(Diagnostic::of_field(
             "floor",
             "`floor` and `baseline` are both given, and only one of them can be used",
             "leave one of them out",
@@ -135,7 +136,7 @@ fn floor_millionths(scenario: &Scenario, find: CompareGoal) -> Result<Option<u32
     Ok(Some(floor))
 }
 
-fn reference_among(scenario: &Scenario, variants: &[VariantPlan]) -> Result<VariantId, PlanError> {
+fn reference_among(scenario: &Scenario, variants: &[VariantPlan]) -> Result<VariantId, Diagnostic> {
     let Some(name) = &scenario.comparison.reference else {
         return Ok(VariantId(0));
     };
@@ -148,7 +149,7 @@ fn reference_among(scenario: &Scenario, variants: &[VariantPlan]) -> Result<Vari
             .iter()
             .map(|variant| format!("`{}`", variant.name))
             .collect();
-        PlanError::of_field(
+        Diagnostic::of_field(
             "reference",
             format!("there is no variant `{name}`"),
             format!("there are {}", names.join(", ")),

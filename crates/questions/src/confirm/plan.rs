@@ -6,8 +6,9 @@ use provoke_model::{
     Baseline, BugFilter, CaptureMode, ConfirmQuestion, MeasuredBaseline, Question,
 };
 use provoke_plan::{
-    MEASURE_FIRST, PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, Scenario, SettingsGroup,
+    MEASURE_FIRST, PlannedQuestion, QuestionDraft, QuestionPlan, Scenario, SettingsGroup,
 };
+use provoke_words::diagnostic::Diagnostic;
 
 impl PlannedQuestion for ConfirmKind {
     fn command(&self) -> &'static str {
@@ -24,7 +25,7 @@ impl PlannedQuestion for ConfirmKind {
         ]
     }
 
-    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
         let QuestionDraft {
             scenario,
             variants,
@@ -39,10 +40,10 @@ impl PlannedQuestion for ConfirmKind {
                 "leave the variants out (`{}`, ...), or use `provoke compare`",
                 second.name
             );
-            return Err(PlanError::of_field("variant", message, hint));
+            return Err(Diagnostic::of_field("variant", message, hint));
         }
         if scenario.takes_any_failure() && !scenario.judge.only.0.is_empty() {
-            return Err(PlanError::of_field(
+            return Err(Diagnostic::of_field(
                 "any-failure",
                 "`only` and `any-failure` contradict each other",
                 "give one of the two",
@@ -50,7 +51,7 @@ impl PlannedQuestion for ConfirmKind {
         }
         let baseline = match (measured, scenario.confirm.assume_rate) {
             (Some(_), Some(_)) => {
-                return Err(PlanError::of_field(
+                return Err(Diagnostic::of_field(
                     "assume-rate",
                     "`baseline` and `assume-rate` are both given",
                     "give one of the two; a measured baseline is better",
@@ -61,7 +62,7 @@ impl PlannedQuestion for ConfirmKind {
                 Baseline::Measured(Box::new(checked_baseline(scenario, measured)?))
             }
             (None, None) => {
-                return Err(PlanError::of_field(
+                return Err(Diagnostic::of_field(
                     "baseline",
                     "there is no baseline: no stored run has failures",
                     MEASURE_FIRST,
@@ -110,14 +111,14 @@ impl PlannedQuestion for ConfirmKind {
 fn checked_baseline(
     scenario: &Scenario,
     measured: MeasuredBaseline,
-) -> Result<MeasuredBaseline, PlanError> {
+) -> Result<MeasuredBaseline, Diagnostic> {
     if measured.one_life && !scenario.confirm.independent.unwrap_or(false) {
         let message = format!(
             "the {} trials of the baseline shared the processes that `setup` started, so they may count as a single trial",
             measured.trials
         );
         let hint = "measure it again with `prepare` instead of `setup`, so that each trial starts its own processes; if trials cannot influence each other through them, add --independent";
-        return Err(PlanError::of_field("baseline", message, hint));
+        return Err(Diagnostic::of_field("baseline", message, hint));
     }
     check_baseline(scenario, measured)
 }

@@ -2,7 +2,8 @@
 
 use super::HuntKind;
 use provoke_model::{CodeScope, HuntQuestion, KnownCrash, Question};
-use provoke_plan::{PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
+use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
+use provoke_words::diagnostic::Diagnostic;
 use std::time::Duration;
 
 /// Default time limit.
@@ -22,7 +23,7 @@ impl PlannedQuestion for HuntKind {
         ]
     }
 
-    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
         let QuestionDraft {
             scenario,
             variants,
@@ -34,11 +35,11 @@ impl PlannedQuestion for HuntKind {
                 variants.len()
             );
             let hint = format!("leave the variants out (`{}`, ...)", second.name);
-            return Err(PlanError::of_field("variant", message, hint));
+            return Err(Diagnostic::of_field("variant", message, hint));
         }
         if scenario.trials.held.is_some() {
             let message = "`hunt` searches holds, so `held` has no effect";
-            return Err(PlanError::of_field(
+            return Err(Diagnostic::of_field(
                 "held",
                 message,
                 "leave it out, or use `provoke run`",

@@ -2,9 +2,8 @@
 
 use super::RampKind;
 use provoke_model::{Question, RampQuestion, VariantPlan};
-use provoke_plan::{
-    PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, Scenario, SettingsGroup,
-};
+use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, Scenario, SettingsGroup};
+use provoke_words::diagnostic::Diagnostic;
 use std::time::Duration;
 
 /// Default time limit.
@@ -19,7 +18,7 @@ impl PlannedQuestion for RampKind {
         &[SettingsGroup::AnyFailure]
     }
 
-    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
         let question = RampQuestion {
             detect: draft.scenario.detection_rate(),
             above: false,
@@ -35,7 +34,7 @@ impl PlannedQuestion for RampKind {
         &self,
         scenario: &Scenario,
         variants: Vec<VariantPlan>,
-    ) -> Result<Vec<VariantPlan>, PlanError> {
+    ) -> Result<Vec<VariantPlan>, Diagnostic> {
         scenario.level_variants(&variants)
     }
 }

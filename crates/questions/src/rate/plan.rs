@@ -3,9 +3,9 @@
 use super::RateKind;
 use provoke_model::Question;
 use provoke_plan::{
-    DEFAULT_DURATION, DEFAULT_RUNS, PlanError, PlannedQuestion, QuestionDraft, QuestionPlan,
-    SettingsGroup,
+    DEFAULT_DURATION, DEFAULT_RUNS, PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup,
 };
+use provoke_words::diagnostic::Diagnostic;
 
 /// Default number of trials of a service.
 const DEFAULT_STARTS: u64 = 20;
@@ -19,7 +19,7 @@ impl PlannedQuestion for RateKind {
         &[SettingsGroup::StopRules, SettingsGroup::Reruns]
     }
 
-    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
         let trials = if draft.scenario.is_loaded() {
             DEFAULT_STARTS
         } else {

@@ -3,7 +3,8 @@
 use super::ReduceKind;
 use crate::search::plan_search;
 use provoke_model::Question;
-use provoke_plan::{PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
+use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
+use provoke_words::diagnostic::Diagnostic;
 
 impl PlannedQuestion for ReduceKind {
     fn command(&self) -> &'static str {
@@ -19,7 +20,7 @@ impl PlannedQuestion for ReduceKind {
         ]
     }
 
-    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+    fn plan(&self, draft: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
         let question = Question::Reduce(plan_search(draft.scenario));
         Ok(QuestionPlan::new(question))
     }

@@ -10,8 +10,9 @@ pub use policy::{LoadDimension, ShrinkPolicy, ShrinkProgress, ShrinkState, Tried
 use super::{Policy, QuestionKind};
 use crate::answer::{AnswerContext, AnswerKind};
 use provoke_model::Goal;
-use provoke_plan::{PlanError, PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
+use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
 use provoke_state::State;
+use provoke_words::diagnostic::Diagnostic;
 
 /// Which part of a load does its crash need?
 pub(super) struct ShrinkKind;
@@ -45,7 +46,7 @@ impl PlannedQuestion for ShrinkKind {
         &[]
     }
 
-    fn plan(&self, _: QuestionDraft<'_>) -> Result<QuestionPlan, PlanError> {
+    fn plan(&self, _: QuestionDraft<'_>) -> Result<QuestionPlan, Diagnostic> {
         unreachable!("a stored run is reduced")
     }
 }

@@ -25,7 +25,7 @@ fn plan_of(text: &str) -> Result<Plan, String> {
             "{} at {}: {}",
             refusal.message,
             refusal.position.join("."),
-            refusal.hint
+            refusal.hint()
         )
     })
 }

@@ -32,7 +32,7 @@ fn plan(text: &str) -> Plan {
 
 fn refusal(text: &str) -> (String, String) {
     let refusal = questions::plan(&scenario(text), plan_context()).unwrap_err();
-    assert!(!refusal.hint.is_empty());
+    assert!(!refusal.hint().is_empty());
     (refusal.message, refusal.position.join("."))
 }
 

@@ -9,13 +9,13 @@
 //! [`crate::stream::read_stream`] reads that file.
 
 use super::command::{RunnerCommand, file_name};
-use super::error::CaseSetupError;
 use super::runner::{Exclusion, OrderControl, Runner, SharedFile};
 use super::setup::{CaseSetup, TrialPlace};
 pub use super::stream::STREAM_VARIABLE;
 use super::stream::{STREAM, read_stream};
 use super::trial_report::TrialReport;
 use provoke_model::{ActorPlan, ActorRole, CaseName, CasesPlan, Text, TrialCases, VariantPlan};
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 use std::path::Path;
 
@@ -99,7 +99,7 @@ impl Runner for Pytest {
         _: &CasesPlan,
         command: &mut RunnerCommand<'_>,
         place: &TrialPlace<'_>,
-    ) -> Result<(), CaseSetupError> {
+    ) -> Result<(), Diagnostic> {
         let environment = place.environment;
         let folder = place.trials.join(PLUGIN_FOLDER);
         command.prepend_variable(environment, "PYTHONPATH", &folder, ":");
@@ -118,11 +118,7 @@ impl Runner for Pytest {
         }
     }
 
-    fn select(
-        &self,
-        case: &CaseName,
-        command: &mut RunnerCommand<'_>,
-    ) -> Result<(), CaseSetupError> {
+    fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
         command.set_variable(SELECTION_VARIABLE, case.name.as_str());
         command.set_variable(ALONE_VARIABLE, "1");
         Ok(())
