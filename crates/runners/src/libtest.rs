@@ -264,7 +264,9 @@ struct LibtestReader {
     /// The result at the end of the line before, which may follow output of a test.
     last_end: Option<CaseEnd>,
     /// A failed test whose output is being read.
-    failed: Option<(CaseName, String)>,
+    failed: Option<(String, String)>,
+    /// Failed tests of the part after the results.
+    failures: Vec<(String, CaseEnd, Option<CaseFailure>)>,
 }
 
 /// A line about a test.
@@ -314,18 +316,26 @@ impl LibtestReader {
         } else if text.starts_with("test result: ") && self.binary.open_runs > 1 {
             self.binary.open_runs -= 1;
         } else if self.binary.is_summary(text) {
+            if self.part == Part::Failures {
+                self.last_end = None;
+            }
             self.close_open_test();
-            self.end_failure();
-            self.part = Part::Results;
+            self.end_failures();
             self.read_summary();
-        } else if self.part == Part::Failures {
-            self.read_failure(text);
-        } else if text == "failures:" {
-            self.close_open_test();
-            self.part = Part::Failures;
-        } else if let Some(test_line) = self.binary.parse_line(text) {
+        } else if let Some(test_line) = self.binary.parse_line(text)
+            && (self.part == Part::Results || self.binary.is_outstanding(test_line.name()))
+        {
+            // If a result follows the failures, a test printed what looked like them.
+            self.part = Part::Results;
+            self.failed = None;
+            self.failures.clear();
             self.read_test_line(&test_line);
         } else {
+            if self.part == Part::Failures {
+                self.read_failure(text);
+            } else if text == "failures:" {
+                self.part = Part::Failures;
+            }
             self.last_end = parse_last_end(text);
         }
     }
@@ -366,10 +376,7 @@ impl LibtestReader {
     }
 
     fn read_test_line(&mut self, line: &TestLine<'_>) {
-        let name = match *line {
-            TestLine::Start(name, _) | TestLine::End(name, _) | TestLine::Slow(name) => name,
-        };
-        if is_doctest(name) && self.binary.pid.is_some() {
+        if is_doctest(line.name()) && self.binary.pid.is_some() {
             self.end_binary();
             self.binary = TestBinary::default();
         }
@@ -429,9 +436,9 @@ impl LibtestReader {
         let section = text
             .strip_prefix("---- ")
             .and_then(|rest| rest.strip_suffix(" stdout ----"));
-        if let Some(name) = section.filter(|name| self.binary.ended.contains(*name)) {
+        if let Some(name) = section.filter(|name| self.binary.has_result(name)) {
             self.end_failure();
-            self.failed = Some((self.binary.case_name(name), String::new()));
+            self.failed = Some((name.to_owned(), String::new()));
         } else if text == "failures:" {
             self.end_failure();
         } else if let Some((_, output)) = &mut self.failed {
@@ -445,23 +452,36 @@ impl LibtestReader {
             }
         } else if let Some(name) = text
             .strip_prefix("    ")
-            .filter(|name| self.binary.ended.contains(*name))
+            .filter(|name| self.binary.has_result(name))
         {
-            self.end_test(name, CaseEnd::Failed, None);
+            self.failures.push((name.to_owned(), CaseEnd::Failed, None));
         }
     }
 
     fn end_failure(&mut self) {
-        if let Some((case, output)) = self.failed.take() {
-            let (end, failure) = judge_output(&output, doctest_site(&case.name));
-            self.end_test(&case.name, end, Some(failure));
+        if let Some((name, output)) = self.failed.take() {
+            let (end, failure) = judge_output(&output, doctest_site(&name));
+            self.failures.push((name, end, Some(failure)));
+        }
+    }
+
+    /// Ends the part after the results.
+    fn end_failures(&mut self) {
+        self.end_failure();
+        self.part = Part::Results;
+        for (name, end, failure) in std::mem::take(&mut self.failures) {
+            self.end_test(&name, end, failure);
         }
     }
 
     /// Finds the tests that may have been running when the binary ended.
     fn end_binary(&mut self) {
-        self.end_failure();
-        self.part = Part::Results;
+        if self.binary.has_outstanding() {
+            // No result follows failures, so a test printed them before its process died.
+            self.failed = None;
+            self.failures.clear();
+        }
+        self.end_failures();
         let binary = &mut self.binary;
         let running: Vec<String> = if binary.has_summary || binary.open_runs == 0 {
             Vec::new()
@@ -486,7 +506,29 @@ impl LibtestReader {
     }
 }
 
+impl TestLine<'_> {
+    fn name(&self) -> &str {
+        match *self {
+            TestLine::Start(name, _) | TestLine::End(name, _) | TestLine::Slow(name) => name,
+        }
+    }
+}
+
 impl TestBinary {
+    /// Returns whether the result of a test was read, or may be in the output before the current line.
+    fn has_result(&self, name: &str) -> bool {
+        self.ended.contains(name) || self.open.as_deref() == Some(name)
+    }
+
+    /// Returns whether a listed test has no result.
+    fn is_outstanding(&self, name: &str) -> bool {
+        self.names.contains(name) && !self.has_result(name)
+    }
+
+    fn has_outstanding(&self) -> bool {
+        self.listed.iter().any(|name| self.is_outstanding(name))
+    }
+
     fn case_name(&self, name: &str) -> CaseName {
         CaseName {
             suite: if is_doctest(name) {

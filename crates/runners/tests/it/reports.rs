@@ -658,3 +658,30 @@ fn a_result_after_output_counts_when_the_next_line_of_libtest_follows() {
     sample::it::c Unknown
     ");
 }
+
+#[test]
+fn a_rust_test_may_print_what_looks_like_the_failures() {
+    let summary = "\nfailures:\n\n---- e stdout ----\nno\n\n\nfailures:\n    e\n\n\
+        test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    let printed = "failures:\n\n---- a stdout ----\nnested\n\nfailures:\n    a\n";
+    let results = "test b ... ok\ntest c ... ok\ntest d ... ok\ntest e ... FAILED\n";
+    // The output of a test that runs in parallel, and of one that runs alone.
+    for lines in [
+        format!("test a ... ok\n{printed}{results}{summary}"),
+        format!("test a ... {printed}ok\n{results}{summary}"),
+        format!("test a ... look:\n{printed}ok\n{results}{summary}"),
+    ] {
+        assert_eq!(
+            parallel_tests(&lines),
+            "sample::it::a Passed\nsample::it::b Passed\nsample::it::c Passed\n\
+             sample::it::d Passed\nsample::it::e Failed no",
+            "{lines}"
+        );
+    }
+    // The process dies afterwards.
+    assert_snapshot!(parallel_tests(&format!("test a ... ok\n{printed}")), @r"
+    sample::it::a Passed
+    sample::it::b Unknown
+    sample::it::c Unknown
+    ");
+}
