@@ -10,6 +10,7 @@ use super::lines::{Line, read_lines};
 use super::runner::{OrderControl, Runner};
 use super::setup::TrialPlace;
 use super::site::parse_site;
+use super::test_output::TestOutput;
 use super::text::clip_message;
 use super::trial_report::{STDOUT, TrialReport};
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, TrialCases};
@@ -23,8 +24,8 @@ use std::time::Duration;
 
 /// Packages whose end has not been read.
 const MOST_PACKAGES: usize = 10_000;
-/// Bytes of output that are kept of each test, and of a crash.
-const LONGEST_OUTPUT: usize = 16 << 10;
+/// Bytes of output that are kept of a crash.
+const LONGEST_CRASH: usize = 16 << 10;
 
 /// `go test`, by its JSON lines.
 pub(crate) struct Go;
@@ -108,7 +109,7 @@ struct GoEvent {
 #[derive(Default)]
 struct OpenTest {
     is_paused: bool,
-    output: String,
+    output: TestOutput,
     /// The end in the output of another test. Output without a line end hides it from `go test`.
     hidden_end: Option<CaseEnd>,
 }
@@ -228,7 +229,7 @@ impl GoReader {
             package.crash.clear();
         }
         if (is_crash_start || !package.crash.is_empty())
-            && package.crash.len() + event.output.len() < LONGEST_OUTPUT
+            && package.crash.len() + event.output.len() < LONGEST_CRASH
         {
             package.crash.push_str(&event.output);
         }
@@ -240,9 +241,8 @@ impl GoReader {
         if let Some(test) = package.open.get_mut(&event.test)
             && !trimmed.starts_with("=== ")
             && !trimmed.starts_with("--- ")
-            && test.output.len() + event.output.len() < LONGEST_OUTPUT
         {
-            test.output.push_str(&event.output);
+            test.output.push(&event.output);
         }
     }
 
@@ -251,6 +251,7 @@ impl GoReader {
         let test = package.open.remove(&event.test).unwrap_or_default();
         let has_panic = test
             .output
+            .text()
             .lines()
             .any(|line| line.trim_start().starts_with("panic: "));
         if end == CaseEnd::Failed && has_panic {
@@ -398,11 +399,13 @@ fn parse_end(line: &str) -> Option<(CaseEnd, &str)> {
     })
 }
 
-/// Reads the lines that a test logged: `    p_test.go:4: got 1`.
-fn describe_output(output: &str) -> CaseFailure {
+/// Reads the lines that a test logged: `    p_test.go:4: got 1`. The message of an output that is too long to be kept begins
+/// with the last of these lines.
+fn describe_output(output: &TestOutput) -> CaseFailure {
+    let text = output.text();
     let mut site = None;
     let mut message = Vec::new();
-    for line in output.lines() {
+    for line in text.lines() {
         let line = line.strip_prefix("    ").unwrap_or(line);
         let logged = line
             .split_once(": ")
@@ -412,6 +415,9 @@ fn describe_output(output: &str) -> CaseFailure {
             Some((place, text)) => {
                 // The last line that is logged is usually the failure.
                 site = Some(place);
+                if output.is_cut() {
+                    message.clear();
+                }
                 message.push(text);
             }
             None => message.push(line),

@@ -9,15 +9,13 @@ use super::lines::read_lines;
 use super::runner::{OrderControl, Runner};
 use super::setup::TrialPlace;
 use super::site::parse_site;
+use super::test_output::TestOutput;
 use super::text::clip_message;
 use super::trial_report::{STDOUT, TrialReport};
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, Text, TrialCases};
 use provoke_words::diagnostic::Diagnostic;
 use std::io::BufRead;
 use std::time::Duration;
-
-/// Bytes of output that are kept of a running test.
-const LONGEST_OUTPUT: usize = 16 << 10;
 
 /// A program with GoogleTest, by its output.
 pub(crate) struct Gtest;
@@ -64,7 +62,7 @@ impl Runner for Gtest {
 /// The test that is running.
 struct RunningTest {
     name: String,
-    output: String,
+    output: TestOutput,
 }
 
 /// A line about a test.
@@ -92,7 +90,7 @@ pub fn read_gtest(input: impl BufRead) -> TrialCases {
             }
             running = Some(RunningTest {
                 name: name.to_owned(),
-                output: String::new(),
+                output: TestOutput::default(),
             });
         }
         Some(TestLine::End(end, rest, before)) => {
@@ -102,7 +100,7 @@ pub fn read_gtest(input: impl BufRead) -> TrialCases {
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',']))
             };
             if let Some(mut test) = running.take_if(is_running) {
-                test.output.push_str(before);
+                test.output.push(before);
                 end_test(&mut collector, &test, end, parse_millis(rest));
             }
         }
@@ -113,11 +111,9 @@ pub fn read_gtest(input: impl BufRead) -> TrialCases {
             }
         }
         None => {
-            if let Some(test) = &mut running
-                && test.output.len() + line.text.len() < LONGEST_OUTPUT
-            {
-                test.output.push_str(line.text);
-                test.output.push('\n');
+            if let Some(test) = &mut running {
+                test.output.push(line.text);
+                test.output.push("\n");
             }
         }
     });
@@ -164,7 +160,7 @@ fn end_test(collector: &mut CaseCollector, test: &RunningTest, end: CaseEnd, ela
     };
     let result = collector.result_mut(position);
     result.elapsed += elapsed;
-    let failure = (end != CaseEnd::Passed).then(|| describe_failure(&test.output));
+    let failure = (end != CaseEnd::Passed).then(|| describe_failure(&test.output.text()));
     join_ends(result, end, failure);
 }
 

@@ -28,6 +28,7 @@ mod setup;
 mod site;
 pub mod stream;
 pub mod tap;
+mod test_output;
 mod text;
 mod trial_report;
 

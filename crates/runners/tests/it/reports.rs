@@ -257,6 +257,29 @@ fn a_repeated_googletest_fails_if_any_run_fails() {
     assert_eq!(cases.results[0].end, CaseEnd::Unknown);
 }
 
+#[test]
+fn a_failure_after_a_long_output_is_found() {
+    let noise = "noise\n".repeat(20_000);
+    let output = format!(
+        "[ RUN      ] A.b\n{noise}a_test.cc:7: Failure\nExpected: 1\n  Actual: 2\n[  FAILED  ] A.b (1 ms)\n"
+    );
+    let cases = gtest::read_gtest(output.as_bytes());
+    assert_eq!(
+        describe(&cases),
+        "A.b Failed Expected: 1 /   Actual: 2 at a_test.cc:7"
+    );
+    let line = |action: &str, output: &str| {
+        let event =
+            serde_json::json!({"Action": action, "Package": "p", "Test": "T", "Output": output});
+        format!("{event}\n")
+    };
+    let noise = line("output", "    p_test.go:3: noise\n").repeat(5_000);
+    let failed = line("output", "    p_test.go:9: got 2\n") + &line("fail", "");
+    let output = line("run", "") + &noise + &failed;
+    let cases = go::read_go(output.as_bytes());
+    assert_eq!(describe(&cases), "p::T Failed got 2 at p_test.go:9");
+}
+
 fn go_sample(name: &str) -> String {
     describe(&go::read_go(open_sample(&format!("go/{name}.jsonl"))))
 }
