@@ -7,7 +7,7 @@ use super::lines::read_lines;
 use super::runner::{OrderControl, Runner};
 use super::setup::{CASES_MARK, TrialPlace};
 use super::trial_report::{STDOUT, TrialReport};
-use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, CasesPlan, Signal, TrialCases};
+use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, Signal, TrialCases};
 use provoke_words::diagnostic::Diagnostic;
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
@@ -45,12 +45,7 @@ impl Runner for Ctest {
         true
     }
 
-    fn adapt(
-        &self,
-        _: &CasesPlan,
-        command: &mut RunnerCommand<'_>,
-        _: &TrialPlace<'_>,
-    ) -> Result<(), Diagnostic> {
+    fn adapt(&self, command: &mut RunnerCommand<'_>, _: &TrialPlace<'_>) -> Result<(), Diagnostic> {
         command.insert([
             "--output-junit".to_owned(),
             format!("{CASES_MARK}/{REPORT}"),

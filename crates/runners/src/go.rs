@@ -13,7 +13,7 @@ use super::site::parse_site;
 use super::test_output::TestOutput;
 use super::text::clip_message;
 use super::trial_report::{STDOUT, TrialReport};
-use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, TrialCases};
+use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
 use provoke_words::diagnostic::Diagnostic;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -53,13 +53,12 @@ impl Runner for Go {
 
     fn adapt(
         &self,
-        plan: &CasesPlan,
         command: &mut RunnerCommand<'_>,
-        _: &TrialPlace<'_>,
+        place: &TrialPlace<'_>,
     ) -> Result<(), Diagnostic> {
         // With the same files, go reports the result of an earlier run.
         let mut words = vec!["-json".to_owned(), "-count=1".to_owned()];
-        if plan.shuffle {
+        if place.plan.shuffle {
             words.push("-shuffle={seed}".to_owned());
         }
         let given: Vec<String> = command

@@ -12,7 +12,7 @@ use super::site::parse_site;
 use super::test_output::TestOutput;
 use super::text::clip_message;
 use super::trial_report::{STDOUT, TrialReport};
-use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, Text, TrialCases};
+use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, Text, TrialCases};
 use provoke_words::diagnostic::Diagnostic;
 use std::io::BufRead;
 use std::time::Duration;
@@ -39,11 +39,10 @@ impl Runner for Gtest {
 
     fn adapt(
         &self,
-        plan: &CasesPlan,
         command: &mut RunnerCommand<'_>,
-        _: &TrialPlace<'_>,
+        place: &TrialPlace<'_>,
     ) -> Result<(), Diagnostic> {
-        if !plan.shuffle {
+        if !place.plan.shuffle {
             return Ok(());
         }
         command.append(["--gtest_shuffle", "--gtest_random_seed={short_seed}"].map(Text::from))

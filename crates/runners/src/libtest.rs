@@ -108,12 +108,7 @@ impl Runner for Libtest {
         true
     }
 
-    fn adapt(
-        &self,
-        _: &CasesPlan,
-        command: &mut RunnerCommand<'_>,
-        _: &TrialPlace<'_>,
-    ) -> Result<(), Diagnostic> {
+    fn adapt(&self, command: &mut RunnerCommand<'_>, _: &TrialPlace<'_>) -> Result<(), Diagnostic> {
         let script = format!("{CASES_MARK}/{SCRIPT}");
         remove_quiet(command);
         if runs_cargo(command) {

@@ -49,12 +49,7 @@ impl Runner for Nextest {
         })
     }
 
-    fn adapt(
-        &self,
-        _: &CasesPlan,
-        command: &mut RunnerCommand<'_>,
-        _: &TrialPlace<'_>,
-    ) -> Result<(), Diagnostic> {
+    fn adapt(&self, command: &mut RunnerCommand<'_>, _: &TrialPlace<'_>) -> Result<(), Diagnostic> {
         let config = format!("provoke:{CASES_MARK}/{CONFIG}");
         command.insert(["--tool-config-file".to_owned(), config])
     }

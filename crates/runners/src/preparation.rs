@@ -33,12 +33,13 @@ impl CaseSetup {
     ) -> Result<(), Diagnostic> {
         let runner = runner_of(plan)?;
         let place = TrialPlace {
+            plan,
             environment,
             trials,
         };
         let is_main = |actor: &&mut ActorPlan| actor.role == ActorRole::Main;
         for actor in variant.actors.iter_mut().filter(is_main) {
-            runner.adapt(plan, &mut RunnerCommand::new(runner, actor), &place)?;
+            runner.adapt(&mut RunnerCommand::new(runner, actor), &place)?;
         }
         Ok(())
     }

@@ -55,7 +55,6 @@ pub trait Runner: Sync {
     /// Adds the arguments and variables that are the same in all trials.
     fn adapt(
         &self,
-        _plan: &CasesPlan,
         _command: &mut RunnerCommand<'_>,
         _place: &TrialPlace<'_>,
     ) -> Result<(), Diagnostic> {

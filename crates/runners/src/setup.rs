@@ -1,6 +1,6 @@
 //! Variables and files that a slot prepares for the cases of its trials.
 
-use provoke_model::Text;
+use provoke_model::{CasesPlan, Text};
 use std::path::Path;
 
 /// Stands in arguments, values and files for the folder of the trial's reports.
@@ -17,8 +17,9 @@ pub struct CaseSetup {
     pub spools_stdout: bool,
 }
 
-/// The environment of the trials, and the folder with their folders.
+/// The cases of the trials, their environment, and the folder with their folders.
 pub struct TrialPlace<'a> {
+    pub(crate) plan: &'a CasesPlan,
     pub(crate) environment: &'a [(Text, Text)],
     pub(crate) trials: &'a Path,
 }

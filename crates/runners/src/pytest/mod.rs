@@ -96,7 +96,6 @@ impl Runner for Pytest {
 
     fn adapt(
         &self,
-        _: &CasesPlan,
         command: &mut RunnerCommand<'_>,
         place: &TrialPlace<'_>,
     ) -> Result<(), Diagnostic> {
