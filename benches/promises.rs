@@ -1,5 +1,5 @@
 //! Measures the error rates of `run` and `confirm` if trials are not independent or the rate changes: the figures of
-//! `docs/statistics.md`. Baselines use the policy and the state of the program itself.
+//! `docs/statistics-appendix.md`. Baselines use the policy and the state of the program itself.
 //!
 //!     cargo bench --bench promises -- [repetitions] [only rows with this text]
 

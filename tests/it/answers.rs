@@ -996,7 +996,7 @@ fn a_load_that_does_not_crash_again_is_abandoned_after_20_trials() {
     assert_eq!((trials, found), (20, None));
 }
 
-/// Also prints the table of `docs/statistics.md`, which is for 300 loads.
+/// Also prints the table of `docs/statistics-appendix.md`, which is for 300 loads.
 #[test]
 fn a_shrunk_load_rarely_contains_unneeded_parts() {
     const LOADS: u64 = 100;

@@ -27,7 +27,8 @@
 //! | `special` | special functions used by all others; the only user of `statrs` |
 //! | `convert` | the number conversions, with their reasons |
 //!
-//! `docs/statistics.md` explains what each number means, why it was chosen and what would make it wrong.
+//! `docs/statistics.md` explains what each number means and what would make it wrong, `docs/statistics-appendix.md` the
+//! formulas and their calibration.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
