@@ -29,6 +29,10 @@ impl Lever for Delay {
         Ok(format!("{}us", parse_time(typed)?.as_micros()))
     }
 
+    fn fact_title(&self) -> &'static str {
+        "pause before a trial"
+    }
+
     fn fact(&self, value: &str) -> String {
         let time = parse_time(value).unwrap_or_default();
         if time.is_zero() {

@@ -59,6 +59,11 @@ pub trait Lever: Sync {
         self.name()
     }
 
+    /// Title of the fact in sentences about differences.
+    fn fact_title(&self) -> &'static str {
+        self.fact_name()
+    }
+
     /// Returns the fact about a stored value.
     fn fact(&self, value: &str) -> String {
         value.to_owned()
@@ -144,6 +149,13 @@ impl TrialStart {
 /// Returns the lever with a name.
 pub fn find_lever(name: &str) -> Option<&'static dyn Lever> {
     LEVERS.iter().copied().find(|lever| lever.name() == name)
+}
+
+/// Returns the title of the fact of a lever.
+pub fn fact_title(fact_name: &str) -> Option<&'static str> {
+    let mut levers = LEVERS.iter();
+    let lever = levers.find(|lever| lever.fact_name() == fact_name);
+    lever.map(|lever| lever.fact_title())
 }
 
 /// Returns the levers that have a value, without unknown ones.

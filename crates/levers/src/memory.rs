@@ -48,6 +48,10 @@ Above the limit, the kernel kills one of them (outcome `oom`).",
         }
     }
 
+    fn fact_title(&self) -> &'static str {
+        "memory limit"
+    }
+
     fn fact(&self, value: &str) -> String {
         format!("{value} bytes")
     }

@@ -43,6 +43,10 @@ Above the limit, the kernel refuses to start another one.",
             .map_err(|_| format!("`{typed}` is not a number above 0"))
     }
 
+    fn fact_title(&self) -> &'static str {
+        "limit of processes and threads"
+    }
+
     fn container_option(&self) -> Option<&'static str> {
         Some("pids-limit")
     }

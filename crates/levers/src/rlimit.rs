@@ -64,6 +64,10 @@ core=4G also turns on the capture of cores.",
         "limits"
     }
 
+    fn fact_title(&self) -> &'static str {
+        "resource limits"
+    }
+
     fn apply(&self, value: &str, start: &mut TrialStart) -> io::Result<()> {
         start.limits.extend(read_limits(value));
         Ok(())

@@ -18,8 +18,8 @@ pub struct Conditions {
 /// Prefix of the names of environment variables, which are recorded only if they are set.
 const VARIABLE: &str = "variable.";
 
-/// The names of the facts in a report.
-const NAMES: [(&str, &str); 22] = [
+/// The names of the facts in a report, without those of levers.
+const NAMES: &[(&str, &str)] = &[
     ("cases", "test runner that reports its tests"),
     ("cases.order", "order of the tests"),
     ("jobs", "parallel trials"),
@@ -30,11 +30,6 @@ const NAMES: [(&str, &str); 22] = [
     ("tracer", "tracer"),
     ("held", "holds of a hunt"),
     ("timeout", "timeout"),
-    ("delay", "pause before a trial"),
-    ("limits", "resource limits"),
-    ("memory", "memory limit"),
-    ("pids", "limit of processes and threads"),
-    ("user", "user"),
     ("container.engine", "container engine"),
     ("container.network", "container network"),
     ("container.options", "container options"),
@@ -79,7 +74,12 @@ impl Conditions {
 
     /// Returns the differences from the conditions of a baseline; differences that can change the rate come first. A fact
     /// that only one side records is not a difference, except for a variable, which is unset on the other side.
-    pub fn differences_from(&self, baseline: &Self) -> Vec<ConditionDifference> {
+    /// `lever_title` returns the title of the fact of a lever.
+    pub fn differences_from(
+        &self,
+        baseline: &Self,
+        lever_title: impl Fn(&str) -> Option<&'static str>,
+    ) -> Vec<ConditionDifference> {
         if self.facts.is_empty() || baseline.facts.is_empty() {
             return Vec::new();
         }
@@ -91,7 +91,7 @@ impl Conditions {
         let differing = names.into_iter().filter_map(|name| {
             let (baseline_value, own_value) = (value(baseline, name)?, value(self, name)?);
             (baseline_value != own_value).then(|| ConditionDifference {
-                what: in_words(name),
+                what: lever_title(name).map_or_else(|| in_words(name), str::to_owned),
                 baseline: baseline_value,
                 here: own_value,
                 can_change_rate: !HARMLESS.contains(&name.as_str()),
@@ -129,6 +129,10 @@ impl fmt::Display for ConditionDifference {
 mod tests {
     use super::*;
 
+    fn no_lever(_: &str) -> Option<&'static str> {
+        None
+    }
+
     fn conditions(facts: &[(&str, &str)]) -> Conditions {
         let mut all = Conditions::default();
         for (name, value) in facts {
@@ -141,7 +145,7 @@ mod tests {
     fn differences_that_can_change_the_rate_come_first() {
         let before = conditions(&[("jobs", "8"), ("kernel", "Linux 6.1"), ("memory", "none")]);
         let here = conditions(&[("jobs", "1"), ("kernel", "Linux 6.5"), ("memory", "none")]);
-        let all = here.differences_from(&before);
+        let all = here.differences_from(&before, no_lever);
         let texts: Vec<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
@@ -157,17 +161,20 @@ mod tests {
     fn a_fact_that_one_side_does_not_record_does_not_differ() {
         let here = conditions(&[("jobs", "1"), ("delay", "none")]);
         assert!(
-            here.differences_from(&conditions(&[("jobs", "1")]))
+            here.differences_from(&conditions(&[("jobs", "1")]), no_lever)
                 .is_empty()
         );
-        assert!(here.differences_from(&Conditions::default()).is_empty());
+        assert!(
+            here.differences_from(&Conditions::default(), no_lever)
+                .is_empty()
+        );
     }
 
     #[test]
     fn a_variable_that_is_not_set_differs_from_one_that_is() {
         let mut here = conditions(&[("jobs", "1")]);
         here.set_variable("LD_PRELOAD", "/lib/x.so");
-        let all = here.differences_from(&conditions(&[("jobs", "1")]));
+        let all = here.differences_from(&conditions(&[("jobs", "1")]), no_lever);
         assert_eq!(
             all[0].to_string(),
             "variable LD_PRELOAD: not set in the baseline, /lib/x.so here"

@@ -1,5 +1,6 @@
 //! Tests whether two runs fail at different rates.
 
+use provoke_levers::fact_title;
 use provoke_model::VariantId;
 use provoke_questions::{AssumptionChecks, StopRule};
 use provoke_state::State;
@@ -22,7 +23,9 @@ pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
     let runs = [measured_rate(one)?, measured_rate(other_run)?];
     let [conditions, other_conditions] =
         [one, other_run].map(|run| variant_conditions(&run.trials, VariantId(0), &run.origin.host));
-    let differences = conditions.differences_from(&other_conditions).into_iter();
+    let differences = conditions
+        .differences_from(&other_conditions, fact_title)
+        .into_iter();
     let differing: Vec<String> = differences
         .filter(|difference| difference.can_change_rate)
         .map(|difference| difference.what)

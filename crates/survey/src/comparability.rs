@@ -8,6 +8,7 @@ use super::main_facts::of_main;
 use super::ranking::{FactGroup, group_of, group_of_variable};
 use super::{RunFacts, mains_of};
 use provoke_autopsy::CommandEnvironment;
+use provoke_levers::fact_title;
 use provoke_model::{
     ActorPlan, CaptureMode, Hooks, Rules, Text, TrialsPlan, VariantId, VariantPlan,
 };
@@ -39,7 +40,10 @@ pub fn compare_variants(
     }
     let [other_conditions, own_conditions] = [other_variant, this_variant]
         .map(|(side, id)| variant_conditions(side.plan, id, side.host));
-    if let Some(difference) = own_conditions.differences_from(&other_conditions).first() {
+    if let Some(difference) = own_conditions
+        .differences_from(&other_conditions, fact_title)
+        .first()
+    {
         let (condition, other_value, own_value) =
             (&difference.what, &difference.baseline, &difference.here);
         return TrialSimilarity::Unlike(format!(

@@ -2,7 +2,7 @@
 
 use super::{influential_variables::variable_effect, mains_of};
 use provoke_autopsy::CommandEnvironment;
-use provoke_levers::LEVERS;
+use provoke_levers::{LEVERS, fact_title};
 use provoke_model::{
     ConditionDifference, Conditions, Host, RequestPace, Timeout, TrialsPlan, VariantId,
 };
@@ -98,7 +98,8 @@ pub fn differing_conditions(
     baseline: &Conditions,
 ) -> Vec<ConditionDifference> {
     let ids = (0..).map(VariantId).take(plan.variants.len());
-    let differences = ids.map(|id| variant_conditions(plan, id, host).differences_from(baseline));
+    let differences =
+        ids.map(|id| variant_conditions(plan, id, host).differences_from(baseline, fact_title));
     let common = differences.reduce(|mut common, other| {
         common.retain(|difference| other.contains(difference));
         common
