@@ -168,9 +168,10 @@ impl SelectedTrial {
         let (trials, trial) = (&self.state.trials, &self.trial);
         let scratch = trials.settings.scratch.then(|| Path::new("/tmp"));
         let (numbers, actor) = main_actor(trials, trial, scratch);
-        let process = CommandLine::new(&trials.environment, actor, &numbers);
         // A user that does not exist here is of no use in a container.
         let start = TrialStart::new(&trials.conditions).unwrap_or_default();
+        let process = CommandLine::new(&trials.environment, actor, &numbers);
+        let process = process.with_wrapper(&start.wrapper);
         let contained = words_by_hand(actor, &numbers, &start);
         let input = process
             .stdin

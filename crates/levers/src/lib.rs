@@ -79,6 +79,11 @@ pub trait Lever: Sync {
         None
     }
 
+    /// What to do in containers instead, where this lever has no effect; `None` if it has.
+    fn instead_in_containers(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Checks that this machine can set the value for trials, and completes their plan.
     fn prepare(&self, _value: &str, _trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
         Ok(())
@@ -123,6 +128,8 @@ pub struct TrialStart {
     pub total_limits: TrialLimits,
     /// User and groups of the processes, if provoke itself has others.
     pub identity: Option<Credentials>,
+    /// Command before the command of each process. It changes what processes inherit, and executes the command after it.
+    pub wrapper: Vec<String>,
 }
 
 impl TrialStart {
@@ -170,6 +177,19 @@ pub fn set_levers(
 pub fn prepare_trials(trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
     let conditions = trials.conditions.clone();
     for (lever, value) in set_levers(&conditions) {
+        let mut actors = trials.variants.iter().flat_map(|variant| &variant.actors);
+        if let Some(instead) = lever.instead_in_containers()
+            && actors.any(|actor| actor.container.is_some())
+        {
+            return Err(LeverRefusal {
+                message: format!(
+                    "`--{}` does not apply to trials in containers",
+                    lever.name()
+                ),
+                hint: instead.to_owned(),
+                is_usage: true,
+            });
+        }
         lever.prepare(value, trials)?;
     }
     Ok(())
@@ -178,6 +198,7 @@ pub fn prepare_trials(trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_stored_value_is_read_as_it_is() {
@@ -209,6 +230,41 @@ mod tests {
                 "{lever} {typed}"
             );
         }
+    }
+
+    #[test]
+    fn a_lever_without_effect_in_containers_is_refused_there() {
+        let container =
+            json!({ "engine": "docker", "image": "debian", "enters": true, "network": "none" });
+        let actor = json!({ "name": "", "role": "main", "command": ["true"], "copies": 1, "env": [], "cwd": "/" });
+        for (lever, is_refused) in [("delay", false), ("user", true)] {
+            let mut actor = actor.clone();
+            actor["container"] = container.clone();
+            let mut trials: TrialsPlan = serde_json::from_value(json!({
+                "variants": [{ "name": "", "actors": [actor] }],
+                "environment": [],
+                "settings": { "timeout": "auto", "grace": 0, "settle": 0, "keep_per_sig": 0 },
+                "rules": provoke_model::Rules::default(),
+                "jobs": 1,
+                "seed": 0,
+            }))
+            .unwrap();
+            trials.conditions.set(lever, "1s".to_owned());
+            let refusal = prepare_trials(&mut trials).err();
+            let message = "`--user` does not apply to trials in containers";
+            let expected = is_refused.then_some(message);
+            assert_eq!(
+                refusal.as_ref().map(|refusal| refusal.message.as_str()),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn every_lever_has_a_title_for_its_fact() {
+        assert_eq!(fact_title("limits"), Some("resource limits"));
+        assert_eq!(fact_title("user"), Some("user"));
+        assert_eq!(fact_title("kernel"), None);
     }
 
     #[test]

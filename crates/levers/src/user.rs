@@ -38,6 +38,10 @@ impl Lever for User {
         "the same as provoke"
     }
 
+    fn instead_in_containers(&self) -> Option<&'static str> {
+        Some("choose the user in the container: --container user=NAME")
+    }
+
     /// Sets the variables that name the user, and removes secrets, unless they are set for the trials.
     fn prepare(&self, name: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
         let refuse = |message: String, hint: &str| Err(Diagnostic::usage(message).with_hint(hint));
@@ -51,13 +55,6 @@ impl Lever for User {
             return refuse(
                 "only root can run trials as another user".to_owned(),
                 "leave --user out, or run provoke with sudo",
-            );
-        }
-        let mut actors = trials.variants.iter().flat_map(|variant| &variant.actors);
-        if actors.any(|actor| actor.container.is_some()) {
-            return refuse(
-                "`--user` does not apply to trials in containers".to_owned(),
-                "choose the user in the container: --container user=NAME",
             );
         }
         trials

@@ -172,6 +172,14 @@ impl<'a> CommandLine<'a> {
         }
     }
 
+    /// Puts words before the command.
+    #[must_use]
+    pub fn with_wrapper(mut self, wrapper: &'a [String]) -> Self {
+        let words = wrapper.iter().map(|word| Cow::Borrowed(OsStr::new(word)));
+        self.argv.splice(..0, words);
+        self
+    }
+
     /// Returns the command that starts a container: the engine's client, with the common
     /// environment. Variables that the container must not inherit are removed.
     pub(super) fn of_engine(

@@ -137,7 +137,10 @@ impl TrialProcess {
                 self.container = Some(held_container);
                 CommandLine::of_engine(environment, actor, words)
             }
-            None => CommandLine::new(environment, actor, context.numbers),
+            None => {
+                let wrapper = &context.recipe.start.wrapper;
+                CommandLine::new(environment, actor, context.numbers).with_wrapper(wrapper)
+            }
         };
         let paths = path_candidates(command.program_name(), command.find_variable("PATH"));
         let cwd = CString::new(command.cwd.as_os_str().as_bytes())
