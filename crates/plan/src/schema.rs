@@ -5,12 +5,21 @@ mod describe;
 #[cfg(test)]
 mod generate;
 
+use crate::settings::lever_schema;
+use provoke_levers::LEVERS;
 use serde_json::Value;
 use std::sync::LazyLock;
 
 /// The JSON schema of a scenario file. A test generates the file from the types of the settings, so the program contains no
-/// code for that.
+/// code for that. Levers that the file does not have yet are added.
 pub static SCENARIO_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let text = include_str!("../scenario.schema.json");
-    serde_json::from_str(text).expect("a test generated the schema")
+    let mut schema: Value = serde_json::from_str(text).expect("a test generated the schema");
+    for lever in LEVERS {
+        let property = &mut schema["properties"][lever.name()];
+        if property.is_null() {
+            *property = lever_schema(*lever);
+        }
+    }
+    schema
 });

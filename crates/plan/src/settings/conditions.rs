@@ -7,6 +7,7 @@ use provoke_model::TrialConditions;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// The conditions of trials that were given.
@@ -172,6 +173,27 @@ impl Serialize for ConditionSettings {
     }
 }
 
+/// Returns the schema of the value of a lever in a file.
+pub(crate) fn lever_schema(lever: &dyn Lever) -> Value {
+    let amount = json!({ "$ref": "#/$defs/LimitValue" });
+    let mut schema = match lever.shape() {
+        ValueShape::Amount => amount,
+        ValueShape::Time => json!({ "$ref": "#/$defs/DurationValue" }),
+        ValueShape::Name => json!({ "type": "string" }),
+        ValueShape::Count => json!({ "type": "integer", "minimum": 1 }),
+        ValueShape::Table(keys) => {
+            let keys = keys.iter().map(|key| ((*key).to_owned(), amount.clone()));
+            json!({
+                "type": "object",
+                "properties": keys.collect::<Map<String, Value>>(),
+                "additionalProperties": false,
+            })
+        }
+    };
+    schema["description"] = lever.help().text.into();
+    schema
+}
+
 #[cfg(test)]
 impl schemars::JsonSchema for ConditionSettings {
     fn inline_schema() -> bool {
@@ -183,29 +205,12 @@ impl schemars::JsonSchema for ConditionSettings {
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let properties = LEVERS.iter().map(|lever| {
-            let mut schema = match lever.shape() {
-                ValueShape::Amount => generator.subschema_for::<crate::LimitValue>(),
-                ValueShape::Time => generator.subschema_for::<crate::DurationValue>(),
-                ValueShape::Name => schemars::json_schema!({ "type": "string" }),
-                ValueShape::Count => schemars::json_schema!({ "type": "integer", "minimum": 1 }),
-                ValueShape::Table(keys) => {
-                    let amount = generator.subschema_for::<crate::LimitValue>();
-                    let keys = keys
-                        .iter()
-                        .map(|key| ((*key).to_owned(), amount.clone().to_value()));
-                    let keys: serde_json::Map<String, serde_json::Value> = keys.collect();
-                    schemars::json_schema!({
-                        "type": "object",
-                        "properties": keys,
-                        "additionalProperties": false,
-                    })
-                }
-            };
-            schema.insert("description".to_owned(), lever.help().text.into());
-            (lever.name().to_owned(), schema.to_value())
-        });
-        let properties: serde_json::Map<String, serde_json::Value> = properties.collect();
+        // The schemas of levers refer to these.
+        generator.subschema_for::<crate::LimitValue>();
+        generator.subschema_for::<crate::DurationValue>();
+        let properties = LEVERS.iter();
+        let properties = properties.map(|lever| (lever.name().to_owned(), lever_schema(*lever)));
+        let properties: Map<String, Value> = properties.collect();
         schemars::json_schema!({ "type": "object", "properties": properties })
     }
 }

@@ -22,6 +22,7 @@ pub use candidates::{BisectSettings, CandidateSettings};
 pub use cases::CaseSettings;
 pub use comparison::ComparisonSettings;
 pub use conditions::ConditionSettings;
+pub(crate) use conditions::lever_schema;
 pub use evidence::EvidenceSettings;
 pub use hosts::HostSettings;
 pub use hunt::HuntSettings;
