@@ -56,7 +56,7 @@ impl Args for ExportFlags {
                 .value_name(value_name)
                 .value_parser(value_parser!(PathBuf))
         };
-        let flags = EXPORTERS.into_iter().flat_map(|exporter| {
+        let flags = EXPORTERS.iter().copied().flat_map(|exporter| {
             [
                 flag(exporter.name().to_owned(), "FILE")
                     .num_args(0..=1)
@@ -85,7 +85,7 @@ impl Args for ExportFlags {
 impl FromArgMatches for ExportFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-        let formats = EXPORTERS.into_iter().filter_map(|exporter| {
+        let formats = EXPORTERS.iter().copied().filter_map(|exporter| {
             let path = path(exporter.name()).or_else(|| path(&earlier_name(exporter)))?;
             Some((exporter, target_of_value(&path)))
         });

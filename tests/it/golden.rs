@@ -225,7 +225,7 @@ fn terminal_outputs(run: &RecordedRun) -> String {
 
 /// Returns all outputs of a run, with the names of their files.
 pub(crate) fn all_outputs(run: &RecordedRun, folder: &RunFolder) -> Vec<(String, String)> {
-    let reports = EXPORTERS.into_iter().map(|exporter| {
+    let reports = EXPORTERS.iter().copied().map(|exporter| {
         let text = run.export(folder, exporter);
         (format!("report.{}", exporter.name()), text)
     });

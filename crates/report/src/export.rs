@@ -1,12 +1,6 @@
 //! Writes a report in any format.
 
-use super::case_list::CsvCases;
-use super::csv::Csv;
-use super::html::{Html, TrendRun};
-use super::json::Json;
-use super::jsonl::Jsonl;
-use super::junit::Junit;
-use super::markdown::Markdown;
+use super::html::TrendRun;
 use super::{MaskedRun, PageOptions, html, test_rates};
 use provoke_journal::StoreError;
 use provoke_model::Survey;
@@ -40,10 +34,6 @@ pub trait Exporter: fmt::Debug + Sync {
         out: &mut dyn io::Write,
     ) -> Result<(), ExportError>;
 }
-
-/// All formats.
-pub static EXPORTERS: [&dyn Exporter; 7] =
-    [&Json, &Jsonl, &Csv, &CsvCases, &Junit, &Markdown, &Html];
 
 /// An error while writing a report.
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,9 @@
 //! [`Report`] is derived from the [`State`](provoke_state::State), and all formats read it. Its field names
 //! are stable.
 //!
+//! To add a format: a file with an implementation of [`Exporter`], and a line in [`EXPORTERS`]. Its flag and its help follow
+//! from it.
+//!
 #![doc = include_str!("../README.md")]
 
 mod annotations;
@@ -58,8 +61,7 @@ pub use csv::Csv;
 pub use derive::command_line;
 pub use distribution::{RateWindow, TimeRange};
 pub use export::{
-    EXPORTERS, ExportError, ExportOptions, Exporter, RunOfTrend, RunOrder, export_report,
-    export_trend,
+    ExportError, ExportOptions, Exporter, RunOfTrend, RunOrder, export_report, export_trend,
 };
 pub use failure_groups::{FailureGroup, group_failures};
 pub use host_losses::HostLosses;
@@ -91,6 +93,17 @@ use provoke_model::{CaptureMode, EvidenceDepth, Host, Site};
 use provoke_questions::{Answer, StopRule, Verdict};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// All formats, in the order of the help.
+pub static EXPORTERS: &[&dyn Exporter] = &[
+    &json::Json,
+    &jsonl::Jsonl,
+    &csv::Csv,
+    &case_list::CsvCases,
+    &junit::Junit,
+    &markdown::Markdown,
+    &html::Html,
+];
 
 /// Version of the report's format.
 pub const FORMAT: u32 = 1;

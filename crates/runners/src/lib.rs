@@ -1,4 +1,7 @@
-//! Readers of the reports of test runners: which cases ran in a trial, and how each ended.
+//! Readers of the reports of test runners: which cases ran in a trial, and how each ended. Each runner is one file.
+//!
+//! To add one: a file with an implementation of [`Runner`], and a line in [`RUNNERS`]. The values of `--cases`, the help
+//! and the schema follow from it.
 //!
 #![doc = include_str!("../README.md")]
 
@@ -37,13 +40,26 @@ pub use command::RunnerCommand;
 pub use earlier_reports::EarlierReports;
 pub use reading::read_cases;
 pub use registry::{
-    RUNNERS, describe_known_runners, describe_setting, exclusions, find_runner, isolates_cases,
+    describe_known_runners, describe_setting, exclusions, find_runner, isolates_cases,
     join_alternatives, parse_runner, runner_named, setting_values, titles_of,
 };
 pub use runner::{Exclusion, OrderControl, Runner, RunnerArgument, SharedFile};
 pub use selection::select_case;
 pub use setup::{CaseSetup, TrialPlace};
 pub use trial_report::{STDOUT, TrialReport};
+
+/// All runners, in the order of the help.
+pub static RUNNERS: &[&dyn Runner] = &[
+    &pytest::Pytest,
+    &nextest::Nextest,
+    &libtest::Libtest,
+    &go::Go,
+    &ctest::Ctest,
+    &gtest::Gtest,
+    &tap::Tap,
+    &junit::Junit,
+    &stream::Jsonl,
+];
 
 /// Kind of the failure of a case that its runner left when it stopped in an orderly way.
 pub(crate) const INTERRUPTED: &str = "interrupted";

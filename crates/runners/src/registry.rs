@@ -1,26 +1,10 @@
-//! The test runners that provoke knows, one file each.
-//!
-//! To add one: a file with an implementation of [`Runner`], and a line in [`RUNNERS`]. The values of `--cases`, the help
-//! and the schema follow from it.
+//! The values of `--cases`: finds test runners by their names and in commands.
 
+use super::RUNNERS;
 use super::command::split_runner_words;
 use super::runner::{Exclusion, OrderControl, Runner};
-use super::{ctest, go, gtest, junit, libtest, nextest, pytest, stream, tap};
 use provoke_model::{CaseRunner, CasesPlan, Text};
 use provoke_words::diagnostic::Diagnostic;
-
-/// All runners, in the order of the help.
-pub static RUNNERS: &[&dyn Runner] = &[
-    &pytest::Pytest,
-    &nextest::Nextest,
-    &libtest::Libtest,
-    &go::Go,
-    &ctest::Ctest,
-    &gtest::Gtest,
-    &tap::Tap,
-    &junit::Junit,
-    &stream::Jsonl,
-];
 
 /// Returns the test runner of a command, if its words name one.
 pub fn find_runner(command: &[Text]) -> Option<CaseRunner> {
