@@ -33,11 +33,6 @@ pub(super) struct LoadArgs {
     /// The URL to send requests to, such as http://127.0.0.1:8080/; or a scenario file
     #[arg(value_name = "URL|FILE")]
     target: Option<String>,
-    /// Find the smallest load that still crashes, starting from a run or RUN#TRIAL
-    ///
-    /// Reduces the kinds of requests, their bodies, the concurrency and the number of requests per trial.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["target", "file"], help_heading = "Load")]
-    shrink: Option<String>,
     #[command(flatten)]
     traffic: Given<TrafficSettings>,
     #[command(flatten)]
@@ -138,10 +133,7 @@ impl Execute for LoadArgs {
             self.service.apply_to(&mut load.service);
             self.connection.apply_to(&mut load.connection);
         };
-        match &self.shrink {
-            Some(run) => rest.shrink_run(run, overlay),
-            None => rest.ask_question(overlay),
-        }
+        rest.ask_question(overlay)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::args::{ExperimentFlags, OutputFlags};
 use super::execution::begin_experiment;
 use super::exit::Exit;
-use crate::experiment::{plan_from_file, plan_from_settings, plan_shrinking};
+use crate::experiment::{plan_from_file, plan_from_settings};
 use clap::Args;
 use provoke_plan::Scenario;
 use provoke_words::diagnostic::Diagnostic;
@@ -39,20 +39,6 @@ impl ExperimentArgs {
             None => plan_from_settings(&overlay, &mut observer)?,
         };
         begin_experiment(plan, &self.output, observer)
-    }
-
-    /// Reduces the load of a run to the part that its crash needs.
-    pub(super) fn shrink_run(
-        self,
-        run: &str,
-        extend_scenario: impl Fn(&mut Scenario),
-    ) -> Result<Exit, Diagnostic> {
-        let add_flags = self.flags.with_command(self.command)?;
-        let plan = plan_shrinking(run, |scenario| {
-            extend_scenario(scenario);
-            add_flags(scenario);
-        })?;
-        begin_experiment(plan, &self.output, self.output.observer())
     }
 }
 

@@ -10,7 +10,7 @@ use provoke_plan::{
 };
 use provoke_words::diagnostic::Diagnostic;
 
-/// Find the imports, lines, arguments or packages that a failure needs
+/// Find the imports, lines, arguments, packages or requests that a failure needs
 ///
 /// Finds the smallest set of items that still fails, also if it fails only sometimes. Items are left out, a few at a time, in copies of the working directory: your files do not change.
 /// The result is checked: the remaining items fail as all of them did, and without any one of them
@@ -45,6 +45,8 @@ Examples:
     provoke reduce --polluters last --only test:tests/test_x.py::test_y
   Find the tests that a test needs to pass, because it fails alone:
     provoke reduce --needs last --only test:tests/test_x.py::test_y
+  Find the requests that crash a service, in a run of provoke load:
+    provoke reduce --requests last
   Try it:
     provoke reduce --set a,b,c -- sh -c 'case \"{set}\" in *b*) exit 1; esac'";
 
@@ -56,6 +58,10 @@ impl Execute for ReduceArgs {
             self.reduce.apply_to(&mut scenario.reduce);
             self.search.apply_to(&mut scenario.search);
             self.count.apply_to(&mut scenario.count);
+            if scenario.items.requests.is_some() {
+                // The same bug often kills a service in several ways.
+                scenario.count.any_failure.get_or_insert(true);
+            }
             if scenario.items.run_of_tests().is_some() {
                 // Each trial runs the tests in the order of the trial of that run.
                 scenario.suite.shuffle = None;

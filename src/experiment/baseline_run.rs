@@ -7,7 +7,8 @@ use provoke_model::{MeasuredBaseline, VariantId};
 use provoke_plan::{MEASURE_FIRST, Scenario};
 use provoke_questions as questions;
 use provoke_report as report;
-use provoke_state::State;
+use provoke_state::{State, Tally};
+use provoke_stats::real;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::names::nearest_name;
 
@@ -77,13 +78,16 @@ impl ResolvedBaseline {
                 StoreError::NoRun { .. } if none_is_stored => MEASURE_FIRST.to_owned(),
                 _ => error.hint(),
             };
-            Diagnostic::of_field(
-                "baseline",
-                format!("cannot read the baseline: {error}"),
-                hint,
-            )
+            let what = match asked.items.repeated_run() {
+                Some(_) => "run",
+                None => "baseline",
+            };
+            Diagnostic::of_field("baseline", format!("cannot read the {what}: {error}"), hint)
         })?;
-        let variant = find_variant(&state, asked.baseline.of.as_deref())?;
+        let variant = match &asked.items.requests {
+            Some(_) => crashed_variant(&state)?,
+            None => find_variant(&state, asked.baseline.of.as_deref())?,
+        };
         check_searched_cases(&state, looked_for)?;
         let mut again = Scenario::of_variant(&state.goal, &state.trials, variant).ok();
         if let Some(again) = &mut again {
@@ -168,6 +172,26 @@ fn baseline_of_first_fix(state: &State) -> Result<MeasuredBaseline, Diagnostic> 
                 "give the rate again: --assume-rate P; or a measurement: --baseline 3/30",
             )
         })
+}
+
+/// Returns the variant whose service died most often.
+fn crashed_variant(state: &State) -> Result<VariantId, Diagnostic> {
+    let run = &state.origin.run;
+    let rate = |tally: &Tally| real(tally.failures) / real(tally.counted_trials().max(1));
+    let failing = state.all_tallies().filter(|(_, tally)| tally.failures > 0);
+    let worst = failing.max_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b)));
+    let (message, hint) = match worst {
+        _ if state.trials.load.is_none() => (
+            format!("the run {run} is not a run of `provoke load`"),
+            "`provoke list` shows the stored runs",
+        ),
+        Some((variant, _)) => return Ok(variant),
+        None => (
+            format!("the service died in no trial of the run {run}"),
+            "choose a run with failures; more clients or requests make them more likely",
+        ),
+    };
+    Err(Diagnostic::of_field("requests", message, hint))
 }
 
 /// Returns the variant with this name.

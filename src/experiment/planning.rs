@@ -22,10 +22,9 @@ pub fn plan_from_settings(
     let here = std::env::current_dir()?;
     let mut scenario = Scenario::default();
     overlay(&mut scenario);
-    // A search for earlier tests runs the suite of its run again.
     let mut repeated = scenario.clone();
     if repeated.baseline.baseline.is_none() {
-        repeated.baseline.baseline = scenario.items.run_of_tests().cloned();
+        repeated.baseline.baseline = scenario.items.repeated_run().cloned();
     }
     let baseline = ResolvedBaseline::of_scenario(&repeated)?;
     if let Some(again) = baseline.as_ref().and_then(|found| found.scenario.clone()) {

@@ -1,7 +1,9 @@
 //! Writes the log or the patch of a search.
 
 use provoke_journal::RunFolder;
-use provoke_model::{EditPlan, FileChange, SearchSpace, Text, VariantChoices, VariantPlan};
+use provoke_model::{
+    EditPlan, FileChange, LoadLimit, SearchSpace, Text, VariantChoices, VariantId, VariantPlan,
+};
 use provoke_plan::under_load;
 use provoke_prepare as prepare;
 use provoke_questions as questions;
@@ -15,12 +17,15 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+/// Name of the scenario file with the requests that the failure needs.
+const SMALLEST: &str = "smallest.toml";
+
 /// A file that a search wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultFile {
     /// The log, with which the search can be continued.
     Log(PathBuf),
-    /// A scenario file with the smallest load that still fails.
+    /// A scenario file that sends only the requests that the failure needs.
     SmallestLoad(PathBuf),
     /// A patch that removes the unneeded parts of source files.
     Patch(PathBuf),
@@ -48,28 +53,11 @@ pub(super) fn write_results(
         write_file(&path, log)?;
         files.push(ResultFile::Log(path));
     }
-    if let (Verdict::Found, Some(progress)) =
-        (report.verdict, questions::ShrinkProgress::of_state(state))
-        && let Some(load) = &state.trials.load
-    {
-        let about = format!("The reduced load of {}", state.origin.run);
-        let text = under_load(
-            &state.goal,
-            &state.trials,
-            State::FAILING,
-            &progress.smallest_load.apply_to(load),
-            &about,
-        );
-        if let Ok(text) = text {
-            let path = folder.path().join(questions::SMALLEST);
-            write_file(&path, text)?;
-            files.push(ResultFile::SmallestLoad(path));
-        }
-    }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.trials.space)
         && matches!(space.choices, VariantChoices::Items(_))
         && let [variant] = questions::of(state).kept_variants(state).as_slice()
     {
+        files.extend(write_smallest_load(state, *variant, folder)?);
         let variant = state.trials.variant_plan(*variant);
         files.extend(remove_unneeded_files(space, variant, folder)?);
         let reduced = prepare::reduced_files(space, variant)?;
@@ -86,6 +74,28 @@ pub(super) fn write_results(
         }
     }
     Ok(files)
+}
+
+/// Writes a scenario file with the load of a variant, if it sends requests.
+fn write_smallest_load(
+    state: &State,
+    variant: VariantId,
+    folder: &RunFolder,
+) -> Result<Option<ResultFile>, Diagnostic> {
+    let load = state.trials.load_of(state.trials.variant_plan(variant));
+    let Some(load) = load.filter(|load| load.amount != LoadLimit::Requests(0)) else {
+        return Ok(None);
+    };
+    let about = format!(
+        "The requests that the failure of {} needs",
+        state.origin.run
+    );
+    let Ok(text) = under_load(&state.goal, &state.trials, variant, &load, &about) else {
+        return Ok(None);
+    };
+    let path = folder.path().join(SMALLEST);
+    write_file(&path, text)?;
+    Ok(Some(ResultFile::SmallestLoad(path)))
 }
 
 /// Removes the files that are not needed, or lists them.

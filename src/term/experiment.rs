@@ -285,7 +285,8 @@ fn describe_file(file: &ResultFile) -> SuggestedCommand {
         ResultFile::SmallestLoad(path) => SuggestedCommand::new(
             "send the smallest load",
             format!("provoke load {}", typed(path)),
-        ),
+        )
+        .with_remark("add -c 1..N to find the number of clients"),
         ResultFile::Patch(path) => SuggestedCommand::new(
             "remove the unneeded parts",
             format!("patch -p1 < {}", typed(path)),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::answers::{
     SETTINGS, Simulation, compare_plan, confirm_plan, failure, hunt_plan, ramp_plan,
-    reduction_plan, search_plan, shrink_plan_with_rate,
+    reduction_plan, search_plan,
 };
 use crate::held_program::hold_threads;
 use crate::host_trials::run_on_hosts;
@@ -198,7 +198,6 @@ pub(crate) fn answered_questions() -> Vec<(&'static str, RecordedRun)> {
         ("reduce", reduction_plan(6, 0.6)),
         ("load", ramp_plan(&[1, 2, 4, 5, 6, 8], 4, 0.9)),
         ("load_clean", ramp_plan(&[1, 2, 4], 3, 0.0)),
-        ("shrink", shrink_plan_with_rate(0.9)),
     ];
     let repeated = repeated
         .into_iter()

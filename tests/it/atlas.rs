@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::answered::{RecordedRun, crash};
 use crate::answers::{
     SETTINGS, Simulation, compare_plan, confirm_plan, failure, hunt_plan, ramp_plan,
-    reduction_plan, search_plan, shrink_plan_with_rate,
+    reduction_plan, search_plan,
 };
 use crate::golden::{EMPTY_DIGEST, GoldenFolder, all_outputs, continue_digest};
 use crate::held_program::{
@@ -107,14 +107,13 @@ type Case = (Plan, Vec<f64>);
 
 type AnyCase = fn(&mut Choices) -> Case;
 
-const QUESTIONS: [(&str, AnyCase); 8] = [
+const QUESTIONS: [(&str, AnyCase); 7] = [
     ("rate", rate_case),
     ("confirm", confirm_case),
     ("compare", compare_case),
     ("bisect", bisect_case),
     ("reduce", reduce_case),
     ("ramp", ramp_case),
-    ("shrink", shrink_case),
     ("hunt", hunt_case),
 ];
 
@@ -270,11 +269,6 @@ fn ramp_case(choices: &mut Choices) -> Case {
         rates.reverse();
     }
     with_limits((plan, rates), choices)
-}
-
-fn shrink_case(choices: &mut Choices) -> Case {
-    let case = shrink_plan_with_rate(choices.one_of(&[1.0, 0.9, 0.3, 0.0]));
-    with_limits(case, choices)
 }
 
 fn hunt_case(choices: &mut Choices) -> Case {
@@ -570,11 +564,6 @@ fn the_outputs_of_random_reductions_are_golden() {
 #[test]
 fn the_outputs_of_random_ramps_are_golden() {
     assert_digests("ramp", ramp_case);
-}
-
-#[test]
-fn the_outputs_of_random_reductions_of_a_load_are_golden() {
-    assert_digests("shrink", shrink_case);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Flags that belong to one invocation, without the formats of reports, and flags that stand for several fields or for one of another name.
-const ONLY_FLAGS: [&str; 17] = [
+const ONLY_FLAGS: [&str; 16] = [
     "args",
     "body",
     "ci",
@@ -21,7 +21,6 @@ const ONLY_FLAGS: [&str; 17] = [
     "progress",
     "quiet",
     "serve",
-    "shrink",
     "svg",
     "style",
     "trust",

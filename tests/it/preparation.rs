@@ -41,7 +41,6 @@ impl Simulation {
         match choice {
             VariantChoice::Place(place) => *place >= self.first,
             VariantChoice::Set(kept) => NEEDED.iter().all(|thing| kept.holds_item(*thing)),
-            VariantChoice::Cut(_) => unreachable!("loads are not prepared"),
         }
     }
 
@@ -55,7 +54,6 @@ impl Simulation {
                 let key = kept.0.iter().fold(7, |key, one| hash(key, u64::from(*one)));
                 (key, kept.0.len() == all || kept.0.is_empty())
             }
-            VariantChoice::Cut(_) => unreachable!("loads are not prepared"),
         };
         end || hash(self.seed, key) % 10 >= self.broken
     }

@@ -297,6 +297,15 @@ impl<'p> EventReader<'p> {
         };
         let (number, start) = (self.lines.number, self.lines.start);
         let damaged = |damage| at_line(path, (number, start), LineError::Damage(damage));
+        let has_sums = self.lines.has_sums;
+        let unreadable = |source| {
+            if has_sums {
+                let path = path.to_owned();
+                StoreError::OtherVersion { path, source }
+            } else {
+                damaged(JournalDamage::Unreadable(source))
+            }
+        };
         let event = match (number, parsed) {
             (1, Ok(Event::RunStarted { format, .. })) if format != FORMAT => {
                 return Err(StoreError::Format {
@@ -311,10 +320,10 @@ impl<'p> EventReader<'p> {
                 }
                 event
             }
-            (1, Err(source)) if is_first => return Err(damaged(JournalDamage::Unreadable(source))),
+            (1, Err(source)) if is_first => return Err(unreadable(source)),
             (1, _) => return Err(StoreError::NotAJournal(path.to_owned())),
             (_, Ok(event)) => event,
-            (_, Err(source)) => return Err(damaged(JournalDamage::Unreadable(source))),
+            (_, Err(source)) => return Err(unreadable(source)),
         };
         self.sequence.add_event(&event).map_err(damaged)?;
         Ok(Some(event))

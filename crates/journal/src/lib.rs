@@ -112,6 +112,14 @@ pub enum StoreError {
         /// Its format.
         found: u32,
     },
+    /// An intact line is not an event that this version knows.
+    #[error("`{}` comes from another version of provoke", path.to_safe())]
+    OtherVersion {
+        /// The journal.
+        path: PathBuf,
+        /// The cause.
+        source: serde_json::Error,
+    },
     /// A test runner that this version does not know reported the tests of the run.
     #[error("`{}` has the tests of `{}`, a test runner that this program does not know", path.to_safe(), runner.to_safe())]
     UnknownRunner {
@@ -166,7 +174,7 @@ impl StoreError {
                 shell_word(path.as_os_str()),
             ),
             Self::NotAJournal(_) => "give the directory or the name of a run, or `last`".to_owned(),
-            Self::Format { .. } | Self::UnknownRunner { .. } => {
+            Self::Format { .. } | Self::OtherVersion { .. } | Self::UnknownRunner { .. } => {
                 "use the version of provoke that made the run".to_owned()
             }
         }

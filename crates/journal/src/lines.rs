@@ -79,7 +79,7 @@ pub(super) struct JournalLines<R> {
     pub(super) end: u64,
     pub(super) checksum: Checksum,
     /// Whether a line had a checksum, so that all further lines must have one.
-    has_sums: bool,
+    pub(super) has_sums: bool,
 }
 
 /// The reason why reading ended early.

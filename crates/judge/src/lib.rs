@@ -143,7 +143,7 @@ fn inconclusive_reason(
 }
 
 /// Returns whether a trial of a service is inconclusive: the service was not ready, it gave no
-/// response without a crash or a hang, or the clients could not work.
+/// response to any request without a crash or a hang, or the clients could not work.
 fn says_nothing(load: &LoadObservation, variant: &VariantPlan, observation: &Observation) -> bool {
     let answered = load.served + load.warmed > 0;
     let crashed = |actor: &ActorObservation| matches!(actor.ending, Ending::Signaled(..));
@@ -153,7 +153,7 @@ fn says_nothing(load: &LoadObservation, variant: &VariantPlan, observation: &Obs
         || hung;
     load.stage == LoadStage::Starting
         || load.trouble.is_some() && load.death.is_none()
-        || !answered && !dead
+        || load.clients > 0 && !answered && !dead
 }
 
 fn find_failure(
@@ -450,6 +450,7 @@ mod tests {
     fn service_observation(stage: LoadStage, ending: Ending) -> Observation {
         let load = LoadObservation {
             stage,
+            clients: 1,
             served: 1,
             ..LoadObservation::default()
         };
@@ -504,6 +505,20 @@ mod tests {
         ] {
             let mut seen = service_observation(LoadStage::Loading, ending);
             seen.load.as_mut().unwrap().served = 0;
+            assert_eq!(outcome(&rules, &seen), expected);
+        }
+    }
+
+    #[test]
+    fn a_service_without_any_request_passes_if_it_runs_until_it_is_stopped() {
+        let rules = Rules::default();
+        for (ending, expected) in [
+            (Ending::Stopped, "pass"),
+            (Ending::Exited(1), "fail: exit 1"),
+        ] {
+            let mut seen = service_observation(LoadStage::Over, ending);
+            let load = seen.load.as_mut().unwrap();
+            (load.clients, load.served) = (0, 0);
             assert_eq!(outcome(&rules, &seen), expected);
         }
     }

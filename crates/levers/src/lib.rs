@@ -181,14 +181,11 @@ pub fn prepare_trials(trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
         if let Some(instead) = lever.instead_in_containers()
             && actors.any(|actor| actor.container.is_some())
         {
-            return Err(LeverRefusal {
-                message: format!(
-                    "`--{}` does not apply to trials in containers",
-                    lever.name()
-                ),
-                hint: instead.to_owned(),
-                is_usage: true,
-            });
+            let message = format!(
+                "`--{}` does not apply to trials in containers",
+                lever.name()
+            );
+            return Err(Diagnostic::usage(message).with_hint(instead));
         }
         lever.prepare(value, trials)?;
     }

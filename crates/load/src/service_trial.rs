@@ -156,7 +156,10 @@ async fn run_stages(
 ) -> Result<(), String> {
     let load = life.load.clone();
     let phase = plan_phase(&load, life.clients, life.seed);
-    observation.clients = phase.clients;
+    observation.clients = match phase.amount {
+        LoadLimit::Requests(0) => 0,
+        _ => phase.clients,
+    };
     set_stage(life, observation, LoadStage::Starting);
     limits::allow_open_files(u64::from(phase.clients) + OTHER_FILES);
     let (prepared, dialer) = prepare_load(life).await?;

@@ -138,6 +138,7 @@ impl LocalExecutor {
             binary,
             load_context: plan.load.clone().map(|load| ServiceContext {
                 load: Arc::new(load),
+                space: plan.space.clone(),
                 evidence: trials.to_owned(),
                 live: Arc::default(),
             }),

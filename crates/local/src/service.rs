@@ -5,8 +5,8 @@ use super::slot_handle::{SlotHandle, stop_order};
 use provoke_exec::{StopUrgency, wait_for_raise};
 use provoke_load::{LoadProgress, ServiceTrial};
 use provoke_model::{
-    LoadObservation, LoadPlan, LoadStage, Observation, TotalUsage, Trial, VariantChoice,
-    VariantPlan,
+    LoadObservation, LoadPlan, LoadStage, Observation, SearchSpace, TotalUsage, Trial,
+    VariantChoice, VariantPlan,
 };
 use provoke_slot::wire::{SlotOrder, SlotReply};
 use provoke_sys::{host, process};
@@ -23,6 +23,8 @@ const LOOKS: u32 = 100;
 /// Data that all service trials of a run share.
 pub(super) struct ServiceContext {
     pub(super) load: Arc<LoadPlan>,
+    /// The requests that a search may leave out.
+    pub(super) space: Option<SearchSpace>,
     /// Folder with a folder for each trial, for the requests in flight at a crash.
     pub(super) evidence: PathBuf,
     pub(super) live: Arc<LoadProgress>,
@@ -122,12 +124,14 @@ impl ServiceContext {
         let (sender, has_said) = watch::channel(false);
         let (death, has_died) = watch::channel(None);
         let (halt, is_halted) = watch::channel(false);
-        let cut = match &variant.choice {
-            Some(VariantChoice::Cut(cut)) => Some(cut.apply_to(&self.load)),
-            _ => None,
+        let load = match (&self.space, &variant.choice) {
+            (Some(space), Some(VariantChoice::Set(kept_items))) => {
+                Arc::new(space.reduced_load(&self.load, kept_items))
+            }
+            _ => Arc::clone(&self.load),
         };
         let life = ServiceTrial {
-            load: cut.map_or_else(|| Arc::clone(&self.load), Arc::new),
+            load,
             clients: variant.clients,
             seed: trial.seed,
             fill: fill_values(trial, variant),

@@ -72,7 +72,6 @@ pub use question::{
     Baseline, BisectQuestion, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials,
     ExcludedRun, Factor, FailingRate, HuntQuestion, KnownBug, KnownCrash, LoadGoal,
     MeasuredBaseline, Question, RampQuestion, RateDrift, RateMismatch, RunCounts, SearchQuestion,
-    ShrinkQuestion,
 };
 pub use rules::{BugFilter, LeakRule, RefusalRules, Rules};
 pub use same_failure::FailureName;
@@ -81,9 +80,8 @@ pub use signal::Signal;
 pub use site::Site;
 pub use source_part::{EnclosingPart, SourcePart, SourceParts};
 pub use space::{
-    AlternatingSection, Boundary, Candidate, CandidateFacts, Item, ItemKind, LoadPart, Preparation,
-    ReducedSource, ReducibleLoad, RequestKindSizes, SearchSpace, Subset, UnsearchedSection,
-    VariantChoice, VariantChoices,
+    AlternatingSection, Boundary, Candidate, CandidateFacts, Item, ItemKind, Preparation,
+    ReducedSource, SearchSpace, Subset, UnsearchedSection, VariantChoice, VariantChoices,
 };
 pub use survey::Survey;
 pub use text::Text;

@@ -315,7 +315,7 @@ pub struct LoadObservation {
     /// Seed of the sent requests.
     #[serde(skip_serializing_if = "is_default")]
     pub seed: u64,
-    /// Number of clients, or of connections.
+    /// Number of clients, or of connections; 0 if the load has no requests.
     pub clients: u32,
     /// Time from the start of the service until it was ready.
     #[serde(rename = "ready_us", with = "micros")]

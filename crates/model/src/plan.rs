@@ -619,8 +619,9 @@ impl TrialsPlan {
     /// Returns the load on a variant.
     pub fn load_of(&self, variant: &VariantPlan) -> Option<LoadPlan> {
         let mut load = self.load.clone()?;
-        if let Some(VariantChoice::Cut(cut)) = &variant.choice {
-            load = cut.apply_to(&load);
+        if let (Some(space), Some(VariantChoice::Set(kept_items))) = (&self.space, &variant.choice)
+        {
+            load = space.reduced_load(&load, kept_items);
         }
         if let (Some(own_clients), super::RequestPace::Closed { clients }) =
             (variant.clients, &mut load.pace)

@@ -24,8 +24,6 @@ pub enum Question {
     Reduce(SearchQuestion),
     /// At which concurrency does it fail?
     Ramp(RampQuestion),
-    /// Which parts of a load does the crash need?
-    Shrink(ShrinkQuestion),
     /// Under which schedule does the program fail in most runs?
     Hunt(HuntQuestion),
 }
@@ -51,13 +49,6 @@ pub struct KnownCrash {
     pub run: String,
     /// Its bugs.
     pub bugs: Vec<KnownBug>,
-}
-
-/// A search for less load that still crashes the service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShrinkQuestion {
-    /// Number of trials of the whole load without a crash after which the search gives up.
-    pub reproduce: u64,
 }
 
 /// What a load finds out about a service.
@@ -314,20 +305,12 @@ impl Question {
             _ => None,
         }
     }
-
-    /// Returns the search for less load.
-    pub fn as_shrink(&self) -> Option<&ShrinkQuestion> {
-        match self {
-            Self::Shrink(question) => Some(question),
-            _ => None,
-        }
-    }
 }
 
 impl Question {
     /// Returns whether trials are as the question needs them; only a damaged file contains others.
     pub(super) fn fits_trials(&self, plan: &TrialsPlan) -> bool {
-        let searches = matches!(self, Self::Bisect(_) | Self::Reduce(_) | Self::Shrink(_));
+        let searches = matches!(self, Self::Bisect(_) | Self::Reduce(_));
         let choices_fit = match &plan.space {
             Some(space) => searches && space.fits_variants(&plan.variants),
             None => !searches && plan.variants.iter().all(|variant| variant.choice.is_none()),
@@ -344,9 +327,6 @@ impl Question {
                 }
                 Self::Reduce(question) => {
                     question.is_sound() && matches!(choices, Some(VariantChoices::Items(_)))
-                }
-                Self::Shrink(_) => {
-                    plan.load.is_some() && matches!(choices, Some(VariantChoices::LoadParts(_)))
                 }
                 Self::Ramp(question) => question.fits_levels(plan),
             }

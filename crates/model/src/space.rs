@@ -1,8 +1,8 @@
 //! Space of a search: the candidates or items from which variants are chosen.
 
 use super::{
-    ConnectionReuse, EditPlan, FileChange, LoadLimit, LoadPlan, RequestBody, RequestPace,
-    SourceParts, Text, VariantPlan, is_default,
+    EditPlan, FileChange, LoadLimit, LoadPlan, RequestBody, SourceParts, Text, VariantPlan,
+    is_default,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct SearchSpace {
     /// Common part of all variants; marks such as `{variant}` in it are filled in.
     pub template: VariantPlan,
-    /// The candidates, items or parts of a load.
+    /// The candidates or items.
     pub choices: VariantChoices,
     /// Source files of which pieces are left out.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -102,45 +102,6 @@ pub enum VariantChoices {
     /// Any subset of these items.
     #[serde(rename = "things")]
     Items(Vec<Item>),
-    /// A load, or a part of it.
-    #[serde(rename = "cuts")]
-    LoadParts(Box<ReducibleLoad>),
-}
-
-/// A load of which a part may be enough.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReducibleLoad {
-    /// The whole load.
-    pub whole: LoadPart,
-    /// Its kinds of requests, in the order of the plan.
-    pub kinds: Vec<RequestKindSizes>,
-}
-
-/// A kind of request, and the sizes of its bodies.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RequestKindSizes {
-    /// Its name.
-    pub name: String,
-    /// Size in bytes of each body that is known beforehand; empty without a body.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub bodies: Vec<u64>,
-}
-
-/// A part of a load.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct LoadPart {
-    /// Indices in the plan of the kinds of requests that are sent.
-    pub kinds: Subset,
-    /// For kinds that send only some of their files: the indices of these files.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub bodies: BTreeMap<u32, Subset>,
-    /// Number of clients, or of connections of an open loop.
-    pub clients: u32,
-    /// Requests per trial.
-    pub requests: u64,
-    /// Whether each request has its own connection.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub fresh: bool,
 }
 
 /// A candidate of an ordered list.
@@ -179,6 +140,8 @@ pub enum ItemKind {
     Piece(u32, u32),
     /// A file in the working directory.
     File(Text),
+    /// A kind of request of the load, or one of the files of its bodies: the indices of both.
+    Request(u32, Option<u32>),
 }
 
 /// A source file of which pieces are left out.
@@ -209,8 +172,6 @@ pub enum VariantChoice {
     Place(u32),
     /// Keep these items and leave out the others.
     Set(Subset),
-    /// This part of the load.
-    Cut(Box<LoadPart>),
 }
 
 /// A subset of the items, in ascending order; in JSON a string such as `0-12,17`.
@@ -239,30 +200,11 @@ pub struct Preparation {
 }
 
 impl SearchSpace {
-    /// Creates a space whose variants need no preparation and have equal weights.
-    pub fn new(template: VariantPlan, choices: VariantChoices) -> Self {
-        Self {
-            template,
-            choices,
-            sources: Vec::new(),
-            known: Vec::new(),
-            weights: Vec::new(),
-            apply: false,
-            repository: None,
-            first_parent: false,
-            merge: None,
-            section: None,
-            parallel_builds: 1,
-            room: 0,
-        }
-    }
-
     /// Returns the number of candidates or items.
     pub fn len(&self) -> usize {
         match &self.choices {
             VariantChoices::Candidates(candidates) => candidates.len(),
             VariantChoices::Items(items) => items.len(),
-            VariantChoices::LoadParts(cuts) => cuts.kinds.len(),
         }
     }
 
@@ -277,7 +219,6 @@ impl SearchSpace {
         match &self.choices {
             VariantChoices::Candidates(_) => VariantChoice::Place(count.saturating_sub(1)),
             VariantChoices::Items(_) => VariantChoice::Set(Subset((0..count).collect())),
-            VariantChoices::LoadParts(cuts) => VariantChoice::Cut(Box::new(cuts.whole.clone())),
         }
     }
 
@@ -289,7 +230,6 @@ impl SearchSpace {
             (VariantChoices::Items(_), VariantChoice::Set(Subset(kept_items))) => {
                 kept_items.iter().all(is_in_range) && kept_items.is_sorted_by(|a, b| a < b)
             }
-            (VariantChoices::LoadParts(cuts), VariantChoice::Cut(cut)) => cuts.has_cut(cut),
             _ => false,
         }
     }
@@ -300,7 +240,6 @@ impl SearchSpace {
         let fewest = match self.choices {
             VariantChoices::Candidates(_) => 2,
             VariantChoices::Items(_) => 1,
-            VariantChoices::LoadParts(_) => 0,
         };
         let failing = self.failing_choice();
         let choice_fits = |choice: &VariantChoice| self.has_choice(choice);
@@ -334,12 +273,46 @@ impl SearchSpace {
             (VariantChoices::Items(items), VariantChoice::Set(subset)) => {
                 self.keep_items(&mut variant, items, subset);
             }
-            (VariantChoices::LoadParts(cuts), VariantChoice::Cut(cut)) => {
-                variant.name = cuts.cut_name(cut);
-            }
             _ => {}
         }
         variant
+    }
+
+    /// Returns the load with only these of its requests. A kind that is not sent stays in the list with weight 0, so that
+    /// the index of a kind is the same in all trials of a run. Without any requests, the service only runs for as long.
+    pub fn reduced_load(&self, load: &LoadPlan, kept_items: &Subset) -> LoadPlan {
+        let mut kept_files: BTreeMap<u32, Option<Vec<u32>>> = BTreeMap::new();
+        for (index, item) in (0..).zip(self.choices.as_items()) {
+            if let ItemKind::Request(kind, file) = item.what {
+                let kept = kept_files.entry(kind).or_default();
+                if kept_items.holds_item(index) {
+                    kept.get_or_insert_default().extend(file);
+                }
+            }
+        }
+        let mut reduced = load.clone();
+        if !kept_files.is_empty() && kept_files.values().all(Option::is_none) {
+            if let LoadLimit::Time(time) = load.amount {
+                reduced.quiet_time += time;
+            }
+            reduced.warm_up.requests = 0;
+            reduced.amount = LoadLimit::Requests(0);
+            return reduced;
+        }
+        for (kind, kept) in kept_files {
+            let Some(request) = reduced.requests.get_mut(kind as usize) else {
+                continue;
+            };
+            match (kept, &mut request.body) {
+                (None, _) => request.weight = 0,
+                (Some(kept), RequestBody::Files { files, .. }) if !kept.is_empty() => {
+                    let kept = kept.iter().filter_map(|file| files.get(*file as usize));
+                    *files = kept.cloned().collect();
+                }
+                (Some(_), _) => {}
+            }
+        }
+        reduced
     }
 
     /// Applies a subset of the items to a variant.
@@ -372,7 +345,10 @@ impl SearchSpace {
                     file: file.clone(),
                     change: FileChange::Remove,
                 }),
-                ItemKind::Word(_) | ItemKind::Piece(..) | ItemKind::File(_) => {}
+                ItemKind::Word(_)
+                | ItemKind::Piece(..)
+                | ItemKind::File(_)
+                | ItemKind::Request(..) => {}
             }
         }
         for (source, (reduced, pieces)) in (0..).zip(self.sources.iter().zip(cuts)) {
@@ -448,7 +424,7 @@ impl VariantChoices {
     pub fn as_candidates(&self) -> &[Candidate] {
         match self {
             Self::Candidates(candidates) => candidates,
-            Self::Items(_) | Self::LoadParts(_) => &[],
+            Self::Items(_) => &[],
         }
     }
 
@@ -456,120 +432,8 @@ impl VariantChoices {
     pub fn as_items(&self) -> &[Item] {
         match self {
             Self::Items(items) => items,
-            Self::Candidates(_) | Self::LoadParts(_) => &[],
+            Self::Candidates(_) => &[],
         }
-    }
-
-    /// Returns the load, if parts of it are searched.
-    pub fn as_cuts(&self) -> Option<&ReducibleLoad> {
-        match self {
-            Self::LoadParts(cuts) => Some(cuts),
-            Self::Candidates(_) | Self::Items(_) => None,
-        }
-    }
-}
-
-impl ReducibleLoad {
-    /// Returns whether this is a part of the whole load.
-    fn has_cut(&self, cut: &LoadPart) -> bool {
-        let is_within = |subset: &Subset, count: usize| {
-            let Subset(numbers) = subset;
-            let is_in_range = numbers.last().is_some_and(|last| (*last as usize) < count);
-            is_in_range && numbers.is_sorted_by(|a, b| a < b)
-        };
-        let mut bodies = cut.bodies.iter();
-        let fewer = |(kind, kept_subset): (&u32, &Subset)| {
-            let kind = self.kinds.get(*kind as usize);
-            kind.is_some_and(|kind| is_within(kept_subset, kind.bodies.len()))
-        };
-        is_within(&cut.kinds, self.kinds.len())
-            && bodies.all(fewer)
-            && (1..=self.whole.clients).contains(&cut.clients)
-            && (1..=self.whole.requests).contains(&cut.requests)
-    }
-
-    /// Returns the number of bodies of a kind in a part.
-    pub fn bodies_of(&self, cut: &LoadPart, kind: u32) -> usize {
-        let body_count = self
-            .kinds
-            .get(kind as usize)
-            .map_or(0, |kind_sizes| kind_sizes.bodies.len());
-        cut.bodies
-            .get(&kind)
-            .map_or(body_count, |kept_subset| kept_subset.0.len())
-    }
-
-    /// Returns a name that lists the differences from the whole.
-    fn cut_name(&self, cut: &LoadPart) -> String {
-        let named = |kind: &u32| {
-            let name = self
-                .kinds
-                .get(*kind as usize)
-                .map_or("", |kind_sizes| &kind_sizes.name);
-            match cut.bodies.get(kind) {
-                None => name.to_owned(),
-                Some(kept_subset) => format!("{name} with {}", kept_subset.describe_bodies()),
-            }
-        };
-        let whole = &self.whole;
-        let mut parts = Vec::new();
-        if (&cut.kinds, &cut.bodies) != (&whole.kinds, &whole.bodies) {
-            let names: Vec<String> = cut.kinds.0.iter().map(named).collect();
-            parts.push(names.join(" + "));
-        }
-        if cut.clients != whole.clients {
-            parts.push(format!("{} clients", cut.clients));
-        }
-        if cut.requests != whole.requests {
-            parts.push(format!("{} requests", cut.requests));
-        }
-        if cut.fresh != whole.fresh {
-            parts.push(if cut.fresh { "fresh" } else { "kept" }.to_owned());
-        }
-        match parts.as_slice() {
-            [] => "the whole".to_owned(),
-            names => names.join(", "),
-        }
-    }
-}
-
-impl LoadPart {
-    /// Returns the load of this part. Kinds that are not sent stay in the list with weight 0, so that the index of a
-    /// kind is the same in all trials of a run.
-    pub fn apply_to(&self, load: &LoadPlan) -> LoadPlan {
-        let mut reduced = load.clone();
-        for (kind, request) in (0..).zip(&mut reduced.requests) {
-            if !self.kinds.holds_item(kind) {
-                request.weight = 0;
-            }
-            if let (RequestBody::Files { files, .. }, Some(Subset(kept_items))) =
-                (&mut request.body, self.bodies.get(&kind))
-            {
-                let kept_files: Vec<Text> = kept_items
-                    .iter()
-                    .filter_map(|file| files.get(*file as usize))
-                    .cloned()
-                    .collect();
-                *files = kept_files;
-            }
-        }
-        reduced.pace = match reduced.pace {
-            RequestPace::Closed { .. } => RequestPace::Closed {
-                clients: self.clients,
-            },
-            RequestPace::Open { millihertz, .. } => RequestPace::Open {
-                millihertz,
-                connections: self.clients,
-            },
-        };
-        reduced.amount = LoadLimit::Requests(self.requests);
-        reduced.target.connections = match (self.fresh, load.target.connections) {
-            (true, _) => ConnectionReuse::For(1),
-            // Connections that were kept for some requests remain so.
-            (false, ConnectionReuse::For(..=1)) => ConnectionReuse::Kept,
-            (false, reuse) => reuse,
-        };
-        reduced
     }
 }
 
@@ -577,13 +441,6 @@ impl Subset {
     /// Returns whether the set contains this item.
     pub fn holds_item(&self, item: u32) -> bool {
         self.0.binary_search(&item).is_ok()
-    }
-
-    /// Returns the bodies with numbers from 1: `body 2`.
-    pub fn describe_bodies(&self) -> String {
-        let counted = Self(self.0.iter().map(|index| index + 1).collect());
-        let noun = if self.0.len() == 1 { "body" } else { "bodies" };
-        format!("{noun} {counted}")
     }
 
     /// Returns a short name that distinguishes the set from others.
@@ -655,7 +512,8 @@ impl<'de> Deserialize<'de> for Subset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ActorPlan;
+    use crate::{ActorPlan, RequestPlan};
+    use std::time::Duration;
 
     fn space(choices: VariantChoices, command: &[&str]) -> SearchSpace {
         let actor = ActorPlan {
@@ -681,7 +539,20 @@ mod tests {
             make: Some(make),
             ..VariantPlan::default()
         };
-        SearchSpace::new(template, choices)
+        SearchSpace {
+            template,
+            choices,
+            sources: Vec::new(),
+            known: Vec::new(),
+            weights: Vec::new(),
+            apply: false,
+            repository: None,
+            first_parent: false,
+            merge: None,
+            section: None,
+            parallel_builds: 1,
+            room: 0,
+        }
     }
 
     fn item(name: &str) -> Item {
@@ -746,20 +617,53 @@ mod tests {
     }
 
     #[test]
-    fn a_load_part_is_read_from_the_journal_unchanged() {
-        let mut cut = LoadPart {
-            kinds: Subset(vec![0, 2]),
-            clients: 4,
-            requests: 300,
-            ..LoadPart::default()
+    fn a_subset_leaves_out_the_other_requests() {
+        let request = |kind, file| Item {
+            what: ItemKind::Request(kind, file),
+            ..item("request")
         };
-        cut.bodies.insert(2, Subset(vec![0, 1, 5]));
-        let event = crate::Event::VariantChosen(VariantChoice::Cut(Box::new(cut)));
-        let text = serde_json::to_string(&event).unwrap();
-        let expected = r#"{"variant_chosen":{"cut":{"kinds":"0,2","bodies":{"2":"0-1,5"},"clients":4,"requests":300}}}"#;
-        assert_eq!(text, expected);
-        let parsed: crate::Event = serde_json::from_str(&text).unwrap();
-        assert_eq!(parsed, event);
+        let items = vec![
+            request(0, None),
+            request(2, Some(0)),
+            request(2, Some(1)),
+            request(2, Some(2)),
+        ];
+        let space = space(VariantChoices::Items(items), &["serve"]);
+        let second = Duration::from_secs(1);
+        let mut load = LoadPlan::from_url("http://127.0.0.1:1", 8, LoadLimit::Time(second));
+        let kind = load.requests[0].clone();
+        let files = |names: &[&str]| RequestBody::Files {
+            files: names.iter().map(Text::from).collect(),
+            pick: crate::FilePick::Random,
+        };
+        let unsent = RequestPlan {
+            weight: 0,
+            ..kind.clone()
+        };
+        let with_body = |body| RequestPlan {
+            body,
+            ..kind.clone()
+        };
+        load.requests = vec![
+            with_body(files(&["a"])),
+            unsent,
+            with_body(files(&["a", "b", "c"])),
+        ];
+        let reduced = |kept: &[u32]| space.reduced_load(&load, &Subset(kept.to_vec()));
+        let weights = |load: &LoadPlan| -> Vec<u32> {
+            load.requests.iter().map(|kind| kind.weight).collect()
+        };
+        assert_eq!(reduced(&[0, 1, 2, 3]), load);
+        let both_kinds = reduced(&[0, 2, 3]);
+        assert_eq!(weights(&both_kinds), [1, 0, 1]);
+        let bodies: Vec<_> = both_kinds.requests.iter().map(|kind| &kind.body).collect();
+        let expected = [&files(&["a"]), &RequestBody::None, &files(&["b", "c"])];
+        assert_eq!(bodies, expected);
+        assert_eq!(weights(&reduced(&[0])), [1, 0, 0]);
+        // The service runs for as long as under load.
+        let nothing = reduced(&[]);
+        assert_eq!(nothing.amount, LoadLimit::Requests(0));
+        assert_eq!(nothing.quiet_time, load.quiet_time + second);
     }
 
     #[test]

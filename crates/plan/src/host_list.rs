@@ -183,8 +183,8 @@ fn is_known(hosts: &[ListedHost], host: &ListedHost) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::render_in_file;
     use super::*;
+    use crate::render_in_file;
 
     fn read(text: &str) -> Result<Vec<ListedHost>, Diagnostic> {
         let folder = tempfile::tempdir().unwrap();

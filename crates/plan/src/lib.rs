@@ -32,7 +32,6 @@ mod restore;
 mod schema;
 mod search;
 mod settings;
-mod shrink;
 mod syntax;
 mod table_deserializer;
 mod value;
@@ -60,7 +59,6 @@ pub use settings::{
     ReduceSettings, SearchSettings, ServiceSettings, StopSettings, TrafficSettings, TrialSettings,
     Variables,
 };
-pub use shrink::shrink_plan;
 pub use value::{
     Codes, Confidence, DurationValue, EnvValue, Expectation, HostsValue, IntegerRange, LimitValue,
     OnlyRule, Pattern, RateValue, TimeoutValue,

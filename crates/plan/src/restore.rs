@@ -27,7 +27,7 @@ impl Scenario {
         let variant = trials.variant_plan(variant);
         let suite = trials.cases.as_deref().map(CaseSettings::of_plan);
         let mut scenario = Self {
-            loaded: trials.load.clone(),
+            loaded: trials.load_of(variant),
             refusals: trials.rules.refusals.clone(),
             program: ProgramSettings::of_variant(trials, variant)?,
             conditions: ConditionSettings(trials.conditions.clone()),

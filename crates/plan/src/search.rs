@@ -4,7 +4,8 @@ use super::context::{PlanContext, SearchSources};
 use super::matrix::Combination;
 use super::{IntegerRange, Scenario, SearchShape, Variant};
 use provoke_model::{
-    ActorPlan, Candidate, Item, ItemKind, SearchSpace, Text, VariantChoices, VariantPlan,
+    ActorPlan, Candidate, Item, ItemKind, RequestBody, SearchSpace, Text, VariantChoices,
+    VariantPlan,
 };
 use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use provoke_words::untrusted::Untrusted as _;
@@ -104,7 +105,7 @@ impl Scenario {
     }
 
     /// Returns the fields that define a set of items, and whether they are set.
-    pub(super) fn set_fields(&self) -> [(&'static str, bool); 10] {
+    pub(super) fn set_fields(&self) -> [(&'static str, bool); 11] {
         [
             ("imports", !self.items.imports.is_empty()),
             ("statements", !self.items.statements.is_empty()),
@@ -115,6 +116,7 @@ impl Scenario {
             ("set", !self.items.set.is_empty()),
             ("polluters", self.items.polluters.is_some()),
             ("needs", self.items.needs.is_some()),
+            ("requests", self.items.requests.is_some()),
             ("from", self.items.from.is_some() || self.items.to.is_some()),
         ]
     }
@@ -220,6 +222,8 @@ impl Scenario {
             self.set_items(variant)?
         } else if self.items.arguments == Some(true) {
             self.argument_items(variant)?
+        } else if self.items.requests.is_some() {
+            self.request_items(&context.base)?
         } else {
             variable_items(variant, context)
         };
@@ -282,6 +286,35 @@ impl Scenario {
         Ok(words.map(word).collect())
     }
 
+    /// Returns the kinds of requests of the load; of a kind with several files of bodies, each file.
+    fn request_items(&self, base: &Path) -> Result<Vec<Item>, Diagnostic> {
+        let Some(load) = self.plan_load(base)? else {
+            let hint = "name a run of `provoke load`: --requests last";
+            return Err(refuse_at("there is no load to reduce", &["requests"], hint));
+        };
+        let item = |name: String, index, file| Item {
+            name,
+            at: None,
+            what: ItemKind::Request(index, file),
+        };
+        let mut items = Vec::new();
+        for (index, kind) in (0..).zip(&load.requests) {
+            match &kind.body {
+                _ if kind.weight == 0 => {}
+                RequestBody::Files { files, .. } if files.len() > 1 => {
+                    for (number, file) in (0..).zip(files) {
+                        let path = Path::new(file.as_os_str());
+                        let path = path.strip_prefix(base).unwrap_or(path);
+                        let name = format!("{} with {}", kind.name, path.to_safe());
+                        items.push(item(name, index, Some(number)));
+                    }
+                }
+                _ => items.push(item(kind.name.clone(), index, None)),
+            }
+        }
+        Ok(items)
+    }
+
     fn check_space(&self, shape: SearchShape, space: &SearchSpace) -> Result<(), Diagnostic> {
         let subjects = self.subject_fields(shape);
         let field = subjects
@@ -323,7 +356,7 @@ impl Scenario {
                     "check the file or the list",
                 ));
             }
-            VariantChoices::Items(_) | VariantChoices::LoadParts(_) => {}
+            VariantChoices::Items(_) => {}
         }
         Ok(())
     }

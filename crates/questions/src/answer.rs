@@ -2,7 +2,7 @@
 
 use super::{
     BisectAnswer, CompareAnswer, ConfirmAnswer, HeldPlace, HuntAnswer, RampAnswer, ReduceAnswer,
-    ShrinkAnswer, Verdict, of, policy_of,
+    Verdict, of, policy_of,
 };
 use provoke_model::{Boundary, Goal, RunCounts, VariantId};
 use provoke_state::State;
@@ -42,8 +42,6 @@ pub enum AnswerKind {
     Reduce(Box<ReduceAnswer>),
     /// At which concurrency does it fail?
     Ramp(Box<RampAnswer>),
-    /// Which parts of a load does the crash need?
-    Shrink(Box<ShrinkAnswer>),
     /// Under which schedule does it fail?
     Hunt(Box<HuntAnswer>),
 }
@@ -355,7 +353,6 @@ impl Answer {
             AnswerKind::Bisect(answer) => &**answer,
             AnswerKind::Reduce(answer) => &**answer,
             AnswerKind::Ramp(answer) => &**answer,
-            AnswerKind::Shrink(answer) => &**answer,
             AnswerKind::Hunt(answer) => &**answer,
         }
     }

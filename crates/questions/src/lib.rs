@@ -10,7 +10,6 @@
 //! | `bisect` | which candidate of an ordered list is the first that fails? |
 //! | `reduce` | which smallest set of items keeps the failure? |
 //! | `ramp` | from how many clients on does it fail? |
-//! | `shrink` | which part of a load does its crash need? |
 //! | `hunt` | under which schedule does it fail in most runs, and where? |
 //!
 //! In a folder, `policy.rs` decides the next trial, `memory.rs` learns from every trial, `answer.rs` writes the answer,
@@ -34,7 +33,6 @@ mod rate;
 mod reduce;
 mod reruns;
 mod search;
-mod shrink;
 mod stop_rule;
 
 pub use answer::{
@@ -76,10 +74,6 @@ pub use search::{
     ReproductionProgress, SearchedFailure, TriedSettingReport, counts_earlier_trials,
     describe_raised, describe_settings, raise_hint, raises_rate, reproduction_progress,
     searches_any_failure, set_earlier_trials, trial_limit,
-};
-pub use shrink::{
-    LoadDimension, LoadPartKindReport, LoadPartReport, SMALLEST, ShrinkAnswer, ShrinkPolicy,
-    ShrinkProgress, ShrinkState, TriedLoad, TriedLoadReport,
 };
 pub(crate) use stop_rule::rate_interval;
 pub use stop_rule::{StopRule, interval_at_any_time};
@@ -205,7 +199,6 @@ pub fn of_goal(goal: &Goal) -> &'static dyn QuestionKind {
         Question::Bisect(_) => &bisect::BisectKind,
         Question::Reduce(_) => &reduce::ReduceKind,
         Question::Ramp(_) => &ramp::RampKind,
-        Question::Shrink(_) => &shrink::ShrinkKind,
         Question::Hunt(_) => &hunt::HuntKind,
     }
 }

@@ -39,11 +39,13 @@ pub const FLAGS: Equivalents = Equivalents(&[
     ("--docker --podman", "--image IMAGE"),
     ("--retry --retries", NO_RETRIES),
     ("--watch-engine", NO_WATCHED_ENGINE),
+    ("--shrink", NO_SHRINKING),
 ]);
 
 const NO_RETRIES: &str = "provoke does not retry: every trial counts; -n sets how many run";
 const NO_WATCHED_ENGINE: &str =
     "provoke counts no containers as leaks; docs/containers.md has a hook that does";
+const NO_SHRINKING: &str = "provoke reduce --requests RUN finds the requests that a crash needs";
 
 /// Names of settings in other tools, and their equivalents here. A row counts only if its second name is a valid one.
 pub const SETTINGS: Equivalents = Equivalents(&[

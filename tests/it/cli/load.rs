@@ -634,9 +634,9 @@ fn the_requests_before_a_crash_can_be_replayed_as_a_load() {
     );
 }
 
-/// Shrinks a load of two body sizes, of which no single one can crash the server, and which at least four clients must
-/// send. The server's documentation explains why.
-fn shrink_sizes(requests: &str) -> (Value, CommandOutput, Sandbox) {
+/// Reduces the requests of a load with two body sizes, of which no single one can crash the server. The server's
+/// documentation explains why.
+fn reduce_sizes(requests: &str) -> (Value, CommandOutput, Sandbox) {
     let sandbox = Sandbox::new();
     let port = port();
     for (name, size) in [("small", 10), ("large", 5000)] {
@@ -656,84 +656,129 @@ fn shrink_sizes(requests: &str) -> (Value, CommandOutput, Sandbox) {
         first_variant(&report)["failures"].as_u64() > Some(0),
         "{output}"
     );
-    let (report, output) = sandbox.run_with_report(
-        "load",
-        &[
-            "--shrink", "first", "-o", "less", "-d", "200s", "--seed", "1",
-        ],
-    );
+    let args = words("--requests first -o less -d 200s --seed 1 --capture off");
+    let (report, output) = sandbox.run_with_report("reduce", &args);
+    assert_eq!(report["verdict"], "found", "{output}");
+    assert_eq!(report["answer"]["reduce"]["items"], 3, "{output}");
     (report, output, sandbox)
 }
 
+/// Returns the names of the needed items.
+fn needed_items(report: &Value) -> Vec<&str> {
+    let groups = report["answer"]["reduce"]["needed"].as_array().unwrap();
+    let items = groups
+        .iter()
+        .flat_map(|group| group["items"].as_array().unwrap());
+    items.map(|item| item.as_str().unwrap()).collect()
+}
+
 #[test]
-fn shrink_finds_the_two_request_kinds_that_crash() {
+fn reduce_finds_the_two_request_kinds_that_crash() {
     let kinds = "[[request]]\nname = 'small'\npath = '/classify'\nbody-files = ['small']\n\
                  [[request]]\nname = 'large'\npath = '/classify'\nbody-files = ['large']\n";
-    let (report, output, sandbox) = shrink_sizes(kinds);
-    let answer = &report["answer"]["shrink"];
-    let left = &answer["left"];
-    let names: Vec<&str> = left["kinds"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|kind| kind["name"].as_str().unwrap())
-        .collect();
-    assert!(names.starts_with(&["small", "large"]), "{output}");
-    assert!(left["clients"].as_u64() >= Some(4), "{output}");
-    for tried in answer["tried"].as_array().unwrap() {
-        let without = ["without small", "without large"];
-        if without.contains(&tried["what"].as_str().unwrap()) {
-            assert_eq!(tried["crashed"], 0, "{output}");
-        }
-    }
-    assert_eq!(report["verdict"], "found", "{output}");
+    let (report, output, sandbox) = reduce_sizes(kinds);
+    assert_eq!(needed_items(&report), ["`small`", "`large`"], "{output}");
+    let command = "provoke load less/smallest.toml";
+    assert!(output.stdout.contains(command), "{output}");
+    let smallest = sandbox.read("less/smallest.toml");
+    assert!(!smallest.contains("health"), "{smallest}");
+    assert!(smallest.contains("clients = 12\n"), "{smallest}");
     let (report, output) = sandbox.run_with_report("load", &["less/smallest.toml", "-n", "2"]);
     assert_eq!(first_variant(&report)["trials"], 2, "{output}");
 }
 
 #[test]
-fn shrink_finds_the_two_body_sizes_that_crash() {
+fn reduce_finds_the_two_bodies_that_crash() {
     let kinds =
         "[[request]]\nname = 'image'\npath = '/classify'\nbody-files = ['small', 'large']\n";
-    let (report, output, sandbox) = shrink_sizes(kinds);
-    let left = &report["answer"]["shrink"]["left"];
-    let image = &left["kinds"][0];
-    assert_eq!(image["name"], "image", "{output}");
-    assert_eq!(image["bodies"], serde_json::json!([10, 5000]), "{output}");
-    let sentence = report["answer"]["shrink"]["sentence"].as_str().unwrap();
-    assert!(sentence.contains("2 body sizes"), "{output}");
+    let (report, output, sandbox) = reduce_sizes(kinds);
+    let bodies = ["`image with small`", "`image with large`"];
+    assert_eq!(needed_items(&report), bodies, "{output}");
+    let sentence = report["answer"]["reduce"]["sentence"].as_str().unwrap();
     // The journal contains all results.
     let resumed = sandbox.provoke(&["resume", "less"]);
     assert!(resumed.stdout.contains(sentence), "{resumed}");
 }
 
 #[test]
-fn a_run_that_did_not_crash_cannot_be_shrunk() {
+fn the_requests_are_reduced_at_the_level_that_crashes_most_often() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let file = format!(
+        "command = ['{}', '--port', '{port}', '--together', '2', '--work', '200']\n\
+         runs = 5\ncapture = 'off'\n\
+         [load]\nurl = 'http://127.0.0.1:{port}'\nclients = '1,4'\nrequests = 8\n\
+         warm-requests = 0\nquiet-time = '1ms'\n[[request]]\nbody = 'x'\n",
+        example("dieat")
+    );
+    sandbox.write("load.toml", &file);
+    let (report, output) = sandbox.run_with_report("load", &["-o", "first", "load.toml"]);
+    assert_eq!(
+        report["answer"]["ramp"]["levels"][1]["clients"], 4,
+        "{output}"
+    );
+    let (report, output) = sandbox.run_with_report("reduce", &["--requests", "first", "-n", "20"]);
+    assert!(output.stderr.contains("by 4 clients"), "{output}");
+    // Without its only request, the service is started and left alone.
+    let without = &report["answer"]["reduce"]["needed"][0]["without"];
+    assert_eq!(without["failures"], 0, "{output}");
+    assert!(without["trials"].as_u64() > Some(0), "{output}");
+}
+
+#[test]
+fn a_service_that_dies_by_itself_needs_no_request() {
+    let sandbox = Sandbox::new();
+    let port = port();
+    let file = format!(
+        "shell = '{} --port {port} --together 99 & sleep 0.3; kill -KILL $!; exit 3'\n\
+         runs = 3\ncapture = 'off'\n\
+         [load]\nurl = 'http://127.0.0.1:{port}'\nclients = 1\ntime = '5s'\n\
+         warm-requests = 0\nquiet-time = '1ms'\n[[request]]\npath = '/a'\n[[request]]\npath = '/b'\n",
+        example("dieat")
+    );
+    sandbox.write("load.toml", &file);
+    sandbox.run_with_report("load", &["-o", "first", "load.toml"]);
+    let args = words("--requests first -o less --capture off");
+    let (report, output) = sandbox.run_with_report("reduce", &args);
+    let sentence = report["answer"]["reduce"]["sentence"].as_str().unwrap();
+    assert!(
+        sentence.starts_with("none of the 2 items is needed"),
+        "{output}"
+    );
+    assert!(!sandbox.path("less/smallest.toml").exists(), "{output}");
+}
+
+#[test]
+fn a_run_that_did_not_crash_has_no_requests_to_reduce() {
     let sandbox = Sandbox::new();
     write_logged_scenario(&sandbox, port(), 1000);
     sandbox.run_with_report("load", &["-o", "first", "load.toml"]);
+    sandbox.report(&["-o", "other", "-n", "1", "--", "true"]);
     for (run, words) in [
-        ("first", "no trial of the run first crashed"),
-        ("first#1", "trial #1 of the run first did not crash"),
-        ("first#7", "the run first has no trial #7"),
+        ("first", "the service died in no trial of the run first"),
+        ("other", "the run other is not a run of `provoke load`"),
+        ("none", "cannot read the run: there is no run `none`"),
     ] {
-        let output = sandbox.provoke(&["load", "--shrink", run]);
+        let output = sandbox.provoke(&["reduce", "--requests", run]);
         assert_eq!(output.code, Some(2), "{output}");
         assert!(output.stderr.contains(words), "{output}");
     }
-    sandbox.report(&["-o", "other", "-n", "1", "--", "true"]);
-    let output = sandbox.provoke(&["load", "--shrink", "other"]);
-    assert!(
-        output.stderr.contains("is not a run of `provoke load`"),
-        "{output}"
-    );
+    let output = sandbox.provoke(&["load", "--shrink", "first"]);
+    let hint = "provoke reduce --requests RUN";
+    assert!(output.stderr.contains(hint), "{output}");
 }
 
 /// Kills a run of a search after `trials` trials and resumes it. Returns its answer and that of an uninterrupted run.
-fn both_answers(sandbox: &Sandbox, trials: usize, port: u16, args: &[&str]) -> [Value; 2] {
-    let (whole, output) = sandbox.run_with_report("load", &[&["-o", "whole"], args].concat());
+fn both_answers(
+    sandbox: &Sandbox,
+    command: &str,
+    trials: usize,
+    port: u16,
+    args: &[&str],
+) -> [Value; 2] {
+    let (whole, output) = sandbox.run_with_report(command, &[&["-o", "whole"], args].concat());
     assert_eq!(whole["verdict"], "found", "{output}");
-    let running = sandbox.start(&[&["load", "--progress=none", "-o", "broken"], args].concat());
+    let running = sandbox.start(&[&[command, "--progress=none", "-o", "broken"], args].concat());
     wait_until("some trials are over", || {
         let journal = sandbox.path("broken/events.jsonl");
         let text = std::fs::read_to_string(journal).unwrap_or_default();
@@ -790,7 +835,7 @@ fn a_killed_ramp_is_resumed_to_the_same_answer() {
         "--work",
         "100",
     ];
-    let answers = both_answers(&sandbox, 4, port, &[&load[..], &service].concat());
+    let answers = both_answers(&sandbox, "load", 4, port, &[&load[..], &service].concat());
     let [resumed, whole] = answers.map(|mut answer| {
         // The number of requests and responses before the crash depends on timing.
         for level in answer["ramp"]["levels"].as_array_mut().unwrap() {
@@ -805,7 +850,7 @@ fn a_killed_ramp_is_resumed_to_the_same_answer() {
 }
 
 #[test]
-fn a_killed_shrink_is_resumed_to_the_same_answer() {
+fn a_killed_reduction_of_requests_is_resumed_to_the_same_answer() {
     let sandbox = Sandbox::new();
     let port = port();
     let file = format!(
@@ -820,16 +865,11 @@ fn a_killed_shrink_is_resumed_to_the_same_answer() {
     sandbox.write("load.toml", &file);
     let (report, output) = sandbox.run_with_report("load", &["-o", "first", "load.toml"]);
     assert_eq!(first_variant(&report)["failures"], 2, "{output}");
-    let args = ["--shrink", "first", "--seed", "1"];
-    let [resumed, whole] = both_answers(&sandbox, 6, port, &args);
-    let left = &whole["shrink"]["left"];
-    assert_eq!(
-        (&left["clients"], &left["kinds"][0]["name"]),
-        (&2.into(), &"busy".into())
-    );
-    for part in ["sentence", "left", "alone", "tried"] {
-        assert_eq!(resumed["shrink"][part], whole["shrink"][part]);
-    }
+    // The first run of the two would count as an earlier run of the second.
+    let args = words("--requests first --seed 1 --capture off --ignore-earlier-runs");
+    let [resumed, whole] = both_answers(&sandbox, "reduce", 6, port, &args);
+    assert_eq!(whole["reduce"]["needed"][0]["items"][0], "`busy`");
+    assert_eq!(resumed, whole);
 }
 
 #[test]

@@ -386,7 +386,7 @@ fn no_command_uses_a_damaged_journal() {
         &["replay", "r#1"],
         &["resume", "r"],
         &["confirm", "--baseline", "r", "--", "true"],
-        &["load", "--shrink", "r"],
+        &["reduce", "--requests", "r"],
     ] {
         let output = sandbox.provoke(args);
         assert!(
@@ -671,4 +671,39 @@ fn assert_suggested_command_works(
         .unwrap()
         .into();
     assert_eq!(suggested_output.code, Some(0), "{line}: {suggested_output}");
+}
+
+/// Writes the start of a run as a version would that has another question.
+fn write_run_with_unknown_question(sandbox: &Sandbox, run: &str) {
+    let journal = format!("{run}/events.jsonl");
+    let text = sandbox.read(&journal);
+    let (start, _) = text.split_once(",\"sum\"").unwrap();
+    let asked = start.replacen("\"goal\":{", "\"goal\":{\"question\":\"shrink\",", 1);
+    assert_ne!(asked, start);
+    let sum = asked
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    sandbox.write(&journal, &format!("{asked},\"sum\":\"{sum:016x}\"}}\n"));
+}
+
+#[test]
+fn a_run_with_an_unknown_question_comes_from_another_version() {
+    let sandbox = Sandbox::new();
+    sandbox.report(&["-n", "1", "-o", "provoke-out/other", "--", "true"]);
+    sandbox.report(&["-n", "1", "-o", "provoke-out/known", "--", "true"]);
+    write_run_with_unknown_question(&sandbox, "provoke-out/other");
+    let output = sandbox.provoke(&["report", "other"]);
+    assert_eq!(output.code, Some(125), "{output}");
+    let message = "other/events.jsonl` comes from another version of provoke";
+    assert!(output.stderr.contains(message), "{output}");
+    let cause = "caused by: unknown variant `shrink`";
+    assert!(output.stderr.contains(cause), "{output}");
+    let hint = "use the version of provoke that made the run";
+    assert!(output.stderr.contains(hint), "{output}");
+    let listed = sandbox.provoke(&["list"]);
+    assert_eq!(listed.code, Some(0), "{listed}");
+    assert!(listed.stdout.contains("known"), "{listed}");
+    assert!(listed.stderr.contains(message), "{listed}");
 }

@@ -35,7 +35,7 @@ const EXECUTING_COMMANDS: &[&[&str]] = &[
     &["confirm", "--baseline", "last"],
     &["confirm", "--baseline", "last", "--", "true"],
     &["compare", "--baseline", "last", "-L", "a=1,2"],
-    &["load", "--shrink", "last"],
+    &["reduce", "--requests", "last"],
     &["reduce", "--from", "last", "--to", "last", "--", "true"],
 ];
 const READING_COMMANDS: &[&[&str]] = &[

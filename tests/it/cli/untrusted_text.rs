@@ -56,7 +56,7 @@ fn no_message_contains_hostile_text_unescaped() {
         &["scenario", bad],
         &["load", name],
         &["load", &url, "--serve", "true"],
-        &["load", "--shrink", name],
+        &["reduce", "--requests", name],
         &["load", "http://127.0.0.1:1", "--serve", &in_a_folder],
         &["bisect", "--over", name, "--", "true"],
         &["bisect", "--git", name, "--", "true"],

@@ -31,6 +31,17 @@ fn every_request_is_answered_and_counted() {
 }
 
 #[test]
+fn a_load_without_requests_only_waits() {
+    let server = Server::new(|_| Reply::Send(ok("hello")));
+    let mut load = load(&server.base, 8, 0);
+    load.quiet_time = Duration::from_millis(20);
+    let seen = drive_checked(&load);
+    assert_eq!((seen.stage, seen.death), (LoadStage::Over, None));
+    assert_eq!((seen.clients, seen.sent, seen.served), (0, 0, 0));
+    assert_eq!(server.read.load(Ordering::SeqCst), 0);
+}
+
+#[test]
 fn the_request_log_is_written_after_a_warm_up() {
     let events = TrialEvents::new();
     let ring = events.evidence().join("ring-0");

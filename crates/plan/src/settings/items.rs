@@ -47,6 +47,13 @@ pub struct ItemSettings {
     #[arg(long, value_name = "RUN", long_help = describe_needs())]
     #[cfg_attr(test, schemars(description = describe_needs()))]
     pub needs: Option<String>,
+    /// Reduce the requests of the load with which the service died most often in RUN
+    ///
+    /// Leaves out kinds of requests, and files of their bodies. RUN is a run of `provoke load`. Every death of the service counts; --only
+    /// makes one kind of failure the bug.
+    #[arg(long, value_name = "RUN", conflicts_with = "file")]
+    #[serde(skip)]
+    pub requests: Option<String>,
     /// An environment that does not fail: requirements, `pip freeze`, `env -0`, or a run
     ///
     /// A requirements file, a file with the output of `pip freeze` or `env -0`, or a run, for its
@@ -76,6 +83,11 @@ fn describe_earlier_tests(text: &str) -> String {
 }
 
 impl ItemSettings {
+    /// Returns the run whose trials are repeated with some of the items.
+    pub fn repeated_run(&self) -> Option<&String> {
+        self.run_of_tests().or(self.requests.as_ref())
+    }
+
     /// Returns the run whose tests are the items.
     pub fn run_of_tests(&self) -> Option<&String> {
         self.polluters.as_ref().or(self.needs.as_ref())

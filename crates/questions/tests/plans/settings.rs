@@ -691,3 +691,25 @@ fn a_variant_has_its_own_hooks() {
     assert_eq!(plan.trials.variants[1].hooks, wanted);
     assert_eq!(plan.trials.hooks.setup, Some("general".into()));
 }
+
+#[test]
+fn kinds_of_requests_and_their_bodies_are_items() {
+    let load = "command = ['app']\nask = 'reduce'\n[load]\nurl = 'http://127.0.0.1:1'\n\
+                [[request]]\npath = '/a'\n\
+                [[request]]\nname = 'c'\nbody-files = ['x', 'sub/y']\n\
+                [[request]]\nname = 'd'\nbody-files = ['x']\n";
+    let mut scenario = scenario(load);
+    scenario.items.requests = Some("last".to_owned());
+    let plan = questions::plan(&scenario, plan_context()).unwrap();
+    assert!(plan.is_sound());
+    let items = plan.trials.space.as_ref().unwrap().choices.as_items();
+    let names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(names, ["GET /a", "c with x", "c with sub/y", "d"]);
+    let load = plan.trials.load_of(&plan.trials.variants[0]);
+    assert_eq!(load, plan.trials.load);
+
+    scenario.load = None;
+    scenario.outline.requests.clear();
+    let refused = questions::plan(&scenario, plan_context()).unwrap_err();
+    assert_eq!(refused.message, "there is no load to reduce");
+}
