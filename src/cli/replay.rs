@@ -4,7 +4,7 @@ use super::execute::Execute;
 use super::execution::build_runtime;
 use super::exit::Exit;
 use super::signals::listen_for_signals;
-use crate::experiment::{ReplayEnding, RerunLimits, SelectedTrial, TrialReplay};
+use crate::experiment::{ReplayEnding, RerunLimits, StoredTrial, TrialReplay};
 use crate::term::{self, ProgressLine};
 use clap::Args;
 use provoke_plan::{DEFAULT_DURATION, DEFAULT_RUNS, DurationValue};
@@ -59,7 +59,7 @@ Examples:
 
 impl Execute for ReplayArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {
-        let selected = SelectedTrial::find(&self.trial)?;
+        let selected = StoredTrial::find(&self.trial)?;
         if !self.trial.contains('#') {
             term::print_message(&format!(
                 "{} is the first failing trial of the run {}",
@@ -94,7 +94,7 @@ impl Execute for ReplayArgs {
 }
 
 impl ReplayArgs {
-    fn replay_trial(&self, selected: &SelectedTrial, scratch: &Path) -> Result<Exit, Diagnostic> {
+    fn replay_trial(&self, selected: &StoredTrial, scratch: &Path) -> Result<Exit, Diagnostic> {
         let replay = TrialReplay::new(selected);
         let runtime = build_runtime()?;
         let limits = self.limits();

@@ -1,8 +1,8 @@
 //! Explains what a name stands for: a core file, a trial of a run, or the trial of a run with the most evidence.
 
 use super::core_analysis::CoreAnalysis;
-use super::stored_trial::{StoredTrial, best_trial};
-use provoke_journal::{RunFolder, StoreError, default_root};
+use super::stored_trial::StoredTrial;
+use provoke_journal::StoreError;
 use provoke_model::Autopsy;
 use provoke_report::story::crash_story;
 use provoke_words::diagnostic::Diagnostic;
@@ -26,16 +26,8 @@ impl Explanation {
             return Ok(Self::Core(Box::new(analysis.examine_core(name)?)));
         }
         let name = name.to_string_lossy();
-        let trial = if name.contains('#') {
-            StoredTrial::read(&name)?
-        } else {
-            let folder =
-                RunFolder::find_run(&name, &default_root()).map_err(|error| match error {
-                    StoreError::NoRun { .. } => neither_core_nor_run(&name, &error),
-                    error => error.into(),
-                })?;
-            StoredTrial::read(&best_trial(&folder)?)?
-        };
+        let no_run = |error: &StoreError| neither_core_nor_run(&name, error);
+        let trial = StoredTrial::find_ended(&name, no_run)?;
         let autopsies = trial.autopsies(analysis)?;
         Ok(Self::Trial(Box::new(trial), autopsies))
     }

@@ -1,7 +1,7 @@
 //! Runs a stored trial again, and compares its outcome with the recorded one.
 
 use super::rerun::{RerunLimits, kept_output, repeat_trial, rerun_trial};
-use super::selected_trial::SelectedTrial;
+use super::stored_trial::StoredTrial;
 use provoke_judge as judge;
 use provoke_model::{
     Failure, FailureName, KeepRule, Observation, Outcome, Signal, Site, Trial, TrialsPlan,
@@ -59,7 +59,7 @@ pub struct ReplayResult {
 
 impl TrialReplay {
     /// Prepares a replay of a stored trial.
-    pub fn new(selected: &SelectedTrial) -> Self {
+    pub fn new(selected: &StoredTrial) -> Self {
         let report = Report::new(&selected.state, true);
         let mut trials = selected.state.trials.clone();
         trials.settings.keep = KeepRule::None;

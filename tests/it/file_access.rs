@@ -84,7 +84,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("src/experiment/search/", "files that the user names"),
     (
-        "src/experiment/selected_trial.rs",
+        "src/experiment/trial_command.rs",
         "the input that the user names",
     ),
     (

@@ -1,108 +1,27 @@
-//! Finds a stored trial that is to be run again, and its command.
+//! The command of a stored trial, to run it by hand.
 
 use super::rerun::prepare_trial;
-use super::trial_reference::parse_trial;
-use provoke_journal as journal;
-use provoke_journal::{RunFolder, StoreError, default_root};
+use super::stored_trial::StoredTrial;
 use provoke_levers as levers;
 use provoke_levers::TrialStart;
-use provoke_model::{ActorPlan, Event, Outcome, Trial, TrialId, TrialsPlan};
-use provoke_questions as questions;
+use provoke_model::{ActorPlan, Trial, TrialsPlan};
 use provoke_slot::{CommandLine, PlaceholderValues, words_by_hand};
-use provoke_state::State;
 use provoke_sys::files::{self, PrivateFolder};
 use provoke_words::diagnostic::Diagnostic;
-use provoke_words::untrusted::{shell_lines, shell_word};
-use std::collections::BTreeMap;
+use provoke_words::untrusted::shell_lines;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::{fs, io};
 
-/// A trial of a run, and its outcome.
-#[derive(Debug)]
-pub struct SelectedTrial {
-    folder: RunFolder,
-    run_name: String,
-    /// The state of the run.
-    pub state: State,
-    /// The trial.
-    pub trial: Trial,
-    /// Its outcome; `None` if it did not end.
-    pub outcome: Option<Outcome>,
-}
-
-impl SelectedTrial {
-    /// Finds a trial by its reference; for a run without a number, the first trial that failed.
-    pub fn find(text: &str) -> Result<Self, Diagnostic> {
-        let (run, id) = if text.contains('#') {
-            parse_trial(text).map(|(run, id)| (run, Some(id)))?
-        } else {
-            (text, None)
-        };
-        let folder = RunFolder::find_run(run, &default_root()).map_err(|error| match error {
-            StoreError::NoRun { .. } if text.parse::<u64>().is_ok() => {
-                Diagnostic::usage(error.to_string())
-                    .with_hint(format!("a trial of the last run is written last#{text}"))
-            }
-            error => error.into(),
-        })?;
-        let mut selected: Option<(Trial, Option<Outcome>)> = None;
-        let mut started: BTreeMap<TrialId, Trial> = BTreeMap::new();
-        let state =
-            journal::read_run(
-                &folder.journal_path(),
-                questions::FOLD,
-                |event, _| match event {
-                    Event::TrialStarted(trial) if id.is_none_or(|id| trial.id == id) => {
-                        if id.is_some() {
-                            selected = Some((trial.clone(), None));
-                        } else {
-                            started.insert(trial.id, trial.clone());
-                        }
-                    }
-                    Event::TrialFinished { trial, outcome, .. } => match &mut selected {
-                        Some((selected_trial, selected_outcome)) if selected_trial.id == *trial => {
-                            *selected_outcome = Some(outcome.clone());
-                        }
-                        None if id.is_none() => {
-                            let trial = started.remove(trial);
-                            let failed = matches!(outcome, Outcome::Fail(_));
-                            let failing =
-                                trial.filter(|trial| failed && !trial.captures_evidence());
-                            selected = failing.map(|trial| (trial, Some(outcome.clone())));
-                        }
-                        _ => {}
-                    },
-                    _ => {}
-                },
-            )?;
-        let Some((trial, outcome)) = selected else {
-            return Err(not_there(&state, id));
-        };
-        Ok(Self {
-            folder,
-            run_name: run.to_owned(),
-            state,
-            trial,
-            outcome,
-        })
-    }
-
-    /// Returns the reference of the trial as a word for a shell: `last#17`.
-    pub fn reference(&self) -> String {
-        format!("{}#{}", shell_word(self.run_name.as_ref()), self.trial.id.0)
-    }
-
-    /// Refuses a run that belongs to another user or was copied, unless `trust` is set.
-    pub fn check_trust(self, trust: bool) -> Result<Self, Diagnostic> {
-        let folder = self.folder.check_trust(trust)?;
-        Ok(Self { folder, ..self })
-    }
-
+impl StoredTrial {
     /// Creates a temporary directory in which the trial can run.
     pub fn scratch_folder(&self) -> io::Result<PrivateFolder> {
-        scratch_folder(&self.state.trials)
+        let scratch = PrivateFolder::new("replay")?;
+        if levers::user_of(&self.state.trials.conditions).is_some() {
+            files::let_through(scratch.path())?;
+        }
+        Ok(scratch)
     }
 
     /// Runs the main command of the trial in this terminal with these words in front, for example under a debugger.
@@ -189,15 +108,6 @@ impl SelectedTrial {
     }
 }
 
-/// Creates a temporary directory in which a trial of this plan can run.
-pub(super) fn scratch_folder(trials: &TrialsPlan) -> io::Result<PrivateFolder> {
-    let scratch = PrivateFolder::new("replay")?;
-    if levers::user_of(&trials.conditions).is_some() {
-        files::let_through(scratch.path())?;
-    }
-    Ok(scratch)
-}
-
 fn quoted(word: &OsStr) -> String {
     shell_lines(word).into_string()
 }
@@ -256,14 +166,4 @@ fn main_actor<'a>(
         PlaceholderValues::new(trial, &variant.name, scratch),
         main.expect("every plan has one"),
     )
-}
-
-fn not_there(state: &State, id: Option<TrialId>) -> Diagnostic {
-    let last = state.next_id().0 - 1;
-    match id {
-        Some(id) => Diagnostic::usage(format!("the run {} has no trial {id}", state.origin.run))
-            .with_hint(format!("choose a trial from #1 to #{last}")),
-        None => Diagnostic::usage(format!("no trial of the run {} failed", state.origin.run))
-            .with_hint("to repeat one that passed, give its number, such as last#1"),
-    }
 }
