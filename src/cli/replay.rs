@@ -67,11 +67,11 @@ impl Execute for ReplayArgs {
                 selected.state.origin.run.to_safe()
             ));
         }
-        if let Some(missing) = selected.only_in_replay()
-            && (self.show || self.wrap.is_some())
-        {
+        let missing = selected.only_in_replay();
+        if (self.show || self.wrap.is_some()) && !missing.is_empty() {
             term::print_message(&format!(
-                "without {missing}, which `provoke replay {}` repeats",
+                "without {}, which `provoke replay {}` repeats",
+                missing.join(", "),
                 self.trial
             ));
         }

@@ -10,6 +10,7 @@ use crate::term;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use provoke_journal::{SharedData, default_root};
+use provoke_model::CaseName;
 use provoke_report::{CaseSelection, Markdown, PageOptions, RunOrder};
 use provoke_runners::{Exclusion, exclusions};
 use provoke_words::diagnostic::Diagnostic;
@@ -224,7 +225,7 @@ impl ReportArgs {
         let cases = selection.select_cases(&report.variants);
         let page = match self.format {
             Some(form) => {
-                let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+                let names: Vec<&CaseName> = cases.iter().map(|case| &case.case).collect();
                 (form.write)(&names) + "\n"
             }
             None => term::format_cases(report, selection, term::stdout_width()),

@@ -31,6 +31,7 @@ pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), Diagnostic> {
         .max()
         .unwrap_or(0);
     let allowed = limits::open_files();
+    let jobs = trials.slots_per_host();
     for (message, needed, fewer) in [
         (
             format!("{max_processes} processes in a trial"),
@@ -38,8 +39,8 @@ pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), Diagnostic> {
             "copies",
         ),
         (
-            format!("{} parallel trials", trials.jobs),
-            u64::from(trials.jobs) * 2 + DESCRIPTORS,
+            format!("{jobs} parallel trials"),
+            u64::from(jobs) * 2 + DESCRIPTORS,
             "jobs",
         ),
     ] {

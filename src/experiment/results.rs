@@ -37,11 +37,13 @@ pub enum ResultFile {
     Removed(u64),
 }
 
-/// Writes the files of a search into the directory of the run.
+/// Writes the files of a search into the directory of the run. `again` says that the run had ended before: then the user's
+/// files may have changed since.
 pub(super) fn write_results(
     state: &State,
     report: &Report,
     folder: &RunFolder,
+    again: bool,
 ) -> Result<Vec<ResultFile>, Diagnostic> {
     let mut files = Vec::new();
     if let Some(log) = report
@@ -55,6 +57,7 @@ pub(super) fn write_results(
     }
     if let (Verdict::Found, Some(space)) = (report.verdict, &state.trials.space)
         && matches!(space.choices, VariantChoices::Items(_))
+        && !again
         && let [variant] = questions::of(state).kept_variants(state).as_slice()
     {
         files.extend(write_smallest_load(state, *variant, folder)?);

@@ -37,11 +37,13 @@ impl Experiment {
         let folder = RunFolder::find_run(name, &default_root())?.check_trust(trust)?;
         let mut journal = Journal::open_for_append(&folder.journal_path())?;
         let mut state = journal::read_run(&folder.journal_path(), questions::FOLD, |_, _| {})?;
+        // If one change is refused, none is recorded.
+        let mut changes = Vec::new();
         if let Some(limits) = limits.for_run(&state)? {
             let changed = Event::LimitsChanged(limits);
             state.apply_event(&changed, |_| false);
             check_open(&state, name)?;
-            journal.add_event(&changed)?;
+            changes.push(changed);
         }
         if on != HostSettings::default() {
             on.read_lists(Path::new(""))?;
@@ -51,7 +53,10 @@ impl Experiment {
             let changed = Event::HostsChanged { hosts, jobs };
             state.apply_event(&changed, |_| false);
             check_hosts(&state.trials)?;
-            journal.add_event(&changed)?;
+            changes.push(changed);
+        }
+        for change in &changes {
+            journal.add_event(change)?;
         }
         if !state.stage.is_finished() {
             let resumed = Event::RunResumed {

@@ -45,6 +45,17 @@ pub struct Experiment {
     pub(super) announced: Vec<String>,
 }
 
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunEnd {
+    /// A further search may follow.
+    Continues,
+    /// Nothing follows.
+    Last,
+    /// It had ended before this process resumed it.
+    Earlier,
+}
+
 /// A finished run, and what follows.
 struct Conclusion {
     run: FinishedRun,
@@ -122,11 +133,15 @@ impl Experiment {
         observer: &mut dyn ExperimentObserver,
     ) -> Result<Conclusion, Diagnostic> {
         if self.is_finished() {
-            return self.conclude_run(true, false, observer);
+            return self.conclude_run(true, RunEnd::Earlier, observer);
         }
         let is_complete = self.run_trials(signals, observer).await?;
-        let wants_more = observer.wants_more();
-        self.conclude_run(is_complete, wants_more, observer)
+        let end = if observer.wants_more() {
+            RunEnd::Continues
+        } else {
+            RunEnd::Last
+        };
+        self.conclude_run(is_complete, end, observer)
     }
 
     /// Runs the hooks and the trials; returns whether the journal is complete.
@@ -244,7 +259,7 @@ impl Experiment {
     fn conclude_run(
         self,
         journal_complete: bool,
-        wants_more: bool,
+        end: RunEnd,
         observer: &mut dyn ExperimentObserver,
     ) -> Result<Conclusion, Diagnostic> {
         let Self {
@@ -257,10 +272,11 @@ impl Experiment {
             reference: folder.run_reference(&default_root()),
             ..Report::new(&state, journal_complete)
         };
-        let (files, error) = match results::write_results(&state, &report, &folder) {
-            Ok(files) => (files, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
+        let (files, error) =
+            match results::write_results(&state, &report, &folder, end == RunEnd::Earlier) {
+                Ok(files) => (files, None),
+                Err(error) => (Vec::new(), Some(error)),
+            };
         let run = FinishedRun {
             state,
             folder,
@@ -281,10 +297,10 @@ impl Experiment {
         let FinishedRun { state, report, .. } = &run;
         let merge = CulpritMerge::from_answer(state, report);
         let merged = match &merge {
-            Some(merge) if wants_more => merge.plan_merged_search(state, report),
+            Some(merge) if end == RunEnd::Continues => merge.plan_merged_search(state, report),
             _ => None,
         };
-        let section = if wants_more && merged.is_none() {
+        let section = if end == RunEnd::Continues && merged.is_none() {
             let found = report
                 .answer
                 .as_ref()

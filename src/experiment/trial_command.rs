@@ -8,7 +8,7 @@ use provoke_model::{ActorPlan, Trial, TrialsPlan};
 use provoke_slot::{CommandLine, PlaceholderValues, words_by_hand};
 use provoke_sys::files::{self, PrivateFolder};
 use provoke_words::diagnostic::Diagnostic;
-use provoke_words::untrusted::shell_lines;
+use provoke_words::untrusted::{Untrusted as _, shell_lines};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -56,6 +56,15 @@ impl StoredTrial {
                 "leave --wrap out to rerun the trial; `wrap` in the scenario runs in the container",
             ));
         }
+        if let Some(user) = levers::user_of(&trials.conditions) {
+            let message = format!(
+                "the trial ran as `{}`, and `{prefix}` would run as another user",
+                user.to_safe()
+            );
+            return Err(Diagnostic::usage(message).with_hint(
+                "leave --wrap out to rerun the trial; `wrap` in the scenario runs as that user",
+            ));
+        }
         let process = CommandLine::new(&trials.environment, actor, &numbers);
         let mut command = Command::new(&words[0]);
         command
@@ -70,15 +79,19 @@ impl StoredTrial {
     }
 
     /// Returns what only a replay repeats, and neither the shell line of the trial nor its command with words in front.
-    pub fn only_in_replay(&self) -> Option<&'static str> {
-        let cases = self.state.trials.cases.as_ref();
-        if self.trial.hold.is_some() {
-            Some("the hold of a thread")
-        } else if cases.is_some_and(|cases| cases.shuffle) {
-            Some("the order of the tests")
-        } else {
-            None
-        }
+    pub fn only_in_replay(&self) -> Vec<String> {
+        let trials = &self.state.trials;
+        let hold = self.trial.hold.as_ref().map(|_| "the hold of a thread");
+        let cases = trials.cases.as_ref().filter(|cases| cases.shuffle);
+        let order = cases.map(|_| "the order of the tests");
+        // The engine is given the conditions of a container.
+        let variant = trials.variant_plan(self.trial.variant);
+        let mut actors = variant.actors.iter();
+        let is_contained = actors.any(|actor| actor.container.is_some());
+        let set = levers::set_levers(&trials.conditions).filter(|_| !is_contained);
+        let flags = set.map(|(lever, _)| format!("--{}", lever.name()));
+        let others = hold.into_iter().chain(order).map(str::to_owned);
+        others.chain(flags).collect()
     }
 
     /// Returns the shell line of the trial. Its differences from this shell are the numbers, the variables that were set

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lever_has_a_title_for_its_fact() {
+    fn only_facts_of_levers_have_titles_here() {
         assert_eq!(fact_title("limits"), Some("resource limits"));
         assert_eq!(fact_title("user"), Some("user"));
         assert_eq!(fact_title("kernel"), None);

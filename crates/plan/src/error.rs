@@ -45,7 +45,7 @@ pub fn render_in_file(error: &Diagnostic, styled: bool) -> Option<String> {
     let helps = error
         .hints
         .iter()
-        .map(|text| Level::HELP.message(escape_control(text)));
+        .map(|text| Level::HELP.message(escape_lines(text)));
     let title = Level::ERROR.primary_title(escape_control(&error.message));
     let file = escape_control(&excerpt.file);
     let group = match (&excerpt.source, &excerpt.span) {
@@ -80,11 +80,17 @@ fn first_line(source: &str, span: &Range<usize>) -> Range<usize> {
     start..end.max(start)
 }
 
-/// Escapes a message, but keeps its lines, so that text from a file cannot control a terminal.
+/// Escapes a message, so that text from a file cannot control a terminal.
 fn escape_control(text: &str) -> String {
     let escaped = |letter: char| match letter {
         letter if letter.is_control() => letter.escape_default().to_string(),
         letter => letter.to_string(),
     };
     text.chars().map(escaped).collect()
+}
+
+/// The same for a hint, which may have several lines.
+fn escape_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(escape_control).collect();
+    lines.join("\n")
 }

@@ -38,13 +38,16 @@ pub fn plan_file(
     let file_scenario = parse_scenario(&source).map_err(complain)?;
     let mut scenario = file_scenario.clone();
     overlay(&mut scenario);
-    scenario.hosts.read_lists(file.parent().unwrap_or(file))?;
+    let folder = file.parent().unwrap_or(file);
+    scenario.hosts.read_lists(folder)?;
     let absolute =
         std::path::absolute(file).map_err(|error| cannot_read(file, SCENARIO, &error))?;
     let context = context_of(&scenario, absolute.parent().unwrap_or(&absolute))
         .map_err(|refusal| locate_refusal(file, &source, refusal, true))?;
     plan(&scenario, context.clone()).map_err(|refusal| {
-        let by_file = plan(&file_scenario, context).err().as_ref() == Some(&refusal);
+        let mut alone = file_scenario;
+        let is_read = alone.hosts.read_lists(folder).is_ok();
+        let by_file = is_read && plan(&alone, context).err().as_ref() == Some(&refusal);
         locate_refusal(file, &source, refusal, by_file)
     })
 }

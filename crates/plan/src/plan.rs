@@ -53,6 +53,7 @@ impl Scenario {
         kind: &dyn PlannedQuestion,
         context: PlanContext,
     ) -> Result<Plan, Diagnostic> {
+        check_settings(self, kind)?;
         let (jobs, waves, hosts) = self.plan_jobs()?;
         self.check_patterns()?;
         let space = self.search_space(&context)?;
@@ -63,7 +64,6 @@ impl Scenario {
         let cases = self.plan_cases(&variants)?;
         let load = self.plan_load(&context.base)?;
         let variants = kind.plan_variants(self, variants)?;
-        check_settings(self, kind)?;
         let asked = kind.plan(QuestionDraft {
             scenario: self,
             variants: &variants,

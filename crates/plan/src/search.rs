@@ -129,6 +129,16 @@ impl Scenario {
         }
     }
 
+    /// Checks that not several lists or sets are searched, before their candidates are looked for.
+    pub fn check_search(&self) -> Result<(), Diagnostic> {
+        match self.search_shape() {
+            Some(shape) if self.subject_fields(shape).iter().any(|(_, given)| *given) => {
+                self.check_one_subject(shape)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn check_one_subject(&self, shape: SearchShape) -> Result<(), Diagnostic> {
         let given: Vec<&str> = self
             .subject_fields(shape)

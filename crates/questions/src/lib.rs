@@ -1,6 +1,6 @@
 //! Questions: how each one chooses its trials, what it learns from them, and how its answer reads.
 //!
-//! Each question has a folder. [`of_goal`] is the only place that lists all of them.
+//! Each question has a folder. Only this file lists all of them: [`of_goal`] and [`of_scenario`].
 //!
 //! | folder | question |
 //! | --- | --- |

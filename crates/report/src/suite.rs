@@ -1,7 +1,7 @@
 //! Describes the tests of a suite: how often each failed, with which failures, and which tests depend on each other.
 
 use super::suite_order::{self, CaseCluster, OrderEffect};
-use provoke_model::{CaseEnd, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
+use provoke_model::{CaseEnd, CaseName, CaseRunner, EvidenceDepth, SignatureId, Site, VariantId};
 use provoke_questions::{RerunPolicy, StopRule};
 use provoke_runners as runners;
 use provoke_state::{CaseCounts, IsolatedCounts, State, SuiteCounts, Tally};
@@ -83,6 +83,10 @@ pub enum CaseOrder {
 pub struct CaseReport {
     /// Its full name, for `--only test:NAME`.
     pub name: String,
+    /// Its name, divided as its runner does.
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    pub case: CaseName,
     /// Trials in which it passed or failed.
     pub trials: u64,
     /// Trials in which it failed.
@@ -480,6 +484,7 @@ fn describe_cases(
                 .filter(|(_, count)| *count > 0);
             Some(CaseReport {
                 name: name.to_string(),
+                case: name.clone(),
                 trials,
                 failures,
                 ends: ends.collect(),

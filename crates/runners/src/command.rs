@@ -20,9 +20,11 @@ pub(super) fn split_runner_words(command: &[Text]) -> RunnerWords {
         .iter()
         .position(is_shell)
         .and_then(|shell| {
-            let is_line_flag = |word: &String| word.starts_with('-') && word.ends_with('c');
-            let flag = words.iter().skip(shell + 1).position(is_line_flag)?;
-            words.get(shell + 1 + flag + 1)
+            let options = words.iter().skip(shell + 1);
+            let is_line_flag = |word: &String| {
+                word.starts_with('-') && !word.starts_with("--") && word.ends_with('c')
+            };
+            words.get(shell + 1 + options.clone().position(is_line_flag)? + 1)
         })
         .cloned();
     match shell_line {

@@ -64,12 +64,7 @@ impl Runner for Nextest {
 
     fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
         command.remove_flag(&["-E", "--filterset", "--filter-expr"]);
-        let mut filter = format!("test(={})", escape(&case.name, FILTER));
-        if !case.suite.is_empty() {
-            let suite = escape(&case.suite, FILTER);
-            filter = format!("binary_id(={suite}) & {filter}");
-        }
-        command.insert(["-E".to_owned(), filter])
+        command.insert(["-E".to_owned(), write_filter(case)])
     }
 
     fn read(&self, report: &TrialReport<'_>) -> TrialCases {
@@ -77,21 +72,22 @@ impl Runner for Nextest {
     }
 }
 
+/// Returns an expression for `cargo nextest run -E` that selects a test.
+fn write_filter(case: &CaseName) -> String {
+    let test = format!("test(={})", escape(&case.name, FILTER));
+    if case.suite.is_empty() {
+        return test;
+    }
+    let binary = escape(&case.suite, FILTER);
+    format!("binary_id(={binary}) & {test}")
+}
+
 /// Returns an expression for `cargo nextest run -E` that leaves tests out.
-fn write_exclusion(names: &[&str]) -> String {
-    const EXCLUDED: &str = r"()\,/";
-    let tests = names.iter().map(|name| {
-        // The name of the test follows that of its binary.
-        match name.split_once("::") {
-            Some((binary, test)) => format!(
-                "(binary_id(={}) & test(={}))",
-                escape(binary, EXCLUDED),
-                escape(test, EXCLUDED)
-            ),
-            None => format!("test(={})", escape(name, EXCLUDED)),
-        }
-    });
-    let tests: Vec<String> = tests.collect();
+fn write_exclusion(names: &[&CaseName]) -> String {
+    let tests: Vec<String> = names
+        .iter()
+        .map(|name| format!("({})", write_filter(name)))
+        .collect();
     if tests.is_empty() {
         "all()".to_owned()
     } else {
@@ -128,6 +124,20 @@ fn find_profile(command: &[Text]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn excluded_tests_have_the_binary_of_their_suite() {
+        let case = |suite: &str, name: &str| CaseName {
+            suite: suite.to_owned(),
+            name: name.to_owned(),
+        };
+        let (unit, in_test) = (case("a", "b::c"), case("a::it", "b::c(1)"));
+        assert_eq!(
+            write_exclusion(&[&unit, &in_test]),
+            r"not ((binary_id(=a) & test(=b::c)) | (binary_id(=a::it) & test(=b::c(1\))))"
+        );
+        assert_eq!(write_exclusion(&[]), "all()");
+    }
 
     #[test]
     fn the_profile_of_nextest_is_that_of_the_command() {

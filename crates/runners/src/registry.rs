@@ -142,6 +142,7 @@ mod tests {
             ("/venv/bin/pytest", Some("pytest")),
             ("env A=1 python3.11 -X dev -m pytest tests", Some("pytest")),
             ("uv run pytest", Some("pytest")),
+            ("bash --norc -c pytest", Some("pytest")),
             ("python3 tests.py", None),
             ("python -m unittest", None),
             ("cargo nextest run --release", Some("nextest")),

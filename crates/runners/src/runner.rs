@@ -129,7 +129,7 @@ pub struct Exclusion {
     /// Its name in the flag `--format`.
     pub name: &'static str,
     /// Writes the names of cases in this form.
-    pub write: fn(&[&str]) -> String,
+    pub write: fn(&[&CaseName]) -> String,
 }
 
 /// A file that all trials share.

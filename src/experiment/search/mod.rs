@@ -29,6 +29,7 @@ pub(super) fn find_searched(
     base: &Path,
     observer: &mut dyn ExperimentObserver,
 ) -> Result<Option<SearchSources>, Diagnostic> {
+    scenario.check_search()?;
     let folder = base.join(scenario.program.cwd.as_deref().unwrap_or(Path::new("")));
     let pieces = [
         ("imports", &scenario.items.imports, PartSize::Imports),

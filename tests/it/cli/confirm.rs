@@ -1002,6 +1002,13 @@ fn confirm_without_a_baseline_uses_a_stored_run_with_failures() {
     assert!(refused.stderr.contains(list), "{refused}");
     assert!(refused.stderr.contains("--baseline aaaa"), "{refused}");
     assert!(!refused.stderr.contains("cccc"), "{refused}");
+    sandbox.write("s.toml", "ask = 'confirm'\ncommand = ['true']\n");
+    let refused = sandbox.provoke(&["scenario", "s.toml"]);
+    let mut lines = refused.stderr.lines().map(str::trim_start);
+    assert!(
+        lines.any(|line| line.starts_with("--baseline bbbb")),
+        "{refused}"
+    );
 
     // The run of the same command is the baseline, although a newer run has failures.
     let confirm = [&["confirm", "-n", "2", "--"], &victim[..], &["2"]].concat();

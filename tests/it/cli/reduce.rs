@@ -155,6 +155,10 @@ fn a_file_is_changed_only_with_the_flag_apply() {
             assert!(git.output().unwrap().status.success());
             assert_eq!(sandbox.read("s.sh"), REDUCED);
         }
+        // The search is over, so the file may have changed since.
+        let again = sandbox.provoke(&["resume", "out"]);
+        assert_eq!(again.code, Some(0), "{again}");
+        assert_eq!(sandbox.read("s.sh"), REDUCED);
     }
 }
 

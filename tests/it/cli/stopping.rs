@@ -247,6 +247,11 @@ fn resuming_a_finished_run_with_a_higher_limit_uses_an_any_time_interval() {
     let output = sandbox.provoke(&["resume", "last", "-n", "30"]);
     assert_eq!(output.code, Some(2), "{output}");
     assert!(output.stderr.contains("-n and -d are totals"), "{output}");
+    // A limit is not recorded if the hosts are refused.
+    let refused = sandbox.provoke(&["resume", "last", "-n", "50", "--on", "ssh"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    let journal = sandbox.read("provoke-out/last/events.jsonl");
+    assert!(!journal.contains("limits_changed"), "{journal}");
     let output = sandbox.provoke(&["resume", "last", "-n", "60", "--progress=none"]);
     assert_eq!(output.code, Some(0), "{output}");
     let output = sandbox.provoke(&["report", "last", "--json"]);

@@ -1,7 +1,7 @@
 //! Tests the stored data of a run and their use.
 
 use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until, words};
-use crate::needs::{mounts, needs};
+use crate::needs::{mounts, needs, root};
 use rustix::process::Signal;
 use std::fs;
 
@@ -264,6 +264,27 @@ fn a_trial_is_replayed_with_a_command_prefix() {
         ("2\n", Some(0)),
         "{output}"
     );
+}
+
+#[test]
+fn conditions_that_a_command_by_hand_lacks_are_named() {
+    let sandbox = Sandbox::new();
+    sandbox.report(&["-n", "1", "--rlimit", "nofile=64", "--", "true"]);
+    for args in [&["--show"][..], &["--wrap", "env"]] {
+        let output = sandbox.provoke(&[&["replay", "last#1"], args].concat());
+        let note = "without --rlimit, which `provoke replay last#1` repeats";
+        assert!(output.stderr.contains(note), "{output}");
+    }
+    needs!(root());
+    sandbox.report(&["-n", "1", "--user", "nobody", "--", "id", "-u"]);
+    let output = sandbox.provoke(&["replay", "last#1", "--wrap", "env"]);
+    assert_eq!(
+        (output.stdout.as_str(), output.code),
+        ("", Some(2)),
+        "{output}"
+    );
+    let reason = "the trial ran as `nobody`, and `env` would run as another user";
+    assert!(output.stderr.contains(reason), "{output}");
 }
 
 #[test]

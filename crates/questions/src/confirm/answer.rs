@@ -301,8 +301,10 @@ fn describe_attempts(question: &ConfirmQuestion, alpha: f64) -> String {
 
 /// Suggests the confidence at which several checks against the same baseline keep the error level together.
 fn suggest_confidence(earlier: u64, alpha: f64) -> String {
-    // Rounded up, so that all checks together keep the level.
-    let confidence = (1e4 - (1e4 * alpha / real(earlier + 1)).floor()) / 100.0;
+    let level = alpha / real(earlier + 1);
+    // Rounded up, so that all checks together keep the level. The highest confidence has four decimals.
+    let parts = if level < 1e-4 { 1e6 } else { 1e4 };
+    let confidence = 100.0 * (parts - (parts * level).floor()) / parts;
     format!(
         "--conf {confidence} keeps the probability of any false FIXED in {} below {} %",
         words::format_count(earlier + 1, "check"),
@@ -593,6 +595,16 @@ fn leading_capitals(sentence: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_suggested_confidence_can_be_given() {
+        for (earlier, alpha, confidence) in
+            [(1, 0.05, "97.5"), (2, 0.05, "98.34"), (1, 1e-4, "99.995")]
+        {
+            let text = suggest_confidence(earlier, alpha);
+            assert!(text.starts_with(&format!("--conf {confidence} ")), "{text}");
+        }
+    }
 
     #[test]
     fn the_answer_in_capitals_is_the_result() {

@@ -2,6 +2,7 @@
 
 use super::lines::WrappedText;
 use super::{call_chain, group_equal, push_tool_output};
+use crate::variant_facts::capitalize_first;
 use provoke_judge::{HangDiagnosis, diagnose_hang};
 use provoke_model::{Frame, Hang, HungThread, ThreadActivity, WaitObject};
 use provoke_words::{format_count, format_seconds, plural_of, sanitize_line};
@@ -202,12 +203,6 @@ fn name_thread(hang: &Hang, tid: i32) -> String {
         "" => format!("{thread_text} {tid}"),
         name => format!("{thread_text} {tid} ({})", sanitize_line(name)),
     }
-}
-
-fn capitalize_first(text: &str) -> String {
-    let mut rest = text.chars();
-    let first = rest.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(rest).collect()
 }
 
 /// Returns the activity of a thread, and its calls in further lines.

@@ -133,10 +133,10 @@ impl Runner for Pytest {
 }
 
 /// Returns arguments that leave tests out.
-fn write_exclusion(names: &[&str]) -> String {
+fn write_exclusion(names: &[&CaseName]) -> String {
     let arguments = names
         .iter()
-        .map(|name| format!("--deselect={}", shell_word(name.as_ref())));
+        .map(|name| format!("--deselect={}", shell_word(name.to_string().as_ref())));
     arguments.collect::<Vec<_>>().join("\n")
 }
 
