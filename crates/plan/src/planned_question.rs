@@ -112,138 +112,146 @@ pub enum SettingsGroup {
     Reruns,
 }
 
-impl SettingsGroup {
-    /// All groups, in the order in which they are checked.
-    const ALL: [Self; 13] = [
-        Self::Confirm,
-        Self::DifferentConditions,
-        Self::Compare,
-        Self::Fixed,
-        Self::Candidates,
-        Self::Items,
-        Self::Hunt,
-        Self::Search,
-        Self::AnyFailure,
-        Self::EarlierRuns,
-        Self::Baseline,
-        Self::StopRules,
-        Self::Reruns,
-    ];
-
+/// A group of settings, and the error if a question does not read it.
+struct GroupRule {
+    group: SettingsGroup,
     /// Returns the name of the first setting of the group that a scenario has.
-    fn given_setting(self, scenario: &Scenario) -> Option<String> {
-        let given = |name: &str, is_given: bool| is_given.then(|| name.to_owned());
-        match self {
-            Self::Confirm => first_given(&scenario.confirm),
-            Self::DifferentConditions => given(
-                "accept-different-conditions",
-                scenario.baseline.accept_different_conditions.is_some(),
-            ),
-            Self::Compare => first_given(&scenario.comparison),
-            Self::Fixed => given("fixed", scenario.bisect.fixed.is_some()),
-            Self::Candidates => {
-                let bisect = BisectSettings {
-                    fixed: None,
-                    ..scenario.bisect.clone()
-                };
-                first_given(&scenario.candidates).or_else(|| first_given(&bisect))
-            }
-            Self::Items => {
-                first_true(&scenario.set_fields()).or_else(|| first_given(&scenario.reduce))
-            }
-            Self::Hunt => first_given(&scenario.hunt),
-            Self::Search => first_given(&scenario.search),
-            Self::AnyFailure => given("any-failure", scenario.count.any_failure.is_some()),
-            Self::EarlierRuns => given(
-                "ignore-earlier-runs",
-                scenario.count.ignore_earlier_runs.is_some(),
-            ),
-            Self::Baseline => given("baseline", scenario.baseline.baseline.is_some()),
-            Self::StopRules => first_true(&[
+    given: fn(&Scenario) -> Option<String>,
+    /// The error and the hint. `{setting}` and `{command}` are replaced.
+    message: &'static str,
+    hint: &'static str,
+}
+
+/// All groups, in the order in which they are checked.
+const RULES: [GroupRule; 13] = [
+    GroupRule {
+        group: SettingsGroup::Confirm,
+        given: |scenario| first_given(&scenario.confirm),
+        message: "`{setting}` is for `provoke confirm`",
+        hint: "use `provoke confirm`, or `ask = \"confirm\"`",
+    },
+    GroupRule {
+        group: SettingsGroup::DifferentConditions,
+        given: |scenario| {
+            let accepted = scenario.baseline.accept_different_conditions;
+            accepted.map(|_| "accept-different-conditions".to_owned())
+        },
+        message: "`{setting}` needs a baseline",
+        hint: "use `provoke confirm`, or `provoke compare --baseline`",
+    },
+    GroupRule {
+        group: SettingsGroup::Compare,
+        given: |scenario| first_given(&scenario.comparison),
+        message: "`{setting}` is for `provoke compare`",
+        hint: "use `provoke compare`, or `ask = \"compare\"`",
+    },
+    GroupRule {
+        group: SettingsGroup::Fixed,
+        given: |scenario| scenario.bisect.fixed.map(|_| "fixed".to_owned()),
+        message: "`{setting}` is for `provoke bisect` or a comparison of two variants",
+        hint: "use `provoke bisect`, or `provoke compare`",
+    },
+    GroupRule {
+        group: SettingsGroup::Candidates,
+        given: |scenario| {
+            let bisect = BisectSettings {
+                fixed: None,
+                ..scenario.bisect.clone()
+            };
+            first_given(&scenario.candidates).or_else(|| first_given(&bisect))
+        },
+        message: "`{setting}` is for `provoke bisect`",
+        hint: "use `provoke bisect`, or `ask = \"bisect\"`",
+    },
+    GroupRule {
+        group: SettingsGroup::Items,
+        given: |scenario| {
+            first_true(&scenario.set_fields()).or_else(|| first_given(&scenario.reduce))
+        },
+        message: "`{setting}` is for `provoke reduce`",
+        hint: "use `provoke reduce`, or `ask = \"reduce\"`",
+    },
+    GroupRule {
+        group: SettingsGroup::Hunt,
+        given: |scenario| first_given(&scenario.hunt),
+        message: "`{setting}` is for `provoke hunt`",
+        hint: "use `provoke hunt`, or `ask = \"hunt\"`",
+    },
+    GroupRule {
+        group: SettingsGroup::Search,
+        given: |scenario| first_given(&scenario.search),
+        message: "`{setting}` is for searches",
+        hint: "use `provoke bisect` or `provoke reduce`",
+    },
+    GroupRule {
+        group: SettingsGroup::AnyFailure,
+        given: |scenario| scenario.count.any_failure.map(|_| "any-failure".to_owned()),
+        message: "`{command}` counts every failure unless `only` is given",
+        hint: "leave it out",
+    },
+    GroupRule {
+        group: SettingsGroup::EarlierRuns,
+        given: |scenario| {
+            let ignored = scenario.count.ignore_earlier_runs;
+            ignored.map(|_| "ignore-earlier-runs".to_owned())
+        },
+        message: "`{command}` never counts earlier runs",
+        hint: "leave it out",
+    },
+    GroupRule {
+        group: SettingsGroup::Baseline,
+        given: |scenario| {
+            let baseline = scenario.baseline.baseline.as_ref();
+            baseline.map(|_| "baseline".to_owned())
+        },
+        message: "`{command}` does not use a baseline",
+        hint: "use `provoke confirm` to check a fix, or `provoke compare`",
+    },
+    GroupRule {
+        group: SettingsGroup::StopRules,
+        given: |scenario| {
+            first_true(&[
                 ("max-fail", scenario.stop.max_fail.is_some()),
                 ("fail-fast", scenario.stop.fail_fast.is_some()),
                 ("width", scenario.stop.width.is_some()),
                 ("expect", scenario.judge.expect.is_some()),
                 ("max-rate", scenario.judge.max_rate.is_some()),
-            ]),
-            Self::Reruns => given("rerun-failing", scenario.suite.rerun_failing.is_some()),
-        }
-    }
-
-    /// Refuses a setting of the group for the question of a command.
-    fn refuse(self, setting: &str, command: &str) -> Diagnostic {
-        let (message, hint) = match self {
-            Self::Confirm => (
-                format!("`{setting}` is for `provoke confirm`"),
-                "use `provoke confirm`, or `ask = \"confirm\"`",
-            ),
-            Self::DifferentConditions => (
-                format!("`{setting}` needs a baseline"),
-                "use `provoke confirm`, or `provoke compare --baseline`",
-            ),
-            Self::Compare => (
-                format!("`{setting}` is for `provoke compare`"),
-                "use `provoke compare`, or `ask = \"compare\"`",
-            ),
-            Self::Fixed => (
-                format!("`{setting}` is for `provoke bisect` or a comparison of two variants"),
-                "use `provoke bisect`, or `provoke compare`",
-            ),
-            Self::Candidates => (
-                format!("`{setting}` is for `provoke bisect`"),
-                "use `provoke bisect`, or `ask = \"bisect\"`",
-            ),
-            Self::Items => (
-                format!("`{setting}` is for `provoke reduce`"),
-                "use `provoke reduce`, or `ask = \"reduce\"`",
-            ),
-            Self::Hunt => (
-                format!("`{setting}` is for `provoke hunt`"),
-                "use `provoke hunt`, or `ask = \"hunt\"`",
-            ),
-            Self::Search => (
-                format!("`{setting}` is for searches"),
-                "use `provoke bisect` or `provoke reduce`",
-            ),
-            Self::AnyFailure => (
-                format!("`{command}` counts every failure unless `only` is given"),
-                "leave it out",
-            ),
-            Self::EarlierRuns => (
-                format!("`{command}` never counts earlier runs"),
-                "leave it out",
-            ),
-            Self::Baseline => (
-                format!("`{command}` does not use a baseline"),
-                "use `provoke confirm` to check a fix, or `provoke compare`",
-            ),
-            Self::StopRules => {
-                let message = format!(
-                    "`{command}` decides itself when to stop, so `{setting}` has no effect"
-                );
-                let hint =
-                    format!("leave `{setting}` out; limit the run with `runs` or `duration`");
-                return Diagnostic::of_field(setting, message, hint);
-            }
-            Self::Reruns => (
-                format!("`{setting}` is for `provoke run`"),
-                "measure the suite first: provoke run --cases --rerun-failing -- CMD",
-            ),
-        };
-        Diagnostic::of_field(setting, message, hint)
-    }
-}
+            ])
+        },
+        message: "`{command}` decides itself when to stop, so `{setting}` has no effect",
+        hint: "leave `{setting}` out; limit the run with `runs` or `duration`",
+    },
+    GroupRule {
+        group: SettingsGroup::Reruns,
+        given: |scenario| {
+            scenario
+                .suite
+                .rerun_failing
+                .map(|_| "rerun-failing".to_owned())
+        },
+        message: "`{setting}` is for `provoke run`",
+        hint: "measure the suite first: provoke run --cases --rerun-failing -- CMD",
+    },
+];
 
 /// Refuses settings that a question does not read.
 pub(super) fn check_settings(
     scenario: &Scenario,
     question: &dyn PlannedQuestion,
 ) -> Result<(), Diagnostic> {
-    for group in SettingsGroup::ALL {
-        if !question.settings().contains(&group)
-            && let Some(setting) = group.given_setting(scenario)
+    for rule in &RULES {
+        if !question.settings().contains(&rule.group)
+            && let Some(setting) = (rule.given)(scenario)
         {
-            return Err(group.refuse(&setting, question.command()));
+            let fill = |text: &str| {
+                let text = text.replace("{setting}", &setting);
+                text.replace("{command}", question.command())
+            };
+            return Err(Diagnostic::of_field(
+                &setting,
+                fill(rule.message),
+                fill(rule.hint),
+            ));
         }
     }
     Ok(())
