@@ -23,9 +23,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # The quick tests first.
 NET = ["(test(golden) - test(atlas)) + test(stored_runs) + test(screens::) + test(pages::) + test(live_lines::)", "test(atlas)"]
-SOURCES = ["crates/report/src/**/*.rs", "crates/questions/src/**/*.rs", "src/term/**/*.rs"]
-# Policies and folds, which have tests of their own, and files without text.
-NOT_TEXT = re.compile(r"tests|page_tree|/policy|_policy|/memory|hold_choice|held_trials|points\.rs|man_pages|/style\.rs")
+SOURCES = [
+    "crates/report/src/**/*.rs",
+    "crates/questions/src/**/*.rs",
+    "crates/words/src/document.rs",
+    "src/term/**/*.rs",
+]
+# Plans, policies and folds, which have tests of their own, and files without text.
+NOT_TEXT = re.compile(r"tests|page_tree|/plan\.rs|/policy|_policy|/memory|hold_choice|held_trials|points\.rs|man_pages|/style\.rs")
 NOT_LINE = re.compile(r"^\s*(#|const|pub const|static|use|pub use|let Some\(\d)|reason =|expect\(|assert|matches!|panic!|concat!")
 TOKEN = re.compile(r'//[^\n]*|"(?:[^"\\]|\\.)*"|\'(?:[^\'\\\n]|\\[^\n]+?)\'', re.S)
 OTHER = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
