@@ -276,7 +276,7 @@ fn cases_hint(state: &State) -> Option<&'static str> {
 }
 
 /// Returns the path of a file of a result, or the command that uses it.
-fn describe_file(file: &ResultFile) -> SuggestedCommand {
+pub fn describe_file(file: &ResultFile) -> SuggestedCommand {
     let short_path = |path: &Path| relative_to_cwd(path).to_safe().to_string();
     let typed = |path: &Path| shell_word(relative_to_cwd(path).as_os_str()).into_string();
     match file {

@@ -32,7 +32,7 @@ pub use distinguishing::format_distinguishing_facts;
 pub use doctor::format_checkup;
 pub use errors::{print_error, print_hint, render_parser_message, stderr_has_colours};
 pub use experiment::{
-    DisplayStyle, ObserverSettings, ProgressDisplay, ProgressKind, TerminalObserver,
+    DisplayStyle, ObserverSettings, ProgressDisplay, ProgressKind, TerminalObserver, describe_file,
 };
 pub use forecast::format_forecast;
 pub use man_pages::{render_man_page, show_every_help, write_man_pages};

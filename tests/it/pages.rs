@@ -4,12 +4,14 @@
 mod page_tree;
 
 use page_tree::{assert_harmless, text_lines};
-use provoke_report::{Html, Json};
+use provoke_model::Survey;
+use provoke_report::{Html, Json, MaskedRun, PageOptions, RunOfTrend, RunOrder, export_trend};
 use provoke_words as words;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-use crate::answered::answered_questions;
+use crate::answered::{RecordedRun, answered, answered_questions};
+use crate::loop_and_fold::plan;
 
 /// The numbers of a JSON report.
 #[derive(Default)]
@@ -91,4 +93,50 @@ fn the_page_of_every_verdict_reads_well() {
         let page = run.export(&folder, &Html);
         insta::assert_snapshot!(format!("page_{name}"), text_lines(&page));
     }
+}
+
+/// Returns the page about several runs; the first one has a commit.
+fn trend_page(mut runs: Vec<RecordedRun>, order: RunOrder) -> String {
+    for (number, run) in (1..).zip(&mut runs) {
+        run.state.origin.run = format!("20261122-03521{number}-ecbc");
+    }
+    let commit = "0123456789abcdef".to_owned();
+    let facts = &mut runs[0].state.origin.survey.0;
+    facts.insert(Survey::COMMIT.to_owned(), commit);
+    let place = tempfile::tempdir().unwrap();
+    let written: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            let path = place.path().join(&run.state.origin.run);
+            (run.write_folder(&path), run.report())
+        })
+        .collect();
+    let shown: Vec<RunOfTrend<'_>> = runs
+        .iter()
+        .zip(&written)
+        .map(|(run, (folder, report))| RunOfTrend {
+            run: MaskedRun::new(folder, report).unwrap(),
+            state: &run.state,
+        })
+        .collect();
+    let mut page = Vec::new();
+    export_trend(&shown, order, &PageOptions::default(), &mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
+#[test]
+fn the_page_of_several_runs_reads_well() {
+    let rates = [0.0, 0.3, 0.1];
+    let run = |rate: &f64| answered(&plan("runs = 100"), &[*rate]);
+    let three = rates.iter().map(run).collect();
+    let page = trend_page(three, RunOrder::Commit);
+    insta::assert_snapshot!("trend_three", text_lines(&page));
+    let two = rates[..2].iter().map(run).collect();
+    let page = trend_page(two, RunOrder::Time);
+    insta::assert_snapshot!("trend_two", text_lines(&page));
+    let questions = answered_questions();
+    let is_used = |name: &&str| ["run_always", "compare_rates", "confirm_fixed"].contains(name);
+    let others = questions.into_iter().filter(|(name, _)| is_used(name));
+    let page = trend_page(others.map(|(_, run)| run).collect(), RunOrder::Given);
+    insta::assert_snapshot!("trend_not_comparable", text_lines(&page));
 }

@@ -2,7 +2,7 @@
 
 use console::{measure_text_width, strip_ansi_codes};
 use provoke::doctor::{CaptureAbilities, CheckResult, CheckState, DoctorReport};
-use provoke::experiment::{AskedForecast, StoredRun, TrialForecast};
+use provoke::experiment::{AskedForecast, ResultFile, StoredRun, TrialForecast};
 use provoke::term;
 use provoke_model::{
     Alpha, Autopsy, Crash, Fault, Frame, MeasuredBaseline, Module, Signal, Thread,
@@ -13,7 +13,7 @@ use provoke_report::story::crash_story;
 use provoke_survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
 
 use crate::answered::{RecordedRun, answered, answered_hunt, answered_questions, confirmation};
-use crate::answers::search_plan;
+use crate::answers::{reduction_plan, search_plan};
 use crate::held_program::SOURCE;
 use crate::loop_and_fold::plan;
 
@@ -56,6 +56,18 @@ fn assert_plain_screens(name: &str, format: impl Fn(usize) -> String) {
         }
         insta::assert_snapshot!(format!("{name}_{width}"), text);
     }
+}
+
+/// Returns a file of each kind that a search writes.
+fn result_files() -> Vec<ResultFile> {
+    vec![
+        ResultFile::Log("provoke-out/last/log".into()),
+        ResultFile::SmallestLoad("provoke-out/last/a load.toml".into()),
+        ResultFile::Patch("provoke-out/last/reduced.patch".into()),
+        ResultFile::Reduced("provoke-out/last/parse.c".into()),
+        ResultFile::UnneededFiles("provoke-out/last/unneeded.txt".into()),
+        ResultFile::Removed(3),
+    ]
 }
 
 /// Returns one stored run of each kind.
@@ -224,6 +236,13 @@ fn every_first_screen_fits_the_width_of_the_terminal() {
     for (name, run) in answered_questions() {
         assert_summary(name, &run);
     }
+    let (plan_of_reduction, rates) = reduction_plan(6, 0.6);
+    let report = answered(&plan_of_reduction, &rates).report();
+    assert_screens("result_files", |width| {
+        let folder = "provoke-out/20261122-035210-ecbc".as_ref();
+        let files = result_files().iter().map(term::describe_file).collect();
+        term::format_summary(&report, folder, "last", None, files, Some(width))
+    });
     assert_screens("list", |width| {
         term::format_runs(&stored_runs(), Some(width))
     });
