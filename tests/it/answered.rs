@@ -155,6 +155,11 @@ pub(crate) fn answered_questions() -> Vec<(&'static str, RecordedRun)> {
         ("run_clean", plan("runs = 100"), vec![0.0]),
         ("run_always", plan("runs = 10"), vec![1.0]),
         (
+            "run_variables",
+            plan("runs = 40\nenv.ADDED = 'a b'\nenv.REMOVED = false\nenv.Z = '1'"),
+            vec![0.5],
+        ),
+        (
             "max_rate_pass",
             plan("runs = 200\nmax-rate = 0.02"),
             vec![0.0],

@@ -160,6 +160,10 @@ fn confirm_case(choices: &mut Choices) -> Case {
         drift: choices.one_of(&[None, Some(drift)]).filter(|_| trials > 10),
         one_life: choices.below(6) == 0,
         unfinished: choices.below(4) == 0,
+        conditions: choices.one_of(&[None, None, Some(())]).map(|()| {
+            let facts = BTreeMap::from([("cpu.model", "Other CPU"), ("libc", "2.36")]);
+            serde_json::from_value(serde_json::json!({ "facts": facts })).unwrap()
+        }),
         runs: if choices.below(4) == 0 {
             vec![first, second]
         } else {
@@ -189,7 +193,7 @@ fn confirm_case(choices: &mut Choices) -> Case {
 
 fn compare_case(choices: &mut Choices) -> Case {
     let find = choices.one_of(&["failing", "different"]);
-    let variants = choices.count(2, 6);
+    let variants = choices.count(2, 8);
     let limits = choices.one_of(&["runs = 5", "runs = 20", "runs = 100"]);
     let floor = choices.one_of(&["", "", "floor = 0.05"]);
     let more = if find == "failing" { floor } else { "" };
@@ -206,7 +210,13 @@ fn compare_case(choices: &mut Choices) -> Case {
         let text = format!("ask = 'compare'\nfind = '{find}'\n{settings}\n{matrix}");
         return (self::plan(&text), rates);
     }
-    (compare_plan(find, variants, &settings), rates)
+    let mut plan = compare_plan(find, variants, &settings);
+    if choices.below(8) == 0 {
+        for variant in &mut plan.trials.variants {
+            variant.name += &" with a long name".repeat(20);
+        }
+    }
+    (plan, rates)
 }
 
 fn bisect_case(choices: &mut Choices) -> Case {

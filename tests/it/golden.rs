@@ -3,7 +3,7 @@
 
 use provoke::term;
 use provoke_journal::RunFolder;
-use provoke_model::{Event, Outcome, TrialId, VariantId};
+use provoke_model::{Event, Failure, FailureKind, Outcome, TrialId, VariantId};
 use provoke_questions as questions;
 use provoke_report::story::{BetterTrial, TrialDetails, trial_story};
 use provoke_report::{
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::answered::{RecordedRun, answered_questions};
+use crate::answered::{RecordedRun, answered_questions, crash};
 use crate::observed::requests_in_flight;
 
 /// Number of described trials of each kind.
@@ -163,6 +163,11 @@ fn all_progress(run: &RecordedRun) -> Vec<String> {
 /// Returns the descriptions of a few trials of each kind.
 fn stories(run: &RecordedRun) -> String {
     let in_flight = requests_in_flight();
+    let holds = ["a thread was held at /src/crash.c:20 <b>&".to_owned()];
+    let hang = Failure {
+        kind: FailureKind::Hang { stopped: true },
+        ..crash()
+    };
     let mut told: BTreeMap<String, u64> = BTreeMap::new();
     let mut text = String::new();
     for event in &run.events {
@@ -194,11 +199,11 @@ fn stories(run: &RecordedRun) -> String {
         });
         text += &trial_story(&TrialDetails {
             trial: *trial,
-            is_captured: false,
+            is_captured: is_even,
             outcome,
-            seeming_hang: None,
+            seeming_hang: Some(&hang).filter(|_| is_even && outcome.any_failure().is_none()),
             observation: seen,
-            holds: &[],
+            holds: if is_even { &holds } else { &[] },
             limits: &provoke_levers::resource_limits(&run.state.trials.conditions),
             load: run.state.trials.load.as_ref(),
             in_flight: if has_requests { &in_flight } else { &[] },

@@ -2,12 +2,12 @@
 //! of a suite, the requests of clients, hosts, warnings, and hung trials.
 
 use provoke_model::{
-    ActorObservation, CaseEnd, CaseFailure, CaseFailures, CaseName, CaseRecord, CrashedProcess,
-    Ending, Event, EvidenceDepth, FailedHook, FailureKind, Frame, Hang, Host, HostId, HostPlan,
-    HungThread, InconclusiveReason, JoinedHost, KernelLine, Latencies, LoadObservation, LoadStage,
-    NoteLevel, NumberList, Observation, Outcome, ProcessObservation, RequestPhase, RequestResult,
-    RequestsAtFailure, Signal, Signature, SignatureId, SlotId, Survey, TotalUsage, Trial, TrialId,
-    TrialPurpose, TrialsPlan, WaitObject,
+    ActorObservation, CaseEnd, CaseFailure, CaseFailures, CaseName, CaseRecord, CoreObservation,
+    CrashedProcess, Ending, Event, EvidenceDepth, FailedHook, FailureKind, Frame, Hang, Host,
+    HostId, HostPlan, HungThread, InconclusiveReason, JoinedHost, KernelLine, Latencies,
+    LoadObservation, LoadStage, NoteLevel, NumberList, Observation, Outcome, ProcessObservation,
+    RequestPhase, RequestResult, RequestsAtFailure, Signal, Signature, SignatureId, SlotId, Survey,
+    TotalUsage, Trial, TrialId, TrialPurpose, TrialsPlan, WaitObject,
 };
 use provoke_report::story::RequestInFlight;
 use provoke_state::State;
@@ -25,6 +25,9 @@ const CASES: [(&str, &str); 6] = [
     ("", "test_<b>&"),
     ("shop", "test_last"),
 ];
+
+/// Signature of a test that crashed, without its stack.
+const CRASH_OF_TEST: SignatureId = SignatureId(78);
 
 /// What random observations of a run contain.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
@@ -69,7 +72,7 @@ impl Surroundings {
         seen: &mut Observation,
         choices: &mut Choices,
     ) {
-        seen.elapsed += Duration::from_micros(trial.0 * 997 % 5000);
+        seen.elapsed += Duration::from_micros(trial.0 * 500 % 5000);
         if self.processes {
             seen.actors = vec![self.process(trial, outcome, choices)];
             seen.around = (choices.below(2) == 0).then(|| self.usage(trial));
@@ -207,12 +210,20 @@ impl Surroundings {
         if fails {
             ends[self.failing_case] = Some(end);
             let number = u32::try_from(self.failing_case).unwrap();
+            let (signature_id, depth, title) = match end {
+                CaseEnd::Crashed => (CRASH_OF_TEST, EvidenceDepth::Kernel, "SIGSEGV in sum"),
+                _ => (
+                    SignatureId(77),
+                    EvidenceDepth::Output,
+                    "AssertionError: the order is empty",
+                ),
+            };
             failures.push(CaseFailures {
-                signature_id: SignatureId(77),
+                signature_id,
                 signature: Some(Box::new(Signature {
-                    id: SignatureId(77),
-                    title: "AssertionError: the order is empty".to_owned(),
-                    depth: EvidenceDepth::Output,
+                    id: signature_id,
+                    title: title.to_owned(),
+                    depth,
                     also: Vec::new(),
                     placed: false,
                     family: None,
@@ -383,7 +394,13 @@ pub(crate) fn hang(choices: &mut Choices) -> Hang {
             thread(100, 101, "lock_audit"),
             thread(101, 100, "lock_pool"),
         ],
+        unlisted: if cycles { 0 } else { 3 },
         cycle: if cycles { vec![100, 101] } else { Vec::new() },
+        cores: vec![CoreObservation {
+            pid: 100,
+            unread: (!cycles).then(|| "it is not complete <b>&".to_owned()),
+            ..CoreObservation::default()
+        }],
         ended_before: Duration::from_secs(choices.one_of(&[0, 60])),
         programs: vec![(100, "parse".to_owned())],
         ..Hang::default()
@@ -417,9 +434,11 @@ pub(crate) fn interrupted(plan: &TrialsPlan, choices: &mut Choices) -> Observati
 /// Returns trials after the measurement of a run that capture the evidence of its failures: the same crash, or another.
 pub(crate) fn captures(state: &State, choices: &mut Choices) -> Vec<Event> {
     let failed = state.all_tallies().find(|(_, tally)| tally.failures > 0);
-    let Some((variant, _)) = failed.filter(|_| state.trials.cases.is_none()) else {
+    let Some((variant, _)) = failed else {
         return Vec::new();
     };
+    let of_test = state.trials.cases.as_ref();
+    let weaker = of_test.map(|_| (EvidenceDepth::Kernel, CRASH_OF_TEST));
     let at = Duration::ZERO;
     let mut events = vec![Event::CaptureStarted { at }];
     for number in 0..choices.count(1, 3) {
@@ -428,6 +447,7 @@ pub(crate) fn captures(state: &State, choices: &mut Choices) -> Vec<Event> {
             failure.signature.id = SignatureId(90);
             "SIGSEGV in <b>& free".clone_into(&mut failure.signature.title);
         }
+        failure.signature.also.extend(weaker);
         let id = TrialId(state.next_id().0 + u64::try_from(number).unwrap());
         events.push(Event::TrialStarted(Trial {
             id,
