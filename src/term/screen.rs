@@ -55,19 +55,15 @@ fn repeat_answer(page: &str, rows: usize, columns: usize) -> Cow<'_, str> {
     format!("{}\n\n{answer}\n", page.trim_end()).into()
 }
 
-/// Width of a terminal that does not report its own.
-const USUAL: usize = 80;
-
 /// Wraps lines for stderr, if that is a terminal.
 pub(super) fn for_stderr(text: &str) -> String {
     let terminal = Term::stderr();
     if !terminal.is_term() {
         return text.to_owned();
     }
-    let columns = terminal
-        .size_checked()
-        .map_or(USUAL, |(_, columns)| usize::from(columns));
-    break_lines(text, columns.clamp(NARROWEST, WIDEST))
+    // A terminal that does not report its width counts as 80 columns wide.
+    let (_, columns) = terminal.size();
+    break_lines(text, usize::from(columns).clamp(NARROWEST, WIDEST))
 }
 
 /// Wraps longer lines with a small indent.
