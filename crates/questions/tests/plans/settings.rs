@@ -3,7 +3,7 @@
 use provoke_levers as levers;
 use provoke_model::{
     ActorPlan, ActorRole, Alpha, CaptureMode, EditPlan, ExpectedResult, FileChange, Hooks,
-    LeakRule, Plan, Rules, Text, Timeout, TrialSettings,
+    LeakRule, MeasuredBaseline, Plan, Rules, Text, Timeout, TrialSettings,
 };
 use provoke_plan::{DEFAULT_DURATION, DEFAULT_RUNS, PlanContext, Scenario};
 use provoke_questions as questions;
@@ -712,4 +712,31 @@ fn kinds_of_requests_and_their_bodies_are_items() {
     scenario.outline.requests.clear();
     let refused = questions::plan(&scenario, plan_context()).unwrap_err();
     assert_eq!(refused.message, "there is no load to reduce");
+}
+
+#[test]
+fn a_baseline_in_shared_processes_needs_independent_trials() {
+    let confirm = |text: &str| {
+        let baseline = MeasuredBaseline {
+            failures: 5,
+            trials: 50,
+            one_life: true,
+            ..MeasuredBaseline::default()
+        };
+        let context = PlanContext {
+            baseline: Some(baseline),
+            ..plan_context()
+        };
+        let text = format!("shell = 'x'\nask = 'confirm'\n{text}");
+        questions::plan(&scenario(&text), context)
+    };
+    let refusal = confirm("").unwrap_err();
+    assert_eq!(
+        (refusal.message.as_str(), refusal.hint()),
+        (
+            "the 50 trials of the baseline shared the processes that `setup` started, so they may count as a single trial",
+            "measure it again with `prepare` instead of `setup`, so that each trial starts its own processes; if trials cannot influence each other through them, add --independent"
+        )
+    );
+    assert!(confirm("independent = true").is_ok());
 }
