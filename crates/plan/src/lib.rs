@@ -3,10 +3,6 @@
 //! A [`Scenario`] holds only the settings that the user gave. [`Scenario::to_plan`] adds the defaults.
 //!
 #![doc = include_str!("../README.md")]
-#![cfg_attr(
-    test,
-    expect(clippy::disallowed_methods, reason = "tests show names that they made")
-)]
 
 mod actors;
 mod case_settings;

@@ -853,7 +853,7 @@ proptest! {
 #[test]
 fn an_invalid_matrix_is_reported_at_its_line() {
     let matrix_error =
-        |text: &str| error_of(&format!("command = ['x', '{{n}}']\n[matrix]\n{text}\n"));
+        |text: &str| error_of(format!("command = ['x', '{{n}}']\n[matrix]\n{text}\n"));
     assert_snapshot!(matrix_error("dir = ['a', 'b']"), @"
     error: `{dir}` is a placeholder of provoke
      --> s.toml:3:7
@@ -979,7 +979,7 @@ fn a_variable_given_twice_on_the_command_line_is_refused() {
 #[test]
 fn an_invalid_edit_is_reported_at_its_line() {
     let matrix_error = |text: &str| {
-        error_of(&format!(
+        error_of(format!(
             "command = ['x']\n[[variant]]\nname = 'a'\n{text}\n"
         ))
     };
