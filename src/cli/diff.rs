@@ -60,8 +60,8 @@ impl DiffArgs {
             let printed = if self.json {
                 term::print_result(&compared.to_json())
             } else {
-                let page = term::format_differences(&compared, self.all, term::stdout_width());
-                term::print_page(&page)
+                let document = compared.document(self.all);
+                term::print_page(&term::format_documents(&[document], term::stdout_width()))
             };
             let mut differences = compared.differences.iter();
             let is_different = differences.any(|difference| difference.group != FactGroup::Trifle);
@@ -72,7 +72,7 @@ impl DiffArgs {
             let text = if self.json {
                 compared.to_json()
             } else {
-                term::format_distinguishing_facts(&compared)
+                term::format_documents(&[compared.document()], term::stdout_width())
             };
             (term::print_result(&text), !compared.by.is_empty())
         };

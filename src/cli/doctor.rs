@@ -31,7 +31,8 @@ impl Execute for DoctorArgs {
         let printed = if self.json {
             term::print_result(&report.to_json())
         } else {
-            term::print_page(&term::format_checkup(&report, term::stdout_width()))
+            let documents = report.documents();
+            term::print_page(&term::format_documents(&documents, term::stdout_width()))
         };
         printed?;
         Ok(Exit::good_if(report.can.cores))

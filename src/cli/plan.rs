@@ -98,9 +98,8 @@ impl Execute for PlanArgs {
             jobs: u64::from(self.jobs.get()),
         };
         let forecast = TrialForecast::new(self.rate, measured, self.conf.0)?;
-        let text =
-            term::format_forecast(&forecast, &asked, source.as_deref(), term::stdout_width());
-        term::print_result(&text)?;
+        let document = forecast.document(&asked, source);
+        term::print_result(&term::format_documents(&[document], term::stdout_width()))?;
         Ok(Exit::GoodAnswer)
     }
 }

@@ -12,6 +12,8 @@ pub use machine::{CoreFolder, MachineFacts, TracingRights};
 pub use test_crash::{CaptureProof, crash_victim};
 pub use test_hold::{HoldProof, hold_victim};
 
+use provoke_words as words;
+use provoke_words::document::{Cell, Column, Document, Place, Row, Table, Tone};
 use serde::Serialize;
 
 /// State of a check.
@@ -75,6 +77,91 @@ impl DoctorReport {
         let text = serde_json::to_string_pretty(self);
         text.expect("names and words can be written") + "\n"
     }
+
+    /// Returns what the machine can capture, then the checks with the suggested changes, the failed ones first.
+    pub fn documents(&self) -> Vec<Document> {
+        let can = self.can;
+        let abilities = [
+            (can.cores, "capture cores of crashes, with stacks"),
+            (can.stacks_of_hangs, "capture stacks of hung processes"),
+            (
+                can.kernel_lines,
+                "read the kernel's log of crashes and OOM kills",
+            ),
+            (can.oom_for_certain, "recognize OOM kills with certainty"),
+            (can.holds, "hold threads, for `provoke hunt`"),
+        ];
+        let rows = abilities.map(|(can, message)| {
+            // Colour repeats what the text says.
+            let mark = if can {
+                Cell::toned("yes", Tone::Good)
+            } else {
+                Cell::toned("no", Tone::Bad)
+            };
+            vec![mark, Cell::text(message)]
+        });
+        let columns = vec![Column::words(""), Column::sentences("")];
+        let table = Table::new("Evidence", Place::Screen, columns).with_rows(rows);
+        let abilities = Document {
+            headline: "This machine can".to_owned(),
+            tables: vec![table],
+            ..Document::default()
+        };
+        let states = [CheckState::Bad, CheckState::Better, CheckState::Ok];
+        let checks = states.into_iter().filter_map(|state| self.checks_of(state));
+        std::iter::once(abilities).chain(checks).collect()
+    }
+
+    /// Returns the checks with this state; `None` without any.
+    fn checks_of(&self, state: CheckState) -> Option<Document> {
+        let checks = || self.checks.iter().filter(|check| check.state == state);
+        let (tone, singular, many) = match state {
+            CheckState::Bad => (
+                Tone::Bad,
+                "check failed: evidence is lost",
+                "checks failed: evidence is lost",
+            ),
+            CheckState::Better => (
+                Tone::Open,
+                "check can be improved",
+                "checks can be improved",
+            ),
+            CheckState::Ok => (Tone::Good, "check passed", "checks passed"),
+        };
+        let columns = vec![Column::words(""), Column::sentences("")];
+        let mut table = Table::new("Checks", Place::Screen, columns);
+        for check in checks() {
+            let cells = vec![Cell::text(check.name), Cell::text(&check.seen)];
+            table.rows.push(Row::Cells(cells));
+            table
+                .rows
+                .extend(check.fix.iter().flat_map(|fix| fix_rows(fix)));
+        }
+        (!table.is_empty()).then(|| Document {
+            headline: words::plural_of(checks().count() as u64, singular, many),
+            tone,
+            tables: vec![table],
+            ..Document::default()
+        })
+    }
+}
+
+/// Returns how to fix something, with each command on a separate line.
+fn fix_rows(fix: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for part in fix.split("; ") {
+        let (purpose, command) = match part.rsplit_once(": ") {
+            Some((purpose, command)) => (Some(purpose), command),
+            None => (None, part),
+        };
+        let command = command
+            .strip_prefix('`')
+            .and_then(|rest| rest.strip_suffix('`'))
+            .unwrap_or(command);
+        rows.extend(purpose.map(|purpose| Row::Note(format!("{purpose}:"), Tone::Plain)));
+        rows.push(Row::Command(command.to_owned()));
+    }
+    rows
 }
 
 /// Judges the facts about a machine.

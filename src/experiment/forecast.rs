@@ -7,6 +7,7 @@ use provoke_stats::search::{Channel, bisect_runs};
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
+use provoke_words::document::{Cell, Column, Document, Place, Row, Table, Tone};
 
 /// Power for which a comparison or a check of the rate is planned.
 const POWER: f64 = 0.8;
@@ -38,40 +39,43 @@ pub struct AskedForecast {
     pub jobs: u64,
 }
 
-/// A question, and its number of trials.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForecastRow {
-    /// The question.
-    pub question: String,
-    /// The number of trials; `None` if no number is enough.
-    pub trials: Option<u64>,
-    /// Whether it is a mean number.
-    pub is_mean: bool,
+/// The rows of the table so far.
+struct ForecastRows<'a> {
+    asked: &'a AskedForecast,
+    rows: Vec<Row>,
 }
 
-/// The rows so far.
-#[derive(Default)]
-struct ForecastRows(Vec<ForecastRow>);
-
-impl ForecastRows {
-    /// Adds a number that is sufficient.
+impl ForecastRows<'_> {
+    /// Adds a number that is sufficient; `None` if no number is.
     fn add_exact(&mut self, question: &str, trials: Option<u64>) {
-        self.0.push(ForecastRow {
-            question: question.to_owned(),
-            trials,
-            is_mean: false,
-        });
+        let text = trials.map_or("impossible".to_owned(), |trials| trials.to_string());
+        self.add(question, text, trials);
     }
 
     /// Adds a mean number.
     fn add_mean(&mut self, question: &str, trials: f64) {
-        self.0.push(ForecastRow {
-            question: question.to_owned(),
-            trials: trials.is_finite().then(|| stats::whole(trials)),
-            is_mean: true,
-        });
+        if trials.is_finite() {
+            let trials = stats::whole(trials);
+            self.add(question, format!("about {trials}"), Some(trials));
+        } else {
+            self.add_exact(question, None);
+        }
+    }
+
+    fn add(&mut self, question: &str, text: String, trials: Option<u64>) {
+        let time =
+            trials
+                .zip(self.asked.trial_seconds)
+                .map_or(String::new(), |(trials, seconds)| {
+                    words::format_seconds(real(trials.div_ceil(self.asked.jobs)) * seconds)
+                });
+        let cells = [question.to_owned(), text, time];
+        self.rows.push(Row::Cells(cells.map(Cell::text).to_vec()));
     }
 }
+
+/// From this number of trials on, a setting that raises the rate is suggested for a search.
+const LONG_SEARCH: f64 = 150.0;
 
 /// Failures and trials under a hold that a hunt finds, assumed for the forecast: half of the trials fail.
 const HELD_BASELINE: (u64, u64) = (30, 60);
@@ -108,20 +112,37 @@ impl TrialForecast {
         })
     }
 
-    /// Returns the confidence in percent.
-    pub fn confidence_percent(&self) -> f64 {
-        self.confidence.confidence_percent()
+    /// Returns how many trials each question takes. `source` says which run gave the rate, if it was not named.
+    pub fn document(&self, asked: &AskedForecast, source: Option<String>) -> Document {
+        let uncertain = self.uncertain_rate().map(|rate| {
+            let rate = words::format_percent(rate);
+            format!("if you know that the rate is {rate} %, fewer are enough: --rate {rate}%")
+        });
+        let confidence = self.confidence.confidence_percent();
+        Document {
+            headline: self.describe_basis(),
+            facts: source
+                .into_iter()
+                .chain(uncertain)
+                .chain([describe_trial_time(asked)])
+                .collect(),
+            tables: vec![self.table(asked)],
+            assumptions: vec![format!(
+                "independent trials and a constant failure rate; {confidence} % confidence"
+            )],
+            ..Document::default()
+        }
     }
 
     /// Returns the measured rate, if it comes from counts with so few failures that a known rate takes far fewer trials.
-    pub fn uncertain_rate(&self) -> Option<f64> {
+    fn uncertain_rate(&self) -> Option<f64> {
         let base = self.baseline.as_ref()?;
         let is_uncertain = base.run.is_none() && (1..=FEW_FAILURES).contains(&base.failures);
         is_uncertain.then_some(self.rate)
     }
 
     /// Describes the source of the rate.
-    pub fn describe_basis(&self) -> String {
+    fn describe_basis(&self) -> String {
         let rate = words::format_percent(self.rate);
         match &self.baseline {
             None => format!("It fails in {rate} % of trials (assumed)."),
@@ -143,10 +164,13 @@ impl TrialForecast {
         }
     }
 
-    /// Returns the questions with their numbers of trials.
-    pub fn rows(&self, question: &AskedForecast) -> Vec<ForecastRow> {
+    /// Returns the questions with their numbers of trials, and the time if that of a trial is known.
+    fn table(&self, question: &AskedForecast) -> Table {
         let (variants, versions) = (question.variants, question.versions);
-        let mut rows = ForecastRows::default();
+        let mut rows = ForecastRows {
+            asked: question,
+            rows: Vec::new(),
+        };
         let (rate, alpha) = (self.rate, self.confidence.to_probability());
         rows.add_exact("see it once", stats::runs_to_see_one(rate, 1.0 - alpha));
         if let Some(base) = &self.baseline {
@@ -225,7 +249,18 @@ impl TrialForecast {
             &format!("find the first bad of {versions} versions (--versions)"),
             self.bisection_trials(versions),
         );
-        rows.0
+        if self.bisection_trials(versions) >= LONG_SEARCH {
+            let hint = "`bisect --raise-rate` first looks for a setting with more failures";
+            rows.rows.push(Row::Note(hint.to_owned(), Tone::Plain));
+        }
+        let columns = vec![
+            Column::sentences(""),
+            Column::numbers("trials"),
+            Column::numbers("time"),
+        ];
+        let mut table = Table::new("Trials of each question", Place::Screen, columns);
+        table.rows = rows.rows;
+        table
     }
 
     /// Adds the numbers of passing trials after which `confirm` decides.
@@ -257,9 +292,20 @@ impl TrialForecast {
     }
 
     /// Returns the mean number of trials of a bisection, which begins with its own baseline.
-    pub fn bisection_trials(&self, versions: u64) -> f64 {
+    fn bisection_trials(&self, versions: u64) -> f64 {
         let (rate, alpha) = (self.rate, self.confidence.to_probability());
         let channel = Channel { p: rate, q: 0.0 };
         real(stats::cheapest_baseline(alpha)) / rate + bisect_runs(versions, &channel, false, alpha)
+    }
+}
+
+fn describe_trial_time(asked: &AskedForecast) -> String {
+    let Some(seconds) = asked.trial_seconds else {
+        return "add --time to see how long the trials take".to_owned();
+    };
+    let seconds = words::format_seconds(seconds);
+    match asked.jobs {
+        1 => format!("a trial takes {seconds}"),
+        jobs => format!("a trial takes {seconds}, also with {jobs} parallel trials"),
     }
 }

@@ -7,6 +7,7 @@ use provoke_questions as questions;
 use provoke_report::{Report, RunListing, relative_time};
 use provoke_state::State;
 use provoke_words::diagnostic::Diagnostic;
+use provoke_words::document::{Cell, Column, Place, Table, Tone};
 use provoke_words::untrusted::shell_word;
 use std::path::Path;
 
@@ -49,6 +50,34 @@ pub fn list_runs(root: &Path) -> (Vec<StoredRun>, Vec<StoreError>) {
         }
     });
     (runs.collect(), errors)
+}
+
+/// Returns a table of stored runs, one row each.
+pub fn run_table(runs: &[StoredRun]) -> Table {
+    let columns = vec![
+        Column::words("RUN"),
+        Column::words("WHEN"),
+        Column::remarks("WHAT"),
+        Column::remarks("RESULT"),
+        Column::remarks("CRASH"),
+        Column::remarks("COMMAND"),
+    ];
+    let rows = runs.iter().map(|run| {
+        let (reference, when) = (Cell::text(&run.reference), Cell::text(&run.when));
+        let Some(listing) = &run.listing else {
+            let error = Cell::toned("cannot be read", Tone::Open);
+            return vec![reference, when, Cell::Empty, error];
+        };
+        vec![
+            reference,
+            when,
+            Cell::text(listing.asked),
+            Cell::toned(&listing.result, listing.verdict.tone()),
+            Cell::text(&listing.crash),
+            Cell::text(&listing.command),
+        ]
+    });
+    Table::new("Runs", Place::Screen, columns).with_rows(rows)
 }
 
 /// Formats the start of a run, given in seconds since 1970.

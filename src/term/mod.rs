@@ -3,14 +3,10 @@
 //! This module is the only user of `indicatif` and `console`. Results go to stdout, messages to stderr. Errors in
 //! writing to stderr are ignored.
 
-mod columns;
 mod counter;
-mod differences;
-mod distinguishing;
-mod doctor;
+mod document;
 mod errors;
 mod experiment;
-mod forecast;
 mod live;
 mod live_fit;
 mod live_hosts;
@@ -27,14 +23,11 @@ mod ticks;
 mod written_reports;
 
 pub use counter::ProgressLine;
-pub use differences::format_differences;
-pub use distinguishing::format_distinguishing_facts;
-pub use doctor::format_checkup;
+pub use document::format_documents;
 pub use errors::{print_error, print_hint, render_parser_message, stderr_has_colours};
 pub use experiment::{
     DisplayStyle, ObserverSettings, ProgressDisplay, ProgressKind, TerminalObserver, describe_file,
 };
-pub use forecast::format_forecast;
 pub use man_pages::{render_man_page, show_every_help, write_man_pages};
 pub use replay::{format_replay, print_rerun_limits};
 pub use runs::{describe_run_count, format_runs, format_runs_nearby};

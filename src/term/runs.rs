@@ -1,35 +1,14 @@
 //! Shows the stored runs as a table, one line each.
 
-use super::columns::Columns;
-use crate::experiment::StoredRun;
-use console::{Term, measure_text_width, style};
+use super::document::format_table;
+use crate::experiment::{StoredRun, run_table};
+use console::Term;
 use provoke_journal::RunFolder;
-use provoke_questions::Verdict;
 use provoke_words as words;
 use provoke_words::untrusted::{Untrusted as _, shell_word};
 use std::fmt::Write as _;
 use std::path::{self, Path, PathBuf};
 
-/// Width in columns without a terminal.
-const DEFAULT_WIDTH: usize = 80;
-const HEADS: [&str; 6] = ["RUN", "WHEN", "WHAT", "RESULT", "CRASH", "COMMAND"];
-/// Columns that are cut if a line is too long, in this order, with their minimum widths. A command is first cut down to
-/// its program.
-const CUT: [(usize, usize); 10] = [
-    (4, 20),
-    (5, 12),
-    (3, 22),
-    (5, 8),
-    (4, 12),
-    (3, 16),
-    (4, 8),
-    (3, 8),
-    (1, 8),
-    (5, 4),
-];
-const COMMAND: usize = 5;
-/// Maximum width of a program that is not cut before the failure is.
-const PROGRAM: usize = 20;
 /// Lines of the list besides the runs: the heads, the number of runs, the prompt.
 const LINES_BELOW: usize = 3;
 /// Maximum number of other directories that are named.
@@ -37,7 +16,7 @@ const MAX_NEARBY: usize = 5;
 
 /// Returns the table of stored runs. If it is longer than the terminal, the heads of the columns are repeated at the end.
 pub fn format_runs(runs: &[StoredRun], width: Option<usize>) -> String {
-    let mut table = format_run_table(runs, width.unwrap_or(DEFAULT_WIDTH));
+    let mut table = format_table(&run_table(runs), width);
     let rows = Term::stdout()
         .size_checked()
         .map(|(rows, _)| usize::from(rows));
@@ -82,87 +61,11 @@ pub fn format_runs_nearby(nearby: &[(PathBuf, usize)]) -> Option<String> {
     ))
 }
 
-fn format_run_table(runs: &[StoredRun], width: usize) -> String {
-    let cells: Vec<[String; 6]> = runs.iter().map(run_cells).collect();
-    let heads = HEADS.map(str::to_owned);
-    let mut columns = Columns::fit_to(std::iter::once(&heads).chain(&cells), HEADS.len());
-    let program = |row: &[String; 6]| {
-        let program = row[COMMAND].split(' ').next().unwrap_or_default();
-        let cut = usize::from(program.len() < row[COMMAND].len());
-        (measure_text_width(program) + cut).min(PROGRAM)
-    };
-    let programs = cells.iter().map(program).max().unwrap_or(0);
-    for (column, min_width) in CUT {
-        let min = match column {
-            COMMAND if min_width > 4 => programs.max(min_width),
-            _ => min_width,
-        };
-        let excess = columns.line_width().saturating_sub(width);
-        let cut = &mut columns.widths[column];
-        *cut = (*cut).min(cut.saturating_sub(excess).max(min));
-    }
-    let line = |cells: &[String; 6], colour: &dyn Fn(usize, String) -> String| {
-        let line = columns.coloured_line(cells, colour);
-        format!("{}\n", line.trim_end())
-    };
-    let mut out = line(&heads, &|_, head| style(head).dim().to_string());
-    for (run, cells) in runs.iter().zip(&cells) {
-        let verdict = run.listing.as_ref().map(|listing| listing.verdict);
-        out.push_str(&line(cells, &|column, cell| match column {
-            0 => style(cell).bold().to_string(),
-            3 => colour_result(cell, verdict),
-            _ => cell,
-        }));
-    }
-    out
-}
-
-fn run_cells(run: &StoredRun) -> [String; 6] {
-    let reference = words::sanitize_line(&run.reference);
-    let [question, result, crash, command] = match &run.listing {
-        None => ["", "cannot be read", "", ""].map(str::to_owned),
-        Some(listing) => [
-            listing.asked,
-            &listing.result,
-            &listing.crash,
-            &listing.command,
-        ]
-        .map(words::sanitize_line),
-    };
-    [
-        reference,
-        run.when.clone(),
-        question,
-        result,
-        crash,
-        command,
-    ]
-}
-
-fn colour_result(result: String, verdict: Option<Verdict>) -> String {
-    let result = style(result);
-    match verdict {
-        None | Some(Verdict::Undecided | Verdict::CouldNotTest | Verdict::NotThere) => {
-            result.yellow()
-        }
-        Some(Verdict::Failing | Verdict::AboveMaxRate | Verdict::NotFixed | Verdict::Different) => {
-            result.red()
-        }
-        Some(
-            Verdict::Clean
-            | Verdict::BelowMaxRate
-            | Verdict::Fixed
-            | Verdict::NoDifference
-            | Verdict::Found,
-        ) => result.green(),
-    }
-    .to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use console::measure_text_width;
+    use provoke_questions::Verdict;
     use provoke_report::RunListing;
 
     fn run(
@@ -219,12 +122,13 @@ mod tests {
                 listing: None,
             },
         ];
-        let shown = |width| console::strip_ansi_codes(&format_run_table(&runs, width)).into_owned();
+        let shown =
+            |width| console::strip_ansi_codes(&format_runs(&runs, Some(width))).into_owned();
         insta::assert_snapshot!(shown(80), @"
-        RUN   WHEN             WHAT     RESULT            CRASH                 COMMAND
-        386f  yesterday 14:02  run      3 of 100 failed   SIGSEGV crash.c:20    ./crash…
-        0a1b  3 min ago        bisect   8ba5df4           SIGABRT a_long_file…  ./app
-        9c2e  1 min ago        compare  not known so far  exit 1                ./app
+        RUN   WHEN             WHAT     RESULT           CRASH            COMMAND
+        386f  yesterday 14:02  run      3 of 100 failed  SIGSEGV crash.…  ./crash --wit…
+        0a1b  3 min ago        bisect   8ba5df4          SIGABRT a_long…  ./app
+        9c2e  1 min ago        compare  not known so f…  exit 1           ./app
         last                            cannot be read
         ");
         assert!(shown(60).lines().all(|line| measure_text_width(line) <= 60));

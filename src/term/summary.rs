@@ -1,5 +1,6 @@
 //! Shows the first screen of a result: the answer, its evidence, and the next commands.
 
+use super::document::{push_assumptions, push_facts};
 use super::screen::Screen;
 use super::table::{push_table, toned};
 use super::{pictures, suite};
@@ -55,23 +56,17 @@ pub fn format_summary(
     let mut screen = Screen::new(width);
     write_headlines(&mut screen, report);
     let document = report.document();
-    for line in document.iter().flat_map(|document| &document.facts) {
-        screen.push_text(2, &words::sanitize_line(line));
-    }
-    for figure in document.iter().flat_map(|document| &document.figures) {
-        for line in &figure.lines {
-            screen.push_text(2, &words::sanitize_line(line));
-        }
+    if let Some(document) = document {
+        push_facts(&mut screen, document);
     }
     for table in report.tables(&[Place::Screen]) {
-        screen.push_gap();
         push_table(&mut screen, &table);
     }
     match report.described_variants() {
         DescribedVariants::Each => {
             for variant in &report.variants {
                 screen.push_gap();
-                write_variant_details(&mut screen, report, variant, reference, width);
+                write_variant_details(&mut screen, report, variant, reference);
             }
         }
         DescribedVariants::Captured => captured_by_variant(&mut screen, report),
@@ -79,7 +74,6 @@ pub fn format_summary(
         DescribedVariants::None => {}
     }
     if report.hosts.len() > 1 {
-        screen.push_gap();
         push_table(&mut screen, &host_table(report));
     }
     if let Some(difference) = &report.host_difference {
@@ -92,9 +86,8 @@ pub fn format_summary(
     }
     late_trials(&mut screen, report);
     screen.push_gap();
-    for assumption in document.iter().flat_map(|document| &document.assumptions) {
-        let text = style(format!("assumes: {}", words::sanitize_line(assumption)));
-        screen.push_text(2, &text.dim().to_string());
+    if let Some(document) = document {
+        push_assumptions(&mut screen, document);
     }
     for note in &report.notes {
         let mark = style("note:").yellow();
@@ -139,14 +132,13 @@ fn write_variant_details(
     report: &Report,
     variant: &VariantReport,
     reference: &str,
-    width: Option<usize>,
 ) {
     if report.answer.is_some() && variant.failures > 0 {
         let headline = headlines::rate_headline(variant, report.confidence);
         screen.push_text(2, &style(headline).bold().to_string());
     }
     match &variant.suite {
-        Some(tests) => suite::write_suite(screen, tests, report.confidence, reference, width),
+        Some(tests) => suite::write_suite(screen, tests, report.confidence, reference),
         None => groups_of(screen, variant),
     }
     for text in headlines::uncounted_lines(variant) {

@@ -2,8 +2,10 @@
 
 use super::pictures;
 use super::screen::Screen;
-use console::{Alignment, StyledObject, measure_text_width, pad_str, style, truncate_str};
-use provoke_report::RateAxis;
+use console::{
+    Alignment, StyledObject, measure_text_width, pad_str, strip_ansi_codes, style, truncate_str,
+};
+use provoke_report::{RateAxis, wrap_text};
 use provoke_words as words;
 use provoke_words::document::{Cell, Column, Content, Row, Table, Tone};
 
@@ -11,14 +13,20 @@ use provoke_words::document::{Cell, Column, Content, Row, Table, Tone};
 const GAP: usize = 2;
 /// Indent of a table.
 const INDENT: usize = 2;
-/// Minimum width of a remark.
+/// Minimum width of a remark or a sentence, as long as columns can be left out.
 const REMARK: usize = 16;
 /// Maximum width of a remark if the terminal is not known.
 const LONGEST_REMARK: usize = 200;
 
-/// Adds a table to a screen.
+/// Adds an indented table to a screen. One without heads belongs to the text above it.
 pub(super) fn push_table(screen: &mut Screen, table: &Table) {
-    let layout = Layout::new(table, screen.width());
+    push_table_at(INDENT, screen, table);
+}
+
+/// Adds a table with this indent.
+pub(super) fn push_table_at(indent: usize, screen: &mut Screen, table: &Table) {
+    let room = screen.width().map(|width| width.saturating_sub(indent));
+    let layout = Layout::new(table, room);
     let columns = table.columns.iter().zip(&layout.widths);
     let heads = columns.map(|(column, width)| match measure_text_width(&column.head) {
         head if head > *width => String::new(),
@@ -26,21 +34,37 @@ pub(super) fn push_table(screen: &mut Screen, table: &Table) {
     });
     let heads: Vec<String> = heads.collect();
     let heads = layout.line(&heads, Some(&faint(&pictures::interval_head(layout.axis))));
-    screen.push_row(&format!("{:INDENT$}{heads}", ""));
+    let push_lines = |screen: &mut Screen, lines: &[String]| {
+        for line in lines {
+            screen.push_row(&format!("{:indent$}{line}", ""));
+        }
+    };
+    if !strip_ansi_codes(&heads).trim().is_empty() {
+        screen.push_gap();
+        push_lines(screen, &[heads]);
+    }
     for row in &table.rows {
-        screen.push_row(&match row {
-            Row::Cells(cells) => format!("{:INDENT$}{}", "", layout.row(cells, false)),
+        match row {
+            Row::Cells(cells) => push_lines(screen, &layout.row(cells, false)),
             Row::Answer(cells, _) => {
-                format!("{} {}", style(">").red().bold(), layout.row(cells, true))
+                let line = layout.row(cells, true).join(" ");
+                screen.push_row(&format!("{} {line}", style(">").red().bold()));
             }
-            Row::Gap(text) => format!("{:INDENT$}{}", "", faint(text)),
-        });
+            Row::Gap(text) => push_lines(screen, &[faint(text)]),
+            Row::Note(text, tone) => {
+                screen.push_text(indent + 2, &toned(text, *tone).to_string());
+            }
+            Row::Command(line) => {
+                let line = toned(line, Tone::Plain).bold();
+                push_lines(screen, &[format!("    {line}")]);
+            }
+        }
     }
     if let Some(folded) = &table.folded {
-        screen.push_row(&format!("{:INDENT$}{}", "", layout.row(&folded.sum, false)));
+        push_lines(screen, &layout.row(&folded.sum, false));
     }
     if !table.legend.is_empty() {
-        screen.push_text(INDENT, &faint(&table.legend.join("; ")));
+        screen.push_text(indent, &faint(&table.legend.join("; ")));
     }
 }
 
@@ -69,7 +93,7 @@ struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    fn new(table: &'a Table, terminal: Option<usize>) -> Self {
+    fn new(table: &'a Table, room: Option<usize>) -> Self {
         let columns = &table.columns;
         let sum = table.folded.iter().map(|folded| folded.sum.as_slice());
         let rows: Vec<&[Cell]> = table.rows.iter().map(Row::cells).chain(sum).collect();
@@ -94,8 +118,12 @@ impl<'a> Layout<'a> {
             widths: full,
             axis,
         };
-        let Some(room) = terminal.map(|terminal| terminal.saturating_sub(INDENT)) else {
-            layout.limit_remarks(LONGEST_REMARK);
+        let Some(room) = room else {
+            for (column, width) in columns.iter().zip(&mut layout.widths) {
+                if column.content == Content::Remark {
+                    *width = (*width).min(LONGEST_REMARK);
+                }
+            }
             return layout;
         };
         let remark = |width: usize| width.min(REMARK);
@@ -130,20 +158,22 @@ impl<'a> Layout<'a> {
                 }
             }
         }
-        let used = layout.line_width(|_| 0);
-        layout.limit_remarks(room.saturating_sub(used + GAP));
+        layout.limit_remarks(room);
         layout
     }
 
-    /// Returns the width of a line whose remark has this width.
+    /// Returns the width of a line whose remarks have these widths.
     fn line_width(&self, remark: impl Fn(usize) -> usize) -> usize {
         let widths = self
             .columns
             .iter()
             .zip(&self.widths)
-            .map(|(column, width)| match column.content {
-                Content::Remark => remark(*width),
-                _ => *width,
+            .map(|(column, width)| {
+                if is_flexible(column) {
+                    remark(*width)
+                } else {
+                    *width
+                }
             });
         let shown = widths.filter(|width| *width > 0);
         shown
@@ -152,15 +182,20 @@ impl<'a> Layout<'a> {
             .saturating_sub(GAP)
     }
 
+    /// Shortens the longest remarks and sentences until a line has room for them.
     fn limit_remarks(&mut self, room: usize) {
-        for (column, width) in self.columns.iter().zip(&mut self.widths) {
-            if column.content == Content::Remark {
-                *width = (*width).min(room);
+        let excess = self.line_width(|width| width).saturating_sub(room);
+        for _ in 0..excess {
+            let cells = self.columns.iter().zip(&mut self.widths);
+            let remarks = cells.filter(|(column, width)| is_flexible(column) && **width > 1);
+            if let Some((_, longest)) = remarks.max_by_key(|(_, width)| **width) {
+                *longest -= 1;
             }
         }
     }
 
-    fn row(&self, cells: &[Cell], is_answer: bool) -> String {
+    /// Returns the line of a row, and the lines on which its sentence goes on.
+    fn row(&self, cells: &[Cell], is_answer: bool) -> Vec<String> {
         let mut texts: Vec<String> = cells.iter().map(text_of).collect();
         if is_answer && let Some(name) = texts.first_mut() {
             *name = style(&*name).red().bold().to_string();
@@ -169,7 +204,20 @@ impl<'a> Layout<'a> {
             Cell::Rate(rate) => Some(pictures::draw_interval(rate, self.axis)),
             _ => None,
         });
-        self.line(&texts, rate.as_deref())
+        let is_sentence = |column: &Column| column.content == Content::Sentence;
+        let Some(index) = self.columns.iter().position(is_sentence) else {
+            return vec![self.line(&texts, rate.as_deref())];
+        };
+        let room = Some(self.widths[index]);
+        let lines = wrap_text("", 2, &texts[index], room, measure_text_width).into_iter();
+        lines
+            .map(|part| {
+                texts[index] = part;
+                let line = self.line(&texts, rate.as_deref());
+                texts.iter_mut().for_each(String::clear);
+                line
+            })
+            .collect()
     }
 
     /// Returns a line of texts, with a picture in the column of rates.
@@ -178,16 +226,26 @@ impl<'a> Layout<'a> {
         let padded = cells
             .filter(|((_, width), _)| **width > 0)
             .map(|((column, width), text)| {
-                let (text, side) = match column.content {
-                    Content::Words | Content::Remark => (text.as_str(), Alignment::Left),
-                    Content::Numbers | Content::Shares => (text.as_str(), Alignment::Right),
-                    Content::Rates => (picture.unwrap_or_default(), Alignment::Left),
+                let text = match column.content {
+                    Content::Rates => picture.unwrap_or_default().into(),
+                    // A command in a sentence is not broken.
+                    Content::Sentence => text.into(),
+                    _ => truncate_str(text, *width, "…"),
                 };
-                pad_str(&truncate_str(text, *width, "…"), *width, side, None).into_owned()
+                let side = match column.content {
+                    Content::Numbers | Content::Shares => Alignment::Right,
+                    _ => Alignment::Left,
+                };
+                pad_str(&text, *width, side, None).into_owned()
             });
         let line = padded.collect::<Vec<_>>().join(&" ".repeat(GAP));
         line.trim_end().to_owned()
     }
+}
+
+/// Returns whether the width of a column can be less than that of its texts.
+fn is_flexible(column: &Column) -> bool {
+    matches!(column.content, Content::Remark | Content::Sentence)
 }
 
 fn text_of(cell: &Cell) -> String {

@@ -247,21 +247,22 @@ fn every_first_screen_fits_the_width_of_the_terminal() {
         term::format_runs(&stored_runs(), Some(width))
     });
     assert_screens("diff", |width| {
-        term::format_differences(&two_runs(), false, Some(width))
+        term::format_documents(&[two_runs().document(false)], Some(width))
     });
     assert_screens("diff_many", |width| {
         let mut runs = two_runs();
         let variable = runs.differences[1].clone();
         runs.differences = vec![variable; 50];
-        term::format_differences(&runs, false, Some(width))
+        term::format_documents(&[runs.document(false)], Some(width))
     });
-    assert_plain_screens("plan", |width| {
+    assert_screens("plan", |width| {
         let (forecast, asked) = forecast();
         let source = "measured by the newest `provoke run` with failures, last: ./parse input.json";
-        term::format_forecast(&forecast, &asked, Some(source), Some(width))
+        let document = forecast.document(&asked, Some(source.to_owned()));
+        term::format_documents(&[document], Some(width))
     });
     assert_screens("doctor", |width| {
-        term::format_checkup(&checkup(), Some(width))
+        term::format_documents(&checkup().documents(), Some(width))
     });
     let autopsy = autopsy();
     assert_plain_screens("explain", |width| crash_story(&autopsy, false, width));

@@ -11,6 +11,7 @@ mod cargo;
 mod command;
 mod commit;
 mod comparability;
+mod comparison_document;
 mod conditions;
 mod difference;
 mod distinguishing;

@@ -101,6 +101,8 @@ pub enum Content {
     Rates,
     /// A text that may be cut.
     Remark,
+    /// A sentence, which is wrapped.
+    Sentence,
 }
 
 /// A row of a table.
@@ -112,6 +114,10 @@ pub enum Row {
     Answer(Vec<Cell>, &'static str),
     /// Something that was left out.
     Gap(String),
+    /// A sentence about the row above.
+    Note(String, Tone),
+    /// A command for the row above.
+    Command(String),
 }
 
 /// Rows that say the same about many things.
@@ -243,11 +249,11 @@ impl Cell {
 }
 
 impl Row {
-    /// Returns its cells; none in a gap.
+    /// Returns its cells; none in a row that is one text.
     pub fn cells(&self) -> &[Cell] {
         match self {
             Self::Cells(cells) | Self::Answer(cells, _) => cells,
-            Self::Gap(_) => &[],
+            Self::Gap(_) | Self::Note(..) | Self::Command(_) => &[],
         }
     }
 }
@@ -276,6 +282,11 @@ impl Column {
     /// Returns a column of texts that may be cut.
     pub fn remarks(head: impl Into<String>) -> Self {
         Self::of(head, Content::Remark)
+    }
+
+    /// Returns a column of sentences, which are wrapped.
+    pub fn sentences(head: impl Into<String>) -> Self {
+        Self::of(head, Content::Sentence)
     }
 
     /// Leaves it out if the table is too wide, in this order.

@@ -166,23 +166,23 @@ fn plan_prints_a_table_of_trials_and_time() {
     let output = Sandbox::new().provoke(&["plan", "--baseline", "3/30", "--time", "4s", "-j", "2"]);
     insta::assert_snapshot!(output, @"
     It fails in 10 % of trials (3 of 30, 95 % interval 2.1 to 27 %).
-
-                                                          trials      time
-      see it once                                             29    1m 00s
-        if the true rate is the lower limit, 2.1 %           141    4m 44s
-      get a baseline: 3 failures                        about 30    1m 00s
-      confirm a fix: PROBABLY FIXED after                     50    1m 40s
-        FIXED (also excludes half the rate) after            103    3m 28s
-        FIXED, if `hunt` makes half of trials fail            12    TIME
-      compare with a variant that never fails                156    5m 12s
-        that fails a tenth as often                          306   10m 12s
-        that fails half as often                            1918    1h 03m
-      find the good one of 4 variants (--variants)     about 126    4m 12s
-      find the first bad of 64 versions (--versions)   about 229    7m 40s
-
-      note: `bisect --raise-rate` first looks for a setting with more failures
-      assumes: independent trials and a constant failure rate; 95 % confidence
       a trial takes TIME, also with 2 parallel trials
+
+                                                         trials     time
+      see it once                                            29   1m 00s
+        if the true rate is the lower limit, 2.1 %          141   4m 44s
+      get a baseline: 3 failures                       about 30   1m 00s
+      confirm a fix: PROBABLY FIXED after                    50   1m 40s
+        FIXED (also excludes half the rate) after           103   3m 28s
+        FIXED, if `hunt` makes half of trials fail           12   TIME
+      compare with a variant that never fails               156   5m 12s
+        that fails a tenth as often                         306  10m 12s
+        that fails half as often                           1918   1h 03m
+      find the good one of 4 variants (--variants)    about 126   4m 12s
+      find the first bad of 64 versions (--versions)  about 229   7m 40s
+        `bisect --raise-rate` first looks for a setting with more failures
+
+      assumes: independent trials and a constant failure rate; 95 % confidence
     ------- stderr -------
     [exit status: Some(0)]
     ");
@@ -206,24 +206,24 @@ fn plan_without_arguments_uses_the_newest_run_with_failures() {
     insta::assert_snapshot!(newest, @"
     It fails in 10 % of trials (3 of 30, 95 % interval 2.1 to 27 %).
       measured by the newest `provoke run` with failures, RUN: sh -c 'case $PROVOKE_TRIAL in 5|15|25) exit 1;; esac'
-
-                                                          trials      time
-      see it once                                             29    TIME
-        if the true rate is the lower limit, 2.1 %           141    2m 21s
-      measure the rate: interval 5 points wide               593    9m 53s
-      get a baseline: 3 failures                        about 30    TIME
-      confirm a fix: PROBABLY FIXED after                     50    TIME
-        FIXED (also excludes half the rate) after            103    1m 43s
-        FIXED, if `hunt` makes half of trials fail            12    TIME
-      compare with a variant that never fails                156    2m 36s
-        that fails a tenth as often                          306    5m 06s
-        that fails half as often                            1918   31m 58s
-      find the good one of 4 variants (--variants)     about 126    2m 06s
-      find the first bad of 64 versions (--versions)   about 229    3m 49s
-
-      note: `bisect --raise-rate` first looks for a setting with more failures
-      assumes: independent trials and a constant failure rate; 95 % confidence
       a trial takes TIME
+
+                                                         trials     time
+      see it once                                            29   TIME
+        if the true rate is the lower limit, 2.1 %          141   2m 21s
+      measure the rate: interval 5 points wide              593   9m 53s
+      get a baseline: 3 failures                       about 30   TIME
+      confirm a fix: PROBABLY FIXED after                    50   TIME
+        FIXED (also excludes half the rate) after           103   1m 43s
+        FIXED, if `hunt` makes half of trials fail           12   TIME
+      compare with a variant that never fails               156   2m 36s
+        that fails a tenth as often                         306   5m 06s
+        that fails half as often                           1918  31m 58s
+      find the good one of 4 variants (--variants)    about 126   2m 06s
+      find the first bad of 64 versions (--versions)  about 229   3m 49s
+        `bisect --raise-rate` first looks for a setting with more failures
+
+      assumes: independent trials and a constant failure rate; 95 % confidence
     ------- stderr -------
     [exit status: Some(0)]
     ");

@@ -311,7 +311,7 @@ fn diff_of_many_runs_names_the_facts_that_distinguish_failing_runs() {
     let output = sandbox.provoke(&["diff", "a", "b", "c", "d"]);
     assert_eq!(output.code, Some(1), "{output}");
     for words in [
-        "it failed only where\n    variables: MODE is on; elsewhere no or off\n",
+        "it failed only where\n  variables: MODE is on; elsewhere no or off\n",
         "2/2  100 %",
         "0/2    0 %",
         "in 17 % of cases",

@@ -697,10 +697,10 @@ fn two_runs_are_compared_by_their_tests() {
     assert_eq!(
         lines,
         [
-            "1 of 2 tests in both runs changed significantly (false discovery rate: 5 %)",
-            "  worse fails more often in B: 0 of 10 in A, 10 of 10 in B",
-            "  only in A: only_A",
-            "  only in B: only_B",
+            "  1 of 2 tests in both runs changed significantly (false discovery rate: 5 %)",
+            "    worse fails more often in B: 0 of 10 in A, 10 of 10 in B",
+            "    only in A: only_A",
+            "    only in B: only_B",
         ],
         "{output}"
     );

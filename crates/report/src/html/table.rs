@@ -86,7 +86,9 @@ pub(super) fn document_table(table: &Table, rows: usize) -> Markup {
 fn column_head(column: &Column, axis: RateAxis) -> Markup {
     let head = PageText(&column.head);
     match column.content {
-        Content::Words | Content::Remark => html! { th scope="col" { (head) } },
+        Content::Words | Content::Remark | Content::Sentence => {
+            html! { th scope="col" { (head) } }
+        }
         Content::Numbers => html! { th.number scope="col" { (head) } },
         Content::Rates => html! { th.plot scope="col" { span.hidden { "picture" } (axis.draw()) } },
         Content::Shares => {
@@ -97,7 +99,7 @@ fn column_head(column: &Column, axis: RateAxis) -> Markup {
 
 fn table_row(row: &Row, table: &Table, shown: &[bool], axis: RateAxis) -> Markup {
     let mark = match row {
-        Row::Gap(text) => {
+        Row::Gap(text) | Row::Note(text, _) | Row::Command(text) => {
             let columns = table.columns.iter().zip(shown).filter(|(_, shown)| **shown);
             let columns =
                 columns.map(|(column, _)| 1 + usize::from(column.content == Content::Shares));
@@ -141,7 +143,7 @@ fn table_cell(cell: &Cell, content: Content, axis: RateAxis, name: &str) -> Mark
         }
         (Content::Words, _) => html! { td {} },
         (Content::Numbers, _) => html! { td.number { (PageText(text)) } },
-        (Content::Remark, _) => html! { td.wide { (PageText(text)) } },
+        (Content::Remark | Content::Sentence, _) => html! { td.wide { (PageText(text)) } },
     }
 }
 

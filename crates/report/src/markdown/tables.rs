@@ -26,7 +26,7 @@ pub(super) fn write_table(table: &Table, out: &mut dyn io::Write) -> io::Result<
         .map(|(_, column)| column.head.as_str())
         .collect();
     let lines = columns.iter().map(|(_, column)| match column.content {
-        Content::Words | Content::Remark => "---",
+        Content::Words | Content::Remark | Content::Sentence => "---",
         Content::Numbers | Content::Shares | Content::Rates => "---:",
     });
     let lines: Vec<&str> = lines.collect();
@@ -38,7 +38,7 @@ pub(super) fn write_table(table: &Table, out: &mut dyn io::Write) -> io::Result<
     writeln!(out, "| {} |\n| {} |", heads.join(" | "), lines.join(" | "))?;
     for row in table.all_rows().take(ROWS) {
         let (gap, mark) = match row {
-            Row::Gap(text) => (Some(text), String::new()),
+            Row::Gap(text) | Row::Note(text, _) | Row::Command(text) => (Some(text), String::new()),
             Row::Answer(_, why) => (None, format!(" **← {why}**")),
             Row::Cells(_) => (None, String::new()),
         };
