@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod baseline;
 mod case;
 mod case_pattern;
 mod case_plan;
@@ -34,6 +35,9 @@ mod text;
 mod trial;
 mod untrusted_json;
 
+pub use baseline::{
+    Baseline, ExcludedRun, KnownBug, MeasuredBaseline, RateDrift, RateMismatch, RunCounts,
+};
 pub use case::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
 pub use case_pattern::CasePattern;
 pub use case_plan::{CaseRunner, CasesPlan};
@@ -69,9 +73,8 @@ pub use plan::{
     Timeout, TrialConditions, TrialSettings, TrialsPlan, VariantPlan,
 };
 pub use question::{
-    Baseline, BisectQuestion, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials,
-    ExcludedRun, Factor, FailingRate, HuntQuestion, KnownBug, KnownCrash, LoadGoal,
-    MeasuredBaseline, Question, RampQuestion, RateDrift, RateMismatch, RunCounts, SearchQuestion,
+    BisectQuestion, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, Factor,
+    FailingRate, HuntQuestion, KnownCrash, LoadGoal, Question, RampQuestion, SearchQuestion,
 };
 pub use rules::{BugFilter, LeakRule, RefusalRules, Rules};
 pub use same_failure::FailureName;
