@@ -229,7 +229,8 @@ pub fn merged_ranges(root: &Path, commit: &str) -> Vec<String> {
 
 /// Describes how the directory of a commit is prepared: a work tree, and a build in it. When git creates a work tree,
 /// it reads all others, and fails if one of them is incomplete. So these commands hold a lock. Git must not be the last
-/// command of the subshell that holds the lock: a shell may replace itself with it, which releases the lock.
+/// command of the subshell that holds the lock: a shell may replace itself with it, which releases the lock. If git was
+/// killed while it created a work tree, the file `locked` remains, and git refuses to create it again.
 pub fn work_tree(
     root: &Path,
     cwd: &Path,
@@ -241,10 +242,14 @@ pub fn work_tree(
     let inside = quote_path(path_below);
     let mut script = format!(
         "unset {unset}
+ours=\"$PROVOKE_MADE/../{OURS}\"
 (
-command -v flock >/dev/null && flock 9
-git -C \"$PROVOKE_MADE/../{OURS}\" worktree add --quiet --detach --force \"$PROVOKE_MADE\" {{variant}} 9>&- || exit
-) 9>\"$PROVOKE_MADE/../{OURS}/making\" || exit
+if command -v flock >/dev/null; then
+    flock 9
+    for locked in \"$ours\"/worktrees/*/locked; do rm -rf \"${{locked%/locked}}\"; done
+fi
+git -C \"$ours\" worktree add --quiet --detach --force --force \"$PROVOKE_MADE\" {{variant}} 9>&- || exit
+) 9>\"$ours/making\" || exit
 cd \"$PROVOKE_MADE\"/{inside} || exit
 "
     );

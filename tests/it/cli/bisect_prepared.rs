@@ -251,6 +251,27 @@ fn a_killed_build_is_started_again_from_a_clean_directory() {
 }
 
 #[test]
+fn a_work_tree_that_git_did_not_finish_is_created_again() {
+    needs!(program("git"));
+    let repository = Repository::new();
+    let (_, output) = repository.bisect(&["-o", "cut", "-n", "1"]);
+    assert_eq!(output.code, Some(3), "{output}");
+    // If git is killed, it leaves work trees without their directories, and locked.
+    repository.sh(r#"
+        for number in $(seq 0 11); do
+            [ ! -e cut/variants/$number.made ] || continue
+            git -C cut/variants/repository worktree add -q --lock --detach "$PWD/cut/variants/$number" v1
+            rm -r cut/variants/$number
+        done
+    "#);
+    let resume = words("resume cut -n 500 --progress=none --export-json resumed.json");
+    let output = repository.0.provoke(&resume);
+    let report: Value = serde_json::from_str(&repository.0.read("resumed.json")).unwrap();
+    let resumed = (report, output);
+    assert_eq!(summarize(&resumed), found(&["change 7"]), "{}", resumed.1);
+}
+
+#[test]
 fn the_allowed_number_of_builds_run_in_parallel() {
     needs!(program("git"));
     let repository = Repository::new();
