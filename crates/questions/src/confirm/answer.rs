@@ -12,7 +12,9 @@ use crate::answer::{
     one_of, rate_row, rate_table,
 };
 use crate::{BaselineReport, ConfirmProgress, FailureCounts, Policy as _, StopRule, Verdict};
-use provoke_model::{Baseline, ConditionDifference, ConfirmQuestion, MeasuredBaseline, VariantId};
+use provoke_model::{
+    Baseline, ConditionDifference, ConfirmQuestion, MeasuredBaseline, Text, VariantId,
+};
 use provoke_state::State;
 use provoke_stats::{self as stats, real};
 use provoke_survey as survey;
@@ -21,7 +23,7 @@ use provoke_words::document::{SuggestedCommand, Table};
 use provoke_words::untrusted::SafeText;
 use provoke_words::untrusted::shell_word;
 use serde::Serialize;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// Whether the bug is fixed, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
@@ -343,19 +345,45 @@ fn in_turns(state: &State) -> String {
     let commands = actors
         .filter(|actor| actor.role.decides_outcome())
         .map(|actor| &actor.command);
-    let mut words = commands.flatten().skip(state.trials.wrapped as usize);
-    let program = words.next().map_or_else(String::new, ToString::to_string);
-    let programs = OsString::from(format!("PROGRAM=OLD,{program}"));
-    let arguments: Vec<String> = words
-        .map(|word| shell_word(word.as_os_str()).into_string())
-        .collect();
-    let command = format!(
-        "provoke compare --find different -j {} -L {} -- '{{PROGRAM}}' {}",
+    let words = commands.flatten().skip(state.trials.wrapped as usize);
+    let words: Vec<&OsStr> = words.map(Text::as_os_str).collect();
+    let changed = index_of_changed_file(&words);
+    let name = if changed == 0 { "PROGRAM" } else { "FILE" };
+    let mut files = OsString::from(format!("{name}=OLD,"));
+    files.extend(words.get(changed).copied());
+    let shown = words.iter().enumerate().map(|(index, word)| {
+        if index == changed {
+            format!("'{{{name}}}'")
+        } else {
+            shell_word(word).into_string()
+        }
+    });
+    format!(
+        "provoke compare --find different -j {} -L {} -- {}",
         state.trials.jobs,
-        shell_word(&programs).into_string(),
-        arguments.join(" "),
-    );
-    command.trim_end().to_owned()
+        shell_word(&files).into_string(),
+        shown.collect::<Vec<_>>().join(" "),
+    )
+}
+
+/// Returns the word of a command that a fix probably changed: a program with a path, or else the first file that it
+/// reads, such as a script.
+fn index_of_changed_file(words: &[&OsStr]) -> usize {
+    let contains = |word: &OsStr, bytes: &[u8]| {
+        let mut of_word = word.as_encoded_bytes().iter();
+        of_word.any(|byte| bytes.contains(byte))
+    };
+    let is_file =
+        |word: &&OsStr| !word.as_encoded_bytes().starts_with(b"-") && contains(word, b"/.");
+    match words.first() {
+        Some(program) if !contains(program, b"/") => {
+            let mut arguments = words.iter().enumerate().skip(1);
+            arguments
+                .find(|(_, word)| is_file(word))
+                .map_or(0, |(index, _)| index)
+        }
+        _ => 0,
+    }
 }
 
 /// Describes the number and the duration of the required clean trials before the start.
@@ -611,5 +639,18 @@ mod tests {
         assert_eq!(leading_capitals("NOT YET: 5 passing trials"), "NOT YET");
         assert_eq!(leading_capitals("FIXED (95 %): 70 passing trials"), "FIXED");
         assert_eq!(leading_capitals("it does not"), "");
+    }
+
+    #[test]
+    fn the_changed_file_is_a_program_with_a_path_or_a_script() {
+        for (command, changed) in [
+            ("./crash job.py", 0),
+            ("python3.11 -u job.py --fast", 2),
+            ("java -jar build/app.jar", 2),
+            ("crash --times 3", 0),
+        ] {
+            let words: Vec<&OsStr> = command.split(' ').map(OsStr::new).collect();
+            assert_eq!(index_of_changed_file(&words), changed, "{command}");
+        }
     }
 }
