@@ -32,26 +32,16 @@ pub fn write_bundle(
     shared: SharedData,
     file: &Path,
 ) -> Result<(), Diagnostic> {
-    let cannot_write = |error: BundleError| {
+    let secrets = Secrets::of_run(&folder.journal_path())?;
+    let write = |output| {
+        let mut archive = tar::Builder::new(GzEncoder::new(output, Compression::default()));
+        fill_archive(&mut archive, folder, report, shared, &secrets)?;
+        Ok(archive.into_inner()?.finish()?.sync_all()?)
+    };
+    files::replace(file, write, BundleError::from).map_err(|error| {
         let message = format!("cannot write the bundle `{}`", file.to_safe());
         Diagnostic::could_not(message).because(error)
-    };
-    let secrets = Secrets::of_run(&folder.journal_path())?;
-    // Written to a temporary file first, so that no incomplete bundle remains, and no link is followed.
-    let mut temporary_name = file.as_os_str().to_owned();
-    temporary_name.push(".part");
-    let temporary = PathBuf::from(temporary_name);
-    let output = files::create_private(&temporary).map_err(|error| cannot_write(error.into()))?;
-    let mut archive = tar::Builder::new(GzEncoder::new(output, Compression::default()));
-    let written = fill_archive(&mut archive, folder, report, shared, &secrets);
-    let finished = written
-        .and_then(|()| Ok(archive.into_inner()?.finish()?.sync_all()?))
-        .and_then(|()| Ok(files::rename(&temporary, file)?));
-    if let Err(error) = finished {
-        let _ = files::remove_file(&temporary);
-        return Err(cannot_write(error));
-    }
-    Ok(())
+    })
 }
 
 fn fill_archive(

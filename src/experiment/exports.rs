@@ -220,17 +220,7 @@ fn write_private_file(
         // A pipe or a device cannot be replaced.
         return write(File::create(path).map_err(|error| cannot_open(path, error))?);
     }
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = target.with_file_name(name);
-    let file = files::create_new(&temporary).map_err(|error| cannot_open(path, error))?;
-    let written = write(file).and_then(|()| {
-        files::rename(&temporary, &target).map_err(|error| cannot_open(path, error))
-    });
-    if written.is_err() {
-        let _ = files::remove_file(&temporary);
-    }
-    written
+    files::replace(&target, write, |error| cannot_open(path, error))
 }
 
 /// Writes a page about several runs in an order to a file, or to stdout.

@@ -3,11 +3,11 @@
 use super::io_error_at;
 use provoke_sys::files;
 use provoke_words::diagnostic::Diagnostic;
+use std::convert::identity;
 use std::fs::{self, DirEntry, File, Metadata};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The directory of runs, which is not copied.
@@ -183,23 +183,15 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Replaces a file by a new one with the same mode. After any end, the old or the new one is there, and complete. The target
-/// of a link is not changed.
+/// Replaces a file by a new one with the same mode.
 pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mode = fs::metadata(path)?.permissions();
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", process::id()));
-    let temporary = path.with_file_name(name);
-    let mut file = files::create_new(&temporary)?;
-    let replaced = file
-        .write_all(content)
-        .and_then(|()| file.set_permissions(mode))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| files::rename(&temporary, path));
-    if replaced.is_err() {
-        let _ = files::remove_file(&temporary);
-    }
-    replaced
+    let write = |mut file: File| {
+        file.write_all(content)?;
+        file.set_permissions(mode)?;
+        file.sync_all()
+    };
+    files::replace(path, write, identity)
 }
 
 #[cfg(test)]
@@ -217,7 +209,12 @@ mod tests {
         assert_eq!(fs::read(&file).unwrap(), b"old");
         assert_eq!(fs::read(&link).unwrap(), b"new");
         // A folder has the name of the temporary file.
-        fs::create_dir(folder.path().join(format!("source.{}.tmp", process::id()))).unwrap();
+        fs::create_dir(
+            folder
+                .path()
+                .join(format!("source.{}.tmp", std::process::id())),
+        )
+        .unwrap();
         assert!(replace_file(&file, b"new").is_err());
         assert_eq!(fs::read(&file).unwrap(), b"old");
     }

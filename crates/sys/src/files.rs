@@ -19,6 +19,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Device, inode, size and modification time of a file, which identify its content.
@@ -249,6 +250,24 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (Location::of_path(from)?, Location::of_path(to)?);
     Ok(renameat(from.folder(), from.name, to.folder(), to.name)?)
+}
+
+/// Creates a private file, in place of an existing one. After any end, the old or the complete new file is there. A symlink
+/// is replaced, and its target unchanged.
+pub fn replace<E>(
+    path: &Path,
+    write: impl FnOnce(File) -> Result<(), E>,
+    describe: impl Fn(io::Error) -> E,
+) -> Result<(), E> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", process::id()));
+    let temporary = path.with_file_name(name);
+    let file = create_new(&temporary).map_err(&describe)?;
+    let replaced = write(file).and_then(|()| rename(&temporary, path).map_err(&describe));
+    if replaced.is_err() {
+        let _ = remove_file(&temporary);
+    }
+    replaced
 }
 
 /// Moves a regular file, also to another file system.
