@@ -4,7 +4,7 @@ use super::core_limits::{do_not_queue_for_cores, no_cores};
 use super::exports::RequestedReports;
 use super::helper::refuse_helper;
 use super::observer::ExperimentObserver;
-use super::preflight::{check_commands, check_plan};
+use super::preflight::{check_commands, check_plan, fit_to_this_machine};
 use super::run::{Experiment, ExperimentSettings};
 use super::{baseline_check, earlier_runs, engine};
 use provoke_journal as journal;
@@ -37,7 +37,12 @@ impl Experiment {
         signals::survive_file_size_limit();
         check_plan(&plan.trials)?;
         check_hosts(&plan.trials)?;
-        engine::choose_engine(&mut plan.trials)?;
+        levers::check_trials(&plan.trials)?;
+        // Each host finds out for itself.
+        if plan.trials.hosts.is_none() {
+            fit_to_this_machine(&mut plan.trials)?;
+            plan.trials.settings.no_cores = no_cores(&plan.trials);
+        }
         let root = default_root();
         prepare::check_plan(&plan.trials, &[&root])
             .map_err(|unready| locate_refusal(&plan, unready))?;
@@ -45,7 +50,6 @@ impl Experiment {
         let host = survey::this_host();
         baseline_check::check_baseline(&mut plan.goal, &plan.trials, &host)?;
         settings.reports.create_files()?;
-        levers::prepare_trials(&mut plan.trials)?;
         let folder = RunFolder::create_run(settings.out.as_deref(), &root)?;
         if levers::user_of(&plan.trials.conditions).is_some() {
             folder.let_through(&root)?;
@@ -55,10 +59,6 @@ impl Experiment {
             &folder.variants_path(),
             &[&root, folder.path()],
         )?;
-        // Each host finds out for itself.
-        if plan.trials.hosts.is_none() {
-            plan.trials.settings.no_cores = no_cores(&plan.trials);
-        }
         let coarse = do_not_queue_for_cores(&plan.goal, &mut plan.trials);
         plan.trials.rules.only = questions::bugs_without_cores(&plan.goal, &plan.trials);
         // Its process starts on another processor while the environment is recorded. If it cannot be started, the first

@@ -5,6 +5,7 @@ use super::missing_file::{find_script, similar_path};
 use super::source_file::{SourceFileRunner, compile_command};
 use crate::suggest::{file_of_flag, retyped_line};
 use provoke_autopsy as autopsy;
+use provoke_levers as levers;
 use provoke_load as load;
 use provoke_model::{ActorPlan, ServiceOwner, Text, TrialsPlan, VariantId};
 use provoke_sys::{limits, spawn};
@@ -19,6 +20,12 @@ use std::path::Path;
 
 /// Number of file descriptors that a process needs besides two for each process that it supervises.
 const DESCRIPTORS: u64 = 32;
+
+/// Completes the plan of the trials that this machine runs, and checks that it can set their conditions.
+pub(super) fn fit_to_this_machine(trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
+    engine::choose_engine(trials)?;
+    levers::prepare_trials(trials)
+}
 
 /// Checks before the start which limits would be exceeded, and what no trial could do.
 pub(super) fn check_plan(trials: &TrialsPlan) -> Result<(), Diagnostic> {

@@ -1,5 +1,6 @@
 //! Runs one trial again with the same command, input, seed, environment and directory, once or until it fails.
 
+use super::preflight::fit_to_this_machine;
 use super::trial_evidence::LARGEST;
 use provoke_exec::{Executor as _, PreparationResult, StopUrgency};
 use provoke_local::LocalExecutor;
@@ -108,6 +109,7 @@ async fn with_executor(
 ) -> Result<(), Diagnostic> {
     let mut trials = trials.clone();
     trials.jobs = trial.slot.0.saturating_add(1).min(4096);
+    fit_to_this_machine(&mut trials)?;
     let executor = LocalExecutor::new(&trials, scratch)?;
     let result = match make_variant(&executor, &trials, trial).await {
         Ok(()) => run(&executor).await,

@@ -4,6 +4,7 @@ use super::exports::RequestedReports;
 use super::merge_commits::CulpritMerge;
 use super::observer::{ExperimentMessage, ExperimentObserver};
 use super::outcome::{ExperimentOutcome, FinishedRun};
+use super::preflight::fit_to_this_machine;
 use super::request_scenarios::RequestScenarios;
 use super::{engine, results};
 use provoke_driver::{Driver, drive_run};
@@ -198,7 +199,10 @@ impl Experiment {
     ) -> Result<Arc<dyn Executor>, Diagnostic> {
         let (plan, trials) = (&self.state.trials, self.folder.trials_path());
         let Some(hosts) = &plan.hosts else {
-            let executor = LocalExecutor::new(plan, &trials)?;
+            // A resumed run may have begun on other hosts.
+            let mut plan = plan.clone();
+            fit_to_this_machine(&mut plan)?;
+            let executor = LocalExecutor::new(&plan, &trials)?;
             let executor = match self.first_slot.take() {
                 Some(slot) => executor.with_started_slot(slot)?,
                 None => executor,

@@ -2,7 +2,7 @@
 
 use super::core_limits::no_cores;
 use super::engine;
-use super::preflight::{check_commands, check_plan};
+use super::preflight::{check_commands, check_plan, fit_to_this_machine};
 use super::worker_folder::WorkerFolder;
 use crate::trace::WorkerTrace;
 use provoke_exec::{Executor as _, StopUrgency};
@@ -248,7 +248,7 @@ impl Worker {
         signals::survive_file_size_limit();
         let mut plan = *task.plan;
         check_plan(&plan)?;
-        engine::choose_engine(&mut plan)?;
+        fit_to_this_machine(&mut plan)?;
         if let Some(note) = engine::sweep_containers(&plan) {
             send(output, WorkerReply::Complaint(note));
         }

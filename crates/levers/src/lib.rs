@@ -173,23 +173,24 @@ pub fn set_levers(
     values.filter_map(|(name, value)| Some((find_lever(name)?, value)))
 }
 
-/// Checks that all levers that have a value can be used, and completes the plan of the trials.
+/// Checks that all levers that have a value apply to the trials.
+pub fn check_trials(trials: &TrialsPlan) -> Result<(), Diagnostic> {
+    let mut actors = trials.variants.iter().flat_map(|variant| &variant.actors);
+    if actors.all(|actor| actor.container.is_none()) {
+        return Ok(());
+    }
+    let refused = set_levers(&trials.conditions)
+        .find_map(|(lever, _)| Some((lever.name(), lever.instead_in_containers()?)));
+    refused.map_or(Ok(()), |(name, instead)| {
+        let message = format!("`--{name}` does not apply to trials in containers");
+        Err(Diagnostic::usage(message).with_hint(instead))
+    })
+}
+
+/// Checks that this machine can set all levers that have a value, and completes the plan of the trials that it runs.
 pub fn prepare_trials(trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
     let conditions = trials.conditions.clone();
-    for (lever, value) in set_levers(&conditions) {
-        let mut actors = trials.variants.iter().flat_map(|variant| &variant.actors);
-        if let Some(instead) = lever.instead_in_containers()
-            && actors.any(|actor| actor.container.is_some())
-        {
-            let message = format!(
-                "`--{}` does not apply to trials in containers",
-                lever.name()
-            );
-            return Err(Diagnostic::usage(message).with_hint(instead));
-        }
-        lever.prepare(value, trials)?;
-    }
-    Ok(())
+    set_levers(&conditions).try_for_each(|(lever, value)| lever.prepare(value, trials))
 }
 
 #[cfg(test)]

@@ -59,7 +59,10 @@ pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) ->
             let wrap = (!wrap.is_empty()).then(|| format!("`{}`", wrap.join(" ")));
             conditions.set_fact("wrap", or_none(wrap));
             let container = main.container.as_ref();
-            let engine = container.map(|container| container.engine.clone());
+            let engine = container.map(|container| match &*container.engine {
+                "" => "chosen by each host".to_owned(),
+                engine => engine.to_owned(),
+            });
             conditions.set_fact("container.engine", or_none(engine));
             let network = container.map(|container| container.network.clone());
             conditions.set_fact("container.network", or_none(network));

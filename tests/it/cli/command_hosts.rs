@@ -25,9 +25,12 @@ struct Containers {
 
 impl Containers {
     fn start(sandbox: &Sandbox) -> Self {
-        for folder in ["usr", "tmp", "cache"] {
+        for folder in ["usr", "tmp", "cache", "etc"] {
             fs::create_dir_all(sandbox.path("image").join(folder)).unwrap();
         }
+        // A user that this machine does not have.
+        let users = "root:x:0:0::/root:/bin/sh\ntester:x:1234:1234::/home/tester:/bin/sh\n";
+        sandbox.write("image/etc/passwd", users);
         for name in ["bin", "lib", "lib64"] {
             symlink(format!("usr/{name}"), sandbox.path("image").join(name)).unwrap();
         }
@@ -148,6 +151,21 @@ fn outcomes(sandbox: &Sandbox) -> Vec<Value> {
     finished
         .map(|finished| finished["outcome"].clone())
         .collect()
+}
+
+#[test]
+fn trials_run_as_a_user_of_the_host() {
+    needs![docker()];
+    let sandbox = Sandbox::new();
+    let containers = Containers::start(&sandbox);
+    let trial = ["--", "sh", "-c", "echo $(id -u) $USER $HOME $API_TOKEN"];
+    let flags = containers.flags(1);
+    let before = ["run", "--user", "tester", "-n", "1", "--keep", "all"];
+    let mut command = sandbox.command(&joined_words(&before, &flags, &trial));
+    let output = command.env("API_TOKEN", "secret").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let stdout = sandbox.read(&format!("{LAST_RUN}/trials/1/stdout"));
+    assert_eq!(stdout.trim(), "1234 tester /home/tester");
 }
 
 #[test]
