@@ -21,7 +21,7 @@ A page is read from top to bottom:
       Runs a command whose output is not shown. It must succeed, and may have several lines. `$REPO`
       is this repository.
   <!-- needs: COMMAND -->
-      The rest of the page is skipped if this command fails.
+      The rest of the page is skipped if this command fails. Without `--check`, the page stays as it was.
   <!-- show: from "TEXT", 12 lines -->
       Of each output in the next block, shows the part that begins with the first line that contains
       TEXT, and at most 12 lines. Both parts are optional. `...` stands for the lines left out.
@@ -64,7 +64,10 @@ class Skipped(Exception):
 
 
 def environment(folder):
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("PROVOKE_")}
+    keep = {
+        name: value for name, value in os.environ.items()
+        if not name.startswith(("PROVOKE_", "GITHUB_"))  # `provoke` writes more on a CI server
+    }
     return keep | {"NO_COLOR": "1", "TERM": "xterm", "REPO": str(REPO), "PWD": str(folder)}
 
 
@@ -232,9 +235,9 @@ def run_hidden(kind, command, folder):
         raise Failed(f"exit code {done.returncode}: {command}\n{done.stdout}{done.stderr}")
 
 
-def renewed(page, base):
-    """Returns the text of a page with new outputs, and how they differ from the quoted ones."""
-    folder, used, rule, varying, excused, result, differing = base, set(), "", set(), False, [], []
+def renewed(page, base, differing):
+    """Returns the text of a page with new outputs, and adds how they differ from the quoted ones."""
+    folder, used, rule, varying, excused, result = base, set(), "", set(), False, []
     lines = iter(page.read_text().splitlines())
     for line in lines:
         result.append(line)
@@ -278,13 +281,13 @@ def renewed(page, base):
                     differing += [f"{page}: {text}", *found]
             result.append("```")
             rule, varying = "", set()
-    return "\n".join(result) + "\n", differing
+    return "\n".join(result) + "\n"
 
 
 def renew(pages, base):
     for page in pages:
         try:
-            text, _ = renewed(page, base)
+            text = renewed(page, base, [])
         except Skipped as needed:
             print(f"{page}: skipped, because this failed: {needed}")
             continue
@@ -294,13 +297,14 @@ def renew(pages, base):
 def check(pages, base):
     """Returns the differences between all quoted outputs and the present ones."""
     def differences_of(page):
+        differing = []
         try:
-            return renewed(page, base)[1]
+            renewed(page, base, differing)
         except Skipped as needed:
-            print(f"{page}: skipped, because this failed: {needed}")
-            return []
+            print(f"{page}: the rest is skipped, because this failed: {needed}")
         except Failed as failure:
-            return [f"{page}: {failure}"]
+            differing.append(f"{page}: {failure}")
+        return differing
     with concurrent.futures.ThreadPoolExecutor(PAGES_AT_A_TIME) as pool:
         return [line for found in pool.map(differences_of, pages) for line in found]
 
