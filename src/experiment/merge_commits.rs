@@ -21,7 +21,7 @@ impl CulpritMerge {
     pub(super) fn from_answer(state: &State, report: &Report) -> Option<Self> {
         let space = state.trials.space.as_ref()?;
         let root = space.repository.as_ref()?;
-        let name = report.answer.as_ref()?.text().deciding_variant()?;
+        let name = questions::deciding_variant(report.answer.as_ref()?)?;
         let ranges = prepare::merged_ranges(Path::new(root.as_os_str()), name);
         let mut candidates = space.choices.as_candidates().iter();
         let candidate = candidates.find(|candidate| candidate.name == name)?.clone();

@@ -46,11 +46,7 @@ pub(super) fn write_results(
     again: bool,
 ) -> Result<Vec<ResultFile>, Diagnostic> {
     let mut files = Vec::new();
-    if let Some(log) = report
-        .answer
-        .as_ref()
-        .and_then(|answer| answer.text().search_log())
-    {
+    if let Some(log) = report.answer.as_ref().and_then(questions::search_log) {
         let path = folder.path().join("bisect.log");
         write_file(&path, log)?;
         files.push(ResultFile::Log(path));

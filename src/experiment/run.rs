@@ -305,11 +305,7 @@ impl Experiment {
             _ => None,
         };
         let section = if end == RunEnd::Continues && merged.is_none() {
-            let found = report
-                .answer
-                .as_ref()
-                .map(|answer| answer.text().boundaries());
-            questions::next_search(state, report.verdict, found.unwrap_or_default())
+            questions::next_search(state, report.verdict, report.answer.as_ref())
         } else {
             None
         };

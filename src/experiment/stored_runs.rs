@@ -59,8 +59,8 @@ pub fn run_table(runs: &[StoredRun]) -> Table {
         Column::words("WHEN"),
         Column::remarks("WHAT"),
         Column::remarks("RESULT"),
-        Column::remarks("CRASH"),
-        Column::remarks("COMMAND"),
+        Column::remarks("CRASH").with_cut_priority(1),
+        Column::remarks("COMMAND").with_cut_priority(2),
     ];
     let rows = runs.iter().map(|run| {
         let (reference, when) = (Cell::text(&run.reference), Cell::text(&run.when));

@@ -33,8 +33,15 @@ pub(super) fn format_table(table: &Table, width: Option<usize>) -> String {
 
 /// Adds the facts and the drawings of a document.
 pub(super) fn push_facts(screen: &mut Screen, document: &Document) {
-    let drawings = document.figures.iter().flat_map(|figure| &figure.lines);
-    for line in document.facts.iter().chain(drawings) {
+    push_lines(screen, &document.facts);
+    for figure in &document.figures {
+        push_lines(screen, &figure.lines);
+    }
+}
+
+/// Adds lines of text.
+pub(super) fn push_lines(screen: &mut Screen, lines: &[String]) {
+    for line in lines {
         screen.push_text(2, &words::sanitize_line(line));
     }
 }

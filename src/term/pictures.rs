@@ -1,6 +1,6 @@
 //! Draws small pictures in text: progress bars, intervals, a rate over time, counts of times.
 
-use provoke_report::{RateAxis, RateWindow, TimeRange};
+use provoke_report::{RateAxis, RateWindow};
 use provoke_stats::{real, whole};
 use provoke_words as words;
 use provoke_words::document::RateMark;
@@ -86,27 +86,23 @@ pub(super) fn describe_windows(windows: &[RateWindow]) -> Option<String> {
     Some(format!("{picture}  {range} % in windows of {size}"))
 }
 
-/// Draws the number of times in each range, one line each.
-pub(super) fn draw_times(ranges: &[TimeRange]) -> Vec<String> {
+/// Draws the number of values in each range, one line each.
+pub(super) fn draw_ranges(ranges: &[([String; 2], u64)]) -> Vec<String> {
     let highest = ranges
         .iter()
-        .map(|range| range.count)
+        .map(|(_, count)| *count)
         .max()
         .unwrap_or(0)
         .max(1);
-    let labels: Vec<[String; 2]> = ranges
+    let labels = ranges.iter().flat_map(|(label, _)| label);
+    let width = labels.map(String::len).max().unwrap_or(0);
+    ranges
         .iter()
-        .map(|range| [range.from, range.to].map(words::format_seconds))
-        .collect();
-    let width = labels.iter().flatten().map(String::len).max().unwrap_or(0);
-    labels
-        .iter()
-        .zip(ranges)
-        .map(|([from, to], range)| {
-            let scaled = real(range.count) * (LONGEST_BAR / real(highest)).min(1.0);
-            let length = whole(scaled).max(u64::from(range.count > 0));
+        .map(|([from, to], count)| {
+            let scaled = real(*count) * (LONGEST_BAR / real(highest)).min(1.0);
+            let length = whole(scaled).max(u64::from(*count > 0));
             let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
-            let line = format!("{from:>width$} to {to:>width$}  {bar} {}", range.count);
+            let line = format!("{from:>width$} to {to:>width$}  {bar} {count}");
             line.trim_end().to_owned()
         })
         .collect()
@@ -149,11 +145,11 @@ mod tests {
     fn progress_and_times_are_drawn_to_scale() {
         let bars = [0.0, 0.5, 1.0, 7.0].map(draw_progress);
         let times = [(0.001, 0.002, 1), (0.002, 0.005, 0), (0.005, 0.01, 60)]
-            .map(|(from, to, count)| TimeRange { from, to, count });
+            .map(|(from, to, count)| ([from, to].map(words::format_seconds), count));
         insta::assert_snapshot!(format!(
             "{}\n{}",
             bars.join("\n"),
-            draw_times(&times).join("\n")
+            draw_ranges(&times).join("\n")
         ));
     }
 }

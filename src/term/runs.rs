@@ -125,10 +125,10 @@ mod tests {
         let shown =
             |width| console::strip_ansi_codes(&format_runs(&runs, Some(width))).into_owned();
         insta::assert_snapshot!(shown(80), @"
-        RUN   WHEN             WHAT     RESULT           CRASH            COMMAND
-        386f  yesterday 14:02  run      3 of 100 failed  SIGSEGV crash.…  ./crash --wit…
-        0a1b  3 min ago        bisect   8ba5df4          SIGABRT a_long…  ./app
-        9c2e  1 min ago        compare  not known so f…  exit 1           ./app
+        RUN   WHEN             WHAT     RESULT            CRASH                  COMMAND
+        386f  yesterday 14:02  run      3 of 100 failed   SIGSEGV crash.c:20     ./cras…
+        0a1b  3 min ago        bisect   8ba5df4           SIGABRT a_long_file_…  ./app
+        9c2e  1 min ago        compare  not known so far  exit 1                 ./app
         last                            cannot be read
         ");
         assert!(shown(60).lines().all(|line| measure_text_width(line) <= 60));

@@ -1,5 +1,6 @@
 //! Shows the tests of a suite that failed.
 
+use super::document::push_lines;
 use super::screen::Screen;
 use super::table::push_table;
 use provoke_report::{CaseReport, CaseSelection, Report, SuiteReport, case_table};
@@ -28,9 +29,7 @@ pub(super) fn write_suite(
             &format!("and {rest}: provoke report {reference} --cases"),
         );
     }
-    for line in suite.remaining_lines() {
-        screen.push_text(2, &words::sanitize_line(&line));
-    }
+    push_lines(screen, &suite.remaining_lines());
 }
 
 /// Returns the selected tests of every variant.
@@ -59,9 +58,7 @@ pub fn format_cases(report: &Report, selection: &CaseSelection, width: Option<us
             continue;
         }
         push_table(&mut screen, &case_table(&cases, report.confidence));
-        for line in suite.remaining_lines() {
-            screen.push_text(2, &words::sanitize_line(&line));
-        }
+        push_lines(&mut screen, &suite.remaining_lines());
     }
     screen.into_text()
 }

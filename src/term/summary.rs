@@ -1,6 +1,6 @@
 //! Shows the first screen of a result: the answer, its evidence, and the next commands.
 
-use super::document::{push_assumptions, push_facts};
+use super::document::{push_assumptions, push_facts, push_lines};
 use super::screen::Screen;
 use super::table::{push_table, toned};
 use super::{pictures, suite};
@@ -8,8 +8,9 @@ use console::style;
 use provoke_model::{EvidenceDepth, Site, VariantId};
 use provoke_questions::{DescribedVariants, PooledBaseline, Verdict};
 use provoke_report::{
-    LateTrial, LoadTotals, Report, SignatureReport, VariantReport, bars, group_failures, headlines,
-    host_table, next_commands, source_line,
+    CapturedFailure, CountRange, LateTrial, Report, SignatureReport, VariantReport,
+    captured_failures, count_ranges, group_failures, headlines, host_lines, host_table,
+    next_commands, source_line,
 };
 use provoke_words as words;
 use provoke_words::document::{Place, SuggestedCommand, Tone};
@@ -17,6 +18,7 @@ use provoke_words::untrusted::Untrusted as _;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::slice;
 
 /// Maximum number of listed trials.
 const LISTED: usize = 12;
@@ -55,7 +57,7 @@ pub fn format_summary(
 ) -> String {
     let mut screen = Screen::new(width);
     write_headlines(&mut screen, report);
-    let document = report.document();
+    let document = report.document.as_ref();
     if let Some(document) = document {
         push_facts(&mut screen, document);
     }
@@ -76,14 +78,7 @@ pub fn format_summary(
     if report.hosts.len() > 1 {
         push_table(&mut screen, &host_table(report));
     }
-    if let Some(difference) = &report.host_difference {
-        for line in difference.text_lines() {
-            screen.push_text(2, &line);
-        }
-    }
-    for losses in &report.host_losses {
-        screen.push_text(2, &words::sanitize_line(&losses.text()));
-    }
+    push_lines(&mut screen, &host_lines(report));
     late_trials(&mut screen, report);
     screen.push_gap();
     if let Some(document) = document {
@@ -109,18 +104,15 @@ fn describe_one(screen: &mut Screen, report: &Report, id: VariantId, heading: &s
     screen.push_gap();
     screen.push_text(2, &words::sanitize_line(heading));
     groups_of(screen, variant);
-    for line in variant.load.iter().flat_map(LoadTotals::death_lines) {
-        screen.push_text(2, &words::sanitize_line(&line));
+    if let Some(load) = &variant.load {
+        push_lines(screen, &load.death_lines());
     }
 }
 
 /// Writes the answer, or the rate of each variant if the question was only the rate.
 fn write_headlines(screen: &mut Screen, report: &Report) {
-    let tone = match report.document() {
-        _ if report.max_rate.is_some() => report.verdict.tone(),
-        Some(document) => document.tone,
-        None => Tone::Plain,
-    };
+    let document = report.document.as_ref();
+    let tone = document.map_or(Tone::Plain, |document| document.tone);
     for sentence in headlines::answer_sentences(report) {
         screen.push_text(0, &toned(&sentence, tone).bold().to_string());
     }
@@ -141,18 +133,7 @@ fn write_variant_details(
         Some(tests) => suite::write_suite(screen, tests, report.confidence, reference),
         None => groups_of(screen, variant),
     }
-    for text in headlines::uncounted_lines(variant) {
-        screen.push_text(2, &text);
-    }
-    if variant.leaked_processes > 0 {
-        let leftovers = words::plural_of(variant.leaked_processes, "process", "processes");
-        let action = match variant.unkillable_processes {
-            0 => ", and killed",
-            _ => "",
-        };
-        let trials = words::format_count(variant.leaking_trials, "trial");
-        screen.push_text(2, &format!("{leftovers} left behind in {trials}{action}"));
-    }
+    push_lines(screen, &headlines::uncounted_lines(variant));
     if let Some(text) = format_durations(variant) {
         screen.push_text(2, &text);
     }
@@ -164,13 +145,14 @@ fn write_variant_details(
     {
         screen.push_text(2, &pace);
     }
-    for line in variant.load.iter().flat_map(LoadTotals::traffic_lines) {
-        screen.push_text(2, &words::sanitize_line(&line));
-    }
     if let Some(load) = &variant.load {
-        for line in bars::draw_bars(&load.served_before_death) {
-            screen.push_row(&format!("    {}", style(line).dim()));
-        }
+        push_lines(screen, &load.traffic_lines());
+        let ranges = count_ranges(&load.served_before_death).into_iter();
+        let ranges = ranges.map(|range| {
+            let CountRange { start, end, count } = range;
+            ([start, end].map(|end| end.to_string()), count)
+        });
+        push_ranges(screen, &ranges.collect::<Vec<_>>());
     }
 }
 
@@ -181,9 +163,19 @@ fn draw_distributions(screen: &mut Screen, variant: &VariantReport) {
     }
     if variant.failure_times.len() >= SPREAD {
         screen.push_text(2, "time until the failure:");
-        for line in pictures::draw_times(&variant.failure_times) {
-            screen.push_row(&format!("    {}", style(line).dim()));
-        }
+        let ranges = variant.failure_times.iter();
+        let ranges = ranges.map(|range| {
+            let ends = [range.from, range.to].map(words::format_seconds);
+            (ends, range.count)
+        });
+        push_ranges(screen, &ranges.collect::<Vec<_>>());
+    }
+}
+
+/// Draws the number of values in each range.
+fn push_ranges(screen: &mut Screen, ranges: &[([String; 2], u64)]) {
+    for line in pictures::draw_ranges(ranges) {
+        screen.push_row(&format!("    {}", style(line).dim()));
     }
 }
 
@@ -209,8 +201,7 @@ fn format_durations(variant: &VariantReport) -> Option<String> {
 
 /// Writes the failures of a variant, the most frequent first.
 fn groups_of(screen: &mut Screen, variant: &VariantReport) {
-    let groups = group_failures(variant);
-    for group in &groups {
+    for group in group_failures(variant) {
         let mut trials: Vec<u64> = group.measured_trials().collect();
         trials.sort_unstable();
         let aside = if group.signature.is_the_bug {
@@ -233,34 +224,22 @@ fn groups_of(screen: &mut Screen, variant: &VariantReport) {
             screen.push_text(8, &style(text).dim().to_string());
         }
     }
-    let is_shown = |signature: &&SignatureReport| {
-        groups
-            .iter()
-            .any(|group| group.signature.id == signature.id)
-    };
-    for other_signature in variant
-        .captured_signatures()
-        .iter()
-        .filter(|signature| !is_shown(signature))
-    {
-        screen.push_hanging_text(
-            2,
-            8,
-            &format!(
-                "{} {}   {}",
-                style("also:").dim(),
-                style(words::sanitize_line(&other_signature.title)).red(),
-                style(&other_signature.id).dim(),
-            ),
-        );
-        for site in &other_signature.sites {
-            screen.push_text(8, &words::sanitize_line(&site.to_string()));
-        }
-        let trials = words::trial_list(&other_signature.trials, LISTED);
-        let text =
-            format!("in extra trials {trials}; it is not known which of the failures above it is");
-        screen.push_text(8, &style(text).dim().to_string());
+    for failure in captured_failures(slice::from_ref(variant)) {
+        let mark = style("also:").dim().to_string();
+        let end = "; it is not known which of the failures above it is";
+        write_captured(screen, &mark, &failure, end);
     }
+}
+
+/// Writes a failure of captured trials.
+fn write_captured(screen: &mut Screen, mark: &str, failure: &CapturedFailure<'_>, end: &str) {
+    let (title, id) = (&failure.signature.title, &failure.signature.id);
+    let title = style(words::sanitize_line(title)).red();
+    screen.push_hanging_text(2, 8, &format!("{mark} {title}   {}", style(id).dim()));
+    write_sites(screen, &failure.signature.sites);
+    let trials = words::trial_list(&failure.trials, LISTED);
+    let text = format!("in extra trials {trials}{end}");
+    screen.push_text(8, &style(text).dim().to_string());
 }
 
 /// Returns `trial 4`, `trials 2, 5-9`.
@@ -322,50 +301,10 @@ fn late_trials(screen: &mut Screen, report: &Report) {
 
 /// Lists the captured failures of a comparison, each with its variants.
 fn captured_by_variant(screen: &mut Screen, report: &Report) {
-    let mut captured: Vec<(&SignatureReport, Vec<u64>, Vec<&str>)> = Vec::new();
-    for variant in &report.variants {
-        let groups = group_failures(variant);
-        let is_shown = |signature: &&SignatureReport| {
-            groups
-                .iter()
-                .any(|group| group.signature.id == signature.id)
-        };
-        for signature in variant
-            .captured_signatures()
-            .iter()
-            .filter(|signature| !is_shown(signature))
-        {
-            match captured
-                .iter_mut()
-                .find(|(captured_signature, ..)| captured_signature.id == signature.id)
-            {
-                Some((_, trials, names)) => {
-                    trials.extend(&signature.trials);
-                    names.push(&variant.name);
-                }
-                None => captured.push((signature, signature.trials.clone(), vec![&variant.name])),
-            }
-        }
-    }
-    for (signature, mut trials, names) in captured {
-        trials.sort_unstable();
+    for failure in captured_failures(&report.variants) {
         screen.push_gap();
-        screen.push_hanging_text(
-            2,
-            8,
-            &format!(
-                "{}: {}   {}",
-                words::sanitize_line(&names.join(", ")),
-                style(words::sanitize_line(&signature.title)).red(),
-                style(&signature.id).dim(),
-            ),
-        );
-        write_sites(screen, &signature.sites);
-        let trials = words::trial_list(&trials, LISTED);
-        screen.push_text(
-            8,
-            &style(format!("in extra trials {trials}")).dim().to_string(),
-        );
+        let names = words::sanitize_line(&failure.variant_names());
+        write_captured(screen, &format!("{names}:"), &failure, "");
     }
 }
 

@@ -15,6 +15,8 @@ const GAP: usize = 2;
 const INDENT: usize = 2;
 /// Minimum width of a remark or a sentence, as long as columns can be left out.
 const REMARK: usize = 16;
+/// A remark is cut below this width, or that of its head, only if all remarks are.
+const READABLE: usize = 6;
 /// Maximum width of a remark if the terminal is not known.
 const LONGEST_REMARK: usize = 200;
 
@@ -182,14 +184,20 @@ impl<'a> Layout<'a> {
             .saturating_sub(GAP)
     }
 
-    /// Shortens the longest remarks and sentences until a line has room for them.
+    /// Shortens remarks and sentences until a line has room for them: by their priority to a readable width, then the
+    /// longest.
     fn limit_remarks(&mut self, room: usize) {
         let excess = self.line_width(|width| width).saturating_sub(room);
         for _ in 0..excess {
             let cells = self.columns.iter().zip(&mut self.widths);
             let remarks = cells.filter(|(column, width)| is_flexible(column) && **width > 1);
-            if let Some((_, longest)) = remarks.max_by_key(|(_, width)| **width) {
-                *longest -= 1;
+            let next = remarks.max_by_key(|(column, width)| {
+                let readable = measure_text_width(&column.head).max(READABLE);
+                let priority = (**width > readable).then_some(column.cut_priority);
+                (priority, **width)
+            });
+            if let Some((_, width)) = next {
+                *width -= 1;
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use super::{
     BisectAnswer, CompareAnswer, ConfirmAnswer, HeldPlace, HuntAnswer, RampAnswer, ReduceAnswer,
-    Verdict, of, policy_of,
+    Verdict, of,
 };
-use provoke_model::{Boundary, Goal, RunCounts, VariantId};
+use provoke_model::{Goal, RunCounts, VariantId};
 use provoke_state::State;
 use provoke_stats::real;
 use provoke_words as words;
@@ -22,9 +22,6 @@ use std::collections::BTreeSet;
 #[serde(transparent)]
 pub struct Answer {
     kind: AnswerKind,
-    #[serde(skip)]
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    document: Document,
 }
 
 /// The answers with their numbers.
@@ -57,6 +54,27 @@ pub trait AnswerText: Any {
     /// Returns the assumptions of the answer.
     fn assumptions(&self) -> &[String];
 
+    /// Returns what it says as a document.
+    fn document(&self, verdict: Verdict, variants: &[VariantSummary], confidence: f64) -> Document {
+        Document {
+            headline: self.sentence().to_owned(),
+            tone: if self.is_doubtful() {
+                Tone::Open
+            } else {
+                verdict.tone()
+            },
+            facts: self.detail_lines(),
+            figures: self.figures(),
+            // Without a conclusive trial, there is nothing to compare.
+            tables: if verdict == Verdict::CouldNotTest {
+                Vec::new()
+            } else {
+                self.tables(variants, confidence)
+            },
+            assumptions: self.assumptions().to_vec(),
+        }
+    }
+
     /// Returns drawings in characters.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
@@ -88,6 +106,11 @@ pub trait AnswerText: Any {
         RateMeaning::Searched
     }
 
+    /// Returns the maximum of the failure rate.
+    fn allowed_rate(&self) -> Option<f64> {
+        None
+    }
+
     /// Returns the names of the variants that lists show, in their order; `None` for all.
     fn listed_variants(&self, _: &[VariantSummary]) -> Option<Vec<String>> {
         None
@@ -117,26 +140,6 @@ pub trait AnswerText: Any {
     fn confirmed_run(&self) -> Option<&str> {
         None
     }
-
-    /// Returns the names of the variants that are the answer.
-    fn culprits(&self) -> &[String] {
-        &[]
-    }
-
-    /// Returns the name of the variant whose change made the difference, if it is a single one.
-    fn deciding_variant(&self) -> Option<&str> {
-        None
-    }
-
-    /// Returns the boundaries that were found in a list.
-    fn boundaries(&self) -> &[Boundary] {
-        &[]
-    }
-
-    /// Returns a log with which the search can be continued.
-    fn search_log(&self) -> Option<String> {
-        None
-    }
 }
 
 /// Which variants are described besides the tables of an answer.
@@ -157,6 +160,8 @@ pub enum DescribedVariants {
 pub enum RateMeaning {
     /// How often the program fails.
     Measured,
+    /// The same, compared with a maximum, so that a single trial does not decide.
+    Limited,
     /// How often a tried fix fails: so it is not a baseline, and a single trial does not decide.
     OfFix,
     /// Nothing: the search chose the number of trials by their results.
@@ -202,10 +207,9 @@ impl AnswerContext<'_> {
 }
 
 impl VariantSummary {
-    /// Returns its rate for a picture; `None` without a trial.
-    pub(crate) fn rate_mark(&self) -> Option<RateMark> {
-        (self.trials > 0)
-            .then(|| RateMark::new(self.failures, self.trials, self.interval, self.point))
+    /// Returns its rate for a picture.
+    pub(crate) fn rate_mark(&self) -> RateMark {
+        RateMark::new(self.failures, self.trials, self.interval, self.point)
     }
 }
 
@@ -232,7 +236,18 @@ pub fn rate_table(rates: impl IntoIterator<Item = (String, RateMark)>) -> Table 
             Cell::Rate(rate),
         ]
     });
-    Table::new("How often", Place::Picture, columns).with_rows(rows)
+    Table::new("How often", Place::Page, columns).with_rows(rows)
+}
+
+/// Returns a table of the failure rates of variants, which may be compared with a limit.
+pub fn variant_rates(variants: &[VariantSummary], limit: Option<f64>) -> Table {
+    rate_table(variants.iter().map(|variant| {
+        let rate = RateMark {
+            limit,
+            ..variant.rate_mark()
+        };
+        (variant.name.clone(), rate)
+    }))
 }
 
 /// Returns a row of a table of rates, if the rate was measured.
@@ -246,7 +261,7 @@ pub(crate) fn rate_row(
 }
 
 /// Returns `3 of 100`: failures and trials of all variants.
-pub(crate) fn counts_of_all(variants: &[VariantSummary]) -> String {
+pub fn counts_of_all(variants: &[VariantSummary]) -> String {
     let trials: u64 = variants.iter().map(|variant| variant.trials).sum();
     let failures: u64 = variants.iter().map(|variant| variant.failures).sum();
     format!("{failures} of {trials}")
@@ -307,36 +322,7 @@ impl Answer {
                 source_line,
             },
         )?;
-        let verdict = policy_of(state).verdict_of(state);
-        let mut answer = Self {
-            kind,
-            document: Document::default(),
-        };
-        let text = answer.text();
-        let confidence = state.goal.alpha.confidence_percent();
-        answer.document = Document {
-            headline: text.sentence().to_owned(),
-            tone: if text.is_doubtful() {
-                Tone::Open
-            } else {
-                verdict.tone()
-            },
-            facts: text.detail_lines(),
-            figures: text.figures(),
-            // Without a conclusive trial, there is nothing to compare.
-            tables: if verdict == Verdict::CouldNotTest {
-                Vec::new()
-            } else {
-                text.tables(variants, confidence)
-            },
-            assumptions: text.assumptions().to_vec(),
-        };
-        Some(answer)
-    }
-
-    /// Returns what it says.
-    pub fn document(&self) -> &Document {
-        &self.document
+        Some(Self { kind })
     }
 
     /// Returns the numbers behind the answer, if the question has this kind of answer.
@@ -345,7 +331,7 @@ impl Answer {
         text.downcast_ref()
     }
 
-    /// Returns what it says beyond its document.
+    /// Returns what it says.
     pub fn text(&self) -> &dyn AnswerText {
         match &self.kind {
             AnswerKind::Confirm(answer) => &**answer,

@@ -36,7 +36,8 @@ mod search;
 mod stop_rule;
 
 pub use answer::{
-    Answer, AnswerText, DescribedVariants, FailureCounts, RateMeaning, VariantSummary, rate_table,
+    Answer, AnswerText, DescribedVariants, FailureCounts, RateMeaning, VariantSummary,
+    counts_of_all, rate_table, variant_rates,
 };
 use answer::{AnswerContext, AnswerKind};
 pub use baseline::{
@@ -46,8 +47,8 @@ pub use baseline::{
 pub(crate) use bisect::search_trials;
 pub use bisect::{
     BisectAnswer, BisectPolicy, BisectProgress, CandidateBuilds, CandidateReport,
-    EarlierFailingVersion, EarlierFailureMeaning, LocalCheck, follows_boundary, next_search,
-    search_merged,
+    EarlierFailingVersion, EarlierFailureMeaning, LocalCheck, deciding_variant, follows_boundary,
+    is_culprit, next_search, search_log, search_merged,
 };
 pub use checks::{AssumptionChecks, ceil_parts, measure_variant};
 pub use compare::{
@@ -66,7 +67,7 @@ pub use policy::{HeldTrial, Policy, Step, Verdict, trials_without_known_failure}
 pub use ramp::{
     LoadLevelReport, OtherKindReport, RampAnswer, RampPolicy, RefusalCounts, RefusalReport,
 };
-pub use rate::{CaseBounds, RepeatPolicy, case_bounds, compares_cases, rate_bounds};
+pub use rate::{MaxRateCheck, RepeatPolicy};
 pub use reduce::{NeededItem, ReduceAnswer, ReducePolicy};
 pub use reruns::{RerunPolicy, next_extra_step};
 pub use search::{

@@ -1,8 +1,8 @@
 //! Annotations of a CI server: the verdict, and the most frequent failures at their source lines.
 
-use super::{Masked, MaskedRun, Report, SignatureReport, group_failures, headlines};
+use super::shared_failures::{SharedFailure, shared_failures};
+use super::{Masked, MaskedRun, Report, SignatureReport, headlines};
 use provoke_words as words;
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,8 +66,8 @@ pub fn export_annotations(
     root: &Path,
 ) -> Vec<Annotation> {
     let report = run.report();
-    let mut failures = collect_failures(report);
-    failures.sort_by_key(|failure| std::cmp::Reverse(failure.count));
+    let mut failures = shared_failures(&report.get().variants);
+    failures.sort_by_key(|failure| std::cmp::Reverse(failure.trials.len()));
     let unshown = failures.len().saturating_sub(MAX_FAILURES) as u64;
     let so_far = if report.finished { "" } else { " so far" };
     let mut sentences = headlines::answer_sentences(&report);
@@ -109,63 +109,31 @@ pub fn export_annotations(
     std::iter::once(verdict).chain(failures).collect()
 }
 
-/// Failures with one signature, in all variants.
-struct SignatureFailures<'a> {
-    signature: &'a SignatureReport,
-    /// The number of failing trials.
-    count: u64,
-    /// For each variant with failures: its name, the number of failures, and the number of counted trials.
-    variants: Vec<(&'a str, u64, u64)>,
-    first_trial: Option<u64>,
-}
-
-impl SignatureFailures<'_> {
+impl SharedFailure<'_> {
     fn describe_counts(&self, report: Masked<&Report>) -> String {
         let mut lines: Vec<String> = self
-            .variants
+            .groups
             .iter()
             .take(MAX_VARIANTS)
-            .map(|(name, count, trials)| {
-                let trials = words::format_count(*trials, "trial");
-                match *name {
+            .map(|part| {
+                let count = part.group.trial_count();
+                let trials = words::format_count(part.variant.trials, "trial");
+                match part.variant.name.as_str() {
                     "" => format!("{count} of {trials}"),
                     name => format!("{name}: {count} of {trials}"),
                 }
             })
             .collect();
-        let unshown = self.variants.len().saturating_sub(MAX_VARIANTS) as u64;
+        let unshown = self.groups.len().saturating_sub(MAX_VARIANTS) as u64;
         if unshown > 0 {
             lines.push(words::plural_of(unshown, "more variant", "more variants"));
         }
         lines.push(format!("signature {}", self.signature.id));
-        if let Some(trial) = self.first_trial {
+        if let Some(trial) = self.groups[0].group.measured_trials().min() {
             lines.push(format!("provoke explain {}#{trial}", report.run));
         }
         words::shorten_text(&lines.join("\n"), MAX_TEXT)
     }
-}
-
-fn collect_failures(report: Masked<&Report>) -> Vec<SignatureFailures<'_>> {
-    let mut failures: Vec<SignatureFailures<'_>> = Vec::new();
-    let mut indexes: HashMap<&str, usize> = HashMap::new();
-    for variant in &report.get().variants {
-        for group in group_failures(variant) {
-            let index = *indexes.entry(&group.signature.id).or_insert_with(|| {
-                failures.push(SignatureFailures {
-                    signature: group.signature,
-                    count: 0,
-                    variants: Vec::new(),
-                    first_trial: group.measured_trials().min(),
-                });
-                failures.len() - 1
-            });
-            let count = group.trial_count();
-            failures[index].count += count;
-            let name = variant.name.as_str();
-            failures[index].variants.push((name, count, variant.trials));
-        }
-    }
-    failures
 }
 
 /// Returns the first source line of a failure that is a file below this directory.

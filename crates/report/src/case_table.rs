@@ -2,7 +2,7 @@
 
 use super::{CaseReport, CaseVerdict};
 use provoke_words as words;
-use provoke_words::document::{Cell, Column, Place, Row, Table, Tone};
+use provoke_words::document::{Cell, Column, Place, RateMark, Row, Table, Tone};
 
 /// Maximum number of signatures of one test.
 const SIGNATURES: usize = 3;
@@ -14,9 +14,10 @@ pub fn case_table(cases: &[&CaseReport], confidence: f64) -> Table {
         Column::numbers("failed"),
         Column::numbers("rate").leaving(1),
         Column::numbers(format!("{confidence} % interval")).leaving(2),
+        Column::rates(),
         Column::words("test"),
     ];
-    let mut table = Table::new("Tests", Place::Screen, columns);
+    let mut table = Table::new("Failures of each test", Place::Screen, columns);
     for case in cases {
         table.rows.push(Row::Cells(case_cells(case)));
         table.rows.extend(failure_notes(case));
@@ -39,8 +40,13 @@ fn case_cells(case: &CaseReport) -> Vec<Cell> {
         _ => words::format_interval(interval),
     };
     let counts = [case.trials, case.failures].map(|count| count.to_string());
+    let picture = match case.verdict {
+        CaseVerdict::NeverRan => Cell::Empty,
+        _ => Cell::Rate(RateMark::of_share(case.failures, case.trials, interval)),
+    };
     let texts = counts.into_iter().chain([rate, interval_text]);
-    texts.chain([case.name.clone()]).map(Cell::text).collect()
+    let name = Cell::text(&case.name);
+    texts.map(Cell::text).chain([picture, name]).collect()
 }
 
 /// Returns the signatures of a test, and what a reader must know about its counts.

@@ -2,7 +2,7 @@
 
 use super::{
     CapturedTrials, ClumpsReport, Dependence, Durations, FORMAT, FailureKindReport, FailureRate,
-    FamilyReport, IntervalBasis, LateTrial, LoadTotals, MaxRateCheck, Mtbf, ProcessGrowth, Report,
+    FamilyReport, IntervalBasis, LateTrial, LoadTotals, Mtbf, ProcessGrowth, Report,
     SignatureReport, SuiteReport, Trend, VariantReport,
     distribution::{rate_windows, time_ranges},
     group_failures,
@@ -19,7 +19,8 @@ use provoke_model::{
     TrialsPlan, VariantId,
 };
 use provoke_questions::{
-    Answer, AssumptionChecks, CapturePolicy, StopRule, VariantSummary, interval_at_any_time,
+    Answer, AnswerText, AssumptionChecks, CapturePolicy, MaxRateCheck, StopRule, VariantSummary,
+    interval_at_any_time,
 };
 use provoke_state::{DurationHistogram, SignatureFailures, State, Tally};
 use provoke_stats::{self as stats, real};
@@ -42,7 +43,8 @@ impl Report {
         let verdict = provoke_questions::policy_of(state).verdict_of(state);
         let weakest = testable.map(|(_, variant)| variant.stop_rule).max();
         let hosts = host_reports(state);
-        Self {
+        let summaries = summarize(&variants);
+        let mut report = Self {
             format: FORMAT,
             version: state.origin.version.clone(),
             run: state.origin.run.clone(),
@@ -53,7 +55,7 @@ impl Report {
                 .map(|variant| variant.command.clone())
                 .unwrap_or_default(),
             verdict,
-            answer: Answer::new(state, &summarize(&variants), &|file, line| {
+            answer: Answer::new(state, &summaries, &|file, line| {
                 source_line(&Site {
                     file: file.to_owned(),
                     line,
@@ -61,6 +63,7 @@ impl Report {
                 })
             }),
             max_rate: MaxRateCheck::new(state, verdict),
+            document: None,
             stop_rule: weakest.unwrap_or(StopRule::User),
             finished: state.stage.is_finished(),
             same_deadlock: state.always_deadlocks(),
@@ -88,20 +91,21 @@ impl Report {
             after_decision: state.after_decision,
             last_counted_trial: state.last_counted.0,
             with_another_failure: state.trials_with_others().iter().map(|id| id.0).collect(),
-        }
+        };
+        let answer = report.answer_text();
+        report.document =
+            answer.map(|answer| answer.document(verdict, &summaries, report.confidence));
+        report
     }
 
     /// Returns the run whose failure `confirm` checks, if its baseline is a run.
     pub fn confirmed_run(&self) -> Option<&str> {
-        self.answer.as_ref()?.text().confirmed_run()
+        self.answer_text()?.confirmed_run()
     }
 
     /// Returns the failing trial with the most detailed evidence, if any trial has more than an exit status.
     pub fn known_best(&self) -> Option<u64> {
-        let example = self
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.text().example_trial());
+        let example = self.answer_text().and_then(AnswerText::example_trial);
         if example.is_some() {
             return example;
         }

@@ -2,65 +2,44 @@
 
 use super::derive::summarize;
 use super::{Report, VariantReport};
-use provoke_questions::{Answer, DescribedVariants, RateMeaning, rate_table};
-use provoke_words as words;
-use provoke_words::document::{Document, Place, RateMark, Table};
+use provoke_questions::{Answer, AnswerText, DescribedVariants, RateMeaning, variant_rates};
+use provoke_words::document::{Place, RateMark, Table};
 
 impl Report {
-    /// Returns the document of the answer, if there is one.
-    pub fn document(&self) -> Option<&Document> {
-        self.answer.as_ref().map(Answer::document)
+    /// Returns what answers the question; `None` if only the rate was asked.
+    pub fn answer_text(&self) -> Option<&dyn AnswerText> {
+        match &self.max_rate {
+            Some(check) => Some(check),
+            None => self.answer.as_ref().map(Answer::text),
+        }
     }
 
     /// Returns the tables that have their place here. If only the rate was asked, it is the table of rates.
     pub fn tables(&self, places: &[Place]) -> Vec<Table> {
-        let tables = match self.document() {
+        let tables = match &self.document {
             Some(document) => document.tables.clone(),
-            None => vec![self.rates_table()],
+            None => vec![variant_rates(&summarize(&self.variants), None)],
         };
         let is_shown = |table: &Table| places.contains(&table.place) && !table.is_empty();
         tables.into_iter().filter(is_shown).collect()
     }
 
-    fn rates_table(&self) -> Table {
-        let limit = self.max_rate.as_ref().map(|check| check.allowed);
-        let note = limit.map(|limit| {
-            let limit = words::format_percent(limit);
-            format!("Vertical line: the allowed rate of {limit} %.")
-        });
-        let table = rate_table(self.variants.iter().map(|variant| {
-            (
-                variant.name.clone(),
-                RateMark {
-                    limit,
-                    ..variant.rate_mark()
-                },
-            )
-        }));
-        Table {
-            note: note.unwrap_or_default(),
-            ..table
-        }
-    }
-
     /// Returns which variants are described besides the tables.
     pub fn described_variants(&self) -> DescribedVariants {
-        let answer = self.answer.as_ref();
-        answer.map_or(DescribedVariants::Each, |answer| {
-            answer.text().described_variants()
-        })
+        let answer = self.answer_text();
+        answer.map_or(DescribedVariants::Each, AnswerText::described_variants)
     }
 
     /// Returns the meaning of the failure rates of the variants.
     pub fn rate_meaning(&self) -> RateMeaning {
-        let answer = self.answer.as_ref();
-        answer.map_or(RateMeaning::Measured, |answer| answer.text().rate_meaning())
+        let answer = self.answer_text();
+        answer.map_or(RateMeaning::Measured, AnswerText::rate_meaning)
     }
 
     /// Returns the variants that lists show, in their order.
     pub fn listed_variants(&self) -> Vec<&VariantReport> {
-        let answer = self.answer.as_ref();
-        match answer.and_then(|answer| answer.text().listed_variants(&summarize(&self.variants))) {
+        let answer = self.answer_text();
+        match answer.and_then(|answer| answer.listed_variants(&summarize(&self.variants))) {
             Some(names) => {
                 let find =
                     |name: &String| self.variants.iter().find(|variant| variant.name == *name);
@@ -72,12 +51,8 @@ impl Report {
 
     /// Returns the answer in a few words, for a list of runs; `None` if only the rate was asked.
     pub(super) fn result_of_answer(&self) -> Option<String> {
-        let answer = self.answer.as_ref()?;
-        Some(
-            answer
-                .text()
-                .result(self.verdict, &summarize(&self.variants)),
-        )
+        let answer = self.answer_text()?;
+        Some(answer.result(self.verdict, &summarize(&self.variants)))
     }
 }
 

@@ -9,10 +9,9 @@ use provoke_words::{
 
 /// Returns the answer, or a sentence for the rate of each variant if the question was only the rate.
 pub fn answer_sentences(report: &Report) -> Vec<String> {
-    match (&report.max_rate, &report.answer) {
-        (Some(limit), _) => vec![limit.sentence.clone()],
-        (None, Some(answer)) => vec![answer.document().headline.clone()],
-        (None, None) => report
+    match &report.document {
+        Some(document) => vec![document.headline.clone()],
+        None => report
             .variants
             .iter()
             .map(|variant| {
@@ -80,7 +79,7 @@ fn only_outcome(variant: &VariantReport) -> Option<&str> {
     bugs.all(|kind| kind.outcome == first).then_some(first)
 }
 
-/// Lists the uncounted trials, with a line for each reason.
+/// Lists the uncounted trials, with a line for each reason, and the processes that were left behind.
 pub fn uncounted_lines(variant: &VariantReport) -> Vec<String> {
     let mut lines = Vec::new();
     if variant.other > 0 {
@@ -94,6 +93,15 @@ pub fn uncounted_lines(variant: &VariantReport) -> Vec<String> {
             "{} not counted: {reason}",
             format_count(*count, "trial")
         ));
+    }
+    if variant.leaked_processes > 0 {
+        let leftovers = plural_of(variant.leaked_processes, "process", "processes");
+        let action = match variant.unkillable_processes {
+            0 => ", and killed",
+            _ => "",
+        };
+        let trials = format_count(variant.leaking_trials, "trial");
+        lines.push(format!("{leftovers} left behind in {trials}{action}"));
     }
     lines
 }

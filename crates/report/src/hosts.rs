@@ -1,6 +1,6 @@
 //! The trials on each host, and what distinguishes the hosts on which it fails more often.
 
-use super::Report;
+use super::{HostLosses, Report};
 use provoke_model::Host;
 use provoke_questions::StopRule;
 use provoke_state::State;
@@ -59,7 +59,7 @@ pub struct HostDifference {
 
 impl HostDifference {
     /// Describes the facts, the trials on both sides, and what they prove.
-    pub fn text_lines(&self) -> Vec<String> {
+    fn text_lines(&self) -> Vec<String> {
         let Self {
             failing, others, ..
         } = self;
@@ -266,6 +266,14 @@ pub(super) fn host_reports(state: &State) -> Vec<HostReport> {
         report.interval = (report.trials > 0).then_some([interval.lo, interval.hi]);
     }
     reports
+}
+
+/// Describes what distinguishes the hosts on which it fails, and the variants with which hosts were lost.
+pub fn host_lines(report: &Report) -> Vec<String> {
+    let difference = report.host_difference.iter();
+    let differences = difference.flat_map(HostDifference::text_lines);
+    let losses = report.host_losses.iter().map(HostLosses::text);
+    differences.chain(losses).collect()
 }
 
 /// Maximum length of the name of a host in a table.

@@ -127,7 +127,7 @@ impl Issue {
 /// Returns whether a variant is the first bad candidate of a search.
 fn is_first_bad(report: Masked<&Report>, variant: &VariantReport) -> bool {
     let answer = report.answer.as_ref();
-    answer.is_some_and(|answer| answer.text().culprits().contains(&variant.name))
+    answer.is_some_and(|answer| questions::is_culprit(answer, &variant.name))
 }
 
 /// Returns the builds of the libraries on the stack.

@@ -11,7 +11,7 @@ use super::{
     MaskedRun, Report, TrialClass, TrialRow, VariantReport, group_failures, headlines, rows,
 };
 use provoke_model::{EvidenceDepth, Site};
-use provoke_questions::{RateMeaning, Verdict};
+use provoke_questions::{AnswerText, RateMeaning, Verdict};
 use provoke_words as words;
 use provoke_words::untrusted::shell_word;
 use std::collections::BTreeMap;
@@ -87,41 +87,17 @@ impl Exporter for Junit {
 
 /// Returns whether the question decides the result, and not each trial.
 fn is_decided_by_question(report: Masked<&Report>) -> bool {
-    report.max_rate.is_some() || report.rate_meaning() == RateMeaning::OfFix
+    matches!(
+        report.rate_meaning(),
+        RateMeaning::OfFix | RateMeaning::Limited
+    )
 }
 
 /// Returns the answer as its own case: all trials may pass and the question may be undecided.
 fn verdict_suite(report: Masked<&Report>) -> Option<Suite> {
-    if let Some(limit) = &report.max_rate {
-        let name = "the failure rate is at most the maximum";
-        return Some(question_suite(
-            report,
-            "max-rate",
-            name,
-            &limit.sentence,
-            &[],
-        ));
-    }
-    let answer = report.answer.as_ref()?;
-    let (kind, name) = answer.text().ci_test();
-    let document = answer.document();
-    Some(question_suite(
-        report,
-        kind,
-        name,
-        &document.headline,
-        &document.assumptions,
-    ))
-}
-
-fn question_suite(
-    report: Masked<&Report>,
-    kind: &str,
-    name: &str,
-    sentence: &str,
-    assumptions: &[String],
-) -> Suite {
-    let sentence = words::sanitize_line(sentence);
+    let (kind, name) = report.answer_text()?.ci_test();
+    let document = report.document.as_ref()?;
+    let sentence = words::sanitize_line(&document.headline);
     let detail = Detail {
         kind: Some(headlines::verdict_text(report.verdict).to_owned()),
         message: Some(sentence.clone()),
@@ -136,7 +112,8 @@ fn question_suite(
         Verdict::Undecided | Verdict::CouldNotTest => Status::Error(detail),
         _ => Status::Failed(detail),
     };
-    let assumed = assumptions
+    let assumed = document
+        .assumptions
         .iter()
         .map(|line| format!("assumes: {}", words::sanitize_line(line)));
     let sentences: Vec<String> = std::iter::once(sentence).chain(assumed).collect();
@@ -147,11 +124,11 @@ fn question_suite(
         stdout: Some(sentences.join("\n")),
         ..Case::default()
     };
-    Suite {
+    Some(Suite {
         name: format!("provoke {kind}"),
         cases: vec![case],
         ..Suite::default()
-    }
+    })
 }
 
 /// Returns the line of source code of each failed trial; trials without a stack have that of the same crash.
@@ -279,7 +256,7 @@ impl VariantSuite {
 
     /// Adds a case for each test of the suite that the trials run.
     fn add_tests(&mut self, report: Masked<&Report>, variant: &VariantReport) {
-        let allowed = report.max_rate.as_ref().map(|check| check.allowed);
+        let allowed = report.answer_text().and_then(AnswerText::allowed_rate);
         let tests = variant.suite.iter().flat_map(|suite| &suite.cases);
         for test in tests {
             self.suite.cases.push(test_case(test, &self.class, allowed));
@@ -485,9 +462,11 @@ fn suite_properties(
     if let Some(point) = variant.rate.point {
         properties.push(("rate.point", point.to_string()));
     }
-    if let Some(answer) = &report.answer {
-        properties.push(("answer", words::sanitize_line(&answer.document().headline)));
-        let granted = answer.document().assumptions.iter();
+    if report.answer.is_some()
+        && let Some(document) = &report.document
+    {
+        properties.push(("answer", words::sanitize_line(&document.headline)));
+        let granted = document.assumptions.iter();
         properties
             .extend(granted.map(|line| ("answer.taken_for_granted", words::sanitize_line(line))));
     }

@@ -9,10 +9,10 @@
 #![doc = include_str!("../README.md")]
 
 mod annotations;
-pub mod bars;
 mod before_start;
 mod case_list;
 mod case_table;
+mod count_ranges;
 mod csv;
 mod derive;
 mod distribution;
@@ -36,14 +36,15 @@ mod load_forecast;
 mod load_plan;
 mod markdown;
 mod masked;
-mod max_rate;
 mod next_commands;
 mod output;
 mod page_text;
 mod rates;
+mod results_table;
 mod row;
 mod rows;
 mod service_trial;
+mod shared_failures;
 mod source_line;
 pub mod story;
 mod suite;
@@ -59,6 +60,7 @@ pub use annotations::{Annotation, AnnotationLevel, export_annotations};
 pub use before_start::lines_before_start;
 pub use case_list::{CaseSelection, CsvCases};
 pub use case_table::case_table;
+pub use count_ranges::{CountRange, count_ranges};
 pub use csv::Csv;
 pub use derive::command_line;
 pub use distribution::{RateWindow, TimeRange};
@@ -67,7 +69,7 @@ pub use export::{
 };
 pub use failure_groups::{FailureGroup, group_failures};
 pub use host_losses::HostLosses;
-pub use hosts::{HostDifference, HostReport, HostTotals, host_table};
+pub use hosts::{HostDifference, HostReport, HostTotals, host_lines, host_table};
 pub use html::{Html, PageOptions, PictureFile, export_pictures};
 pub use json::Json;
 pub use jsonl::Jsonl;
@@ -78,10 +80,10 @@ pub use load_forecast::{ANNOUNCED_FROM, LoadForecast, LoadMeasurements, forecast
 pub(crate) use load_plan::{load_assumptions, load_summary};
 pub use markdown::{Markdown, export_short_summary};
 pub use masked::{Masked, MaskedRun};
-pub use max_rate::MaxRateCheck;
 pub use next_commands::next_commands;
 pub use rates::{RateTest, test_rates};
 pub use row::{TrialClass, TrialRow};
+pub use shared_failures::{CapturedFailure, captured_failures};
 pub use source_line::source_line;
 pub use suite::{CaseOrder, CaseReport, CaseSignature, CaseVerdict, IsolatedTrials, SuiteReport};
 pub use suite_order::{
@@ -92,7 +94,8 @@ pub use time::relative_time;
 pub use wrap::wrap_text;
 
 use provoke_model::{CaptureMode, EvidenceDepth, Host, Site};
-use provoke_questions::{Answer, StopRule, Verdict};
+use provoke_questions::{Answer, MaxRateCheck, StopRule, Verdict};
+use provoke_words::document::Document;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -133,6 +136,10 @@ pub struct Report {
     pub answer: Option<Answer>,
     /// The failure rate compared with `--max-rate`; null if none was given.
     pub max_rate: Option<MaxRateCheck>,
+    /// What the answer or the comparison with `--max-rate` says; `None` if only the rate was asked.
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    pub document: Option<Document>,
     /// Why the trials ended; of several variants, the weakest reason.
     pub stop_rule: StopRule,
     /// Whether the run ended by its own stop rule; false if it was interrupted or is still running.

@@ -1,8 +1,10 @@
 //! Summarizes a run in one line of a list: question, result and failure.
 
-use super::{Report, group_failures};
+use super::Report;
+use super::derive::summarize;
+use super::shared_failures::shared_failures;
 use provoke_model::Site;
-use provoke_questions::Verdict;
+use provoke_questions::{Verdict, counts_of_all};
 use provoke_state::State;
 
 /// The cells of a line. Text of other programs in them is not escaped.
@@ -57,15 +59,8 @@ fn result_text(report: &Report) -> String {
         .unwrap_or_else(|| format_rate(report))
 }
 
-/// Returns `3 of 100`: failures and trials of all variants.
-fn format_counts(report: &Report) -> String {
-    let trials: u64 = report.variants.iter().map(|variant| variant.trials).sum();
-    let failures: u64 = report.variants.iter().map(|variant| variant.failures).sum();
-    format!("{failures} of {trials}")
-}
-
 fn format_rate(report: &Report) -> String {
-    let counts = format_counts(report);
+    let counts = counts_of_all(&summarize(&report.variants));
     let mut loads = report
         .variants
         .iter()
@@ -75,38 +70,24 @@ fn format_rate(report: &Report) -> String {
     } else {
         ""
     };
-    match report.max_rate.as_ref().map(|_| report.verdict) {
-        None => format!("{counts} failed{refused}"),
-        Some(Verdict::BelowMaxRate) => format!("PASS {counts}"),
-        Some(Verdict::AboveMaxRate) => format!("FAIL {counts}"),
-        Some(_) => format!("UNDECIDED {counts}"),
-    }
+    format!("{counts} failed{refused}")
 }
 
 /// Returns the most frequent failure, with its line of source code if that is known.
 fn most_frequent_failure(report: &Report) -> String {
-    let groups: Vec<_> = report.variants.iter().flat_map(group_failures).collect();
-    let bugs = groups.iter().filter(|group| group.signature.is_the_bug);
-    let mut ids: Vec<(&str, usize)> = Vec::new();
-    for group in bugs.clone() {
-        let count = group.measured_trials().count();
-        match ids.iter_mut().find(|(id, _)| *id == group.signature.id) {
-            Some((_, sum)) => *sum += count,
-            None => ids.push((&group.signature.id, count)),
-        }
-    }
-    // Of equally frequent failures, the first.
-    let most_frequent = ids.iter().rev().max_by_key(|(_, count)| *count);
-    let Some(seen) =
-        most_frequent.and_then(|(id, _)| bugs.clone().find(|group| group.signature.id == *id))
-    else {
+    let failures = shared_failures(&report.variants);
+    let bugs = failures
+        .iter()
+        .filter(|failure| failure.signature.is_the_bug);
+    let Some(most_frequent) = bugs.clone().next() else {
         return String::new();
     };
-    let name = match Site::naming_site(&seen.signature.sites) {
-        Some(site) => format!("{} {}", seen.signature.outcome, site.file_and_line()),
-        None => seen.signature.title.clone(),
+    let signature = most_frequent.signature;
+    let name = match Site::naming_site(&signature.sites) {
+        Some(site) => format!("{} {}", signature.outcome, site.file_and_line()),
+        None => signature.title.clone(),
     };
-    match ids.len() - 1 {
+    match bugs.count() - 1 {
         0 => name,
         others => format!("{name} (+{others})"),
     }

@@ -1,11 +1,12 @@
 //! Results of the clients of a service, as numbers and as text.
 
-use super::GrowingQuantity;
 use super::growth::{GrownQuantity, median_growth, service_growth};
+use super::{GrowingQuantity, count_ranges};
 use provoke_model::{Latencies, LoadPlan, RefusalRules};
 use provoke_state::RequestTotals;
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
+use provoke_words::document::{Cell, Column, Place, Table};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -13,6 +14,8 @@ use std::collections::BTreeMap;
 const LATE: f64 = 0.020;
 /// The same as a share of the 99th percentile of the latencies.
 const LATE_SHARE: f64 = 0.1;
+/// Maximum number of kinds of requests in a table.
+const KINDS: usize = 20;
 /// Maximum probability by chance at which a kind of request in flight at crashes is named.
 const SUSPICIOUS: f64 = 0.01;
 
@@ -263,6 +266,46 @@ impl LoadTotals {
             self.answers,
             words::format_count(self.connections, "connection"),
         )
+    }
+
+    /// Returns tables of the responses before each crash, and of the requests in flight.
+    pub(super) fn death_tables(&self) -> [Table; 2] {
+        let deaths = self.served_before_death.len() as u64;
+        let share = |count: u64| Cell::Share(real(count) / real(deaths.max(1)), false);
+        let ranges = count_ranges(&self.served_before_death).into_iter();
+        let ranges = ranges.map(|range| {
+            vec![
+                Cell::text(format!("{} to {}", range.start, range.end)),
+                Cell::text(range.count.to_string()),
+                share(range.count),
+            ]
+        });
+        let columns = vec![
+            Column::words("responses"),
+            Column::numbers("deaths"),
+            Column::shares("share"),
+        ];
+        let served = Table::new("Responses before each death", Place::Page, columns);
+        let is_shown = self.kinds.len() > 1 && deaths > 0;
+        let kinds = self.kinds.iter().take(if is_shown { KINDS } else { 0 });
+        let kinds = kinds.map(|kind| {
+            vec![
+                Cell::text(&kind.name),
+                Cell::text(kind.sent.to_string()),
+                Cell::text(kind.at_deaths.to_string()),
+                share(kind.at_deaths),
+                Cell::text(kind.p_value.map_or_else(String::new, words::p_value)),
+            ]
+        });
+        let columns = vec![
+            Column::words("request"),
+            Column::numbers("sent"),
+            Column::numbers("deaths with one in flight"),
+            Column::shares("share"),
+            Column::numbers("p"),
+        ];
+        let in_flight = Table::new("Requests in flight at deaths", Place::Page, columns);
+        [served.with_rows(ranges), in_flight.with_rows(kinds)]
     }
 
     fn describe_latencies(&self, latencies: &LatencyReport) -> String {

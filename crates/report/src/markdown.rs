@@ -8,14 +8,17 @@ mod escape;
 mod tables;
 
 use super::issue::Issue;
+use super::results_table::{failure_table, results_table, times_table};
 use super::variant_facts::{
-    attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
+    capitalize_first, describe_machine, describe_origin, measurement_lines,
 };
 use super::{
-    ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, headlines, host_table,
+    ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, headlines, host_lines,
+    host_table,
 };
 use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;
+use provoke_questions::AnswerText;
 use provoke_words as words;
 use provoke_words::document::Place;
 use std::io;
@@ -49,7 +52,6 @@ fn write_markdown(
     issue: &Issue,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    let several = report.variants.len() > 1;
     writeln!(out, "# {}\n", describe_title(report, issue))?;
     let so_far = if report.finished { "" } else { " so far" };
     let verdict = format!("**{}{so_far}.**", headlines::verdict_text(report.verdict));
@@ -70,52 +72,35 @@ fn write_markdown(
         }
     }
     write_figures(report, out)?;
-    tables::write_suite(report, several, out)?;
+    tables::write_suite(report, out)?;
     write_failure_source(issue, out)?;
     last_output(issue, out)?;
     write_reproduction(report, issue, out)?;
     write_builds(report, issue, out)?;
     after_a_fix(report, issue, out)?;
     writeln!(out, "<details><summary>All counts</summary>\n")?;
-    let tables = report.tables(&[Place::Screen, Place::Page, Place::Details]);
-    if tables.is_empty() {
-        tables::write_tally(report, several, out)?;
-    }
-    for table in &tables {
+    let own_tables = [
+        results_table(&report),
+        failure_table(&report),
+        times_table(&report),
+    ];
+    for table in report.tables(&Place::ALL).iter().chain(&own_tables) {
         tables::write_table(table, out)?;
     }
     if report.hosts.len() > 1 {
         tables::write_table(&host_table(&report), out)?;
     }
-    tables::write_kinds(report, several, out)?;
-    tables::write_signatures(report, several, out)?;
-    tables::write_load_lines(report, several, out)?;
-    let mut lines = Vec::new();
-    for variant in report.listed_variants() {
-        let of_variant = if several {
-            format!("{}: ", inline_code(&variant.name))
-        } else {
-            String::new()
-        };
-        lines.extend(
-            variant_facts(&report, variant)
-                .into_iter()
-                .map(|fact| format!("{of_variant}{fact}")),
-        );
-    }
-    if let Some(document) = report.document() {
+    tables::write_load_lines(report, out)?;
+    let facts = measurement_lines(&report, usize::MAX);
+    let mut lines: Vec<String> = facts.iter().map(|fact| escape_markdown(fact)).collect();
+    if let Some(document) = &report.document {
         let facts = document.facts.iter();
         lines.extend(facts.map(|line| capitalize_first(&escape_markdown(line))));
         let granted = document.assumptions.iter();
         lines.extend(granted.map(|line| format!("Assumes: {}", escape_markdown(line))));
     }
-    if let Some(difference) = &report.host_difference {
-        let text = difference.text_lines();
-        lines.extend(text.iter().map(|line| escape_markdown(line.trim())));
-    }
-    let losses = report.host_losses.iter();
-    lines.extend(losses.map(|losses| escape_markdown(&losses.text())));
-    lines.extend(attempt_lines(&report));
+    let host_lines = host_lines(&report);
+    lines.extend(host_lines.iter().map(|line| escape_markdown(line.trim())));
     for line in &lines {
         writeln!(out, "- {line}")?;
     }
@@ -169,10 +154,7 @@ fn describe_title(report: Masked<&Report>, issue: &Issue) -> String {
     let Some(((title, _, count, _), (outcome, trials))) =
         issue.failure.as_ref().zip(issue.outcome.as_ref())
     else {
-        let crash = report
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.text().crash());
+        let crash = report.answer_text().and_then(AnswerText::crash);
         let verdict = headlines::verdict_text(report.verdict);
         let result = crash.map_or_else(|| verdict.to_owned(), escape_markdown);
         return format!("{command}: {result}");
@@ -192,7 +174,7 @@ fn describe_title(report: Masked<&Report>, issue: &Issue) -> String {
 
 /// Writes the answer of a question.
 fn write_sentence(report: Masked<&Report>, out: &mut dyn io::Write) -> io::Result<()> {
-    let Some(document) = report.document() else {
+    let Some(document) = &report.document else {
         return Ok(());
     };
     let sentence = capitalize_first(&escape_markdown(&document.headline));
@@ -201,8 +183,11 @@ fn write_sentence(report: Masked<&Report>, out: &mut dyn io::Write) -> io::Resul
 
 /// Writes the drawings of the answer.
 fn write_figures(report: Masked<&Report>, out: &mut dyn io::Write) -> io::Result<()> {
-    let document = report.get().document();
-    for figure in document.iter().flat_map(|document| &document.figures) {
+    for figure in report
+        .document
+        .iter()
+        .flat_map(|document| &document.figures)
+    {
         writeln!(out, "### {}\n", figure.title)?;
         writeln!(out, "{}", fence_code("text", &figure.lines.join("\n")))?;
     }

@@ -1,7 +1,7 @@
 //! Suggests the commands that may follow a run: to continue it, to explain a failure, to confirm a fix.
 
 use super::{CaseReport, OrderEffect, Report, SuiteReport, VariantReport};
-use provoke_questions::{PooledBaseline, RateMeaning, Verdict, required_by_default};
+use provoke_questions::{AnswerText, PooledBaseline, RateMeaning, Verdict, required_by_default};
 use provoke_runners::runner_named;
 use provoke_words as words;
 use provoke_words::document::SuggestedCommand;
@@ -72,15 +72,9 @@ fn after_the_end(
     run: &SafeText,
     pooled: Option<PooledBaseline>,
 ) -> Vec<SuggestedCommand> {
-    let own_commands = report
-        .answer
-        .as_ref()
-        .map(|answer| answer.text().commands(run));
-    let own_commands = own_commands.unwrap_or_default();
-    let example = report
-        .answer
-        .as_ref()
-        .and_then(|answer| answer.text().example_trial());
+    let answer = report.answer_text();
+    let own_commands = answer.map_or_else(Vec::new, |answer| answer.commands(run));
+    let example = answer.and_then(AnswerText::example_trial);
     if let Some(trial) = example {
         let line = format!("provoke explain {run}#{trial}");
         let details = SuggestedCommand::new("details of the failure", line);
@@ -114,10 +108,14 @@ fn after_the_end(
     }
     match report.rate_meaning() {
         // The failure rate of the suite is not that of a test.
-        RateMeaning::Measured if report.answer.is_none() && variant.suite.is_some() => {
+        RateMeaning::Measured | RateMeaning::Limited
+            if report.answer.is_none() && variant.suite.is_some() =>
+        {
             commands.extend(test_commands(variant, report, run));
         }
-        RateMeaning::Measured => commands.extend(confirm_command(report, variant, run, pooled)),
+        RateMeaning::Measured | RateMeaning::Limited => {
+            commands.extend(confirm_command(report, variant, run, pooled));
+        }
         RateMeaning::OfFix | RateMeaning::Searched => {}
     }
     commands.extend(own_commands);

@@ -478,27 +478,46 @@ fn markdown_contains_the_facts_for_an_issue() {
 
     <details><summary>All counts</summary>
 
-    | trials | passed | failed | failed in another way | inconclusive | rate | 95 % interval |
-    | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-    | 8 | 2 | 6 | 1 | 3 | 75 % | 34 to 97 % |
+    How often:
 
-    | outcome | evidence | count | trials |
-    | --- | --- | ---: | --- |
-    | **SIGSEGV**: segmentation fault: invalid memory access | core dumped | 1 | 2 |
-    | **SIGSEGV**: segmentation fault: invalid memory access | inferred from exit 139 | 1 | 4 |
-    | **hang**: did not end in time |  | 1 | 6 |
-    | **leak**: left processes or containers behind |  | 1 | 7 |
-    | **oom**: killed by the kernel because memory ran out |  | 1 | 9 |
-    | **output**: its output matched a failure rule |  | 1 | 8 |
-    | **exit 3**: the program reported failure (not the bug looked for) |  | 1 | 5 |
+    | failed | trials | rate | interval |
+    | ---: | ---: | ---: | ---: |
+    | 6 | 8 | 75 % | 34 to 97 % |
 
-    - Not counted: 1 not started, 1 prepare failed, 1 skipped
-    - Time of a failure: median 251 ms, 90 % within 251 ms, longest 251 ms
-    - Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
+    Trials by result:
+
+    | result | trials | share | evidence | meaning | which |
+    | --- | ---: | ---: | --- | --- | --- |
+    | `passed` | 2 | 25 % |  |  |  |
+    | `SIGSEGV` | 1 | 13 % | core dumped | segmentation fault: invalid memory access | 2 |
+    | `SIGSEGV` | 1 | 13 % | inferred from exit 139 | segmentation fault: invalid memory access | 4 |
+    | `hang` | 1 | 13 % |  | did not end in time | 6 |
+    | `leak` | 1 | 13 % |  | left processes or containers behind | 7 |
+    | `oom` | 1 | 13 % |  | killed by the kernel because memory ran out | 9 |
+    | `output` | 1 | 13 % |  | its output matched a failure rule | 8 |
+    | `exit 3` | 1 |  |  | the program reported failure (not the bug looked for) | 5 |
+    | `inconclusive` | 1 |  |  | not started |  |
+    | `inconclusive` | 1 |  |  | prepare failed |  |
+    | `inconclusive` | 1 |  |  | skipped |  |
+
+    Times of trials:
+
+    | result | median | 90 % within | longest |
+    | --- | ---: | ---: | ---: |
+    | `passed` | 251 ms | 251 ms | 251 ms |
+    | `failed` | 251 ms | 251 ms | 251 ms |
+
+    - 1 trial failed in another way: not the bug looked for, not counted
+    - 1 trial not counted: not started
+    - 1 trial not counted: prepare failed
+    - 1 trial not counted: skipped
+    - 3 processes left behind in 1 trial, and killed
     - One failure about every 333 ms of trial time (95 % interval 153 ms to 908 ms)
-    - Left behind and killed: 3 processes of 1 trial
     - To confirm a fix: 314 passing trials in a row, at 95 % confidence
     - Why the trials ended: all planned trials ran (-n)
+    - Failures of parallel trials are not clearly dependent (p = 0.86)
+    - Failures do not clearly come in clumps (p = 0.12)
+    - The rate did not clearly change during the run (Laplace's trend test, p = 1)
     - Finished after the decision, not counted: 1 trial
     - Interrupted or lost, and retried: 1 attempt
 
@@ -643,11 +662,18 @@ fn without_failures_the_report_has_an_upper_bound_and_no_rate() {
 
     <details><summary>All counts</summary>
 
-    | trials | passed | failed | inconclusive | rate | 95 % interval |
-    | ---: | ---: | ---: | ---: | ---: | ---: |
-    | 427 | 427 | 0 | 0 | – | 0 to 0.87 % |
+    How often:
 
-    - Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
+    | failed | trials | rate | interval |
+    | ---: | ---: | ---: | ---: |
+    | 0 | 427 | – | 0 to 0.87 % |
+
+    Times of trials:
+
+    | result | median | 90 % within | longest |
+    | --- | ---: | ---: | ---: |
+    | `passed` | 251 ms | 251 ms | 251 ms |
+
     - Why the trials ended: all planned trials ran (-n)
 
     </details>
@@ -738,7 +764,7 @@ fn a_stop_at_the_first_failure_gives_an_interval_without_a_rate() {
     let report = run.report();
     let headline = super::headlines::rate_headline(&report.variants[0], report.confidence);
     insta::assert_snapshot!(headline, @"first failure after 2 passes: rate 0.8 to 91 % (95 % interval)");
-    assert!(run.export(&Markdown).contains("| 3 | 2 | 1 | 0 | – | "));
+    assert!(run.export(&Markdown).contains("| 1 | 3 | – | "));
 }
 
 #[test]
@@ -801,22 +827,34 @@ fn several_variants_are_reported_separately() {
 
     <details><summary>All counts</summary>
 
-    | variant | trials | passed | failed | inconclusive | rate | 95 % interval |
-    | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-    | `plain` | 2 | 2 | 0 | 0 | – | 0 to 85 % |
-    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | 2 | 1 | 1 | 0 | 50 % | 1.2 to 99 % |
+    How often:
 
-    | variant | outcome | evidence | count | trials |
-    | --- | --- | --- | ---: | --- |
-    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | **SIGSEGV**: segmentation fault: invalid memory access | core dumped | 1 | 4 |
+    | measured | failed | trials | rate | interval |
+    | --- | ---: | ---: | ---: | ---: |
+    | `plain` | 0 | 2 | – | 0 to 85 % |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | 1 | 2 | 50 % | 1.2 to 99 % |
 
-    - `plain`: Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
-    - `plain`: Why the trials ended: all planned trials ran (-n)
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a failure: median 251 ms, 90 % within 251 ms, longest 251 ms
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Time of a pass: median 251 ms, 90 % within 251 ms, longest 251 ms
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: One failure about every 500 ms of trial time (95 % interval 90 ms to 19.7 s)
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: To confirm a fix: 85 passing trials in a row, at 95 % confidence
-    - <code>a&#124;b&#96;c&#92;&#60;i&#62;</code>: Why the trials ended: all planned trials ran (-n)
+    Trials by result:
+
+    | variant | result | trials | share | evidence | meaning | which |
+    | --- | --- | ---: | ---: | --- | --- | --- |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | passed | 1 | 50 % |  |  |  |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | SIGSEGV | 1 | 50 % | core dumped | segmentation fault: invalid memory access | 4 |
+
+    Times of trials:
+
+    | variant | result | median | 90 % within | longest |
+    | --- | --- | ---: | ---: | ---: |
+    | `plain` | passed | 251 ms | 251 ms | 251 ms |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | passed | 251 ms | 251 ms | 251 ms |
+    | <code>a&#124;b&#96;c&#92;&#60;i&#62;</code> | failed | 251 ms | 251 ms | 251 ms |
+
+    - plain: Why the trials ended: all planned trials ran (-n)
+    - a\|b\`c\\\<i\>: One failure about every 500 ms of trial time (95 % interval 90 ms to 19.7 s)
+    - a\|b\`c\\\<i\>: To confirm a fix: 85 passing trials in a row, at 95 % confidence
+    - a\|b\`c\\\<i\>: Why the trials ended: all planned trials ran (-n)
+    - a\|b\`c\\\<i\>: Failures of parallel trials are not clearly dependent (p = 1)
+    - a\|b\`c\\\<i\>: The rate did not clearly change during the run (Laplace's trend test, p = 0.39)
 
     </details>
 

@@ -4,40 +4,30 @@ use super::{Report, VariantReport, headlines};
 use provoke_questions::RateMeaning;
 use provoke_words as words;
 
+/// Returns further facts about the listed variants, at most about this many, and about attempts that are not counted.
+pub(super) fn measurement_lines(report: &Report, max: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for variant in report.listed_variants().into_iter().take(max) {
+        let facts = variant_facts(report, variant).into_iter();
+        let facts = facts.chain(check_lines(variant));
+        lines.extend(facts.map(|fact| match variant.name.as_str() {
+            "" => fact,
+            name => format!("{name}: {fact}"),
+        }));
+    }
+    lines.extend(attempt_lines(report));
+    lines
+}
+
 /// Returns further facts about a variant.
-pub(super) fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<String> {
-    let mut facts = Vec::new();
-    if !variant.void_reasons.is_empty() {
-        let reasons = variant
-            .void_reasons
-            .iter()
-            .map(|(reason, count)| format!("{count} {reason}"));
-        facts.push(format!(
-            "Not counted: {}",
-            reasons.collect::<Vec<_>>().join(", ")
-        ));
-    }
-    for (name, took) in &variant.durations {
-        facts.push(format!(
-            "Time of a {}: median {}, 90 % within {}, longest {}",
-            match *name {
-                "fail" => "failure",
-                name => name,
-            },
-            words::format_seconds(took.p50),
-            words::format_seconds(took.p90),
-            words::format_seconds(took.max),
-        ));
-    }
+fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<String> {
+    let uncounted = headlines::uncounted_lines(variant);
+    let mut facts: Vec<String> = uncounted
+        .iter()
+        .map(|line| capitalize_first(line))
+        .collect();
     let pace = headlines::describe_pace(&variant.time_between_failures, 0.0, report.confidence);
     facts.extend(pace.map(|pace| capitalize_first(&pace)));
-    if variant.leaked_processes > 0 {
-        facts.push(format!(
-            "Left behind and killed: {} of {}",
-            words::plural_of(variant.leaked_processes, "process", "processes"),
-            words::format_count(variant.leaking_trials, "trial"),
-        ));
-    }
     // The few trials of a tried fix are not a baseline.
     let is_tried_fix = report.rate_meaning() == RateMeaning::OfFix;
     if !is_tried_fix && let Some(clean) = variant.clean_runs_to_exclude_half {
@@ -54,8 +44,34 @@ pub(super) fn variant_facts(report: &Report, variant: &VariantReport) -> Vec<Str
     facts
 }
 
+/// Describes the tests of the assumptions that did not cause a note.
+fn check_lines(variant: &VariantReport) -> Vec<String> {
+    let dependence = variant
+        .dependence
+        .filter(|check| !check.warns)
+        .map(|check| {
+            format!(
+                "Failures of parallel trials are not clearly dependent ({})",
+                words::p_value(check.p_value)
+            )
+        });
+    let clumps = variant.clumps.filter(|check| !check.warns).map(|check| {
+        format!(
+            "Failures do not clearly come in clumps ({})",
+            words::p_value(check.p_value)
+        )
+    });
+    let trend = variant.trend.filter(|check| !check.warns).map(|check| {
+        format!(
+            "The rate did not clearly change during the run (Laplace's trend test, {})",
+            words::p_value(check.p_value)
+        )
+    });
+    [dependence, clumps, trend].into_iter().flatten().collect()
+}
+
 /// Describes the attempts that are not counted.
-pub(super) fn attempt_lines(report: &Report) -> Vec<String> {
+fn attempt_lines(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     if report.after_decision > 0 {
         let trials = words::format_count(report.after_decision, "trial");

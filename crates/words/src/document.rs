@@ -54,8 +54,11 @@ pub enum Place {
     Page,
     /// The same, folded if the format allows it.
     Details,
-    /// On pages, which can draw it. Elsewhere, other parts say the same.
-    Picture,
+}
+
+impl Place {
+    /// All places.
+    pub const ALL: [Self; 3] = [Self::Screen, Self::Page, Self::Details];
 }
 
 /// A table.
@@ -86,6 +89,8 @@ pub struct Column {
     pub content: Content,
     /// Order in which columns are left out if the table is too wide, from 1; 0 for a column that stays.
     pub leaves: u8,
+    /// The texts of columns with a higher number are cut before those of others; with the same number, the longest first.
+    pub cut_priority: u8,
 }
 
 /// Kind of the cells of a column.
@@ -298,11 +303,21 @@ impl Column {
         }
     }
 
+    /// Cuts its texts before those of columns with a lower number.
+    #[must_use]
+    pub fn with_cut_priority(self, cut_priority: u8) -> Self {
+        Self {
+            cut_priority,
+            ..self
+        }
+    }
+
     fn of(head: impl Into<String>, content: Content) -> Self {
         Self {
             head: head.into(),
             content,
             leaves: 0,
+            cut_priority: 0,
         }
     }
 }
@@ -346,13 +361,28 @@ impl Table {
             .any(|row| row.cells().get(column).is_some_and(|cell| !cell.is_empty()))
     }
 
+    /// Returns the column with the names of its rows.
+    pub fn name_column(&self) -> Option<usize> {
+        let mut columns = self.columns.iter().enumerate();
+        let is_name = |(index, column): &(usize, &Column)| {
+            column.content == Content::Words && self.has_content(*index)
+        };
+        columns.find(is_name).map(|(index, _)| index)
+    }
+
+    /// Returns the name of a row; empty without any.
+    pub fn name_of<'a>(&self, row: &'a Row) -> &'a str {
+        let cell = self.name_column().and_then(|index| row.cells().get(index));
+        match cell {
+            Some(Cell::Text(name, _)) => name,
+            _ => "",
+        }
+    }
+
     /// Returns the rates of its cells with the names of their rows.
     pub fn rates(&self) -> impl Iterator<Item = (&str, &RateMark)> {
         self.all_rows().filter_map(|row| {
-            let name = match row.cells().first() {
-                Some(Cell::Text(name, _)) => name.as_str(),
-                _ => "",
-            };
+            let name = self.name_of(row);
             let rate = row.cells().iter().find_map(|cell| match cell {
                 Cell::Rate(rate) => Some(rate),
                 _ => None,

@@ -159,10 +159,7 @@ fn runs_are_ordered_by_start_and_by_commit() {
         let args = ["report", "second", "first", "--html=trend.html", by];
         assert_eq!(sandbox.provoke(&args).stderr, "wrote trend.html\n");
         let page = sandbox.read("trend.html");
-        let position = |name: &str| {
-            page.find(&format!("<th scope=\"row\">{name}</th>"))
-                .unwrap()
-        };
+        let position = |name: &str| page.find(&format!(" scope=\"row\">{name}</th>")).unwrap();
         (position("first") < position("second"), page)
     };
     let (first_leads, page) = order("--by=commit");

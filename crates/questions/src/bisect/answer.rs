@@ -13,7 +13,7 @@ use crate::answer::{
     independence_assumptions, one_of, tested_variants,
 };
 use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to_reproduce};
-use crate::{EarlierTrialsReport, Policy as _, RaiseReport, StopRule, Verdict};
+use crate::{Answer, EarlierTrialsReport, Policy as _, RaiseReport, StopRule, Verdict};
 use provoke_model::{Boundary, Candidate, VariantId};
 use provoke_state::State;
 use provoke_stats as stats;
@@ -572,25 +572,33 @@ impl AnswerText for BisectAnswer {
         names.sort_by_key(place);
         Some(names)
     }
+}
 
-    fn culprits(&self) -> &[String] {
-        &self.culprits
-    }
+/// Returns the boundaries that a search found in a list.
+pub(super) fn boundaries_of(answer: &Answer) -> &[Boundary] {
+    answer
+        .numbers()
+        .map_or(&[], |answer: &BisectAnswer| &answer.boundaries)
+}
 
-    fn deciding_variant(&self) -> Option<&str> {
-        match self.culprits.as_slice() {
-            [culprit] => Some(self.after_fix.as_ref().unwrap_or(culprit)),
-            _ => None,
-        }
-    }
+/// Returns whether a variant is the answer of a search, or one of several.
+pub fn is_culprit(answer: &Answer, variant: &str) -> bool {
+    let answer: Option<&BisectAnswer> = answer.numbers();
+    answer.is_some_and(|answer| answer.culprits.iter().any(|name| name == variant))
+}
 
-    fn boundaries(&self) -> &[Boundary] {
-        &self.boundaries
+/// Returns the name of the variant whose change made the difference, if it is a single one.
+pub fn deciding_variant(answer: &Answer) -> Option<&str> {
+    let answer: &BisectAnswer = answer.numbers()?;
+    match answer.culprits.as_slice() {
+        [culprit] => Some(answer.after_fix.as_ref().unwrap_or(culprit)),
+        _ => None,
     }
+}
 
-    fn search_log(&self) -> Option<String> {
-        Some(self.log())
-    }
+/// Returns a log with which the search can be continued.
+pub fn search_log(answer: &Answer) -> Option<String> {
+    answer.numbers().map(BisectAnswer::log)
 }
 
 /// Returns whether every failure counts.

@@ -1,17 +1,22 @@
 //! Starts two further searches if the ends of a search agree, but a candidate between them differs. With `--all`, two
 //! more follow every search that found a boundary.
 
+use super::answer::boundaries_of;
 use super::{BisectPolicy, BisectProgress};
-use crate::Verdict;
+use crate::{Answer, Verdict};
 use provoke_model::{
-    AlternatingSection, Boundary, BugFilter, Candidate, Plan, SearchSpace, UnsearchedSection,
-    VariantChoices, trial_seed,
+    AlternatingSection, BugFilter, Candidate, Plan, SearchSpace, UnsearchedSection, VariantChoices,
+    trial_seed,
 };
 use provoke_state::State;
 use std::collections::BTreeMap;
 
-/// Returns the next search within the remaining budget, with its description. `found` has the boundaries that are known.
-pub fn next_search(state: &State, verdict: Verdict, found: &[Boundary]) -> Option<(Plan, String)> {
+/// Returns the next search within the remaining budget, with its description.
+pub fn next_search(
+    state: &State,
+    verdict: Verdict,
+    answer: Option<&Answer>,
+) -> Option<(Plan, String)> {
     let mut plan = state.plan();
     let space = plan.trials.space.as_mut()?;
     let question = plan.goal.question.as_bisect_mut()?;
@@ -43,7 +48,7 @@ pub fn next_search(state: &State, verdict: Verdict, found: &[Boundary]) -> Optio
         from: section.from,
         reproduce,
         next,
-        found: found.to_vec(),
+        found: answer.map_or_else(Vec::new, |answer| boundaries_of(answer).to_vec()),
     });
     space.choices = VariantChoices::Candidates(section.places);
     // The counts and weights are for other candidates, in a search for another boundary.

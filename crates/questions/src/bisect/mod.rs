@@ -12,7 +12,7 @@ mod policy;
 mod progress;
 mod tables;
 
-pub use answer::BisectAnswer;
+pub use answer::{BisectAnswer, deciding_variant, is_culprit, search_log};
 pub use candidates::CandidateReport;
 pub use culprit_checks::{EarlierFailingVersion, EarlierFailureMeaning, LocalCheck};
 pub use further_searches::{follows_boundary, next_search, search_merged};

@@ -119,9 +119,10 @@ impl CompareAnswer {
 
     /// Returns the rate of a variant in the shape of its result.
     fn rate_cell(&self, result: &VariantResult, variant: &VariantSummary) -> Cell {
-        let Some(rate) = variant.rate_mark() else {
+        if variant.trials == 0 {
             return Cell::Empty;
-        };
+        }
+        let rate = variant.rate_mark();
         let shape = match result.standing {
             VariantVerdict::Open | VariantVerdict::Untestable
                 if self.find == CompareGoal::Failing =>

@@ -198,7 +198,8 @@ impl AnswerText for ConfirmAnswer {
                 Some([interval.lo, interval.hi]),
             )
         });
-        let now = variants.iter().filter_map(VariantSummary::rate_mark);
+        let tested = variants.iter().filter(|variant| variant.trials > 0);
+        let now = tested.map(VariantSummary::rate_mark);
         let rows = before
             .into_iter()
             .chain(now.map(|rate| ("now".to_owned(), rate)));

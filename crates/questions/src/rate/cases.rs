@@ -9,24 +9,24 @@ use provoke_stats::{Interval, real};
 
 /// The bounds of the failure rate of one test.
 #[derive(Clone, Copy, Debug)]
-pub struct CaseBounds {
+pub(super) struct CaseBounds {
     /// The number of the test in the run.
-    pub number: u32,
+    pub(super) number: u32,
     /// Trials in which it failed.
-    pub failures: u64,
+    pub(super) failures: u64,
     /// Trials in which it passed or failed.
-    pub trials: u64,
+    pub(super) trials: u64,
     /// The bounds.
-    pub rate: Interval,
+    pub(super) rate: Interval,
 }
 
 /// Returns whether each test is compared with the allowed rate, and not each trial.
-pub fn compares_cases(trials: &TrialsPlan) -> bool {
+pub(super) fn compares_cases(trials: &TrialsPlan) -> bool {
     trials.cases.is_some() && trials.rules.searched_cases().next().is_none()
 }
 
 /// Returns the bounds of every test of a variant that a trial has planned.
-pub fn case_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Vec<CaseBounds> {
+pub(super) fn case_bounds(rule: StopRule, tally: &Tally, alpha: f64) -> Vec<CaseBounds> {
     let planned = |case: &&provoke_state::CaseCounts| case.planned_trials() > 0;
     let tests = tally.suite.cases.iter().filter(planned).count();
     let alpha = alpha / real(tests.max(1) as u64);

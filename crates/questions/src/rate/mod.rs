@@ -1,11 +1,12 @@
 //! Answers how often a program fails.
 
 mod cases;
+mod max_rate;
 mod plan;
 mod policy;
 
-pub use cases::{CaseBounds, case_bounds, compares_cases};
-pub use policy::{RepeatPolicy, rate_bounds};
+pub use max_rate::MaxRateCheck;
+pub use policy::RepeatPolicy;
 
 use super::{Policy, QuestionKind};
 use provoke_model::Goal;

@@ -67,7 +67,7 @@ impl Policy for RepeatPolicy {
 /// Returns the bounds of the failure rate of a variant that a maximum rate is compared with. Each holds at the confidence
 /// level: only one of them decides. A single variant above the limit is enough for a failure, so the lower bounds of all
 /// variants together hold at that level.
-pub fn rate_bounds(state: &State, rule: StopRule, tally: &Tally) -> Interval {
+pub(super) fn rate_bounds(state: &State, rule: StopRule, tally: &Tally) -> Interval {
     let (k, n) = (tally.failures, tally.counted_trials());
     let alpha = state.goal.alpha.to_probability();
     let lower_alpha = alpha / real(state.trials.variants.len().max(1) as u64);

@@ -38,10 +38,8 @@ pub(super) fn page_title(source: &PageSource<'_>) -> String {
 pub(super) fn answer_section(source: &PageSource<'_>) -> Markup {
     let report = source.report;
     let sentences = headlines::answer_sentences(&report);
-    let facts = report
-        .get()
-        .document()
-        .map_or(&[][..], |document| &document.facts);
+    let document = report.get().document.as_ref();
+    let facts = document.map_or(&[][..], |document| &document.facts);
     let headline = headline(report);
     let so_far = if report.finished { "" } else { " so far" };
     html! {
@@ -61,11 +59,6 @@ pub(super) fn answer_section(source: &PageSource<'_>) -> Markup {
                     }
                 }
             }
-            @if report.max_rate.is_some() {
-                @for variant in report.variants.iter().take(HEADLINES) {
-                    p { (PageText(&capitalize_first(&headlines::rate_headline(variant, report.confidence)))) "." }
-                }
-            }
             (text_list(facts))
             pre.command { code { (PageText(&source.issue.command)) } }
             (fact_list(&run_facts(report)))
@@ -81,15 +74,17 @@ fn split_sentence(text: &str) -> (&str, &str) {
     text.split_once(". ").unwrap_or((text, ""))
 }
 
+/// Returns when the run started.
+pub(super) fn start_time(report: Masked<&Report>) -> String {
+    report.started_at.replace('T', " ").replace('Z', " UTC")
+}
+
 /// Returns when and how long the run went on, and why it ended.
-fn run_facts(report: Masked<&Report>) -> Vec<(&'static str, String)> {
+pub(super) fn run_facts(report: Masked<&Report>) -> Vec<(&'static str, String)> {
     let trials: u64 = report.variants.iter().map(|variant| variant.trials).sum();
     let mut facts = vec![
         ("Run", report.run.clone()),
-        (
-            "Started",
-            report.started_at.replace('T', " ").replace('Z', " UTC"),
-        ),
+        ("Started", start_time(report)),
         ("Working time", words::format_seconds(report.seconds)),
         (
             "Counted",

@@ -8,10 +8,7 @@ use provoke_words::document::{Figure, Place, Table};
 
 /// Returns the tables. Those of details are folded, below the table before them.
 pub(super) fn table_sections(source: &PageSource<'_>, detail: &PageDetail) -> Markup {
-    let tables =
-        source
-            .report
-            .tables(&[Place::Screen, Place::Page, Place::Details, Place::Picture]);
+    let tables = source.report.tables(&Place::ALL);
     let is_detail = |table: &Table| table.place == Place::Details;
     let sections = tables.chunk_by(|_, next| is_detail(next));
     html! {
@@ -30,9 +27,8 @@ pub(super) fn table_sections(source: &PageSource<'_>, detail: &PageDetail) -> Ma
 /// Returns the drawings in characters.
 pub(super) fn figure_sections(source: &PageSource<'_>) -> Markup {
     let report = source.report.get();
-    let figures = report
-        .document()
-        .map_or(&[][..], |document| &document.figures);
+    let document = report.document.as_ref();
+    let figures = document.map_or(&[][..], |document| &document.figures);
     let section = |figure: &Figure| {
         let lines = figure.lines.join("\n");
         page_section(

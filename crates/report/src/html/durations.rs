@@ -1,11 +1,12 @@
 //! Section of the times of trials: quantiles, and the distributions of passing and failing trials.
 
 use super::source::PageSource;
-use super::table::{page_section, scrolling_table};
+use super::table::{document_table, page_section};
 use super::trials::TrialTotals;
 use crate::page_text::PageText;
+use crate::results_table::times_table;
 use crate::svg::{EcdfCurve, LabelledDrawing, TimeAxis, draw_ecdf};
-use crate::{Durations, Masked, Report};
+use crate::{Masked, Report, VariantReport};
 use maud::{Markup, html};
 use provoke_words as words;
 
@@ -14,43 +15,16 @@ const FEWEST: usize = 3;
 
 /// Returns the times of passing and failing trials.
 pub(super) fn durations_section(source: &PageSource<'_>) -> Option<Markup> {
-    let several = source.report.variants.len() > 1;
-    let rows: Vec<(&str, &str, &Durations)> = times_of_variants(source.report).collect();
+    let table = times_table(&source.report);
     // The table of variants has the times of each.
-    if rows.is_empty() || several {
+    if table.is_empty() || source.report.variants.len() > 1 {
         return None;
     }
-    let table = html! {
-        thead { tr {
-            th scope="col" { span.hidden { "result" } }
-            th.number scope="col" { "median" }
-            th.number scope="col" { "90 % within" }
-            th.number scope="col" { "longest" }
-        } }
-        tbody {
-            @for (_, result, times) in &rows { tr {
-                th scope="row" { (result) }
-                @for time in [times.p50, times.p90, times.max] { td.number { (words::format_seconds(time)) } }
-            } }
-        }
-    };
     let body = html! {
         (distribution_figure(source))
-        (scrolling_table("Times of trials", &table))
+        (document_table(&table, table.rows.len()))
     };
     Some(page_section("durations", "Durations", &body))
-}
-
-/// Returns the times of each variant: its name, the result and the times of trials with this result.
-fn times_of_variants(
-    report: Masked<&Report>,
-) -> impl Iterator<Item = (&str, &'static str, &Durations)> {
-    report.get().variants.iter().flat_map(|variant| {
-        let results = [("pass", "passed"), ("fail", "failed")];
-        results.into_iter().filter_map(|(name, result)| {
-            Some((variant.name.as_str(), result, variant.durations.get(name)?))
-        })
-    })
 }
 
 /// Draws the distributions of the times; `None` with too few times.
@@ -86,8 +60,10 @@ pub(super) fn draw_distributions(trials: &TrialTotals) -> Option<LabelledDrawing
 
 /// Describes the times in words.
 pub(super) fn describe_times(report: Masked<&Report>) -> String {
-    let medians: Vec<String> = times_of_variants(report)
-        .map(|(_, result, times)| {
+    let variants = report.get().variants.iter();
+    let medians: Vec<String> = variants
+        .flat_map(VariantReport::times)
+        .map(|(result, times)| {
             format!(
                 "median of trials that {result}: {}",
                 words::format_seconds(times.p50)

@@ -2,10 +2,10 @@
 
 use super::source::{PageDetail, PageSource};
 use super::table::{left_out_note, page_section, text_list};
-use crate::failure_evidence::FailureEvidence;
 use crate::page_text::{PageLines, PageText};
+use crate::shared_failures::{SharedFailure, VariantGroup, shared_failures};
 use crate::svg::{RateAxis, draw_rate};
-use crate::{FailureGroup, Masked, Report, SignatureReport, VariantReport, group_failures, story};
+use crate::{captured_failures, story};
 use maud::{Markup, html};
 use provoke_model::EvidenceDepth;
 use provoke_questions::RateMeaning;
@@ -16,28 +16,15 @@ use provoke_words::untrusted::shell_word;
 
 /// Maximum number of listed trials.
 const LISTED: usize = 12;
-/// Maximum number of listed variants.
-const LISTED_NAMES: usize = 8;
 /// Width of the text of a crash, in columns.
 const STORY_WIDTH: usize = 92;
-
-/// A failure in one or several variants.
-struct SharedFailure<'a> {
-    /// The variant in which it is most frequent, and its group there.
-    variant: &'a VariantReport,
-    group: FailureGroup<'a>,
-    evidence: Option<&'a FailureEvidence>,
-    /// All of its trials.
-    trials: Vec<u64>,
-    /// The names of its variants; empty if the run has only one.
-    names: Vec<&'a str>,
-}
 
 /// Returns the failures of all variants, the most frequent first.
 pub(super) fn failures_section(source: &PageSource<'_>, detail: &PageDetail) -> Option<Markup> {
     let report = source.report;
-    let failures = shared_failures(source);
-    let captured = unexplained_captures(report, &failures);
+    let variants = &report.get().variants;
+    let failures = shared_failures(variants);
+    let captured = captured_failures(variants);
     if failures.is_empty() && captured.is_empty() {
         return None;
     }
@@ -45,10 +32,7 @@ pub(super) fn failures_section(source: &PageSource<'_>, detail: &PageDetail) -> 
     let is_search = report.rate_meaning() == RateMeaning::Searched;
     let own_intervals = failures.iter().filter_map(own_interval);
     // The scale of the rate of all failures.
-    let rates = report
-        .variants
-        .iter()
-        .map(|variant| variant.rate.interval());
+    let rates = variants.iter().map(|variant| variant.rate.interval());
     let axis = RateAxis::covering(own_intervals.chain(rates));
     let shown = failures.iter().take(detail.rows).enumerate();
     let view = |index: usize| FailureView {
@@ -63,10 +47,10 @@ pub(super) fn failures_section(source: &PageSource<'_>, detail: &PageDetail) -> 
     let body = html! {
         @for (index, failure) in shown { (failure_block(source, failure, axis, view(index))) }
         (left_out_note(failures.len().saturating_sub(detail.rows), "failure"))
-        @for (signature, trials) in captured.iter().take(detail.rows) {
+        @for failure in captured.iter().take(detail.rows) {
             p {
-                "Also in extra trials " (words::trial_list(trials, LISTED)) ": " (PageText(&signature.title)) " "
-                code.muted { (PageText(&signature.id)) } ". "
+                "Also in extra trials " (words::trial_list(&failure.trials, LISTED)) ": " (PageText(&failure.signature.title)) " "
+                code.muted { (PageText(&failure.signature.id)) } ". "
                 @if failures.is_empty() { "No measured trial shows it." } @else { "It is not known which of the failures above it is." }
             }
         }
@@ -75,46 +59,6 @@ pub(super) fn failures_section(source: &PageSource<'_>, detail: &PageDetail) -> 
         }
     };
     Some(page_section("failures", "Which failures", &body))
-}
-
-/// Returns the failures of all variants by signature.
-fn shared_failures<'a>(source: &'a PageSource<'_>) -> Vec<SharedFailure<'a>> {
-    let variants: &'a [VariantReport] = &source.report.variants;
-    let mut failures: Vec<SharedFailure<'a>> = Vec::new();
-    for (variant, evidence) in variants.iter().zip(&source.evidence) {
-        let name = (!variant.name.is_empty()).then_some(variant.name.as_str());
-        for (position, group) in group_failures(variant).into_iter().enumerate() {
-            let trials: Vec<u64> = group.measured_trials().collect();
-            let evidence = evidence.get(position);
-            let same = |failure: &&mut SharedFailure<'_>| {
-                let (own, other) = (failure.group.signature, group.signature);
-                own.id == other.id && own.is_the_bug == other.is_the_bug
-            };
-            if let Some(failure) = failures.iter_mut().find(same) {
-                failure.trials.extend(&trials);
-                failure.names.extend(name);
-                failure.evidence = failure.evidence.or(evidence);
-                if group.trial_count() > failure.group.trial_count() {
-                    (failure.variant, failure.group) = (variant, group);
-                }
-                continue;
-            }
-            failures.push(SharedFailure {
-                variant,
-                group,
-                evidence,
-                trials,
-                names: name.into_iter().collect(),
-            });
-        }
-    }
-    for failure in &mut failures {
-        failure.trials.sort_unstable();
-    }
-    failures.sort_by_key(|failure| {
-        std::cmp::Reverse((failure.group.signature.is_the_bug, failure.trials.len()))
-    });
-    failures
 }
 
 /// How a failure is shown.
@@ -136,7 +80,7 @@ enum ShownEvidence {
 /// Returns the interval of the rate of a failure in its only variant, if all of its trials have the same measured
 /// signature.
 fn own_interval(failure: &SharedFailure<'_>) -> Option<[f64; 2]> {
-    let SharedFailure { variant, group, .. } = failure;
+    let VariantGroup { variant, group, .. } = failure.most_frequent();
     let count = group.trial_count();
     let mut measured = variant.signatures.iter();
     let own =
@@ -146,7 +90,7 @@ fn own_interval(failure: &SharedFailure<'_>) -> Option<[f64; 2]> {
     let interval = own.or_else(|| {
         (group.signature.is_the_bug && count == variant.failures).then(|| variant.rate.interval())
     });
-    interval.filter(|_| failure.names.len() < 2 && variant.trials > 0)
+    interval.filter(|_| failure.groups.len() < 2 && variant.trials > 0)
 }
 
 fn failure_block(
@@ -155,14 +99,8 @@ fn failure_block(
     axis: RateAxis,
     view: FailureView,
 ) -> Markup {
-    let SharedFailure {
-        variant,
-        group,
-        trials,
-        names,
-        ..
-    } = failure;
-    let signature = group.signature;
+    let VariantGroup { variant, group, .. } = failure.most_frequent();
+    let (signature, trials, names) = (group.signature, &failure.trials, failure.variant_names());
     let count = trials.len() as u64;
     let meaning = variant
         .kinds
@@ -196,7 +134,7 @@ fn failure_block(
             p.muted {
                 @if trials.len() == 1 { "Trial " } @else { "Trials " }
                 (words::trial_list(trials, LISTED))
-                @if !names.is_empty() { " · in " (PageText(&list_names(names))) }
+                @if !names.is_empty() { " · in " (PageText(&names)) }
                 " · known from the " (signature.depth.to_string())
                 @if signature.depth > EvidenceDepth::Status { " · signature " code { (PageText(&signature.id)) } }
             }
@@ -208,16 +146,6 @@ fn failure_block(
     }
 }
 
-/// Names the variants of a failure, at most a few of them.
-fn list_names(names: &[&str]) -> String {
-    let listed = names.iter().take(LISTED_NAMES).copied();
-    let listed = listed.collect::<Vec<_>>().join("; ");
-    match names.len().saturating_sub(LISTED_NAMES) {
-        0 => listed,
-        more => format!("{listed} and {more} more"),
-    }
-}
-
 /// Returns the source lines, the stack and the output of a failure.
 fn evidence_block(
     source: &PageSource<'_>,
@@ -225,7 +153,12 @@ fn evidence_block(
     view: FailureView,
 ) -> Markup {
     let is_shown = view.evidence != ShownEvidence::None;
-    let Some(evidence) = failure.evidence.filter(|_| is_shown) else {
+    let evidence_of = |group: &VariantGroup<'_>| {
+        let (variant, position) = group.place;
+        source.evidence[variant].get(position)
+    };
+    let evidence = failure.groups.iter().find_map(evidence_of);
+    let Some(evidence) = evidence.filter(|_| is_shown) else {
         return html! {};
     };
     let shows_output = view.evidence == ShownEvidence::WithOutput && !source.options.without_output;
@@ -257,30 +190,4 @@ fn evidence_block(
             p.muted { "Repeat it: " code { (PageText(&replay)) } }
         }
     }
-}
-
-/// Returns the captured failures that no measured failure explains, each with its trials.
-fn unexplained_captures<'a>(
-    report: Masked<&'a Report>,
-    failures: &[SharedFailure<'_>],
-) -> Vec<(&'a SignatureReport, Vec<u64>)> {
-    let mut captures: Vec<(&SignatureReport, Vec<u64>)> = Vec::new();
-    let variants = report.get().variants.iter();
-    let captured = variants.flat_map(VariantReport::captured_signatures);
-    for signature in captured.filter(|signature| {
-        let mut failures = failures.iter();
-        failures.all(|failure| failure.group.signature.id != signature.id)
-    }) {
-        match captures
-            .iter_mut()
-            .find(|(known, _)| known.id == signature.id)
-        {
-            Some((_, trials)) => trials.extend(&signature.trials),
-            None => captures.push((signature, signature.trials.clone())),
-        }
-    }
-    for (_, trials) in &mut captures {
-        trials.sort_unstable();
-    }
-    captures
 }

@@ -1,10 +1,11 @@
 //! Sections of the environment, and of how the numbers were measured.
 
 use super::source::{PageDetail, PageSource};
-use super::table::{fact_list, page_section, text_list};
+use super::table::{document_table, fact_list, page_section, text_list};
 use crate::page_text::PageText;
+use crate::results_table::times_table;
 use crate::variant_facts::{
-    attempt_lines, capitalize_first, describe_machine, describe_origin, variant_facts,
+    capitalize_first, describe_machine, describe_origin, measurement_lines,
 };
 use crate::{IntervalBasis, Masked, Report, VariantReport};
 use maud::{Markup, html};
@@ -46,24 +47,9 @@ pub(super) fn environment_section(source: &PageSource<'_>) -> Markup {
 pub(super) fn method_section(source: &PageSource<'_>, detail: &PageDetail) -> Markup {
     let report = source.report;
     let several = report.variants.len() > 1;
-    let mut lines = Vec::new();
-    for variant in report.variants.iter().take(detail.rows) {
-        let of_variant = if several && !variant.name.is_empty() {
-            format!("{}: ", variant.name)
-        } else {
-            String::new()
-        };
-        let facts = variant_facts(&report, variant).into_iter();
-        let checks = check_lines(variant).into_iter();
-        lines.extend(
-            facts
-                .chain(checks)
-                .map(|fact| format!("{of_variant}{fact}")),
-        );
-    }
-    lines.extend(attempt_lines(&report));
+    let lines = measurement_lines(&report, detail.rows);
     let assumptions: Vec<String> = report
-        .document()
+        .document
         .iter()
         .flat_map(|document| &document.assumptions)
         .map(|assumption| capitalize_first(assumption))
@@ -76,7 +62,11 @@ pub(super) fn method_section(source: &PageSource<'_>, detail: &PageDetail) -> Ma
             }
         }
         @if several {
-            details { summary { "Trials of each variant" } (text_list(&lines)) }
+            details {
+                summary { "Trials of each variant" }
+                (text_list(&lines))
+                (document_table(&times_table(&report), detail.rows))
+            }
         } @else { (text_list(&lines)) }
         @if !assumptions.is_empty() {
             h3 { "The answer assumes" }
@@ -100,30 +90,4 @@ fn interval_text(report: Masked<&Report>) -> &'static str {
     } else {
         "Intervals are exact (Clopper-Pearson): the number of trials, or of failures, was planned."
     }
-}
-
-/// Describes the tests of the assumptions that did not cause a note.
-fn check_lines(variant: &VariantReport) -> Vec<String> {
-    let dependence = variant
-        .dependence
-        .filter(|check| !check.warns)
-        .map(|check| {
-            format!(
-                "Failures of parallel trials are not clearly dependent ({})",
-                words::p_value(check.p_value)
-            )
-        });
-    let clumps = variant.clumps.filter(|check| !check.warns).map(|check| {
-        format!(
-            "Failures do not clearly come in clumps ({})",
-            words::p_value(check.p_value)
-        )
-    });
-    let trend = variant.trend.filter(|check| !check.warns).map(|check| {
-        format!(
-            "The rate did not clearly change during the run (Laplace's trend test, {})",
-            words::p_value(check.p_value)
-        )
-    });
-    [dependence, clumps, trend].into_iter().flatten().collect()
 }

@@ -57,7 +57,7 @@ type Picture = (String, Vec<PicturePart>);
 
 /// Draws every failure rate with its interval on one axis.
 fn rates_picture(source: &PageSource<'_>) -> Option<Picture> {
-    let tables = source.report.tables(&[Place::Screen, Place::Picture]);
+    let tables = source.report.tables(&[Place::Screen, Place::Page]);
     let table = tables.iter().find(|table| table.rates().next().is_some())?;
     let rates: Vec<(&str, &RateMark)> = table.rates().collect();
     let shown = &rates[..rates.len().min(ROWS)];

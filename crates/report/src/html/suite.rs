@@ -1,13 +1,11 @@
 //! Section of the tests of a suite: their rates on one axis, and the trials in which they failed.
 
 use super::source::{PageDetail, PageSource};
-use super::table::{left_out_note, page_section, scrolling_table, text_list};
+use super::table::{document_table, left_out_note, page_section, text_list};
 use crate::page_text::PageText;
-use crate::svg::{RateAxis, draw_case_dots, draw_rate};
-use crate::{CaseReport, CaseVerdict, SuiteReport, VariantReport};
+use crate::svg::draw_case_dots;
+use crate::{CaseReport, SuiteReport, VariantReport, case_table};
 use maud::{Markup, html};
-use provoke_words as words;
-use provoke_words::document::{PointShape, RateMark};
 
 /// Maximum number of tests in the picture of trials.
 const DOT_ROWS: usize = 60;
@@ -28,62 +26,13 @@ pub(super) fn suite_section(source: &PageSource<'_>, detail: &PageDetail) -> Opt
         @for (variant, suite) in &variants {
             @if !variant.name.is_empty() { h3 { (PageText(&variant.name)) } }
             p { (PageText(&suite.headline())) "." }
-            (case_table(suite, report.confidence, detail))
+            @let failing: Vec<&CaseReport> = suite.failing().collect();
+            @if !failing.is_empty() { (document_table(&case_table(&failing, report.confidence), detail.rows)) }
             (dot_picture(suite, variant))
             (text_list(&suite.remaining_lines()))
         }
     };
     Some(page_section("tests", "Which tests", &body))
-}
-
-/// Returns a table of the tests that failed.
-fn case_table(suite: &SuiteReport, confidence: f64, detail: &PageDetail) -> Markup {
-    let failing: Vec<&CaseReport> = suite.failing().collect();
-    if failing.is_empty() {
-        return html! {};
-    }
-    let axis = RateAxis::covering(failing.iter().map(|case| case.shown_interval()));
-    let table = html! {
-        thead { tr {
-            th scope="col" { "test" }
-            th.number scope="col" { "failed" }
-            th.number scope="col" { "started" }
-            th.number scope="col" { (confidence) " % interval" }
-            th.plot scope="col" { span.hidden { "picture" } (axis.draw()) }
-        } }
-        tbody {
-            @for case in failing.iter().take(detail.rows) { (case_row(case, axis)) }
-        }
-    };
-    html! {
-        (scrolling_table("Tests that failed, with their failure rates", &table))
-        (left_out_note(failing.len().saturating_sub(detail.rows), "failing test"))
-    }
-}
-
-fn case_row(case: &CaseReport, axis: RateAxis) -> Markup {
-    let interval = case.shown_interval();
-    let shape = match case.verdict {
-        CaseVerdict::Passes | CaseVerdict::NeverRan => PointShape::Hollow,
-        _ => PointShape::Filled,
-    };
-    let rate = RateMark {
-        shape,
-        ..RateMark::new(case.failures, case.trials, interval, case.rate())
-    };
-    html! {
-        tr {
-            th scope="row" {
-                (PageText(&case.name))
-                @for line in case.signature_lines().iter().take(3) { div.muted { (PageText(line)) } }
-                @for line in case.remarks() { div.muted { (PageText(&line)) } }
-            }
-            td.number { (case.failures) }
-            td.number { (case.trials) }
-            td.number { (words::format_interval(interval)) }
-            td.plot { (draw_rate(&rate, axis, &rate.describe(&case.name))) }
-        }
-    }
 }
 
 /// Returns a picture with a column for each trial in which a test failed, and a row for each test.

@@ -108,15 +108,13 @@ fn table_row(row: &Row, table: &Table, shown: &[bool], axis: RateAxis) -> Markup
         Row::Answer(_, why) => html! { " " span.warning { "← " (why) } },
         Row::Cells(_) => html! {},
     };
-    let name = match row.cells().first() {
-        Some(Cell::Text(name, _)) => name.as_str(),
-        _ => "",
-    };
+    let name = table.name_of(row);
     let cells = row.cells().iter().zip(&table.columns).zip(shown);
+    let names = table.name_column();
     html! {
         tr {
-            @for (index, ((cell, column), _)) in cells.filter(|(_, shown)| **shown).enumerate() {
-                @if index == 0 && column.content == Content::Words { (name_cell(name, &mark)) }
+            @for (index, ((cell, column), _)) in cells.enumerate().filter(|(_, (_, shown))| **shown) {
+                @if names == Some(index) { (name_cell(name, &mark)) }
                 @else { (table_cell(cell, column.content, axis, name)) }
             }
         }

@@ -1,14 +1,18 @@
 //! Page about several runs: their failure rates one below the other, never pooled, and the failures of each.
 
-use super::table::{fact_list, page_section, scrolling_table, sentence_text, text_list};
+use super::answer::{run_facts, start_time};
+use super::table::{
+    document_table, fact_list, page_section, scrolling_table, sentence_text, text_list,
+};
 use crate::page_text::PageText;
-use crate::svg::{RateAxis, draw_column_bars, draw_rate};
+use crate::svg::draw_column_bars;
 use crate::variant_facts::capitalize_first;
 use crate::{Masked, Report, RunOrder, VariantReport, headlines};
 use maud::{Markup, html};
 use provoke_journal::RunFolder;
 use provoke_stats::{fisher, holm};
 use provoke_words as words;
+use provoke_words::document::{Cell, Column, Place, RateMark, Table};
 
 /// Maximum number of signatures.
 const SIGNATURES: usize = 20;
@@ -121,58 +125,45 @@ fn describe_order(order: RunOrder) -> &'static str {
 }
 
 fn rates_section(runs: &[TrendRun<'_>]) -> Markup {
-    let variants = runs.iter().filter_map(TrendRun::variant);
-    let measured = variants.filter(|variant| variant.trials > 0);
-    let axis = RateAxis::covering(measured.map(|variant| variant.rate.interval()));
-    let has_notes = runs.iter().any(|run| run.not_comparable.is_some());
-    let has_commits = runs.iter().any(|run| run.commit.is_some());
-    let table = html! {
-        thead { tr {
-            th scope="col" { "run" }
-            th scope="col" { "started" }
-            @if has_commits { th scope="col" { "commit" } }
-            th.number scope="col" { "failed" }
-            th.number scope="col" { "trials" }
-            th.number scope="col" { "interval" }
-            th.plot scope="col" { span.hidden { "picture" } (axis.draw()) }
-            th.number scope="col" { "median time" }
-            @if has_notes { th scope="col" { "not compared, because" } }
-        } }
-        tbody { @for run in runs { (rate_row(run, axis, has_commits, has_notes)) } }
-    };
-    page_section(
-        "rates",
-        "How often",
-        &scrolling_table("Failure rate of each run", &table),
-    )
+    let columns = vec![
+        Column::words("run"),
+        Column::words("started"),
+        Column::words("commit"),
+        Column::numbers("failed"),
+        Column::numbers("trials"),
+        Column::numbers("interval"),
+        Column::rates(),
+        Column::numbers("median time"),
+        Column::remarks("not compared, because"),
+    ];
+    let rows = runs.iter().map(rate_cells);
+    let table = Table::new("Failure rate of each run", Place::Page, columns).with_rows(rows);
+    page_section("rates", "How often", &document_table(&table, runs.len()))
 }
 
-fn rate_row(run: &TrendRun<'_>, axis: RateAxis, has_commits: bool, has_notes: bool) -> Markup {
+fn rate_cells(run: &TrendRun<'_>) -> Vec<Cell> {
     let variant = run.variant().filter(|variant| variant.trials > 0);
-    let label = variant.map(|variant| headlines::rate_headline(variant, run.report.confidence));
-    let median = variant.and_then(|variant| {
-        let durations = &variant.durations;
-        durations.get("pass").or_else(|| durations.get("fail"))
-    });
-    html! {
-        tr {
-            th scope="row" { (PageText(&run.report.run)) }
-            td.name { (start_time(run.report)) }
-            @if has_commits { td.name { (PageText(&short_commit(run.commit))) } }
-            @if let Some(variant) = variant {
-                td.number { (variant.failures) }
-                td.number { (variant.trials) }
-                td.number { (words::format_interval(variant.rate.interval())) }
-                td.plot {
-                    (draw_rate(&variant.rate_mark(), axis, label.as_deref().unwrap_or_default()))
-                }
-            } @else {
-                td.muted colspan="4" { "several variants, or no counted trial" }
-            }
-            td.number { @if let Some(median) = median { (words::format_seconds(median.p50)) } }
-            @if has_notes { td.muted.wide { (PageText(run.not_comparable.as_deref().unwrap_or_default())) } }
-        }
-    }
+    let rate = variant.map(VariantReport::rate_mark);
+    let text = |describe: fn(&RateMark) -> String| {
+        Cell::text(rate.as_ref().map_or_else(String::new, describe))
+    };
+    let median = variant.and_then(|variant| Some(variant.times().next()?.1.p50));
+    let several = "several variants, or no counted trial";
+    let reason = match &run.not_comparable {
+        None if variant.is_none() => several,
+        reason => reason.as_deref().unwrap_or_default(),
+    };
+    vec![
+        Cell::text(&run.report.run),
+        Cell::text(start_time(run.report)),
+        Cell::text(short_commit(run.commit)),
+        text(|rate| rate.failures.to_string()),
+        text(|rate| rate.trials.to_string()),
+        text(|rate| words::format_interval(rate.interval)),
+        rate.clone().map_or(Cell::Empty, Cell::Rate),
+        Cell::text(median.map_or_else(String::new, words::format_seconds)),
+        Cell::text(reason),
+    ]
 }
 
 /// A signature with its number of trials in each run.
@@ -252,15 +243,8 @@ fn run_block(run: &TrendRun<'_>) -> Markup {
         .take(FAILURES)
         .map(|sentence| capitalize_first(sentence))
         .collect();
-    let facts = [
-        ("Command", report.command.clone()),
-        ("Started", start_time(report)),
-        ("Working time", words::format_seconds(report.seconds)),
-        (
-            "Ended because",
-            headlines::stop_rule_text(report.stop_rule).to_owned(),
-        ),
-    ];
+    let command = std::iter::once(("Command", report.command.clone()));
+    let facts: Vec<_> = command.chain(run_facts(report)).collect();
     html! {
         details {
             summary { "Run " (PageText(&report.run)) }
@@ -293,8 +277,4 @@ fn method_section(runs: &[TrendRun<'_>]) -> Markup {
 /// Returns the beginning of the name of a commit, which is enough to find it.
 fn short_commit(commit: Option<&str>) -> String {
     commit.unwrap_or_default().chars().take(10).collect()
-}
-
-fn start_time(report: Masked<&Report>) -> String {
-    report.started_at.replace('T', " ").replace('Z', " UTC")
 }

@@ -45,8 +45,11 @@ pub(super) fn escape_markdown(text: &str) -> String {
                 safe.extend(['\\', c]);
             }
             '-' | '+' | '=' if position == 0 => safe.extend(['\\', c]),
-            // `1.` begins a list.
-            '.' | ')' if text[..position].bytes().all(|byte| byte.is_ascii_digit()) => {
+            // `1. ` begins a list.
+            '.' | ')'
+                if next.is_whitespace()
+                    && text[..position].bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
                 safe.extend(['\\', c]);
             }
             // A mention, an issue, a link: forges recognize these in the text after Markdown is rendered.

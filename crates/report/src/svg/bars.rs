@@ -1,6 +1,5 @@
-//! Bars: counts of trials by columns of a strip, and counts by value.
+//! Bars: counts of trials by columns of a strip.
 
-use super::percent;
 use maud::{Markup, html};
 use provoke_stats::real;
 use std::fmt::Write as _;
@@ -17,18 +16,6 @@ pub(crate) fn draw_column_bars(counts: &[u64], class: &str) -> Markup {
     html! {
         svg.columns width="100%" height="30" viewBox={ "0 0 " (counts.len()) " 30" } preserveAspectRatio="none" {
             path class=(class) d=(path) {}
-        }
-    }
-}
-
-/// Draws a horizontal bar for a count, as a share of the highest count.
-pub(crate) fn draw_count_bars(count: u64, highest: u64, class: &str) -> Markup {
-    let share = real(count) / real(highest.max(1));
-    html! {
-        svg.bar width="100%" height="14" aria-hidden="true" {
-            @if count > 0 {
-                rect class=(class) x="0" y="2" width=(percent(share.max(0.005))) height="10" {}
-            }
         }
     }
 }

@@ -17,7 +17,7 @@ mod whisker;
 mod windows;
 
 pub use axis::RateAxis;
-pub(super) use bars::{draw_column_bars, draw_count_bars};
+pub(super) use bars::draw_column_bars;
 pub(super) use dots::draw_case_dots;
 pub(super) use ecdf::{EcdfCurve, TimeAxis, draw_ecdf};
 pub(super) use file::{PicturePart, draw_file};

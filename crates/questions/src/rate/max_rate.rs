@@ -1,10 +1,16 @@
 //! Decides whether the failure rate is at most the allowed one (`--max-rate`).
 
+use super::cases::{CaseBounds, case_bounds, compares_cases};
+use super::policy::rate_bounds;
+use crate::answer::{counts_of_all, variant_rates};
+use crate::{
+    AnswerText, DescribedVariants, RateMeaning, StopRule, VariantSummary, Verdict, policy_of,
+};
 use provoke_model::{ExpectedResult, VariantId};
-use provoke_questions::{CaseBounds, StopRule, Verdict, case_bounds, rate_bounds};
 use provoke_state::{State, Tally};
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
+use provoke_words::document::Table;
 use serde::Serialize;
 
 /// Maximum number of trials that is suggested.
@@ -12,7 +18,7 @@ const MAX_MISSING: u64 = 10_000_000;
 
 /// The failure rate compared with the allowed one.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxRateCheck {
     /// The comparison in one sentence.
     pub sentence: String,
@@ -28,16 +34,16 @@ pub struct MaxRateCheck {
 
 impl MaxRateCheck {
     /// Compares the rates of all variants; returns `None` without a maximum rate.
-    pub(super) fn new(state: &State, verdict: Verdict) -> Option<Self> {
+    pub fn new(state: &State, verdict: Verdict) -> Option<Self> {
         let ExpectedResult::MaxRate(millionths) = state.goal.expect else {
             return None;
         };
         let alpha = state.goal.alpha.to_probability();
-        if provoke_questions::compares_cases(&state.trials) {
+        if compares_cases(&state.trials) {
             return Some(Self::of_cases(state, verdict, f64::from(millionths) / 1e6));
         }
         let bounds = |(id, tally): (VariantId, &Tally)| {
-            let rule = provoke_questions::policy_of(state).stop_rule(state, id);
+            let rule = policy_of(state).stop_rule(state, id);
             rate_bounds(state, rule, tally)
         };
         let (id, tally) = state
@@ -54,8 +60,7 @@ impl MaxRateCheck {
                 .then(|| trials_to_pass(tally, allowed, alpha))
                 .flatten(),
         };
-        let is_planned =
-            provoke_questions::policy_of(state).stop_rule(state, id) == StopRule::PlannedN;
+        let is_planned = policy_of(state).stop_rule(state, id) == StopRule::PlannedN;
         check.sentence = check.write_sentence(state, verdict, (id, tally), is_planned);
         Some(check)
     }
@@ -63,7 +68,7 @@ impl MaxRateCheck {
     /// Compares the rate of each test of the suite.
     fn of_cases(state: &State, verdict: Verdict, allowed: f64) -> Self {
         let alpha = state.goal.alpha.to_probability();
-        let policy = provoke_questions::policy_of(state);
+        let policy = policy_of(state);
         let tallies = state.all_tallies();
         let bounds: Vec<CaseBounds> = tallies
             .flat_map(|(id, tally)| case_bounds(policy.stop_rule(state, id), tally, alpha))
@@ -169,6 +174,53 @@ impl MaxRateCheck {
                 )
             }
         }
+    }
+}
+
+impl AnswerText for MaxRateCheck {
+    fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    fn detail_lines(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &[]
+    }
+
+    fn tables(&self, variants: &[VariantSummary], _: f64) -> Vec<Table> {
+        let allowed = words::format_percent(self.allowed);
+        vec![Table {
+            note: format!("Vertical line: the allowed rate of {allowed} %."),
+            ..variant_rates(variants, Some(self.allowed))
+        }]
+    }
+
+    fn result(&self, verdict: Verdict, variants: &[VariantSummary]) -> String {
+        let word = match verdict {
+            Verdict::BelowMaxRate => "PASS",
+            Verdict::AboveMaxRate => "FAIL",
+            _ => "UNDECIDED",
+        };
+        format!("{word} {}", counts_of_all(variants))
+    }
+
+    fn ci_test(&self) -> (&'static str, &'static str) {
+        ("max-rate", "the failure rate is at most the maximum")
+    }
+
+    fn described_variants(&self) -> DescribedVariants {
+        DescribedVariants::Each
+    }
+
+    fn rate_meaning(&self) -> RateMeaning {
+        RateMeaning::Limited
+    }
+
+    fn allowed_rate(&self) -> Option<f64> {
+        Some(self.allowed)
     }
 }
 
