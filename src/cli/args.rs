@@ -69,10 +69,10 @@ pub(super) struct OutputFlags {
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct VerbosityFlags {
     /// Print only the result
-    #[arg(short, long, help_heading = RESULT)]
+    #[arg(short, long, help_heading = RESULT, hide_short_help = true)]
     pub(super) quiet: bool,
     /// Print every trial when it ends
-    #[arg(short, long, conflicts_with = "quiet", help_heading = RESULT)]
+    #[arg(short, long, conflicts_with = "quiet", help_heading = RESULT, hide_short_help = true)]
     pub(super) verbose: bool,
     /// Show a live line, a tick or cross per trial, or plain lines
     #[arg(long, value_enum, default_value_t, help_heading = RESULT, hide_short_help = true)]

@@ -3,7 +3,7 @@
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
-use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
+use super::question_flags::{ExperimentArgs, at_most, for_one_variant};
 use crate::experiment::is_program;
 use crate::suggest::candidates_as_program;
 use clap::Args;
@@ -23,7 +23,7 @@ use provoke_words::diagnostic::Diagnostic;
 #[command(
     override_usage = "provoke bisect [OPTIONS] [--] CMD...",
     after_help = BISECT_EXAMPLES,
-    mut_args(without_flags_of_run),
+    mut_args(for_one_variant),
     mut_arg("runs", at_most),
 )]
 pub(super) struct BisectArgs {

@@ -63,6 +63,10 @@ Exit codes:
     examples!()
 );
 
+/// The help of a command: the examples come before the flags.
+const HELP_OF_COMMAND: &str =
+    "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{all-args}";
+
 /// All commands, in the order of the help.
 const COMMANDS: [CommandEntry; 19] = [
     CommandEntry::of::<run::RunArgs>("run"),
@@ -161,7 +165,7 @@ pub(super) fn name_commands() -> Command {
 
 fn define_if(is_defined: impl Fn(&str) -> bool) -> Command {
     let commands = COMMANDS.iter().map(|entry| {
-        let command = Command::new(entry.name);
+        let command = Command::new(entry.name).help_template(HELP_OF_COMMAND);
         if is_defined(entry.name) {
             (entry.define)(command)
         } else {
@@ -179,12 +183,28 @@ pub(super) fn execute_line(args: &[OsString]) -> Result<ExitCode, Error> {
     let named = args.get(1).map(OsString::as_os_str);
     let commands = define_if(|name| named == Some(OsStr::new(name)));
     match execute_parsed(commands, args) {
+        Err(error) if error.kind() == ErrorKind::DisplayHelp && asks_for_short_help(args) => {
+            execute_parsed(build_command().mut_subcommands(shorten_help), args)
+        }
         // Help and error messages also mention other commands.
         Err(error) if error.kind() != ErrorKind::DisplayVersion => {
             execute_parsed(build_command(), args)
         }
         ended => ended,
     }
+}
+
+fn asks_for_short_help(args: &[OsString]) -> bool {
+    let mut before_command = args.iter().take_while(|word| *word != "--");
+    before_command.any(|word| word == "-h")
+}
+
+/// Lists the flags without headings, and leaves out the command, which the usage shows.
+fn shorten_help(command: Command) -> Command {
+    command.mut_args(|argument| {
+        let is_hidden = argument.is_hide_set() || argument.get_id() == "command";
+        argument.help_heading(None::<&str>).hide(is_hidden)
+    })
 }
 
 fn execute_parsed(commands: Command, args: &[OsString]) -> Result<ExitCode, Error> {

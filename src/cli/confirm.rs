@@ -3,7 +3,7 @@
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
-use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
+use super::question_flags::{ExperimentArgs, at_most, for_one_variant};
 use crate::experiment::kind_of_word;
 use crate::suggest::run_as_command;
 use clap::Args;
@@ -21,7 +21,7 @@ use provoke_words::diagnostic::Diagnostic;
 #[command(
     override_usage = "provoke confirm [OPTIONS] [--] [CMD]...",
     after_help = CONFIRM_EXAMPLES,
-    mut_args(without_flags_of_run),
+    mut_args(for_one_variant),
     mut_arg("runs", at_most),
 )]
 pub(super) struct ConfirmArgs {

@@ -64,7 +64,7 @@ impl Args for ExportFlags {
                     .require_equals(true)
                     .help(exporter.about())
                     .help_heading(RESULT)
-                    .hide_short_help(!exporter.is_common()),
+                    .hide_short_help(true),
                 flag(earlier_name(exporter), "FILE")
                     .hide(true)
                     .conflicts_with(exporter.name()),

@@ -3,7 +3,7 @@
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
-use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
+use super::question_flags::{ExperimentArgs, at_most, for_one_variant};
 use clap::Args;
 use provoke_plan::{HuntSettings, QuestionSettings, Scenario};
 use provoke_words::diagnostic::Diagnostic;
@@ -18,7 +18,7 @@ use provoke_words::diagnostic::Diagnostic;
 #[command(
     override_usage = "provoke hunt [OPTIONS] [--] [CMD]...",
     after_help = HUNT_EXAMPLES,
-    mut_args(without_flags_of_run),
+    mut_args(for_one_variant),
     mut_arg("runs", at_most),
     mut_arg("held", |flag| flag.hide(true)),
 )]

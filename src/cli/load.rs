@@ -22,11 +22,13 @@ use provoke_words::diagnostic::Diagnostic;
     override_usage = "provoke load [OPTIONS] URL -- CMD...\n       provoke load [OPTIONS] FILE",
     after_help = EXAMPLES,
 )]
-// These are refused: a service run has no timeout, and no exit code that passes.
+// These are refused: a service run has no timeout, no exit code that passes, and no tests.
+#[command(mut_arg("cases", |flag| flag.hide(true)))]
 #[command(mut_arg("timeout", |flag| flag.hide(true)))]
 #[command(mut_arg("ok", |flag| flag.hide(true)))]
 #[command(mut_arg("skip", |flag| flag.hide(true)))]
 #[command(mut_arg("runs", describe_trials_flag))]
+#[command(mut_args(hide_rare_flags))]
 // The first word is the URL.
 #[command(mut_arg("command", |command| command.trailing_var_arg(false).last(true)))]
 pub(super) struct LoadArgs {
@@ -55,6 +57,23 @@ Examples:
     provoke load http://127.0.0.1:8080/ -c 1..64 -- ./server --port 8080
   Compare a fixed build with the old one:
     provoke load http://127.0.0.1:8080/ --serve ./old --fixed ./new";
+
+/// Leaves flags that few services need out of the short help.
+fn hide_rare_flags(flag: clap::Arg) -> clap::Arg {
+    let rare = [
+        "jobs",
+        "fail_fast",
+        "fail_if_out",
+        "hang_after",
+        "matrix",
+        "max_rate",
+        "serve",
+        "shell",
+        "time",
+    ];
+    let hide = flag.is_hide_short_help_set() || rare.iter().any(|name| flag.get_id() == *name);
+    flag.hide_short_help(hide)
+}
 
 /// Describes `-n`, which counts starts of the service.
 fn describe_trials_flag(flag: clap::Arg) -> clap::Arg {

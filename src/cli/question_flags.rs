@@ -14,7 +14,12 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub(super) struct ExperimentArgs {
     /// Read the rest from a scenario file
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Command and environment",
+        hide_short_help = true
+    )]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) flags: ExperimentFlags,
@@ -53,6 +58,13 @@ pub(super) fn without_flags_of_run(flag: clap::Arg) -> clap::Arg {
         "rerun_failing",
     ];
     let hide = flag.is_hide_set() || refused.iter().any(|name| flag.get_id() == *name);
+    flag.hide(hide)
+}
+
+/// Hides the flags that questions about one variant refuse, too.
+pub(super) fn for_one_variant(flag: clap::Arg) -> clap::Arg {
+    let flag = without_flags_of_run(flag);
+    let hide = flag.is_hide_set() || flag.get_id() == "matrix";
     flag.hide(hide)
 }
 

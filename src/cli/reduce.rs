@@ -3,7 +3,7 @@
 use super::execute::Execute;
 use super::exit::Exit;
 use super::given_flags::Given;
-use super::question_flags::{ExperimentArgs, at_most, without_flags_of_run};
+use super::question_flags::{ExperimentArgs, at_most, for_one_variant};
 use clap::Args;
 use provoke_plan::{
     CountSettings, ItemSettings, QuestionSettings, ReduceSettings, Scenario, SearchSettings,
@@ -19,7 +19,7 @@ use provoke_words::diagnostic::Diagnostic;
 #[command(
     override_usage = "provoke reduce [OPTIONS] [--] CMD...",
     after_help = REDUCE_EXAMPLES,
-    mut_args(without_flags_of_run),
+    mut_args(for_one_variant),
     mut_arg("runs", at_most),
 )]
 pub(super) struct ReduceArgs {
@@ -43,12 +43,8 @@ Examples:
     provoke reduce --args -- ./program --fast --cache --workers 4
   Find the tests that a test fails after, in a run with --cases --shuffle:
     provoke reduce --polluters last --only test:tests/test_x.py::test_y
-  Find the tests that a test needs to pass, because it fails alone:
-    provoke reduce --needs last --only test:tests/test_x.py::test_y
   Find the requests that crash a service, in a run of provoke load:
-    provoke reduce --requests last
-  Try it:
-    provoke reduce --set a,b,c -- sh -c 'case \"{set}\" in *b*) exit 1; esac'";
+    provoke reduce --requests last";
 
 impl Execute for ReduceArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {

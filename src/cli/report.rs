@@ -16,7 +16,6 @@ use provoke_runners::{Exclusion, exclusions};
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 use std::path::PathBuf;
-use std::sync::LazyLock;
 
 /// Report a run as a summary, JSON, CSV, JUnit, Markdown or a page
 #[derive(Args)]
@@ -25,17 +24,17 @@ pub(super) struct ReportArgs {
     /// Runs: directories, names, starts or ends of names, or `last`
     #[arg(default_value = "last")]
     runs: Vec<String>,
-    /// Write an archive (.tar.gz) of the run to FILE, to share it
+    /// Write an archive (.tar.gz) of the run, to share it
     ///
     /// Secrets are masked. Values of environment variables, cores and requests are left out unless --with
     /// adds them.
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     bundle: Option<PathBuf>,
     /// Add these to the bundle
-    #[arg(long, value_name = "environment|cores|requests", value_delimiter = ',', hide_possible_values = true, requires = "bundle", help_heading = RESULT)]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "bundle", help_heading = RESULT)]
     with: Vec<BundleExtra>,
-    /// Put several runs in this order
-    #[arg(long, value_name = "time|commit", value_parser = parse_one_of(ORDERS), hide_possible_values = true, help_heading = RESULT)]
+    /// Order several runs
+    #[arg(long, value_name = "ORDER", value_parser = parse_one_of(ORDERS), help_heading = RESULT)]
     by: Option<RunOrder>,
     /// Begin the title of the page with TEXT
     #[arg(long, value_name = "TEXT", help_heading = RESULT)]
@@ -55,7 +54,7 @@ pub(super) struct ReportArgs {
     /// Print these tests as arguments with which a runner leaves them out
     ///
     /// For example: pytest $(provoke report last --cases=failing --format pytest-deselect)
-    #[arg(long, value_name = FORMATS.as_str(), value_parser = parse_format(), hide_possible_values = true, requires = "cases", help_heading = RESULT)]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format(), requires = "cases", help_heading = RESULT)]
     format: Option<Exclusion>,
     /// Print only the result
     #[arg(short, long, help_heading = RESULT)]
@@ -66,8 +65,6 @@ pub(super) struct ReportArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  Show the summary of the last run again:
-    provoke report last
   Write a bug report:
     provoke report last --md=issue.md
   Show it in a browser:
@@ -83,12 +80,6 @@ Examples:
 fn in_short_help(flag: clap::Arg) -> clap::Arg {
     flag.hide_short_help(false)
 }
-
-/// Names of the forms of a list of tests.
-static FORMATS: LazyLock<String> = LazyLock::new(|| {
-    let names: Vec<&str> = exclusions().map(|form| form.name).collect();
-    names.join("|")
-});
 
 fn parse_format() -> impl TypedValueParser<Value = Exclusion> {
     PossibleValuesParser::new(exclusions().map(|form| form.name)).map(|name| {

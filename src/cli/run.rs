@@ -40,9 +40,7 @@ Examples:
   Run a program 100 times, 4 trials in parallel:
     provoke run -n 100 -j 4 -- ./program --arg
   Run a test for 8 hours, or until it has failed three times:
-    provoke run -d 8h --max-fail 3 -- pytest -q test_flaky.py
-  Try it:
-    provoke run -n 30 -- provoke victim segv --rate 10%";
+    provoke run -d 8h --max-fail 3 -- pytest -q test_flaky.py";
 
 impl Execute for RunArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {

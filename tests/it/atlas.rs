@@ -241,15 +241,15 @@ fn bisect_case(choices: &mut Choices) -> Case {
         }
         plan.trials.add_settings(2);
     }
-    if settings.starts_with("fixed") {
-        rates.reverse();
-    }
     // Sometimes the rate changes again, or versions before the first bad one fail rarely.
     let changed = choices.count(0, places);
     match choices.below(4) {
         0 => rates[changed..].fill(rate / 2.0),
         1 => rates[..changed.min(first)].fill(0.05),
         _ => {}
+    }
+    if settings.starts_with("fixed") {
+        rates.reverse();
     }
     with_limits((plan, rates), choices)
 }

@@ -16,11 +16,6 @@ pub trait Exporter: fmt::Debug + Sync {
     /// What its flag does.
     fn about(&self) -> &'static str;
 
-    /// Whether the short help shows its flag.
-    fn is_common(&self) -> bool {
-        false
-    }
-
     /// Whether it is a page to look at, with pictures: a private file in the directory of the run by default.
     fn is_page(&self) -> bool {
         false

@@ -37,10 +37,6 @@ impl Exporter for Json {
         "Write the report as JSON to FILE [default: stdout]"
     }
 
-    fn is_common(&self) -> bool {
-        true
-    }
-
     fn write(
         &self,
         run: &MaskedRun<'_>,

@@ -39,10 +39,6 @@ impl Exporter for Junit {
         "Write JUnit XML for CI servers"
     }
 
-    fn is_common(&self) -> bool {
-        true
-    }
-
     fn write(
         &self,
         run: &MaskedRun<'_>,

@@ -16,7 +16,7 @@ pub struct JudgeSettings {
     /// Exit codes that pass, such as 0,2 [default: 0]
     ///
     /// A list of codes and ranges: 0,2,10-19
-    #[arg(short = 'i', long, value_name = "CODES")]
+    #[arg(short = 'i', long, value_name = "CODES", hide_short_help = true)]
     pub ok: Option<Codes>,
     /// Exit codes to discard: these trials are inconclusive [default: 125]
     #[arg(long, value_name = "CODES", hide_short_help = true)]

@@ -21,7 +21,7 @@ pub struct ServiceSettings {
     ///
     /// `tcp`: it accepts connections; a path such as /healthz: it answers there; `log:REGEX`: it prints a
     /// line that matches; a time such as 2s: after this time.
-    #[arg(long, value_name = "tcp|/PATH|log:REGEX|TIME")]
+    #[arg(long, value_name = "WHEN")]
     pub ready: Option<ReadyWhen>,
     /// With a path: the status of a ready service [default: any below 500]
     #[arg(skip)]

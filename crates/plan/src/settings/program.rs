@@ -18,7 +18,7 @@ pub struct ProgramSettings {
     /// It runs without a shell. `{trial}`, `{slot}`, `{seed}`, `{dir}` and `{variant}` are filled in.
     #[arg(skip)]
     pub command: Option<Vec<String>>,
-    /// Run a line of shell instead of a command: './a | ./b'
+    /// Run a shell line instead of a command: './a | ./b'
     #[arg(long, value_name = "LINE")]
     pub shell: Option<String>,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub struct ProgramSettings {
     )]
     pub env_clear: Option<bool>,
     /// Run the command in this working directory
-    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().map(absolute_path))]
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().map(absolute_path), hide_short_help = true)]
     pub cwd: Option<PathBuf>,
     /// Read stdin from FILE [default: /dev/null]
     #[arg(

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "When to stop")]
 pub struct StopSettings {
-    /// Treat a trial as hung after this long [default: auto]
+    /// Treat a trial as hung after TIME [default: auto]
     ///
     /// A time such as 60s or 2m, or `auto`: 20 times the slowest passing trial and at least 10 s; until five
     /// trials have passed at least 1 minute, and until the first has passed 5 minutes. A trial in which a

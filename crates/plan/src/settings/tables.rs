@@ -22,7 +22,7 @@ pub struct Variables(pub BTreeMap<String, EnvValue>);
 pub struct Facts(pub BTreeMap<String, String>);
 
 impl Variables {
-    pub(super) const HELP: &'static str = "Set an environment variable (K=V), or remove it (K)
+    pub(super) const HELP: &'static str = "Set a variable (K=V), or remove it (K)
 
 In a scenario file, `false` removes a variable.";
 
@@ -64,7 +64,7 @@ pub struct OnlyRules(pub Vec<OnlyRule>);
 
 impl OnlyRules {
     pub(super) const HELP: &'static str =
-        "Count only this kind of failure, such as SIGSEGV, code:3 or hang
+        "Count only this failure, such as SIGSEGV or hang
 
 Kinds: a signal, code:N, hang, leak, oom, output, sig:ID (one crash signature), test:NAME (a test of a suite). Other \
 failures are counted separately.";
@@ -82,7 +82,7 @@ failures are counted separately.";
 }
 
 impl Matrix {
-    pub(super) const HELP: &'static str = "Run a variant for each value of {VAR} in the command, or else of $VAR
+    pub(super) const HELP: &'static str = "Run a variant for each value of {VAR} or $VAR
 
 {VAR} stands for the value in the command and its environment variables.
 

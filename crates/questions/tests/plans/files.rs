@@ -53,7 +53,7 @@ fn a_misspelt_field_is_refused_with_the_right_name() {
     2 | timeuot = "60s" # a minute
       | ^^^^^^^
       |
-      = help: did you mean `timeout`? Treat a trial as hung after this long [default: auto]
+      = help: did you mean `timeout`? Treat a trial as hung after TIME [default: auto]
     "#);
     assert_snapshot!(error_of("command = ['x']\nfail_fast = true\n"), @"
     error: there is no field `fail_fast`
@@ -248,7 +248,7 @@ fn invalid_values_are_refused_with_an_explanation() {
     2 | timeout = "60x"
       |           ^^^^^
       |
-      = help: for example `timeout = "60s"`: Treat a trial as hung after this long [default: auto]
+      = help: for example `timeout = "60s"`: Treat a trial as hung after TIME [default: auto]
     "#);
     assert_snapshot!(error_of("shell = 'x'\nonly = [\"SIGSEV\"]\n"), @r#"
     error: `SIGSEV` is not a kind of failure: a signal name, `code:N`, `sig:ID`, `test:NAME`, `hang`, `leak`, `oom` or `output`; did you mean `SIGSEGV`?
