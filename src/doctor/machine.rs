@@ -17,7 +17,7 @@ pub(super) const TOOLS: [(&str, &str); 4] = [
     ("eu-stack", "stacks of hung processes, faster than gdb"),
     (
         "py-spy",
-        "Python stacks of versions before 3.11 or after 3.13",
+        "Python stacks of versions before 3.8 or after 3.13",
     ),
     ("pystack", "combined Python and C stacks of cores"),
 ];

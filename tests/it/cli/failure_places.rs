@@ -134,7 +134,7 @@ fn a_native_crash_of_python_is_placed_at_the_line_of_the_script() {
     needs!(program("python3"));
     let sandbox = Sandbox::new();
     sandbox.write("native.py", NATIVE_CRASHES);
-    for python in interpreters(11..=13) {
+    for python in interpreters(8..=13) {
         for (kind, line) in [("read", 5), ("abort", 6)] {
             let place = format!("native.py:{line} in crash, called by numbers (native.py:8)");
             let args = [
@@ -174,7 +174,7 @@ fn a_hang_of_a_command_is_placed_at_the_line_that_waits_for_it() {
     let sandbox = Sandbox::new();
     let script = "import subprocess\ndef work():\n    subprocess.run(['sleep', '1000'])\nwork()\n";
     sandbox.write("waits.py", script);
-    for python in interpreters(11..=13).into_iter().take(1) {
+    for python in interpreters(8..=13).into_iter().take(1) {
         let run = sandbox.provoke(&["run", "-n", "1", "-t", "3s", "--", &python, "waits.py"]);
         let place = "waits.py:3 in work, called from waits.py:4";
         assert!(run.stdout.contains(place), "{run}");

@@ -299,6 +299,21 @@ def spawn():
     os.waitpid(child, 0)
 def write(lock):
     lock.acquire()
+first, second = threading.Lock(), threading.RLock()
+both = threading.Barrier(2)
+def audit():
+    with first:
+        both.wait()
+        with second:
+            pass
+def transfer():
+    with second:
+        both.wait()
+        with first:
+            pass
+def cross():
+    threading.Thread(target=audit).start()
+    transfer()
 globals()[sys.argv[1]]()
 ";
 
@@ -337,11 +352,41 @@ fn python_hangs_are_distinguished_by_their_python_calls() {
 }
 
 #[test]
+fn every_version_of_python_gives_a_hang_the_same_name() {
+    let pythons = interpreters(8..=13);
+    if pythons.is_empty() {
+        skip!("no interpreter of Python 3.8 to 3.13");
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("hangs.py", PYTHON);
+    let count = pythons.len().to_string();
+    for (kind, title) in [
+        ("cross", "hang: deadlock, audit <-> transfer"),
+        (
+            "spawn",
+            "hang: blocked in write < spawn (forked from a multi-threaded process)",
+        ),
+    ] {
+        let line = format!(
+            "set -- {}; shift $((PROVOKE_TRIAL % $#)); exec $1 hangs.py {kind}",
+            pythons.join(" ")
+        );
+        let args = [
+            "-n", &count, "-j", &count, "-t", "3s", "--grace", "200ms", "--shell", &line,
+        ];
+        let (report, output) = sandbox.report(&args);
+        let signatures = report["variants"][0]["signatures"].as_array().unwrap();
+        assert_eq!(signatures.len(), 1, "{output}");
+        assert_eq!(signatures[0]["title"], title, "{output}");
+    }
+}
+
+#[test]
 fn a_python_hang_also_has_the_name_without_its_python_calls() {
     needs!(program("python3"), program("py-spy"));
     // provoke reads the calls of newer versions without a tool.
-    let Some(python) = interpreters(8..=10).pop() else {
-        skip!("no interpreter of Python 3.8 to 3.10");
+    let Some(python) = interpreters(6..=7).pop() else {
+        skip!("no interpreter of Python 3.6 or 3.7");
     };
     let sandbox = Sandbox::new();
     sandbox.write("hangs.py", PYTHON);

@@ -78,7 +78,7 @@ impl StackCall {
     /// Returns whether the function is in a library that an interpreter has loaded.
     pub(super) fn is_of_extension(&self) -> bool {
         let module = self.module.as_deref().unwrap_or_default();
-        self.named && is_library(module) && !PYTHON.contains(&module)
+        self.named && is_library(module) && !module.starts_with("libpython")
     }
 
     fn is_messenger(&self) -> bool {

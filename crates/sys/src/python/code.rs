@@ -2,8 +2,64 @@
 //!
 //! The tables address code units of two bytes.
 
-/// Returns the line of a code unit, from `co_linetable`.
-pub(super) fn line_of_unit(table: &[u8], first_line: u32, unit: i64) -> Option<u32> {
+/// The format of a table of lines.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LineTable {
+    /// `co_lnotab`, until 3.9.
+    Increments,
+    /// `co_linetable` of 3.10.
+    Ranges,
+    /// `co_linetable` of 3.11 and later.
+    Locations,
+}
+
+impl LineTable {
+    /// Returns the line of a code unit.
+    ///
+    /// Before its first instruction, a call is at the first line.
+    pub(super) fn line_of_unit(self, table: &[u8], first_line: u32, unit: i64) -> Option<u32> {
+        match self {
+            Self::Increments => line_from_increments(table, first_line, unit),
+            Self::Ranges => line_from_ranges(table, first_line, unit),
+            Self::Locations => line_from_locations(table, first_line, unit),
+        }
+    }
+}
+
+/// Reads pairs of the bytes of instructions and the lines from one line to the next.
+fn line_from_increments(table: &[u8], first_line: u32, unit: i64) -> Option<u32> {
+    let (mut line, mut start) = (i64::from(first_line), 0);
+    for pair in table.chunks_exact(2) {
+        start += i64::from(pair[0]);
+        if unit.saturating_mul(2) < start {
+            break;
+        }
+        line += i64::from(pair[1].cast_signed());
+    }
+    u32::try_from(line).ok()
+}
+
+/// Reads pairs of the bytes of the instructions of a line, and its distance from the line before.
+fn line_from_ranges(table: &[u8], first_line: u32, unit: i64) -> Option<u32> {
+    /// These instructions have no line; the line before them counts.
+    const NO_LINE: i8 = -128;
+    let (mut line, mut end) = (i64::from(first_line), 0);
+    for pair in table.chunks_exact(2) {
+        if unit < 0 {
+            break;
+        }
+        let delta = pair[1].cast_signed();
+        line += i64::from(if delta == NO_LINE { 0 } else { delta });
+        end += i64::from(pair[0]);
+        if unit.saturating_mul(2) < end {
+            return u32::try_from(line).ok();
+        }
+    }
+    (unit < 0).then_some(first_line)
+}
+
+/// Reads entries of various kinds, each for up to eight code units.
+fn line_from_locations(table: &[u8], first_line: u32, unit: i64) -> Option<u32> {
     let mut bytes = table.iter().copied();
     let (mut line, mut start) = (i64::from(first_line), 0);
     while let Some(head) = bytes.next() {
@@ -30,7 +86,6 @@ pub(super) fn line_of_unit(table: &[u8], first_line: u32, unit: i64) -> Option<u
             _ => 0,
         };
         line = line.checked_add(delta)?;
-        // Before its first instruction, a call is at the first line.
         if unit < end {
             return u32::try_from(line).ok();
         }
@@ -115,13 +170,79 @@ mod tests {
         (0..hex.len()).step_by(2).map(byte).collect()
     }
 
+    /// The tables that CPython 3.9 and 3.10 make of
+    ///
+    /// ```python
+    /// def transfer():
+    ///     with accounts:
+    ///         time.sleep(
+    ///             .05)
+    ///         for _ in ():
+    ///             pass
+    ///     return (
+    ///         1)
+    /// ```
+    ///
+    /// at line 6.
+    const LINES_3_9: &str = "00010601040102ff04020801200202ff";
+    const STARTS_3_9: [(i64, u32); 8] = [
+        (0, 7),
+        (3, 8),
+        (5, 9),
+        (6, 8),
+        (8, 10),
+        (12, 11),
+        (28, 13),
+        (29, 12),
+    ];
+    const LINES_3_10: &str = "06010401020104ff0802020102ff0afd020604ff10fb020604ff";
+    const STARTS_3_10: [(i64, u32); 13] = [
+        (0, 7),
+        (3, 8),
+        (5, 9),
+        (6, 8),
+        (8, 10),
+        (12, 11),
+        (13, 10),
+        (14, 7),
+        (19, 13),
+        (20, 12),
+        (22, 7),
+        (30, 13),
+        (31, 12),
+    ];
+
     #[test]
     fn lines_are_those_of_the_interpreter() {
-        for (unit, line) in STARTS {
-            assert_eq!(line_of_unit(&bytes(LINES), 6, unit), Some(line), "{unit}");
+        let versions = [
+            (LineTable::Increments, LINES_3_9, &STARTS_3_9[..]),
+            (LineTable::Ranges, LINES_3_10, &STARTS_3_10),
+            (LineTable::Locations, LINES, &STARTS),
+        ];
+        for (format, table, starts) in versions {
+            let line = |unit| format.line_of_unit(&bytes(table), 6, unit);
+            for (unit, expected) in starts {
+                assert_eq!(line(*unit), Some(*expected), "{format:?} {unit}");
+            }
+            for pair in starts.windows(2) {
+                let (last, expected) = (pair[1].0 - 1, pair[0].1);
+                assert_eq!(line(last), Some(expected), "{format:?} {last}");
+            }
+            assert_eq!(line(-1), Some(6), "{format:?}");
         }
-        assert_eq!(line_of_unit(&bytes(LINES), 6, -1), Some(6));
-        assert_eq!(line_of_unit(&bytes(LINES), 6, 10_000), None);
+        for (format, table) in [
+            (LineTable::Ranges, LINES_3_10),
+            (LineTable::Locations, LINES),
+        ] {
+            assert_eq!(format.line_of_unit(&bytes(table), 6, 10_000), None);
+        }
+    }
+
+    #[test]
+    fn instructions_without_a_line_are_at_the_line_before() {
+        let table = [2, 1, 4, 0x80, 2, 1];
+        let lines = [0, 1, 2, 3].map(|unit| LineTable::Ranges.line_of_unit(&table, 6, unit));
+        assert_eq!(lines, [Some(7), Some(7), Some(7), Some(8)]);
     }
 
     #[test]
@@ -143,13 +264,22 @@ mod tests {
 
     #[test]
     fn cut_tables_are_not_read_beyond_their_end() {
-        for end in 0..LINES.len() / 2 {
-            line_of_unit(&bytes(LINES)[..end], 6, 10_000);
+        for format in [
+            LineTable::Increments,
+            LineTable::Ranges,
+            LineTable::Locations,
+        ] {
+            for end in 0..LINES.len() / 2 {
+                format.line_of_unit(&bytes(LINES)[..end], 6, 10_000);
+            }
         }
         for end in 0..HANDLERS.len() / 2 {
             depth_of_handler(&bytes(HANDLERS)[..end], 10_000);
         }
-        assert_eq!(line_of_unit(&[0xff; 64], 6, 10_000), None);
+        assert_eq!(
+            LineTable::Locations.line_of_unit(&[0xff; 64], 6, 10_000),
+            None
+        );
         assert_eq!(depth_of_handler(&[0xff; 64], 3), None);
     }
 }

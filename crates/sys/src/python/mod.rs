@@ -1,10 +1,11 @@
-//! Reads the Python calls of a process from the memory of its interpreter (CPython 3.11 to 3.13).
+//! Reads the Python calls of a process from the memory of its interpreter (CPython 3.8 to 3.13).
 //!
 //! The memory of a running process may change while it is read, and its contents are not trusted: every number is bounded, and what
 //! cannot be read is left out.
 
 mod code;
 mod exported;
+mod frame;
 mod layout;
 mod reader;
 
@@ -33,7 +34,7 @@ pub struct PythonThread {
 /// A call of a Python function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PythonCall {
-    /// The qualified name of the function.
+    /// The qualified name of the function; before 3.11 its name.
     pub function: String,
     /// The path of its file.
     pub file: String,
@@ -49,11 +50,6 @@ const CALLS: usize = 32;
 const FRAMES: usize = 1024;
 /// Limit of visited frames of all threads together.
 const ALL_FRAMES: usize = 4096;
-/// Limit of values of one frame that are searched for locks.
-const VALUES: u64 = 64;
-
-/// Owner of a frame that stands for a C call.
-const OWNED_BY_C: u8 = 3;
 
 /// Returns whether a file is an interpreter of Python or its library.
 pub fn is_interpreter(path: &Path) -> bool {
@@ -72,8 +68,7 @@ pub fn read_threads<'a>(
     files.find_map(|(start, _)| {
         let module = LoadedModule::at_address(memory, start)?;
         let runtime = module.find_symbol("_PyRuntime")?;
-        let version = module.find_symbol("Py_Version")?;
-        let layout = layout::of_runtime(memory, runtime, version)?;
+        let layout = layout::of_runtime(memory, &module, runtime)?;
         Some(Interpreter { memory, layout }.read_threads(runtime))
     })
 }
@@ -131,7 +126,7 @@ impl Interpreter<'_> {
         remaining: &mut usize,
     ) -> Option<(PythonThread, Option<u64>)> {
         let layout = &self.layout;
-        let tid = self.memory.half(thread, layout.native_thread_id)?;
+        let tid = self.thread_number(thread)?;
         let holder = match layout.c_frame {
             Some(offset) => self.memory.word(thread, offset)?,
             None => thread,
@@ -145,7 +140,7 @@ impl Interpreter<'_> {
         let first = self.memory.word(holder, layout.current_frame);
         for frame in self.list(first, layout.previous_frame, FRAMES.min(*remaining)) {
             *remaining -= 1;
-            if self.memory.byte(frame, layout.owner) == Some(OWNED_BY_C) {
+            if self.is_of_c(frame) {
                 continue;
             }
             if let Some((call, locks)) = self.read_frame(frame) {
@@ -161,74 +156,21 @@ impl Interpreter<'_> {
         Some((found, joined))
     }
 
-    /// Returns the call of a frame, and the locks that its `with` statements hold.
-    fn read_frame(&self, frame: u64) -> Option<(PythonCall, Vec<u64>)> {
-        let layout = &self.layout;
-        let code = self.memory.word(frame, layout.code)?;
-        let instruction = self.memory.word(frame, layout.instruction)?;
-        // Before its first instruction, a frame of 3.11 and 3.12 is one code unit before the code.
-        let offset = instruction.wrapping_sub(code.wrapping_add(layout.instructions));
-        let unit = offset.cast_signed() / 2;
-        let first_line = self.memory.half(code, layout.first_line)?;
-        let lines = self.bytes_object(self.memory.word(code, layout.line_table)?)?;
-        let call = PythonCall {
-            function: self.text(self.memory.word(code, layout.function)?)?,
-            file: self.text(self.memory.word(code, layout.file)?)?,
-            line: code::line_of_unit(&lines, first_line, unit).unwrap_or(first_line),
-        };
-        let locks = self.held_locks(frame, code, unit).unwrap_or_default();
-        Some((call, locks))
+    /// Returns the ID of a thread in its own container.
+    fn thread_number(&self, thread: u64) -> Option<u32> {
+        if let Some(offset) = self.layout.native_thread_id {
+            return self.memory.half(thread, offset);
+        }
+        let pthread = self.memory.word(thread, self.layout.pthread)?;
+        let is_of_glibc = self.memory.word(pthread, layout::PTHREAD_SELF)? == pthread;
+        is_of_glibc.then(|| self.memory.half(pthread, layout::PTHREAD_TID))?
     }
 
-    /// Returns the locks whose `__exit__` a frame keeps until the end of a `with` statement.
-    ///
-    /// The values that the handler of the present instruction needs are on the stack for certain; values above
-    /// them may be left from earlier.
-    fn held_locks(&self, frame: u64, code: u64, unit: i64) -> Option<Vec<u64>> {
-        let layout = &self.layout;
-        let handlers = self.bytes_object(self.memory.word(code, layout.handlers)?)?;
-        let depth = code::depth_of_handler(&handlers, unit)?.min(VALUES);
-        let locals = u64::from(self.memory.half(code, layout.local_count)?);
-        let values = (locals..locals + depth).filter_map(|index| self.value(frame, index));
-        Some(
-            values
-                .filter_map(|value| self.lock_of_exit(value))
-                .collect(),
-        )
-    }
-
-    /// Returns a local variable of a frame, or behind those a value on its stack.
-    fn value(&self, frame: u64, index: u64) -> Option<u64> {
-        self.memory.word(frame, self.layout.locals + index * 8)
-    }
-
-    /// Returns the lock that a thread of 3.11 or 3.12 releases at its end.
+    /// Returns the lock that a thread releases at its end.
     fn end_lock(&self, thread: u64) -> Option<u64> {
         let reference = self.memory.word(thread, self.layout.end_lock?)?;
         let lock = self.memory.word(reference, layout::REFERENCE)?;
         self.memory.word(lock, layout::LOCK)
-    }
-
-    /// Returns the thread of 3.13 whose handle the frame of `Thread.join` waits for: during a call, its object and its
-    /// arguments are on the stack.
-    fn joined_pthread(&self, frame: u64) -> Option<u64> {
-        let code = self.memory.word(frame, self.layout.code)?;
-        let locals = u64::from(self.memory.half(code, self.layout.local_count)?);
-        let mut values = (locals..locals + 2).filter_map(|index| self.value(frame, index));
-        let is_handle =
-            |value: &u64| self.type_name(*value).as_deref() == Some("_thread._ThreadHandle");
-        let handle = self.memory.word(values.find(is_handle)?, layout::HANDLE)?;
-        self.memory.word(handle, layout::HANDLE_PTHREAD)
-    }
-
-    /// Returns the lock of a bound method `__exit__`.
-    fn lock_of_exit(&self, value: u64) -> Option<u64> {
-        if self.type_name(value)? != "builtin_function_or_method" {
-            return None;
-        }
-        let object = self.memory.word(value, layout::METHOD_SELF)?;
-        let is_lock = matches!(&*self.type_name(object)?, "_thread.lock" | "_thread.RLock");
-        is_lock.then(|| self.memory.word(object, layout::LOCK))?
     }
 
     fn type_name(&self, object: u64) -> Option<String> {
