@@ -1,7 +1,7 @@
 //! Connection to a worker, and the process that carries it.
 
-use super::HostError;
 use super::wire::{MAX_LINE, PROTOCOL, WorkerGreeting, WorkerReply, WorkerTask};
+use super::{HostError, SILENCE};
 use provoke_model::parse_untrusted_json;
 use provoke_sys::signals;
 use rustix::process::Signal;
@@ -11,7 +11,9 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::process::Child;
 use std::sync::{Arc, Mutex as Register};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -108,7 +110,7 @@ impl WorkerConnection {
         let greeting = timeout(GREET_WITHIN, async {
             send_line(&mut self.writer, task).await?;
             loop {
-                match next_reply(&mut self.reader, &mut self.unread).await? {
+                match next_reply(&mut self.reader, &mut self.unread, GREET_WITHIN, |_| {}).await? {
                     WorkerReply::Alive => {}
                     reply => return Ok::<_, io::Error>(reply),
                 }
@@ -149,19 +151,19 @@ impl WorkerConnection {
 }
 
 impl WorkerReceiver {
-    /// Returns the next message.
+    /// Returns the next message, and reports the number of bytes whenever some arrive.
     ///
     /// The future can be dropped: data that was read is kept.
-    pub(super) async fn next_reply(&mut self) -> io::Result<WorkerReply> {
-        next_reply(&mut self.reader, &mut self.unread).await
+    pub(super) async fn next_reply(
+        &mut self,
+        report_bytes: impl FnMut(usize),
+    ) -> io::Result<WorkerReply> {
+        next_reply(&mut self.reader, &mut self.unread, SILENCE, report_bytes).await
     }
 
     /// Returns the next bytes of a file, at most `max`.
     pub(super) async fn read_bytes(&mut self, max: u64) -> io::Result<&[u8]> {
-        let available = self.reader.fill_buf().await?;
-        if available.is_empty() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
+        let available = wait_for_bytes(&mut self.reader, SILENCE).await?;
         let length = usize::try_from(max).map_or(available.len(), |max| max.min(available.len()));
         self.unread.clear();
         self.unread.extend_from_slice(&available[..length]);
@@ -180,18 +182,44 @@ impl WorkerReceiver {
     }
 }
 
+/// Returns the next message. `unread` has what arrived of it before. Fails if nothing arrives for some time.
 async fn next_reply(
-    reader: &mut BufReader<UnixStream>,
+    reader: &mut (impl AsyncBufRead + Unpin),
     unread: &mut Vec<u8>,
+    silence: Duration,
+    mut report_bytes: impl FnMut(usize),
 ) -> io::Result<WorkerReply> {
-    let room = (MAX_LINE - unread.len()) as u64;
-    reader.take(room).read_until(b'\n', unread).await?;
-    let Some(line) = unread.strip_suffix(b"\n") else {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+    loop {
+        let available = wait_for_bytes(reader, silence).await?;
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(available.len(), |end| end + 1);
+        if unread.len() + length > MAX_LINE {
+            return Err(io::Error::other("it sent too long a message"));
+        }
+        unread.extend_from_slice(&available[..length]);
+        reader.consume(length);
+        report_bytes(length);
+        if let Some(line) = unread.strip_suffix(b"\n") {
+            let reply = parse_untrusted_json(line)?;
+            unread.clear();
+            return Ok(reply);
+        }
+    }
+}
+
+/// Returns bytes that have arrived, at least one.
+async fn wait_for_bytes(
+    reader: &mut (impl AsyncBufRead + Unpin),
+    silence: Duration,
+) -> io::Result<&[u8]> {
+    let Ok(available) = timeout(silence, reader.fill_buf()).await else {
+        let message = format!("no data for {} s", silence.as_secs());
+        return Err(io::Error::new(io::ErrorKind::TimedOut, message));
     };
-    let reply = parse_untrusted_json(line)?;
-    unread.clear();
-    Ok(reply)
+    match available? {
+        [] => Err(io::ErrorKind::UnexpectedEof.into()),
+        available => Ok(available),
+    }
 }
 
 /// Sends a message.
@@ -239,5 +267,66 @@ impl MessageTail {
 impl Drop for MessageTail {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::duplex;
+
+    /// Reads a message that another side sends in pieces, with a pause after each.
+    async fn receive_in_pieces(
+        message: &WorkerReply,
+        pieces: usize,
+        pause: Duration,
+    ) -> (io::Result<WorkerReply>, usize) {
+        let (mut sender, receiver) = duplex(1 << 16);
+        let mut line = serde_json::to_vec(message).unwrap();
+        line.push(b'\n');
+        let sending = async {
+            for piece in line.chunks(line.len().div_ceil(pieces)) {
+                sender.write_all(piece).await.unwrap();
+                tokio::time::sleep(pause).await;
+            }
+            std::future::pending().await
+        };
+        let mut arrived = 0;
+        let mut reader = BufReader::new(receiver);
+        let mut unread = Vec::new();
+        let receiving = next_reply(&mut reader, &mut unread, SILENCE, |bytes| arrived += bytes);
+        let reply = tokio::select! {
+            biased;
+            reply = receiving => reply,
+            never = sending => never,
+        };
+        (reply, arrived)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_may_arrive_slowly() {
+        let began = tokio::time::Instant::now();
+        let text = "x".repeat(30 << 20);
+        let message = WorkerReply::Complaint(text);
+        let pause = Duration::from_secs(9);
+        let (reply, arrived) = receive_in_pieces(&message, 100, pause).await;
+        assert!(matches!(reply, Ok(WorkerReply::Complaint(text)) if text.len() == 30 << 20));
+        assert_eq!(arrived, serde_json::to_vec(&message).unwrap().len() + 1);
+        assert_eq!(began.elapsed(), pause * 99);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_data_is_lost() {
+        let message = WorkerReply::Complaint("x".to_owned());
+        let (reply, arrived) = receive_in_pieces(&message, 2, SILENCE * 2).await;
+        assert_eq!(reply.unwrap_err().to_string(), "no data for 10 s");
+        assert!(arrived > 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_has_a_longest_length() {
+        let message = WorkerReply::Complaint("x".repeat(MAX_LINE));
+        let (reply, _) = receive_in_pieces(&message, 1, Duration::ZERO).await;
+        assert_eq!(reply.unwrap_err().to_string(), "it sent too long a message");
     }
 }

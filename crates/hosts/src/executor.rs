@@ -4,6 +4,7 @@ use super::binary::OwnBinary;
 use super::builds::HostBuilds;
 use super::host_pool::{HostPool, HostStep};
 use super::host_start::HostStarter;
+use super::limits::ReplyLimits;
 use super::remote_host::RemoteHost;
 use super::waiting::AwaitedHosts;
 use super::wire::{PROTOCOL, WorkerOrder, WorkerTask};
@@ -33,6 +34,7 @@ const GATHER_FOR: Duration = Duration::from_secs(1);
 /// Runs trials on other hosts, with one worker on each.
 pub struct HostsExecutor {
     pool: Arc<Register<HostPool>>,
+    limits: Arc<Register<ReplyLimits>>,
     slots: u32,
     changes: Register<Option<mpsc::UnboundedReceiver<HostChange>>>,
     /// The hosts that are not ready yet.
@@ -67,6 +69,7 @@ impl HostsExecutor {
         let (sender, changes) = mpsc::unbounded_channel();
         let pool = HostPool::new(HostId(joined), sender);
         let pool = Arc::new(Register::new(pool));
+        let limits = Arc::new(Register::new(ReplyLimits::of_plan(plan)));
         let names = (0..).zip(starts.launches.iter().map(|launch| launch.host.clone()));
         let starter = Arc::new(HostStarter {
             binary,
@@ -78,6 +81,7 @@ impl HostsExecutor {
             facts: starts.facts,
             slots: hosts.slots,
             trials: trials.to_owned(),
+            limits: Arc::clone(&limits),
             pool: Arc::clone(&pool),
             awaited: AwaitedHosts::new(names.collect(), starts.queue),
         });
@@ -124,6 +128,7 @@ impl HostsExecutor {
         }
         Ok(Self {
             pool,
+            limits,
             slots: hosts.slots,
             changes: Register::new(Some(changes)),
             starts: Register::new(starting),
@@ -170,6 +175,7 @@ fn plan_of_worker(plan: &TrialsPlan, hosts: &HostPlan) -> TrialsPlan {
 
 impl Executor for HostsExecutor {
     fn learn_variant(&self, id: VariantId, variant: &VariantPlan) {
+        self.limits.lock().expect("no panic").learn_variant(variant);
         if variant.hooks.setup.is_some() {
             let mut setups = self.setups.lock().expect("no panic");
             setups.entry(id).or_insert(false);

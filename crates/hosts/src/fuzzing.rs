@@ -1,6 +1,7 @@
 //! Receives what a host sends, for the fuzz targets.
 
 use super::connection::WorkerConnection;
+use super::limits::ReplyLimits;
 use super::remote_host::RemoteHost;
 use super::wire::{PROTOCOL, WorkerTask};
 use provoke_exec::StopUrgency;
@@ -10,6 +11,7 @@ use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -42,7 +44,8 @@ async fn receive_files(plan: &TrialsPlan, messages: &[u8], folder: &Path) -> io:
         return Ok(());
     };
     let folders = ("/there".into(), folder.to_owned());
-    let host = RemoteHost::start(receiver, writer, folders, drop);
+    let limits = Arc::new(Mutex::new(ReplyLimits::of_plan(plan)));
+    let host = RemoteHost::start(receiver, writer, limits, folders, drop);
     let slot = SlotId(0);
     host.keep_files(slot, folder.to_owned(), true);
     let trial = Trial {

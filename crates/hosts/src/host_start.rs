@@ -5,6 +5,7 @@ use super::binary::OwnBinary;
 use super::connection::WorkerReceiver;
 use super::host_pool::{HostPool, HostStanding, HostStep};
 use super::launch::start_worker;
+use super::limits::ReplyLimits;
 use super::remote_host::RemoteHost;
 use super::waiting::AwaitedHosts;
 use super::wire::{WorkerGreeting, WorkerOrder, WorkerTask};
@@ -27,6 +28,7 @@ pub(super) struct HostStarter {
     pub(super) slots: u32,
     /// Directory of the trials here.
     pub(super) trials: PathBuf,
+    pub(super) limits: Arc<Register<ReplyLimits>>,
     pub(super) pool: Arc<Register<HostPool>>,
     pub(super) awaited: AwaitedHosts,
 }
@@ -90,7 +92,9 @@ impl HostStarter {
             slots: self.slots,
         };
         // From now on, both sides send messages, while other hosts may still start.
-        let host = RemoteHost::start(receiver, writer, (there, self.trials.clone()), report_loss);
+        let folders = (there, self.trials.clone());
+        let limits = Arc::clone(&self.limits);
+        let host = RemoteHost::start(receiver, writer, limits, folders, report_loss);
         let mut done = 0;
         loop {
             let step = {

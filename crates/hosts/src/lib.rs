@@ -12,6 +12,7 @@ pub mod fuzzing;
 mod host_pool;
 mod host_start;
 mod launch;
+mod limits;
 mod remote_host;
 mod waiting;
 pub mod wire;
@@ -25,5 +26,5 @@ use std::time::Duration;
 /// First argument of a worker process.
 pub const COMMAND: &str = "worker";
 
-/// A connection without a message for this long is lost. Both sides send a message every second.
+/// A connection on which nothing arrives for this long is lost. Both sides send a message every second.
 pub const SILENCE: Duration = Duration::from_secs(10);

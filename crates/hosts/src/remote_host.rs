@@ -1,17 +1,17 @@
 //! Sends orders to the worker of a host, and passes its replies on.
 
-use super::SILENCE;
 use super::connection::{WorkerReceiver, send_line};
 use super::files::{path_below, relocate_cores};
+use super::limits::{ArrivedData, REPLY_WITHIN, ReplyLimits};
 use super::wire::{WorkerOrder, WorkerReply};
 use provoke_exec::{PreparationResult, StopUrgency, TrialReporter, wait_for_raise};
-use provoke_local::HOOK_TIMEOUT;
 use provoke_model::{FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId};
 use provoke_sys::files;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex as Register};
+use std::pin::pin;
+use std::sync::{Arc, Mutex as Register, MutexGuard};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
@@ -29,9 +29,6 @@ const MAX_FILES: u64 = 2 << 30;
 const MAX_FILE_COUNT: u32 = 1000;
 /// A host that sends a larger file than this, which would be read and dropped, is lost.
 const MAX_DROPPED: u64 = 64 << 30;
-/// Time after the time limit of a trial or a hook in which its result must arrive: for examining a hang, killing processes,
-/// and collecting evidence.
-const RESULT_WITHIN: Duration = Duration::from_secs(180);
 /// Maximum number of messages about what failed on a host.
 const MAX_COMPLAINTS: usize = 100;
 /// Longest message or line of output from a host in bytes.
@@ -40,6 +37,7 @@ const MAX_TEXT: usize = 4096;
 /// A host with a worker.
 pub(super) struct RemoteHost {
     name: String,
+    limits: Arc<Register<ReplyLimits>>,
     /// `None` after the end of the run.
     orders: Register<Option<mpsc::UnboundedSender<WorkerOrder>>>,
     waiting: Arc<Register<Waiting>>,
@@ -61,6 +59,7 @@ struct Waiting {
     given_up: Arc<Notify>,
     /// Whether the worker was told to end.
     is_closing: bool,
+    arrived: ArrivedData,
     slots: BTreeMap<SlotId, OrderedTrials>,
     makings: BTreeMap<VariantId, oneshot::Sender<PreparationResult>>,
     hook: Option<oneshot::Sender<io::Result<Option<FailedHook>>>>,
@@ -113,48 +112,49 @@ impl Waiting {
         self.complaints.push(text);
     }
 
-    /// Passes a reply on. `folders` are the directories of trials there and here.
-    fn pass_reply(&mut self, reply: WorkerReply, (there, here): &(PathBuf, PathBuf)) {
+    /// Passes a reply on, and returns whether it was awaited. `folders` are the directories of trials there and here.
+    fn pass_reply(&mut self, reply: WorkerReply, (there, here): &(PathBuf, PathBuf)) -> bool {
         // Someone who no longer waits needs no reply.
         match reply {
             WorkerReply::Finished(slot, trial, mut observation) => {
                 // A result that was not ordered, or comes again, takes no memory.
-                if let Some(ordered) = self.slots.get_mut(&slot)
-                    && ordered.open.front() == Some(&trial)
-                {
-                    ordered.open.pop_front();
-                    relocate_cores(&mut observation, trial, there, here);
-                    for actor in &mut observation.actors {
-                        clip_text(&mut actor.last_words);
-                        actor.crash_message.as_mut().map(clip_text);
-                    }
-                    let _ = ordered
-                        .replies
-                        .send(LeaseReply::Finished(trial, observation));
+                let Some(ordered) = self.slots.get_mut(&slot) else {
+                    return false;
+                };
+                if ordered.open.front() != Some(&trial) {
+                    return false;
                 }
+                ordered.open.pop_front();
+                relocate_cores(&mut observation, trial, there, here);
+                for actor in &mut observation.actors {
+                    clip_text(&mut actor.last_words);
+                    actor.crash_message.as_mut().map(clip_text);
+                }
+                let finished = LeaseReply::Finished(trial, observation);
+                ordered.replies.send(finished).is_ok()
             }
             WorkerReply::Idle(slot) => {
-                if let Some(ordered) = self.slots.remove(&slot) {
-                    let _ = ordered.replies.send(LeaseReply::Idle);
-                }
+                let ordered = self.slots.remove(&slot);
+                ordered.is_some_and(|ordered| ordered.replies.send(LeaseReply::Idle).is_ok())
             }
             WorkerReply::Made(variant, result) => {
-                if let Some(sender) = self.makings.remove(&variant) {
-                    let _ = sender.send(result);
-                }
+                let sender = self.makings.remove(&variant);
+                sender.is_some_and(|sender| sender.send(result).is_ok())
             }
             WorkerReply::Hooked(result) => {
-                if let Some(sender) = self.hook.take() {
-                    let _ = sender.send(result.map_err(io::Error::other));
-                }
+                let sender = self.hook.take();
+                sender.is_some_and(|sender| sender.send(result.map_err(io::Error::other)).is_ok())
             }
-            WorkerReply::Kept(slot) => drop(self.kept.remove(&slot)),
-            WorkerReply::Complaint(text) => self.complain(text),
+            WorkerReply::Kept(slot) => self.kept.remove(&slot).is_some(),
+            WorkerReply::Complaint(text) => {
+                self.complain(text);
+                false
+            }
             WorkerReply::Ready(_)
             | WorkerReply::Refused(..)
             | WorkerReply::File { .. }
             | WorkerReply::Alive
-            | WorkerReply::Closed => {}
+            | WorkerReply::Closed => false,
         }
     }
 
@@ -177,6 +177,7 @@ impl RemoteHost {
     pub(super) fn start(
         receiver: WorkerReceiver,
         writer: UnixStream,
+        limits: Arc<Register<ReplyLimits>>,
         folders: (PathBuf, PathBuf),
         report_loss: impl FnOnce(String) + Send + 'static,
     ) -> Arc<Self> {
@@ -192,14 +193,33 @@ impl RemoteHost {
         let reader = tokio::spawn(replies.read_to_end(report_loss));
         Arc::new(Self {
             name,
+            limits,
             orders: Register::new(Some(orders)),
             waiting,
             reader: Register::new(Some(reader)),
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("no panic")
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.waiting)
+    }
+
+    fn limits(&self) -> MutexGuard<'_, ReplyLimits> {
+        lock(&self.limits)
+    }
+
+    /// Waits until a reply is overdue: for the limit, and for the time that needs what arrives meanwhile.
+    async fn wait_until_overdue(&self, limit: Duration) {
+        let began = Instant::now();
+        let before = self.lock().arrived.longest_time();
+        loop {
+            let arrived = self.lock().arrived.longest_time().saturating_sub(before);
+            match began.checked_add(limit.saturating_add(arrived)) {
+                Some(overdue_at) if overdue_at > Instant::now() => sleep_until(overdue_at).await,
+                Some(_) => return,
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// Sends an order. A lost host does not get it.
@@ -230,15 +250,16 @@ impl RemoteHost {
     async fn wait_for<T>(
         &self,
         mut reply: oneshot::Receiver<T>,
+        limit: Duration,
         mut halt: watch::Receiver<StopUrgency>,
         halt_order: impl Fn(StopUrgency) -> WorkerOrder,
     ) -> Option<T> {
         let mut urgency = StopUrgency::No;
-        let overdue_at = Instant::now() + HOOK_TIMEOUT + RESULT_WITHIN;
+        let mut overdue = pin!(self.wait_until_overdue(limit));
         loop {
             tokio::select! {
                 reply = &mut reply => return reply.ok(),
-                () = sleep_until(overdue_at) => {
+                () = &mut overdue => {
                     self.lock().give_up("it did not reply in time");
                     return None;
                 }
@@ -263,22 +284,26 @@ impl RemoteHost {
         mut halt: watch::Receiver<StopUrgency>,
         mut report: TrialReporter,
     ) {
-        let mut open: VecDeque<(TrialId, Duration)> = trials
-            .iter()
-            .map(|trial| (trial.id, trial.timeout.saturating_add(RESULT_WITHIN)))
-            .collect();
+        let mut open: VecDeque<(TrialId, Duration)> = {
+            let limits = self.limits();
+            let trials = trials.iter();
+            trials
+                .map(|trial| (trial.id, limits.of_trial(trial)))
+                .collect()
+        };
         let ordered = open.len();
+        let limit_of_next = |open: &VecDeque<(TrialId, Duration)>| {
+            open.front().map_or(REPLY_WITHIN, |(_, limit)| *limit)
+        };
         let mut replies = self.begin_trials(slot, trials);
         let mut urgency = StopUrgency::No;
-        let mut began = Instant::now();
+        let mut overdue = pin!(self.wait_until_overdue(limit_of_next(&open)));
         loop {
-            let limit = open.front().map_or(RESULT_WITHIN, |(_, limit)| *limit);
-            let overdue_at = began.checked_add(limit);
             tokio::select! {
                 reply = replies.recv() => match reply {
                     Some(LeaseReply::Finished(id, observation)) => {
                         open.pop_front();
-                        began = Instant::now();
+                        overdue.set(self.wait_until_overdue(limit_of_next(&open)));
                         report(id, *observation);
                     }
                     Some(LeaseReply::Idle) if open.len() < ordered => return,
@@ -293,7 +318,7 @@ impl RemoteHost {
                     urgency = level;
                     self.send_order(WorkerOrder::Halt(slot, level));
                 }
-                () = sleep_until(overdue_at.unwrap_or(began)), if overdue_at.is_some() => {
+                () = &mut overdue => {
                     self.lock().give_up("it sent no result of a trial in time");
                     break;
                 }
@@ -339,7 +364,8 @@ impl RemoteHost {
         let reply = self.ask(WorkerOrder::Make(id), |waiting, sender| {
             waiting.makings.insert(id, sender);
         });
-        self.wait_for(reply, halt, |_| WorkerOrder::StopPreparation)
+        let limit = self.limits().of_making();
+        self.wait_for(reply, limit, halt, |_| WorkerOrder::StopPreparation)
             .await
     }
 
@@ -353,7 +379,10 @@ impl RemoteHost {
         let reply = self.ask(WorkerOrder::Hook(variant, command), |waiting, sender| {
             waiting.hook = Some(sender);
         });
-        let result = self.wait_for(reply, halt, WorkerOrder::HaltHook).await;
+        let limit = self.limits().of_hook();
+        let result = self
+            .wait_for(reply, limit, halt, WorkerOrder::HaltHook)
+            .await;
         result.unwrap_or(Ok(None))
     }
 
@@ -376,10 +405,11 @@ impl RemoteHost {
         self.lock().is_closing = true;
         drop(self.orders.lock().expect("no panic").take());
         let reader = self.reader.lock().expect("no panic").take();
-        if let Some(mut reader) = reader
-            && timeout(CLOSE_WITHIN, &mut reader).await.is_err()
-        {
-            reader.abort();
+        if let Some(mut reader) = reader {
+            tokio::select! {
+                _ = &mut reader => {}
+                () = self.wait_until_overdue(CLOSE_WITHIN) => reader.abort(),
+            }
         }
         let complaints = self.lock().take_complaints();
         complaints
@@ -387,6 +417,10 @@ impl RemoteHost {
             .map(|text| format!("on `{}`: {text}", self.name))
             .collect()
     }
+}
+
+fn lock<T>(register: &Register<T>) -> MutexGuard<'_, T> {
+    register.lock().expect("no panic")
 }
 
 /// Shortens text of a host to its limit.
@@ -441,30 +475,39 @@ impl ReplyReader {
     /// Passes the replies on. Returns why the host was lost; `None` if the worker has closed at the end of the run.
     async fn read_replies(&mut self) -> Option<String> {
         loop {
-            match timeout(SILENCE, self.receiver.next_reply()).await {
-                Err(_) => return Some(format!("no message for {} s", SILENCE.as_secs())),
-                Ok(Err(error)) => {
+            let waiting = &self.waiting;
+            let add_part = |bytes| lock(waiting).arrived.add_part_of_message(bytes);
+            match self.receiver.next_reply(add_part).await {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Some(error.to_string());
+                }
+                Err(error) => {
                     let message = self.receiver.last_message().await;
                     return Some(message.unwrap_or_else(|| match error.kind() {
                         io::ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
                         _ => error.to_string(),
                     }));
                 }
-                Ok(Ok(WorkerReply::Closed)) if self.lock().is_closing => return None,
-                Ok(Ok(WorkerReply::Closed)) => return Some("its worker ended".to_owned()),
-                Ok(Ok(WorkerReply::File { slot, path, size })) => {
+                Ok(WorkerReply::Closed) if self.lock().is_closing => return None,
+                Ok(WorkerReply::Closed) => return Some("its worker ended".to_owned()),
+                Ok(WorkerReply::File { slot, path, size }) => {
+                    self.lock().arrived.end_message(false);
                     let path = Path::new(path.as_os_str());
                     if let Err(error) = self.receive_file(slot, path, size).await {
                         return Some(error.to_string());
                     }
                 }
-                Ok(Ok(reply)) => self.lock().pass_reply(reply, &self.folders),
+                Ok(reply) => {
+                    let mut waiting = self.lock();
+                    let was_awaited = waiting.pass_reply(reply, &self.folders);
+                    waiting.arrived.end_message(was_awaited);
+                }
             }
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("no panic")
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.waiting)
     }
 
     /// Writes a file of a trial. A file that nobody wants, or that is too large, is read and dropped.
@@ -480,8 +523,11 @@ impl ReplyReader {
         });
         let mut left = size;
         while left > 0 {
-            let bytes = timeout(SILENCE, self.receiver.read_bytes(left)).await??;
+            let bytes = self.receiver.read_bytes(left).await?;
             left -= bytes.len() as u64;
+            if file.is_some() {
+                lock(&self.waiting).arrived.add_part_of_file(bytes.len());
+            }
             let written = file.as_mut().map(|file| file.write_all(bytes));
             if let Some(Err(error)) = written {
                 file = None;
@@ -512,7 +558,12 @@ impl ReplyReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provoke_model::{ActorObservation, TrialPurpose};
+    use provoke_model::{ActorObservation, TrialPurpose, TrialSettings};
+
+    fn limits() -> Arc<Register<ReplyLimits>> {
+        let limits = ReplyLimits::of_settings(TrialSettings::default());
+        Arc::new(Register::new(limits))
+    }
 
     /// Orders the trials 7 and 8 from a host that then sends these replies. Returns what is reported of them, and why the host
     /// was lost.
@@ -522,6 +573,7 @@ mod tests {
     ) -> (Vec<(TrialId, Observation)>, Option<String>) {
         let host = RemoteHost {
             name: "h1".to_owned(),
+            limits: limits(),
             orders: Register::default(),
             waiting: Arc::new(Register::new(waiting)),
             reader: Register::default(),
@@ -581,7 +633,8 @@ mod tests {
         let of_trial = format!("the host `h1` was lost: {reason}");
         assert_eq!(reported.len(), 1);
         assert_eq!(reported[0].1.lost, Some(of_trial));
-        assert_eq!(began.elapsed().as_secs(), 181);
+        // The time limit of the trial, both grace periods, two minutes to kill its processes, and three for the reply.
+        assert_eq!(began.elapsed().as_secs(), 1 + 5 + 2 + 120 + 180);
     }
 
     #[tokio::test(start_paused = true)]
@@ -617,6 +670,7 @@ mod tests {
     async fn a_host_that_does_not_reply_to_a_hook_is_lost() {
         let host = RemoteHost {
             name: "h1".to_owned(),
+            limits: limits(),
             orders: Register::default(),
             waiting: Arc::default(),
             reader: Register::default(),
@@ -625,9 +679,44 @@ mod tests {
         let began = Instant::now();
         let result = host.run_hook(None, "true".into(), halt).await;
         assert!(matches!(result, Ok(None)));
-        assert_eq!(began.elapsed(), HOOK_TIMEOUT + RESULT_WITHIN);
+        assert_eq!(began.elapsed().as_secs(), 600 + 5 + 180);
         let lost = host.lock().lost.clone();
         assert_eq!(lost.as_deref(), Some("it did not reply in time"));
+    }
+
+    /// Waits until a reply is overdue, while a message arrives in parts of 2 MiB, one a minute. It is one that the host was
+    /// asked for, or not.
+    async fn wait_for_message(is_wanted: bool) -> Duration {
+        let host = RemoteHost {
+            name: "h1".to_owned(),
+            limits: limits(),
+            orders: Register::default(),
+            waiting: Arc::default(),
+            reader: Register::default(),
+        };
+        let began = Instant::now();
+        let arriving = async {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                host.lock().arrived.add_part_of_message(2 << 20);
+            }
+            host.lock().arrived.end_message(is_wanted);
+        };
+        let limit = Duration::from_secs(600);
+        tokio::join!(host.wait_until_overdue(limit), arriving);
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_has_more_time_while_wanted_data_arrives() {
+        // The lowest rate is 64 KiB per second.
+        assert_eq!(wait_for_message(true).await.as_secs(), 600 + 10 * 32);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_that_nobody_waits_for_give_no_time() {
+        let limit = wait_for_message(false).await;
+        assert!(limit.as_secs() < 600 + 10 * 32, "{limit:?}");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 mod preparation;
 mod trials;
 
+pub use trials::longest_trial;
+
 use super::case_reports::CaseReports;
 use super::evidence::CoreCollector;
 use super::service::ServiceContext;

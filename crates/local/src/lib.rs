@@ -18,6 +18,6 @@ mod service;
 mod setup_usage;
 mod slot_handle;
 
-pub use executor::LocalExecutor;
+pub use executor::{LocalExecutor, longest_trial};
 pub use provoke_slot::HOOK_TIMEOUT;
 pub use slot_handle::StartedSlot;

@@ -128,7 +128,7 @@ fn a_cut_network_loses_the_host_and_no_trial() {
     let hosts = report["hosts"].as_array().unwrap();
     let lost: Vec<&Value> = hosts.iter().map(|host| &host["lost"]).collect();
     assert!(
-        lost.contains(&&Value::from("no message for 10 s")) && lost.contains(&&Value::Null),
+        lost.contains(&&Value::from("no data for 10 s")) && lost.contains(&&Value::Null),
         "{hosts:?}"
     );
     // The far worker hears nothing either, and ends.

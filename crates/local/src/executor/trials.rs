@@ -4,7 +4,7 @@ use super::ExecutorContext;
 use crate::service::ServiceContext;
 use crate::slot_handle::SlotHandle;
 use provoke_exec::StopUrgency;
-use provoke_model::{Observation, ServiceOwner, Trial, TrialId};
+use provoke_model::{Observation, ServiceOwner, Trial, TrialId, TrialSettings};
 use provoke_runners::EarlierReports;
 use provoke_slot::wire::{SlotOrder, VariantRecipe};
 use std::io;
@@ -228,23 +228,22 @@ impl ExecutorContext {
     }
 }
 
-/// Returns the longest time that a slot may take for a trial: the sum of all time limits.
+/// Returns the longest time that a slot may take for a trial.
 fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
-    let hook_count = [&recipe.prepare, &recipe.conclude]
+    let hooks = [&recipe.prepare, &recipe.conclude];
+    let hook_count = hooks.into_iter().flatten().map(|_| 1).sum();
+    longest_trial(trial.timeout, &recipe.settings, hook_count)
+}
+
+/// Returns the longest time that a slot may take for a trial with this time limit and number of hooks: the sum of all time
+/// limits.
+pub fn longest_trial(timeout: Duration, settings: &TrialSettings, hook_count: u32) -> Duration {
+    let hooks = provoke_slot::HOOK_TIMEOUT
+        .saturating_add(settings.grace)
+        .saturating_mul(hook_count);
+    [settings.grace, settings.leak_grace, hooks, TO_LOOK_AND_KILL]
         .into_iter()
-        .flatten()
-        .count();
-    let hooks = (provoke_slot::HOOK_TIMEOUT + recipe.settings.grace)
-        * u32::try_from(hook_count).unwrap_or(0);
-    let durations = [
-        recipe.settings.grace,
-        recipe.settings.leak_grace,
-        hooks,
-        TO_LOOK_AND_KILL,
-    ];
-    durations
-        .into_iter()
-        .fold(trial.timeout, Duration::saturating_add)
+        .fold(timeout, Duration::saturating_add)
 }
 
 /// Returns whether evidence remains to be read after the trial: cores that provoke wrote, lines of the

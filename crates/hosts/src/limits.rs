@@ -1,0 +1,148 @@
+//! Time limits within which a host must reply, and the time that large replies need to arrive.
+
+use provoke_local::{HOOK_TIMEOUT, longest_trial};
+use provoke_model::{Hooks, Trial, TrialSettings, TrialsPlan, VariantPlan};
+use std::time::Duration;
+
+/// Time after all other limits in which a reply must arrive: for collecting evidence, and for a slow host.
+pub(super) const REPLY_WITHIN: Duration = Duration::from_secs(180);
+/// Data that arrives at this rate, in bytes per second, is not late.
+const LOWEST_RATE: u64 = 64 << 10;
+
+/// The time limits of a plan.
+#[derive(Debug)]
+pub(super) struct ReplyLimits {
+    settings: TrialSettings,
+    make_limit: Duration,
+    /// Whether any trial has a `prepare` hook, or a `conclude` hook.
+    has_prepare: bool,
+    has_conclude: bool,
+}
+
+impl ReplyLimits {
+    /// Returns the limits of trials with these settings and without hooks.
+    pub(super) fn of_settings(settings: TrialSettings) -> Self {
+        Self {
+            settings,
+            make_limit: Duration::ZERO,
+            has_prepare: false,
+            has_conclude: false,
+        }
+    }
+
+    pub(super) fn of_plan(plan: &TrialsPlan) -> Self {
+        let mut limits = Self::of_settings(plan.settings.clone());
+        limits.make_limit = plan.make_limit;
+        limits.add_hooks(&plan.hooks);
+        for variant in &plan.variants {
+            limits.learn_variant(variant);
+        }
+        limits
+    }
+
+    pub(super) fn learn_variant(&mut self, variant: &VariantPlan) {
+        self.add_hooks(&variant.hooks);
+    }
+
+    fn add_hooks(&mut self, hooks: &Hooks) {
+        self.has_prepare |= hooks.prepare.is_some();
+        self.has_conclude |= hooks.conclude.is_some();
+    }
+
+    /// Returns the limit for the result of a trial after the one before it.
+    pub(super) fn of_trial(&self, trial: &Trial) -> Duration {
+        let hook_count = u32::from(self.has_prepare) + u32::from(self.has_conclude);
+        longest_trial(trial.timeout, &self.settings, hook_count).saturating_add(REPLY_WITHIN)
+    }
+
+    pub(super) fn of_hook(&self) -> Duration {
+        let limits = [HOOK_TIMEOUT, self.settings.grace];
+        limits
+            .into_iter()
+            .fold(REPLY_WITHIN, Duration::saturating_add)
+    }
+
+    /// Returns the limit for the preparation of a variant, which may run its `setup`.
+    pub(super) fn of_making(&self) -> Duration {
+        self.of_hook().saturating_add(self.make_limit)
+    }
+}
+
+/// The data that arrived from a host.
+#[derive(Debug, Default)]
+pub(super) struct ArrivedData {
+    /// Bytes of files and messages that were wanted.
+    wanted: u64,
+    /// Bytes of the message that arrives now.
+    of_message: u64,
+}
+
+impl ArrivedData {
+    pub(super) fn add_part_of_message(&mut self, bytes: usize) {
+        self.of_message += bytes as u64;
+    }
+
+    pub(super) fn end_message(&mut self, is_wanted: bool) {
+        let bytes = std::mem::take(&mut self.of_message);
+        if is_wanted {
+            self.wanted += bytes;
+        }
+    }
+
+    pub(super) fn add_part_of_file(&mut self, bytes: usize) {
+        self.wanted += bytes as u64;
+    }
+
+    /// Returns the time in which this data arrives at the lowest rate.
+    pub(super) fn longest_time(&self) -> Duration {
+        let bytes = self.wanted.saturating_add(self.of_message);
+        Duration::from_millis(bytes.saturating_mul(1000) / LOWEST_RATE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use provoke_model::{SlotId, TrialId, TrialPurpose, VariantId};
+
+    #[test]
+    fn limits_include_those_of_the_trial_and_its_hooks() {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let settings = TrialSettings {
+            grace: minutes(4),
+            leak_grace: minutes(1),
+            ..TrialSettings::default()
+        };
+        let mut limits = ReplyLimits::of_settings(settings);
+        let trial = Trial {
+            id: TrialId(7),
+            variant: VariantId(0),
+            slot: SlotId(0),
+            seed: 7,
+            timeout: minutes(3),
+            purpose: TrialPurpose::Measure,
+            hold: None,
+        };
+        // Two minutes to kill the processes, and three for the reply.
+        assert_eq!(limits.of_trial(&trial), minutes(3 + 4 + 1 + 2 + 3));
+        assert_eq!(limits.of_hook(), minutes(10 + 4 + 3));
+        limits.add_hooks(&Hooks {
+            conclude: Some("true".into()),
+            ..Hooks::default()
+        });
+        assert_eq!(limits.of_trial(&trial), minutes(13 + 14));
+    }
+
+    #[test]
+    fn only_wanted_data_extends_a_limit() {
+        let mut arrived = ArrivedData::default();
+        arrived.add_part_of_message(1 << 20);
+        assert_eq!(arrived.longest_time(), Duration::from_secs(16));
+        arrived.end_message(false);
+        assert_eq!(arrived.longest_time(), Duration::ZERO);
+        arrived.add_part_of_message(1 << 20);
+        arrived.end_message(true);
+        arrived.add_part_of_file(1 << 20);
+        assert_eq!(arrived.longest_time(), Duration::from_secs(32));
+    }
+}
