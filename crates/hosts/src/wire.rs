@@ -12,8 +12,9 @@ use std::path::Path;
 /// Version of these messages.
 pub const PROTOCOL: u32 = 1;
 
-/// Longest line of a message in bytes: an observation contains the stacks of its cores and all tests of a suite.
-pub const MAX_LINE: usize = 32 << 20;
+/// Longest line of a message in bytes: an observation contains the stacks of its cores and all tests of a suite, whose text is
+/// limited to 40 MiB.
+pub const MAX_LINE: usize = 64 << 20;
 
 /// The first message from provoke to a worker.
 #[derive(Debug, Serialize, Deserialize)]

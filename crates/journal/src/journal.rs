@@ -1,6 +1,6 @@
 //! Writes and reads the journal of a run, and cuts off a line that was not completed.
 
-use super::lines::{Checksum, JournalLines, LineError};
+use super::lines::{Checksum, JournalLines, LONGEST_LINE, LineError};
 use super::secrets::{Secrets, SharedData};
 use super::sequence::EventSequence;
 use super::{JournalDamage, StoreError, upgrade};
@@ -128,13 +128,15 @@ impl Journal {
             return;
         }
         let start = self.waiting.len();
-        match event.write_json(&mut self.waiting) {
+        let written = event.write_json(&mut self.waiting).map_err(io::Error::from);
+        let checked = written.and_then(|()| check_length(self.waiting.len() - start));
+        match checked {
             Ok(()) => self.checksum.finish_line(&mut self.waiting, start),
-            // Only a bug of provoke causes this: a partial line would damage those after it.
+            // A partial line would damage those after it, and no reader reads a longer one.
             Err(error) => {
                 self.waiting.truncate(start);
                 self.lost = true;
-                self.trouble.get_or_insert(error.into());
+                self.trouble.get_or_insert(error);
             }
         }
     }
@@ -202,6 +204,17 @@ impl EventSink for Journal {
     fn before_wait(&mut self, _: &State) {
         self.flush_events();
     }
+}
+
+/// Refuses an event that no reader would read: only the plan of a search can have so many candidates.
+fn check_length(length: usize) -> io::Result<()> {
+    // The checksum follows.
+    const LONGEST_EVENT: usize = LONGEST_LINE - 64;
+    if length > LONGEST_EVENT {
+        let message = format!("an event of {} MiB is too long", length >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(())
 }
 
 /// Locks a journal. A slot that starts shares the lock of its provoke until its `exec`, so the lock of a provoke that

@@ -221,6 +221,9 @@ pub enum JournalDamage {
     /// The line is longer than any event.
     #[error("this line is longer than {} MiB", lines::LONGEST_LINE >> 20)]
     TooLong,
+    /// The line names more tests than a trial can have.
+    #[error("this line names more tests than a trial can have")]
+    TooManyCases,
     /// The first line is repeated.
     #[error("the run starts twice")]
     SecondStart,

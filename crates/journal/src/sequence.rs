@@ -4,6 +4,9 @@ use super::JournalDamage;
 use provoke_model::{Event, InconclusiveReason, Outcome, TrialId};
 use std::collections::BTreeSet;
 
+/// Names of tests in one event: those that a trial planned, and those that it ran.
+const MOST_NAMES: usize = 400_000;
+
 /// Checks that no event is missing, repeated or out of order.
 #[derive(Default)]
 pub(super) struct EventSequence {
@@ -24,6 +27,9 @@ impl EventSequence {
         match event {
             Event::RunStarted { .. } if self.has_started => return Err(JournalDamage::SecondStart),
             Event::RunStarted { .. } => self.has_started = true,
+            Event::CasesNamed(names) if names.len() > MOST_NAMES => {
+                return Err(JournalDamage::TooManyCases);
+            }
             Event::TrialStarted(trial) => self.start_trial(trial.id)?,
             Event::TrialFinished { trial, outcome, .. } => {
                 if !self.running.remove(trial) {

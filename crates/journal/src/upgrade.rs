@@ -1,6 +1,6 @@
 //! Reads the first line of a journal of format 1, in which a plan had no parts.
 
-use provoke_model::{Event, FORMAT, parse_untrusted_json};
+use provoke_model::{Event, FORMAT, parse_small_json};
 use serde_json::{Map, Value};
 
 /// Beginning of a journal of format 1.
@@ -25,7 +25,7 @@ pub(super) fn parse_event(json: &[u8]) -> serde_json::Result<Event> {
     if !json.starts_with(FORMAT_1) {
         return Event::from_json(json);
     }
-    let mut event: Value = parse_untrusted_json(json)?;
+    let mut event: Value = parse_small_json(json)?;
     if let Some(started) = event["run_started"].as_object_mut() {
         started.insert("format".to_owned(), FORMAT.into());
         if let Some(Value::Object(plan)) = started.get_mut("plan") {

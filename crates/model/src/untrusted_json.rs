@@ -8,32 +8,105 @@ const FREE_OBJECTS: usize = 4096;
 /// Bytes that a longer text has on average for each object. The shortest objects that provoke writes in large numbers are
 /// tests of a suite.
 const BYTES_PER_OBJECT: usize = 16;
+/// Objects of a text: a search has at most a million candidates.
+const MOST_OBJECTS_OF_ALL: usize = 1 << 21;
+/// Objects of a text outside of long lists. An object can take twenty times as much memory as its text.
+const MOST_OBJECTS: usize = 1 << 17;
+/// Lists of objects that take little memory, of which there can be many: candidates and items of a search, names of tests,
+/// their results and failures.
+const LONG_LISTS: [&[u8]; 7] = [
+    b"places",
+    b"things",
+    b"known",
+    b"cases_named",
+    b"failures",
+    b"planned",
+    b"results",
+];
+/// Depth to which the parser reads objects and lists.
+const DEEPEST: usize = 128;
 
 /// Parses JSON, unless it has far more objects than its length suggests: `{}` is a process with default values, which takes
 /// hundreds of bytes of memory and of the journal.
 pub fn parse_untrusted_json<'de, T: Deserialize<'de>>(json: &'de [u8]) -> serde_json::Result<T> {
-    let most = FREE_OBJECTS + json.len() / BYTES_PER_OBJECT;
-    let braces: usize = json.iter().map(|byte| usize::from(*byte == b'{')).sum();
+    let most = MOST_OBJECTS_OF_ALL.min(FREE_OBJECTS + json.len() / BYTES_PER_OBJECT);
+    let braces = count_braces(json);
     // Text of a program may consist of braces.
-    if braces > most && count_objects(json) > most {
-        return Err(serde_json::Error::custom("too many objects for its length"));
+    if braces > most.min(MOST_OBJECTS) {
+        let objects = ObjectCount::of(json);
+        if objects.all > most || objects.outside_of_long_lists > MOST_OBJECTS {
+            return Err(serde_json::Error::custom("too many objects for its length"));
+        }
     }
     serde_json::from_slice(json)
 }
 
-/// Returns the number of braces outside of strings.
-fn count_objects(json: &[u8]) -> usize {
-    let (mut count, mut in_string, mut is_escaped) = (0, false, false);
-    for byte in json {
+/// Parses JSON that must be small, because each of its objects takes much memory.
+pub fn parse_small_json<'de, T: Deserialize<'de>>(json: &'de [u8]) -> serde_json::Result<T> {
+    if count_braces(json) > MOST_OBJECTS && ObjectCount::of(json).all > MOST_OBJECTS {
+        return Err(serde_json::Error::custom("too many objects"));
+    }
+    parse_untrusted_json(json)
+}
+
+fn count_braces(json: &[u8]) -> usize {
+    json.iter().map(|byte| usize::from(*byte == b'{')).sum()
+}
+
+/// Numbers of objects in a text.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ObjectCount {
+    all: usize,
+    outside_of_long_lists: usize,
+}
+
+impl ObjectCount {
+    fn of(json: &[u8]) -> Self {
+        let mut count = Self::default();
+        // The key before a value, and for each open object and list whether it is in a long list.
+        let (mut key, mut open) = (&[][..], Vec::new());
+        let mut position = 0;
+        while let Some(byte) = json.get(position) {
+            let is_in_long_list = open.last() == Some(&true);
+            match byte {
+                b'"' => {
+                    let end = end_of_string(json, position + 1);
+                    let text = &json[position + 1..end];
+                    position = end;
+                    if json.get(position + 1) == Some(&b':') {
+                        key = text;
+                    }
+                }
+                b'{' => {
+                    count.all += 1;
+                    count.outside_of_long_lists += usize::from(!is_in_long_list);
+                    open.push(is_in_long_list);
+                }
+                b'[' => open.push(is_in_long_list || LONG_LISTS.contains(&key)),
+                b'}' | b']' => drop(open.pop()),
+                _ => {}
+            }
+            if open.len() > DEEPEST {
+                // The parser refuses the text here.
+                break;
+            }
+            position += 1;
+        }
+        count
+    }
+}
+
+/// Returns the position of the quote that ends a string, or the end of the text.
+fn end_of_string(json: &[u8], start: usize) -> usize {
+    let mut position = start;
+    while let Some(byte) = json.get(position) {
         match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = in_string,
-            b'"' => in_string = !in_string,
-            b'{' if !in_string => count += 1,
-            _ => {}
+            b'"' => return position,
+            b'\\' => position += 2,
+            _ => position += 1,
         }
     }
-    count
+    json.len()
 }
 
 #[cfg(test)]
@@ -68,5 +141,24 @@ mod tests {
         let json = format!("\"{text}\"");
         let parsed: String = parse_untrusted_json(json.as_bytes()).unwrap();
         assert_eq!(parsed.len(), 200_000);
+    }
+
+    #[test]
+    fn only_lists_of_small_objects_are_long() {
+        let count = |json: &str| {
+            let count = ObjectCount::of(json.as_bytes());
+            (count.all, count.outside_of_long_lists)
+        };
+        assert_eq!(count(r#"{"actors":[{},{"a":[{}]}]}"#), (4, 4));
+        assert_eq!(count(r#"{"places":[{},{"a":[{}]}],"b":[{}]}"#), (5, 2));
+        assert_eq!(count(r#"{"a":"\"places\":[{","b":{}}"#), (2, 2));
+        assert_eq!(count(r#"{"a":"{"#), (1, 1));
+        let list = |name: &str| {
+            let objects = r#"{"last_words":""},"#.repeat(200_000);
+            format!(r#"{{"{name}":[{objects}{{}}]}}"#)
+        };
+        let parse = |name| parse_untrusted_json::<serde::de::IgnoredAny>(list(name).as_bytes());
+        assert!(parse("places").is_ok());
+        assert!(parse("actors").is_err());
     }
 }

@@ -1,8 +1,9 @@
 //! Collector of the results of one trial: joins entries of the same case, within limits.
 
-use super::limits::{MOST_CASES, MOST_COMPLAINTS};
+use super::limits::{MOST_CASES, MOST_COMPLAINTS, MOST_FAILURES, MOST_NAMES, PER_FAILURE};
 use super::text::{clip_message, clip_name};
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
+use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// Builds the [`TrialCases`] of one trial.
@@ -92,6 +93,7 @@ impl CaseCollector {
                 "the trial has more than {MOST_CASES} cases; the rest is ignored"
             ));
         }
+        self.limit_text();
         for result in &mut self.cases.results {
             if result.attempts == 1 {
                 result.attempts = 0;
@@ -99,6 +101,63 @@ impl CaseCollector {
         }
         self.cases
     }
+}
+
+impl CaseCollector {
+    /// Leaves out what does not fit into a line of the journal.
+    fn limit_text(&mut self) {
+        let (results, planned) = (&mut self.cases.results, &mut self.cases.planned);
+        let fitting_results = count_fitting(results.iter().map(|result| &result.case));
+        let fitting_plan = planned
+            .as_ref()
+            .map(|planned| count_fitting(planned.iter()));
+        let is_shortened =
+            fitting_results < results.len() || fitting_plan < planned.as_ref().map(Vec::len);
+        results.truncate(fitting_results);
+        if let (Some(planned), Some(fitting)) = (planned, fitting_plan) {
+            planned.truncate(fitting);
+        }
+        let (mut room, mut left_out) = (MOST_FAILURES, 0);
+        for result in &mut self.cases.results {
+            let Some(failure) = &result.failure else {
+                continue;
+            };
+            match room.checked_sub(length_as_json(failure) + PER_FAILURE) {
+                Some(rest) => room = rest,
+                None => {
+                    result.failure = None;
+                    left_out += 1;
+                }
+            }
+        }
+        if is_shortened {
+            self.complain(format!(
+                "the names of the cases have more than {} MiB; the rest is ignored",
+                MOST_NAMES >> 20
+            ));
+        }
+        if left_out > 0 {
+            self.complain(format!(
+                "the failures of the trial have more than {} MiB; the messages of {left_out} are left out",
+                MOST_FAILURES >> 20
+            ));
+        }
+    }
+}
+
+/// Returns how many of the names fit into the limit.
+fn count_fitting<'a>(names: impl Iterator<Item = &'a CaseName>) -> usize {
+    let mut room = MOST_NAMES;
+    let fits = |name: &&CaseName| {
+        let rest = room.checked_sub(length_as_json(name));
+        room = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    names.take_while(fits).count()
+}
+
+fn length_as_json(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(0, |json| json.len())
 }
 
 fn clip_case(case: &CaseName) -> CaseName {
@@ -234,5 +293,38 @@ mod tests {
         let cases = collector.finish();
         assert_eq!(cases.results.len(), MOST_CASES);
         assert_eq!(cases.complaints.len(), MOST_COMPLAINTS);
+    }
+
+    #[test]
+    fn the_text_of_a_trial_has_a_limit() {
+        let mut collector = CaseCollector::default();
+        let message = "\u{1}".repeat(1000);
+        for index in 0..20_000 {
+            let name = format!("{index}{}", "x".repeat(1000));
+            collector.plan_cases([CaseName::without_suite(name.clone())]);
+            collector.add_result(result(&name, CaseEnd::Failed, &message));
+        }
+        let cases = collector.finish();
+        // A name has 1,016 bytes as JSON, and a message 6,000.
+        let names = MOST_NAMES / 1020;
+        assert!((names..names + 100).contains(&cases.results.len()));
+        assert_eq!(cases.planned.unwrap().len(), cases.results.len());
+        let failures = cases.results.iter().filter(|case| case.failure.is_some());
+        let failures = failures.count();
+        let expected = MOST_FAILURES / (6000 + PER_FAILURE + 30);
+        assert!((expected..expected + 100).contains(&failures), "{failures}");
+        assert_eq!(cases.results[failures].end, CaseEnd::Failed);
+        assert_eq!(
+            cases.complaints,
+            [
+                "the names of the cases have more than 16 MiB; the rest is ignored".to_owned(),
+                format!(
+                    "the failures of the trial have more than 8 MiB; the messages of {} are left out",
+                    cases.results.len() - failures
+                ),
+            ]
+        );
+        let json = serde_json::to_vec(&cases.results).unwrap();
+        assert!(json.len() < 40 << 20);
     }
 }

@@ -16,3 +16,9 @@ pub(crate) const MOST_MESSAGE_LINES: usize = 12;
 pub(crate) const MOST_COMPLAINTS: usize = 20;
 /// Levels of nested elements or suites.
 pub(crate) const DEEPEST_NESTING: usize = 64;
+/// Bytes of the names of all cases of a trial, as JSON.
+pub(crate) const MOST_NAMES: usize = 16 << 20;
+/// Bytes of the failures of all cases of a trial, as JSON.
+pub(crate) const MOST_FAILURES: usize = 8 << 20;
+/// Bytes that each failure needs besides its own: its title and its cases.
+pub(crate) const PER_FAILURE: usize = 400;

@@ -11,7 +11,7 @@ use super::observer::{ExperimentMessage, ExperimentObserver};
 use committed::{check_committed, warn_of_other_profile};
 use packages::{image_tags, of_differences, package_versions};
 use priors::{read_candidates, read_log, read_weights};
-use provoke_model::VariantChoices;
+use provoke_model::{Candidate, VariantChoices};
 use provoke_packages::{PackageManager, cargo_build_of};
 use provoke_plan::{Scenario, SearchShape, SearchSources};
 use provoke_prepare as prepare;
@@ -22,6 +22,11 @@ use source_parts::{of_files, of_sources};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+
+/// Number of candidates or items of a search.
+const MOST_CANDIDATES: usize = 1_000_000;
+/// Bytes of the subjects of all commits that the plan holds, so that it fits into a line of the journal.
+const MOST_SUBJECTS: usize = 24 << 20;
 
 /// Returns the candidates or items; `None` if the scenario itself lists them.
 pub(super) fn find_searched(
@@ -135,6 +140,12 @@ fn in_order(
             return Ok(None);
         }
     };
+    let count = searched.choices.as_candidates().len();
+    if count > MOST_CANDIDATES {
+        return Err(Diagnostic::could_not(format!(
+            "a search can have at most {MOST_CANDIDATES} candidates, and these are {count}"
+        )));
+    }
     let indices: BTreeMap<String, usize> = searched
         .choices
         .as_candidates()
@@ -198,7 +209,14 @@ fn commits_of_line(
     if line.has_submodules {
         note("submodules are not checked out; use --build 'git submodule update --init'");
     }
-    let candidates = line.commits.iter().cloned().map(Into::into).collect();
+    let mut candidates: Vec<Candidate> = line.commits.iter().cloned().map(Into::into).collect();
+    let subjects = line.commits.iter().map(|commit| commit.subject.len());
+    if subjects.sum::<usize>() > MOST_SUBJECTS {
+        note("the history is so long that the subjects of its commits are left out");
+        for candidate in &mut candidates {
+            candidate.about = None;
+        }
+    }
     let cwd = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let make = prepare::work_tree(
         &line.root,
