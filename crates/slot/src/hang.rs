@@ -10,6 +10,7 @@ use super::process::TrialProcess;
 use super::snapshots::SnapshotFolder;
 use super::{Slot, process_tree};
 use provoke_model::{AbsentOwner, Frame, Hang, HungThread, WaitObject};
+use provoke_sys::cgroup::TrialGroup;
 use provoke_sys::memory::{Mapping, ProcessMemory};
 use provoke_sys::python::{self, PythonCall, PythonThread};
 use provoke_sys::snapshot::CoreThreads;
@@ -33,6 +34,26 @@ const LISTED: usize = 256;
 const STACKS: usize = 8;
 /// Processes whose Python calls are read.
 const ASKED: usize = 4;
+/// System calls that wait, and during which the mappings of a process are not locked.
+const WAITS: [&str; 17] = [
+    "wait4",
+    "waitid",
+    "futex",
+    "read",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "nanosleep",
+    "clock_nanosleep",
+    "pause",
+    "rt_sigsuspend",
+    "rt_sigtimedwait",
+    "recvfrom",
+    "recvmsg",
+];
 /// Limits for py-spy: time, and bytes of output.
 const TOOL: Duration = Duration::from_secs(2);
 const WORDS: usize = 64 * 1024;
@@ -128,7 +149,14 @@ impl Slot {
 
     /// Returns the living processes of the trial. For a container these are the processes in it,
     /// and not the engine's client.
+    ///
+    /// After an OOM kill these are only the processes that the slot started and that wait for something: a process that forks
+    /// without memory keeps its mappings locked, so reading its command line or its stack may take minutes.
     fn examined_pids(&self, processes: &[TrialProcess]) -> Vec<i32> {
+        if self.group.as_ref().is_some_and(TrialGroup::has_oom_kills) {
+            let pids = processes.iter().filter_map(|process| process.pid);
+            return pids.filter(|pid| waits_for_something(*pid)).collect();
+        }
         let contained = || {
             processes
                 .iter()
@@ -144,6 +172,14 @@ impl Slot {
         }
         pids
     }
+}
+
+/// Returns whether the main thread of a process sleeps in a system call that waits for another process, input or time.
+fn waits_for_something(pid: i32) -> bool {
+    threads::glance_at(pid, pid).is_some_and(|glance| {
+        let call = glance.call.map(|call| calls::syscall_name(call.number));
+        glance.state == 'S' && call.is_some_and(|call| WAITS.contains(&call.as_str()))
+    })
 }
 
 fn threads_of(pids: &[i32]) -> Vec<(i32, i32)> {
@@ -383,7 +419,8 @@ struct PySpyFrame {
 
 /// Adds the Python frames of processes that run Python, and the owners of the locks that their threads wait for.
 fn add_python_calls(threads: &mut [HungThread], pids: &[i32], deadline: Instant) {
-    for pid in pids.iter().filter(|pid| runs_python(**pid)).take(ASKED) {
+    let searched = pids.iter().take_while(|_| Instant::now() < deadline);
+    for pid in searched.filter(|pid| runs_python(**pid)).take(ASKED) {
         match read_python_threads(*pid) {
             Some(python_threads) => {
                 let own_threads = threads.iter_mut().filter(|thread| thread.pid == *pid);

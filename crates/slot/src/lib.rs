@@ -19,6 +19,7 @@ mod deadlock;
 mod hang;
 mod hold;
 mod hooks;
+mod precedence;
 mod process;
 mod process_tree;
 mod snapshots;
@@ -34,6 +35,7 @@ pub use hooks::HOOK_TIMEOUT;
 use capture::OutputPatterns;
 use control::{ControlConnection, ControlInput};
 use crash_monitor::CrashMonitor;
+use precedence::Precedence;
 use process::TrialProcess;
 use provoke_model::{Trial, VariantId};
 use provoke_sys::cgroup::TrialGroup;
@@ -63,6 +65,7 @@ struct Slot {
     /// Stdin of a process without input.
     nothing: OwnedFd,
     group: Option<TrialGroup>,
+    precedence: Precedence,
     crash_monitor: CrashMonitor,
     tracer: Tracer,
     /// There are more unread events of child processes.
@@ -118,6 +121,7 @@ pub fn main(group: &[PathBuf]) -> io::Result<()> {
         scratch: None,
         run: None,
         group,
+        precedence: Precedence::default(),
         crash_monitor: CrashMonitor::new(),
         tracer: Tracer::default(),
         more_events: false,

@@ -460,11 +460,13 @@ impl Slot {
     }
 
     fn forbid_forks(&mut self) {
+        self.precedence.take();
         self.group.iter_mut().for_each(TrialGroup::forbid_forks);
     }
 
     fn allow_forks(&mut self) {
         self.group.iter_mut().for_each(TrialGroup::allow_forks);
+        self.precedence.give_back();
     }
 
     /// Lets a trial that has exceeded its limits start no more processes, which could go on for ever.

@@ -409,8 +409,12 @@ impl TrialGroup {
 
     /// Returns whether processes were OOM-killed or forks refused since the last query of their numbers.
     pub fn has_exceeded_limits(&self) -> bool {
-        let mut counters = self.oom_kills.iter().chain(&self.refused_forks);
-        counters.any(|counter| counter.count().is_some_and(|count| count > counter.counted))
+        self.has_oom_kills() || self.refused_forks.iter().any(EventCounter::has_new_events)
+    }
+
+    /// Returns whether processes were OOM-killed since the last query of their number.
+    pub fn has_oom_kills(&self) -> bool {
+        self.oom_kills.iter().any(EventCounter::has_new_events)
     }
 
     /// Returns the number of OOM-killed processes since the last query.
@@ -462,6 +466,10 @@ impl EventCounter {
         let text = str::from_utf8(&buffer[..length]).ok()?;
         text.lines()
             .find_map(|line| line.strip_prefix(self.key)?.parse().ok())
+    }
+
+    fn has_new_events(&self) -> bool {
+        self.count().is_some_and(|count| count > self.counted)
     }
 
     /// Returns the number of events since the last query.
