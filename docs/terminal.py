@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Draws docs/run.svg, the picture of a terminal in README.md, from a real run.
+"""Draws the pictures of terminals in README.md from real runs.
 
-    docs/terminal.py
+    docs/terminal.py [NAME...]
 
-Compiles examples/crash.c, and runs `provoke run -n 100 -- ./crash` in a terminal of 80 columns.
-`provoke` is taken from PATH. The alternative text in README.md is renewed with the verdict line.
+Runs the command of each picture in a terminal of 80 columns, after its preparations, and writes
+docs/NAME.svg. `provoke` is taken from PATH. The alternative text in README.md is renewed with the
+line that has the answer.
 """
 import html
 import itertools
@@ -17,9 +18,21 @@ import tempfile
 sys.dont_write_bytecode = True
 from refresh import COLUMNS, REPO, Screen, environment, output_in_terminal
 
-COMMAND = "provoke run -n 100 -- ./crash"
-PICTURE = REPO / "docs" / "run.svg"
 README = REPO / "README.md"
+CRASH = REPO / "examples" / "crash.c"
+REFCOUNT = REPO / "crates/holds/tests/racy/refcount.c"
+# Name, preparations, command, and a part of the line that has the answer.
+PICTURES = [
+    ("run", f"cc -g -o crash {CRASH}", "provoke run -n 100 -- ./crash", " of 100 trials: "),
+    (
+        "confirm",
+        f"cc -g -o crash {CRASH}; provoke run -n 100 -q -- ./crash\n"
+        f"sed 's/first.next = NULL;/;/' {CRASH} > fixed.c; cc -g -o crash fixed.c",
+        "provoke confirm -- ./crash",
+        "FIXED (",
+    ),
+    ("hunt", f"cc -g -O1 -pthread -o refcount {REFCOUNT}", "provoke hunt --seed 1 -- ./refcount", "It fails"),
+]
 LETTER, LINE, MARGIN, BAR = 8, 19, 16, 30  # pixels
 STYLE = """
 .back { fill: #ffffff; stroke: #d0d7de }
@@ -101,28 +114,34 @@ def picture(rows, title):
     )
 
 
-def main():
+def draw(name, preparations, command, answer):
     with tempfile.TemporaryDirectory() as folder:
-        source = REPO / "examples" / "crash.c"
-        subprocess.run(["cc", "-g", "-o", "crash", source], cwd=folder, check=True)
         env = environment(folder) | {"TERM": "xterm-256color"}
         del env["NO_COLOR"]
-        output = output_in_terminal(COMMAND, folder, env=env)
+        subprocess.run(["sh", "-c", preparations], cwd=folder, env=env, check=True)
+        output = output_in_terminal(command, folder, env=env)
     screen = StyledScreen(COLUMNS)
-    screen.write(f"\x1b[2m$\x1b[0m {COMMAND}\n{output}")
+    screen.write(f"\x1b[2m$\x1b[0m {command}\n{output}")
     rows = screen.rows
     while not any(letter.strip() for letter, _ in rows[-1]):
         rows.pop()
     texts = ["".join(letter for letter, _ in row).rstrip() for row in rows]
     print("\n".join(texts))
-    verdict = next(text for text in texts if re.search(r" of 100 trials: ", text))
-    PICTURE.write_text(picture(rows, f"{COMMAND}: {verdict}"))
+    line = next(text for text in texts if answer in text)
+    (REPO / "docs" / f"{name}.svg").write_text(picture(rows, f"{command}: {line}"))
     readme, count = re.subn(
-        r"!\[[^]]*\]\(docs/run\.svg\)", lambda _: f"![{verdict}](docs/run.svg)", README.read_text()
+        rf"!\[[^]]*\]\(docs/{name}\.svg\)", lambda _: f"![{line}](docs/{name}.svg)", README.read_text()
     )
     if count != 1:
-        sys.exit("README.md shows docs/run.svg not exactly once")
+        sys.exit(f"README.md shows docs/{name}.svg not exactly once")
     README.write_text(readme)
+
+
+def main():
+    wanted = sys.argv[1:]
+    for name, *picture_of_command in PICTURES:
+        if not wanted or name in wanted:
+            draw(name, *picture_of_command)
 
 
 if __name__ == "__main__":
