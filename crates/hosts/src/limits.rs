@@ -63,7 +63,7 @@ impl ReplyLimits {
     }
 
     /// Returns the limit for the preparation of a variant, which may run its `setup`.
-    pub(super) fn of_making(&self) -> Duration {
+    pub(super) fn of_preparation(&self) -> Duration {
         self.of_hook().saturating_add(self.make_limit)
     }
 }

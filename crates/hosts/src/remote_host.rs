@@ -364,7 +364,7 @@ impl RemoteHost {
         let reply = self.ask(WorkerOrder::Make(id), |waiting, sender| {
             waiting.makings.insert(id, sender);
         });
-        let limit = self.limits().of_making();
+        let limit = self.limits().of_preparation();
         self.wait_for(reply, limit, halt, |_| WorkerOrder::StopPreparation)
             .await
     }
