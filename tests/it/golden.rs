@@ -254,7 +254,7 @@ pub(crate) fn continue_digest(digest: u64, text: &str) -> u64 {
 pub(crate) fn shorten_report(format: &str, text: String) -> String {
     match format {
         "html" => without_constant_parts(&text),
-        "jsonl" | "csv" | "junit" => without_most_lines(&text),
+        "jsonl" | "csv" | "junit-trials" => without_most_lines(&text),
         _ => text,
     }
 }

@@ -62,6 +62,7 @@ impl Report {
                     ..Site::default()
                 })
             }),
+            expected: state.goal.expect,
             max_rate: MaxRateCheck::new(state, verdict),
             document: None,
             stop_rule: weakest.unwrap_or(StopRule::User),

@@ -29,6 +29,8 @@ mod issue;
 mod json;
 mod jsonl;
 mod junit;
+mod junit_suite;
+mod junit_trials;
 mod junit_xml;
 mod listing;
 mod load;
@@ -74,6 +76,7 @@ pub use html::{Html, PageOptions, PictureFile, export_pictures};
 pub use json::Json;
 pub use jsonl::Jsonl;
 pub use junit::Junit;
+pub use junit_trials::JunitTrials;
 pub use listing::RunListing;
 pub use load::LoadTotals;
 pub use load_forecast::{ANNOUNCED_FROM, LoadForecast, LoadMeasurements, forecast_duration};
@@ -93,7 +96,7 @@ pub use svg::RateAxis;
 pub use time::relative_time;
 pub use wrap::wrap_text;
 
-use provoke_model::{CaptureMode, EvidenceDepth, Host, Site};
+use provoke_model::{CaptureMode, EvidenceDepth, ExpectedResult, Host, Site};
 use provoke_questions::{Answer, MaxRateCheck, StopRule, Verdict};
 use provoke_words::document::Document;
 use serde::Serialize;
@@ -106,6 +109,7 @@ pub static EXPORTERS: &[&dyn Exporter] = &[
     &csv::Csv,
     &case_list::CsvCases,
     &junit::Junit,
+    &junit_trials::JunitTrials,
     &markdown::Markdown,
     &html::Html,
 ];
@@ -134,6 +138,10 @@ pub struct Report {
     pub verdict: Verdict,
     /// The answer in full, if the question was more than how often it fails.
     pub answer: Option<Answer>,
+    /// The result that the user expects.
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    pub expected: ExpectedResult,
     /// The failure rate compared with `--max-rate`; null if none was given.
     pub max_rate: Option<MaxRateCheck>,
     /// What the answer or the comparison with `--max-rate` says; `None` if only the rate was asked.

@@ -1,8 +1,8 @@
 //! Compares the reports of complete journals.
 
 use super::{
-    Csv, EXPORTERS, ExportOptions, Exporter, Json, Jsonl, Junit, Markdown, MaskedRun, Report,
-    export_report,
+    Csv, EXPORTERS, ExportOptions, Exporter, Json, Jsonl, Junit, JunitTrials, Markdown, MaskedRun,
+    Report, export_report,
 };
 use provoke_journal as journal;
 use provoke_journal::{Journal, RunFolder};
@@ -528,8 +528,121 @@ fn markdown_contains_the_facts_for_an_issue() {
 }
 
 #[test]
-fn junit_has_a_case_for_every_trial() {
+fn junit_has_a_case_for_the_verdict_and_for_each_failure() {
     insta::assert_snapshot!(run_with_every_ending().export(&Junit), @r#"
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuites name="20251121-060000-a1b2" tests="7" skipped="0" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="14.000">
+        <testsuite name="provoke run" tests="7" skipped="0" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="14.000" hostname="workstation">
+            <properties>
+                <property name="command" value="./neighbors.py &apos;--all of it&apos;"/>
+                <property name="verdict" value="Failures seen"/>
+                <property name="stop_rule" value="all planned trials ran (-n)"/>
+                <property name="rate" value="6 of 8 trials failed: 75 % (95 % interval 34 to 97 %)"/>
+                <property name="rate.low" value="0.349144205587174"/>
+                <property name="rate.high" value="0.9681459737500561"/>
+                <property name="rate.upper_one_sided" value="0.9536107360203893"/>
+                <property name="rate.basis" value="cp"/>
+                <property name="confidence" value="95"/>
+                <property name="trials" value="8"/>
+                <property name="failures" value="6"/>
+                <property name="other" value="1"/>
+                <property name="void" value="3"/>
+                <property name="jobs" value="2"/>
+                <property name="seed" value="17"/>
+                <property name="provoke" value="0.1.0"/>
+                <property name="rate.point" value="0.75"/>
+            </properties>
+            <testcase name="no trial fails" classname="provoke">
+                <failure message="6 of 8 trials failed: 75 % (95 % interval 34 to 97 %)" type="Failures seen"/>
+                <system-out>6 of 8 trials failed: 75 % (95 % interval 34 to 97 %)
+    1 trial failed in another way: not the bug looked for, not counted
+    1 trial not counted: not started
+    1 trial not counted: prepare failed
+    1 trial not counted: skipped
+    3 processes left behind in 1 trial, and killed</system-out>
+            </testcase>
+            <testcase name="SIGSEGV" classname="provoke">
+                <properties>
+                    <property name="failures" value="2"/>
+                    <property name="signature" value="00002393"/>
+                </properties>
+                <failure message="2 of 8 trials failed: segmentation fault: invalid memory access" type="SIGSEGV">trials: 2, 4
+    kept in: trials/2
+    repeat it: provoke replay 20251121-060000-a1b2#2</failure>
+                <system-err>terminate called
+    </system-err>
+            </testcase>
+            <testcase name="output" classname="provoke">
+                <properties>
+                    <property name="failures" value="1"/>
+                    <property name="signature" value="000096a5"/>
+                </properties>
+                <failure message="1 of 8 trials failed: its output matched a failure rule" type="output">trial: 8
+    repeat it: provoke replay 20251121-060000-a1b2#8</failure>
+            </testcase>
+            <testcase name="leak" classname="provoke">
+                <properties>
+                    <property name="failures" value="1"/>
+                    <property name="signature" value="0000a251"/>
+                </properties>
+                <failure message="1 of 8 trials failed: left processes or containers behind" type="leak">trial: 7
+    repeat it: provoke replay 20251121-060000-a1b2#7</failure>
+            </testcase>
+            <testcase name="oom" classname="provoke">
+                <properties>
+                    <property name="failures" value="1"/>
+                    <property name="signature" value="0000ae9c"/>
+                </properties>
+                <failure message="1 of 8 trials failed: killed by the kernel because memory ran out" type="oom">trial: 9
+    repeat it: provoke replay 20251121-060000-a1b2#9</failure>
+            </testcase>
+            <testcase name="hang" classname="provoke">
+                <properties>
+                    <property name="failures" value="1"/>
+                    <property name="signature" value="0000c342"/>
+                </properties>
+                <failure message="1 of 8 trials failed: did not end in time" type="hang">trial: 6
+    repeat it: provoke replay 20251121-060000-a1b2#6</failure>
+            </testcase>
+            <testcase name="exit 3" classname="provoke">
+                <properties>
+                    <property name="failures" value="1"/>
+                    <property name="signature" value="00006d81"/>
+                </properties>
+                <error message="1 trial failed, not the bug looked for: the program reported failure" type="exit 3">trial: 5
+    repeat it: provoke replay 20251121-060000-a1b2#5</error>
+            </testcase>
+        </testsuite>
+    </testsuites>
+    "#);
+}
+
+#[test]
+fn junit_folds_the_cases_of_many_failures() {
+    let mut run = SimulatedRun::new(plan(150));
+    for code in 1..=150 {
+        let seen = died(Ending::Exited(code), "");
+        run.trial(
+            code.unsigned_abs().into(),
+            (seen, fail(FailureKind::Exit { code })),
+        );
+    }
+    run.finish();
+    let junit = quick_junit::Report::deserialize_from_str(&run.export(&Junit)).unwrap();
+    let suite = &junit.test_suites[0];
+    assert_eq!((suite.tests, suite.failures), (102, 102));
+    let names: BTreeSet<&str> = suite
+        .test_cases
+        .iter()
+        .map(|case| case.name.as_str())
+        .collect();
+    assert_eq!(names.len(), 102);
+    assert!(names.contains("further failures"));
+}
+
+#[test]
+fn junit_trials_has_a_case_for_every_trial() {
+    insta::assert_snapshot!(run_with_every_ending().export(&JunitTrials), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuites name="20251121-060000-a1b2" tests="13" skipped="4" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="14.000">
         <testsuite name="./neighbors.py &apos;--all of it&apos;" tests="13" skipped="4" errors="1" failures="6" timestamp="2025-11-21T06:00:00Z" time="2.000" hostname="workstation">
@@ -870,7 +983,7 @@ fn several_variants_are_reported_separately() {
 }
 
 #[test]
-fn junit_folds_the_cases_of_a_large_run() {
+fn junit_trials_folds_the_cases_of_a_large_run() {
     let mut run = SimulatedRun::new(plan(12_000));
     for id in 1..=12_000 {
         run.start(id, 0);
@@ -884,7 +997,7 @@ fn junit_folds_the_cases_of_a_large_run() {
         run.event(&event);
     }
     run.finish();
-    let junit = quick_junit::Report::deserialize_from_str(&run.export(&Junit)).unwrap();
+    let junit = quick_junit::Report::deserialize_from_str(&run.export(&JunitTrials)).unwrap();
     let suite = &junit.test_suites[0];
     assert_eq!((suite.tests, suite.failures), (1002, 1001));
     let folded: Vec<&str> = suite.test_cases[1000..]
@@ -955,7 +1068,7 @@ fn hostile_output_is_unchanged_in_a_json_line() {
 #[test]
 fn hostile_output_keeps_the_xml_well_formed() {
     let run = hostile_run();
-    let xml = run.export(&Junit);
+    let xml = run.export(&JunitTrials);
     let junit = quick_junit::Report::deserialize_from_str(&xml).unwrap();
     let case = &junit.test_suites[0].test_cases[0];
     let (out, err) = (
@@ -975,6 +1088,7 @@ fn hostile_output_keeps_the_xml_well_formed() {
         "{}",
         err.len()
     );
+    assert!(quick_junit::Report::deserialize_from_str(&run.export(&Junit)).is_ok());
     let file = run.folder.path().join("junit.xml");
     fs::write(&file, &xml).unwrap();
     let script = "import sys, xml.etree.ElementTree as e; print(len(e.parse(sys.argv[1]).findall('.//testcase')))";
@@ -1039,7 +1153,9 @@ fn a_report_does_not_follow_symlinks_in_the_evidence() {
     let folder = run.folder.trials_path().join("4");
     fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.join("stdout")).unwrap();
-    assert!(!run.export(&Junit).contains("root:"));
+    for exporter in [&Junit as &dyn Exporter, &JunitTrials] {
+        assert!(!run.export(exporter).contains("root:"));
+    }
 }
 
 #[test]

@@ -399,6 +399,7 @@ fn no_command_uses_a_damaged_journal() {
         &["report", "r", "--jsonl"],
         &["report", "r", "--csv"],
         &["report", "r", "--junit"],
+        &["report", "r", "--junit-trials"],
         &["report", "r", "--md"],
         &["explain", "r#1"],
         &["explain", "r"],

@@ -84,7 +84,16 @@ impl<'a> StoredRuns<'a> {
             .map(|line| self.output(&line))
             .concat(),
         )];
-        for format in ["json", "jsonl", "csv", "csv-cases", "junit", "md", "html"] {
+        for format in [
+            "json",
+            "jsonl",
+            "csv",
+            "csv-cases",
+            "junit",
+            "junit-trials",
+            "md",
+            "html",
+        ] {
             let text = self.output(&format!("report {run} --{format}=-"));
             outputs.push((format.to_owned(), shorten_report(format, text)));
         }

@@ -142,6 +142,7 @@ fn hostile_output_of_a_trial_is_escaped_in_every_report() {
         &["report", "last", "--jsonl"],
         &["report", "last", "--csv"],
         &["report", "last", "--junit"],
+        &["report", "last", "--junit-trials"],
         &["report", "last", "--md"],
         &["explain", "last#1"],
         &["explain", "last#1", "--json"],
