@@ -6,13 +6,24 @@ use provoke_report::Report;
 use provoke_words as words;
 use provoke_words::untrusted::{Untrusted as _, shell_word};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Prints the names of written files.
 pub fn print_written_files(files: &[PathBuf]) {
     for path in files {
-        print_message(&format!("wrote {}", path.to_safe()));
+        let who_can_read = if is_private(path) {
+            " (only you can read it)"
+        } else {
+            ""
+        };
+        print_message(&format!("wrote {}{who_can_read}", path.to_safe()));
     }
+}
+
+/// Returns whether only its owner can read a file.
+fn is_private(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & 0o077 == 0)
 }
 
 /// Prints the size of an archive, and what it does not contain.
