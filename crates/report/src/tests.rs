@@ -973,7 +973,7 @@ fn several_variants_are_reported_separately() {
 
     provoke 0.1.0; run 20251121-060000-a1b2; started 2025-11-21T06:00:00Z; 4.00 s of working time; 2 trials in parallel; seed 17
     ");
-    let junit = quick_junit::Report::deserialize_from_str(&run.export(&Junit)).unwrap();
+    let junit = quick_junit::Report::deserialize_from_str(&run.export(&JunitTrials)).unwrap();
     let suites: Vec<_> = junit
         .test_suites
         .iter()
