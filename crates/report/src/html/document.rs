@@ -34,7 +34,7 @@ pub(super) fn figure_sections(source: &PageSource<'_>) -> Markup {
         page_section(
             &anchor_of(figure.title),
             figure.title,
-            &html! { pre { code { (PageLines(&lines)) } } },
+            &html! { pre.layout tabindex="0" { code { (PageLines(&lines)) } } },
         )
     };
     html! { @for figure in figures { (section(figure)) } }

@@ -78,19 +78,17 @@ enum ShownEvidence {
 }
 
 /// Returns the interval of the rate of a failure in its only variant, if all of its trials have the same measured
-/// signature.
+/// signature, and other trials failed in another way.
 fn own_interval(failure: &SharedFailure<'_>) -> Option<[f64; 2]> {
     let VariantGroup { variant, group, .. } = failure.most_frequent();
     let count = group.trial_count();
     let mut measured = variant.signatures.iter();
     let own =
         measured.find(|signature| signature.id == group.signature.id && signature.count == count);
-    let own = own.map(|signature| signature.interval);
-    // If all failures have the same signature, the interval is that of the rate.
-    let interval = own.or_else(|| {
-        (group.signature.is_the_bug && count == variant.failures).then(|| variant.rate.interval())
-    });
-    interval.filter(|_| failure.groups.len() < 2 && variant.trials > 0)
+    let interval = own.map(|signature| signature.interval);
+    // The rate of all failures is drawn above.
+    let is_own = !group.signature.is_the_bug || count < variant.failures;
+    interval.filter(|_| is_own && failure.groups.len() < 2 && variant.trials > 0)
 }
 
 fn failure_block(
@@ -173,11 +171,11 @@ fn evidence_block(
         format!("provoke replay {run}#{trial}")
     });
     html! {
-        @if let Some(lines) = lines { pre { (PageLines(&lines)) } }
+        @if let Some(lines) = lines { pre.layout tabindex="0" { (PageLines(&lines)) } }
         @if let Some(story) = story {
             details open[view.is_open] {
                 summary { "Stack and fault" }
-                pre { (PageLines(story.trim_end())) }
+                pre.layout tabindex="0" { (PageLines(story.trim_end())) }
             }
         }
         @if let Some((trial, text)) = output {

@@ -20,10 +20,29 @@ pub(super) fn page_section(id: &str, heading: &'static str, body: &Markup) -> Ma
 /// Returns a table that scrolls if it is wider than the screen.
 pub(super) fn scrolling_table(label: &str, table: &Markup) -> Markup {
     html! {
-        div.scroll tabindex="0" role="region" aria-label=(PageText(label)) {
-            table { (table) }
-        }
+        div.scroll tabindex="0" role="region" aria-label=(PageText(label)) { (table) }
     }
+}
+
+/// Largest number of columns beside each other on a narrow screen; the style sheet has a class for each number.
+const NARROW_COLUMNS: usize = 6;
+
+/// Returns the classes of a table. On a narrow screen, names, pictures and sentences have lines of their own, and the
+/// other columns are beside each other.
+fn table_classes(table: &Table) -> Option<String> {
+    let names = table.name_column();
+    let columns = table.columns.iter().enumerate();
+    let beside = columns.filter(|(index, column)| {
+        let has_line = matches!(
+            column.content,
+            Content::Rates | Content::Remark | Content::Sentence
+        );
+        Some(*index) != names && !has_line && table.has_content(*index)
+    });
+    let beside = beside.count();
+    (1..=NARROW_COLUMNS)
+        .contains(&beside)
+        .then(|| format!("stacked columns-{beside}"))
 }
 
 /// Names up to this length stay in one line.
@@ -51,6 +70,7 @@ pub(super) fn text_list(lines: &[String]) -> Markup {
 /// Returns a table of a document, and what explains it.
 pub(super) fn document_table(table: &Table, rows: usize) -> Markup {
     let axis = RateAxis::covering(table.rate_ends());
+    let (classes, names) = (table_classes(table), table.name_column());
     let shown: Vec<bool> = (0..table.columns.len())
         .map(|column| table.has_content(column))
         .collect();
@@ -58,13 +78,16 @@ pub(super) fn document_table(table: &Table, rows: usize) -> Markup {
         let columns = table
             .columns
             .iter()
+            .enumerate()
             .zip(&shown)
             .filter(|(_, shown)| **shown);
         scrolling_table(
             label,
             &html! {
-                thead { tr { @for (column, _) in columns { (column_head(column, axis)) } } }
-                tbody { @for row in rows { (table_row(row, table, &shown, axis)) } }
+                table class=[classes.as_deref()] {
+                    thead { tr { @for ((index, column), _) in columns { (column_head(column, names == Some(index), axis)) } } }
+                    tbody { @for row in rows { (table_row(row, table, &shown, axis)) } }
+                }
             },
         )
     };
@@ -83,12 +106,11 @@ pub(super) fn document_table(table: &Table, rows: usize) -> Markup {
     }
 }
 
-fn column_head(column: &Column, axis: RateAxis) -> Markup {
+fn column_head(column: &Column, has_names: bool, axis: RateAxis) -> Markup {
     let head = PageText(&column.head);
     match column.content {
-        Content::Words | Content::Remark | Content::Sentence => {
-            html! { th scope="col" { (head) } }
-        }
+        Content::Words => html! { th.name[has_names] scope="col" { (head) } },
+        Content::Remark | Content::Sentence => html! { th.wide scope="col" { (head) } },
         Content::Numbers => html! { th.number scope="col" { (head) } },
         Content::Rates => html! { th.plot scope="col" { span.hidden { "picture" } (axis.draw()) } },
         Content::Shares => {

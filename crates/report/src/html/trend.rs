@@ -221,7 +221,7 @@ fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
     };
     let body = html! {
         p { "A column for each run, " (describe_order(order)) "; each row has its own scale." }
-        (scrolling_table("Failures of all runs by signature", &table))
+        (scrolling_table("Failures of all runs by signature", &html! { table { (table) } }))
         (super::table::left_out_note(signatures.len().saturating_sub(SIGNATURES), "signature"))
     };
     page_section("failures", "Which failures", &body)
