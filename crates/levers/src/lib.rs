@@ -248,7 +248,7 @@ mod tests {
             }))
             .unwrap();
             trials.conditions.set(lever, "1s".to_owned());
-            let refusal = prepare_trials(&mut trials).err();
+            let refusal = check_trials(&trials).err();
             let message = "`--user` does not apply to trials in containers";
             let expected = is_refused.then_some(message);
             assert_eq!(

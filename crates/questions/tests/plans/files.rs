@@ -99,7 +99,7 @@ fn field_names_of_other_tools_are_refused_with_the_right_name() {
     2 | [env-vars]
       |  ^^^^^^^^
       |
-      = help: did you mean `env`? Set an environment variable (K=V), or remove it (K)
+      = help: did you mean `env`? Set a variable (K=V), or remove it (K)
     ");
 }
 
@@ -257,7 +257,7 @@ fn invalid_values_are_refused_with_an_explanation() {
     2 | only = ["SIGSEV"]
       |         ^^^^^^^^
       |
-      = help: `only`: Count only this kind of failure, such as SIGSEGV, code:3 or hang
+      = help: `only`: Count only this failure: SIGSEGV, code:3, hang, ...
     "#);
     assert_snapshot!(error_of("shell = 'x'\nfail-if-out = ['ok', '(a']\n"), @"
     error: `(a` is not a regular expression: unclosed group
