@@ -6,7 +6,7 @@
 
 With `--check`, no page is changed. The script fails if a quoted output differs from the present one in
 more than numbers, times, names of runs and paths, and if a page quotes provoke in a block that cannot
-be renewed. Without a page, it checks README.md and docs/*.md, four at a time.
+be renewed. Without a page, it checks README.md, docs/*.md and docs/zoo/*.md, four at a time.
 
 A page is read from top to bottom:
 
@@ -17,6 +17,8 @@ A page is read from top to bottom:
   <!-- in: NAME -->
       Commands run in FOLDER/NAME from here on. A page may return to a folder that it used before.
       Otherwise the folder must not exist yet.
+  <!-- zoo: NAME -->
+      Writes the files of a bug of the zoo to a new folder, in which commands run from here on.
   <!-- run: COMMAND -->
       Runs a command whose output is not shown. It must succeed, and may have several lines. `$REPO`
       is this repository.
@@ -40,6 +42,7 @@ import os
 import pathlib
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -49,7 +52,8 @@ import time
 
 COLUMNS = 80
 ROWS = 1000  # In a terminal that is too short, provoke repeats its answer.
-REPO = pathlib.Path(__file__).resolve().parent.parent
+DOCS = pathlib.Path(__file__).resolve().parent
+REPO = DOCS.parent
 ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
 UNITS = {"ms", "s", "m", "h", "µs", "KiB", "MiB", "GiB"}
 PAGES_AT_A_TIME = 4
@@ -244,10 +248,13 @@ def renewed(page, base, differing):
         while line.startswith("<!-- ") and not line.endswith("-->"):
             result.append(next(lines))
             line += "\n" + result[-1]
-        if found := re.fullmatch(r"<!-- (in|run|needs|show|varies|not renewed):\s(.*?)\s*-->", line, re.DOTALL):
+        if found := re.fullmatch(r"<!-- (in|zoo|run|needs|show|varies|not renewed):\s(.*?)\s*-->", line, re.DOTALL):
             kind, value = found.groups()
             if kind == "in":
                 folder = folder_of(base, value, used)
+            elif kind == "zoo":
+                folder = base / f"zoo-{value}"
+                run_hidden(kind, f"provoke zoo {value} -o {shlex.quote(str(folder))}", base)
             elif kind == "show":
                 rule = value
             elif kind == "varies":
@@ -318,7 +325,7 @@ def main():
     parser.add_argument("pages", nargs="*", type=pathlib.Path, metavar="PAGE")
     arguments = parser.parse_args()
     if arguments.check:
-        pages = arguments.pages or [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+        pages = arguments.pages or [REPO / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("zoo/*.md"))]
         with tempfile.TemporaryDirectory(prefix="provoke-docs-") as folder:
             differing = check(pages, pathlib.Path(folder))
         print("\n".join(differing))

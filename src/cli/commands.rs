@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::man::ManArgs;
 use super::{
     bisect, compare, confirm, diff, doctor, explain, hunt, list, load, plan, reduce, replay,
-    report, resume, run, scenario,
+    report, resume, run, scenario, zoo,
 };
 use crate::term;
 use clap::error::{Error, ErrorKind};
@@ -68,7 +68,7 @@ const HELP_OF_COMMAND: &str =
     "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{all-args}";
 
 /// All commands, in the order of the help.
-const COMMANDS: [CommandEntry; 19] = [
+const COMMANDS: [CommandEntry; 20] = [
     CommandEntry::of::<run::RunArgs>("run"),
     CommandEntry::of::<confirm::ConfirmArgs>("confirm"),
     CommandEntry::of::<compare::CompareArgs>("compare"),
@@ -90,6 +90,7 @@ const COMMANDS: [CommandEntry; 19] = [
         define: define_victim,
         execute: execute_victim,
     },
+    CommandEntry::of::<zoo::ZooArgs>("zoo"),
     CommandEntry {
         name: "completions",
         define: CompletionsArgs::augment_args,

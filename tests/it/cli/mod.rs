@@ -45,3 +45,4 @@ mod trust;
 mod typos;
 mod untrusted_text;
 mod variants;
+mod zoo;

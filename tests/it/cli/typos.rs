@@ -768,6 +768,7 @@ fn help_fits_80_columns_and_its_examples_work() {
         "doctor",
         "plan",
         "victim",
+        "zoo",
         "completions",
         "man",
     ];

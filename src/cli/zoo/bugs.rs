@@ -1,0 +1,96 @@
+//! The bugs that `provoke zoo` lists, with their files.
+
+/// A small program that fails only sometimes.
+pub(super) struct Bug {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    /// The question that its command answers.
+    pub(super) question: &'static str,
+    /// Builds the program, and runs provoke; in the directory of the files.
+    pub(super) command: &'static str,
+    /// The names and the texts of its files.
+    pub(super) files: &'static [(&'static str, &'static str)],
+}
+
+/// Returns the files of a bug with their texts.
+macro_rules! files {
+    ($bug:literal: $($name:literal),+) => {
+        &[$(($name, include_str!(concat!("../../../examples/zoo/", $bug, "/", $name)))),+]
+    };
+}
+
+/// All bugs, in the order of the list.
+pub(super) const BUGS: [Bug; 10] = [
+    Bug {
+        name: "deadlock",
+        description: "two threads take two mutexes in different orders",
+        question: "Why does it hang?",
+        command: "cc -g -pthread deadlock.c -o deadlock && provoke run -n 8 --seed 1 -- ./deadlock",
+        files: files!("deadlock": "deadlock.c", "fix.patch"),
+    },
+    Bug {
+        name: "python-threads",
+        description: "two threads of Python take two locks in different orders",
+        question: "Which lines of Python wait for each other?",
+        command: "provoke run -n 6 -t 3s --seed 1 -- python3 transfer.py",
+        files: files!("python-threads": "transfer.py", "fix.patch"),
+    },
+    Bug {
+        name: "race",
+        description: "two threads change a number without a lock",
+        question: "Which lines race, if it almost never fails?",
+        command: "cc -g -pthread race.c -o race && provoke hunt --seed 1 -- ./race",
+        files: files!("race": "race.c", "fix.patch"),
+    },
+    Bug {
+        name: "file-race",
+        description: "two processes use one temporary file",
+        question: "Which lines of two processes race?",
+        command: "cc -g publish.c -o publish && provoke hunt --seed 1 -- ./publish {dir}",
+        files: files!("file-race": "publish.c", "fix.patch"),
+    },
+    Bug {
+        name: "heap-corruption",
+        description: "a string is longer than its block",
+        question: "Which line damages the heap?",
+        command: "cc -g label.c -o plain && cc -g -fsanitize=address label.c -o checked && \
+                  provoke run -n 20 --seed 1 -L build=checked,plain -- ./{build}",
+        files: files!("heap-corruption": "label.c", "fix.patch"),
+    },
+    Bug {
+        name: "half-fix",
+        description: "a fix removes one of two causes of a crash",
+        question: "Is it fixed, or only rarer?",
+        command: "cc -g settings.c -o settings && provoke run -n 40 --seed 1 -- ./settings",
+        files: files!("half-fix": "settings.c", "half.patch", "fix.patch"),
+    },
+    Bug {
+        name: "leaked-daemon",
+        description: "a test leaves a process behind",
+        question: "Which processes outlive the test?",
+        command: "provoke run -n 20 --leak-grace 50ms --seed 1 -- sh test.sh",
+        files: files!("leaked-daemon": "test.sh", "fix.patch"),
+    },
+    Bug {
+        name: "order",
+        description: "a test fails only after another one",
+        question: "Which test of a suite is flaky, and after which other?",
+        command: "provoke run --cases --shuffle -n 12 --seed 1 -- python3 -m pytest -q",
+        files: files!("order": "test_prices.py", "fix.patch"),
+    },
+    Bug {
+        name: "deadline",
+        description: "a deadline is too short for a busy machine",
+        question: "Does it fail only under load?",
+        command: "cc -g deadline.c -o deadline && provoke scenario load.toml --seed 1",
+        files: files!("deadline": "deadline.c", "load.toml", "fix.patch"),
+    },
+    Bug {
+        name: "server",
+        description: "a server has too few database connections",
+        question: "At which concurrency does it crash?",
+        command: "provoke load http://127.0.0.1:18780/ -c 1..8 --requests 20 --warm-requests 1 \
+                  --quiet-time 50ms --seed 1 -- python3 server.py 18780",
+        files: files!("server": "server.py", "fix.patch"),
+    },
+];
