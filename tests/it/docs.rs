@@ -260,3 +260,18 @@ fn the_pages_on_the_design_name_only_code_that_exists() {
     }
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
+
+#[test]
+fn the_site_has_every_page_once() {
+    let link = Regex::new(r"\]\(([^)]+)\)").unwrap();
+    let summary = read(Path::new("docs/SUMMARY.md"));
+    let mut listed: Vec<_> = link
+        .captures_iter(&summary)
+        .map(|target| Path::new("docs").join(&target[1]))
+        .collect();
+    let mut pages = markdown_files(Path::new("docs"));
+    pages.retain(|page| page != Path::new("docs/SUMMARY.md"));
+    listed.sort();
+    pages.sort();
+    assert_eq!(listed, pages);
+}
