@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = EXAMPLES)]
 pub(super) struct ZooArgs {
     /// The bug whose files are written [default: list the bugs]
-    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(BUGS.iter().map(|bug| bug.name)), hide_possible_values = true)]
+    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(BUGS.iter().map(|bug| bug.name)))]
     name: Option<String>,
     /// Write the files to this new directory [default: NAME]
     #[arg(short, long, value_name = "DIR", requires = "name")]
