@@ -1,6 +1,7 @@
 //! Suggests corrections of mistyped names and command lines.
 
 mod command_line;
+mod failure_kinds;
 mod flags;
 mod message;
 mod misplaced_flags;

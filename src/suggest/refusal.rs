@@ -1,6 +1,7 @@
 //! Explains why a command line was refused, and suggests the intended command or flag.
 
 use super::command_line::{file_of_flag, is_assigned, provoke_line, shell_line, value_of};
+use super::failure_kinds::explain_failure_kind;
 use super::flags::{has_flag, has_flag_with_value, similar_flag};
 use super::message::text_of;
 use super::misplaced_flags::flags_before_program;
@@ -31,6 +32,9 @@ pub fn explain_refusal(
             .unwrap_or_default(),
         commands,
     };
+    if let Some(refusal) = explain_failure_kind(error) {
+        return Some(refusal);
+    }
     let word = text_of(error, ContextKind::InvalidSubcommand)
         .or_else(|| text_of(error, ContextKind::InvalidArg))?;
     let (what, hint) = match error.kind() {
@@ -66,12 +70,26 @@ impl RefusedLine<'_> {
             .of_name(word)
             .or_else(|| intended_name(word, names))
         {
-            format!("did you mean `{}`?", provoke_line(command, rest))
+            self.hint_at_command(command, rest)
         } else {
             let line = provoke_line("run", &self.args[1..]);
             format!("to run a program: {line}; `provoke --help` lists the commands")
         };
         (format!("there is no command `{}`", word.to_safe()), hint)
+    }
+
+    /// Suggests the rest of the line for another command, if that command accepts it.
+    fn hint_at_command(&self, command: &str, rest: &[OsString]) -> String {
+        let words = [&["provoke".into(), command.into()], rest].concat();
+        match self.commands.clone().try_get_matches_from(words) {
+            Err(error) if error.kind() == ErrorKind::UnknownArgument => format!(
+                "did you mean `provoke {command}`? It has no flag `{}`: see `provoke {command} -h`",
+                text_of(&error, ContextKind::InvalidArg)
+                    .unwrap_or_default()
+                    .to_safe()
+            ),
+            _ => format!("did you mean `{}`?", provoke_line(command, rest)),
+        }
     }
 
     fn missing_argument(&self, argument: &str) -> (String, String) {

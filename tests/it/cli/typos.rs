@@ -1,6 +1,7 @@
 //! Tests mistyped command lines: each is accepted, or answered by a hint with the corrected flag or command.
 
 use super::support::{PROVOKE, Sandbox};
+use crate::needs::{needs, program};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -817,4 +818,28 @@ fn short_help_lists_few_flags() {
     let long = sandbox.provoke(&["run", "--help"]).stdout;
     assert!(flags(&long) > 50, "{long}");
     assert!(long.contains("--keep-per-sig"));
+}
+
+#[test]
+fn a_text_of_stored_failures_is_answered_with_their_signatures() {
+    needs!(program("python3"));
+    let sandbox = sandbox();
+    sandbox.provoke(&["run", "-n", "4", "--", "python3", "-c", "raise KeyError(7)"]);
+    let output = sandbox.provoke(&["run", "--only", "keyerror", "--", "./prog"]);
+    assert_eq!(output.code, Some(2), "{output}");
+    let line = output
+        .stderr
+        .lines()
+        .find(|line| line.contains("--only sig:"));
+    assert!(
+        line.is_some_and(|line| line.contains("KeyError: 7")),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_command_of_another_tool_is_suggested_without_its_unknown_flags() {
+    let output = sandbox().provoke(&["stress", "--nosuch", "4", "--", "./prog"]);
+    let hint = "did you mean `provoke run`? It has no flag `--nosuch`: see `provoke run -h`";
+    assert!(output.stderr.contains(hint), "{output}");
 }
