@@ -11,7 +11,8 @@ use provoke_questions as questions;
 use provoke_report as report;
 use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
-use provoke_words::untrusted::{Untrusted as _, shell_word};
+use provoke_words::names::is_similar_name;
+use provoke_words::untrusted::{SafeText, Untrusted as _, shell_word};
 
 /// At most this many runs are listed if several could be the baseline.
 const MAX_LISTED: usize = 4;
@@ -49,14 +50,14 @@ pub(super) fn find_default(
         of_other_commands.push((command, baseline));
     }
     if of_other_commands.len() > 1 || hunt.is_some() {
-        return Err(refuse_choice(&of_other_commands, hunt));
+        return Err(refuse_choice(typed.as_deref(), of_other_commands, hunt));
     }
     if of_other_commands.is_empty() && asked.baseline.of.is_none() {
         let mut newest_first = folders.iter().rev();
         let variant = newest_first.find_map(|folder| describe_variant(folder, looked_for));
         if let Some(line) = variant {
             return Err(refuse_to_choose(
-                "only runs of several variants have failures; which variant is the baseline?",
+                "only runs of several variants have failures; which variant shows the bug?",
                 &[line],
             ));
         }
@@ -139,14 +140,31 @@ fn describe_variant(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<S
     ))
 }
 
-/// Refuses to choose among runs of several commands, the newest first, and a hunt.
+/// Refuses to choose among runs of several commands and a hunt. Runs whose command is similar to the typed one are listed
+/// first, the newest first.
 fn refuse_choice(
-    newest_first: &[(Vec<Text>, ResolvedBaseline)],
+    typed: Option<&[Text]>,
+    newest_first: Vec<(Vec<Text>, ResolvedBaseline)>,
     hunt: Option<String>,
 ) -> Diagnostic {
-    let chosen = newest_first
-        .iter()
-        .filter_map(|(_, baseline)| baseline.chosen.as_ref());
+    let as_line = |command: &[Text]| {
+        let words = command.iter().map(|word| shell_word(word.as_os_str()));
+        words
+            .map(SafeText::into_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let typed_line = typed.map(as_line);
+    let is_similar = |command: &[Text]| {
+        let typed_line = typed_line.as_deref();
+        typed_line.is_some_and(|typed_line| is_similar_name(typed_line, &as_line(command)))
+    };
+    let count = newest_first.len();
+    let (similar, others): (Vec<_>, Vec<_>) = newest_first
+        .into_iter()
+        .partition(|(command, _)| is_similar(command));
+    let baselines = similar.into_iter().chain(others);
+    let chosen = baselines.filter_map(|(_, baseline)| baseline.chosen);
     let lines = chosen.take(MAX_LISTED).map(|run| {
         format!(
             "--baseline {}   # {} of {} trials failed: {}",
@@ -156,7 +174,7 @@ fn refuse_choice(
             run.command.to_safe()
         )
     });
-    let more = newest_first.len().saturating_sub(MAX_LISTED);
+    let more = count.saturating_sub(MAX_LISTED);
     let more = (more > 0).then(|| {
         format!(
             "{} in `provoke list`",
@@ -164,10 +182,13 @@ fn refuse_choice(
         )
     });
     let lines: Vec<String> = hunt.into_iter().chain(lines).chain(more).collect();
-    refuse_to_choose(
-        "no run of this command without holds has failures; which run is the baseline?",
-        &lines,
-    )
+    let message = match typed_line {
+        Some(line) => {
+            format!("no `provoke run` of `{line}` has failures; which run shows the bug?")
+        }
+        None => "runs of several commands have failures; which run shows the bug?".to_owned(),
+    };
+    refuse_to_choose(&message, &lines)
 }
 
 fn refuse_to_choose(message: &str, lines: &[String]) -> Diagnostic {

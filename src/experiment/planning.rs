@@ -89,10 +89,8 @@ fn describe_baseline(baseline: &BaselineRun) -> String {
         jobs => format!("-j {jobs} -- "),
     };
     format!(
-        "baseline: run {}{other_runs}, {} of {} trials failed{hint}\n    {jobs}{}",
+        "baseline: run {}{other_runs}{hint}\n    {jobs}{}",
         baseline.run.to_safe(),
-        baseline.failures,
-        baseline.trials,
         baseline.command.to_safe(),
     )
 }

@@ -1,6 +1,6 @@
 //! Shows the live line, and a line for each failure when it happens.
 
-use super::live_fit::{GAP, fit_status, fit_trial_line};
+use super::live_fit::{Importance, StatusPart, fit_status, fit_trial_line, join_parts};
 use super::live_hosts::HostProgress;
 use super::load_progress::TrialStatus;
 use super::{pictures, print_message, safe_for_stderr, screen};
@@ -323,18 +323,19 @@ impl LiveDisplay {
         }
     }
 
-    fn status_line(&self, state: &State) -> String {
+    fn status_parts(&self, state: &State) -> Vec<StatusPart> {
+        let progress_part = |text: String| StatusPart::new(Importance::Progress, text);
         if state.stage.reruns_tests() {
             let (completed, planned) = RerunPolicy::completed_and_planned(state);
-            return format!(
+            return vec![progress_part(format!(
                 "running failing tests alone: {completed} of {planned} trials (counted separately; Ctrl-C skips)"
-            );
+            ))];
         }
         if state.stage.runs_extra_trials() {
             let (caught, wanted_crashes) = CapturePolicy::caught_and_wanted(state);
-            return format!(
+            return vec![progress_part(format!(
                 "collecting stacks: {caught} of {wanted_crashes} (extra trials, not counted; Ctrl-C skips)"
-            );
+            ))];
         }
         let completed = state.completed_trials();
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -357,16 +358,16 @@ impl LiveDisplay {
         } else {
             (Some(ran), progress)
         };
-        let mut parts: Vec<String> = first.into_iter().collect();
-        parts.extend(
-            counts
-                .iter()
-                .map(|(name, count)| style(format!("{count} {name}")).red().to_string()),
-        );
+        let mut parts: Vec<StatusPart> = first.map(progress_part).into_iter().collect();
+        parts.extend(counts.iter().map(|(name, count)| {
+            let text = style(format!("{count} {name}")).red().to_string();
+            StatusPart::new(Importance::Count, text)
+        }));
         if state.inconclusive_trials() > 0 {
-            parts.push(format!("{} inconclusive", state.inconclusive_trials()));
+            let text = format!("{} inconclusive", state.inconclusive_trials());
+            parts.push(StatusPart::new(Importance::Count, text));
         }
-        parts.extend(last);
+        parts.extend(last.map(progress_part));
         let preparing: Vec<String> = state
             .preparation
             .running
@@ -375,17 +376,21 @@ impl LiveDisplay {
             .map(|name| words::sanitize_line(name))
             .collect();
         if !preparing.is_empty() {
-            parts.push(format!("building {}", preparing.join(", ")));
+            let text = format!("building {}", preparing.join(", "));
+            parts.push(progress_part(text));
         }
         let hosts = HostProgress::of_state(state, self.trials_per_second());
-        parts.extend(hosts.as_ref().map(HostProgress::describe_counts));
+        let host_counts = hosts.as_ref().map(HostProgress::describe_counts);
+        parts.extend(host_counts.map(progress_part));
         let late = self.slow_trial(completed);
-        parts.extend(late.map(|(trial, time)| format!("{trial} takes {}", in_seconds(time))));
+        let late_text = late.map(|(trial, time)| format!("{trial} takes {}", in_seconds(time)));
+        parts.extend(late_text.map(progress_part));
         let time_left = if late.is_none() { remaining } else { None };
-        parts.push(self.describe_time(state, completed, time_left));
-        // Last, because a narrow terminal cuts it off.
-        parts.extend(hosts.and_then(|hosts| hosts.describe_failures()));
-        parts.extend(self.trial_status.as_ref().map(|say| {
+        parts.push(progress_part(
+            self.describe_time(state, completed, time_left),
+        ));
+        let host_failures = hosts.and_then(|hosts| hosts.describe_failures());
+        let trial_status = self.trial_status.as_ref().map(|say| {
             let status = match say() {
                 TrialStatus::Waiting(status) | TrialStatus::Working(status) => status,
             };
@@ -398,8 +403,10 @@ impl LiveDisplay {
                 || status.clone(),
                 |name| format!("{}: {status}", words::sanitize_line(name)),
             )
-        }));
-        parts.join(GAP)
+        });
+        let details = host_failures.into_iter().chain(trial_status);
+        parts.extend(details.map(|text| StatusPart::new(Importance::Detail, text)));
+        parts
     }
 
     /// Returns how many trials on hosts ended per second in the last seconds.
@@ -576,16 +583,21 @@ impl EventSink for LiveDisplay {
                 TrialStatus::Waiting(wait) => Some(words::sanitize_line(&wait)),
                 TrialStatus::Working(_) => None,
             });
-            let progress = match self.progress_share(state) {
-                Some(share) if columns >= WIDE && wait.is_none() => {
-                    format!("{}  ", pictures::draw_progress(share))
-                }
-                _ => String::new(),
-            };
-            let room = columns.saturating_sub(2 + progress.len());
             // Nothing else happens until the service is ready.
-            let status = wait.unwrap_or_else(|| fit_status(self.status_line(state), room));
-            bar.set_message(safe_for_stderr(&format!("  {progress}{status}")).into_string());
+            let parts = match wait {
+                Some(wait) => vec![StatusPart::new(Importance::Progress, wait)],
+                None => {
+                    let share = self.progress_share(state).filter(|_| columns >= WIDE);
+                    let picture = share.map(pictures::draw_progress);
+                    picture
+                        .map(|picture| StatusPart::new(Importance::Picture, picture))
+                        .into_iter()
+                        .chain(self.status_parts(state))
+                        .collect()
+                }
+            };
+            let status = fit_status(parts, columns.saturating_sub(2));
+            bar.set_message(safe_for_stderr(&format!("  {status}")).into_string());
             bar.tick();
         } else if self
             .last_line
@@ -594,7 +606,7 @@ impl EventSink for LiveDisplay {
             self.last_line = Some(Instant::now());
             print_message(&format!(
                 "  {}",
-                console::strip_ansi_codes(&self.status_line(state))
+                console::strip_ansi_codes(&join_parts(&self.status_parts(state)))
             ));
         }
     }

@@ -72,7 +72,7 @@ impl HostProgress {
 
 #[cfg(test)]
 mod tests {
-    use super::super::live_fit::{GAP, fit_status};
+    use super::super::live_fit::{Importance, StatusPart, fit_status};
     use super::*;
 
     #[test]
@@ -86,17 +86,17 @@ mod tests {
             lost_attempts: 4,
             failures: failures.to_vec(),
         };
-        let status = [
-            "412 of 1000 trials".to_owned(),
-            "19 SIGSEGV".to_owned(),
-            progress.describe_counts(),
-            "8 s, 11 s left".to_owned(),
-            progress.describe_failures().unwrap(),
+        let parts = [
+            (Importance::Progress, "412 of 1000 trials".to_owned()),
+            (Importance::Count, "19 SIGSEGV".to_owned()),
+            (Importance::Progress, progress.describe_counts()),
+            (Importance::Progress, "8 s, 11 s left".to_owned()),
+            (Importance::Detail, progress.describe_failures().unwrap()),
         ]
-        .join(GAP);
-        let lines = [60, 80, 120].map(|columns| fit_status(status.clone(), columns));
+        .map(|(importance, text)| StatusPart::new(importance, text));
+        let lines = [60, 80, 120].map(|columns| fit_status(parts.to_vec(), columns));
         insta::assert_snapshot!(lines.join("\n"), @"
-        412 of 1000 trials   19 SIGSEGV   7 of 8 hosts, 52/s, 4 lost
+        412 of 1000 trials   7 of 8 hosts, 52/s, 4 lost   8 s
         412 of 1000 trials   19 SIGSEGV   7 of 8 hosts, 52/s, 4 lost   8 s, 11 s left
         412 of 1000 trials   19 SIGSEGV   7 of 8 hosts, 52/s, 4 lost   8 s, 11 s left   failed on n3 11, n1 4, n7 2, n2 1
         ");

@@ -11,6 +11,8 @@ const PROGRESS: u64 = 12;
 const LONGEST_BAR: f64 = 30.0;
 /// Length of an interval.
 pub(super) const INTERVAL_WIDTH: usize = 24;
+/// A count between two peaks, plus one, is at most this part of each of them.
+const DEEP: u64 = 5;
 /// Heights of a rate over time, from zero.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -59,6 +61,22 @@ pub(super) fn interval_head(axis: RateAxis) -> String {
     let low = if low == "0 %" { "0".to_owned() } else { low };
     let gap = INTERVAL_WIDTH.saturating_sub(low.len() + high.len());
     format!("{low}{}{high}", " ".repeat(gap))
+}
+
+/// Returns whether the failure rate changed during a run: the intervals of two windows do not overlap.
+pub(super) fn rate_changed(windows: &[RateWindow]) -> bool {
+    let lowest_end = windows.iter().map(|window| window.interval[1]);
+    let highest_start = windows.iter().map(|window| window.interval[0]);
+    highest_start.fold(0.0, f64::max) > lowest_end.fold(1.0, f64::min)
+}
+
+/// Returns whether counts have two peaks: between them, a count is clearly lower than both.
+pub(super) fn has_two_peaks(counts: &[u64]) -> bool {
+    (0..counts.len()).any(|index| {
+        let before = counts[..index].iter().max();
+        let after = counts[index..].iter().max();
+        before.min(after) >= Some(&(DEEP * (counts[index] + 1)))
+    })
 }
 
 /// Describes the failure rate during a run, with a picture: `▁▁▂▅█  0 to 12 % in windows of 100 trials`.
@@ -139,6 +157,36 @@ mod tests {
         });
         insta::assert_snapshot!(describe_windows(&windows).unwrap());
         assert_eq!(describe_windows(&windows[..1]), None);
+    }
+
+    #[test]
+    fn a_rate_that_does_not_change_has_no_picture() {
+        let windows = |intervals: [[f64; 2]; 3]| {
+            intervals.map(|interval| RateWindow {
+                failures: 1,
+                trials: 100,
+                interval,
+            })
+        };
+        assert!(!rate_changed(&[]));
+        assert!(!rate_changed(&windows([
+            [0.0, 0.3],
+            [0.1, 0.4],
+            [0.2, 0.5]
+        ])));
+        assert!(rate_changed(&windows([[0.0, 0.1], [0.1, 0.4], [0.2, 0.5]])));
+    }
+
+    #[test]
+    fn a_deep_gap_separates_two_peaks() {
+        let one_peak: [&[u64]; 5] = [&[], &[9], &[1, 9, 3], &[9, 0, 4], &[9, 1, 9]];
+        for counts in one_peak {
+            assert!(!has_two_peaks(counts), "{counts:?}");
+        }
+        let two_peaks: [&[u64]; 2] = [&[9, 0, 5], &[10, 1, 1, 12, 2]];
+        for counts in two_peaks {
+            assert!(has_two_peaks(counts), "{counts:?}");
+        }
     }
 
     #[test]

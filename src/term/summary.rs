@@ -22,8 +22,6 @@ use std::slice;
 
 /// Maximum number of listed trials.
 const LISTED: usize = 12;
-/// Times of failures are drawn if they are in at least this many ranges.
-const SPREAD: usize = 3;
 /// A rate per time is shown as well if one failure takes longer than this, in seconds.
 const LONG: f64 = 10.0;
 
@@ -147,21 +145,32 @@ fn write_variant_details(
     }
     if let Some(load) = &variant.load {
         push_lines(screen, &load.traffic_lines());
-        let ranges = count_ranges(&load.served_before_death).into_iter();
-        let ranges = ranges.map(|range| {
-            let CountRange { start, end, count } = range;
-            ([start, end].map(|end| end.to_string()), count)
-        });
-        push_ranges(screen, &ranges.collect::<Vec<_>>());
+        let ranges = count_ranges(&load.served_before_death);
+        let counts: Vec<u64> = ranges.iter().map(|range| range.count).collect();
+        if pictures::has_two_peaks(&counts) {
+            let ranges = ranges.into_iter().map(|range| {
+                let CountRange { start, end, count } = range;
+                ([start, end].map(|end| end.to_string()), count)
+            });
+            push_ranges(screen, &ranges.collect::<Vec<_>>());
+        }
     }
 }
 
-/// Draws the failure rate during the run and the times of failures, if there are enough failures.
+/// Draws the failure rate during the run if it changed, and the times of failures if they have two peaks: the numbers do
+/// not show either.
 fn draw_distributions(screen: &mut Screen, variant: &VariantReport) {
-    if let Some(text) = pictures::describe_windows(&variant.windows) {
+    if pictures::rate_changed(&variant.windows)
+        && let Some(text) = pictures::describe_windows(&variant.windows)
+    {
         screen.push_text(2, &format!("failure rate over time: {text}"));
     }
-    if variant.failure_times.len() >= SPREAD {
+    let counts: Vec<u64> = variant
+        .failure_times
+        .iter()
+        .map(|range| range.count)
+        .collect();
+    if pictures::has_two_peaks(&counts) {
         screen.push_text(2, "time until the failure:");
         let ranges = variant.failure_times.iter();
         let ranges = ranges.map(|range| {
@@ -258,8 +267,12 @@ fn write_sites(screen: &mut Screen, sites: &[Site]) {
         {
             is_shown = true;
             let text = words::sanitize_line(&text);
-            let number = style(format!("{:>4} |", site.line)).dim();
-            screen.push_row(&format!("        {number} {text}"));
+            let head = format!("        {:>4} | ", site.line);
+            let text = match screen.width() {
+                Some(columns) => words::shorten_text(&text, columns.saturating_sub(head.len())),
+                None => text,
+            };
+            screen.push_row(&format!("{}{text}", style(head).dim()));
         }
     }
 }

@@ -126,7 +126,7 @@ fn the_answer_names_the_failing_level_and_the_clean_level_below() {
     );
     insta::assert_snapshot!(console::strip_ansi_codes(&summary), @"
     It dies from 10 clients on: SIGSEGV, in parse (with 9 it survived 29 of 29 trials)
-      with 9 clients, it dies in less than 9.9 % of the trials (95 %, one-sided)
+      with 9 clients, it dies in less than 9.9 % of the trials (95 % confidence)
 
       clients  trials  died           95 %      served before  signature
             6       1     0   at most 95 %
@@ -320,7 +320,7 @@ fn a_service_that_survives_but_refuses_requests_is_reported_in_one_line() {
     insta::assert_snapshot!(summary(&state), @"
     It survives 64 clients (29 of 29 trials), but from 9 on it refuses most requests
       (status 503)
-      with 64 clients, it dies in less than 9.9 % of the trials (95 %, one-sided)
+      with 64 clients, it dies in less than 9.9 % of the trials (95 % confidence)
       refused: 0 of 6000 requests with 8 clients (3 trials), 4500 of 6000 requests
         with 9 clients (3 trials)
 
@@ -365,7 +365,7 @@ fn a_search_for_refusals_finds_their_level_and_names_deaths_above_it() {
     It refuses most requests from 9 clients on: status 503 (with 8 it did not refuse
       most requests in 29 of 29 trials)
       with 8 clients, that happens in less than 9.9 % of the trials
-        (95 %, one-sided)
+        (95 % confidence)
       from 64 clients on it also fails in another way: SIGSEGV, in parse (1 trial)
 
       clients  trials  failed           95 %  refused  signature

@@ -13,8 +13,8 @@ const LANGUAGES: [&str; 20] = [
 ];
 /// Maximum size of a source file.
 const LARGEST: u64 = 8 << 20;
-/// Maximum number of characters of a line that are shown.
-const LONGEST: usize = 64;
+/// Maximum number of characters of a line: longer ones are generated code.
+const LONGEST: usize = 240;
 
 /// Returns the text of a line of source code, if the file exists.
 pub fn source_line(site: &Site) -> Option<String> {

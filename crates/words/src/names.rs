@@ -43,6 +43,11 @@ pub fn nearest_name<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
+/// Returns whether two names are probably of versions of one thing: one begins with the other, or few letters differ.
+pub fn is_similar_name(name: &str, other: &str) -> bool {
+    name.starts_with(other) || other.starts_with(name) || typing_errors(name, other).is_some()
+}
+
 /// Returns the names with few typing errors, the nearest first, at most three.
 pub fn nearest_names(word: &str, names: impl IntoIterator<Item = String>) -> Vec<String> {
     let near: BTreeSet<(usize, String)> = names

@@ -69,7 +69,7 @@ fn two_variants_without_a_difference_report_the_detectable_rates() {
         result
             .1
             .stdout
-            .contains("NOT KNOWN: no difference found; 30 trials of each show a difference from 0 %, the rate of both together, only if a rate is above"),
+            .contains("NOT KNOWN: no difference found. All together failed in 0 %; 30 trials of each detect only a rate above "),
         "{}",
         result.1
     );

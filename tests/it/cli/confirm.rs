@@ -6,6 +6,7 @@ use regex::Regex;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 impl Sandbox {
@@ -120,7 +121,7 @@ fn confirm_prints_the_answer_and_the_assumptions_of_a_fix() {
 
     saved in   provoke-out/RUN
     ------- stderr -------
-      before: 1 of 10 failed; PROBABLY FIXED needs 190 passing trials, FIXED 390; the first failure means NOT FIXED
+      1 of 10 failed; PROBABLY FIXED needs 190 passing trials, FIXED 390; the first failure means NOT FIXED
       cheaper: first run about 20 more trials of the unfixed program, until it has 3 failures; this check then needs about 140 trials less
     [exit status: Some(0)]
     ");
@@ -133,8 +134,7 @@ fn confirm_names_the_failing_variant_of_a_comparison() {
     sandbox.provoke(&[&compare[..], &["--", "sh", "-c", "exit {code}"]].concat());
     let output = sandbox.provoke(&["confirm", "--", "true"]);
     assert_eq!(output.code, Some(2), "{output}");
-    let asked =
-        "error: only runs of several variants have failures; which variant is the baseline?";
+    let asked = "error: only runs of several variants have failures; which variant shows the bug?";
     assert!(output.stderr.contains(asked), "{output}");
     let flags = output
         .stderr
@@ -766,7 +766,7 @@ fn confirm_refuses_conditions_that_differ_from_the_baseline() {
     let output = sandbox.provoke(&[&confirm[..], &others].concat());
     insta::assert_snapshot!(output, @"
     ------- stderr -------
-      baseline: run before, 8 of 20 trials failed
+      baseline: run before
         provoke victim exit --fail-on 1-8
     error: cannot compare with the baseline: its conditions differ, which may change the failure rate
       caused by: resource limits: nofile=512 in the baseline, nofile=256 here
@@ -941,7 +941,7 @@ fn a_baseline_with_a_changed_rate_and_a_clean_half_is_refused() {
     let output = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(output, @"
     ------- stderr -------
-      baseline: run before, 11 of 200 trials failed
+      baseline: run before
         provoke victim exit --fail-on '1,7,12,20,26,33,40,47,55,61,70'
     error: cannot use the baseline: its failure rate changed while it ran, and none of the 100 trials of its second half failed, so no number of passing trials shows a fix
 
@@ -961,8 +961,8 @@ fn confirm_counts_the_attempts_against_one_baseline() {
     }
     let output = sandbox.provoke(&["confirm", "--baseline", "before", "--", "true"]);
     insta::assert_snapshot!(output, @"
-    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases; this is check 3 against this baseline: if no fix had an effect, at least one of 3 checks would say FIXED in up to 15 % of cases
-      --conf 98.34 keeps the probability of any false FIXED in 3 checks below 5 %
+    FIXED (95 %): 49 passing trials; before, 3 of 14 failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases. This is check 3 against this baseline: if none of the 3 fixes had an effect, one of them would still be called FIXED in up to 15 % of cases
+      with --conf 98.34, a fix without effect is called FIXED in at most 5 % of cases in all 3 checks
 
       assumes: true is the fixed version of provoke
       assumes: the bug does not come and go by itself, for example from hour to hour
@@ -970,9 +970,9 @@ fn confirm_counts_the_attempts_against_one_baseline() {
 
     saved in   provoke-out/RUN
     ------- stderr -------
-      baseline: run before, 3 of 14 trials failed
+      baseline: run before
         provoke victim exit --fail-on '3,9,14'
-      before: 3 of 14 failed; FIXED needs 49 passing trials, about TIME; the first failure means NOT FIXED
+      3 of 14 failed; FIXED needs 49 passing trials, about TIME; the first failure means NOT FIXED
       the bug: exit 1, or another failure with the same exit status
     [exit status: Some(0)]
     ");
@@ -1013,15 +1013,14 @@ fn confirm_without_a_baseline_uses_a_stored_run_with_failures() {
     // The run of the same command is the baseline, although a newer run has failures.
     let confirm = [&["confirm", "-n", "2", "--"], &victim[..], &["2"]].concat();
     let output = sandbox.provoke(&confirm);
-    let oldest = "  baseline: run 20260101-000000-aaaa, 1 of 10 trials failed";
+    let oldest = "  baseline: run 20260101-000000-aaaa";
     assert!(output.stderr.starts_with(oldest), "{output}");
 
     // If only one command failed, the fix may have another name.
     fs::remove_dir_all(sandbox.path("provoke-out/20260101-000000-aaaa")).unwrap();
     let confirm = sandbox.provoke(&["confirm", "--", "true"]);
     assert_eq!(confirm.code, Some(0), "{confirm}");
-    let chosen =
-        "  baseline: run 20260102-000000-bbbb, 3 of 12 trials failed (--baseline changes it)\n";
+    let chosen = "  baseline: run 20260102-000000-bbbb (--baseline changes it)\n";
     assert!(
         confirm.stderr.starts_with(chosen),
         "{confirm:?}",
@@ -1040,4 +1039,44 @@ fn confirm_without_a_baseline_uses_a_stored_run_with_failures() {
     let output = sandbox.provoke(&["confirm", "-q", "--", "true"]);
     assert!(!output.stderr.contains("baseline: run"), "{output}");
     assert_eq!(output.code, Some(0), "{output}");
+}
+
+#[test]
+fn runs_of_similar_commands_are_the_first_suggested_baselines() {
+    let sandbox = Sandbox::new();
+    for name in ["crash", "other"] {
+        let program = sandbox.write(name, "#!/bin/sh\nexit 1\n");
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        sandbox.provoke(&["run", "-n", "4", "--", &format!("./{name}")]);
+    }
+    let refused = sandbox.provoke(&["confirm", "--", "./crash_fixed"]);
+    let wanted =
+        "error: no `provoke run` of `./crash_fixed` has failures; which run shows the bug?";
+    assert!(refused.stderr.contains(wanted), "{refused}");
+    let mut listed = refused
+        .stderr
+        .lines()
+        .filter(|line| line.contains("--baseline "));
+    assert!(
+        listed
+            .next()
+            .is_some_and(|line| line.ends_with(": ./crash")),
+        "{refused}"
+    );
+    assert!(
+        listed
+            .next()
+            .is_some_and(|line| line.ends_with(": ./other")),
+        "{refused}"
+    );
+}
+
+#[test]
+fn an_insufficient_fix_is_compared_with_the_old_program() {
+    let sandbox = Sandbox::new();
+    sandbox.write("fail.sh", "exit 1\n");
+    sandbox.provoke(&["run", "-n", "4", "--", "sh", "fail.sh"]);
+    let output = sandbox.provoke(&["confirm", "--", "sh", "fail.sh"]);
+    let command = "did it help?       provoke compare --find different -n 17 -j 1 -L 'FILE=OLD,fail.sh' -- sh '{FILE}'";
+    assert!(output.stdout.contains(command), "{output}");
 }

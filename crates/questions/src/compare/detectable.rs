@@ -9,6 +9,8 @@ use serde::Serialize;
 
 /// Power of the detectable differences that are reported.
 const POWER: f64 = 0.8;
+/// How often a detectable difference is detected.
+const DETECTED: &str = "in 8 of 10 comparisons";
 /// Rates for which the detectable differences are announced.
 const EXAMPLES: [f64; 3] = [0.5, 0.1, 0.01];
 
@@ -75,10 +77,10 @@ impl DetectableRates {
             .collect();
         let trials = words::format_count(self.pairs, "trial");
         if ends.is_empty() {
-            return format!("; {trials} of each are too few to tell {rate} % from any other rate");
+            return format!(": {trials} of each are too few for any difference from {rate} %");
         }
         format!(
-            "; {trials} of each show a difference from {rate} %, the rate of both together, only if a rate is {} (80 % power)",
+            ". All together failed in {rate} %; {trials} of each detect only a rate {} ({DETECTED})",
             ends.join(" or ")
         )
     }
@@ -113,6 +115,8 @@ pub(super) fn describe_detectable(state: &State) -> String {
     let trials = words::format_count(pairs, "trial");
     match example {
         None => format!("{trials} of each variant are too few to detect even large differences"),
-        Some(rates) => format!("{trials} of each variant can tell {rates}, with 80 % power"),
+        Some(rates) => {
+            format!("{trials} of each variant distinguish {rates} ({DETECTED})")
+        }
     }
 }

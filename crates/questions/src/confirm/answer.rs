@@ -20,10 +20,14 @@ use provoke_stats::{self as stats, real};
 use provoke_survey as survey;
 use provoke_words as words;
 use provoke_words::document::{SuggestedCommand, Table};
+use provoke_words::names::is_similar_name;
 use provoke_words::untrusted::SafeText;
 use provoke_words::untrusted::shell_word;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
+
+/// Power of the suggested comparison of the old and the new program.
+const POWER: f64 = 0.8;
 
 /// Whether the bug is fixed, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
@@ -72,6 +76,9 @@ pub struct ConfirmAnswer {
     pub compare: Option<String>,
     /// The assumptions of the answer.
     pub assumptions: Vec<String>,
+    /// The comparison that shows whether an insufficient fix helped.
+    #[serde(skip)]
+    did_it_help: Option<SuggestedCommand>,
 }
 
 impl ConfirmAnswer {
@@ -118,7 +125,10 @@ impl ConfirmAnswer {
             sweep: state
                 .learned::<SweepMemory>()
                 .and_then(|memory| memory.report(state)),
-            compare: may_change.then(|| in_turns(state)),
+            compare: may_change.then(|| in_turns(state, baseline, "")),
+            did_it_help: (progress.failures > 0 && state.trials.held.is_none())
+                .then(|| baseline.and_then(|base| suggest_comparison(state, base, alpha)))
+                .flatten(),
             assumptions: list_assumptions(state, question, baseline, &differences),
             differences,
         })
@@ -146,7 +156,7 @@ impl AnswerText for ConfirmAnswer {
             .is_some_and(|base| base.design_effect > 1.0);
         if clumps && let Some(bound) = self.rate_below {
             lines.push(format!(
-                "the failure rate is at most {} % ({} %, one-sided), if failures come in clumps as in the baseline",
+                "the failure rate is at most {} % ({} % confidence), if failures come in clumps as in the baseline",
                 words::percent_bound(bound),
                 words::format_percent(1.0 - self.error_rate)
             ));
@@ -233,7 +243,10 @@ impl AnswerText for ConfirmAnswer {
 
     fn commands(&self, run: &SafeText) -> Vec<SuggestedCommand> {
         let line = format!("provoke confirm --baseline {run}");
-        vec![SuggestedCommand::new("try the next fix", line).with_remark("same baseline and flags")]
+        let next_fix =
+            SuggestedCommand::new("try the next fix", line).with_remark("same baseline and flags");
+        let comparison = self.did_it_help.clone();
+        comparison.into_iter().chain([next_fix]).collect()
     }
 
     fn confirmed_run(&self) -> Option<&str> {
@@ -297,7 +310,7 @@ fn describe_attempts(question: &ConfirmQuestion, alpha: f64) -> String {
     }
     let attempts = question.earlier_attempts + 1;
     format!(
-        "; this is check {attempts} against this baseline: if no fix had an effect, at least one of {attempts} checks would say FIXED in up to {} % of cases",
+        ". This is check {attempts} against this baseline: if none of the {attempts} fixes had an effect, one of them would still be called FIXED in up to {} % of cases",
         words::format_percent(error_of_attempts(question, alpha)),
     )
 }
@@ -309,9 +322,9 @@ fn suggest_confidence(earlier: u64, alpha: f64) -> String {
     let parts = if level < 1e-4 { 1e6 } else { 1e4 };
     let confidence = 100.0 * (parts - (parts * level).floor()) / parts;
     format!(
-        "--conf {confidence} keeps the probability of any false FIXED in {} below {} %",
-        words::format_count(earlier + 1, "check"),
+        "with --conf {confidence}, a fix without effect is called FIXED in at most {} % of cases in all {}",
         words::format_percent(alpha),
+        words::format_count(earlier + 1, "check"),
     )
 }
 
@@ -340,8 +353,23 @@ fn differing_from_baseline(
     })
 }
 
-/// Returns the command that compares the old and the new program in turns.
-fn in_turns(state: &State) -> String {
+/// Suggests comparing the old and the new program, with enough trials to show that the fix halves the failure rate.
+fn suggest_comparison(
+    state: &State,
+    base: &MeasuredBaseline,
+    alpha: f64,
+) -> Option<SuggestedCommand> {
+    let (failures, trials) = base.counts_of_all_bugs();
+    let rate = real(failures) / real(trials.max(1));
+    let needed = stats::pairs_to_tell(rate, rate / 2.0, alpha, POWER)?;
+    let line = in_turns(state, Some(base), &format!(" -n {needed}"));
+    let remark = "enough trials to show that it fails half as often";
+    Some(SuggestedCommand::new("did it help?", line).with_remark(remark))
+}
+
+/// Returns the command that compares the old and the new program in turns, with further flags. `OLD` stands for the old
+/// program, unless its name is similar to that of the new one.
+fn in_turns(state: &State, base: Option<&MeasuredBaseline>, flags: &str) -> String {
     let actors = state.trials.variant_plan(VariantId(0)).actors.iter();
     let commands = actors
         .filter(|actor| actor.role.decides_outcome())
@@ -350,7 +378,18 @@ fn in_turns(state: &State) -> String {
     let words: Vec<&OsStr> = words.map(Text::as_os_str).collect();
     let changed = index_of_changed_file(&words);
     let name = if changed == 0 { "PROGRAM" } else { "FILE" };
-    let mut files = OsString::from(format!("{name}=OLD,"));
+    // The arguments of the old program are not known; those of a program with a similar name are probably the same.
+    let is_renamed = |old: &&OsStr| {
+        changed == 0
+            && words.first().is_some_and(|new| {
+                old != new && is_similar_name(&old.to_string_lossy(), &new.to_string_lossy())
+            })
+    };
+    let old_program = base.and_then(|base| base.program.as_ref());
+    let renamed = old_program.map(Text::as_os_str).filter(is_renamed);
+    let mut files = OsString::from(format!("{name}="));
+    files.push(renamed.unwrap_or(OsStr::new("OLD")));
+    files.push(",");
     files.extend(words.get(changed).copied());
     let shown = words.iter().enumerate().map(|(index, word)| {
         if index == changed {
@@ -360,7 +399,7 @@ fn in_turns(state: &State) -> String {
         }
     });
     format!(
-        "provoke compare --find different -j {} -L {} -- {}",
+        "provoke compare --find different{flags} -j {} -L {} -- {}",
         state.trials.jobs,
         shell_word(&files).into_string(),
         shown.collect::<Vec<_>>().join(" "),
@@ -412,7 +451,7 @@ pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> V
         )
     };
     let mut lines = vec![format!(
-        "before: {against} failed; {goal}; the first failure means NOT FIXED",
+        "{against} failed; {goal}; the first failure means NOT FIXED",
     )];
     if let Baseline::Measured(base) = &question.baseline {
         lines.extend(BaselineReport::new(base, None).runs_beforehand());
@@ -631,7 +670,8 @@ mod tests {
             [(1, 0.05, "97.5"), (2, 0.05, "98.34"), (1, 1e-4, "99.995")]
         {
             let text = suggest_confidence(earlier, alpha);
-            assert!(text.starts_with(&format!("--conf {confidence} ")), "{text}");
+            let flag = format!("with --conf {confidence}, ");
+            assert!(text.starts_with(&flag), "{text}");
         }
     }
 

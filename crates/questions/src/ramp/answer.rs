@@ -416,7 +416,7 @@ impl AnswerText for RampAnswer {
                 LoadGoal::Refusal => "that happens",
             };
             format!(
-                "with {}, {fails} in less than {} % of the trials ({}, one-sided)",
+                "with {}, {fails} in less than {} % of the trials ({} confidence)",
                 words::format_count(clean.clients, "client"),
                 words::percent_bound(bound),
                 self.confidence,

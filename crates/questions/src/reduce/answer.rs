@@ -346,11 +346,14 @@ impl AnswerText for ReduceAnswer {
         lines.extend(self.describe_required());
         if self.kept_items() < self.things {
             lines.push(format!(
-            "with only the needed items, {} trials {}; with all items, {} (each set ran until it was clear whether it {}, so these are not failure rates)",
-            self.alone.in_words(),
-            self.searched.past(),
-            self.everything.in_words(),
-            self.searched.present()
+                "with only the needed items, {} trials {}; with all items, {}",
+                self.alone.in_words(),
+                self.searched.past(),
+                self.everything.in_words(),
+            ));
+            lines.push(format!(
+                "these are not failure rates: the trials of a set end when it is clear whether it {}",
+                self.searched.present()
             ));
         }
         lines.extend(raised);
