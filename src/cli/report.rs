@@ -76,9 +76,11 @@ Examples:
   Share a run:
     provoke report last --bundle run.tar.gz";
 
-/// Shows a flag in the short help, unlike `run`.
+/// Shows a flag in the short help, unlike `run`, unless few need it.
 fn in_short_help(flag: clap::Arg) -> clap::Arg {
-    flag.hide_short_help(false)
+    let rare = ["csv-cases", "junit-trials", "svg"];
+    let hide = rare.iter().any(|name| flag.get_id() == *name);
+    flag.hide_short_help(hide)
 }
 
 fn parse_format() -> impl TypedValueParser<Value = Exclusion> {

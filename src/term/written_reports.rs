@@ -23,7 +23,7 @@ pub fn print_written_files(files: &[PathBuf]) {
 
 /// Returns whether only its owner can read a file.
 fn is_private(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & 0o077 == 0)
+    fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & 0o777 == 0o600)
 }
 
 /// Prints the size of an archive, and what it does not contain.
