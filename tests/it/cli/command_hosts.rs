@@ -199,7 +199,7 @@ fn trials_run_in_containers_and_their_output_is_copied() {
         .collect();
     names.sort_unstable();
     assert_eq!(names, containers.names);
-    let has_some = |host: &Value| host["trials"].as_u64().unwrap() >= 5;
+    let has_some = |host: &Value| host["trials"].as_u64().unwrap() > 0;
     assert!(hosts.iter().all(has_some), "{hosts:?}");
     assert_eq!(
         sandbox.read(&format!("{LAST_RUN}/trials/13/stderr")),
