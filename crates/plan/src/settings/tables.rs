@@ -64,7 +64,7 @@ pub struct OnlyRules(pub Vec<OnlyRule>);
 
 impl OnlyRules {
     pub(super) const HELP: &'static str =
-        "Count only this kind: SIGSEGV, code:3, hang, ...
+        "Count only this kind, such as SIGSEGV or code:3
 
 Kinds: a signal, code:N, hang, leak, oom, output, sig:ID (one crash signature), test:NAME (a test of a suite). Other \
 failures are counted separately.";
