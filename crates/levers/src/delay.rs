@@ -13,12 +13,16 @@ impl Lever for Delay {
         "delay"
     }
 
-    fn help(&self) -> LeverHelp {
-        LeverHelp {
+    fn about(&self) -> &'static str {
+        "a pause before each trial"
+    }
+
+    fn flag(&self) -> Option<LeverHelp> {
+        Some(LeverHelp {
             value: "TIME",
             text: "Wait this long before each trial",
             heading: "Trials",
-        }
+        })
     }
 
     fn shape(&self) -> ValueShape {

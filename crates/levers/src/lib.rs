@@ -40,11 +40,18 @@ pub trait Lever: Sync {
     /// Name of its flag, of its key in a scenario file, and of its value in a plan.
     fn name(&self) -> &'static str;
 
-    /// How its flag is shown.
-    fn help(&self) -> LeverHelp;
+    /// What it does, in a line of the list of conditions.
+    fn about(&self) -> &'static str;
+
+    /// How its own flag is shown; without one, only `--under` sets it.
+    fn flag(&self) -> Option<LeverHelp> {
+        None
+    }
 
     /// How its value is written in a file.
-    fn shape(&self) -> ValueShape;
+    fn shape(&self) -> ValueShape {
+        ValueShape::Name
+    }
 
     /// Reads a value as it is typed. Returns it as it is stored.
     fn parse(&self, typed: &str) -> Result<String, String>;
@@ -84,6 +91,11 @@ pub trait Lever: Sync {
         None
     }
 
+    /// What a search for the conditions of a failure does with it, if it can do something.
+    fn search(&self) -> Option<LeverSearch> {
+        None
+    }
+
     /// Checks that this machine can set the value for trials, and completes their plan.
     fn prepare(&self, _value: &str, _trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
         Ok(())
@@ -91,6 +103,24 @@ pub trait Lever: Sync {
 
     /// Sets the value for the start of each trial.
     fn apply(&self, value: &str, start: &mut TrialStart) -> io::Result<()>;
+}
+
+/// How a search for the conditions of a failure uses a lever.
+#[derive(Clone, Copy, Debug)]
+pub struct LeverSearch {
+    /// Name of the levers and values with a common cause.
+    pub family: &'static str,
+    /// Values that are tried, as they are typed.
+    pub values: &'static [&'static str],
+    /// Value that does the same to a trial as the others, except for what they are about: a shift of no time. Without it,
+    /// the others are compared with plain trials.
+    pub sham: Option<&'static str>,
+    /// Values from the mildest to the harshest, if they have an order.
+    pub ladder: &'static [&'static str],
+    /// Whether many programs fail under it, so that it is not combined with other conditions.
+    pub is_harsh: bool,
+    /// What a program that fails under it depends on: `deadline: it measures time that the process may not get`.
+    pub cause: &'static str,
 }
 
 /// The flag of a lever.

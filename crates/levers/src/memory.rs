@@ -24,14 +24,18 @@ impl Lever for Memory {
         "memory"
     }
 
-    fn help(&self) -> LeverHelp {
-        LeverHelp {
+    fn about(&self) -> &'static str {
+        "a limit of the memory of all processes together"
+    }
+
+    fn flag(&self) -> Option<LeverHelp> {
+        Some(LeverHelp {
             value: "SIZE",
             text: "Limit the memory of all processes of a trial together: 500M, 2G
 
 Above the limit, the kernel kills one of them (outcome `oom`).",
             heading: "Command and environment",
-        }
+        })
     }
 
     fn shape(&self) -> ValueShape {

@@ -22,14 +22,18 @@ impl Lever for Pids {
         "pids"
     }
 
-    fn help(&self) -> LeverHelp {
-        LeverHelp {
+    fn about(&self) -> &'static str {
+        "a limit of processes and threads"
+    }
+
+    fn flag(&self) -> Option<LeverHelp> {
+        Some(LeverHelp {
             value: "N",
             text: "Limit the processes and threads that a trial has at once
 
 Above the limit, the kernel refuses to start another one.",
             heading: "Command and environment",
-        }
+        })
     }
 
     fn shape(&self) -> ValueShape {

@@ -24,14 +24,18 @@ impl Lever for ResourceLimits {
         "rlimit"
     }
 
-    fn help(&self) -> LeverHelp {
-        LeverHelp {
+    fn about(&self) -> &'static str {
+        "limits of every process, as `ulimit` sets them"
+    }
+
+    fn flag(&self) -> Option<LeverHelp> {
+        Some(LeverHelp {
             value: "NAME=N",
             text: "Limit a resource of every process: as=4G, nofile=64
 
 core=4G also turns on the capture of cores.",
             heading: "Command and environment",
-        }
+        })
     }
 
     fn shape(&self) -> ValueShape {

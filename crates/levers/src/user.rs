@@ -15,12 +15,16 @@ impl Lever for User {
         "user"
     }
 
-    fn help(&self) -> LeverHelp {
-        LeverHelp {
+    fn about(&self) -> &'static str {
+        "another user"
+    }
+
+    fn flag(&self) -> Option<LeverHelp> {
+        Some(LeverHelp {
             value: "NAME",
             text: "Run the processes of trials as this user; provoke and its hooks run as root",
             heading: "Command and environment",
-        }
+        })
     }
 
     fn shape(&self) -> ValueShape {

@@ -28,7 +28,9 @@ impl ConditionSettings {
 impl Args for ConditionSettings {
     fn augment_args(command: Command) -> Command {
         LEVERS.iter().fold(command, |command, lever| {
-            let help = lever.help();
+            let Some(help) = lever.flag() else {
+                return command;
+            };
             let flag = Arg::new(lever.name())
                 .long(lever.name())
                 .value_name(help.value)
@@ -190,7 +192,7 @@ pub(crate) fn lever_schema(lever: &dyn Lever) -> Value {
             })
         }
     };
-    schema["description"] = lever.help().text.into();
+    schema["description"] = lever.flag().map_or(lever.about(), |flag| flag.text).into();
     schema
 }
 
