@@ -115,7 +115,7 @@ impl ExperimentFlags {
 
     /// Returns whether variants are defined by variables.
     pub(super) fn has_matrix(&self) -> bool {
-        !self.program.alone().matrix.0.is_empty()
+        !self.program.alone().matrix.0.is_empty() || !self.conditions.alone().compared.is_empty()
     }
 
     /// Overrides a scenario with the command and the flags of the command line.
@@ -133,6 +133,10 @@ impl ExperimentFlags {
         self.judge.apply_to(&mut scenario.judge);
         self.program.apply_to(&mut scenario.program);
         self.conditions.apply_to(&mut scenario.conditions);
+        let compared = std::mem::take(&mut scenario.conditions.compared);
+        if !compared.is_empty() {
+            scenario.program.matrix.compare_conditions(compared);
+        }
         self.evidence.apply_to(&mut scenario.evidence);
         scenario.trust |= self.trust;
     }

@@ -158,6 +158,8 @@ pub struct TrialStart {
     pub total_limits: TrialLimits,
     /// User and groups of the processes, if provoke itself has others.
     pub identity: Option<Credentials>,
+    /// Why no trial can be started under its conditions.
+    pub refusal: Option<String>,
     /// Command before the command of each process. It changes what processes inherit, and executes the command after it.
     pub wrapper: Vec<String>,
 }
@@ -180,6 +182,14 @@ impl TrialStart {
             lever.apply(&value, &mut start)?;
         }
         Ok(start)
+    }
+
+    /// Applies all levers that have a value. If that is impossible, no trial is started.
+    pub fn or_refusal(conditions: &TrialConditions) -> Self {
+        Self::new(conditions).unwrap_or_else(|error| Self {
+            refusal: Some(error.to_string()),
+            ..Self::default()
+        })
     }
 }
 

@@ -17,8 +17,8 @@ use provoke_judge as judge;
 use provoke_levers::TrialStart;
 use provoke_load::LoadProgress;
 use provoke_model::{
-    FailedHook, Observation, ReadyCondition, SlotId, Text, Trial, TrialsPlan, VariantId,
-    VariantPlan,
+    FailedHook, Observation, ReadyCondition, SlotId, Text, Trial, TrialConditions, TrialsPlan,
+    VariantId, VariantPlan,
 };
 use provoke_prepare::{FolderGuard, VariantPreparer};
 use provoke_slot::wire::{RunHook, VariantRecipe};
@@ -54,6 +54,8 @@ struct ExecutorContext {
     binary: PathBuf,
     /// Settings that all recipes share.
     common: VariantRecipe,
+    /// The conditions of all variants.
+    conditions: TrialConditions,
     recipes: Register<BTreeMap<VariantId, Arc<VariantRecipe>>>,
     maker: Arc<VariantPreparer>,
     /// Whether the directories of variants are built here; otherwise another provoke builds them in the same place.
@@ -130,6 +132,7 @@ impl LocalExecutor {
         let shared = ExecutorContext {
             _delegated_group: cgroup::enter_delegated_group(),
             common,
+            conditions: plan.conditions.clone(),
             recipes: Register::default(),
             maker: Arc::new(VariantPreparer::new(plan.space.as_ref())),
             builds,
@@ -388,8 +391,13 @@ impl ExecutorContext {
         let VariantRecipe {
             prepare, conclude, ..
         } = self.common.clone();
+        let start = match variant.conditions.all().next() {
+            Some(_) => TrialStart::or_refusal(&self.conditions.with_others(&variant.conditions)),
+            None => self.common.start.clone(),
+        };
         let mut recipe = VariantRecipe {
             variant: variant.clone(),
+            start,
             prepare: variant.hooks.prepare.clone().or(prepare),
             conclude: variant.hooks.conclude.clone().or(conclude),
             ..self.common.clone()

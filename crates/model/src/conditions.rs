@@ -18,6 +18,9 @@ pub struct Conditions {
 /// Prefix of the names of environment variables, which are recorded only if they are set.
 const VARIABLE: &str = "variable.";
 
+/// Prefix of the names of conditions of trials that are recorded only if they are set.
+const UNDER: &str = "under.";
+
 /// The names of the facts in a report, without those of levers.
 const NAMES: &[(&str, &str)] = &[
     ("cases", "test runner that reports its tests"),
@@ -67,13 +70,19 @@ impl Conditions {
         self.set_fact(&format!("{VARIABLE}{name}"), value);
     }
 
+    /// Adds a condition of trials that is set.
+    pub fn set_condition(&mut self, lever: &str, value: impl Into<String>) {
+        self.set_fact(&format!("{UNDER}{lever}"), value);
+    }
+
     /// Returns a fact.
     pub fn get_fact(&self, name: &str) -> Option<&str> {
         self.facts.get(name).map(String::as_str)
     }
 
     /// Returns the differences from the conditions of a baseline; differences that can change the rate come first. A fact
-    /// that only one side records is not a difference, except for a variable, which is unset on the other side.
+    /// that only one side records is not a difference, except for a variable or a condition, which is not set on the other
+    /// side.
     /// `lever_title` returns the title of the fact of a lever.
     pub fn differences_from(
         &self,
@@ -84,7 +93,9 @@ impl Conditions {
             return Vec::new();
         }
         let value = |side: &Self, name: &str| match side.get_fact(name) {
-            None if name.starts_with(VARIABLE) => Some("not set".to_owned()),
+            None if name.starts_with(VARIABLE) || name.starts_with(UNDER) => {
+                Some("not set".to_owned())
+            }
             value => value.map(str::to_owned),
         };
         let names: BTreeSet<&String> = self.facts.keys().chain(baseline.facts.keys()).collect();
@@ -106,9 +117,10 @@ impl Conditions {
 fn in_words(name: &str) -> String {
     match NAMES.iter().find(|(entry_name, _)| *entry_name == name) {
         Some((_, words)) => (*words).to_owned(),
-        None => match name.strip_prefix(VARIABLE) {
-            Some(variable) => format!("variable {variable}"),
-            None => name.to_owned(),
+        None => match (name.strip_prefix(VARIABLE), name.strip_prefix(UNDER)) {
+            (Some(variable), _) => format!("variable {variable}"),
+            (_, Some(condition)) => format!("condition {condition}"),
+            _ => name.to_owned(),
         },
     }
 }

@@ -83,7 +83,7 @@ pub use signal::Signal;
 pub use site::Site;
 pub use source_part::{EnclosingPart, SourcePart, SourceParts};
 pub use space::{
-    AlternatingSection, Boundary, Candidate, CandidateFacts, Item, ItemKind, Preparation,
+    AlternatingSection, Boundary, Candidate, CandidateFacts, Item, ItemKind, PLAIN, Preparation,
     ReducedSource, SearchSpace, Subset, UnsearchedSection, VariantChoice, VariantChoices,
 };
 pub use survey::Survey;

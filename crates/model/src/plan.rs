@@ -125,6 +125,14 @@ impl TrialConditions {
         self.0.remove(lever)
     }
 
+    /// Returns these conditions with others, which take precedence.
+    #[must_use]
+    pub fn with_others(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        all.0.extend(others.0.clone());
+        all
+    }
+
     /// Returns all values with the names of their levers.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = self.0.iter();
@@ -258,6 +266,9 @@ pub struct VariantPlan {
     /// The setting under which the failing variant is tried before a search.
     #[serde(default, skip_serializing_if = "is_default")]
     pub setting: Option<ParallelSetting>,
+    /// Its own conditions, over those of the plan.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub conditions: TrialConditions,
 }
 
 impl TrialsPlan {
@@ -587,6 +598,11 @@ impl Plan {
 }
 
 impl TrialsPlan {
+    /// Returns the conditions of the trials of a variant.
+    pub fn conditions_of(&self, variant: &VariantPlan) -> TrialConditions {
+        self.conditions.with_others(&variant.conditions)
+    }
+
     /// Returns the number of parallel trials on one machine.
     pub fn slots_per_host(&self) -> u32 {
         self.hosts.as_ref().map_or(self.jobs, |hosts| hosts.slots)

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+/// Name of the trials without any condition that a search or a comparison adds.
+pub const PLAIN: &str = "plain";
+
 /// The candidates or items from which a search chooses its variants. A variant is prepared only after it was chosen,
 /// because most are never chosen, and a set has too many subsets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +145,8 @@ pub enum ItemKind {
     File(Text),
     /// A kind of request of the load, or one of the files of its bodies: the indices of both.
     Request(u32, Option<u32>),
+    /// A condition of trials: the name of its lever, and its value. The search begins without any.
+    Condition(String, String),
 }
 
 /// A source file of which pieces are left out.
@@ -213,12 +218,17 @@ impl SearchSpace {
         self.len() == 0
     }
 
-    /// Returns the failing choice: the bad end, or all items.
-    pub fn failing_choice(&self) -> VariantChoice {
+    /// Returns the choice with which the search begins, which fails: the bad end, or all items. A search for conditions
+    /// begins without any.
+    pub fn first_choice(&self) -> VariantChoice {
         let count = u32::try_from(self.len()).unwrap_or(u32::MAX);
         match &self.choices {
             VariantChoices::Candidates(_) => VariantChoice::Place(count.saturating_sub(1)),
-            VariantChoices::Items(_) => VariantChoice::Set(Subset((0..count).collect())),
+            VariantChoices::Items(items) => {
+                let is_kept = |item: &Item| !matches!(item.what, ItemKind::Condition(..));
+                let kept = (0..count).zip(items).filter(|(_, item)| is_kept(item));
+                VariantChoice::Set(Subset(kept.map(|(index, _)| index).collect()))
+            }
         }
     }
 
@@ -241,15 +251,15 @@ impl SearchSpace {
             VariantChoices::Candidates(_) => 2,
             VariantChoices::Items(_) => 1,
         };
-        let failing = self.failing_choice();
+        let first_choice = self.first_choice();
         let choice_fits = |choice: &VariantChoice| self.has_choice(choice);
         let variant_fits = |variant: &VariantPlan| {
             variant.setting.is_some() || variant.choice.as_ref().is_some_and(choice_fits)
         };
         self.len() >= fewest
-            && choice_fits(&failing)
+            && choice_fits(&first_choice)
             && variants.iter().all(variant_fits)
-            && variants.first().and_then(|first| first.choice.as_ref()) == Some(&failing)
+            && variants.first().and_then(|first| first.choice.as_ref()) == Some(&first_choice)
             && self
                 .known
                 .iter()
@@ -345,9 +355,13 @@ impl SearchSpace {
                     file: file.clone(),
                     change: FileChange::Remove,
                 }),
+                ItemKind::Condition(lever, value) if is_kept => {
+                    variant.conditions.set(lever, value.clone());
+                }
                 ItemKind::Word(_)
                 | ItemKind::Piece(..)
                 | ItemKind::File(_)
+                | ItemKind::Condition(..)
                 | ItemKind::Request(..) => {}
             }
         }
@@ -454,7 +468,19 @@ impl Subset {
             let names: Vec<&str> = items_shown.map(|(_, item)| item.name.as_str()).collect();
             names.join(", ")
         };
+        let are_conditions = matches!(
+            items[..],
+            [
+                Item {
+                    what: ItemKind::Condition(..),
+                    ..
+                },
+                ..
+            ]
+        );
         match (self.0.len(), items.len()) {
+            (0, _) if are_conditions => PLAIN.to_owned(),
+            (1..=MAX_NAMED, _) if are_conditions => named(true),
             (count, total) if count == total => "everything".to_owned(),
             (0, _) => "nothing".to_owned(),
             (1..=MAX_NAMED, _) => format!("only {}", named(true)),
@@ -573,7 +599,7 @@ mod tests {
             VariantChoices::Candidates(vec![place("1.0"), place("1.1")]),
             &["run", "--version={variant}", "{trial}"],
         );
-        assert_eq!(space.failing_choice(), VariantChoice::Place(1));
+        assert_eq!(space.first_choice(), VariantChoice::Place(1));
         let variant = space.variant_of_choice(&VariantChoice::Place(1));
         let actor = &variant.actors[0];
         let command: Vec<String> = actor.command.iter().map(Text::to_string).collect();

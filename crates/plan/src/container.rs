@@ -157,7 +157,7 @@ impl Scenario {
                 ));
             }
         }
-        let limits = provoke_levers::resource_limits(&self.conditions.0);
+        let limits = provoke_levers::resource_limits(&self.conditions.all);
         let memory = limits.iter().any(|limit| limit.resource == Resource::As);
         if memory {
             let hint = "limit the memory of the container: memory=4g";

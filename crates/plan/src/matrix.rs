@@ -1,7 +1,8 @@
 //! Expands variables with several values: every combination is a variant.
 
 use super::{EnvValue, Scenario};
-use provoke_model::{Factor, Text};
+use crate::settings::parse_condition;
+use provoke_model::{Factor, PLAIN, Text, TrialConditions};
 use provoke_words::diagnostic::{Diagnostic, refuse_at};
 use serde::{Deserialize, Serialize, de};
 use std::cell::RefCell;
@@ -12,6 +13,8 @@ use std::str::FromStr;
 
 /// Maximum number of variants; more of them are probably a mistake.
 const MAX_VARIANTS: usize = 256;
+/// A variable whose values are conditions of trials.
+const UNDER: &str = "under";
 /// Marks that provoke fills in for each trial.
 const OWN: [&str; 5] = ["trial", "slot", "seed", "dir", "variant"];
 
@@ -117,6 +120,12 @@ impl Serialize for Matrix {
 }
 
 impl Matrix {
+    /// Adds conditions to compare.
+    pub fn compare_conditions(&mut self, levels: Vec<String>) {
+        let name = UNDER.to_owned();
+        self.add_entries(vec![MatrixVariable { name, levels }]);
+    }
+
     /// Adds variables, and replaces the variables of the same name.
     pub fn add_entries(&mut self, added: Vec<MatrixVariable>) {
         self.0
@@ -135,12 +144,29 @@ pub(super) struct Combination<'a> {
 }
 
 impl Combination<'_> {
-    /// Returns its name, after that of the combined variant.
-    pub(super) fn combined_name(&self, first: &str) -> String {
-        let values = self
+    /// Returns its conditions, which are the value of the variable `under`.
+    pub(super) fn conditions(&self) -> Result<TrialConditions, Diagnostic> {
+        let mut conditions = TrialConditions::default();
+        let typed = self
             .values
             .iter()
-            .map(|(name, value)| format!("{name}={value}"));
+            .filter(|(name, value)| *name == UNDER && *value != PLAIN);
+        for (_, typed) in typed {
+            let (lever, value) = parse_condition(typed).map_err(|message| {
+                let hint = "`provoke why --list` shows all conditions";
+                refuse_at(message, &["matrix", UNDER], hint)
+            })?;
+            conditions.set(lever, value);
+        }
+        Ok(conditions)
+    }
+
+    /// Returns its name, after that of the combined variant.
+    pub(super) fn combined_name(&self, first: &str) -> String {
+        let values = self.values.iter().map(|(name, value)| match *name {
+            UNDER => (*value).to_owned(),
+            _ => format!("{name}={value}"),
+        });
         let first = Some(first.to_owned()).filter(|first| !first.is_empty());
         let parts: Vec<String> = first.into_iter().chain(values).collect();
         parts.join(" ")
@@ -199,7 +225,7 @@ impl<'a> MatrixSubstitution<'a> {
         let unused = self
             .values
             .iter()
-            .filter(|(name, _)| !used_variables.contains(name));
+            .filter(|(name, _)| *name != UNDER && !used_variables.contains(name));
         let variable = |(name, value): &(&str, &str)| {
             if name.contains('-') {
                 return Err(refuse_at(

@@ -58,7 +58,7 @@ impl Scenario {
         self.check_patterns()?;
         let space = self.search_space(&context)?;
         let variants = match &space {
-            Some(space) => vec![space.variant_of_choice(&space.failing_choice())],
+            Some(space) => vec![space.variant_of_choice(&space.first_choice())],
             None => self.plan_variants(&context.base)?,
         };
         let cases = self.plan_cases(&variants)?;
@@ -189,7 +189,7 @@ impl Scenario {
 
     /// Returns the conditions of trials; an error if an option of the container sets one of them, too.
     fn plan_conditions(&self) -> Result<TrialConditions, Diagnostic> {
-        let given = &self.conditions.0;
+        let given = &self.conditions.all;
         for (lever, _) in levers::set_levers(given) {
             let (setting, option) = (lever.name(), lever.container_option().unwrap_or_default());
             let start = format!("{option}=");
@@ -208,7 +208,7 @@ impl Scenario {
     /// Returns when cores are dumped, and with which contents. A limit for cores enables them, and so does a search for
     /// one signature, which needs them.
     fn capture_settings(&self, default: CaptureMode) -> (CaptureMode, CoreSettings) {
-        let limit = levers::core_limit(&self.conditions.0);
+        let limit = levers::core_limit(&self.conditions.all);
         let by_signature = |rule: &OnlyRule| matches!(rule.0, BugFilter::Signature(_));
         let implied = match limit {
             Some(Some(0)) => CaptureMode::Off,
@@ -435,6 +435,7 @@ impl Scenario {
             choice: None,
             clients: None,
             setting: None,
+            conditions: combination.conditions()?,
         })
     }
 }

@@ -1,9 +1,9 @@
 //! Restores the scenario of an earlier run from its plan, so that settings can be changed.
 
 use super::{
-    Actor, CaseSettings, Codes, ConditionSettings, Confidence, DurationValue, EnvValue,
-    EvidenceSettings, Facts, HostSettings, JudgeSettings, OnlyRule, OnlyRules, Pattern,
-    ProgramSettings, Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
+    Actor, CaseSettings, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, Facts,
+    HostSettings, JudgeSettings, OnlyRule, OnlyRules, Pattern, ProgramSettings, Scenario,
+    StopSettings, TimeoutValue, TrialSettings, Variables,
 };
 use crate::RunnerValue;
 use provoke_model::{
@@ -30,7 +30,7 @@ impl Scenario {
             loaded: trials.load_of(variant),
             refusals: trials.rules.refusals.clone(),
             program: ProgramSettings::of_variant(trials, variant)?,
-            conditions: ConditionSettings(trials.conditions.clone()),
+            conditions: trials.conditions_of(variant).into(),
             trials: TrialSettings::of_plan(trials),
             suite: suite.unwrap_or_default(),
             hosts: HostSettings::of_plan(trials.hosts.as_ref()),

@@ -5,7 +5,7 @@ mod describe;
 #[cfg(test)]
 mod generate;
 
-use crate::settings::lever_schema;
+use crate::settings::{lever_schema, under_schema};
 use provoke_levers::LEVERS;
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -15,7 +15,8 @@ use std::sync::LazyLock;
 pub static SCENARIO_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let text = include_str!("../scenario.schema.json");
     let mut schema: Value = serde_json::from_str(text).expect("a test generated the schema");
-    for lever in LEVERS {
+    schema["properties"]["under"] = under_schema();
+    for lever in LEVERS.iter().filter(|lever| lever.flag().is_some()) {
         let property = &mut schema["properties"][lever.name()];
         if property.is_null() {
             *property = lever_schema(*lever);

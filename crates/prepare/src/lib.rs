@@ -273,7 +273,7 @@ fn place_search_folders(
     if let Some(root) = &space.repository {
         git::make_repository(Path::new(root.as_os_str()), folder)?;
     }
-    *variants = vec![space.variant_of_choice(&space.failing_choice())];
+    *variants = vec![space.variant_of_choice(&space.first_choice())];
     Ok(())
 }
 

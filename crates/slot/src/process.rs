@@ -123,6 +123,9 @@ impl TrialProcess {
         actor: &ActorPlan,
         context: &TrialContext<'_>,
     ) -> Result<i32, String> {
+        if let Some(reason) = &context.recipe.start.refusal {
+            return Err(reason.clone());
+        }
         let environment = &context.recipe.environment;
         let container_start = if actor.container.is_some() {
             context.start.as_ref()

@@ -39,14 +39,20 @@ pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) ->
         or_none(cases.map(|cases| cases.runner.to_string())),
     );
     conditions.set_fact("cases.order", or_none(order.map(str::to_owned)));
+    let variant = plan.variants.get(variant.index());
+    let set = variant.map_or_else(
+        || plan.conditions.clone(),
+        |variant| plan.conditions_of(variant),
+    );
     for lever in LEVERS {
-        let fact = match plan.conditions.get(lever.name()) {
-            Some(value) => lever.fact(value),
-            None => lever.fact_without().to_owned(),
-        };
-        conditions.set_fact(lever.fact_name(), fact);
+        match (set.get(lever.name()), lever.flag()) {
+            (Some(value), None) => conditions.set_condition(lever.name(), lever.fact(value)),
+            (Some(value), Some(_)) => conditions.set_fact(lever.fact_name(), lever.fact(value)),
+            (None, Some(_)) => conditions.set_fact(lever.fact_name(), lever.fact_without()),
+            (None, None) => {}
+        }
     }
-    if let Some(variant) = plan.variants.get(variant.index()) {
+    if let Some(variant) = variant {
         let copies = variant.actors.iter().map(|actor| actor.copies.to_string());
         conditions.set_fact("copies", copies.collect::<Vec<_>>().join("+"));
         if let Some((_, main)) = mains_of(variant).next() {

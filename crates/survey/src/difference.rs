@@ -176,6 +176,12 @@ fn add_run_facts(plan: &TrialsPlan, add: &mut impl FnMut(FactGroup, &str, String
     for (lever, value) in provoke_levers::set_levers(&plan.conditions) {
         add(FactGroup::Run, lever.fact_name(), lever.fact(value));
     }
+    for variant in &plan.variants {
+        for (lever, value) in provoke_levers::set_levers(&variant.conditions) {
+            let name = format!("{}[{}]", lever.fact_name(), variant.name);
+            add(FactGroup::Run, &name, lever.fact(value));
+        }
+    }
 }
 
 fn lowercase_debug(value: &impl std::fmt::Debug) -> String {

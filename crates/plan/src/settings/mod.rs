@@ -22,7 +22,7 @@ pub use candidates::{BisectSettings, CandidateSettings};
 pub use cases::CaseSettings;
 pub use comparison::ComparisonSettings;
 pub use conditions::ConditionSettings;
-pub(crate) use conditions::lever_schema;
+pub(crate) use conditions::{lever_schema, parse_condition, under_schema};
 pub use evidence::EvidenceSettings;
 pub use hosts::HostSettings;
 pub use hunt::HuntSettings;
