@@ -70,6 +70,7 @@ impl HelperProcess {
             cwd: c".",
             stdio: [stdin, stdout, stderr.as_fd()],
             limits: &[],
+            steps: None,
             identity: None,
             traced_calls: &[],
             signal_when_parent_ends: Signal::CONT,
