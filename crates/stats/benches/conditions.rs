@@ -70,7 +70,7 @@ fn print_table(screens: u64, only: &str) {
             base: [from, to],
             ..World::harmless(from, COUNT).with_seeds()
         };
-        show(&format!("harmless, {from}, later {to}"), &world);
+        show(&format!("harmless, {from} and {to} in turn"), &world);
     }
     let several = |parallel| World {
         parallel,

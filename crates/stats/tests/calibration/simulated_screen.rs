@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 /// A program and the conditions of its screen.
 #[derive(Clone)]
 pub(crate) struct World {
-    /// The failure rate of plain trials, at the beginning and from trial 100 on.
+    /// The failure rates of plain trials: one for 20 trials, the other for the next 20, and so on.
     pub(crate) base: [f64; 2],
     /// Conditions with an effect, and the failure rate under them.
     pub(crate) effects: Vec<(usize, f64)>,
@@ -94,7 +94,7 @@ impl World {
     }
 
     fn rate(&self, set: &[usize], trial: u64) -> f64 {
-        let base = self.base[usize::from(trial >= 100)];
+        let base = self.base[usize::from((trial / 20) % 2 == 1)];
         let present = self
             .effects
             .iter()
@@ -127,7 +127,7 @@ impl World {
     fn is_correct(&self, condition: usize, verdict: ConditionVerdict) -> bool {
         let sham: Vec<usize> = self.conditions[condition].sham.into_iter().collect();
         let differences =
-            [0, 100].map(|trial| self.rate(&[condition], trial) - self.rate(&sham, trial));
+            [0, 20].map(|trial| self.rate(&[condition], trial) - self.rate(&sham, trial));
         match verdict {
             ConditionVerdict::Raises => differences.iter().any(|d| *d > 0.0),
             ConditionVerdict::Removes => differences.iter().any(|d| *d < 0.0),
