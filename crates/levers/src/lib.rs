@@ -117,10 +117,27 @@ pub struct LeverSearch {
     pub sham: Option<&'static str>,
     /// Values from the mildest to the harshest, if they have an order.
     pub ladder: &'static [&'static str],
+    /// Whether its values are seeds, each of which may have its own outcome.
+    pub is_seed: bool,
     /// Whether many programs fail under it, so that it is not combined with other conditions.
     pub is_harsh: bool,
     /// What a program that fails under it depends on: `deadline: it measures time that the process may not get`.
     pub cause: &'static str,
+}
+
+impl LeverSearch {
+    /// Returns how a search uses a lever that does not propose any values.
+    pub fn of_one(lever: &'static dyn Lever) -> Self {
+        Self {
+            family: lever.name(),
+            values: &[],
+            sham: None,
+            ladder: &[],
+            is_seed: false,
+            is_harsh: false,
+            cause: lever.about(),
+        }
+    }
 }
 
 /// The flag of a lever.
@@ -211,6 +228,15 @@ pub fn set_levers(
 ) -> impl Iterator<Item = (&'static dyn Lever, &str)> {
     let values = conditions.all();
     values.filter_map(|(name, value)| Some((find_lever(name)?, value)))
+}
+
+/// Returns conditions as they are typed: `date=+2y`.
+pub fn typed_conditions(conditions: &TrialConditions) -> Vec<String> {
+    let typed = set_levers(conditions).map(|(lever, value)| match value {
+        "" => lever.name().to_owned(),
+        _ => format!("{}={value}", lever.name()),
+    });
+    typed.collect()
 }
 
 /// Checks that all levers that have a value apply to the trials.
