@@ -6,6 +6,9 @@
 #![doc = include_str!("../README.md")]
 
 mod amount;
+mod clock;
+mod clock_shift;
+mod date;
 mod delay;
 mod memory;
 mod pids;
@@ -14,6 +17,7 @@ mod total_limit;
 mod user;
 
 pub use amount::{parse_bytes, parse_time};
+pub use clock_shift::ClockShift;
 pub use delay::delay_of;
 pub use rlimit::{core_limit, resource_limits, without_core};
 pub use user::user_of;
@@ -33,6 +37,8 @@ pub static LEVERS: &[&dyn Lever] = &[
     &pids::Pids,
     &rlimit::ResourceLimits,
     &delay::Delay,
+    &date::Date,
+    &clock::Clock,
 ];
 
 /// A condition that can be set around a trial.
@@ -177,6 +183,8 @@ pub struct TrialStart {
     pub identity: Option<Credentials>,
     /// Why no trial can be started under its conditions.
     pub refusal: Option<String>,
+    /// Another wall-clock time than that of the machine.
+    pub clock: Option<ClockShift>,
     /// Command before the command of each process. It changes what processes inherit, and executes the command after it.
     pub wrapper: Vec<String>,
 }
@@ -272,6 +280,15 @@ mod tests {
             ("rlimit", "nofile=64,as=4G", "as=4294967296,nofile=64"),
             ("user", "nobody", "nobody"),
             ("delay", "1.5s", "1500000us"),
+            ("date", "+2y", "+2y"),
+            ("date", "+ 1year 6 months", "+1y6mo"),
+            ("date", "-30d", "-30d"),
+            ("date", "+0", "+0"),
+            ("date", "-0d", "+0"),
+            ("date", "2039-06-15", "2039-06-15"),
+            ("clock", "23:59:58", "23:59:58"),
+            ("clock", "7:05", "07:05:00"),
+            ("clock", "now", "now"),
         ] {
             let lever = find_lever(lever).unwrap();
             assert_eq!(lever.parse(typed).unwrap(), stored);
@@ -287,6 +304,16 @@ mod tests {
             ("pids", "0"),
             ("rlimit", "nofile"),
             ("delay", "soon"),
+            ("date", "2y"),
+            ("date", "+soon"),
+            ("date", "+9000y"),
+            ("date", "-100y"),
+            ("date", "2039-02-30"),
+            ("date", "1969-12-31"),
+            ("clock", "24:00:00"),
+            ("clock", "noon"),
+            ("clock", "12"),
+            ("clock", "12:00:00.5"),
             ("user", ""),
         ] {
             assert!(

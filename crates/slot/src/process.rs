@@ -6,9 +6,12 @@ use super::container::{self, RunningContainer};
 use super::wire::VariantRecipe;
 use provoke_messages as messages;
 use provoke_model::{ActorObservation, ActorPlan, ActorRole, Ending, Signal};
+use provoke_sys::call_filter::WallClock;
 use provoke_sys::child::{ChildEnd, WaitStatus};
 use provoke_sys::limits;
-use provoke_sys::spawn::{CStringArray, Program, SpawnStep, Spawner, path_candidates};
+use provoke_sys::spawn::{
+    CStringArray, MachineAccess, Program, SpawnStep, Spawner, path_candidates,
+};
 use provoke_sys::user::Credentials;
 use provoke_words::untrusted::Untrusted as _;
 use rustix::fs::{Mode, OFlags};
@@ -43,6 +46,10 @@ pub(super) struct TrialContext<'a> {
     pub(super) trace: TracedRoles,
     /// The system calls that traced processes report.
     pub(super) traced_calls: &'a [u64],
+    /// The wall clock that traced processes see.
+    pub(super) wall_clock: WallClock,
+    /// What the processes may do to the machine.
+    pub(super) machine_access: MachineAccess,
     /// Parameters of the actor's container, if it has one.
     pub(super) start: Option<container::ContainerStart<'a>>,
 }
@@ -187,6 +194,13 @@ impl TrialProcess {
             },
             identity: context.identity,
             traced_calls: context.traced_calls,
+            wall_clock: context.wall_clock,
+            // An engine needs them, and limits the program in the container itself.
+            machine_access: if container_start.is_some() {
+                MachineAccess::Inherited
+            } else {
+                context.machine_access
+            },
             signal_when_parent_ends: rustix::process::Signal::KILL,
         };
         self.started = Instant::now();
@@ -204,7 +218,9 @@ impl TrialProcess {
             let message = match error.step {
                 SpawnStep::Exec => format!("cannot execute `{}`", command.program_name().to_safe()),
                 SpawnStep::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
-                SpawnStep::Limit | SpawnStep::Identity | SpawnStep::Clone => error.to_string(),
+                SpawnStep::Limit | SpawnStep::Identity | SpawnStep::Clock | SpawnStep::Clone => {
+                    error.to_string()
+                }
             };
             format!("{message}: {}", plain_error(&error.source))
         })?;
