@@ -101,9 +101,10 @@ impl StoredTrial {
         let is_contained = actors.any(|actor| actor.container.is_some());
         let conditions = self.conditions();
         let set = levers::set_levers(&conditions).filter(|_| !is_contained);
-        let flags = set.map(|(lever, _)| match lever.flag() {
-            Some(_) => format!("--{}", lever.name()),
-            None => format!("--under {}", lever.name()),
+        let flags = set.map(|(lever, value)| match (lever.flag(), value) {
+            (Some(_), _) => format!("--{}", lever.name()),
+            (None, "") => format!("--under {}", lever.name()),
+            (None, value) => format!("--under {}={value}", lever.name()),
         });
         let others = hold.into_iter().chain(order).map(str::to_owned);
         others.chain(flags).collect()
@@ -118,7 +119,7 @@ impl StoredTrial {
         // A user that does not exist here is of no use in a container.
         let start = TrialStart::new(&self.conditions()).unwrap_or_default();
         let process = CommandLine::new(&trials.environment, actor, &numbers);
-        let process = process.with_wrapper(&start.wrapper);
+        let process = process.with_variables(&start.variables);
         let contained = words_by_hand(actor, &numbers, &start);
         let input = process
             .stdin

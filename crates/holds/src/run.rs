@@ -165,6 +165,7 @@ fn start_program(
         cwd: &CString::new(env::current_dir()?.as_os_str().as_bytes())?,
         stdio: [null.as_fd(); 3],
         limits: &[],
+        steps: None,
         identity: None,
         traced_calls: calls,
         wall_clock: WallClock::OfMachine,

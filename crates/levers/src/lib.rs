@@ -6,15 +6,35 @@
 #![doc = include_str!("../README.md")]
 
 mod amount;
+mod aslr;
+mod attempt;
 mod clock;
 mod clock_shift;
+mod copies;
+mod cpus;
 mod date;
 mod delay;
+mod folders;
+mod limits;
+mod malloc_fill;
 mod memory;
+mod network;
+mod pauses;
 mod pids;
 mod rlimit;
+mod simple;
+mod slow_cpu;
+mod streams;
 mod total_limit;
+mod trial_folder;
+mod umask;
 mod user;
+mod variables;
+mod working_directory;
+
+pub use attempt::try_start;
+pub use streams::{InputKind, TerminalStreams};
+pub use trial_folder::{FolderKind, TrialFolder};
 
 pub use amount::{parse_bytes, parse_time};
 pub use clock_shift::ClockShift;
@@ -24,11 +44,14 @@ pub use user::user_of;
 
 use provoke_model::{ResourceLimit, TrialConditions, TrialsPlan};
 use provoke_sys::cgroup::TrialLimits;
+use provoke_sys::limits as system_limits;
+use provoke_sys::start_step::StartStep;
 use provoke_sys::user::Credentials;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::time::Duration;
 
 /// All levers, in the order of the help.
 pub static LEVERS: &[&dyn Lever] = &[
@@ -39,6 +62,30 @@ pub static LEVERS: &[&dyn Lever] = &[
     &delay::Delay,
     &date::Date,
     &clock::Clock,
+    &slow_cpu::SLOW_CPU,
+    &pauses::PAUSES,
+    &cpus::CPUS,
+    &limits::ADDRESS_SPACE,
+    &limits::STACK,
+    &limits::OPEN_FILES,
+    &umask::UMASK,
+    &variables::TIME_ZONE,
+    &variables::LOCALE,
+    &variables::HASH_SEED,
+    &variables::CI,
+    &folders::HOME,
+    &folders::TMPDIR,
+    &streams::TTY,
+    &variables::COLUMNS,
+    &streams::STDIN,
+    &working_directory::READ_ONLY_DIR,
+    &working_directory::FRESH_DIR,
+    &network::NETWORK,
+    &network::IPV6,
+    &network::HOSTNAME,
+    &copies::COPIES,
+    &aslr::ASLR,
+    &malloc_fill::MALLOC_FILL,
 ];
 
 /// A condition that can be set around a trial.
@@ -185,8 +232,24 @@ pub struct TrialStart {
     pub refusal: Option<String>,
     /// Another wall-clock time than that of the machine.
     pub clock: Option<ClockShift>,
-    /// Command before the command of each process. It changes what processes inherit, and executes the command after it.
-    pub wrapper: Vec<String>,
+    /// Variables that are set or removed, over all others.
+    pub variables: Vec<(String, Option<String>)>,
+    /// Directories that each trial gets for itself.
+    pub folders: Vec<TrialFolder>,
+    /// What each process does before it executes its program.
+    pub steps: Vec<StartStep>,
+    /// Streams that are a terminal.
+    pub terminal: Option<TerminalStreams>,
+    /// Columns of the terminal, if they are not 80.
+    pub columns: Option<u16>,
+    /// What stdin is, if no file is given for it.
+    pub input: Option<InputKind>,
+    /// Whether each trial runs in a copy of its working directory.
+    pub copies_cwd: bool,
+    /// Length of the pauses in which no process runs, each after half as long a time.
+    pub pauses: Option<Duration>,
+    /// Copies of the main command that run at the same time and are not judged.
+    pub other_copies: u32,
 }
 
 impl TrialStart {
@@ -207,6 +270,17 @@ impl TrialStart {
             lever.apply(&value, &mut start)?;
         }
         Ok(start)
+    }
+
+    /// Returns the limits of every process in the form of `setrlimit`.
+    pub fn process_limits(&self) -> Vec<(u32, u64)> {
+        let limits = self.limits.iter().map(|limit| {
+            (
+                system_limits::limit_number(&limit.resource.to_string()).unwrap_or(u32::MAX),
+                limit.value.unwrap_or(system_limits::UNLIMITED),
+            )
+        });
+        limits.collect()
     }
 
     /// Applies all levers that have a value. If that is impossible, no trial is started.
@@ -256,7 +330,7 @@ pub fn check_trials(trials: &TrialsPlan) -> Result<(), Diagnostic> {
     let refused = set_levers(&trials.conditions)
         .find_map(|(lever, _)| Some((lever.name(), lever.instead_in_containers()?)));
     refused.map_or(Ok(()), |(name, instead)| {
-        let message = format!("`--{name}` does not apply to trials in containers");
+        let message = format!("the condition `{name}` does not apply to trials in containers");
         Err(Diagnostic::usage(message).with_hint(instead))
     })
 }
@@ -342,7 +416,7 @@ mod tests {
             .unwrap();
             trials.conditions.set(lever, "1s".to_owned());
             let refusal = check_trials(&trials).err();
-            let message = "`--user` does not apply to trials in containers";
+            let message = "the condition `user` does not apply to trials in containers";
             let expected = is_refused.then_some(message);
             assert_eq!(
                 refusal.as_ref().map(|refusal| refusal.message.as_str()),

@@ -1,7 +1,8 @@
 //! `--memory`: a limit of the memory of a trial.
 
+use super::simple::SEARCH;
 use super::total_limit::TotalLimit;
-use super::{Lever, LeverHelp, TrialStart, ValueShape, parse_bytes};
+use super::{Lever, LeverHelp, LeverSearch, TrialStart, ValueShape, parse_bytes};
 use provoke_model::TrialsPlan;
 use provoke_sys::cgroup::SlotGroup;
 use provoke_words::diagnostic::Diagnostic;
@@ -62,6 +63,16 @@ Above the limit, the kernel kills one of them (outcome `oom`).",
 
     fn container_option(&self) -> Option<&'static str> {
         Some("memory")
+    }
+
+    fn search(&self) -> Option<LeverSearch> {
+        Some(LeverSearch {
+            family: "memory",
+            values: &["256M"],
+            ladder: &["4G", "2G", "1G", "512M", "256M", "128M", "64M"],
+            cause: "memory: it needs more memory than the limit",
+            ..SEARCH
+        })
     }
 
     fn prepare(&self, value: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {

@@ -1,6 +1,7 @@
 //! `--user`: runs the processes of trials as another user.
 
-use super::{Lever, LeverHelp, TrialStart, ValueShape};
+use super::simple::SEARCH;
+use super::{Lever, LeverHelp, LeverSearch, TrialStart, ValueShape};
 use provoke_model::{Text, TrialConditions, TrialsPlan, is_secret};
 use provoke_sys::user;
 use provoke_words::diagnostic::Diagnostic;
@@ -44,6 +45,16 @@ impl Lever for User {
 
     fn instead_in_containers(&self) -> Option<&'static str> {
         Some("choose the user in the container: --container user=NAME")
+    }
+
+    fn search(&self) -> Option<LeverSearch> {
+        Some(LeverSearch {
+            family: "user",
+            values: &["nobody"],
+            sham: Some("root"),
+            cause: "user: it needs rights of the user root",
+            ..SEARCH
+        })
     }
 
     /// Sets the variables that name the user, and removes secrets, unless they are set for the trials.

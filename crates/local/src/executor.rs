@@ -6,6 +6,7 @@ mod trials;
 pub use trials::longest_trial;
 
 use super::case_reports::CaseReports;
+use super::cwd_snapshot;
 use super::evidence::CoreCollector;
 use super::service::ServiceContext;
 use super::setup_usage::UsageMonitor;
@@ -94,12 +95,13 @@ impl LocalExecutor {
     fn with_builds(plan: &TrialsPlan, trials: &Path, builds: bool) -> io::Result<Self> {
         child::become_subreaper()?;
         let service = start_service(plan, trials);
-        let common = VariantRecipe {
+        let mut common = VariantRecipe {
             variant: VariantPlan::default(),
             environment: plan.environment.clone(),
             prepare: plan.hooks.prepare.clone(),
             conclude: plan.hooks.conclude.clone(),
             start: TrialStart::new(&plan.conditions)?,
+            cwd_snapshot: None,
             default_pids: cgroup::default_process_limit(plan.most_jobs()),
             settings: plan.settings.clone(),
             run: HeldFolder::above(trials)
@@ -119,6 +121,11 @@ impl LocalExecutor {
             }),
             cases: None,
         };
+        let mut complaints = Vec::new();
+        match cwd_snapshot::copy_before_trials(plan, trials) {
+            Ok(snapshot) => common.cwd_snapshot = snapshot,
+            Err(reason) => complaints.push(reason),
+        }
         let cases = plan
             .cases
             .as_deref()
@@ -151,7 +158,7 @@ impl LocalExecutor {
             usage: UsageMonitor::default(),
             one_dump: core_pattern::cores_overwrite_each_other().then(Mutex::default),
             service: Register::new(service),
-            complaints: Register::default(),
+            complaints: Register::new(complaints),
         };
         for (id, variant) in (0..).map(VariantId).zip(&plan.variants) {
             shared.learn_variant(id, variant);
@@ -321,6 +328,9 @@ impl Executor for LocalExecutor {
             let complaints = fold_complaints(complaints);
             if let Some(cases) = &shared.cases {
                 cases.remove_shared_file();
+            }
+            if let Some((_, snapshot)) = &shared.common.cwd_snapshot {
+                let _ = files::remove_tree(Path::new(snapshot.as_os_str()));
             }
             drop(shared.service.lock().expect("no panic").take());
             // A slot that crashed may have left orphans, which are now children of provoke.

@@ -8,6 +8,7 @@
 
 mod case_reports;
 mod core_search;
+mod cwd_snapshot;
 mod evidence;
 mod executor;
 mod hold_names;

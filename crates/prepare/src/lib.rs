@@ -205,6 +205,12 @@ pub fn check_plan(plan: &TrialsPlan, apart: &[&Path]) -> Result<(), Diagnostic> 
     Ok(())
 }
 
+/// Copies a directory, except for the directories of runs and for others, if it is not too large.
+pub fn copy_directory(root: &Path, target: &Path, except: &[&Path]) -> Result<(), Diagnostic> {
+    check_weight(root)?;
+    FileTree::new(root, except).copy_to(target)
+}
+
 /// Refuses a directory that is too large to be copied.
 pub fn check_weight(root: &Path) -> Result<(), Diagnostic> {
     let max_size = TreeSize {

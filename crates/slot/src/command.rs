@@ -172,11 +172,17 @@ impl<'a> CommandLine<'a> {
         }
     }
 
-    /// Puts words before the command.
+    /// Sets or removes variables, over all others.
     #[must_use]
-    pub fn with_wrapper(mut self, wrapper: &'a [String]) -> Self {
-        let words = wrapper.iter().map(|word| Cow::Borrowed(OsStr::new(word)));
-        self.argv.splice(..0, words);
+    pub fn with_variables<T: AsRef<OsStr>>(mut self, variables: &'a [(T, Option<T>)]) -> Self {
+        for (name, value) in variables {
+            let name = name.as_ref();
+            self.environment
+                .retain(|(other_name, _)| *other_name != name);
+            if let Some(value) = value {
+                self.environment.push((name, value.as_ref()));
+            }
+        }
         self
     }
 

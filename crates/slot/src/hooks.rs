@@ -3,7 +3,7 @@
 use super::Slot;
 use super::capture::OutputPatterns;
 use super::command::PlaceholderValues;
-use super::process::{TracedRoles, TrialContext, TrialProcess, process_limits};
+use super::process::{TracedRoles, TrialContext, TrialProcess};
 use super::supervise::SupervisionLimits;
 use super::wire::{RunHook, VariantRecipe};
 use provoke_model::{ActorPlan, ActorRole, Ending, FailedHook, Text};
@@ -34,12 +34,13 @@ impl Slot {
         actor: &ActorPlan,
         numbers: &PlaceholderValues,
     ) -> HookResult {
-        let limits = process_limits(recipe);
+        let limits = recipe.start.process_limits();
         let null_device = self.nothing.as_fd();
         let context = TrialContext {
             recipe,
             numbers,
             limits: &limits,
+            setup: None,
             identity: None,
             nothing: null_device,
             trace: TracedRoles::None,
@@ -56,6 +57,7 @@ impl Slot {
             snapshots: None,
             stacks: false,
             ready: None,
+            pauses: None,
         };
         let supervision =
             self.supervise_processes(&mut processes, &OutputPatterns::default(), &terms);

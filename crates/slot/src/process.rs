@@ -3,12 +3,13 @@
 use super::capture::{OutputPatterns, PatternScanner, StreamCapture};
 use super::command::{CommandLine, PlaceholderValues};
 use super::container::{self, RunningContainer};
+use super::setup::{Streams, TrialSetup};
 use super::wire::VariantRecipe;
+use provoke_levers::TrialStart;
 use provoke_messages as messages;
 use provoke_model::{ActorObservation, ActorPlan, ActorRole, Ending, Signal};
 use provoke_sys::call_filter::WallClock;
 use provoke_sys::child::{ChildEnd, WaitStatus};
-use provoke_sys::limits;
 use provoke_sys::spawn::{
     CStringArray, MachineAccess, Program, SpawnStep, Spawner, path_candidates,
 };
@@ -16,7 +17,6 @@ use provoke_sys::user::Credentials;
 use provoke_words::untrusted::Untrusted as _;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::pipe::PipeFlags;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -38,6 +38,8 @@ pub(super) struct TrialContext<'a> {
     pub(super) numbers: &'a PlaceholderValues,
     /// Limits in the form of `setrlimit`.
     pub(super) limits: &'a [(u32, u64)],
+    /// Other conditions, or why they cannot be set; a hook has none.
+    pub(super) setup: Option<&'a io::Result<TrialSetup>>,
     /// User and group of the processes.
     pub(super) identity: Option<&'a Credentials>,
     /// Stdin of a process without input.
@@ -66,6 +68,8 @@ pub(super) enum TracedRoles {
 /// A process of the present trial.
 pub(super) struct TrialProcess {
     pub(super) role: ActorRole,
+    /// Whether the trial is judged by it; otherwise it only runs beside the others.
+    pub(super) is_judged: bool,
     pub(super) name: String,
     pub(super) copy: u32,
     /// Pid, until the process is reaped.
@@ -79,6 +83,8 @@ pub(super) struct TrialProcess {
     pub(super) container: Option<RunningContainer>,
     pub(super) stdout: OutputStream,
     pub(super) err: OutputStream,
+    /// The other end of a terminal that is stdin.
+    input: Option<OwnedFd>,
     started: Instant,
 }
 
@@ -106,6 +112,7 @@ impl TrialProcess {
         let started = Instant::now();
         let mut process = Self {
             role: actor.role,
+            is_judged: true,
             name: actor.name.clone(),
             copy: 0,
             pid: None,
@@ -115,6 +122,7 @@ impl TrialProcess {
             container: None,
             stdout: OutputStream::default(),
             err: OutputStream::default(),
+            input: None,
             started,
         };
         match process.launch_actor(spawner, actor, context) {
@@ -139,7 +147,12 @@ impl TrialProcess {
         } else {
             None
         };
-        let command = match container_start {
+        let setup = match context.setup {
+            Some(Ok(setup)) if container_start.is_none() => Some(setup),
+            Some(Err(error)) => return Err(error.to_string()),
+            _ => None,
+        };
+        let mut command = match container_start {
             Some(start) => {
                 let words =
                     container::container_command(context.recipe, actor, context.numbers, start);
@@ -148,10 +161,13 @@ impl TrialProcess {
                 CommandLine::of_engine(environment, actor, words)
             }
             None => {
-                let wrapper = &context.recipe.start.wrapper;
-                CommandLine::new(environment, actor, context.numbers).with_wrapper(wrapper)
+                let variables = setup.map_or(&[][..], |setup| &setup.variables);
+                CommandLine::new(environment, actor, context.numbers).with_variables(variables)
             }
         };
+        if let Some(setup) = setup {
+            command.cwd = setup.cwd_of(command.cwd);
+        }
         let paths = path_candidates(command.program_name(), command.find_variable("PATH"));
         let cwd = CString::new(command.cwd.as_os_str().as_bytes())
             .map_err(|error| holds_nul(error.into_vec()))?;
@@ -168,14 +184,11 @@ impl TrialProcess {
                 .map_err(|error| format!("cannot open `{}` as stdin: {error}", file.to_safe()))
         };
         let input = command.stdin.map(open).transpose()?;
-        let pipe = || {
-            rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
-                .map_err(|error| format!("cannot create a pipe: {error}"))
-        };
-        let ((stdout, out_end), (err, err_end)) = (pipe()?, pipe()?);
-        for end in [&stdout, &err] {
-            rustix::io::ioctl_fionbio(end, true).map_err(|error| error.to_string())?;
-        }
+        let plain = TrialStart::default();
+        let start = setup.map_or(&plain, |_| &context.recipe.start);
+        let streams = Streams::open(start).map_err(|error| error.to_string())?;
+        let input = input.or(streams.stdin);
+        let ((stdout, out_end), (err, err_end)) = (streams.stdout, streams.stderr);
         let program = Program {
             paths: &paths,
             argv: &argv,
@@ -192,6 +205,7 @@ impl TrialProcess {
             } else {
                 context.limits
             },
+            steps: setup.map(|setup| &setup.steps),
             identity: context.identity,
             traced_calls: context.traced_calls,
             wall_clock: context.wall_clock,
@@ -218,9 +232,11 @@ impl TrialProcess {
             let message = match error.step {
                 SpawnStep::Exec => format!("cannot execute `{}`", command.program_name().to_safe()),
                 SpawnStep::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
-                SpawnStep::Limit | SpawnStep::Identity | SpawnStep::Clock | SpawnStep::Clone => {
-                    error.to_string()
-                }
+                SpawnStep::Limit
+                | SpawnStep::Condition(_)
+                | SpawnStep::Identity
+                | SpawnStep::Clock
+                | SpawnStep::Clone => error.to_string(),
             };
             format!("{message}: {}", plain_error(&error.source))
         })?;
@@ -228,6 +244,7 @@ impl TrialProcess {
         self.unfollowed = followed.err().map(|error| plain_error(&error));
         self.stdout.attach_ends(stdout, out_end);
         self.err.attach_ends(err, err_end);
+        self.input = streams.input;
         Ok(pid)
     }
 
@@ -336,15 +353,4 @@ fn plain_error(error: &io::Error) -> String {
         .next()
         .unwrap_or_default()
         .to_owned()
-}
-
-/// Returns the limits of every process in the form of `setrlimit`.
-pub(super) fn process_limits(recipe: &VariantRecipe) -> Vec<(u32, u64)> {
-    let limits = recipe.start.limits.iter().map(|limit| {
-        (
-            limits::limit_number(&limit.resource.to_string()).unwrap_or(u32::MAX),
-            limit.value.unwrap_or(limits::UNLIMITED),
-        )
-    });
-    limits.collect()
 }

@@ -3,6 +3,7 @@
 use super::capture::OutputPatterns;
 use super::control::ControlInput;
 use super::deadlock::{self, DeadlockSearch};
+use super::pauses::Pauses;
 use super::process::TrialProcess;
 use super::process_tree::{ProcessEvent, TreeState};
 use super::snapshots::SnapshotFolder;
@@ -10,9 +11,11 @@ use super::trace::Tracer;
 use super::wire::{SlotOrder, SlotReply};
 use super::{Slot, process_tree};
 use provoke_model::{ActorRole, Ending, Hang, Signal as Named};
+use provoke_sys::process::ProcessIdentity;
 use provoke_sys::{process, signals};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
+use std::collections::HashSet;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
@@ -30,6 +33,8 @@ pub(super) struct SupervisionLimits<'a> {
     pub(super) stacks: bool,
     /// Index of the pattern that marks a service as ready.
     pub(super) ready: Option<usize>,
+    /// Length of the pauses in which no process runs.
+    pub(super) pauses: Option<Duration>,
 }
 
 /// Result of the supervision.
@@ -87,6 +92,7 @@ struct Supervision<'a> {
     /// Index of the pattern that marks the service as ready, until it was seen.
     waits_for_line: Option<usize>,
     search: Option<DeadlockSearch>,
+    pauses: Option<Pauses>,
     result: SupervisionResult,
 }
 
@@ -115,9 +121,11 @@ impl<'a> Supervision<'a> {
             // Whether a service hangs is decided by its clients.
             search: (limits.snapshots.is_some() && !has_service)
                 .then(|| DeadlockSearch::new(began, rule)),
+            pauses: limits.pauses.map(|length| Pauses::new(length, began)),
             result: SupervisionResult {
                 interrupted: false,
-                forced: false,
+                // Processes that an unjudged copy leaves are not leaks of the trial.
+                forced: processes.iter().any(|process| !process.is_judged),
                 hang: None,
             },
         }
@@ -129,14 +137,40 @@ impl<'a> Supervision<'a> {
         !is_any_running && (self.is_over || !self.has_service)
     }
 
-    /// Returns whether the main process runs, or the clients of a service may.
-    fn has_work(&self, processes: &[TrialProcess]) -> bool {
-        self.has_service || is_running(processes, ActorRole::Main)
+    /// Returns whether the main process runs, or the clients of a service may. A copy of the main process that is not
+    /// judged may run to its end, because it could leave locks behind.
+    fn has_work(&self, processes: &[TrialProcess], now: Instant) -> bool {
+        let mut copies = processes.iter().filter(|process| !process.is_judged);
+        self.has_service
+            || is_running(processes, ActorRole::Main)
+            || (now < self.deadline && copies.any(|copy| copy.pid.is_some()))
+    }
+
+    /// Begins or ends a pause if it is time. Returns whether there is a pause.
+    fn is_paused(&mut self, now: Instant, given_up: &HashSet<ProcessIdentity>) -> bool {
+        let Some(pauses) = &mut self.pauses else {
+            return false;
+        };
+        self.deadline += pauses.advance(now, given_up);
+        pauses.is_pause()
+    }
+
+    /// Ends the present pause, and makes no other one.
+    fn end_pauses(&mut self) {
+        if let Some(mut pauses) = self.pauses.take() {
+            self.deadline += pauses.end_pause();
+        }
     }
 
     /// Returns the time at which the phase or the search for deadlocks needs attention.
     fn next_moment(&self) -> Instant {
         let next_look = self.search.as_ref().map(|search| search.next_look);
+        let pauses = self.pauses.as_ref();
+        if let Some(pauses) = pauses.filter(|pauses| pauses.is_pause()) {
+            return pauses.next;
+        }
+        let next_pause = pauses.map(|pauses| pauses.next);
+        let next_look = next_look.into_iter().chain(next_pause).min();
         match self.phase {
             EndPhase::Running => next_look.map_or(self.deadline, |look| self.deadline.min(look)),
             EndPhase::Asked(deadline) | EndPhase::Killed(deadline) => deadline,
@@ -209,11 +243,17 @@ impl Slot {
                 continue;
             }
             let now = Instant::now();
-            let deadlock = self.look_for_deadlock(&mut run, processes, patterns, now);
+            let is_paused = run.is_paused(now, &self.given_up);
+            let deadlock = if is_paused {
+                None
+            } else {
+                self.look_for_deadlock(&mut run, processes, patterns, now)
+            };
             match run.phase {
-                EndPhase::Running if run.is_over || !run.has_work(processes) => {
+                EndPhase::Running if run.is_over || !run.has_work(processes, now) => {
                     self.end_remaining(&mut run, processes, now);
                 }
+                EndPhase::Running if is_paused => {}
                 EndPhase::Running if now >= run.deadline || deadlock.is_some() => {
                     self.end_hung(&mut run, processes, patterns, deadlock);
                 }
@@ -244,6 +284,7 @@ impl Slot {
                 None => {}
             }
         }
+        run.end_pauses();
         run.result
     }
 
@@ -272,6 +313,7 @@ impl Slot {
     ) {
         tracing::debug!(target: "slot", "the main work is over: ask the other processes to end");
         self.crash_monitor.stop_listening(&process_ids(processes));
+        run.end_pauses();
         for process in processes {
             let Some(pid) = process.pid else {
                 continue;
@@ -292,6 +334,7 @@ impl Slot {
         deadlock: Option<Hang>,
     ) {
         tracing::debug!(target: "slot", is_deadlock = deadlock.is_some(), "hung");
+        run.end_pauses();
         self.stop_growth();
         self.tracer.holds.release_all();
         look_into_containers(processes);
@@ -323,6 +366,7 @@ impl Slot {
         inspects: bool,
     ) {
         tracing::debug!(target: "slot", inspects, "stop early");
+        run.end_pauses();
         self.crash_monitor.stop_listening(&process_ids(processes));
         if inspects && run.phase == EndPhase::Running && !run.is_over {
             look_into_containers(processes);

@@ -5,19 +5,20 @@ use super::command::{CommandLine, PlaceholderValues};
 use super::container::ContainerStart;
 use super::fake_clock::FakeClock;
 use super::hooks::{HookResult, shell_actor};
-use super::process::{TracedRoles, TrialContext, TrialProcess, process_limits};
+use super::process::{TracedRoles, TrialContext, TrialProcess};
+use super::setup::{self, TrialSetup};
 use super::snapshots::SnapshotFolder;
 use super::supervise::{self, GraceResult, SupervisionLimits};
 use super::wire::{SlotReply, VariantRecipe};
 use super::{Slot, case_report, give_to_trial, hold, process_tree};
 use provoke_model::{
-    ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule, Observation,
-    ProcessObservation, Trial,
+    ActorPlan, ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule,
+    Observation, ProcessObservation, Trial,
 };
 use provoke_sys::call_filter::WallClock;
 use provoke_sys::cgroup::{TrialGroup, TrialLimits};
 use provoke_sys::held_folder::check_place;
-use provoke_sys::spawn::MachineAccess;
+use provoke_sys::spawn::{MachineAccess, Spawner};
 use provoke_sys::{files, host, limits};
 use provoke_words::untrusted::Untrusted as _;
 use std::io;
@@ -87,6 +88,7 @@ impl Slot {
             tracing::debug!(target: "slot", unkillable = unkillable.len(), "killed remaining processes");
             observation.residue.unkillable.extend(unkillable);
         }
+        setup::remove_folders(&known_recipe.0, trial);
         self.allow_forks();
         self.background.clear();
         if let Some(group) = &mut self.group {
@@ -105,13 +107,13 @@ impl Slot {
         } else {
             recipe.start.total_limits
         };
-        let joined_group = match &mut self.group {
+        let joined_groups = match &mut self.group {
             Some(group) => group.set_limits(set_limits, recipe.default_pids),
-            None if set_limits == TrialLimits::default() => Ok(None),
+            None if set_limits == TrialLimits::default() => Ok(Vec::new()),
             None => Err(io::ErrorKind::Unsupported.into()),
         };
-        self.spawner.joined_group = joined_group
-            .map_err(|error| format!("cannot limit its memory or processes: {error}"))?;
+        self.spawner.joined_groups = joined_groups
+            .map_err(|error| format!("cannot limit its memory, processes or CPU time: {error}"))?;
         Ok(())
     }
 
@@ -177,6 +179,7 @@ impl Slot {
             snapshots: Some(&snapshots),
             stacks,
             ready,
+            pauses: recipe.start.pauses,
         };
         self.begin_watching(trial, recipe, &snapshots, stacks, clock);
         let dumps = trial.captures_evidence() || recipe.settings.dumps_cores();
@@ -226,6 +229,7 @@ impl Slot {
             observation.oom_kills_on_host =
                 kills.map(|(kills_before, after)| after.saturating_sub(kills_before));
         }
+        processes.retain(|process| process.is_judged);
         self.last = processes;
     }
 
@@ -331,14 +335,16 @@ impl Slot {
             for stream in [&mut process.stdout, &mut process.err] {
                 stream.drain_available(&mut self.buffer, patterns);
                 stream.close_ends();
-                if !patterns.is_empty() {
+                if process.is_judged && !patterns.is_empty() {
                     stream.scanner.finish_line(patterns);
                     observation
                         .matched
                         .extend(std::mem::take(&mut stream.scanner).found_patterns());
                 }
             }
-            observation.actors.push(process.final_report());
+            if process.is_judged {
+                observation.actors.push(process.final_report());
+            }
         }
     }
 
@@ -350,7 +356,7 @@ impl Slot {
         dumps: bool,
     ) -> Vec<TrialProcess> {
         let mut processes = Vec::new();
-        let mut limits = process_limits(recipe);
+        let mut limits = recipe.start.process_limits();
         if recipe.settings.traces() {
             limits.retain(|(resource, _)| Some(*resource) != limits::limit_number("core"));
         } else if dumps {
@@ -366,8 +372,10 @@ impl Slot {
         let holding = self.tracer.holds.prepare_python(plan, recipe);
         let held_values = (!holding.is_empty()).then(|| numbers.with_holding(holding));
         let numbers = held_values.as_ref().unwrap_or(numbers);
+        let setup = TrialSetup::prepare(recipe, trial);
         let mut context = TrialContext {
             recipe,
+            setup: Some(&setup),
             numbers,
             limits: &limits,
             identity: recipe.start.identity.as_ref(),
@@ -391,6 +399,10 @@ impl Slot {
         // Start helpers and services before the main processes.
         for role in [ActorRole::Helper, ActorRole::Service, ActorRole::Main] {
             for (index, actor) in (0..).zip(&recipe.variant.actors) {
+                if role == ActorRole::Main && actor.role == role {
+                    let copies = start_other_copies(&mut self.spawner, actor, &context);
+                    processes.extend(copies);
+                }
                 for copy in (0..actor.copies).take_while(|_| actor.role == role) {
                     context.start = actor.container.is_some().then_some(ContainerStart {
                         trial: trial.id.0,
@@ -525,4 +537,22 @@ fn start_clock(
 /// own cgroup.
 fn host_kills_if(is_wanted: bool) -> Option<u64> {
     is_wanted.then(host::oom_kills).flatten()
+}
+
+/// Starts copies of a main process that are not judged.
+fn start_other_copies(
+    spawner: &mut Spawner,
+    actor: &ActorPlan,
+    context: &TrialContext<'_>,
+) -> Vec<TrialProcess> {
+    let helper = ActorPlan {
+        role: ActorRole::Helper,
+        ..actor.clone()
+    };
+    let copies = (0..context.recipe.start.other_copies).map(|_| {
+        let mut process = TrialProcess::start_actor(spawner, &helper, context);
+        process.is_judged = false;
+        process
+    });
+    copies.collect()
 }

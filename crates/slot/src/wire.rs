@@ -99,6 +99,8 @@ pub struct VariantRecipe {
     pub conclude: Option<Text>,
     /// The conditions of a trial.
     pub start: TrialStart,
+    /// A working directory, and its copy from before the first trial.
+    pub cwd_snapshot: Option<(Text, Text)>,
     /// Processes and threads that a trial may have without such a limit, where a cgroup exists.
     pub default_pids: u64,
     /// How a trial is run.

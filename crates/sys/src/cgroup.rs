@@ -31,6 +31,8 @@ pub(super) const JOIN_SELF: &str = "0";
 /// Key of the number of OOM-killed processes in the files of both versions.
 const OOM_KILLS: &str = "oom_kill ";
 const PROCESS_LIMIT: &str = "pids.max";
+/// Period of a quota of CPU time, in microseconds.
+const CPU_PERIOD: u64 = 100_000;
 /// Percentage of the machine's processes and threads that a trial may have by default: the default of systemd for a
 /// service.
 const DEFAULT_SHARE: u64 = 15;
@@ -77,12 +79,22 @@ impl SlotGroup {
 
     /// Returns whether a cgroup can be created and its memory can be limited.
     pub fn can_limit_memory(bytes: u64) -> bool {
-        Self::can_set(|path| limit_memory(&path.join(LIMITED), bytes))
+        Self::can_set(|path| limit_memory(&path.join(LIMITED), Some(bytes)))
     }
 
     /// Returns whether a cgroup can be created and its processes can be limited.
     pub fn can_limit_processes(count: u64) -> bool {
         Self::can_set(|path| limit_processes(path, count))
+    }
+
+    /// Returns whether a cgroup can be created and its CPU time can be limited to this percentage of one CPU.
+    pub fn can_limit_cpu(percent: u64) -> bool {
+        match own_group("cpu") {
+            Some((CgroupVersion::One, _)) => CpuGroup::try_create()
+                .and_then(|group| limit_cpu(&group.folder.path, Some(percent)))
+                .is_ok(),
+            _ => Self::can_set(|path| limit_cpu(&path.join(LIMITED), Some(percent))),
+        }
     }
 
     fn can_set(limit: impl Fn(&Path) -> io::Result<()>) -> bool {
@@ -119,6 +131,7 @@ pub fn enter_delegated_group() -> Option<Arc<DelegatedGroup>> {
 pub fn clean_up_after_dead_runs() -> usize {
     let groups = CONTROLLERS
         .iter()
+        .chain(&["cpu"])
         .filter_map(|controller| present_group(controller));
     let parents: BTreeSet<PathBuf> = groups.flat_map(groups_of_runs).collect();
     parents.iter().map(|parent| clean_up_below(parent)).sum()
@@ -185,7 +198,9 @@ fn has_slot(group: &Path) -> bool {
 fn create_subgroups(group: &Path) {
     if group.join("memory.max").exists() {
         let _ = fs::create_dir(group.join(UNLIMITED));
-        let _ = fs::write(group.join("cgroup.subtree_control"), "+memory");
+        for controller in ["+memory", "+cpu"] {
+            let _ = fs::write(group.join("cgroup.subtree_control"), controller);
+        }
     } else if !group.join("memory.limit_in_bytes").exists() {
         return;
     }
@@ -247,15 +262,16 @@ fn subgroups(group: &Path) -> Vec<PathBuf> {
 }
 
 /// Sets the total memory limit of a cgroup, including swap if swap is accounted.
-fn limit_memory(group: &Path, bytes: u64) -> io::Result<()> {
+fn limit_memory(group: &Path, bytes: Option<u64>) -> io::Result<()> {
     let set = |file: &str, value: &str| fs::write(group.join(file), value);
-    let amount = bytes.to_string();
     if group.join("memory.max").exists() {
+        let amount = bytes.map_or("max".to_owned(), |bytes| bytes.to_string());
         if group.join("memory.swap.max").exists() {
             set("memory.swap.max", "0")?;
         }
         return set("memory.max", &amount);
     }
+    let amount = bytes.map_or("-1".to_owned(), |bytes| bytes.to_string());
     let with_swap = "memory.memsw.limit_in_bytes";
     let counts_swap = group.join(with_swap).exists();
     if counts_swap {
@@ -267,6 +283,54 @@ fn limit_memory(group: &Path, bytes: u64) -> io::Result<()> {
         set(with_swap, &amount)?;
     }
     Ok(())
+}
+
+/// Limits the CPU time of a cgroup to this percentage of one CPU; without one, there is no limit.
+fn limit_cpu(group: &Path, percent: Option<u64>) -> io::Result<()> {
+    let quota = percent.map(|percent| percent.saturating_mul(CPU_PERIOD / 100).to_string());
+    let version_two = group.join("cpu.max");
+    if version_two.exists() {
+        let quota = quota.unwrap_or_else(|| "max".to_owned());
+        return write_existing(&version_two, &format!("{quota} {CPU_PERIOD}"));
+    }
+    write_existing(&group.join("cpu.cfs_period_us"), &CPU_PERIOD.to_string())?;
+    let quota = quota.unwrap_or_else(|| "-1".to_owned());
+    write_existing(&group.join("cpu.cfs_quota_us"), &quota)
+}
+
+/// A cgroup of version 1 for processes with limited CPU time. It exists only if a trial has this limit, because it changes
+/// how the kernel shares the CPUs.
+struct CpuGroup {
+    folder: LockedFolder,
+    joining: Arc<File>,
+}
+
+impl CpuGroup {
+    fn try_create() -> io::Result<Self> {
+        let (version, parent) = own_group("cpu").ok_or(io::ErrorKind::Unsupported)?;
+        if version != CgroupVersion::One {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let path = parent.join(format!("{PREFIX}{}-cpu", std::process::id()));
+        let folder = LockedFolder::try_create(path).ok_or(io::ErrorKind::PermissionDenied)?;
+        let joining = open_joining(&folder.path)?.into();
+        Ok(Self { folder, joining })
+    }
+}
+
+impl Drop for CpuGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.folder.path);
+    }
+}
+
+/// Opens the file with which a process joins a cgroup.
+fn open_joining(group: &Path) -> io::Result<File> {
+    let mut files = JOINING.iter().map(|name| group.join(name));
+    let file = files
+        .find(|file| file.exists())
+        .ok_or(io::ErrorKind::Unsupported)?;
+    File::options().write(true).open(file)
 }
 
 /// Sets the limit of processes and threads of a cgroup, which may be below their present number.
@@ -286,6 +350,9 @@ pub struct TrialLimits {
     pub memory: Option<u64>,
     /// Processes and threads.
     pub processes: Option<u64>,
+    /// CPU time, in percent of one CPU.
+    #[serde(default)]
+    pub cpu_percent: Option<u64>,
 }
 
 /// The cgroup of this process.
@@ -296,7 +363,11 @@ pub struct TrialGroup {
     oom_kills: Vec<EventCounter>,
     refused_forks: Option<EventCounter>,
     /// Bytes of the memory limit, and the file with which a process joins the group that has it.
-    limited: Option<(u64, Arc<File>)>,
+    limited: Option<(Option<u64>, Arc<File>)>,
+    /// Percentage of the limit of CPU time, if one was set.
+    cpu_percent: Option<u64>,
+    /// The group that has it under version 1.
+    cpu_group: Option<CpuGroup>,
     forbids_forks: bool,
     processes: Option<u64>,
 }
@@ -334,46 +405,79 @@ impl TrialGroup {
             oom_kills,
             refused_forks,
             limited: None,
+            cpu_percent: None,
+            cpu_group: None,
             forbids_forks: false,
             processes: None,
         })
     }
 
-    /// Sets the limits of a trial, and a default limit of processes where that is possible. Returns the file with which its
-    /// processes join the group that has the memory limit.
+    /// Sets the limits of a trial, and a default limit of processes where that is possible. Returns the files with which its
+    /// processes join the groups that have the limits of memory and of CPU time.
     pub fn set_limits(
         &mut self,
         limits: TrialLimits,
         default_processes: u64,
-    ) -> io::Result<Option<Arc<File>>> {
+    ) -> io::Result<Vec<Arc<File>>> {
         let set_processes = self.set_processes(limits.processes.unwrap_or(default_processes));
         if limits.processes.is_some() {
             set_processes?;
         }
-        limits
-            .memory
-            .map(|bytes| self.limit_memory(bytes))
-            .transpose()
+        let has_cpu_group = self
+            .folders
+            .iter()
+            .all(|folder| !folder.join(LIMITED).join("cpu.max").exists());
+        let mut joined = Vec::new();
+        if limits.memory.is_some() || (limits.cpu_percent.is_some() && !has_cpu_group) {
+            joined.push(self.limit_memory(limits.memory)?);
+        }
+        if has_cpu_group {
+            joined.extend(self.limit_cpu_in_own_group(limits.cpu_percent)?);
+        } else if self.cpu_percent != limits.cpu_percent {
+            self.set_limit(|folder| limit_cpu(&folder.join(LIMITED), limits.cpu_percent))?;
+            self.cpu_percent = limits.cpu_percent;
+        }
+        Ok(joined)
     }
 
-    fn limit_memory(&mut self, bytes: u64) -> io::Result<Arc<File>> {
+    /// Limits the CPU time under version 1.
+    fn limit_cpu_in_own_group(&mut self, percent: Option<u64>) -> io::Result<Option<Arc<File>>> {
+        if percent.is_none() {
+            return Ok(None);
+        }
+        let group = match self.cpu_group.take() {
+            Some(group) => group,
+            None => CpuGroup::try_create()?,
+        };
+        if self.cpu_percent != percent {
+            limit_cpu(&group.folder.path, percent)?;
+            self.cpu_percent = percent;
+        }
+        let joining = group.joining.clone();
+        self.cpu_group = Some(group);
+        Ok(Some(joining))
+    }
+
+    /// Limits the memory of the group that has limits; without a number, it has no such limit.
+    fn limit_memory(&mut self, bytes: Option<u64>) -> io::Result<Arc<File>> {
         let joining = match &self.limited {
             Some((limit, joining)) if *limit == bytes => return Ok(joining.clone()),
             Some((_, joining)) => joining.clone(),
             None => self.open_limited()?.into(),
         };
-        self.set_limit(|folder| limit_memory(&folder.join(LIMITED), bytes))?;
+        if bytes.is_some() || self.limited.is_some() {
+            self.set_limit(|folder| limit_memory(&folder.join(LIMITED), bytes))?;
+        }
         self.limited = Some((bytes, joining.clone()));
         Ok(joining)
     }
 
     fn open_limited(&self) -> io::Result<File> {
         let groups = self.folders.iter().map(|folder| folder.join(LIMITED));
-        let mut files = groups.flat_map(|group| JOINING.map(|name| group.join(name)));
-        let file = files
-            .find(|file| file.exists())
-            .ok_or(io::ErrorKind::Unsupported)?;
-        File::options().write(true).open(file)
+        let opened = groups.map(|group| open_joining(&group));
+        opened
+            .reduce(Result::or)
+            .unwrap_or_else(|| Err(io::ErrorKind::Unsupported.into()))
     }
 
     fn set_processes(&mut self, count: u64) -> io::Result<()> {
@@ -630,7 +734,7 @@ impl CgroupObstacle {
             Self::NeedsRoot => "run provoke as root",
             Self::NotWritable => "mount the control group file system read-write",
             Self::Delegation(DelegationObstacle::RootGroup) => {
-                "pass it on: echo +memory +pids > /sys/fs/cgroup/cgroup.subtree_control"
+                "pass it on: echo +memory +pids +cpu > /sys/fs/cgroup/cgroup.subtree_control"
             }
             // The service manager of the user root often does not run.
             Self::Delegation(_) if user::is_root() => {
@@ -708,6 +812,7 @@ mod tests {
             fs::create_dir(group).unwrap();
             for file in [
                 "cgroup.procs",
+                "cpu.max",
                 "memory.max",
                 "memory.swap.max",
                 PROCESS_LIMIT,
@@ -720,15 +825,16 @@ mod tests {
         create_subgroups(&slot);
         fs::write(slot.join(UNLIMITED).join("cgroup.procs"), "").unwrap();
         let read = |file: &str| fs::read_to_string(slot.join(file)).unwrap();
-        assert_eq!(read("cgroup.subtree_control"), "+memory");
+        assert_eq!(read("cgroup.subtree_control"), "+cpu", "the last change");
 
         let mut group = TrialGroup::move_into(std::slice::from_ref(&slot)).unwrap();
         assert_eq!(read("unlimited/cgroup.procs"), "0", "the slot joined it");
         let limits = TrialLimits {
             memory: Some(1 << 30),
             processes: Some(40),
+            cpu_percent: None,
         };
-        assert!(group.set_limits(limits, 1000).unwrap().is_some());
+        assert_eq!(group.set_limits(limits, 1000).unwrap().len(), 1);
         assert_eq!(read("limited/memory.max"), "1073741824");
         assert_eq!(read("limited/memory.swap.max"), "0");
         assert_eq!(read(PROCESS_LIMIT), "41");
@@ -736,8 +842,15 @@ mod tests {
         assert_eq!(read(PROCESS_LIMIT), "0");
         group.allow_forks();
         assert_eq!(read(PROCESS_LIMIT), "41");
+        let limits = TrialLimits {
+            cpu_percent: Some(25),
+            ..TrialLimits::default()
+        };
+        assert_eq!(group.set_limits(limits, 1000).unwrap().len(), 1);
+        assert_eq!(read("limited/cpu.max"), "25000 100000");
+        assert_eq!(read("limited/memory.max"), "max");
         let none = TrialLimits::default();
-        assert!(group.set_limits(none, 1000).unwrap().is_none());
+        assert!(group.set_limits(none, 1000).unwrap().is_empty());
         assert_eq!(read(PROCESS_LIMIT), "1001");
         assert!(!group.has_exceeded_limits());
         fs::write(slot.join("pids.events"), "max 2\n").unwrap();

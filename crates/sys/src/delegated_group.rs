@@ -3,7 +3,7 @@
 //! Under cgroup v2, a cgroup that has processes cannot pass them on. So this process first moves into a subgroup, and
 //! back when the last slot has ended.
 
-use super::locked_cgroup::{CONTROLLERS, LockedFolder, PREFIX, has_word};
+use super::locked_cgroup::{LockedFolder, PREFIX, has_word};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,6 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 const OWN: &str = "-own";
 const PASSED_ON: &str = "cgroup.subtree_control";
 const MEMBERS: &str = "cgroup.procs";
+
+/// Controllers that slots use, or trials with limited CPU time.
+const PASSED_ON_CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 
 /// The cgroup whose controllers this process passes on.
 static PRESENT: Mutex<Weak<DelegatedGroup>> = Mutex::new(Weak::new());
@@ -59,7 +62,7 @@ impl DelegatedGroup {
     fn try_enter(path: &Path) -> Option<Self> {
         let is_missing = |name: &&str| !passes_on(path, name);
         let possible = |name: &&str| find_obstacle(path, name).is_none();
-        let controllers: Vec<&str> = CONTROLLERS
+        let controllers: Vec<&str> = PASSED_ON_CONTROLLERS
             .into_iter()
             .filter(is_missing)
             .filter(possible)
@@ -132,7 +135,7 @@ pub(super) fn is_own_group(group: &Path) -> bool {
 
 /// Makes a cgroup pass on no controller, after the process that changed this ended without undoing it.
 pub(super) fn stop_passing_on(group: &Path) {
-    for controller in CONTROLLERS {
+    for controller in PASSED_ON_CONTROLLERS {
         let _ = set_passed_on(group, '-', &[controller]);
     }
 }
@@ -170,10 +173,10 @@ mod tests {
         assert!(is_own_group(&own), "{own:?}");
         assert_eq!(own.parent(), Some(folder.path()));
         assert_eq!(fs::read_to_string(own.join(MEMBERS)).unwrap(), "0");
-        assert_eq!(read(PASSED_ON), "+memory +pids");
+        assert_eq!(read(PASSED_ON), "+memory +pids +cpu");
         fs::write(own.join(MEMBERS), "71\n72\n").unwrap();
         drop(group);
-        assert_eq!(read(PASSED_ON), "-memory -pids");
+        assert_eq!(read(PASSED_ON), "-memory -pids -cpu");
         assert_eq!(read(MEMBERS), "72", "the last process that moved back");
     }
 
@@ -235,6 +238,6 @@ mod tests {
         fs::remove_dir(&of_live_run.path).unwrap();
         cgroup::clean_up_below(path);
         assert!(!own.exists() && !slot.exists() && path.join("other").exists());
-        assert_eq!(read(), "-pids", "the last change");
+        assert_eq!(read(), "-cpu", "the last change");
     }
 }

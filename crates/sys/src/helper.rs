@@ -71,6 +71,7 @@ impl HelperProcess {
             cwd: c".",
             stdio: [stdin, stdout, stderr.as_fd()],
             limits: &[],
+            steps: None,
             identity: None,
             traced_calls: &[],
             wall_clock: WallClock::OfMachine,

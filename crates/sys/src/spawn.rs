@@ -12,6 +12,7 @@
 
 use super::call_filter::{CallFilter, WallClock};
 use super::cgroup::JOIN_SELF;
+use super::start_step::PreparedSteps;
 use super::user::Credentials;
 use super::{process, signals};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,7 +22,7 @@ use rustix::process::Signal;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -49,6 +50,8 @@ pub struct Program<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     /// Limits in the form of `setrlimit`.
     pub limits: &'a [(u32, u64)],
+    /// Other conditions of the program.
+    pub steps: Option<&'a PreparedSteps>,
     /// User and groups of the program, if they differ from the present ones.
     pub identity: Option<&'a Credentials>,
     /// System calls that stop the program, if it is traced: numbers of x86-64.
@@ -119,6 +122,8 @@ pub enum SpawnStep {
     Clone,
     /// Setting a limit.
     Limit,
+    /// Setting another condition; says what failed.
+    Condition(&'static str),
     /// Changing the user.
     Identity,
     /// Tracing the program, because it needs another wall clock.
@@ -134,6 +139,7 @@ pub enum SpawnStep {
 #[error("{}", match step {
     SpawnStep::Clone => "cannot create a process",
     SpawnStep::Limit => "cannot set a limit",
+    SpawnStep::Condition(failure) => failure,
     SpawnStep::Identity => "cannot become another user",
     SpawnStep::Clock => "cannot trace it to give it another time",
     SpawnStep::Chdir => "cannot enter the working directory",
@@ -149,13 +155,13 @@ pub struct SpawnError {
 /// Starts programs; owns the stack that their children borrow.
 pub struct Spawner {
     stack: Vec<u128>, // 16-byte alignment, as required by the calling convention
-    /// File of the cgroup that the programs join.
-    pub joined_group: Option<Arc<File>>,
+    /// Files of the cgroups that the programs join.
+    pub joined_groups: Vec<Arc<File>>,
 }
 
 struct Child<'a> {
     program: &'a Program<'a>,
-    joined_group: Option<RawFd>,
+    joined_groups: &'a [Arc<File>],
     mask: libc::sigset_t,
     failed: Option<(SpawnStep, i32)>,
     /// Whether to trace the child; `refused` is the kernel's error for that.
@@ -191,7 +197,7 @@ impl Default for Spawner {
     fn default() -> Self {
         Self {
             stack: vec![0; STACK / size_of::<u128>()],
-            joined_group: None,
+            joined_groups: Vec::new(),
         }
     }
 }
@@ -262,7 +268,7 @@ impl Spawner {
     ) -> Result<StartedChild, SpawnError> {
         let mut child = Child {
             program,
-            joined_group: self.joined_group.as_ref().map(AsRawFd::as_raw_fd),
+            joined_groups: &self.joined_groups,
             // SAFETY: all-zero is a valid sigset_t, and it is filled below.
             mask: unsafe { std::mem::zeroed() },
             failed: None,
@@ -369,10 +375,15 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
                 return fail_child(child, SpawnStep::Limit);
             }
         }
-        if let Some(file) = child.joined_group
-            && libc::write(file, JOIN_SELF.as_ptr().cast(), JOIN_SELF.len()) < 0
+        for file in child.joined_groups {
+            if libc::write(file.as_raw_fd(), JOIN_SELF.as_ptr().cast(), JOIN_SELF.len()) < 0 {
+                return fail_child(child, SpawnStep::Limit);
+            }
+        }
+        if let Some(steps) = program.steps
+            && let Err(failure) = steps.run(program.cwd)
         {
-            return fail_child(child, SpawnStep::Limit);
+            return fail_child(child, SpawnStep::Condition(failure));
         }
         if program.machine_access == MachineAccess::Restricted {
             give_up_capabilities();
@@ -566,6 +577,7 @@ mod tests {
             cwd: c"/",
             stdio: [null.as_fd(); 3],
             limits: &[],
+            steps: None,
             identity: None,
             traced_calls: &[],
             wall_clock: WallClock::OfMachine,

@@ -1,6 +1,7 @@
 //! Provides a slot that runs orders, and programs for it.
 
 use crate::limited::{self, PATIENCE};
+use provoke_levers::TrialStart;
 use provoke_model::{
     ActorPlan, ActorRole, CaptureMode, HoldPlan, LeakRule, Observation, SlotId, Text, Trial,
     TrialId, TrialPurpose, TrialSettings, VariantId, VariantPlan,
@@ -34,6 +35,8 @@ pub(super) struct Bench {
     pub(super) leak_grace: Duration,
     /// Whether programs are traced.
     pub(super) trace: bool,
+    /// The conditions of the trials.
+    pub(super) start: TrialStart,
     /// How the threads of the trials are held.
     pub(super) hold: Option<HoldPlan>,
     /// Errors that the slot reported.
@@ -82,6 +85,7 @@ impl Bench {
             grace: Duration::from_millis(100),
             leak_grace: Duration::from_millis(100),
             trace: false,
+            start: TrialStart::default(),
             hold: None,
             complaints: Vec::new(),
         };
@@ -136,7 +140,8 @@ impl Bench {
             environment: environment.collect(),
             prepare: None,
             conclude: None,
-            start: provoke_levers::TrialStart::default(),
+            start: self.start.clone(),
+            cwd_snapshot: None,
             default_pids: 4915,
             settings: TrialSettings {
                 grace: self.grace,

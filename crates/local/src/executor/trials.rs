@@ -232,7 +232,10 @@ impl ExecutorContext {
 fn longest_duration(trial: &Trial, recipe: &VariantRecipe) -> Duration {
     let hooks = [&recipe.prepare, &recipe.conclude];
     let hook_count = hooks.into_iter().flatten().map(|_| 1).sum();
-    longest_trial(trial.timeout, &recipe.settings, hook_count)
+    // With pauses, a process runs for a third of the time.
+    let factor = if recipe.start.pauses.is_some() { 4 } else { 1 };
+    let timeout = trial.timeout.saturating_mul(factor);
+    longest_trial(timeout, &recipe.settings, hook_count)
 }
 
 /// Returns the longest time that a slot may take for a trial with this time limit and number of hooks: the sum of all time

@@ -1,0 +1,62 @@
+//! Conditions of the home directory and of the directory for temporary files.
+
+use super::LeverSearch;
+use super::simple::{SEARCH, SimpleLever, no_obstacle, parse_choice};
+use super::trial_folder::{FolderKind, TrialFolder};
+
+const NAMESPACES: &str = "run provoke as root, or allow user namespaces; in Docker: --privileged";
+
+pub(super) static HOME: SimpleLever = SimpleLever {
+    name: "home",
+    about: "the home directory: `unset`, `empty` or `read-only`; sets or removes HOME",
+    parse: |typed| parse_choice(typed, &["unset", "empty", "read-only"]),
+    apply: |value, start| {
+        let kind = match value {
+            "empty" => FolderKind::Empty,
+            "read-only" => FolderKind::ReadOnly,
+            _ => {
+                start.variables.push(("HOME".to_owned(), None));
+                return Ok(());
+            }
+        };
+        let variable = "HOME".to_owned();
+        start.folders.push(TrialFolder { variable, kind });
+        Ok(())
+    },
+    obstacle: no_obstacle,
+    way_out: NAMESPACES,
+    in_containers: "set the variable in the container: --env HOME=/nonexistent",
+    search: LeverSearch {
+        values: &["unset", "read-only"],
+        sham: Some("empty"),
+        cause: "home: it needs files or a place in the home directory",
+        ..SEARCH
+    },
+};
+
+pub(super) static TMPDIR: SimpleLever = SimpleLever {
+    name: "tmpdir",
+    about: "a directory for temporary files that is `long`, with a `space`, `full`, `read-only` or `empty`: sets TMPDIR",
+    parse: |typed| parse_choice(typed, &["long", "space", "full", "read-only", "empty"]),
+    apply: |value, start| {
+        let kind = match value {
+            "long" => FolderKind::Long,
+            "space" => FolderKind::Space,
+            "full" => FolderKind::Full,
+            "read-only" => FolderKind::ReadOnly,
+            _ => FolderKind::Empty,
+        };
+        let variable = "TMPDIR".to_owned();
+        start.folders.push(TrialFolder { variable, kind });
+        Ok(())
+    },
+    obstacle: no_obstacle,
+    way_out: NAMESPACES,
+    in_containers: "mount a directory in the container: --container mount=DIR:/tmp",
+    search: LeverSearch {
+        values: &["long", "space", "full"],
+        sham: Some("empty"),
+        cause: "temporary files: it depends on their path or on room for them",
+        ..SEARCH
+    },
+};

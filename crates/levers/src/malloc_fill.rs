@@ -1,0 +1,107 @@
+//! Fills memory that malloc returns and that was freed, with the variable of the GNU C library.
+
+use super::LeverSearch;
+use super::simple::{Obstacle, SEARCH, SimpleLever, parse_integer};
+use provoke_model::{ActorPlan, TrialsPlan};
+use provoke_sys::spawn::find_program;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Bytes at the beginning of a program that are searched for the name of its loader.
+const BEGINNING: u64 = 8 << 10;
+/// Scripts that are followed to their interpreters.
+const MAX_SCRIPTS: usize = 4;
+
+pub(super) static MALLOC_FILL: SimpleLever = SimpleLever {
+    name: "malloc-fill",
+    about: "a byte in allocated and freed memory, 1 to 255: sets MALLOC_PERTURB_ of the GNU C library",
+    parse: |typed| parse_integer(typed, 0, 255),
+    apply: |byte, start| {
+        let variable = ("MALLOC_PERTURB_".to_owned(), Some(byte.to_owned()));
+        start.variables.push(variable);
+        Ok(())
+    },
+    obstacle: |_, trials| find_other_libc(trials).map(Obstacle::of_trials),
+    way_out: "leave the condition out",
+    in_containers: "set the variable in the container: --env MALLOC_PERTURB_=165",
+    search: LeverSearch {
+        family: "malloc",
+        values: &["165"],
+        sham: Some("0"),
+        cause: "memory: it reads memory that is not initialized or was freed",
+        ..SEARCH
+    },
+};
+
+/// Returns why the variable has no effect, if the first command is not linked with the GNU C library.
+fn find_other_libc(trials: &TrialsPlan) -> Option<String> {
+    let main = trials.variants.first()?.main_actor()?;
+    let name = main.command.first()?;
+    let (_, path) = trials
+        .environment
+        .iter()
+        .find(|(name, _)| name.as_os_str() == "PATH")?;
+    let program = find_program(name.as_os_str(), Some(path.as_os_str()), cwd_of(main)).ok()?;
+    let loader = find_loader(program)?;
+    match loader {
+        None => Some(format!("`{name}` is linked statically")),
+        Some(loader) if !is_gnu(&loader) => {
+            Some(format!("`{name}` is not linked with the GNU C library"))
+        }
+        Some(_) => None,
+    }
+}
+
+fn cwd_of(actor: &ActorPlan) -> &Path {
+    Path::new(actor.cwd.as_os_str())
+}
+
+/// Returns whether a loader is that of the GNU C library: `ld-linux-x86-64.so.2`, `ld64.so.2`.
+fn is_gnu(loader: &str) -> bool {
+    !loader.contains("musl") && !loader.contains("/system/")
+}
+
+/// Returns the loader of a program, or of the interpreter of a script; `Some(None)` if it is linked statically, `None` if
+/// that is not known.
+fn find_loader(mut program: PathBuf) -> Option<Option<String>> {
+    for _ in 0..MAX_SCRIPTS {
+        let mut beginning = Vec::new();
+        let file = File::open(&program).ok()?;
+        file.take(BEGINNING).read_to_end(&mut beginning).ok()?;
+        if beginning.starts_with(b"\x7fELF\x02\x01") {
+            return Some(loader_of_elf(&beginning));
+        }
+        let line = beginning
+            .strip_prefix(b"#!")?
+            .split(|byte| *byte == b'\n')
+            .next()?;
+        let mut words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty());
+        program = PathBuf::from(OsStr::from_bytes(words.next()?));
+    }
+    None
+}
+
+/// Returns the loader that the headers of a 64-bit program name.
+fn loader_of_elf(beginning: &[u8]) -> Option<String> {
+    const PT_INTERP: u64 = 3;
+    let number = |at: usize, size: usize| {
+        let bytes = beginning.get(at..at.checked_add(size)?)?;
+        let digits = bytes.iter().rev();
+        Some(digits.fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    };
+    let (headers, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    (0..count).find_map(|index| {
+        let header = usize::try_from(headers.checked_add(index * size)?).ok()?;
+        if number(header, 4)? != PT_INTERP {
+            return None;
+        }
+        let start = usize::try_from(number(header + 8, 8)?).ok()?;
+        let name = beginning.get(start..)?.split(|byte| *byte == 0).next()?;
+        Some(String::from_utf8_lossy(name).into_owned())
+    })
+}

@@ -1,0 +1,82 @@
+//! Conditions of the network and of the hostname, in namespaces of a trial.
+
+use super::LeverSearch;
+use super::simple::{SEARCH, SimpleLever, parse_choice, service_obstacle};
+use provoke_sys::start_step::{OwnNetwork, StartStep};
+
+const NAMESPACES: &str = "run provoke as root, or allow user namespaces; in Docker: --privileged";
+/// Bytes of the longest hostname.
+const LONGEST_HOSTNAME: usize = 64;
+
+pub(super) static NETWORK: SimpleLever = SimpleLever {
+    name: "net",
+    about: "the network: `own` has only the loopback interface, `none` not even that; `host` is the usual one",
+    parse: |typed| parse_choice(typed, &["none", "own", "host"]),
+    apply: |value, start| {
+        start.steps.push(match value {
+            "none" => StartStep::EnterNetwork(OwnNetwork::Down),
+            "own" => StartStep::EnterNetwork(OwnNetwork::Loopback),
+            _ => StartStep::EnterNamespaces,
+        });
+        Ok(())
+    },
+    obstacle: service_obstacle,
+    way_out: NAMESPACES,
+    in_containers: "use the network of the engine: --container network=none",
+    search: LeverSearch {
+        family: "network",
+        values: &["own", "none"],
+        sham: Some("host"),
+        ladder: &["host", "own", "none"],
+        cause: "network: it needs a connection to other machines, or a loopback interface",
+        ..SEARCH
+    },
+};
+
+pub(super) static IPV6: SimpleLever = SimpleLever {
+    name: "ipv6",
+    about: "`off` is a network with only a loopback interface without IPv6; `on` is the same with IPv6",
+    parse: |typed| parse_choice(typed, &["off", "on"]),
+    apply: |value, start| {
+        let network = match value {
+            "off" => OwnNetwork::LoopbackWithoutIpv6,
+            _ => OwnNetwork::Loopback,
+        };
+        start.steps.push(StartStep::EnterNetwork(network));
+        Ok(())
+    },
+    obstacle: service_obstacle,
+    way_out: NAMESPACES,
+    in_containers: "turn it off in the container: --container sysctl=net.ipv6.conf.all.disable_ipv6=1",
+    search: LeverSearch {
+        family: "IPv6",
+        values: &["off"],
+        sham: Some("on"),
+        cause: "IPv6: it needs addresses of IPv6",
+        ..SEARCH
+    },
+};
+
+pub(super) static HOSTNAME: SimpleLever = SimpleLever {
+    name: "hostname",
+    about: "the hostname, in a namespace of its own",
+    parse: |typed| {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+        if typed.is_empty() || typed.len() > LONGEST_HOSTNAME || !typed.chars().all(is_plain) {
+            return Err(format!("`{typed}` is not a hostname such as `build-7`"));
+        }
+        Ok(typed.to_owned())
+    },
+    apply: |name, start| {
+        start.steps.push(StartStep::SetHostname(name.to_owned()));
+        Ok(())
+    },
+    obstacle: |_, _| None,
+    way_out: NAMESPACES,
+    in_containers: "set it in the container: --container hostname=NAME",
+    search: LeverSearch {
+        values: &["unknown-host-7"],
+        cause: "hostname: it resolves or compares the name of the machine",
+        ..SEARCH
+    },
+};

@@ -1,0 +1,39 @@
+//! Pauses in which no process of a trial runs.
+
+use super::LeverSearch;
+use super::amount::parse_time;
+use super::simple::{Obstacle, SEARCH, SimpleLever};
+use std::io;
+use std::time::Duration;
+
+/// Longer pauses let each trial time out.
+const LONGEST: Duration = Duration::from_secs(60);
+
+pub(super) static PAUSES: SimpleLever = SimpleLever {
+    name: "pauses",
+    about: "pauses of this length, each after half as long a time, in which no process of a trial runs: `100ms`",
+    parse: |typed| {
+        let time = parse_time(typed)?;
+        if time > LONGEST {
+            return Err("a pause is at most 60 s long".to_owned());
+        }
+        Ok(format!("{}ms", time.as_millis()))
+    },
+    apply: |value, start| {
+        start.pauses = Some(parse_time(value).map_err(io::Error::other)?);
+        Ok(())
+    },
+    obstacle: |_, trials| {
+        let is_traced = trials.settings.traces() || trials.held.is_some();
+        is_traced.then(|| Obstacle::of_trials("a tracer stops and continues the processes"))
+    },
+    way_out: "leave the condition out",
+    in_containers: "limit the CPU time of the container: --container cpus=0.1",
+    search: LeverSearch {
+        values: &["100ms"],
+        sham: Some("0ms"),
+        ladder: &["5ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s"],
+        cause: "deadline: it measures time that the process may not get",
+        ..SEARCH
+    },
+};

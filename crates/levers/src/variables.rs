@@ -1,0 +1,172 @@
+//! Conditions that are only environment variables: time zone, locale, seeds of hashes and the like.
+
+use super::simple::{SEARCH, SimpleLever, no_obstacle, parse_choice, parse_integer, stored_number};
+use super::{LeverSearch, TrialStart};
+use provoke_sys::tool;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Component, Path};
+use std::time::{Duration, Instant};
+
+const ZONES: &str = "/usr/share/zoneinfo";
+/// Time and bytes for the list of all locales.
+const LIST_WITHIN: Duration = Duration::from_secs(10);
+const LONGEST_LIST: usize = 1 << 20;
+const IN_CONTAINERS: &str = "set the variable in the container: --env NAME=VALUE";
+
+fn set(start: &mut TrialStart, name: &str, value: &str) {
+    start
+        .variables
+        .push((name.to_owned(), Some(value.to_owned())));
+}
+
+fn remove(start: &mut TrialStart, name: &str) {
+    start.variables.push((name.to_owned(), None));
+}
+
+pub(super) static TIME_ZONE: SimpleLever = SimpleLever {
+    name: "tz",
+    about: "the time zone, such as `America/St_Johns`: sets TZ",
+    parse: |typed| {
+        let mut parts = Path::new(typed).components();
+        let is_name = parts.all(|part| matches!(part, Component::Normal(_)));
+        if typed.is_empty() || !is_name {
+            return Err(format!("`{typed}` is not a time zone such as `Asia/Tokyo`"));
+        }
+        Ok(typed.to_owned())
+    },
+    apply: |zone, start| {
+        if !Path::new(ZONES).join(zone).is_file() {
+            let reason = format!("there is no time zone `{zone}` in {ZONES}");
+            return Err(io::Error::other(reason));
+        }
+        set(start, "TZ", zone);
+        Ok(())
+    },
+    obstacle: no_obstacle,
+    way_out: "install the package `tzdata`, or choose another time zone",
+    in_containers: IN_CONTAINERS,
+    search: LeverSearch {
+        family: "time zone",
+        values: &["Pacific/Kiritimati", "America/St_Johns"],
+        sham: Some("Etc/UTC"),
+        cause: "time zone: it assumes one time zone",
+        ..SEARCH
+    },
+};
+
+pub(super) static LOCALE: SimpleLever = SimpleLever {
+    name: "locale",
+    about: "the locale: `C`, `tr_TR.UTF-8`, or any with `latin1`; sets LC_ALL, removes LANGUAGE",
+    parse: |typed| {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_.@-".contains(letter);
+        if typed.is_empty() || !typed.chars().all(is_plain) {
+            return Err(format!(
+                "`{typed}` is not a locale such as `C` or `tr_TR.UTF-8`"
+            ));
+        }
+        Ok(typed.to_owned())
+    },
+    apply: |locale, start| {
+        let name = find_locale(locale)?;
+        set(start, "LC_ALL", &name);
+        remove(start, "LANGUAGE");
+        Ok(())
+    },
+    obstacle: no_obstacle,
+    way_out: "`locale -a` shows the locales; `localedef` or the package `locales-all` adds others",
+    in_containers: IN_CONTAINERS,
+    search: LeverSearch {
+        values: &["C", "latin1", "tr_TR.UTF-8"],
+        sham: Some("C.UTF-8"),
+        cause: "locale: it assumes an encoding or a language",
+        ..SEARCH
+    },
+};
+
+pub(super) static HASH_SEED: SimpleLever = SimpleLever {
+    name: "hash-seed",
+    about: "the seed of hashes in Python and Perl: sets PYTHONHASHSEED and PERL_HASH_SEED",
+    parse: |typed| parse_integer(typed, 0, u32::MAX),
+    apply: |seed, start| {
+        set(start, "PYTHONHASHSEED", seed);
+        set(start, "PERL_HASH_SEED", seed);
+        Ok(())
+    },
+    obstacle: no_obstacle,
+    way_out: "leave the condition out",
+    in_containers: IN_CONTAINERS,
+    search: LeverSearch {
+        family: "hash seed",
+        values: &["0", "1", "2", "3", "4", "5", "6", "7"],
+        is_seed: true,
+        cause: "hash seed: the order of a set or dict reaches the result",
+        ..SEARCH
+    },
+};
+
+pub(super) static COLUMNS: SimpleLever = SimpleLever {
+    name: "columns",
+    about: "the width of the terminal: sets COLUMNS",
+    parse: |typed| parse_integer(typed, 1, u16::MAX.into()),
+    apply: |columns, start| {
+        set(start, "COLUMNS", columns);
+        start.columns = Some(stored_number(columns)?);
+        Ok(())
+    },
+    obstacle: no_obstacle,
+    way_out: "leave the condition out",
+    in_containers: IN_CONTAINERS,
+    search: LeverSearch {
+        family: "terminal",
+        values: &["40"],
+        sham: Some("80"),
+        ladder: &["80", "70", "60", "50", "40", "20"],
+        cause: "terminal: its output depends on the width",
+        ..SEARCH
+    },
+};
+
+pub(super) static CI: SimpleLever = SimpleLever {
+    name: "ci",
+    about: "whether it runs in CI: `true` sets CI, `unset` removes it",
+    parse: |typed| parse_choice(typed, &["true", "unset"]),
+    apply: |value, start| {
+        match value {
+            "unset" => remove(start, "CI"),
+            _ => set(start, "CI", value),
+        }
+        Ok(())
+    },
+    obstacle: no_obstacle,
+    way_out: "leave the condition out",
+    in_containers: IN_CONTAINERS,
+    search: LeverSearch {
+        family: "CI",
+        values: &["true", "unset"],
+        cause: "CI: it behaves differently if the variable CI is set",
+        ..SEARCH
+    },
+};
+
+/// Returns the name of an installed locale. `latin1` stands for any with this encoding.
+fn find_locale(wanted: &str) -> io::Result<String> {
+    if matches!(wanted, "C" | "POSIX") {
+        return Ok(wanted.to_owned());
+    }
+    let deadline = Instant::now() + LIST_WITHIN;
+    let program = Path::new("locale");
+    let list = tool::run_program(program, &[OsStr::new("-a")], deadline, LONGEST_LIST)
+        .map_err(|error| io::Error::other(format!("cannot run `locale -a`: {error}")))?;
+    let plain = |name: &str| name.replace('-', "").to_lowercase();
+    let fits = |name: &&str| match wanted {
+        // A name without an encoding mostly has the oldest one of its language.
+        "latin1" => plain(name).ends_with(".iso88591"),
+        _ => plain(name) == plain(wanted),
+    };
+    let found = list.lines().find(fits).map(str::to_owned);
+    found.ok_or_else(|| match wanted {
+        "latin1" => io::Error::other("no locale with the encoding ISO-8859-1 is installed"),
+        _ => io::Error::other(format!("the locale `{wanted}` is not installed")),
+    })
+}

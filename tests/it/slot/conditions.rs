@@ -1,0 +1,243 @@
+//! Tests that each condition reaches the program of a trial, and ends with it.
+
+use super::bench::{Bench, LONG};
+use crate::needs::{self, needs, success};
+use provoke_levers::{TrialStart, find_lever, try_start};
+use provoke_model::{Ending, Observation, TrialConditions};
+use std::fs;
+use std::time::Duration;
+
+/// Succeeds without the rights that a new namespace gives to its first process.
+const NO_NEW_RIGHTS: &str = "{ [ $(id -u) = 0 ] || grep -q 'CapEff:\\s0*$' /proc/self/status; }";
+const RUNS_OWN_LOOPBACK: &str = "grep -q 127.0.0.1 /proc/net/fib_trie";
+
+/// Conditions, and scripts that succeed only under them.
+fn conditions() -> Vec<(&'static str, &'static str, String)> {
+    let network = fs::read_link("/proc/self/ns/net").unwrap();
+    let is_own = format!(
+        "[ $(readlink /proc/self/ns/net) != '{}' ]",
+        network.display()
+    );
+    let rows = [
+        ("tz", "America/St_Johns", "[ $TZ = America/St_Johns ]"),
+        ("locale", "C", "[ $LC_ALL = C ] && [ -z $LANGUAGE ]"),
+        ("hash-seed", "3", "[ $PYTHONHASHSEED$PERL_HASH_SEED = 33 ]"),
+        ("columns", "40", "[ $COLUMNS = 40 ]"),
+        ("ci", "true", "[ \"$CI\" = true ]"),
+        ("malloc-fill", "165", "[ $MALLOC_PERTURB_ = 165 ]"),
+        ("home", "unset", "[ -z $HOME ]"),
+        (
+            "home",
+            "empty",
+            "[ -z \"$(ls -A $HOME)\" ] && touch $HOME/file",
+        ),
+        (
+            "home",
+            "read-only",
+            "case $HOME in */conditions/home) ! touch $HOME/file;; *) false;; esac",
+        ),
+        ("tmpdir", "empty", "touch ${TMPDIR:?}/file"),
+        (
+            "tmpdir",
+            "long",
+            "[ ${#TMPDIR} -ge 200 ] && touch $TMPDIR/file",
+        ),
+        (
+            "tmpdir",
+            "space",
+            "touch \"${TMPDIR:?}/file\" && ! touch $TMPDIR/file",
+        ),
+        (
+            "tmpdir",
+            "full",
+            "cd ${TMPDIR:?} && head -c 9999 /dev/zero > file && ! head -c 99999 /dev/zero > file",
+        ),
+        (
+            "tmpdir",
+            "read-only",
+            "[ -d $TMPDIR ] && ! touch ${TMPDIR:?}/file",
+        ),
+        ("stack", "256K", "[ $(ulimit -s) = 256 ]"),
+        ("fds", "40", "[ $(ulimit -n) = 40 ]"),
+        ("address-space", "1G", "[ $(ulimit -v) = 1048576 ]"),
+        ("umask", "027", "[ $(umask) = 0027 ]"),
+        (
+            "aslr",
+            "off",
+            "[ \"$(grep stack /proc/self/maps)\" = \"$(grep stack /proc/self/maps)\" ]",
+        ),
+        ("cpus", "1", "[ $(nproc) = 1 ]"),
+        (
+            "tty",
+            "all",
+            "test -t 0 && test -t 1 && test -t 2 && [ \"$(stty size)\" = '24 80' ] \
+             && [ -z \"$(cat)\" ] && true < /dev/tty",
+        ),
+        ("tty", "stdout", "test -t 1 && ! test -t 0 && ! test -t 2"),
+        ("stdin", "closed", "! test -e /proc/self/fd/0"),
+        ("stdin", "empty", "test -p /dev/stdin && [ -z \"$(cat)\" ]"),
+        (
+            "stdin",
+            "tty",
+            "test -t 0 && ! test -t 1 && [ -z \"$(cat)\" ]",
+        ),
+        ("read-only-dir", "yes", "! touch file"),
+        (
+            "hostname",
+            "unknown-host-7",
+            "[ $(cat /proc/sys/kernel/hostname) = unknown-host-7 ]",
+        ),
+        ("ipv6", "on", "grep -q lo /proc/net/if_inet6"),
+        ("ipv6", "off", "! grep -q lo /proc/net/if_inet6"),
+        ("net", "own", RUNS_OWN_LOOPBACK),
+        ("net", "none", "! grep -q 127.0.0.1 /proc/net/fib_trie"),
+    ];
+    let rows = rows.into_iter().map(|(name, value, script)| {
+        let script = match name {
+            "net" | "ipv6" => format!("{is_own} && {script}"),
+            _ => script.to_owned(),
+        };
+        (name, value, script)
+    });
+    rows.collect()
+}
+
+fn start_under(name: &str, value: &str) -> TrialStart {
+    let mut conditions = TrialConditions::default();
+    let stored = find_lever(name).unwrap().parse(value).unwrap();
+    conditions.set(name, stored);
+    TrialStart::new(&conditions).unwrap()
+}
+
+fn run_script(bench: &mut Bench, script: &str) -> Observation {
+    bench.run(&["sh", "-c", script], LONG)
+}
+
+fn ending(observation: &Observation) -> &Ending {
+    &observation.actors[0].ending
+}
+
+/// Returns what could change outside of a trial.
+fn surroundings() -> [String; 2] {
+    let read = |path| fs::read_to_string(path).unwrap();
+    ["/proc/self/mountinfo", "/proc/sys/kernel/hostname"].map(read)
+}
+
+fn check_conditions(mut bench: Bench) {
+    let before = surroundings();
+    for (name, value, script) in conditions() {
+        let script = format!("{NO_NEW_RIGHTS} && {script}");
+        let is_single = std::thread::available_parallelism().unwrap().get() == 1;
+        if !(name == "cpus" && is_single) {
+            bench.start = TrialStart::default();
+            let plain = run_script(&mut bench, &script);
+            assert_ne!(
+                *ending(&plain),
+                Ending::Exited(0),
+                "{name}={value} is not set"
+            );
+        }
+        bench.start = start_under(name, value);
+        let observation = run_script(&mut bench, &script);
+        let words = &observation.actors[0].last_words;
+        assert_eq!(
+            *ending(&observation),
+            Ending::Exited(0),
+            "{name}={value}: {words}"
+        );
+        let left = fs::read_dir(bench.path("evidence")).into_iter().flatten();
+        assert_eq!(left.count(), 0, "{name}={value}");
+    }
+    assert_eq!(surroundings(), before);
+}
+
+#[test]
+fn each_condition_reaches_the_program_of_root_and_ends_with_it() {
+    needs!(needs::root(), needs::mounts());
+    check_conditions(Bench::new());
+}
+
+#[test]
+fn each_condition_reaches_the_program_of_another_user_and_ends_with_it() {
+    let unprivileged = "setpriv --reuid 65534 --regid 65534 --clear-groups unshare -Urmn true";
+    needs!(success(&["sh", "-c", unprivileged]));
+    check_conditions(Bench::without_root());
+}
+
+#[test]
+fn a_program_does_not_run_while_it_is_paused_and_gets_its_time_nevertheless() {
+    let mut bench = Bench::new();
+    bench.start = start_under("pauses", "100ms");
+    let waits_for_a_gap = "last=${EPOCHREALTIME/./}; while :; do now=${EPOCHREALTIME/./}; \
+         ((now - last > 90000)) && exit 0; last=$now; done";
+    let observation = bench.run(&["bash", "-c", waits_for_a_gap], LONG);
+    assert_eq!(*ending(&observation), Ending::Exited(0));
+    let timeout = Duration::from_millis(300);
+    let observation = bench.run(&["sleep", "1000"], timeout);
+    assert!(
+        matches!(ending(&observation), Ending::TimedOut { state: 'S', .. }),
+        "{observation:?}"
+    );
+    assert!(
+        observation.elapsed > 2 * timeout,
+        "{:?}",
+        observation.elapsed
+    );
+    // A program that stops itself is not continued.
+    let observation = bench.run(&["sh", "-c", "kill -STOP $$"], timeout);
+    assert!(
+        matches!(ending(&observation), Ending::TimedOut { state: 'T', .. }),
+        "{observation:?}"
+    );
+    bench.start = start_under("pauses", "0ms");
+    let observation = bench.run(&["sleep", "0.2"], LONG);
+    assert_eq!(*ending(&observation), Ending::Exited(0));
+}
+
+#[test]
+fn one_of_two_copies_is_judged() {
+    let mut bench = Bench::new();
+    bench.start = start_under("copies", "2");
+    // Each copy waits for the other one.
+    let script = "echo >> file; until [ $(wc -l < file) = 2 ]; do sleep 0.01; done; exit 3";
+    let observation = run_script(&mut bench, script);
+    assert_eq!(observation.actors.len(), 1);
+    assert_eq!(*ending(&observation), Ending::Exited(3));
+    // The other copy may end later.
+    let script = "mkdir lock || exit 0; sleep 0.1; rmdir lock; exit 0";
+    let observation = run_script(&mut bench, script);
+    assert_eq!(*ending(&observation), Ending::Exited(0));
+    assert!(!bench.path("lock").exists());
+    assert!(observation.residue.leaked.is_empty());
+}
+
+#[test]
+fn a_quota_of_cpu_time_throttles_the_processes_of_a_trial() {
+    let group = "/sys/fs/cgroup/cpu";
+    needs!(
+        needs::root(),
+        success(&["test", "-e", &format!("{group}/cpu.cfs_quota_us")])
+    );
+    let mut bench = Bench::new();
+    bench.start = start_under("slow-cpu", "10%");
+    let script = format!(
+        "group={group}$(grep ':cpu:' /proc/self/cgroup | cut -d: -f3); \
+         until grep -q 'nr_throttled [1-9]' $group/cpu.stat; do :; done; basename $group >&2; exit 3"
+    );
+    let observation = run_script(&mut bench, &script);
+    assert_eq!(*ending(&observation), Ending::Exited(3));
+    let name = observation.actors[0].last_words.clone();
+    assert!(name.starts_with("provoke-run-"), "{name}");
+    drop(bench);
+    assert!(!fs::exists(format!("{group}/{name}")).unwrap());
+}
+
+#[test]
+fn what_the_kernel_refuses_is_found_without_a_trial() {
+    assert!(try_start(&start_under("fds", "40")).is_ok());
+    let refused = try_start(&start_under("fds", "4000000000")).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "cannot set a limit: Operation not permitted (os error 1)"
+    );
+}
