@@ -27,6 +27,14 @@ impl Counts {
         }
     }
 
+    /// Returns these counts without a part of them.
+    pub(super) fn minus(self, part: Self) -> Self {
+        Self {
+            failures: self.failures - part.failures,
+            trials: self.trials - part.trials,
+        }
+    }
+
     /// Returns whether some trials failed and some passed.
     pub(super) fn is_mixed(self) -> bool {
         self.failures > 0 && self.failures < self.trials

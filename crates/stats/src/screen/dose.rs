@@ -140,13 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn a_milder_step_that_fails_is_reported_as_not_monotone() {
-        let dose = search_ladder(|step| step >= 7 || step == 5);
-        assert_eq!(dose.mildest_with_effect, 5);
-        let dose = search_ladder(|step| step >= 7 || step == 4);
-        assert_eq!((dose.mildest_with_effect, dose.is_monotone), (7, true));
-        let dose = search_ladder(|step| step >= 4 || step == 2);
-        assert_eq!((dose.mildest_with_effect, dose.is_monotone), (2, true));
+    fn a_failing_step_below_a_passing_one_is_reported() {
+        let dose = search_ladder(|step| step >= 8 || step == 6);
+        assert_eq!(dose.mildest_with_effect, 8);
+        assert_eq!(dose.harshest_without_effect, Some(7));
+        assert!(!dose.is_monotone);
     }
 
     #[test]

@@ -15,11 +15,50 @@ use super::counts::Counts;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Halves {
     trials: Vec<(Vec<usize>, Outcome)>,
+    /// The counts of trials that candidates are chosen by.
+    tally: HalvesTally,
+}
+
+/// The counts of trials under random halves.
+#[derive(Debug, Clone, Default)]
+struct HalvesTally {
+    total: Counts,
+    by_condition: BTreeMap<usize, Counts>,
+    by_family: BTreeMap<usize, Counts>,
+}
+
+impl HalvesTally {
+    fn add(&mut self, set: &[usize], outcome: Outcome, conditions: &[Condition]) {
+        self.total.add(outcome);
+        for &condition in set {
+            let family = conditions[condition].family;
+            self.by_condition.entry(condition).or_default().add(outcome);
+            self.by_family.entry(family).or_default().add(outcome);
+        }
+    }
+
+    /// Returns the counts with a condition, and those without its family.
+    fn contrast(&self, condition: usize, family: usize) -> [Counts; 2] {
+        let with = self.by_condition.get(&condition).copied();
+        let of_family = self.by_family.get(&family).copied().unwrap_or_default();
+        [with.unwrap_or_default(), self.total.minus(of_family)]
+    }
 }
 
 impl Halves {
-    pub(super) fn record(&mut self, set: Vec<usize>, outcome: Outcome) {
+    pub(super) fn record(&mut self, set: Vec<usize>, outcome: Outcome, conditions: &[Condition]) {
+        self.tally.add(&set, outcome, conditions);
         self.trials.push((set, outcome));
+    }
+
+    /// Leaves the trials under a confirmed condition out of the counts that candidates are chosen by.
+    pub(super) fn leave_out(&mut self, confirmed: &[usize], conditions: &[Condition]) {
+        self.tally = HalvesTally::default();
+        for (set, outcome) in &self.trials {
+            if !set.iter().any(|condition| confirmed.contains(condition)) {
+                self.tally.add(set, *outcome, conditions);
+            }
+        }
     }
 
     /// Returns the number of trials.
@@ -27,13 +66,9 @@ impl Halves {
         self.trials.len()
     }
 
-    /// Returns the counts of all trials.
-    pub(super) fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        for (_, outcome) in &self.trials {
-            counts.add(*outcome);
-        }
-        counts
+    /// Returns whether some trials failed and some passed.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.tally.total.is_mixed()
     }
 
     /// Returns whether a trial was counted under this condition.
@@ -51,27 +86,19 @@ impl Halves {
             .flat_map(|(set, _)| set.iter().copied())
     }
 
-    /// Returns the counts with this condition, and those without its family; trials under one of the confirmed
-    /// conditions are left out.
-    pub(super) fn contrast(
-        &self,
-        condition: usize,
-        conditions: &[Condition],
-        confirmed: &[usize],
-    ) -> [Counts; 2] {
-        let family = conditions[condition].family;
-        let mut counts = [Counts::default(); 2];
+    /// Returns the counts with this condition, and those without its family; trials under a confirmed condition are
+    /// left out.
+    pub(super) fn contrast(&self, condition: usize, family: usize) -> [Counts; 2] {
+        self.tally.contrast(condition, family)
+    }
+
+    /// Returns the counts of all trials with this condition, and of those without its family.
+    pub(super) fn whole_contrast(&self, condition: usize, conditions: &[Condition]) -> [Counts; 2] {
+        let mut tally = HalvesTally::default();
         for (set, outcome) in &self.trials {
-            if set.iter().any(|other| confirmed.contains(other)) {
-                continue;
-            }
-            if set.contains(&condition) {
-                counts[0].add(*outcome);
-            } else if !set.iter().any(|&other| conditions[other].family == family) {
-                counts[1].add(*outcome);
-            }
+            tally.add(set, *outcome, conditions);
         }
-        counts
+        tally.contrast(condition, conditions[condition].family)
     }
 }
 

@@ -147,7 +147,7 @@ impl Screen {
             ScreenPhase::Seeds(_) => self.learn_from_seeds(block),
             ScreenPhase::Halves => {
                 for (set, outcome) in block.into_ended() {
-                    self.halves.record(set, outcome);
+                    self.halves.record(set, outcome, &self.conditions);
                 }
             }
             ScreenPhase::Pairs(condition) => self.learn_from_pairs(condition, block),
@@ -208,6 +208,8 @@ impl Screen {
             PairTestState::Futile => self.levels.spend(test.needed_wealth.recip()),
             PairTestState::Claimed => {
                 self.halves_at_claim = self.halves.count();
+                let claimed = self.claimed_conditions();
+                self.halves.leave_out(&claimed, &self.conditions);
                 self.begin_dose(condition);
             }
         }
@@ -247,7 +249,7 @@ impl Screen {
         let pairs = self.tests.iter().find(|test| test.condition == condition);
         let dose = self.doses.iter().find(|dose| dose.condition == condition);
         let singles = self.singles[condition];
-        let halves = self.halves.contrast(condition, &self.conditions, &[]);
+        let halves = self.halves.whole_contrast(condition, &self.conditions);
         let is_tried =
             singles.trials + halves[0].trials > 0 || pairs.is_some_and(|test| test.with.trials > 0);
         let verdict = match pairs {

@@ -188,7 +188,7 @@ impl Screen {
             .iter()
             .any(|c| c.role == ConditionRole::Seed);
         let is_open = self.plain.trials < MOST_PLAIN && self.claimed_conditions().is_empty();
-        if has_seeds && is_open && self.halves.counts().is_mixed() && !self.plain.is_mixed() {
+        if has_seeds && is_open && self.halves.is_mixed() && !self.plain.is_mixed() {
             return Some((ScreenPhase::Plain, first_trials()));
         }
         None
@@ -253,10 +253,8 @@ impl Screen {
 
     /// Returns the evidence that a condition has an effect, in standard deviations; negative if it removes failures.
     fn evidence_of(&self, condition: usize) -> f64 {
-        let confirmed = self.claimed_conditions();
-        let [with, without] = self
-            .halves
-            .contrast(condition, &self.conditions, &confirmed);
+        let family = self.conditions[condition].family;
+        let [with, without] = self.halves.contrast(condition, family);
         let evidence =
             with.signed_evidence(without) + self.singles[condition].signed_evidence(self.plain);
         deviations(evidence)
