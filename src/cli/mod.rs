@@ -28,6 +28,7 @@ mod resume;
 mod run;
 mod scenario;
 mod signals;
+mod why;
 mod zoo;
 
 use crate::suggest;

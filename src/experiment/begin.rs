@@ -1,5 +1,6 @@
 //! Begins an experiment: makes all checks that are possible before anything runs, and creates the run.
 
+use super::conditions::note_untested_conditions;
 use super::core_limits::{do_not_queue_for_cores, no_cores};
 use super::exports::RequestedReports;
 use super::helper::refuse_helper;
@@ -41,6 +42,7 @@ impl Experiment {
         // Each host finds out for itself.
         if plan.trials.hosts.is_none() {
             fit_to_this_machine(&mut plan.trials)?;
+            note_untested_conditions(&mut plan);
             plan.trials.settings.no_cores = no_cores(&plan.trials);
         }
         let root = default_root();

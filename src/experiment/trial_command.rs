@@ -4,7 +4,7 @@ use super::rerun::prepare_trial;
 use super::stored_trial::StoredTrial;
 use provoke_levers as levers;
 use provoke_levers::TrialStart;
-use provoke_model::{ActorPlan, Trial, TrialsPlan};
+use provoke_model::{ActorPlan, Trial, TrialConditions, TrialsPlan};
 use provoke_slot::{CommandLine, PlaceholderValues, words_by_hand};
 use provoke_sys::files::{self, PrivateFolder};
 use provoke_words::diagnostic::Diagnostic;
@@ -18,10 +18,16 @@ impl StoredTrial {
     /// Creates a temporary directory in which the trial can run.
     pub fn scratch_folder(&self) -> io::Result<PrivateFolder> {
         let scratch = PrivateFolder::new("replay")?;
-        if levers::user_of(&self.state.trials.conditions).is_some() {
+        if levers::user_of(&self.conditions()).is_some() {
             files::let_through(scratch.path())?;
         }
         Ok(scratch)
+    }
+
+    /// Returns the conditions of the trial.
+    pub(super) fn conditions(&self) -> TrialConditions {
+        let trials = &self.state.trials;
+        trials.conditions_of(trials.variant_plan(self.trial.variant))
     }
 
     /// Runs the main command of the trial in this terminal with these words in front, for example under a debugger.
@@ -56,13 +62,18 @@ impl StoredTrial {
                 "leave --wrap out to rerun the trial; `wrap` in the scenario runs in the container",
             ));
         }
-        if let Some(user) = levers::user_of(&trials.conditions) {
+        let conditions = self.conditions();
+        let mut set = levers::set_levers(&conditions);
+        let only_in_trials =
+            |lever: &dyn levers::Lever| lever.name() == "user" || lever.flag().is_none();
+        if let Some((lever, value)) = set.find(|(lever, _)| only_in_trials(*lever)) {
+            let condition = format!("{}={value}", lever.name());
             let message = format!(
-                "the trial ran as `{}`, and `{prefix}` would run as another user",
-                user.to_safe()
+                "the trial ran under `{}`, and `{prefix}` would run without it",
+                condition.to_safe()
             );
             return Err(Diagnostic::usage(message).with_hint(
-                "leave --wrap out to rerun the trial; `wrap` in the scenario runs as that user",
+                "leave --wrap out to rerun the trial; `wrap` in the scenario runs under all conditions",
             ));
         }
         let process = CommandLine::new(&trials.environment, actor, &numbers);
@@ -88,10 +99,12 @@ impl StoredTrial {
         let variant = trials.variant_plan(self.trial.variant);
         let mut actors = variant.actors.iter();
         let is_contained = actors.any(|actor| actor.container.is_some());
-        let set = levers::set_levers(&trials.conditions).filter(|_| !is_contained);
-        let flags = set.map(|(lever, value)| match lever.flag() {
-            Some(_) => format!("--{}", lever.name()),
-            None => format!("--under {}={value}", lever.name()),
+        let conditions = self.conditions();
+        let set = levers::set_levers(&conditions).filter(|_| !is_contained);
+        let flags = set.map(|(lever, value)| match (lever.flag(), value) {
+            (Some(_), _) => format!("--{}", lever.name()),
+            (None, "") => format!("--under {}", lever.name()),
+            (None, value) => format!("--under {}={value}", lever.name()),
         });
         let others = hold.into_iter().chain(order).map(str::to_owned);
         others.chain(flags).collect()
@@ -104,7 +117,7 @@ impl StoredTrial {
         let scratch = trials.settings.scratch.then(|| Path::new("/tmp"));
         let (numbers, actor) = main_actor(trials, trial, scratch);
         // A user that does not exist here is of no use in a container.
-        let start = TrialStart::new(&trials.conditions).unwrap_or_default();
+        let start = TrialStart::new(&self.conditions()).unwrap_or_default();
         let process = CommandLine::new(&trials.environment, actor, &numbers);
         let process = process.with_variables(&start.variables);
         let contained = words_by_hand(actor, &numbers, &start);

@@ -54,7 +54,7 @@ impl StoredTrial {
             seeming_hang: self.seeming_hang().as_ref(),
             observation: &self.observation,
             holds: &self.hold_lines(),
-            limits: &provoke_levers::resource_limits(&self.state.trials.conditions),
+            conditions: &self.conditions(),
             load: self.state.trials.load.as_ref(),
             in_flight: &in_flight(&self.directory()),
             stories: autopsies,

@@ -25,7 +25,7 @@ pub fn format_documents(documents: &[Document], width: Option<usize>) -> String 
 }
 
 /// Returns the text of a table without an indent: scripts read the first word of each line.
-pub(super) fn format_table(table: &Table, width: Option<usize>) -> String {
+pub fn format_table(table: &Table, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
     push_table_at(0, &mut screen, table);
     screen.into_text()

@@ -23,7 +23,7 @@ mod ticks;
 mod written_reports;
 
 pub use counter::ProgressLine;
-pub use document::format_documents;
+pub use document::{format_documents, format_table};
 pub use errors::{print_error, print_hint, render_parser_message, stderr_has_colours};
 pub use experiment::{
     DisplayStyle, ObserverSettings, ProgressDisplay, ProgressKind, TerminalObserver, describe_file,

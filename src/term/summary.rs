@@ -325,7 +325,7 @@ fn captured_by_variant(screen: &mut Screen, report: &Report) {
 fn describe_signature(variant: &VariantReport, signature: &SignatureReport) -> String {
     let title = style(words::sanitize_line(&signature.title)).red();
     if signature.depth > EvidenceDepth::Output {
-        return format!("{title}   {}", style(&signature.id).dim());
+        return format!("{title}   {}", style(format!("sig:{}", signature.id)).dim());
     }
     let kinds: Vec<_> = variant
         .kinds
@@ -343,7 +343,10 @@ fn describe_signature(variant: &VariantReport, signature: &SignatureReport) -> S
         labels => format!(" ({})", labels.join("; ")),
     };
     match signature.depth {
-        EvidenceDepth::Output => format!("{title}{labels}   {}", style(&signature.id).dim()),
+        EvidenceDepth::Output => format!(
+            "{title}{labels}   {}",
+            style(format!("sig:{}", signature.id)).dim()
+        ),
         _ => {
             let words = kinds.first().map_or("", |kind| &kind.words);
             format!("{title}{labels}: {words}")

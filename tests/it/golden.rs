@@ -204,7 +204,7 @@ fn stories(run: &RecordedRun) -> String {
             seeming_hang: Some(&hang).filter(|_| is_even && outcome.any_failure().is_none()),
             observation: seen,
             holds: if is_even { &holds } else { &[] },
-            limits: &provoke_levers::resource_limits(&run.state.trials.conditions),
+            conditions: &run.state.trials.conditions,
             load: run.state.trials.load.as_ref(),
             in_flight: if has_requests { &in_flight } else { &[] },
             stories: &[],

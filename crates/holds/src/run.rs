@@ -3,11 +3,12 @@
 use crate::code::CodeCache;
 use crate::{HoldSession, LOOK_INTERVAL, traced_calls};
 use provoke_model::{HoldObservation, HoldPlan};
+use provoke_sys::call_filter::WallClock;
 use provoke_sys::child::{self, ChildEvent, WaitStatus};
 use provoke_sys::process::descendant_pids;
 use provoke_sys::ptrace::stop_of_thread;
 use provoke_sys::signals::send_signal;
-use provoke_sys::spawn::{CStringArray, Program, Spawner, path_candidates};
+use provoke_sys::spawn::{CStringArray, MachineAccess, Program, Spawner, path_candidates};
 use rustix::process::Signal;
 use std::env;
 use std::ffi::{CString, OsString};
@@ -167,6 +168,8 @@ fn start_program(
         steps: None,
         identity: None,
         traced_calls: calls,
+        wall_clock: WallClock::OfMachine,
+        machine_access: MachineAccess::Inherited,
         signal_when_parent_ends: Signal::KILL,
     };
     let started = Spawner::default().spawn_followed(&program);

@@ -17,21 +17,18 @@ use provoke_model::{
     CodePoint, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan, HoldPoint, LearnedPoint,
     RacingAccess,
 };
-use provoke_sys::call_filter::{CLONE3, PTRACE, TRACED_CALLS, is_creation};
+use provoke_sys::call_filter::{CLONE3, PTRACE, TRACED_CALLS, call_name, is_creation};
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::threads::process_of;
 use provoke_sys::tracee::{self, Creation, StopReason, WatchedAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Signals that usually end a process: its memory must be unchanged then.
 const FATAL: [i32; 9] = [3, 4, 5, 6, 7, 8, 11, 24, 31];
-/// Bit of the mode of a file: its program runs as the owner of the file.
-const SET_USER_ID: u32 = 0o4000;
 /// Why a program that uses `ptrace` cannot be held.
 const TRACES_ITSELF: &str = "it traces processes itself, and a process can have only one tracer";
 /// Why a program that gains privileges cannot be held.
@@ -188,7 +185,7 @@ impl HoldSession {
             }
             StopReason::Breakpoint => self.breakpoint_hit(tid),
             StopReason::SystemCall => self.call_begins(tid),
-            StopReason::Stepped => resume(tid, 0),
+            StopReason::Stepped | StopReason::CallEnded => resume(tid, 0),
             StopReason::Watchpoint(_) => return self.watched_access(tid),
             StopReason::Signal(signal) => {
                 if FATAL.contains(&signal) {
@@ -243,7 +240,8 @@ impl HoldSession {
                 hold.held_thread = None;
             }
         }
-        if gains_privileges(pid) {
+        let is_root = rustix::process::geteuid().is_root();
+        if !is_root && tracee::has_set_user_id(Path::new(&executable_link(pid))) {
             self.refuse(GAINS_PRIVILEGES.to_owned());
         }
         // The new program may race with other processes, although it has one thread.
@@ -347,6 +345,10 @@ impl HoldSession {
             self.refuse(TRACES_ITSELF.to_owned());
             return resume(tid, 0);
         }
+        if call_name(call).is_none() {
+            // Another part of the tracer selected it.
+            return resume(tid, 0);
+        }
         let pid = self.pid_of(tid);
         // The only thread of a trial cannot race.
         if self.created < 2 || self.is_in_loader(tid, pid) {
@@ -429,11 +431,4 @@ fn executable_of(pid: i32) -> Option<PathBuf> {
 
 fn executable_link(pid: i32) -> String {
     format!("/proc/{pid}/exe")
-}
-
-/// Returns whether the program of a process would have the privileges of another user if it were not traced.
-fn gains_privileges(pid: i32) -> bool {
-    let program = fs::metadata(executable_link(pid));
-    let is_root = rustix::process::geteuid().is_root();
-    !is_root && program.is_ok_and(|program| program.mode() & SET_USER_ID != 0)
 }

@@ -1,8 +1,9 @@
 //! Tries the start of a trial before the first one, to find out what the kernel refuses.
 
 use super::{Lever, TrialStart};
+use provoke_sys::call_filter::WallClock;
 use provoke_sys::files::PrivateFolder;
-use provoke_sys::spawn::{CStringArray, Program, SpawnStep, Spawner};
+use provoke_sys::spawn::{CStringArray, MachineAccess, Program, SpawnStep, Spawner};
 use provoke_sys::start_step::PreparedSteps;
 use provoke_sys::terminal;
 use provoke_words::diagnostic::Diagnostic;
@@ -41,6 +42,8 @@ pub fn try_start(start: &TrialStart) -> io::Result<()> {
         steps: Some(&steps),
         identity: None,
         traced_calls: &[],
+        wall_clock: WallClock::OfMachine,
+        machine_access: MachineAccess::Restricted,
         signal_when_parent_ends: Signal::KILL,
     };
     match Spawner::default().spawn_program(&program) {

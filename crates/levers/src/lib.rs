@@ -8,8 +8,11 @@
 mod amount;
 mod aslr;
 mod attempt;
+mod clock;
+mod clock_shift;
 mod copies;
 mod cpus;
+mod date;
 mod delay;
 mod folders;
 mod limits;
@@ -34,6 +37,7 @@ pub use streams::{InputKind, TerminalStreams};
 pub use trial_folder::{FolderKind, TrialFolder};
 
 pub use amount::{parse_bytes, parse_time};
+pub use clock_shift::ClockShift;
 pub use delay::delay_of;
 pub use rlimit::{core_limit, resource_limits, without_core};
 pub use user::user_of;
@@ -56,6 +60,8 @@ pub static LEVERS: &[&dyn Lever] = &[
     &pids::Pids,
     &rlimit::ResourceLimits,
     &delay::Delay,
+    &date::Date,
+    &clock::Clock,
     &slow_cpu::SLOW_CPU,
     &pauses::PAUSES,
     &cpus::CPUS,
@@ -224,6 +230,8 @@ pub struct TrialStart {
     pub identity: Option<Credentials>,
     /// Why no trial can be started under its conditions.
     pub refusal: Option<String>,
+    /// Another wall-clock time than that of the machine.
+    pub clock: Option<ClockShift>,
     /// Variables that are set or removed, over all others.
     pub variables: Vec<(String, Option<String>)>,
     /// Directories that each trial gets for itself.
@@ -304,6 +312,15 @@ pub fn set_levers(
     values.filter_map(|(name, value)| Some((find_lever(name)?, value)))
 }
 
+/// Returns conditions as they are typed: `date=+2y`.
+pub fn typed_conditions(conditions: &TrialConditions) -> Vec<String> {
+    let typed = set_levers(conditions).map(|(lever, value)| match value {
+        "" => lever.name().to_owned(),
+        _ => format!("{}={value}", lever.name()),
+    });
+    typed.collect()
+}
+
 /// Checks that all levers that have a value apply to the trials.
 pub fn check_trials(trials: &TrialsPlan) -> Result<(), Diagnostic> {
     let mut actors = trials.variants.iter().flat_map(|variant| &variant.actors);
@@ -337,6 +354,15 @@ mod tests {
             ("rlimit", "nofile=64,as=4G", "as=4294967296,nofile=64"),
             ("user", "nobody", "nobody"),
             ("delay", "1.5s", "1500000us"),
+            ("date", "+2y", "+2y"),
+            ("date", "+ 1year 6 months", "+1y6mo"),
+            ("date", "-30d", "-30d"),
+            ("date", "+0", "+0"),
+            ("date", "-0d", "+0"),
+            ("date", "2039-06-15", "2039-06-15"),
+            ("clock", "23:59:58", "23:59:58"),
+            ("clock", "7:05", "07:05:00"),
+            ("clock", "now", "now"),
         ] {
             let lever = find_lever(lever).unwrap();
             assert_eq!(lever.parse(typed).unwrap(), stored);
@@ -371,6 +397,16 @@ mod tests {
             ("pids", "0"),
             ("rlimit", "nofile"),
             ("delay", "soon"),
+            ("date", "2y"),
+            ("date", "+soon"),
+            ("date", "+9000y"),
+            ("date", "-100y"),
+            ("date", "2039-02-30"),
+            ("date", "1969-12-31"),
+            ("clock", "24:00:00"),
+            ("clock", "noon"),
+            ("clock", "12"),
+            ("clock", "12:00:00.5"),
             ("user", ""),
             ("slow-cpu", "0%"),
             ("pauses", "2m"),

@@ -1,7 +1,7 @@
 //! Copies the working directory before the first trial, for trials that begin with such a copy.
 
-use provoke_levers::{TrialStart, find_lever};
-use provoke_model::{ItemKind, SearchSpace, Text, TrialConditions, TrialsPlan, VariantChoices};
+use provoke_levers::TrialStart;
+use provoke_model::{ItemKind, SearchSpace, Text, TrialConditions, TrialsPlan};
 use provoke_prepare as prepare;
 use std::path::Path;
 
@@ -37,15 +37,13 @@ fn copies_cwd(conditions: &TrialConditions) -> bool {
 
 /// Returns the conditions among which a search chooses.
 fn searched_conditions(space: &SearchSpace) -> Vec<TrialConditions> {
-    let VariantChoices::Items(items) = &space.choices else {
-        return Vec::new();
-    };
-    let conditions = items.iter().filter_map(|item| match &item.what {
-        ItemKind::Condition(lever, value) => find_lever(lever).map(|lever| {
+    let items = space.choices.as_items().iter();
+    let conditions = items.filter_map(|item| match &item.what {
+        ItemKind::Condition(condition) => {
             let mut conditions = TrialConditions::default();
-            conditions.set(lever.name(), value.clone());
-            conditions
-        }),
+            conditions.set(&condition.lever, condition.value.clone());
+            Some(conditions)
+        }
         _ => None,
     });
     conditions.collect()

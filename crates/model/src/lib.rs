@@ -75,6 +75,7 @@ pub use plan::{
 pub use question::{
     BisectQuestion, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, Factor,
     FailingRate, HuntQuestion, KnownCrash, LoadGoal, Question, RampQuestion, SearchQuestion,
+    UntestedCondition, WhyQuestion,
 };
 pub use rules::{BugFilter, LeakRule, RefusalRules, Rules};
 pub use same_failure::FailureName;
@@ -83,8 +84,9 @@ pub use signal::Signal;
 pub use site::Site;
 pub use source_part::{EnclosingPart, SourcePart, SourceParts};
 pub use space::{
-    AlternatingSection, Boundary, Candidate, CandidateFacts, Item, ItemKind, PLAIN, Preparation,
-    ReducedSource, SearchSpace, Subset, UnsearchedSection, VariantChoice, VariantChoices,
+    AlternatingSection, Boundary, Candidate, CandidateFacts, ConditionRole, Item, ItemKind, PLAIN,
+    Preparation, ReducedSource, SearchSpace, SearchedCondition, Subset, UnsearchedSection,
+    VariantChoice, VariantChoices,
 };
 pub use survey::Survey;
 pub use text::Text;

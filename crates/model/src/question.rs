@@ -1,8 +1,8 @@
 //! Questions that a run answers.
 
 use super::{
-    Baseline, CodeScope, ExcludedRun, Failure, KnownBug, MeasuredBaseline, RunCounts, SignatureId,
-    TrialsPlan, VariantChoices, VariantId, is_default,
+    Baseline, CodeScope, ExcludedRun, Failure, Item, ItemKind, KnownBug, MeasuredBaseline,
+    RunCounts, SignatureId, TrialsPlan, VariantChoices, VariantId, is_default,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,29 @@ pub enum Question {
     Ramp(RampQuestion),
     /// Under which schedule does the program fail in most runs?
     Hunt(HuntQuestion),
+    /// Under which conditions does it fail?
+    Why(WhyQuestion),
+}
+
+/// A search for the conditions under which a program fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WhyQuestion {
+    /// The failure that is looked for, if an earlier run has it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub known: Option<Box<KnownCrash>>,
+    /// Conditions of the plan's space that this machine cannot set.
+    #[serde(skip_serializing_if = "is_default")]
+    pub untested: Vec<UntestedCondition>,
+}
+
+/// A condition that a machine cannot set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UntestedCondition {
+    /// The item.
+    pub item: u32,
+    /// Why not, and what would make it available.
+    pub reason: String,
 }
 
 /// A search for the schedule under which a program fails.
@@ -272,6 +295,22 @@ impl Question {
         }
     }
 
+    /// Returns the search for conditions.
+    pub fn as_why(&self) -> Option<&WhyQuestion> {
+        match self {
+            Self::Why(question) => Some(question),
+            _ => None,
+        }
+    }
+
+    /// Returns the search for conditions, to change it.
+    pub fn as_why_mut(&mut self) -> Option<&mut WhyQuestion> {
+        match self {
+            Self::Why(question) => Some(question),
+            _ => None,
+        }
+    }
+
     /// Returns the search for a schedule.
     pub fn as_hunt(&self) -> Option<&HuntQuestion> {
         match self {
@@ -284,7 +323,7 @@ impl Question {
 impl Question {
     /// Returns whether trials are as the question needs them; only a damaged file contains others.
     pub(super) fn fits_trials(&self, plan: &TrialsPlan) -> bool {
-        let searches = matches!(self, Self::Bisect(_) | Self::Reduce(_));
+        let searches = matches!(self, Self::Bisect(_) | Self::Reduce(_) | Self::Why(_));
         let choices_fit = match &plan.space {
             Some(space) => searches && space.fits_variants(&plan.variants),
             None => !searches && plan.variants.iter().all(|variant| variant.choice.is_none()),
@@ -303,6 +342,11 @@ impl Question {
                     question.is_sound() && matches!(choices, Some(VariantChoices::Items(_)))
                 }
                 Self::Ramp(question) => question.fits_levels(plan),
+                Self::Why(_) => {
+                    let items = choices.map(VariantChoices::as_items).unwrap_or_default();
+                    let is_condition = |item: &Item| matches!(item.what, ItemKind::Condition(_));
+                    !items.is_empty() && items.iter().all(is_condition)
+                }
             }
     }
 }

@@ -145,8 +145,37 @@ pub enum ItemKind {
     File(Text),
     /// A kind of request of the load, or one of the files of its bodies: the indices of both.
     Request(u32, Option<u32>),
-    /// A condition of trials: the name of its lever, and its value. The search begins without any.
-    Condition(String, String),
+    /// A condition of trials. The search begins without any.
+    Condition(SearchedCondition),
+}
+
+/// A condition of trials in a search for those that matter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchedCondition {
+    /// Name of the lever.
+    pub lever: String,
+    /// Its value, as it is stored.
+    pub value: String,
+    /// Name of the conditions with a common cause.
+    pub family: String,
+    /// Why it is in the search.
+    pub role: ConditionRole,
+}
+
+/// Why a condition is in a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConditionRole {
+    /// It is tried.
+    Tried,
+    /// It is tried, but not together with others, because many programs fail under it.
+    Harsh,
+    /// It does the same to a trial as others of its lever, except for what they are about.
+    Sham,
+    /// It is milder than one that is tried.
+    Step,
+    /// It is one of several seeds, of which each may have its own outcome.
+    Seed,
 }
 
 /// A source file of which pieces are left out.
@@ -355,8 +384,9 @@ impl SearchSpace {
                     file: file.clone(),
                     change: FileChange::Remove,
                 }),
-                ItemKind::Condition(lever, value) if is_kept => {
-                    variant.conditions.set(lever, value.clone());
+                ItemKind::Condition(condition) if is_kept => {
+                    let value = condition.value.clone();
+                    variant.conditions.set(&condition.lever, value);
                 }
                 ItemKind::Word(_)
                 | ItemKind::Piece(..)

@@ -7,6 +7,7 @@
 mod actors;
 mod case_settings;
 mod check;
+mod conditions;
 mod container;
 mod context;
 mod deserialize;
@@ -53,7 +54,7 @@ pub use settings::{
     ConditionSettings, ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, Facts,
     HostSettings, HuntSettings, ItemSettings, JudgeSettings, OnlyRules, ProgramSettings,
     ReduceSettings, SearchSettings, ServiceSettings, StopSettings, TrafficSettings, TrialSettings,
-    Variables,
+    Variables, WhySettings,
 };
 pub use value::{
     Codes, Confidence, DurationValue, EnvValue, Expectation, HostsValue, IntegerRange, LimitValue,
@@ -94,6 +95,8 @@ pub struct Scenario {
     pub reduce: ReduceSettings,
     #[serde(flatten)]
     pub hunt: HuntSettings,
+    #[serde(flatten)]
+    pub why: WhySettings,
     #[serde(flatten)]
     pub search: SearchSettings,
     #[serde(flatten)]
@@ -168,6 +171,8 @@ pub enum QuestionSettings {
     Ramp,
     /// Under which schedule does it fail in most runs?
     Hunt,
+    /// Under which conditions does it fail?
+    Why,
 }
 
 /// One role in a trial.

@@ -98,6 +98,8 @@ pub enum SettingsGroup {
     Items,
     /// Where threads are held.
     Hunt,
+    /// Which conditions are tried.
+    Why,
     /// What all searches have.
     Search,
     /// Whether every failure is the bug.
@@ -123,7 +125,7 @@ struct GroupRule {
 }
 
 /// All groups, in the order in which they are checked.
-const RULES: [GroupRule; 13] = [
+const RULES: [GroupRule; 14] = [
     GroupRule {
         group: SettingsGroup::Confirm,
         given: |scenario| first_given(&scenario.confirm),
@@ -176,6 +178,12 @@ const RULES: [GroupRule; 13] = [
         given: |scenario| first_given(&scenario.hunt),
         message: "`{setting}` is for `provoke hunt`",
         hint: "use `provoke hunt`, or `ask = \"hunt\"`",
+    },
+    GroupRule {
+        group: SettingsGroup::Why,
+        given: |scenario| first_given(&scenario.why),
+        message: "`{setting}` is for `provoke why`",
+        hint: "use `provoke why`, or `--under` to set a condition",
     },
     GroupRule {
         group: SettingsGroup::Search,

@@ -13,6 +13,8 @@ pub enum SearchShape {
     List,
     /// A set of items.
     Set,
+    /// Conditions of trials.
+    Conditions,
 }
 
 impl Scenario {
@@ -31,6 +33,7 @@ impl Scenario {
         match self.outline.ask? {
             QuestionSettings::Bisect => Some(SearchShape::List),
             QuestionSettings::Reduce => Some(SearchShape::Set),
+            QuestionSettings::Why => Some(SearchShape::Conditions),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! Search of a scenario: an ordered list of candidates, or a set of items.
 
+use super::conditions::condition_items;
 use super::context::{PlanContext, SearchSources};
 use super::matrix::Combination;
 use super::{IntegerRange, Scenario, SearchShape, Variant};
@@ -126,6 +127,7 @@ impl Scenario {
         match shape {
             SearchShape::List => self.list_fields().to_vec(),
             SearchShape::Set => self.set_fields().to_vec(),
+            SearchShape::Conditions => vec![("try", true)],
         }
     }
 
@@ -225,10 +227,11 @@ impl Scenario {
         variant: &VariantPlan,
         context: &PlanContext,
     ) -> Result<VariantChoices, Diagnostic> {
-        if shape == SearchShape::List {
+        let items = if shape == SearchShape::List {
             return self.listed_candidates();
-        }
-        let items = if !self.items.set.is_empty() {
+        } else if shape == SearchShape::Conditions {
+            condition_items(&self.why.tried)?
+        } else if !self.items.set.is_empty() {
             self.set_items(variant)?
         } else if self.items.arguments == Some(true) {
             self.argument_items(variant)?

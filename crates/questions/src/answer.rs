@@ -2,7 +2,7 @@
 
 use super::{
     BisectAnswer, CompareAnswer, ConfirmAnswer, HeldPlace, HuntAnswer, RampAnswer, ReduceAnswer,
-    Verdict, of,
+    Verdict, WhyAnswer, of,
 };
 use provoke_model::{Goal, RunCounts, VariantId};
 use provoke_state::State;
@@ -41,6 +41,8 @@ pub enum AnswerKind {
     Ramp(Box<RampAnswer>),
     /// Under which schedule does it fail?
     Hunt(Box<HuntAnswer>),
+    /// Under which conditions does it fail?
+    Why(Box<WhyAnswer>),
 }
 
 /// What an answer says, and what a report does with it.
@@ -296,6 +298,14 @@ impl FailureCounts {
         format!("{} of {}", self.failures, self.trials)
     }
 
+    /// Returns both counts together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            failures: self.failures + other.failures,
+            trials: self.trials + other.trials,
+        }
+    }
+
     pub(super) fn add_trial(&mut self, is_failure: bool) {
         self.trials += 1;
         self.failures += u64::from(is_failure);
@@ -340,6 +350,7 @@ impl Answer {
             AnswerKind::Reduce(answer) => &**answer,
             AnswerKind::Ramp(answer) => &**answer,
             AnswerKind::Hunt(answer) => &**answer,
+            AnswerKind::Why(answer) => &**answer,
         }
     }
 }

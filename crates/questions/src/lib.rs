@@ -11,6 +11,7 @@
 //! | `reduce` | which smallest set of items keeps the failure? |
 //! | `ramp` | from how many clients on does it fail? |
 //! | `hunt` | under which schedule does it fail in most runs, and where? |
+//! | `why` | under which conditions does it fail? |
 //!
 //! In a folder, `policy.rs` decides the next trial, `memory.rs` learns from every trial, `answer.rs` writes the answer,
 //! and `progress.rs` the live line. `search` has what `bisect` and `reduce` share. After any of
@@ -34,6 +35,7 @@ mod reduce;
 mod reruns;
 mod search;
 mod stop_rule;
+mod why;
 
 pub use answer::{
     Answer, AnswerText, DescribedVariants, FailureCounts, RateMeaning, VariantSummary,
@@ -78,6 +80,7 @@ pub use search::{
 };
 pub(crate) use stop_rule::rate_interval;
 pub use stop_rule::{StopRule, interval_at_any_time};
+pub use why::{WhyAnswer, WhyPolicy};
 
 use policy::nothing_counts;
 use provoke_model::{Goal, MeasuredBaseline, Plan, Question, TrialsPlan, VariantId};
@@ -201,6 +204,7 @@ pub fn of_goal(goal: &Goal) -> &'static dyn QuestionKind {
         Question::Reduce(_) => &reduce::ReduceKind,
         Question::Ramp(_) => &ramp::RampKind,
         Question::Hunt(_) => &hunt::HuntKind,
+        Question::Why(_) => &why::WhyKind,
     }
 }
 
@@ -214,6 +218,7 @@ pub fn of_scenario(scenario: &Scenario) -> &'static dyn QuestionKind {
         QuestionSettings::Reduce => &reduce::ReduceKind,
         QuestionSettings::Ramp => &ramp::RampKind,
         QuestionSettings::Hunt => &hunt::HuntKind,
+        QuestionSettings::Why => &why::WhyKind,
     }
 }
 

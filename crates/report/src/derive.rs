@@ -14,6 +14,7 @@ use super::{
 };
 use crate::failure_groups::describe_failures;
 use provoke_judge as judge;
+use provoke_levers::typed_conditions;
 use provoke_model::{
     CaptureMode, EvidenceDepth, FailureKind, Family, Signature, Site, StopCause, TrialId,
     TrialsPlan, VariantId,
@@ -444,6 +445,13 @@ fn collect_notes(
         notes.push(format!(
             "threads were held at the place that {} found, so the failure rate is not the natural one",
             held_plan.run
+        ));
+    }
+    let conditions = typed_conditions(&state.trials.conditions);
+    if !conditions.is_empty() {
+        notes.push(format!(
+            "all trials ran under {}, so the failure rate is not the natural one",
+            conditions.join(" and ")
         ));
     }
     notes.extend(

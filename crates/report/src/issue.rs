@@ -6,6 +6,7 @@ use super::{
 };
 use provoke_journal as journal;
 use provoke_journal::StoreError;
+use provoke_levers as levers;
 use provoke_model::{Autopsy, Plan, Site, Survey, TrialId, TrialsPlan, VariantId};
 use provoke_questions as questions;
 use provoke_stats as stats;
@@ -44,8 +45,8 @@ pub(super) struct Issue {
     pub(super) output: Option<(TrialId, String)>,
     /// The command as a shell line, with the variables that the experiment set.
     pub(super) command: String,
-    /// The load of a trial, in words.
-    pub(super) load: Vec<String>,
+    /// The load of a trial and its conditions, in words.
+    pub(super) around: Vec<String>,
     /// If the measurement can be repeated from the command line: the number of trials that show a failure with the
     /// confidence of the report, and the options and the command for `provoke`.
     pub(super) repeat: Option<(u64, String)>,
@@ -108,7 +109,14 @@ impl Issue {
             issue.output = evidence.output;
         }
         issue.command = shell_command(&plan.trials, failing);
-        issue.load = load_assumptions(&plan.trials);
+        issue.around = load_assumptions(&plan.trials);
+        let conditions = plan.trials.conditions_of(plan.trials.variant_plan(failing));
+        let conditions = levers::typed_conditions(&conditions);
+        if !conditions.is_empty() {
+            issue
+                .around
+                .push(format!("under {}", conditions.join(" and ")));
+        }
         issue.repeat = repeat_command(report, &plan, failing);
         issue.hunt = if questions::of_goal(&plan.goal).searches_schedules() {
             typed_arguments(&plan, failing)
@@ -213,6 +221,9 @@ fn typed_arguments(plan: &Plan, variant: VariantId) -> Option<String> {
     if plan.trials.jobs > 1 {
         words.push(format!("-j {}", plan.trials.jobs));
     }
+    let conditions = plan.trials.conditions_of(plan.trials.variant_plan(variant));
+    let conditions = levers::typed_conditions(&conditions).into_iter();
+    words.extend(conditions.map(|typed| format!("--under {}", shell_word(typed.as_ref()))));
     words.extend(variable_arguments(&plan.trials, variant, "-e ", "-e "));
     words.push(format!(
         "-- {}",

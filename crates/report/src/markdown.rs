@@ -9,9 +9,7 @@ mod tables;
 
 use super::issue::Issue;
 use super::results_table::{failure_table, results_table, times_table};
-use super::variant_facts::{
-    capitalize_first, describe_machine, describe_origin, measurement_lines,
-};
+use super::variant_facts::{describe_machine, describe_origin, measurement_lines};
 use super::{
     ExportError, ExportOptions, Exporter, Masked, MaskedRun, Report, headlines, host_lines,
     host_table,
@@ -20,6 +18,7 @@ use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;
 use provoke_questions::AnswerText;
 use provoke_words as words;
+use provoke_words::capitalize_first;
 use provoke_words::document::Place;
 use std::io;
 
@@ -259,10 +258,10 @@ fn write_reproduction(
         [_] => writeln!(out, "{}", fence_code("sh", &issue.command))?,
         several => writeln!(out, "{}", fence_code("sh", &several.join("\n")))?,
     }
-    for line in &issue.load {
+    for line in &issue.around {
         writeln!(out, "- {}", capitalize_first(&escape_markdown(line)))?;
     }
-    if !issue.load.is_empty() {
+    if !issue.around.is_empty() {
         writeln!(out)?;
     }
     if let Some(arguments) = &issue.hunt {

@@ -394,7 +394,7 @@ impl CaseReport {
                 .site
                 .as_ref()
                 .map_or_else(String::new, |site| format!(" ({})", site.file_and_line()));
-            format!("{count}{}{site}   {}", signature.title, signature.id)
+            format!("{count}{}{site}   sig:{}", signature.title, signature.id)
         });
         lines.collect()
     }

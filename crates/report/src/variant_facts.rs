@@ -3,6 +3,7 @@
 use super::{Report, VariantReport, headlines};
 use provoke_questions::RateMeaning;
 use provoke_words as words;
+use provoke_words::capitalize_first;
 
 /// Returns further facts about the listed variants, at most about this many, and about attempts that are not counted.
 pub(super) fn measurement_lines(report: &Report, max: usize) -> Vec<String> {
@@ -118,12 +119,4 @@ pub(super) fn describe_machine(report: &Report) -> String {
         ));
     }
     facts.join("; ")
-}
-
-/// Returns text with a capital first letter.
-pub(super) fn capitalize_first(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(rest).collect()
-    })
 }

@@ -7,6 +7,8 @@ use super::process::{TracedRoles, TrialContext, TrialProcess};
 use super::supervise::SupervisionLimits;
 use super::wire::{RunHook, VariantRecipe};
 use provoke_model::{ActorPlan, ActorRole, Ending, FailedHook, Text};
+use provoke_sys::call_filter::WallClock;
+use provoke_sys::spawn::MachineAccess;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
@@ -43,6 +45,8 @@ impl Slot {
             nothing: null_device,
             trace: TracedRoles::None,
             traced_calls: &[],
+            wall_clock: WallClock::OfMachine,
+            machine_access: MachineAccess::Inherited,
             start: None,
         };
         let process = TrialProcess::start_actor(&mut self.spawner, actor, &context);

@@ -5,7 +5,8 @@
 //! [`wire`] has the orders and replies. `trial` runs a trial, and `hooks` the commands around it. `supervise` waits for the
 //! processes of a trial, `process_tree` finds processes that remain, `capture` reads output. `deadlock` finds a deadlock
 //! before the timeout, `hang` and `snapshots` examine a hung trial, `crash_monitor` asks the kernel which process crashed,
-//! and `trace` follows a trial from fault to fault.
+//! `trace` follows a trial from fault to fault, and
+//! `fake_clock` answers its questions about the time.
 
 mod capture;
 mod case_report;
@@ -16,6 +17,7 @@ mod container_gate;
 mod control;
 mod crash_monitor;
 mod deadlock;
+mod fake_clock;
 mod hang;
 mod hold;
 mod hooks;

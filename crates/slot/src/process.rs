@@ -8,8 +8,11 @@ use super::wire::VariantRecipe;
 use provoke_levers::TrialStart;
 use provoke_messages as messages;
 use provoke_model::{ActorObservation, ActorPlan, ActorRole, Ending, Signal};
+use provoke_sys::call_filter::WallClock;
 use provoke_sys::child::{ChildEnd, WaitStatus};
-use provoke_sys::spawn::{CStringArray, Program, SpawnStep, Spawner, path_candidates};
+use provoke_sys::spawn::{
+    CStringArray, MachineAccess, Program, SpawnStep, Spawner, path_candidates,
+};
 use provoke_sys::user::Credentials;
 use provoke_words::untrusted::Untrusted as _;
 use rustix::fs::{Mode, OFlags};
@@ -45,6 +48,10 @@ pub(super) struct TrialContext<'a> {
     pub(super) trace: TracedRoles,
     /// The system calls that traced processes report.
     pub(super) traced_calls: &'a [u64],
+    /// The wall clock that traced processes see.
+    pub(super) wall_clock: WallClock,
+    /// What the processes may do to the machine.
+    pub(super) machine_access: MachineAccess,
     /// Parameters of the actor's container, if it has one.
     pub(super) start: Option<container::ContainerStart<'a>>,
 }
@@ -201,6 +208,13 @@ impl TrialProcess {
             steps: setup.map(|setup| &setup.steps),
             identity: context.identity,
             traced_calls: context.traced_calls,
+            wall_clock: context.wall_clock,
+            // An engine needs them, and limits the program in the container itself.
+            machine_access: if container_start.is_some() {
+                MachineAccess::Inherited
+            } else {
+                context.machine_access
+            },
             signal_when_parent_ends: rustix::process::Signal::KILL,
         };
         self.started = Instant::now();
@@ -221,6 +235,7 @@ impl TrialProcess {
                 SpawnStep::Limit
                 | SpawnStep::Condition(_)
                 | SpawnStep::Identity
+                | SpawnStep::Clock
                 | SpawnStep::Clone => error.to_string(),
             };
             format!("{message}: {}", plain_error(&error.source))

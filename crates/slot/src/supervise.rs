@@ -412,12 +412,12 @@ impl Slot {
         let (crash_monitor, tracer) = (&mut self.crash_monitor, &mut self.tracer);
         process_tree::is_anything_alive(&self.given_up, |events| match events {
             ProcessEvent::Ended(pid, child_end) => {
-                tracer.holds.thread_ended(pid);
+                tracer.thread_ended(pid);
                 tracer.process_ended(pid, child_end.status, false, crash_monitor.is_listening());
                 crash_monitor.record_orphan(pid, child_end.status);
             }
             ProcessEvent::Stopped(stop) => tracer.handle_stop(stop),
-            ProcessEvent::ThreadEnded(tid) => tracer.holds.thread_ended(tid),
+            ProcessEvent::ThreadEnded(tid) => tracer.thread_ended(tid),
         })
     }
 
@@ -538,7 +538,7 @@ impl Slot {
         let (crash_monitor, tracer) = (&mut self.crash_monitor, &mut self.tracer);
         let tree_state = process_tree::drain_events(|events| match events {
             ProcessEvent::Ended(pid, child_end) => {
-                tracer.holds.thread_ended(pid);
+                tracer.thread_ended(pid);
                 let own = processes
                     .iter_mut()
                     .find(|process| process.pid == Some(pid));
@@ -554,7 +554,7 @@ impl Slot {
                 }
             }
             ProcessEvent::Stopped(stop) => tracer.handle_stop(stop),
-            ProcessEvent::ThreadEnded(tid) => tracer.holds.thread_ended(tid),
+            ProcessEvent::ThreadEnded(tid) => tracer.thread_ended(tid),
         });
         self.more_events = tree_state == TreeState::MoreEvents;
     }

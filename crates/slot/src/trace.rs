@@ -8,6 +8,7 @@
 //! The tracer keeps state only for processes with a fault, not for threads, so that nothing is
 //! missed when a thread executes another program or numbers are reused.
 
+use super::fake_clock::{ClockResult, FakeClock};
 use super::hold::TrialHolds;
 use super::snapshots::SnapshotFolder;
 use provoke_model::{CoreObservation, Signal};
@@ -34,6 +35,8 @@ pub(super) struct Tracer {
     stopped: BTreeSet<i32>,
     kept_cores: Vec<CoreObservation>,
     complained: bool,
+    /// Clock of the processes, if it is not that of the machine.
+    clock: Option<FakeClock>,
     /// Holds of threads.
     pub(super) holds: TrialHolds,
 }
@@ -48,10 +51,15 @@ struct FirstFault {
 }
 
 impl Tracer {
-    /// Starts a trial, which is traced if there is a folder for cores.
-    pub(super) fn begin_trial(&mut self, snapshots: Option<SnapshotFolder>) {
+    /// Starts a trial. Faults are recorded if there is a folder for cores.
+    pub(super) fn begin_trial(
+        &mut self,
+        snapshots: Option<SnapshotFolder>,
+        clock: Option<FakeClock>,
+    ) {
         *self = Self {
             snapshots,
+            clock,
             complained: self.complained,
             holds: std::mem::take(&mut self.holds),
             ..Self::default()
@@ -70,6 +78,11 @@ impl Tracer {
         } else {
             self.stopped.remove(&stop.tid);
         }
+        if let Some(clock) = &mut self.clock
+            && clock.handle_stop(stop) == ClockResult::Continued
+        {
+            return;
+        }
         let mut holds = std::mem::take(&mut self.holds);
         let is_handled = holds.handle_stop(stop, |stop, signal| self.signal_arrives(stop, signal));
         self.holds = holds;
@@ -80,6 +93,24 @@ impl Tracer {
             self.signal_arrives(stop, signal);
         }
         stop.resume_thread();
+    }
+
+    /// Forgets a thread or a process that has ended.
+    pub(super) fn thread_ended(&mut self, tid: i32) {
+        self.holds.thread_ended(tid);
+        if let Some(clock) = &mut self.clock {
+            clock.thread_ended(tid);
+        }
+    }
+
+    /// Returns whether the processes of the trial have another clock than the machine.
+    pub(super) fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// Returns why a program does not run as it would with another clock, once per trial.
+    pub(super) fn clock_complaint(&mut self) -> Option<String> {
+        self.clock.as_mut()?.take_complaint()
     }
 
     fn signal_arrives(&mut self, stop: ThreadStop, signal: i32) {

@@ -1,8 +1,9 @@
 //! Runs one trial: its folder, its hooks and its processes, until nothing of it is left.
 
 use super::capture::OutputPatterns;
-use super::command::PlaceholderValues;
+use super::command::{CommandLine, PlaceholderValues};
 use super::container::ContainerStart;
+use super::fake_clock::FakeClock;
 use super::hooks::{HookResult, shell_actor};
 use super::process::{TracedRoles, TrialContext, TrialProcess};
 use super::setup::{self, TrialSetup};
@@ -14,9 +15,10 @@ use provoke_model::{
     ActorPlan, ActorRole, CoreSize, Ending, FailedHook, HoldPlan, KernelLine, LeakRule,
     Observation, ProcessObservation, Trial,
 };
+use provoke_sys::call_filter::WallClock;
 use provoke_sys::cgroup::{TrialGroup, TrialLimits};
 use provoke_sys::held_folder::check_place;
-use provoke_sys::spawn::Spawner;
+use provoke_sys::spawn::{MachineAccess, Spawner};
 use provoke_sys::{files, host, limits};
 use provoke_words::untrusted::Untrusted as _;
 use std::io;
@@ -153,6 +155,13 @@ impl Slot {
         numbers: &PlaceholderValues,
         observation: &mut Observation,
     ) {
+        let clock = match start_clock(recipe, numbers) {
+            Ok(clock) => clock,
+            Err(reason) => {
+                observation.lost = Some(format!("cannot set its clock: {reason}"));
+                return;
+            }
+        };
         let host_kills_before = host_kills_if(self.group.is_none());
         let snapshots = SnapshotFolder {
             folder: recipe
@@ -172,7 +181,7 @@ impl Slot {
             ready,
             pauses: recipe.start.pauses,
         };
-        self.begin_watching(trial, recipe, &snapshots, stacks);
+        self.begin_watching(trial, recipe, &snapshots, stacks, clock);
         let dumps = trial.captures_evidence() || recipe.settings.dumps_cores();
         let mut processes = self.start_processes(trial, recipe, numbers, dumps);
         tracing::debug!(target: "slot", pids = ?supervise::process_ids(&processes), "started");
@@ -204,6 +213,11 @@ impl Slot {
         let elapsed = observation.elapsed;
         tracing::debug!(target: "slot", ?elapsed, forced = supervision.forced, cores = observation.cores.len(), "ended");
         observation.holds = self.tracer.holds.take_observation();
+        if let Some(complaint) = self.tracer.clock_complaint()
+            && self.tracer.may_complain()
+        {
+            self.control.send_reply(&SlotReply::Complaint(complaint));
+        }
         self.finish_outputs(&mut processes, patterns, observation);
         observation.matched.retain(|(rule, _)| Some(*rule) != ready);
         if observation
@@ -226,6 +240,7 @@ impl Slot {
         recipe: &VariantRecipe,
         snapshots: &SnapshotFolder,
         stacks: bool,
+        clock: Option<FakeClock>,
     ) {
         let actors = &recipe.variant.actors;
         let contained = actors.iter().any(|actor| actor.container.is_some());
@@ -238,7 +253,8 @@ impl Slot {
         self.crash_monitor
             .begin_trial(recipe.children, alert, contained);
         let traced = recipe.settings.traces() || (trial.hold.is_some() && stacks);
-        self.tracer.begin_trial(traced.then(|| snapshots.clone()));
+        self.tracer
+            .begin_trial(traced.then(|| snapshots.clone()), clock);
         self.tracer
             .holds
             .begin_trial(trial.hold.as_deref(), snapshots);
@@ -369,7 +385,13 @@ impl Slot {
             identity: recipe.start.identity.as_ref(),
             nothing: null_device,
             traced_calls: &traced_calls,
-            trace: if self.tracer.holds.is_active() {
+            wall_clock: if self.tracer.has_clock() {
+                WallClock::OfTracer
+            } else {
+                WallClock::OfMachine
+            },
+            machine_access: MachineAccess::Restricted,
+            trace: if self.tracer.holds.is_active() || self.tracer.has_clock() {
                 TracedRoles::All
             } else if recipe.settings.traces() {
                 TracedRoles::Deciding
@@ -496,6 +518,23 @@ impl Slot {
             self.forbid_forks();
         }
     }
+}
+
+/// Returns the clock of a trial that starts now, if it is not that of the machine.
+fn start_clock(
+    recipe: &VariantRecipe,
+    numbers: &PlaceholderValues,
+) -> Result<Option<FakeClock>, String> {
+    let Some(shift) = &recipe.start.clock else {
+        return Ok(None);
+    };
+    let main = recipe.variant.main_actor();
+    let command = main.map(|main| CommandLine::new(&recipe.environment, main, numbers));
+    let time_zone = command
+        .as_ref()
+        .and_then(|command| command.find_variable("TZ"));
+    let difference = shift.nanoseconds_now(time_zone)?;
+    Ok(Some(FakeClock::new(difference)))
 }
 
 /// Returns the machine's count of OOM kills, which is only needed if the slot has no count of its

@@ -23,6 +23,7 @@
 //! | [`mod@growth`] | does a quantity grow from trial to trial, and by how much? |
 //! | [`limit`] | is the rate below a limit, or above it, after every run? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
+//! | [`screen`] | under which conditions does it fail more often, or less often? |
 //! | [`search`] | which version, or which set of items, causes the failure? |
 //! | `special` | special functions used by all others; the only user of `statrs` |
 //! | `convert` | the number conversions, with their reasons |
@@ -52,6 +53,7 @@ pub mod power;
 pub mod race;
 pub mod raise;
 pub mod ramp;
+pub mod screen;
 pub mod search;
 mod special;
 pub mod trend;

@@ -10,6 +10,7 @@
 )]
 
 use super::ptrace::CAN_CONTROL_THREADS;
+use super::time_calls::{self, ArgumentTest};
 use std::io;
 
 /// Numbers and names of the calls of x86-64 by which processes meet: files, pipes and sockets.
@@ -97,22 +98,33 @@ pub fn is_creation(call: u64) -> bool {
     matches!(call, CLONE | CLONE3)
 }
 
+/// The wall clock that a program sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WallClock {
+    /// The clock of the machine.
+    #[default]
+    OfMachine,
+    /// The answers of its tracer, without which it is not started.
+    OfTracer,
+}
+
 /// Program of a filter.
 pub(crate) struct CallFilter(Vec<libc::sock_filter>);
 
 impl CallFilter {
-    /// Prepares a filter that selects these calls; `None` if there are none.
-    pub(crate) fn new(calls: &[u64]) -> Option<io::Result<Self>> {
-        (!calls.is_empty()).then(|| {
+    /// Prepares a filter that selects these calls, and those about the wall clock if the tracer answers them; `None` if
+    /// there are none.
+    pub(crate) fn new(calls: &[u64], wall_clock: WallClock) -> Option<io::Result<Self>> {
+        (!calls.is_empty() || wall_clock == WallClock::OfTracer).then(|| {
             if CAN_CONTROL_THREADS {
-                Self::select_calls(calls)
+                Self::select_calls(calls, wall_clock)
             } else {
                 Err(io::ErrorKind::Unsupported.into())
             }
         })
     }
 
-    fn select_calls(calls: &[u64]) -> io::Result<Self> {
+    fn select_calls(calls: &[u64], wall_clock: WallClock) -> io::Result<Self> {
         let unless = |value, skipped| {
             let code = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
             step(code, value, 0, skipped)
@@ -128,6 +140,16 @@ impl CallFilter {
         for call in calls.iter().chain([&CLONE3]) {
             let call = u32::try_from(*call).map_err(io::Error::other)?;
             steps.extend([unless(call, 1), trace()]);
+        }
+        if wall_clock == WallClock::OfTracer {
+            for (call, tests) in time_calls::SELECTED_CALLS {
+                let mut block: Vec<_> = tests.iter().flat_map(test_argument).collect();
+                block.push(trace());
+                let call = u32::try_from(*call).map_err(io::Error::other)?;
+                let length = u8::try_from(block.len()).map_err(io::Error::other)?;
+                steps.push(unless(call, length));
+                steps.extend(block);
+            }
         }
         let untraced = u32::try_from(UNTRACED).map_err(io::Error::other)?;
         let has_flag = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
@@ -180,6 +202,40 @@ impl CallFilter {
     }
 }
 
+/// Returns the steps that allow a call unless its argument passes a test.
+fn test_argument(test: &ArgumentTest) -> Vec<libc::sock_filter> {
+    let equals = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let mut steps = Vec::new();
+    match *test {
+        ArgumentTest::IsAmong {
+            position,
+            mask,
+            values,
+        } => {
+            steps.push(load(argument(position)));
+            steps.push(step(
+                libc::BPF_ALU | libc::BPF_AND | libc::BPF_K,
+                mask,
+                0,
+                0,
+            ));
+            // Each jump leads behind the last step.
+            for (value, jump) in values.iter().zip((1..=values.len()).rev()) {
+                let jump = u8::try_from(jump).unwrap_or(u8::MAX);
+                steps.push(step(equals, *value, jump, 0));
+            }
+        }
+        ArgumentTest::IsNotNull { position } => steps.extend([
+            load(argument(position)),
+            step(equals, 0, 0, 3),
+            load(argument(position) + 4),
+            step(equals, 0, 0, 1),
+        ]),
+    }
+    steps.push(answer(libc::SECCOMP_RET_ALLOW));
+    steps
+}
+
 /// Returns the offset of the lower half of an argument in the data of a filter.
 pub(crate) fn argument(position: u32) -> u32 {
     16 + 8 * position
@@ -219,8 +275,9 @@ mod tests {
 
     #[test]
     fn a_filter_with_too_many_calls_is_refused() {
-        assert!(CallFilter::new(&[]).is_none());
+        assert!(CallFilter::new(&[], WallClock::OfMachine).is_none());
         let all: Vec<u64> = (0..5_000).collect();
-        assert!(CallFilter::new(&all).is_none_or(|filter| filter.is_err()));
+        let filter = CallFilter::new(&all, WallClock::OfMachine);
+        assert!(filter.is_none_or(|filter| filter.is_err()));
     }
 }

@@ -1,6 +1,7 @@
 //! Starts this program again as a helper of this process.
 
-use super::spawn::{CStringArray, Program, Spawner};
+use super::call_filter::WallClock;
+use super::spawn::{CStringArray, MachineAccess, Program, Spawner};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::collections::BTreeSet;
 use std::env;
@@ -73,6 +74,8 @@ impl HelperProcess {
             steps: None,
             identity: None,
             traced_calls: &[],
+            wall_clock: WallClock::OfMachine,
+            machine_access: MachineAccess::Inherited,
             signal_when_parent_ends: Signal::CONT,
         };
         // No other thread sees the new child without its pid in the list.

@@ -8,7 +8,8 @@
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
-use super::threads;
+use super::call_filter::WallClock;
+use super::{threads, vdso};
 use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -31,7 +32,10 @@ const FOLLOW: libc::c_int = libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_EXITKILL;
 /// Options for a program with a filter for system calls. They must be set before its first selected call: the kernel does
 /// not make a selected call, unless its tracer asked for it. New threads and processes inherit the options.
-const CALLS: libc::c_int = libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_TRACEEXEC;
+const CALLS: libc::c_int =
+    libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_TRACESYSGOOD;
+/// Status of a stop at the end of a system call.
+const CALL_END: i32 = libc::SIGTRAP | 0x80;
 
 /// Facts about a machine that core files and stack readers need.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +98,12 @@ pub struct ThreadStop {
 impl ThreadStop {
     /// Returns the signal that is about to be delivered, if the thread stopped for one.
     pub fn delivered_signal(self) -> Option<i32> {
-        (self.status >> 8 == 0).then_some(self.status)
+        (self.status >> 8 == 0 && !self.is_at_call_end()).then_some(self.status)
+    }
+
+    /// Returns whether the thread stopped at the end of a system call.
+    pub(crate) fn is_at_call_end(self) -> bool {
+        self.status == CALL_END
     }
 
     /// Returns the `PTRACE_EVENT` of the stop, or 0.
@@ -141,11 +150,14 @@ impl ThreadStop {
 ///
 /// `PTRACE_TRACEME` lacks options that this module needs. So the stopped child is released into an
 /// ordinary stop, seized, and continued. If seizing fails, the child runs without tracing.
-pub fn follow_child(child: i32, traces_calls: bool) -> io::Result<()> {
+pub fn follow_child(child: i32, traces_calls: bool, wall_clock: WallClock) -> io::Result<()> {
     let options = if traces_calls { FOLLOW | CALLS } else { FOLLOW };
     let Some(_) = next_stop_of(child)? else {
         return Ok(());
     };
+    if wall_clock == WallClock::OfTracer {
+        vdso::hide_vdso(child)?;
+    }
     ptrace_request(libc::PTRACE_DETACH, child, 0, libc::SIGSTOP)?;
     let seized = ptrace_request(libc::PTRACE_SEIZE, child, 0, options);
     let go_on = || super::signals::send_signal(child, rustix::process::Signal::CONT);

@@ -10,7 +10,7 @@
     reason = "clone, and the few calls a child may make before exec"
 )]
 
-use super::call_filter::CallFilter;
+use super::call_filter::{CallFilter, WallClock};
 use super::cgroup::JOIN_SELF;
 use super::start_step::PreparedSteps;
 use super::user::Credentials;
@@ -56,9 +56,29 @@ pub struct Program<'a> {
     pub identity: Option<&'a Credentials>,
     /// System calls that stop the program, if it is traced: numbers of x86-64.
     pub traced_calls: &'a [u64],
+    /// The wall clock that the program sees; another than that of the machine only if it is traced.
+    pub wall_clock: WallClock,
+    /// What the program may do to the machine.
+    pub machine_access: MachineAccess,
     /// Signal that the program gets when the thread that starts it ends.
     pub signal_when_parent_ends: Signal,
 }
+
+/// What a program may do to the machine, if this process may do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MachineAccess {
+    /// The same as this process.
+    Inherited,
+    /// The same, but it cannot set the clock of the machine, load kernel modules or reboot: the program gives up these
+    /// capabilities for itself and for all programs that it executes.
+    Restricted,
+}
+
+/// Capabilities without which a program cannot harm other programs of the machine by accident: `CAP_SYS_MODULE`,
+/// `CAP_SYS_BOOT` and `CAP_SYS_TIME`.
+const DROPPED_CAPABILITIES: [libc::c_int; 3] = [16, 22, 25];
+/// Present version of the structures of `capset`.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// An array of C strings with its final null pointer, in one allocation.
 pub struct CStringArray {
@@ -106,6 +126,8 @@ pub enum SpawnStep {
     Condition(&'static str),
     /// Changing the user.
     Identity,
+    /// Tracing the program, because it needs another wall clock.
+    Clock,
     /// Entering the working directory.
     Chdir,
     /// Executing the program.
@@ -119,6 +141,7 @@ pub enum SpawnStep {
     SpawnStep::Limit => "cannot set a limit",
     SpawnStep::Condition(failure) => failure,
     SpawnStep::Identity => "cannot become another user",
+    SpawnStep::Clock => "cannot trace it to give it another time",
     SpawnStep::Chdir => "cannot enter the working directory",
     SpawnStep::Exec => "cannot execute",
 })]
@@ -195,13 +218,20 @@ impl Spawner {
 
     /// Starts a program like [`Self::spawn_program`], and traces it from its first instruction on. If
     /// tracing is refused, the program runs nevertheless. If the selection of its system calls is refused, it is traced
-    /// without it, and the error says so.
+    /// without it, and the error says so. A program with another wall clock is not started then.
     pub fn spawn_followed(
         &mut self,
         program: &Program<'_>,
     ) -> Result<(i32, io::Result<()>), SpawnError> {
-        let (filter, unfiltered) = match CallFilter::new(program.traced_calls).transpose() {
+        let filter = CallFilter::new(program.traced_calls, program.wall_clock).transpose();
+        let needs_tracer = program.wall_clock == WallClock::OfTracer;
+        let clock_error = |source| SpawnError {
+            step: SpawnStep::Clock,
+            source,
+        };
+        let (filter, unfiltered) = match filter {
             Ok(filter) => (filter, None),
+            Err(error) if needs_tracer => return Err(clock_error(error)),
             Err(error) => (None, Some(error)),
         };
         let child = self.start_child(program, true, filter.as_ref(), ExecWait::Suspended)?;
@@ -210,7 +240,7 @@ impl Spawner {
         }
         let unfiltered = unfiltered.or(child.unfiltered.map(io::Error::from_raw_os_error));
         let traces_calls = filter.is_some() && unfiltered.is_none();
-        match super::ptrace::follow_child(child.pid, traces_calls) {
+        match super::ptrace::follow_child(child.pid, traces_calls, program.wall_clock) {
             Ok(()) => {
                 let unfiltered = unfiltered.map(UnfilteredError).map(io::Error::other);
                 Ok((child.pid, unfiltered.map_or(Ok(()), Err)))
@@ -219,6 +249,9 @@ impl Spawner {
                 // Without its tracer, the selected calls of this child would fail. It has not run any instruction yet.
                 let _ = super::signals::send_signal(child.pid, rustix::process::Signal::KILL);
                 let _ = super::child::wait_for_child(child.pid);
+                if needs_tracer {
+                    return Err(clock_error(error));
+                }
                 Ok((self.spawn_program(program)?, Err(error)))
             }
             Err(error) => Ok((child.pid, Err(error))),
@@ -352,6 +385,9 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
         {
             return fail_child(child, SpawnStep::Condition(failure));
         }
+        if program.machine_access == MachineAccess::Restricted {
+            give_up_capabilities();
+        }
         if let Some(identity) = program.identity
             && !take_on(identity)
         {
@@ -368,7 +404,11 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
         // provoke ignores SIGXFSZ, so that it gets an error at the file size limit.
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const child.mask, ptr::null_mut());
+        let needs_tracer = program.wall_clock == WallClock::OfTracer;
         if child.follow && libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
+            if needs_tracer {
+                return fail_child(child, SpawnStep::Clock);
+            }
             child.refused = Some(*libc::__errno_location());
         }
         // After this call, the child only executes the program.
@@ -376,6 +416,10 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
             && let Some(filter) = child.filter
             && let Err(errno) = filter.install()
         {
+            if needs_tracer {
+                *libc::__errno_location() = errno;
+                return fail_child(child, SpawnStep::Clock);
+            }
             child.unfiltered = Some(errno);
         }
         let mut refused = false;
@@ -394,6 +438,31 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
         *libc::__errno_location() = if refused { libc::EACCES } else { libc::ENOENT };
     }
     fail_child(child, SpawnStep::Exec)
+}
+
+/// Gives up capabilities for the child and all programs that it executes. Ordinary users have none, so their errors do
+/// not matter.
+unsafe fn give_up_capabilities() {
+    // The structures of `capset`: version and process, then for each 32 capabilities the effective, permitted and
+    // inheritable ones.
+    let header = [CAPABILITY_VERSION, 0];
+    let mut sets = [0_u32; 6];
+    // SAFETY: plain system calls on local variables of the size that the version asks for. They change the child only.
+    unsafe {
+        for capability in DROPPED_CAPABILITIES {
+            libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+        }
+        // Inheritable capabilities would not be limited by that set.
+        if libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) == 0 {
+            let inheritable = sets[2];
+            for capability in DROPPED_CAPABILITIES {
+                sets[2] &= !(1 << capability);
+            }
+            if sets[2] != inheritable {
+                libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr());
+            }
+        }
+    }
 }
 
 /// Changes the user of the child.
@@ -511,6 +580,8 @@ mod tests {
             steps: None,
             identity: None,
             traced_calls: &[],
+            wall_clock: WallClock::OfMachine,
+            machine_access: MachineAccess::Inherited,
             signal_when_parent_ends: Signal::KILL,
         };
         let own_tid = rustix::thread::gettid().as_raw_nonzero().get();

@@ -5,11 +5,12 @@
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
-use super::call_filter;
 use super::ptrace::{CAN_CONTROL_THREADS, RequestCode, ThreadStop};
-use std::fs::{File, OpenOptions};
+use super::{call_filter, vdso};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
 
 /// Offset of the instruction pointer in `struct user`.
 const INSTRUCTION_POINTER: usize = 16 * 8;
@@ -17,6 +18,16 @@ const INSTRUCTION_POINTER: usize = 16 * 8;
 const CALL_NUMBER: usize = 15 * 8;
 /// Offset of the first argument of a system call in `struct user`.
 const FIRST_ARGUMENT: usize = 14 * 8;
+/// Offsets of all arguments of a system call in `struct user`.
+const ARGUMENTS: [usize; 6] = [FIRST_ARGUMENT, 13 * 8, 12 * 8, 7 * 8, 9 * 8, 8 * 8];
+/// Offset of the result of a system call in `struct user`.
+const CALL_RESULT: usize = 10 * 8;
+/// Number of a system call that is not made.
+const NO_CALL: u64 = u64::MAX;
+/// Bytes below the stack pointer that a function may use by the calling convention.
+const RED_ZONE: u64 = 128;
+/// Bit of the mode of a file: its program runs as the owner of the file.
+const SET_USER_ID: u32 = 0o4000;
 /// Offset of the debug registers in `struct user`.
 const DEBUG_REGISTERS: usize = 848;
 /// The instruction that stops a thread.
@@ -45,6 +56,8 @@ pub enum StopReason {
     ProcessStopped,
     /// The thread is about to make one of the system calls that a filter selects.
     SystemCall,
+    /// The system call to whose end the thread was continued is over.
+    CallEnded,
     /// This signal is about to be delivered.
     Signal(i32),
 }
@@ -73,6 +86,9 @@ pub struct WatchedAccess {
 
 /// Returns the reason of a stop.
 pub fn reason_of_stop(stop: ThreadStop) -> io::Result<StopReason> {
+    if stop.is_at_call_end() {
+        return Ok(StopReason::CallEnded);
+    }
     let Some(signal) = stop.delivered_signal() else {
         return reason_of_event(stop);
     };
@@ -124,6 +140,7 @@ pub fn follow_more(tid: i32) -> io::Result<()> {
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACEEXEC
         | libc::PTRACE_O_TRACESECCOMP
+        | libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_EXITKILL;
     let options = usize::try_from(options).map_err(io::Error::other)?;
     request(libc::PTRACE_SETOPTIONS, tid, 0, options)
@@ -133,6 +150,11 @@ pub fn follow_more(tid: i32) -> io::Result<()> {
 pub fn continue_thread(tid: i32, signal: i32) -> io::Result<()> {
     let signal = usize::try_from(signal).map_err(io::Error::other)?;
     request(libc::PTRACE_CONT, tid, 0, signal)
+}
+
+/// Continues a thread that is about to make a system call, until the call ends.
+pub fn continue_to_call_end(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_SYSCALL, tid, 0, 0)
 }
 
 /// Runs one instruction of a stopped thread.
@@ -165,13 +187,72 @@ pub fn keep_creation_traced(tid: i32, call: u64) -> io::Result<()> {
         }
         return Ok(());
     }
-    let address = usize::try_from(argument).map_err(io::Error::other)?;
-    let flags = read_word(libc::PTRACE_PEEKDATA, tid, address)?;
+    let flags = read_word(tid, argument)?;
     if flags & call_filter::UNTRACED != 0 {
-        let flags = usize::try_from(flags & !call_filter::UNTRACED).map_err(io::Error::other)?;
-        request(libc::PTRACE_POKEDATA, tid, address, flags)?;
+        write_word(tid, argument, flags & !call_filter::UNTRACED)?;
     }
     Ok(())
+}
+
+/// A system call that a stopped thread is about to make.
+#[derive(Clone, Copy, Debug)]
+pub struct CallEntry {
+    tid: i32,
+    /// Number of the call.
+    pub number: u64,
+    /// All arguments, of which the call may use fewer.
+    pub arguments: [u64; 6],
+    stack_pointer: u64,
+}
+
+impl CallEntry {
+    /// Reads the call of a thread that stopped because of it.
+    pub fn of_thread(tid: i32) -> Option<Self> {
+        let GeneralRegisters(words) = GeneralRegisters::of_thread(tid)?;
+        Some(Self {
+            tid,
+            number: words[CALL_NUMBER / 8],
+            arguments: ARGUMENTS.map(|offset| words[offset / 8]),
+            stack_pointer: words[19],
+        })
+    }
+
+    /// Lets the call return this result without being made.
+    pub fn answer(&self, result: u64) -> io::Result<()> {
+        write_user(self.tid, CALL_RESULT, result)?;
+        write_user(self.tid, CALL_NUMBER, NO_CALL)
+    }
+
+    /// Gives the call another argument. At its end, [`restore_argument`] must restore the old one, because programs rely on
+    /// the registers.
+    pub fn replace_argument(&self, position: usize, value: u64) -> io::Result<()> {
+        write_user(self.tid, ARGUMENTS[position], value)
+    }
+
+    /// Returns the address of unused memory on the stack of the thread.
+    pub fn unused_stack(&self, words: u64) -> u64 {
+        self.stack_pointer.saturating_sub(RED_ZONE + 8 * words) & !0xf
+    }
+}
+
+/// Restores an argument of a system call that has ended.
+pub fn restore_argument(tid: i32, position: usize, value: u64) -> io::Result<()> {
+    write_user(tid, ARGUMENTS[position], value)
+}
+
+/// Makes the program that a stopped thread has just executed ask the kernel for the time.
+pub fn hide_vdso(tid: i32) -> io::Result<()> {
+    vdso::hide_vdso(tid)
+}
+
+/// Returns whether the threads of a process can be controlled on this machine.
+pub fn can_control_threads() -> bool {
+    CAN_CONTROL_THREADS
+}
+
+/// Returns whether a program runs as the owner of its file, unless it is traced by an ordinary user.
+pub fn has_set_user_id(program: &Path) -> bool {
+    fs::metadata(program).is_ok_and(|metadata| metadata.mode() & SET_USER_ID != 0)
 }
 
 /// Sets the address of the next instruction of a stopped thread.
@@ -281,11 +362,24 @@ fn event_message(tid: i32) -> io::Result<u64> {
     }
 }
 
-fn read_user(tid: i32, offset: usize) -> io::Result<u64> {
-    read_word(libc::PTRACE_PEEKUSER, tid, offset)
+/// Reads a word of the memory of a stopped thread.
+pub fn read_word(tid: i32, address: u64) -> io::Result<u64> {
+    let address = usize::try_from(address).map_err(io::Error::other)?;
+    peek_word(libc::PTRACE_PEEKDATA, tid, address)
 }
 
-fn read_word(request_code: RequestCode, tid: i32, address: usize) -> io::Result<u64> {
+/// Writes a word to the memory of a stopped thread.
+pub fn write_word(tid: i32, address: u64, word: u64) -> io::Result<()> {
+    let address = usize::try_from(address).map_err(io::Error::other)?;
+    let word = usize::try_from(word).map_err(io::Error::other)?;
+    request(libc::PTRACE_POKEDATA, tid, address, word)
+}
+
+fn read_user(tid: i32, offset: usize) -> io::Result<u64> {
+    peek_word(libc::PTRACE_PEEKUSER, tid, offset)
+}
+
+fn peek_word(request_code: RequestCode, tid: i32, address: usize) -> io::Result<u64> {
     if !CAN_CONTROL_THREADS {
         return Err(io::ErrorKind::Unsupported.into());
     }

@@ -121,6 +121,14 @@ pub fn shorten_text(text: &str, max_length: usize) -> String {
     format!("{prefix}\u{2026}")
 }
 
+/// Returns text with a capital first letter.
+pub fn capitalize_first(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(rest).collect()
+    })
+}
+
 /// Returns `1 trial`, `2 trials`.
 pub fn format_count(count: u64, noun: &str) -> String {
     plural_of(count, noun, &format!("{noun}s"))

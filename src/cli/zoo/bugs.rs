@@ -20,7 +20,7 @@ macro_rules! files {
 }
 
 /// All bugs, in the order of the list.
-pub(super) const BUGS: [Bug; 10] = [
+pub(super) const BUGS: [Bug; 11] = [
     Bug {
         name: "deadlock",
         description: "two threads take two mutexes in different orders",
@@ -84,6 +84,13 @@ pub(super) const BUGS: [Bug; 10] = [
         question: "Does it fail only under load?",
         command: "cc -g deadline.c -o deadline && provoke scenario load.toml --seed 1",
         files: files!("deadline": "deadline.c", "load.toml", "fix.patch"),
+    },
+    Bug {
+        name: "date",
+        description: "a licence for tests expires",
+        question: "Under which conditions does it fail?",
+        command: "provoke why --try date,tz,locale --seed 1 -- python3 test_licence.py",
+        files: files!("date": "test_licence.py", "fix.patch"),
     },
     Bug {
         name: "server",

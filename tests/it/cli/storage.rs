@@ -283,7 +283,7 @@ fn conditions_that_a_command_by_hand_lacks_are_named() {
         ("", Some(2)),
         "{output}"
     );
-    let reason = "the trial ran as `nobody`, and `env` would run as another user";
+    let reason = "the trial ran under `user=nobody`, and `env` would run without it";
     assert!(output.stderr.contains(reason), "{output}");
 }
 

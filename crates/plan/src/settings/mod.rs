@@ -16,6 +16,7 @@ mod search;
 mod stop;
 mod tables;
 mod trials;
+mod why;
 
 pub use baseline::{BaselineSettings, ConfirmSettings, CountSettings};
 pub use candidates::{BisectSettings, CandidateSettings};
@@ -95,3 +96,4 @@ mod tests {
         assert_eq!(compared, expected);
     }
 }
+pub use why::WhySettings;

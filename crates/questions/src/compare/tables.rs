@@ -18,12 +18,12 @@ impl CompareAnswer {
             Column::words("result"),
             Column::numbers("trials"),
             Column::numbers("failed"),
-            Column::numbers("rate").leaving(3),
-            Column::numbers(format!("{confidence} %")).leaving(4),
+            Column::numbers("rate").leaving(4),
+            Column::numbers(format!("{confidence} %")).leaving(5),
             Column::numbers("pass").leaving(1),
             Column::numbers("failure").leaving(2),
             Column::rates(),
-            Column::remarks("signature"),
+            Column::remarks("signature").leaving(3),
         ];
         let mut table = Table::new("Variants", Place::Screen, columns);
         if self.find == CompareGoal::Failing {

@@ -3,10 +3,10 @@
 use super::source::PageSource;
 use super::table::{fact_list, page_section, sentence_text, text_list};
 use crate::page_text::PageText;
-use crate::variant_facts::capitalize_first;
 use crate::{Masked, Report, headlines};
 use maud::{Markup, html};
 use provoke_words as words;
+use provoke_words::capitalize_first;
 
 /// Headlines that are shown at once; a run of many variants has one for each.
 const HEADLINES: usize = 3;

@@ -4,13 +4,12 @@ use super::source::{PageDetail, PageSource};
 use super::table::{document_table, fact_list, page_section, text_list};
 use crate::page_text::PageText;
 use crate::results_table::times_table;
-use crate::variant_facts::{
-    capitalize_first, describe_machine, describe_origin, measurement_lines,
-};
+use crate::variant_facts::{describe_machine, describe_origin, measurement_lines};
 use crate::{IntervalBasis, Masked, Report, VariantReport};
 use maud::{Markup, html};
 use provoke_model::CaptureMode;
 use provoke_words as words;
+use provoke_words::capitalize_first;
 
 /// Returns the machine, the versions, and the facts in which variants differ.
 pub(super) fn environment_section(source: &PageSource<'_>) -> Markup {
@@ -72,9 +71,9 @@ pub(super) fn method_section(source: &PageSource<'_>, detail: &PageDetail) -> Ma
             h3 { "The answer assumes" }
             (text_list(&assumptions))
         }
-        @if !source.issue.load.is_empty() {
-            h3 { "Load" }
-            (text_list(&source.issue.load))
+        @if !source.issue.around.is_empty() {
+            h3 { "Load and conditions" }
+            (text_list(&source.issue.around))
         }
         p.muted { "docs/statistics.md of provoke explains the methods, docs/assumptions.md what would make them wrong." }
         p.muted { (PageText(&describe_origin(&report))) }

@@ -2,9 +2,9 @@
 
 use crate::page_text::PageText;
 use crate::svg::{RateAxis, draw_probability, draw_rate};
-use crate::variant_facts::capitalize_first;
 use maud::{Markup, PreEscaped, Render as _, html};
 use provoke_words as words;
+use provoke_words::capitalize_first;
 use provoke_words::document::{Cell, Column, Content, Row, Table, Tone};
 
 /// Returns a section with its heading and its anchor.

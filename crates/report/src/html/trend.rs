@@ -6,12 +6,12 @@ use super::table::{
 };
 use crate::page_text::PageText;
 use crate::svg::draw_column_bars;
-use crate::variant_facts::capitalize_first;
 use crate::{Masked, Report, RunOrder, VariantReport, headlines};
 use maud::{Markup, html};
 use provoke_journal::RunFolder;
 use provoke_stats::{fisher, holm};
 use provoke_words as words;
+use provoke_words::capitalize_first;
 use provoke_words::document::{Cell, Column, Place, RateMark, Table};
 
 /// Maximum number of signatures.

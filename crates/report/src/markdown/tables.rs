@@ -1,9 +1,9 @@
 //! Writes the tables of a report in Markdown: counts, outcomes, signatures, and facts in which variants differ.
 
 use super::escape::{escape_markdown, inline_code};
-use crate::variant_facts::capitalize_first;
 use crate::{CaseReport, Masked, Report, case_table};
 use provoke_words as words;
+use provoke_words::capitalize_first;
 use provoke_words::document::{Cell, Column, Content, Row, Table};
 use std::io;
 

@@ -2,9 +2,9 @@
 
 use super::lines::WrappedText;
 use super::{call_chain, group_equal, push_tool_output};
-use crate::variant_facts::capitalize_first;
 use provoke_judge::{HangDiagnosis, diagnose_hang};
 use provoke_model::{Frame, Hang, HungThread, ThreadActivity, WaitObject};
+use provoke_words::capitalize_first;
 use provoke_words::{format_count, format_seconds, plural_of, sanitize_line};
 
 /// Maximum number of calls shown of each thread.

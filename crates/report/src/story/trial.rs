@@ -8,9 +8,10 @@ use super::{
 };
 use provoke_judge as judge;
 use provoke_judge::early_end;
+use provoke_levers::{resource_limits, typed_conditions};
 use provoke_model::{
     Autopsy, Ending, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation, Outcome,
-    ResourceLimit, Signature, Site, TrialId, WaitObject,
+    Signature, Site, TrialConditions, TrialId, WaitObject,
 };
 use provoke_words::{format_bytes, format_count, format_seconds, plural_of, sanitize_line};
 
@@ -28,8 +29,8 @@ pub struct TrialDetails<'a> {
     pub observation: &'a Observation,
     /// Where its threads were held, and the data races seen meanwhile.
     pub holds: &'a [String],
-    /// Resource limits.
-    pub limits: &'a [ResourceLimit],
+    /// Conditions.
+    pub conditions: &'a TrialConditions,
     /// The load, if it was a trial of a service under load.
     pub load: Option<&'a LoadPlan>,
     /// The requests in flight when the service crashed, oldest first.
@@ -280,7 +281,15 @@ fn first_story<'a>(failure: &Failure, stories: &[&'a Autopsy]) -> Option<&'a Aut
 fn push_endings(details: &TrialDetails<'_>, lines: &mut WrappedText) {
     let observation = details.observation;
     push_load_lines(details, lines);
-    if let Some(killer) = judge::describe_killer(observation, details.limits) {
+    let conditions = typed_conditions(details.conditions);
+    if !conditions.is_empty() {
+        lines.push_detail(&format!(
+            "it ran under {}",
+            sanitize_line(&conditions.join(" and "))
+        ));
+    }
+    let limits = resource_limits(details.conditions);
+    if let Some(killer) = judge::describe_killer(observation, &limits) {
         lines.push_detail(&format!("killed by {killer}"));
     }
     if observation.refused_forks > 0 {

@@ -14,5 +14,7 @@ mod pool;
 mod properties;
 mod race;
 mod ramp;
+mod screen;
 mod search;
+mod simulated_screen;
 mod trend;

@@ -1,0 +1,70 @@
+//! `date`: another date for the processes of trials.
+
+use super::clock_shift::{ClockShift, check_machine};
+use super::{Lever, LeverSearch, TrialStart};
+use provoke_model::TrialsPlan;
+use provoke_words::diagnostic::Diagnostic;
+use std::io;
+
+/// The date of the wall clock that the processes of a trial see: a date, or a distance from the present one. The clock runs
+/// on from there, and each trial starts at the same date or distance. `+0` changes nothing, but is done in the same way, so
+/// that it shows what the way itself does.
+///
+/// The clock of the machine does not change. provoke traces all processes, and answers their system calls that read the wall
+/// clock; the vDSO, which would read it without a call, is hidden. So this also works for static programs, and for programs
+/// that do not use the C library. Each question about the time takes some microseconds instead of 20 ns, and questions about
+/// other clocks take 100 ns.
+///
+/// Times until which a program waits are moved in the other direction: of condition variables, semaphores, mutexes, sleeps,
+/// timers and message queues. Not moved are the times of files, those in `/proc`, those of packets, `adjtimex`, timeouts in
+/// an `io_uring`, and 32-bit programs. Servers that the trial did not start have the time of the machine.
+///
+/// A process can have only one tracer. So debuggers, `strace` and programs that trace themselves, as LeakSanitizer does, fail
+/// with `+0` as well, and without root, set-user-ID programs have no more privileges.
+pub(super) struct Date;
+
+impl Lever for Date {
+    fn name(&self) -> &'static str {
+        "date"
+    }
+
+    fn about(&self) -> &'static str {
+        "another date: 2039-06-15, +2y or -30d; the time of day stays"
+    }
+
+    fn parse(&self, typed: &str) -> Result<String, String> {
+        ClockShift::parse_date(typed)
+    }
+
+    fn fact_without(&self) -> &'static str {
+        "that of the machine"
+    }
+
+    fn instead_in_containers(&self) -> Option<&'static str> {
+        Some("run the command without a container, because the engine starts its processes")
+    }
+
+    fn search(&self) -> Option<LeverSearch> {
+        Some(LeverSearch {
+            family: "date",
+            // A certificate has usually expired, or is not valid yet, and 2038 is the last year of a 32-bit time.
+            values: &["+2y", "2039-06-15", "2015-06-15"],
+            sham: Some("+0"),
+            ladder: &[
+                "+1d", "+7d", "+30d", "+90d", "+180d", "+365d", "+600d", "+730d", "+2y",
+            ],
+            is_seed: false,
+            is_harsh: false,
+            cause: "date: it depends on the date, as with a certificate or a year in the code",
+        })
+    }
+
+    fn prepare(&self, _: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
+        check_machine("date", trials)
+    }
+
+    fn apply(&self, date: &str, start: &mut TrialStart) -> io::Result<()> {
+        start.clock.get_or_insert_default().date = Some(date.to_owned());
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! The conditions that a search for those that matter tries.
+
+use super::settings::parse_condition;
+use provoke_levers::{LEVERS, Lever, LeverSearch, find_lever};
+use provoke_model::{ConditionRole, Item, ItemKind, SearchedCondition};
+use provoke_words::diagnostic::{Diagnostic, refuse_at};
+
+/// Returns the named conditions, or all that levers propose, with what they are compared with, and milder ones.
+pub(super) fn condition_items(named: &[String]) -> Result<Vec<Item>, Diagnostic> {
+    let mut items = Vec::new();
+    if named.is_empty() {
+        for (lever, search) in searched_levers() {
+            add_lever(&mut items, lever, &search, search.values);
+        }
+        return Ok(items);
+    }
+    for name in named {
+        let refuse = |message: String| {
+            let hint = "`provoke why --list` shows all conditions";
+            refuse_at(message, &["try"], hint)
+        };
+        match find_lever(name).and_then(|lever| Some((lever, lever.search()?))) {
+            Some((lever, search)) => add_lever(&mut items, lever, &search, search.values),
+            None => {
+                parse_condition(name).map_err(refuse)?;
+                let (lever, value) = name.split_once('=').unwrap_or((name, ""));
+                let lever = find_lever(lever).expect("its value was read");
+                let search = lever.search().unwrap_or(LeverSearch::of_one(lever));
+                add_lever(&mut items, lever, &search, &[value]);
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// Returns the levers that a search tries.
+fn searched_levers() -> impl Iterator<Item = (&'static dyn Lever, LeverSearch)> {
+    let levers = LEVERS.iter();
+    levers.filter_map(|lever| Some((*lever, lever.search()?)))
+}
+
+/// Adds values of a lever, with its sham and its steps.
+fn add_lever(items: &mut Vec<Item>, lever: &dyn Lever, search: &LeverSearch, values: &[&str]) {
+    let mut add = |typed: &str, role| {
+        // A lever proposes only values that it can read.
+        let Ok(value) = lever.parse(typed) else {
+            return;
+        };
+        let name = match typed {
+            "" => lever.name().to_owned(),
+            _ => format!("{}={typed}", lever.name()),
+        };
+        let condition = SearchedCondition {
+            lever: lever.name().to_owned(),
+            value,
+            family: search.family.to_owned(),
+            role,
+        };
+        let is_same = |item: &Item| {
+            matches!(&item.what, ItemKind::Condition(other)
+            if other.lever == condition.lever && other.value == condition.value)
+        };
+        if !items.iter().any(is_same) {
+            let (what, at) = (ItemKind::Condition(condition), None);
+            items.push(Item { name, at, what });
+        }
+    };
+    let role = match (search.is_seed, search.is_harsh) {
+        (true, _) => ConditionRole::Seed,
+        (_, true) => ConditionRole::Harsh,
+        _ => ConditionRole::Tried,
+    };
+    values.iter().for_each(|value| add(value, role));
+    search
+        .sham
+        .iter()
+        .for_each(|value| add(value, ConditionRole::Sham));
+    search
+        .ladder
+        .iter()
+        .for_each(|value| add(value, ConditionRole::Step));
+}

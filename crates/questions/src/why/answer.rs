@@ -1,0 +1,528 @@
+//! Answer of `why`: the conditions under which the program fails or passes.
+
+use super::WhyPolicy;
+use super::conditions::condition_of;
+use super::memory::WhyMemory;
+use crate::answer::{
+    AnswerContext, AnswerText, NOT_KNOWN, VariantSummary, independence_assumptions, one_of,
+};
+use crate::{FailureCounts, Policy as _, Verdict};
+use provoke_levers::find_lever;
+use provoke_model::{
+    ConditionRole, Item, PLAIN, SearchedCondition, Subset, TrialsPlan, VariantChoice, VariantId,
+};
+use provoke_state::State;
+use provoke_stats::screen::{self, Outcome, Screen, ScreenPhase};
+use provoke_words as words;
+use provoke_words::document::{Cell, Column, Place, SuggestedCommand, Table};
+use provoke_words::untrusted::{SafeText, shell_word};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Conditions that a sentence lists.
+const LISTED: usize = 4;
+/// Name of the answer of a search that ended without a condition.
+const NOT_FOUND: &str = "no condition found";
+
+/// Under which conditions the program fails, with the numbers behind the answer.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WhyAnswer {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// Trials without any of the conditions.
+    pub plain: FailureCounts,
+    /// All conditions that were tried or could not be tried, except for steps and seeds without a trial.
+    pub conditions: Vec<ConditionReport>,
+    /// Whether the seed decides the outcome; null if that was not tested.
+    pub seeds: Option<SeedReport>,
+    /// What the program depends on, by the conditions that were found.
+    pub causes: Vec<String>,
+    /// Probability that a search names a wrong condition.
+    pub error_rate: f64,
+    /// The assumptions of the answer.
+    pub assumptions: Vec<String>,
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    command: String,
+}
+
+/// What was found out about a condition.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConditionReport {
+    /// Its name, such as `date=+2y`.
+    pub name: String,
+    /// Conditions with a common cause.
+    pub family: String,
+    /// What it does.
+    pub verdict: ConditionVerdict,
+    /// Why it was not tested.
+    pub reason: Option<String>,
+    /// Trials with the condition before the pairs: alone, and together with others.
+    pub tried: FailureCounts,
+    /// Trials with the condition, in pairs.
+    pub with: FailureCounts,
+    /// Trials without it, in the same pairs.
+    pub without: FailureCounts,
+    /// What it was compared with: `plain`, or a condition that does the same to a trial except for what this one is about.
+    pub compared_with: String,
+    /// Evidence of the pairs against chance, and how much of it was needed; null without a pair.
+    pub evidence: Option<[f64; 2]>,
+    /// The failure under the condition, by its signature's title.
+    pub crash: Option<String>,
+    /// The mildest condition of this kind with the same effect.
+    pub changes_from: Option<String>,
+    /// The harshest one without it.
+    pub same_up_to: Option<String>,
+}
+
+/// What a condition does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ConditionVerdict {
+    /// The program fails under it, or fails more often.
+    Raises,
+    /// The program passes under it, or fails less often.
+    Removes,
+    /// No difference was seen, which may need more trials.
+    NoDifferenceSeen,
+    /// It could not be tried.
+    NotTested,
+}
+
+/// Whether the seed decides the outcome.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SeedReport {
+    /// The condition.
+    pub name: String,
+    /// Seeds with which it always failed.
+    pub fails: Vec<String>,
+    /// Seeds with which it always passed.
+    pub passes: Vec<String>,
+    /// Seeds with which it did both.
+    pub both: Vec<String>,
+    /// Probability that seeds agree as well as this by chance.
+    pub p: f64,
+    /// Whether that shows that the seed decides the outcome.
+    pub decides: bool,
+}
+
+impl WhyAnswer {
+    pub(super) fn new(state: &State, context: &AnswerContext<'_>) -> Option<Self> {
+        let screen: &Screen = state.learned()?;
+        let memory: &WhyMemory = state.learned()?;
+        let items = state.trials.space.as_ref()?.choices.as_items();
+        let reports = (0..items.len())
+            .filter_map(|index| report_condition(state, context, screen, memory, items, index));
+        let mut answer = Self {
+            sentence: String::new(),
+            plain: counts(screen.plain_counts()),
+            conditions: reports.collect(),
+            seeds: report_seeds(screen, items),
+            causes: Vec::new(),
+            error_rate: state.goal.alpha.to_probability(),
+            assumptions: list_assumptions(state),
+            command: main_command(&state.trials),
+        };
+        answer.causes = answer.find_causes();
+        answer.sentence = answer.write_sentence(WhyPolicy.verdict_of(state));
+        Some(answer)
+    }
+
+    fn found(&self, verdict: ConditionVerdict) -> Vec<&ConditionReport> {
+        let conditions = self.conditions.iter();
+        conditions
+            .filter(|condition| condition.verdict == verdict)
+            .collect()
+    }
+
+    fn all_found(&self) -> Vec<&ConditionReport> {
+        [ConditionVerdict::Raises, ConditionVerdict::Removes]
+            .into_iter()
+            .flat_map(|verdict| self.found(verdict))
+            .collect()
+    }
+
+    fn write_sentence(&self, verdict: Verdict) -> String {
+        let seeds = self.seeds.as_ref().filter(|seeds| seeds.decides);
+        let mut parts = Vec::new();
+        for (verdict, text, often) in [
+            (ConditionVerdict::Raises, "fails", "fails more often"),
+            (ConditionVerdict::Removes, "passes", "fails less often"),
+        ] {
+            let found = self.found(verdict);
+            let is_clear = found.iter().all(|condition| condition.is_clear());
+            let text = if is_clear { text } else { often };
+            match found.as_slice() {
+                [] => {}
+                [one] => parts.push(format!(
+                    "it {text} under {}: {}",
+                    one.name,
+                    one.describe_pairs()
+                )),
+                many => {
+                    let names: Vec<&str> = many.iter().map(|one| one.name.as_str()).collect();
+                    parts.push(format!("it {text} under {}", list_names(&names)));
+                }
+            }
+        }
+        parts.extend(seeds.map(|seeds| format!("the seed decides ({})", seeds.describe())));
+        if !parts.is_empty() {
+            return words::capitalize_first(&parts.join("; "));
+        }
+        let tried = self.found(ConditionVerdict::NoDifferenceSeen).len() as u64;
+        let plain = format!("{} plain trials failed", self.plain.in_words());
+        match verdict {
+            Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
+            Verdict::NotThere => format!(
+                "NO CONDITION FOUND: no difference was seen under {}; {plain}",
+                words::format_count(tried, "condition")
+            ),
+            _ => format!("NOT KNOWN YET: no condition is confirmed; {plain}"),
+        }
+    }
+
+    /// Returns what the program depends on, by the levers of the conditions that were found.
+    fn find_causes(&self) -> Vec<String> {
+        let found = self.all_found().into_iter();
+        let seeds = self.seeds.iter().filter(|seeds| seeds.decides);
+        let names = found
+            .map(|condition| &condition.name)
+            .chain(seeds.map(|seeds| &seeds.name));
+        let searches = names.filter_map(|name| find_lever(name.split('=').next()?)?.search());
+        let mut known = BTreeSet::new();
+        let causes = searches.map(|search| search.cause.to_owned());
+        causes.filter(|cause| known.insert(cause.clone())).collect()
+    }
+
+    /// Describes the conditions that could not be tried.
+    fn untested_lines(&self) -> Vec<String> {
+        let untested = self.found(ConditionVerdict::NotTested);
+        let described = untested.iter().map(|condition| {
+            let reason = condition
+                .reason
+                .as_deref()
+                .unwrap_or("no trial was conclusive");
+            format!("not tested: {} ({reason})", condition.name)
+        });
+        described.collect()
+    }
+}
+
+impl ConditionReport {
+    /// Returns whether all trials with the condition ended alike, and all without it in the other way.
+    fn is_clear(&self) -> bool {
+        let never = |counts: FailureCounts| counts.failures == 0;
+        let always = |counts: FailureCounts| counts.failures == counts.trials;
+        match self.verdict {
+            ConditionVerdict::Raises => always(self.with) && never(self.without),
+            ConditionVerdict::Removes => never(self.with),
+            _ => false,
+        }
+    }
+
+    fn describe_pairs(&self) -> String {
+        let without = match self.compared_with.as_str() {
+            PLAIN => "without it",
+            sham => sham,
+        };
+        format!(
+            "{} trials failed, and {} {}",
+            self.with.in_words(),
+            self.without.in_words(),
+            match without {
+                "without it" => without.to_owned(),
+                sham => format!("under {sham}"),
+            }
+        )
+    }
+
+    /// Describes between which values the outcome changes.
+    fn describe_limit(&self) -> String {
+        let value = |name: &str| {
+            name.split_once('=')
+                .map_or(name, |(_, value)| value)
+                .to_owned()
+        };
+        match (&self.same_up_to, &self.changes_from) {
+            (Some(without), Some(with)) => format!("{} to {}", value(without), value(with)),
+            (None, Some(with)) => format!("up to {}", value(with)),
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the mildest condition under which the program fails.
+    fn mildest(&self) -> &str {
+        self.changes_from.as_deref().unwrap_or(&self.name)
+    }
+}
+
+impl SeedReport {
+    fn describe(&self) -> String {
+        let list = |seeds: &[String]| seeds.join(", ");
+        format!(
+            "{}: fails with {}, passes with {}",
+            self.name,
+            list(&self.fails),
+            list(&self.passes)
+        )
+    }
+}
+
+impl AnswerText for WhyAnswer {
+    fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    fn detail_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.all_found().is_empty() {
+            lines.push(format!(
+                "without any condition: {} trials failed",
+                self.plain.in_words()
+            ));
+        }
+        lines.extend(self.causes.iter().map(|cause| match self.causes.len() {
+            1 => format!("cause: {cause}"),
+            _ => format!("possible cause: {cause}"),
+        }));
+        let otherwise = self.conditions.iter().filter(|condition| {
+            condition.verdict == ConditionVerdict::NotTested && condition.reason.is_none()
+        });
+        lines.extend(otherwise.filter_map(|condition| {
+            let crash = condition.crash.as_ref()?;
+            Some(format!(
+                "under {}, it fails in another way: {crash}",
+                condition.name
+            ))
+        }));
+        lines.extend(self.untested_lines());
+        lines.push(format!(
+            "at most {} such searches names a wrong condition",
+            one_of(self.error_rate)
+        ));
+        lines
+    }
+
+    fn tables(&self, _: &[VariantSummary], _: f64) -> Vec<Table> {
+        let columns = || {
+            vec![
+                Column::words("condition"),
+                Column::numbers("with it"),
+                Column::numbers("without"),
+                Column::words("limit").leaving(2),
+                Column::remarks("failure").leaving(1),
+            ]
+        };
+        let row = |condition: &ConditionReport| {
+            let crash = condition.crash.clone().unwrap_or_default();
+            [
+                condition.name.clone(),
+                condition.with.in_words(),
+                condition.without.in_words(),
+                condition.describe_limit(),
+                crash,
+            ]
+            .map(Cell::text)
+            .to_vec()
+        };
+        let found = self.all_found();
+        let found_rows: Vec<Vec<Cell>> = found.iter().map(|condition| row(condition)).collect();
+        let others = self.found(ConditionVerdict::NoDifferenceSeen);
+        let other_rows = others.iter().map(|condition| {
+            let all = condition.tried.and(condition.with);
+            vec![
+                Cell::text(condition.name.clone()),
+                Cell::text(all.in_words()),
+            ]
+        });
+        let found = Table::new("Conditions that matter", Place::Screen, columns());
+        let tried = vec![Column::words("condition"), Column::numbers("failed")];
+        let tried = Table::new("No difference seen", Place::Details, tried);
+        vec![found.with_rows(found_rows), tried.with_rows(other_rows)]
+    }
+
+    fn result(&self, verdict: Verdict, _: &[VariantSummary]) -> String {
+        let found = self.all_found();
+        let names: Vec<&str> = found
+            .iter()
+            .map(|condition| condition.name.as_str())
+            .collect();
+        match verdict {
+            Verdict::Found if names.is_empty() => "the seed decides".to_owned(),
+            Verdict::Found => list_names(&names),
+            Verdict::NotThere => NOT_FOUND.to_owned(),
+            _ => NOT_KNOWN.to_owned(),
+        }
+    }
+
+    fn ci_test(&self) -> (&'static str, &'static str) {
+        ("why", "the condition is found")
+    }
+
+    fn listed_variants(&self, _: &[VariantSummary]) -> Option<Vec<String>> {
+        let found = self
+            .all_found()
+            .into_iter()
+            .map(|condition| condition.name.clone());
+        Some(std::iter::once(PLAIN.to_owned()).chain(found).collect())
+    }
+
+    fn commands(&self, _: &SafeText) -> Vec<SuggestedCommand> {
+        let raised = self.found(ConditionVerdict::Raises);
+        let Some(condition) = raised.first() else {
+            return Vec::new();
+        };
+        let command = &self.command;
+        let under = shell_word(condition.mildest().as_ref());
+        let FailureCounts { failures, trials } = condition.with;
+        let run = format!("provoke run -n 5 --under {under} -- {command}");
+        let confirm =
+            format!("provoke confirm --baseline {failures}/{trials} --under {under} -- {command}");
+        vec![
+            SuggestedCommand::new("reproduce it", run),
+            SuggestedCommand::new("is it fixed?", confirm),
+        ]
+    }
+
+    fn assumptions(&self) -> &[String] {
+        &self.assumptions
+    }
+}
+
+/// Reports a condition, unless it is a step or a seed that was not tried.
+fn report_condition(
+    state: &State,
+    context: &AnswerContext<'_>,
+    screen: &Screen,
+    memory: &WhyMemory,
+    items: &[Item],
+    index: usize,
+) -> Option<ConditionReport> {
+    let condition = condition_of(&items[index])?;
+    if !matches!(condition.role, ConditionRole::Tried | ConditionRole::Harsh) {
+        return None;
+    }
+    let result = screen.result_of(index);
+    let pairs = result.pairs.as_ref();
+    let set = VariantChoice::Set(Subset(vec![u32::try_from(index).ok()?]));
+    let variant = state.find_variant(&set);
+    let reason = memory.untested_reason(index);
+    let name_of = |index: usize| items[index].name.clone();
+    let dose = result.dose.as_ref();
+    Some(ConditionReport {
+        name: name_of(index),
+        family: condition.family.clone(),
+        verdict: match result.verdict {
+            screen::ConditionVerdict::Raises => ConditionVerdict::Raises,
+            screen::ConditionVerdict::Removes => ConditionVerdict::Removes,
+            screen::ConditionVerdict::NoDifferenceSeen => ConditionVerdict::NoDifferenceSeen,
+            screen::ConditionVerdict::Untried => ConditionVerdict::NotTested,
+        },
+        reason,
+        tried: counts(result.singles).and(counts(result.halves[0])),
+        with: counts(pairs.map_or_else(Default::default, |pairs| pairs.with)),
+        without: counts(pairs.map_or_else(Default::default, |pairs| pairs.without)),
+        compared_with: sham_of(items, condition)
+            .map_or(PLAIN, |sham| &sham.name)
+            .to_owned(),
+        evidence: pairs.map(|pairs| [pairs.wealth, pairs.needed_wealth]),
+        crash: variant.and_then(|variant| context.crash(variant)),
+        changes_from: dose.map(|dose| name_of(dose.mildest_with_effect)),
+        same_up_to: dose
+            .and_then(|dose| dose.harshest_without_effect)
+            .map(name_of),
+    })
+}
+
+/// Returns the item with which a condition is compared.
+fn sham_of<'a>(items: &'a [Item], condition: &SearchedCondition) -> Option<&'a Item> {
+    let mut items = items.iter();
+    items.find(|item| {
+        condition_of(item).is_some_and(|other| {
+            other.lever == condition.lever && other.role == ConditionRole::Sham
+        })
+    })
+}
+
+fn counts(counts: screen::Counts) -> FailureCounts {
+    let screen::Counts { failures, trials } = counts;
+    FailureCounts { failures, trials }
+}
+
+fn report_seeds(screen: &Screen, items: &[Item]) -> Option<SeedReport> {
+    let test = screen.seed_tests().first()?;
+    let value = |index: usize| {
+        let name = &items[index].name;
+        name.split_once('=')
+            .map_or(name.clone(), |(_, value)| value.to_owned())
+    };
+    let (failed, passed) = (Some(Outcome::Failed), Some(Outcome::Passed));
+    let seeds = |matches: &dyn Fn([Option<Outcome>; 2]) -> bool| {
+        let chosen = test.table.iter().filter(|seed| matches(seed.outcomes));
+        chosen.map(|seed| value(seed.condition)).collect()
+    };
+    let first = test.table.first().map(|seed| &items[seed.condition].name)?;
+    Some(SeedReport {
+        name: first.split('=').next().unwrap_or_default().to_owned(),
+        fails: seeds(&|outcomes| outcomes == [failed; 2]),
+        passes: seeds(&|outcomes| outcomes == [passed; 2]),
+        both: seeds(&|outcomes| outcomes.contains(&failed) && outcomes.contains(&passed)),
+        p: test.p_value,
+        decides: test.is_claimed(),
+    })
+}
+
+/// Describes how far the search is.
+pub(super) fn describe_progress(state: &State) -> Option<String> {
+    let screen: &Screen = state.learned()?;
+    let items = state.trials.space.as_ref()?.choices.as_items();
+    let plain = counts(screen.plain_counts()).in_words();
+    let claimed = screen.claimed_conditions().len();
+    let found = match claimed {
+        0 => String::new(),
+        claimed => format!(
+            "{} found, ",
+            words::format_count(claimed as u64, "condition")
+        ),
+    };
+    Some(match screen.phase() {
+        ScreenPhase::Plain => "plain trials".to_owned(),
+        ScreenPhase::Round => format!("{found}each condition once, plain {plain} failed"),
+        ScreenPhase::Seeds(_) => format!("{found}each seed twice"),
+        ScreenPhase::Halves => format!("{found}several conditions at once"),
+        ScreenPhase::Pairs(index) => format!("{found}with and without {}", items[index].name),
+        ScreenPhase::Dose(index) => format!("{found}milder than {}", items[index].name),
+        ScreenPhase::Over => format!("{found}done"),
+    })
+}
+
+fn list_names(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] if names.len() <= LISTED => format!("{} and {last}", others.join(", ")),
+        _ => format!(
+            "{} and {} more",
+            names[..LISTED].join(", "),
+            names.len() - LISTED
+        ),
+    }
+}
+
+/// Returns the main command of the plain variant, as a shell reads it.
+fn main_command(trials: &TrialsPlan) -> String {
+    let command = trials.unwrapped_command(VariantId(0)).iter();
+    let words = command.map(|word| shell_word(word.as_os_str()).into_string());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn list_assumptions(state: &State) -> Vec<String> {
+    let carried = "a trial leaves nothing behind that changes the next one".to_owned();
+    let mut assumptions = independence_assumptions(state);
+    assumptions.push(carried);
+    assumptions
+}

@@ -1,0 +1,57 @@
+//! `why`: searches the conditions under which the program fails.
+
+use crate::search::{self, is_spent, step_for_choice, under_way};
+use crate::{Policy, Step, StopRule, Verdict, nothing_counts};
+use provoke_model::{Subset, VariantChoice, VariantId};
+use provoke_state::State;
+use provoke_stats::screen::{Next, Screen, SeedTest};
+
+/// Searches the conditions under which the program fails.
+pub struct WhyPolicy;
+
+/// Returns whether a condition was found that matters.
+fn has_claim(screen: &Screen) -> bool {
+    let mut seed_tests = screen.seed_tests().iter();
+    !screen.claimed_conditions().is_empty() || seed_tests.any(SeedTest::is_claimed)
+}
+
+impl Policy for WhyPolicy {
+    fn next_step(&self, state: &State) -> Step {
+        let Some(screen) = state.learned::<Screen>() else {
+            return Step::Done;
+        };
+        if is_spent(state) {
+            return Step::wait_or_done(state);
+        }
+        let running: Vec<Vec<usize>> = under_way(state)
+            .filter_map(|id| state.kept_set(id))
+            .collect();
+        match screen.next(&running) {
+            Next::Trial(set) => {
+                let items = set.into_iter().filter_map(|item| u32::try_from(item).ok());
+                step_for_choice(state, VariantChoice::Set(Subset(items.collect())))
+            }
+            Next::Wait => Step::Wait,
+            Next::Done => Step::wait_or_done(state),
+        }
+    }
+
+    fn verdict_of(&self, state: &State) -> Verdict {
+        let Some(screen) = state.learned::<Screen>() else {
+            return Verdict::CouldNotTest;
+        };
+        if nothing_counts(state) {
+            Verdict::CouldNotTest
+        } else if has_claim(screen) {
+            Verdict::Found
+        } else if screen.next(&[]) == Next::Done {
+            Verdict::NotThere
+        } else {
+            Verdict::Undecided
+        }
+    }
+
+    fn stop_rule(&self, state: &State, _: VariantId) -> StopRule {
+        search::stop_rule(state, self.verdict_of(state))
+    }
+}

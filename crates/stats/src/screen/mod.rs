@@ -1,0 +1,271 @@
+//! Finds the conditions under which a program fails more often, or less often.
+//!
+//! | trials | purpose |
+//! | --- | --- |
+//! | three plain trials | do they always pass, always fail, or neither? |
+//! | each condition once, a plain trial after every five | candidates |
+//! | each seed twice, if plain trials differ | does the seed fix the outcome? |
+//! | random halves of the families, if plain trials differ or nothing was found | candidates |
+//! | fresh pairs of a candidate and its reference, in random order | the claim |
+//! | three trials a step of the ladder of a claimed condition | the dose |
+//!
+//! Only fresh pairs and seed tests lead to claims, so candidates may be chosen in any way. If plain trials differ, the
+//! single conditions are left out, because one trial of each shows little; only the harsh ones are tried, which are
+//! never combined. The first round and the halves thus never use up the error.
+//!
+//! The choice of trials follows from the outcomes and the seed alone. Trials are chosen in blocks, so their outcomes may
+//! come in any order.
+
+mod bet;
+mod block;
+mod condition;
+mod counts;
+mod dose;
+mod halves;
+mod levels;
+mod pairs;
+mod plan;
+mod result;
+mod seeds;
+
+pub use bet::pair_wealth;
+pub use condition::{Condition, ConditionRole, Limits, Next, Outcome};
+pub use counts::Counts;
+pub use dose::Dose;
+pub use pairs::{Direction, PairTest, PairTestState};
+pub use result::{ConditionResult, ConditionVerdict, ScreenPhase};
+pub use seeds::{SeedOutcomes, SeedTest};
+
+use std::mem;
+
+use block::Block;
+use dose::DoseSearch;
+use halves::Halves;
+use levels::Levels;
+
+/// A search for the conditions under which a program fails.
+#[derive(Debug, Clone)]
+pub struct Screen {
+    conditions: Vec<Condition>,
+    limits: Limits,
+    seed: u64,
+    levels: Levels,
+    phase: ScreenPhase,
+    block: Block,
+    /// Number of blocks so far.
+    blocks: u64,
+    /// Number of trials of all blocks so far.
+    trials: u64,
+    plain: Counts,
+    singles: Vec<Counts>,
+    /// Conditions whose trial alone was inconclusive.
+    refused: Vec<usize>,
+    halves: Halves,
+    /// Number of trials of halves at the last claim.
+    halves_at_claim: usize,
+    /// The first condition that the round has not reached.
+    round_begin: usize,
+    is_repeat_over: bool,
+    tests: Vec<PairTest>,
+    seed_tests: Vec<SeedTest>,
+    doses: Vec<DoseSearch>,
+}
+
+impl Screen {
+    /// Creates a screen whose claims are all correct with a probability of `1 - alpha`.
+    pub fn new(conditions: Vec<Condition>, alpha: f64, limits: Limits, seed: u64) -> Self {
+        let singles = vec![Counts::default(); conditions.len()];
+        let mut screen = Self {
+            conditions,
+            limits,
+            seed,
+            levels: Levels::new(alpha),
+            phase: ScreenPhase::Plain,
+            block: Block::default(),
+            blocks: 0,
+            trials: 0,
+            plain: Counts::default(),
+            singles,
+            refused: Vec::new(),
+            halves: Halves::default(),
+            halves_at_claim: 0,
+            round_begin: 0,
+            is_repeat_over: false,
+            tests: Vec::new(),
+            seed_tests: Vec::new(),
+            doses: Vec::new(),
+        };
+        screen.begin_block((ScreenPhase::Plain, plan::first_trials()));
+        screen
+    }
+
+    /// Returns the next trial, given the conditions of the running ones.
+    pub fn next(&self, running: &[Vec<usize>]) -> Next {
+        if self.phase == ScreenPhase::Over {
+            return Next::Done;
+        }
+        match self.block.next_set(running) {
+            Some(set) => Next::Trial(set.clone()),
+            None => Next::Wait,
+        }
+    }
+
+    /// Adds the outcome of a trial; a trial that the screen did not choose is ignored.
+    pub fn record(&mut self, set: &[usize], outcome: Outcome) {
+        if self.block.record(set, outcome) && self.block.is_complete() {
+            let block = mem::take(&mut self.block);
+            self.learn_from(block);
+            let planned = self.plan_block();
+            self.begin_block(planned);
+        }
+    }
+
+    fn begin_block(&mut self, (phase, mut sets): plan::PlannedBlock) {
+        sets.truncate(usize::try_from(self.remaining_trials()).unwrap_or(usize::MAX));
+        self.phase = if sets.is_empty() {
+            ScreenPhase::Over
+        } else {
+            phase
+        };
+        self.block = Block::new(sets);
+        self.blocks += 1;
+        self.trials += self.block.size() as u64;
+    }
+
+    fn remaining_trials(&self) -> u64 {
+        self.limits.trials.saturating_sub(self.trials)
+    }
+
+    /// Adds the outcomes of a block to the results of its phase.
+    fn learn_from(&mut self, block: Block) {
+        match self.phase {
+            ScreenPhase::Plain | ScreenPhase::Round => {
+                for (set, outcome) in block.into_ended() {
+                    self.count_single(&set, outcome);
+                }
+            }
+            ScreenPhase::Seeds(_) => self.learn_from_seeds(block),
+            ScreenPhase::Halves => {
+                for (set, outcome) in block.into_ended() {
+                    self.halves.record(set, outcome, &self.conditions);
+                }
+            }
+            ScreenPhase::Pairs(condition) => self.learn_from_pairs(condition, block),
+            ScreenPhase::Dose(_) => {
+                let outcomes: Vec<Outcome> = block.into_ended().map(|(_, o)| o).collect();
+                if let Some(search) = self.doses.last_mut() {
+                    search.record_step(&outcomes);
+                }
+            }
+            ScreenPhase::Over => {}
+        }
+    }
+
+    fn count_single(&mut self, set: &[usize], outcome: Outcome) {
+        match *set {
+            [] => self.plain.add(outcome),
+            [condition, ..] => {
+                self.singles[condition].add(outcome);
+                if outcome == Outcome::NotCounted {
+                    self.refused.push(condition);
+                }
+            }
+        }
+    }
+
+    fn learn_from_seeds(&mut self, block: Block) {
+        let Some(test) = self.seed_tests.last_mut() else {
+            return;
+        };
+        for (set, outcome) in block.into_ended() {
+            for condition in set {
+                test.record(condition, outcome);
+            }
+        }
+        test.decide();
+        if test.is_over() && !test.is_claimed() {
+            self.levels.spend(test.level);
+        }
+    }
+
+    fn learn_from_pairs(&mut self, condition: usize, block: Block) {
+        let Some(test) = self.tests.last_mut() else {
+            return;
+        };
+        let trials: Vec<_> = block.into_ended().collect();
+        for pair in trials.chunks_exact(2) {
+            let is_first = pair[0].0 == [condition];
+            let (with, without) = if is_first { (0, 1) } else { (1, 0) };
+            test.push_pair(pair[with].1, pair[without].1);
+            let reference = &pair[without];
+            match *reference.0 {
+                [] => self.plain.add(reference.1),
+                [sham, ..] => self.singles[sham].add(reference.1),
+            }
+        }
+        match test.state {
+            PairTestState::Open => {}
+            PairTestState::Futile => self.levels.spend(test.needed_wealth.recip()),
+            PairTestState::Claimed => {
+                self.halves_at_claim = self.halves.count();
+                let claimed = self.claimed_conditions();
+                self.halves.leave_out(&claimed, &self.conditions);
+                self.begin_dose(condition);
+            }
+        }
+    }
+
+    /// Returns the present phase.
+    pub fn phase(&self) -> ScreenPhase {
+        self.phase
+    }
+
+    /// Returns the counts of plain trials, those of pairs included.
+    pub fn plain_counts(&self) -> Counts {
+        self.plain
+    }
+
+    /// Returns the tests in pairs, in their order; only the last one may be open.
+    pub fn pair_tests(&self) -> &[PairTest] {
+        &self.tests
+    }
+
+    /// Returns the tests of seeds.
+    pub fn seed_tests(&self) -> &[SeedTest] {
+        &self.seed_tests
+    }
+
+    /// Returns the conditions with a claim.
+    pub fn claimed_conditions(&self) -> Vec<usize> {
+        let claimed = self.tests.iter();
+        claimed
+            .filter(|test| test.state == PairTestState::Claimed)
+            .map(|test| test.condition)
+            .collect()
+    }
+
+    /// Returns the result of a condition.
+    pub fn result_of(&self, condition: usize) -> ConditionResult {
+        let pairs = self.tests.iter().find(|test| test.condition == condition);
+        let dose = self.doses.iter().find(|dose| dose.condition == condition);
+        let singles = self.singles[condition];
+        let halves = self.halves.whole_contrast(condition, &self.conditions);
+        let is_tried =
+            singles.trials + halves[0].trials > 0 || pairs.is_some_and(|test| test.with.trials > 0);
+        let verdict = match pairs {
+            Some(test) if test.state == PairTestState::Claimed => match test.direction {
+                Direction::Raises => ConditionVerdict::Raises,
+                Direction::Removes => ConditionVerdict::Removes,
+            },
+            _ if is_tried => ConditionVerdict::NoDifferenceSeen,
+            _ => ConditionVerdict::Untried,
+        };
+        ConditionResult {
+            verdict,
+            singles,
+            halves,
+            pairs: pairs.cloned(),
+            dose: dose.map(DoseSearch::dose),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Chooses the trials of the next block.
+
+use rand::RngExt as _;
+use rand::SeedableRng as _;
+use rand_pcg::Pcg64Mcg;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use super::Screen;
+use super::condition::ConditionRole;
+use super::dose::{DoseSearch, STEP_TRIALS};
+use super::halves::draw_half;
+use super::pairs::{Direction, PairTest, PairTestState};
+use super::result::ScreenPhase;
+use super::seeds::SeedTest;
+use crate::convert::real;
+
+/// A phase and the sets of its next trials.
+pub(super) type PlannedBlock = (ScreenPhase, Vec<Vec<usize>>);
+
+/// Number of plain trials at the beginning.
+const PLAIN: usize = 3;
+/// Number of plain trials after which they are assumed not to differ.
+const MOST_PLAIN: u64 = 20;
+/// Number of single conditions between plain trials.
+const BETWEEN_PLAIN: usize = 5;
+/// If more families than this differ from plain trials, their conditions are tried again before a test.
+const DIFFERENT_FAMILIES: usize = 3;
+/// Number of trials of halves after which candidates are looked for.
+const CHUNK: usize = 8;
+/// Maximum number of trials of halves: if plain trials differ, if they do not, and after a claim.
+const HALVES_MIXED: usize = 128;
+const HALVES_CONSTANT: usize = 64;
+const HALVES_AFTER_CLAIM: usize = 32;
+/// Number of harsh conditions that are tried alone after a chunk of halves.
+const HARSH: usize = 2;
+/// Number of trials of a harsh condition after which it is not tried again.
+const HARSH_TRIALS: u64 = 10;
+/// Evidence (twice the log-likelihood ratio, as a number of standard deviations) for a candidate: if plain trials do not
+/// differ; if they do, at first, and after many halves.
+const CANDIDATE_CONSTANT: f64 = 1.9;
+const CANDIDATE_EARLY: f64 = 3.4;
+const CANDIDATE_LATE: f64 = 2.0;
+/// Number of trials of halves after which the threshold is the late one.
+const LATE: usize = 100;
+/// Evidence at which a sham is assumed to have the effect itself.
+const SHAM_EFFECT: f64 = 2.0;
+/// A ladder is searched if the outcome under the condition, and that of its reference, is as sure as this.
+const SURE: f64 = 0.8;
+
+/// Returns the first trials of a screen.
+pub(super) fn first_trials() -> Vec<Vec<usize>> {
+    vec![Vec::new(); PLAIN]
+}
+
+/// Returns trials under single conditions, with plain trials between and at the end.
+fn singles_with_plain(conditions: &[usize]) -> Vec<Vec<usize>> {
+    let mut sets = Vec::new();
+    for chunk in conditions.chunks(BETWEEN_PLAIN) {
+        sets.extend(chunk.iter().map(|&condition| vec![condition]));
+        sets.push(Vec::new());
+    }
+    sets
+}
+
+impl Screen {
+    /// Returns the next block, of which the limit may cut the end; nothing runs any more.
+    pub(super) fn plan_block(&mut self) -> PlannedBlock {
+        let planned = if self.plain.trials == 0 || self.remaining_trials() < 2 {
+            None
+        } else {
+            self.plan_pairs()
+                .or_else(|| self.plan_dose())
+                .or_else(|| self.plan_round())
+                .or_else(|| self.plan_repetition())
+                .or_else(|| self.plan_seeds())
+                .or_else(|| self.plan_test())
+                .or_else(|| self.plan_halves())
+                .or_else(|| self.plan_late_seeds())
+        };
+        planned.unwrap_or((ScreenPhase::Over, Vec::new()))
+    }
+
+    /// Returns the random numbers of the next block.
+    fn random(&self) -> Pcg64Mcg {
+        Pcg64Mcg::seed_from_u64(self.seed ^ self.blocks.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Returns pairs of the open test.
+    fn plan_pairs(&self) -> Option<PlannedBlock> {
+        let test = self.tests.last()?;
+        if test.state != PairTestState::Open {
+            return None;
+        }
+        let mut random = self.random();
+        let sham = self.conditions[test.condition].sham;
+        let mut sets = Vec::new();
+        for _ in 0..(self.limits.parallel / 2).max(1) {
+            let mut pair = [vec![test.condition], sham.into_iter().collect()];
+            if random.random_bool(0.5) {
+                pair.reverse();
+            }
+            sets.extend(pair);
+        }
+        Some((ScreenPhase::Pairs(test.condition), sets))
+    }
+
+    /// Begins the search of the ladder of a claimed condition.
+    pub(super) fn begin_dose(&mut self, condition: usize) {
+        let Some(test) = self.tests.last() else {
+            return;
+        };
+        let (failing, passing) = match test.direction {
+            Direction::Raises => (test.with, test.without),
+            Direction::Removes => (test.without, test.with),
+        };
+        let steps = self.conditions_with(|role| role == ConditionRole::Step { of: condition });
+        if failing.rate() >= SURE && passing.rate() <= 1.0 - SURE && !steps.is_empty() {
+            let search = DoseSearch::new(condition, test.direction, steps);
+            self.doses.push(search);
+        }
+    }
+
+    fn conditions_with(&self, has_role: impl Fn(ConditionRole) -> bool) -> Vec<usize> {
+        let conditions = self.conditions.iter().enumerate();
+        conditions
+            .filter(|(_, condition)| has_role(condition.role))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// Returns the trials of the next step of a ladder.
+    fn plan_dose(&self) -> Option<PlannedBlock> {
+        let search = self.doses.last()?;
+        let step = search.next_step()?;
+        let phase = ScreenPhase::Dose(search.condition);
+        Some((phase, vec![vec![step]; STEP_TRIALS]))
+    }
+
+    /// Returns the next single conditions of the round; only harsh ones if plain trials differ.
+    fn plan_round(&mut self) -> Option<PlannedBlock> {
+        let mut conditions = self.conditions_with(|role| role == ConditionRole::Tried);
+        conditions.retain(|&condition| {
+            let is_needed = self.conditions[condition].is_harsh || !self.plain.is_mixed();
+            is_needed && condition >= self.round_begin
+        });
+        conditions.truncate(BETWEEN_PLAIN);
+        self.round_begin = conditions
+            .last()
+            .map_or(self.conditions.len(), |last| last + 1);
+        let sets = singles_with_plain(&conditions);
+        (!sets.is_empty()).then_some((ScreenPhase::Round, sets))
+    }
+
+    /// Returns the conditions that differ from plain trials, if they are many.
+    fn plan_repetition(&mut self) -> Option<PlannedBlock> {
+        if self.is_repeat_over || self.plain.is_mixed() {
+            return None;
+        }
+        self.is_repeat_over = true;
+        let mut different = self.open_conditions();
+        different.retain(|&condition| self.evidence_of(condition).abs() >= CANDIDATE_CONSTANT);
+        let families = different.iter().map(|&i| self.conditions[i].family);
+        if families.collect::<BTreeSet<_>>().len() <= DIFFERENT_FAMILIES {
+            return None;
+        }
+        Some((ScreenPhase::Round, singles_with_plain(&different)))
+    }
+
+    /// Returns the trials of a seed test if plain trials differ.
+    fn plan_seeds(&mut self) -> Option<PlannedBlock> {
+        if !self.plain.is_mixed() {
+            return None;
+        }
+        if self.seed_tests.last().is_none_or(SeedTest::is_over) {
+            self.begin_seed_test()?;
+        }
+        let test = self.seed_tests.last()?;
+        let seeds = test.next_seeds(&mut self.random());
+        let sets = seeds.into_iter().map(|seed| vec![seed]).collect();
+        Some((ScreenPhase::Seeds(test.family), sets))
+    }
+
+    /// Returns more plain trials if seeds are untested, and only trials of halves differ.
+    fn plan_late_seeds(&self) -> Option<PlannedBlock> {
+        let has_seeds = self
+            .conditions
+            .iter()
+            .any(|c| c.role == ConditionRole::Seed);
+        let is_open = self.plain.trials < MOST_PLAIN && self.claimed_conditions().is_empty();
+        if has_seeds && is_open && self.halves.is_mixed() && !self.plain.is_mixed() {
+            return Some((ScreenPhase::Plain, first_trials()));
+        }
+        None
+    }
+
+    /// Begins the test of the first family of seeds without one.
+    fn begin_seed_test(&mut self) -> Option<()> {
+        let mut seeds = self.conditions_with(|role| role == ConditionRole::Seed);
+        let is_tested = |family| self.seed_tests.iter().any(|test| test.family == family);
+        let mut families = seeds.iter().map(|&seed| self.conditions[seed].family);
+        let family = families.find(|family| !is_tested(*family))?;
+        seeds.retain(|&seed| self.conditions[seed].family == family);
+        let level = self.levels.level_of_seeds();
+        self.seed_tests.push(SeedTest::new(family, &seeds, level));
+        Some(())
+    }
+
+    /// Begins the test of the best candidate.
+    fn plan_test(&mut self) -> Option<PlannedBlock> {
+        let candidates = self.open_conditions();
+        let best = candidates
+            .into_iter()
+            .filter(|&condition| !self.is_explained_by_sham(condition))
+            .map(|condition| (condition, self.evidence_of(condition)))
+            .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()).then(b.0.cmp(&a.0)))?;
+        let (condition, evidence) = best;
+        if evidence.abs() < self.candidate_threshold() {
+            return None;
+        }
+        let direction = if evidence > 0.0 {
+            Direction::Raises
+        } else {
+            Direction::Removes
+        };
+        let level = self.levels.level_of_pairs();
+        self.tests.push(PairTest::new(condition, direction, level));
+        self.plan_pairs()
+    }
+
+    fn candidate_threshold(&self) -> f64 {
+        if !self.plain.is_mixed() {
+            return CANDIDATE_CONSTANT;
+        }
+        let share = (real(self.halves.count() as u64) / real(LATE as u64)).min(1.0);
+        CANDIDATE_EARLY + share * (CANDIDATE_LATE - CANDIDATE_EARLY)
+    }
+
+    /// Returns the conditions that may become candidates: not tested, and of a family without a claim.
+    fn open_conditions(&self) -> Vec<usize> {
+        let confirmed = self.claimed_conditions();
+        let mut open = self.conditions_with(|role| role == ConditionRole::Tried);
+        open.retain(|&condition| {
+            let family = self.conditions[condition].family;
+            let is_confirmed = confirmed
+                .iter()
+                .any(|&other| self.conditions[other].family == family);
+            let is_tested = self.tests.iter().any(|test| test.condition == condition);
+            !is_confirmed && !is_tested
+        });
+        open
+    }
+
+    /// Returns the evidence that a condition has an effect, in standard deviations; negative if it removes failures.
+    fn evidence_of(&self, condition: usize) -> f64 {
+        let family = self.conditions[condition].family;
+        let [with, without] = self.halves.contrast(condition, family);
+        let evidence =
+            with.signed_evidence(without) + self.singles[condition].signed_evidence(self.plain);
+        deviations(evidence)
+    }
+
+    /// Orders untried conditions first, then those with more evidence.
+    fn compare_promise(&self, a: usize, b: usize) -> Ordering {
+        let is_tried = |condition: usize| self.singles[condition].trials > 0;
+        let evidence = |condition: usize| self.evidence_of(condition).abs();
+        let by_evidence = evidence(b).total_cmp(&evidence(a));
+        is_tried(a).cmp(&is_tried(b)).then(by_evidence)
+    }
+
+    /// Returns whether the sham of a condition seems to have the effect itself.
+    fn is_explained_by_sham(&self, condition: usize) -> bool {
+        self.conditions[condition].sham.is_some_and(|sham| {
+            let of_sham = deviations(self.singles[sham].signed_evidence(self.plain));
+            of_sham.abs() >= SHAM_EFFECT
+                && of_sham.is_sign_positive() == (self.evidence_of(condition) > 0.0)
+        })
+    }
+
+    /// Returns trials under random halves of the families, and harsh conditions between.
+    fn plan_halves(&self) -> Option<PlannedBlock> {
+        let is_mixed = self.plain.is_mixed();
+        let has_claim = !self.claimed_conditions().is_empty();
+        if self.seed_tests.iter().any(SeedTest::is_claimed) {
+            return None;
+        }
+        let most = match (is_mixed, has_claim) {
+            (true, false) => HALVES_MIXED,
+            (false, false) => HALVES_CONSTANT,
+            (true, true) => self.halves_at_claim + HALVES_AFTER_CLAIM,
+            (false, true) => 0,
+        };
+        if self.halves.count() >= most {
+            return None;
+        }
+        let mut usable = self.open_conditions();
+        usable.retain(|&condition| {
+            !self.refused.contains(&condition) && !self.is_explained_by_sham(condition)
+        });
+        let suspects: BTreeSet<usize> = self.halves.suspects().collect();
+        let untried: Vec<usize> = usable
+            .iter()
+            .copied()
+            .filter(|condition| suspects.contains(condition))
+            .filter(|&i| self.singles[i].trials == 0 && !self.halves.has_counted(i))
+            .collect();
+        if !untried.is_empty() {
+            return Some((ScreenPhase::Round, singles_with_plain(&untried)));
+        }
+        let (mut harsh, mild): (Vec<usize>, Vec<usize>) = usable
+            .into_iter()
+            .partition(|&condition| self.conditions[condition].is_harsh);
+        harsh.retain(|&condition| self.singles[condition].trials < HARSH_TRIALS);
+        if is_mixed && !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
+            harsh.sort_by(|&a, &b| self.compare_promise(a, b));
+            harsh.truncate(HARSH);
+            return Some((ScreenPhase::Round, singles_with_plain(&harsh)));
+        }
+        if mild.is_empty() {
+            return None;
+        }
+        let mut random = self.random();
+        let sets = (0..CHUNK).map(|_| draw_half(&mild, &self.conditions, &mut random));
+        Some((ScreenPhase::Halves, sets.collect()))
+    }
+}
+
+/// Returns a log-likelihood ratio as a number of standard deviations.
+fn deviations(evidence: f64) -> f64 {
+    (2.0 * evidence.abs()).sqrt().copysign(evidence)
+}

@@ -1,0 +1,190 @@
+//! Simulates programs that fail under conditions, and runs screens on them.
+
+use provoke_stats::screen::{
+    Condition, ConditionRole, ConditionVerdict, Limits, Next, Outcome, Screen, SeedTest,
+};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+
+/// A program and the conditions of its screen.
+#[derive(Clone)]
+pub(crate) struct World {
+    /// The failure rates of plain trials: one for 20 trials, the other for the next 20, and so on.
+    pub(crate) base: [f64; 2],
+    /// Conditions with an effect, and the failure rate under them.
+    pub(crate) effects: Vec<(usize, f64)>,
+    /// Family of seeds whose outcome is fixed.
+    pub(crate) fixed_seeds: bool,
+    /// The conditions.
+    pub(crate) conditions: Vec<Condition>,
+    /// Number of parallel trials.
+    pub(crate) parallel: usize,
+    /// Share of inconclusive trials.
+    pub(crate) inconclusive: f64,
+}
+
+/// The end of a screen.
+pub(crate) struct Ended {
+    /// Number of trials.
+    pub(crate) trials: u64,
+    /// Number of trials at the first correct claim of a condition.
+    pub(crate) first_claim: Option<u64>,
+    /// Number of conditions with an effect that are claimed, in the true direction.
+    pub(crate) found: usize,
+    /// Whether there is a claim for a condition without an effect, or in the wrong direction.
+    pub(crate) is_wrong: bool,
+    /// Number of trials at the claim of the seed test.
+    pub(crate) seed_claim: Option<u64>,
+    /// The screen itself.
+    pub(crate) screen: Screen,
+}
+
+impl World {
+    /// Returns a program without an effect, with this number of conditions of as many families.
+    pub(crate) fn harmless(base: f64, count: usize) -> Self {
+        let conditions = (0..count).map(|family| Condition {
+            family,
+            sham: None,
+            is_harsh: false,
+            role: ConditionRole::Tried,
+        });
+        Self {
+            base: [base; 2],
+            effects: Vec::new(),
+            fixed_seeds: false,
+            conditions: conditions.collect(),
+            parallel: 1,
+            inconclusive: 0.0,
+        }
+    }
+
+    /// Gives three conditions a common sham that raises the failure rate to this one, as they do.
+    pub(crate) fn with_raising_sham(mut self, rate: f64) -> Self {
+        let sham = self.conditions.len();
+        self.effects.push((sham, rate));
+        for condition in [2, 7, 11] {
+            self.conditions[condition].sham = Some(sham);
+            self.effects.push((condition, rate));
+        }
+        self.conditions.push(Condition {
+            family: sham,
+            sham: None,
+            is_harsh: false,
+            role: ConditionRole::ShamOnly,
+        });
+        self
+    }
+
+    /// Adds effects.
+    pub(crate) fn with_effects(mut self, effects: &[(usize, f64)]) -> Self {
+        self.effects = effects.to_vec();
+        self
+    }
+
+    /// Adds twelve seeds of a family of their own.
+    pub(crate) fn with_seeds(mut self) -> Self {
+        let family = self.conditions.len();
+        self.conditions.extend((0..12).map(|_| Condition {
+            family,
+            sham: None,
+            is_harsh: false,
+            role: ConditionRole::Seed,
+        }));
+        self
+    }
+
+    fn rate(&self, set: &[usize], trial: u64) -> f64 {
+        let base = self.base[usize::from((trial / 20) % 2 == 1)];
+        let present = self
+            .effects
+            .iter()
+            .filter(|(condition, _)| set.contains(condition));
+        let rates = present.map(|(_, rate)| *rate);
+        let (raising, removing): (Vec<f64>, Vec<f64>) = rates.partition(|rate| *rate >= base);
+        let raised = raising.into_iter().fold(base, f64::max);
+        removing.into_iter().fold(raised, f64::min)
+    }
+
+    fn outcome(&self, set: &[usize], trial: u64, random: &mut Pcg64Mcg) -> Outcome {
+        if random.random_bool(self.inconclusive) {
+            return Outcome::NotCounted;
+        }
+        let seed = set
+            .iter()
+            .find(|&&i| self.conditions[i].role == ConditionRole::Seed);
+        let failed = match seed {
+            Some(seed) if self.fixed_seeds => seed.is_multiple_of(2),
+            _ => random.random_bool(self.rate(set, trial)),
+        };
+        if failed {
+            Outcome::Failed
+        } else {
+            Outcome::Passed
+        }
+    }
+
+    /// Returns whether a claim is correct: the condition differs from its reference in this direction.
+    fn is_correct(&self, condition: usize, verdict: ConditionVerdict) -> bool {
+        let sham: Vec<usize> = self.conditions[condition].sham.into_iter().collect();
+        let differences =
+            [0, 20].map(|trial| self.rate(&[condition], trial) - self.rate(&sham, trial));
+        match verdict {
+            ConditionVerdict::Raises => differences.iter().any(|d| *d > 0.0),
+            ConditionVerdict::Removes => differences.iter().any(|d| *d < 0.0),
+            _ => true,
+        }
+    }
+
+    /// Runs a screen.
+    pub(crate) fn run_screen(&self, seed: u64, trials: u64) -> Ended {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let limits = Limits {
+            trials,
+            parallel: self.parallel,
+        };
+        let mut screen = Screen::new(self.conditions.clone(), 0.05, limits, random.random());
+        let mut running: Vec<(Vec<usize>, Outcome)> = Vec::new();
+        let (mut launched, mut ended) = (0, 0);
+        let mut claims = Vec::new();
+        let mut seeds = None;
+        loop {
+            let sets: Vec<Vec<usize>> = running.iter().map(|(set, _)| set.clone()).collect();
+            let next = screen.next(&sets);
+            if let (Next::Trial(set), true) = (&next, running.len() < self.parallel) {
+                let outcome = self.outcome(set, launched, &mut random);
+                running.push((set.clone(), outcome));
+                launched += 1;
+                continue;
+            }
+            if running.is_empty() {
+                assert_eq!(next, Next::Done);
+                break;
+            }
+            let (set, outcome) = running.swap_remove(random.random_range(0..running.len()));
+            screen.record(&set, outcome);
+            ended += 1;
+            claims.resize(screen.claimed_conditions().len(), ended);
+            let has_seeds = screen.seed_tests().iter().any(SeedTest::is_claimed);
+            seeds = seeds.or(has_seeds.then_some(ended));
+        }
+        let claimed = screen.claimed_conditions();
+        let is_right: Vec<bool> = claimed
+            .iter()
+            .map(|&condition| self.is_correct(condition, screen.result_of(condition).verdict))
+            .collect();
+        let right: Vec<u64> = claims
+            .iter()
+            .zip(&is_right)
+            .filter(|c| *c.1)
+            .map(|c| *c.0)
+            .collect();
+        Ended {
+            trials: ended,
+            first_claim: right.first().copied(),
+            found: right.len(),
+            is_wrong: is_right.contains(&false) || (seeds.is_some() && !self.fixed_seeds),
+            seed_claim: seeds,
+            screen,
+        }
+    }
+}

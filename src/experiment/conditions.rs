@@ -1,0 +1,60 @@
+//! The conditions that this machine can set for trials.
+
+use provoke_levers::{LEVERS, Lever, find_lever};
+use provoke_model::{ItemKind, Plan, TrialsPlan, UntestedCondition};
+use provoke_words::document::{Cell, Column, Place, Row, Table, Tone};
+
+/// Finds the conditions of a search that this machine cannot set.
+pub(super) fn note_untested_conditions(plan: &mut Plan) {
+    let Some(space) = &plan.trials.space else {
+        return;
+    };
+    let items = (0..).zip(space.choices.as_items());
+    let untested = items.filter_map(|(item, named)| {
+        let ItemKind::Condition(condition) = &named.what else {
+            return None;
+        };
+        let lever = find_lever(&condition.lever)?;
+        let reason = find_obstacle(&plan.trials, lever, &condition.value)?;
+        Some(UntestedCondition { item, reason })
+    });
+    let untested = untested.collect();
+    if let Some(question) = plan.goal.question.as_why_mut() {
+        question.untested = untested;
+    }
+}
+
+/// Returns why this machine cannot set a stored value of a lever for trials, if it cannot.
+fn find_obstacle(trials: &TrialsPlan, lever: &dyn Lever, value: &str) -> Option<String> {
+    let refusal = lever.prepare(value, &mut trials.clone()).err()?;
+    let reason = refusal.causes.first().unwrap_or(&refusal.message);
+    let way_out = refusal.hints.first().map(|hint| format!("; {hint}"));
+    Some(format!("{reason}{}", way_out.unwrap_or_default()))
+}
+
+/// Returns a table of all conditions: what they do, the values that a search tries, and why this machine cannot set some.
+pub fn condition_table(trials: &TrialsPlan) -> Table {
+    let columns = vec![
+        Column::words("condition"),
+        Column::words("tried by `why`"),
+        Column::sentences("what it is"),
+    ];
+    let mut table = Table::new("Conditions", Place::Screen, columns);
+    for lever in LEVERS {
+        let values = lever.search().map_or(&[][..], |search| search.values);
+        let cells = [
+            lever.name().to_owned(),
+            values.join(", "),
+            lever.about().to_owned(),
+        ];
+        table.rows.push(Row::Cells(cells.map(Cell::text).to_vec()));
+        for typed in values {
+            let value = lever.parse(typed).unwrap_or_default();
+            if let Some(reason) = find_obstacle(trials, *lever, &value) {
+                let note = format!("not here: {}={typed}: {reason}", lever.name());
+                table.rows.push(Row::Note(note, Tone::Open));
+            }
+        }
+    }
+    table
+}
