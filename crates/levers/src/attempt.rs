@@ -8,9 +8,9 @@ use provoke_sys::start_step::PreparedSteps;
 use provoke_sys::terminal;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use std::ffi::CString;
-use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -29,7 +29,8 @@ pub fn try_start(start: &TrialStart) -> io::Result<()> {
     for folder in &start.folders {
         steps.extend(folder.create_in(place.path())?.1);
     }
-    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let null = rustix::fs::open("/dev/null", flags, Mode::empty())?;
     let nothing = CStringArray::join_parts::<1>([]).map_err(|_| io::ErrorKind::InvalidInput)?;
     let steps = PreparedSteps::new(&steps, 0)?;
     let program = Program {

@@ -3,9 +3,9 @@
 use super::LeverSearch;
 use super::simple::{Obstacle, SEARCH, SimpleLever, parse_integer};
 use provoke_model::{ActorPlan, TrialsPlan};
+use provoke_sys::files;
 use provoke_sys::spawn::find_program;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ enum Libc {
 fn find_libc(mut program: PathBuf) -> Option<Libc> {
     for _ in 0..MAX_SCRIPTS {
         let mut beginning = Vec::new();
-        let file = File::open(&program).ok()?;
+        let file = files::open_regular_file(&program).ok()?;
         file.take(BEGINNING).read_to_end(&mut beginning).ok()?;
         if beginning.starts_with(b"\x7fELF\x02\x01") {
             return Some(match loader_of_elf(&beginning) {
