@@ -62,10 +62,8 @@ pub(super) fn check_start(lever: &dyn Lever, value: &str, way_out: &str) -> Resu
         .and_then(|()| try_start(&start));
     tried.map_err(|error| {
         let condition = format!("{}={value}", lever.name());
-        let message = format!(
-            "cannot set the condition `{}`: {error}",
-            condition.to_safe()
-        );
-        Diagnostic::could_not(message).with_hint(way_out)
+        let message = format!("cannot set the condition `{}`", condition.to_safe());
+        let refusal = Diagnostic::could_not(message).because(error);
+        refusal.with_hint(way_out)
     })
 }

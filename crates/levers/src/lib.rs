@@ -371,6 +371,25 @@ mod tests {
     }
 
     #[test]
+    fn a_search_tries_values_that_their_levers_read() {
+        for lever in LEVERS {
+            let Some(search) = lever.search() else {
+                continue;
+            };
+            assert!(!search.values.is_empty() && !search.cause.is_empty());
+            for typed in search
+                .values
+                .iter()
+                .chain(search.ladder)
+                .chain(&search.sham)
+            {
+                let stored = lever.parse(typed).unwrap();
+                assert_eq!(lever.parse(&stored).unwrap(), stored, "{}", lever.name());
+            }
+        }
+    }
+
+    #[test]
     fn a_value_that_means_nothing_is_refused() {
         for (lever, typed) in [
             ("memory", "1M"),
@@ -389,6 +408,25 @@ mod tests {
             ("clock", "12"),
             ("clock", "12:00:00.5"),
             ("user", ""),
+            ("slow-cpu", "0%"),
+            ("pauses", "2m"),
+            ("cpus", "0"),
+            ("stack", "unlimited"),
+            ("fds", "2"),
+            ("umask", "800"),
+            ("tz", "../passwd"),
+            ("locale", "C LANG=x"),
+            ("hash-seed", "-1"),
+            ("ci", "yes"),
+            ("columns", "0"),
+            ("tmpdir", "short"),
+            ("tty", "stdin"),
+            ("stdin", "open"),
+            ("net", "slow"),
+            ("ipv6", "no"),
+            ("hostname", "a b"),
+            ("copies", "0"),
+            ("malloc-fill", "256"),
         ] {
             assert!(
                 find_lever(lever).unwrap().parse(typed).is_err(),

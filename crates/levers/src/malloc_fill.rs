@@ -45,13 +45,10 @@ fn find_other_libc(trials: &TrialsPlan) -> Option<String> {
         .iter()
         .find(|(name, _)| name.as_os_str() == "PATH")?;
     let program = find_program(name.as_os_str(), Some(path.as_os_str()), cwd_of(main)).ok()?;
-    let loader = find_loader(program)?;
-    match loader {
-        None => Some(format!("`{name}` is linked statically")),
-        Some(loader) if !is_gnu(&loader) => {
-            Some(format!("`{name}` is not linked with the GNU C library"))
-        }
-        Some(_) => None,
+    match find_libc(program)? {
+        Libc::Gnu => None,
+        Libc::Static => Some(format!("`{name}` is linked statically")),
+        Libc::Other => Some(format!("`{name}` is not linked with the GNU C library")),
     }
 }
 
@@ -59,20 +56,29 @@ fn cwd_of(actor: &ActorPlan) -> &Path {
     Path::new(actor.cwd.as_os_str())
 }
 
-/// Returns whether a loader is that of the GNU C library: `ld-linux-x86-64.so.2`, `ld64.so.2`.
-fn is_gnu(loader: &str) -> bool {
-    !loader.contains("musl") && !loader.contains("/system/")
+/// The C library of a program.
+#[derive(Debug, PartialEq, Eq)]
+enum Libc {
+    Gnu,
+    Other,
+    /// The program is linked statically.
+    Static,
 }
 
-/// Returns the loader of a program, or of the interpreter of a script; `Some(None)` if it is linked statically, `None` if
-/// that is not known.
-fn find_loader(mut program: PathBuf) -> Option<Option<String>> {
+/// Returns the C library of a program, or of the interpreter of a script, if it is known.
+fn find_libc(mut program: PathBuf) -> Option<Libc> {
     for _ in 0..MAX_SCRIPTS {
         let mut beginning = Vec::new();
         let file = File::open(&program).ok()?;
         file.take(BEGINNING).read_to_end(&mut beginning).ok()?;
         if beginning.starts_with(b"\x7fELF\x02\x01") {
-            return Some(loader_of_elf(&beginning));
+            return Some(match loader_of_elf(&beginning) {
+                None => Libc::Static,
+                Some(loader) if loader.contains("musl") || loader.starts_with("/system/") => {
+                    Libc::Other
+                }
+                Some(_) => Libc::Gnu,
+            });
         }
         let line = beginning
             .strip_prefix(b"#!")?
@@ -104,4 +110,44 @@ fn loader_of_elf(beginning: &[u8]) -> Option<String> {
         let name = beginning.get(start..)?.split(|byte| *byte == 0).next()?;
         Some(String::from_utf8_lossy(name).into_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Returns a 64-bit program whose only header names a loader, if there is one.
+    fn program(loader: Option<&str>) -> Vec<u8> {
+        let mut bytes = vec![0; 64 + 56];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        (bytes[32], bytes[54], bytes[56]) = (64, 56, 1);
+        if let Some(loader) = loader {
+            (bytes[64], bytes[72]) = (3, 120);
+            bytes.extend_from_slice(loader.as_bytes());
+            bytes.push(0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_c_library_of_a_program_is_known_by_its_loader() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        for (content, libc) in [
+            (program(None), Some(Libc::Static)),
+            (
+                program(Some("/lib64/ld-linux-x86-64.so.2")),
+                Some(Libc::Gnu),
+            ),
+            (program(Some("/lib/ld-musl-x86_64.so.1")), Some(Libc::Other)),
+            (b"echo".to_vec(), None),
+        ] {
+            fs::write(&path, content).unwrap();
+            assert_eq!(find_libc(path.clone()), libc);
+            let script = folder.path().join("script");
+            fs::write(&script, format!("#! {} -x\n", path.to_string_lossy())).unwrap();
+            assert_eq!(find_libc(script), libc);
+        }
+    }
 }

@@ -24,7 +24,9 @@ pub(super) static PAUSES: SimpleLever = SimpleLever {
         Ok(())
     },
     obstacle: |_, trials| {
-        let is_traced = trials.settings.traces() || trials.held.is_some();
+        let mut conditions = trials.conditions.all();
+        let has_clock = conditions.any(|(name, _)| matches!(name, "date" | "clock"));
+        let is_traced = has_clock || trials.settings.traces() || trials.held.is_some();
         is_traced.then(|| Obstacle::of_trials("a tracer stops and continues the processes"))
     },
     way_out: "leave the condition out",

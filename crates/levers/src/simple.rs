@@ -121,8 +121,9 @@ impl Lever for SimpleLever {
     fn prepare(&self, value: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
         if let Some(obstacle) = (self.obstacle)(value, trials) {
             let Obstacle { reason, way_out } = obstacle;
-            let message = format!("cannot set the condition `{}={value}`: {reason}", self.name);
-            return Err(Diagnostic::could_not(message).with_hint(way_out));
+            let message = format!("cannot set the condition `{}={value}`", self.name);
+            let refusal = Diagnostic::could_not(message).because(reason);
+            return Err(refusal.with_hint(way_out));
         }
         check_start(self, value, self.way_out)
     }

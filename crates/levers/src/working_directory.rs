@@ -36,7 +36,7 @@ pub(super) static FRESH_DIR: SimpleLever = SimpleLever {
         start.copies_cwd = true;
         Ok(())
     },
-    obstacle: |_, trials| find_generated_folder(trials).map(Obstacle::of_trials),
+    obstacle: |_, trials| find_other_writer(trials).map(Obstacle::of_trials),
     way_out: "leave the condition out",
     in_containers: "use a new container for each trial, without the files of this machine",
     search: LeverSearch {
@@ -47,9 +47,15 @@ pub(super) static FRESH_DIR: SimpleLever = SimpleLever {
     },
 };
 
-fn find_generated_folder(trials: &TrialsPlan) -> Option<&'static str> {
-    let mut edits = trials.variants.iter().map(|variant| &variant.edits);
-    edits
-        .any(|edits| !edits.is_empty())
-        .then_some("its variants have directories of their own")
+/// Returns what else changes or chooses the working directory of a trial.
+fn find_other_writer(trials: &TrialsPlan) -> Option<&'static str> {
+    let variants = || trials.variants.iter();
+    if variants().any(|variant| !variant.edits.is_empty()) {
+        return Some("its variants have directories of their own");
+    }
+    let mut hooks = variants()
+        .map(|variant| &variant.hooks)
+        .chain([&trials.hooks]);
+    let has_hook = hooks.any(|hooks| hooks.prepare.is_some() || hooks.conclude.is_some());
+    has_hook.then_some("the hooks of a trial run in the working directory itself")
 }

@@ -311,6 +311,10 @@ impl Slot {
         }
         pids.extend(supervise::process_ids(processes));
         (observation.crashed_children, observation.kernel) = self.crash_monitor.take_crashes(&pids);
+        if processes.iter().any(|process| !process.is_judged) {
+            // A crashed child may belong to a copy that is not judged.
+            observation.crashed_children.clear();
+        }
         for process in processes {
             if let Some(container) = &mut process.observation.container {
                 // Not every engine reports an OOM kill. The kernel log names the cgroup, or at

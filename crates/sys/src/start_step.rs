@@ -16,6 +16,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+/// Flag of an interface that is up.
+const IS_UP: libc::c_short = 1;
+
 /// A step of a process before it executes its program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -207,8 +210,8 @@ impl StartCall {
                 }
                 Self::FixAddresses => {
                     let present = libc::personality(0xffff_ffff);
-                    let fixed = present | libc::ADDR_NO_RANDOMIZE;
-                    present >= 0 && libc::personality(fixed as _) >= 0
+                    let fixed = (present | libc::ADDR_NO_RANDOMIZE).cast_unsigned();
+                    present >= 0 && libc::personality(fixed.into()) >= 0
                 }
                 Self::SetCpus(set) => {
                     libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const **set) == 0
@@ -313,7 +316,7 @@ unsafe fn raise_loopback() -> bool {
             *target = source.cast_signed() as _;
         }
         let is_up = libc::ioctl(socket, libc::SIOCGIFFLAGS as _, &raw mut request) == 0 && {
-            request.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short;
+            request.ifr_ifru.ifru_flags |= IS_UP;
             libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request) == 0
         };
         let errno = *libc::__errno_location();

@@ -1,10 +1,12 @@
 //! Tests that each condition reaches the program of a trial, and ends with it.
 
-use super::bench::{Bench, LONG};
+use super::bench::{Bench, LONG, PROVOKE};
+use crate::limited;
 use crate::needs::{self, needs, success};
 use provoke_levers::{TrialStart, find_lever, try_start};
 use provoke_model::{Ending, Observation, TrialConditions};
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 /// Succeeds without the rights that a new namespace gives to its first process.
@@ -209,6 +211,23 @@ fn one_of_two_copies_is_judged() {
     assert_eq!(*ending(&observation), Ending::Exited(0));
     assert!(!bench.path("lock").exists());
     assert!(observation.residue.leaked.is_empty());
+}
+
+#[test]
+fn each_trial_runs_in_a_copy_of_the_working_directory_from_before_the_first_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "text").unwrap();
+    let mut run = Command::new(PROVOKE);
+    run.args(["run", "-n", "3", "--under", "fresh-dir", "--out", "run"])
+        .args(["--", "sh", "-c", "mkdir left && cat file && rm file"])
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", folder.path().join("cache"));
+    let output = limited::output(&mut run).unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(folder.path().join("file").exists() && !folder.path().join("left").exists());
+    let trials = fs::read_dir(folder.path().join("run/trials")).unwrap();
+    assert_eq!(trials.count(), 0);
+    assert!(!folder.path().join("run/working-directory").exists());
 }
 
 #[test]
