@@ -53,7 +53,7 @@ impl Experiment {
         baseline_check::check_baseline(&mut plan.goal, &plan.trials, &host)?;
         settings.reports.create_files()?;
         let folder = RunFolder::create_run(settings.out.as_deref(), &root)?;
-        if levers::user_of(&plan.trials.conditions).is_some() {
+        if levers::may_change_user(&plan.trials) {
             folder.let_through(&root)?;
         }
         prepare::make_variants(

@@ -1,8 +1,10 @@
 //! The conditions that this machine can set for trials.
 
-use provoke_levers::{LEVERS, Lever, find_lever};
+use provoke_levers::{LEVERS, Lever, TrialStart, find_lever};
 use provoke_model::{ItemKind, Plan, TrialsPlan, UntestedCondition};
+use provoke_prepare as prepare;
 use provoke_words::document::{Cell, Column, Place, Row, Table, Tone};
+use std::path::Path;
 
 /// Finds the conditions of a search that this machine cannot set.
 pub(super) fn note_untested_conditions(plan: &mut Plan) {
@@ -26,6 +28,15 @@ pub(super) fn note_untested_conditions(plan: &mut Plan) {
 
 /// Returns why this machine cannot set a stored value of a lever for trials, if it cannot.
 fn find_obstacle(trials: &TrialsPlan, lever: &dyn Lever, value: &str) -> Option<String> {
+    let mut start = TrialStart::default();
+    let first = trials.variants.first();
+    let main = first.and_then(|variant| variant.main_actor());
+    if lever.apply(value, &mut start).is_ok()
+        && start.copies_cwd
+        && main.is_some_and(|main| !prepare::is_small(Path::new(main.cwd.as_os_str())))
+    {
+        return Some("the working directory is too large to copy it for a search".to_owned());
+    }
     let refusal = lever.prepare(value, &mut trials.clone()).err()?;
     let reason = refusal.causes.first().unwrap_or(&refusal.message);
     let way_out = refusal.hints.first().map(|hint| format!("; {hint}"));

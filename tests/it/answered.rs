@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::answers::{
     SETTINGS, Simulation, compare_plan, confirm_plan, failure, hunt_plan, ramp_plan,
-    reduction_plan, search_plan,
+    reduction_plan, search_plan, why_plan,
 };
 use crate::held_program::hold_threads;
 use crate::host_trials::run_on_hosts;
@@ -201,6 +201,8 @@ pub(crate) fn answered_questions() -> Vec<(&'static str, RecordedRun)> {
     let searches = [
         ("bisect", search_plan(29, 18, 0.2)),
         ("reduce", reduction_plan(6, 0.6)),
+        ("why", why_plan(1.0, 0.0)),
+        ("why_none", why_plan(0.0, 0.0)),
         ("load", ramp_plan(&[1, 2, 4, 5, 6, 8], 4, 0.9)),
         ("load_clean", ramp_plan(&[1, 2, 4], 3, 0.0)),
     ];

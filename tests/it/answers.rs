@@ -17,6 +17,7 @@ use provoke_questions::{
 use provoke_report::Report;
 use provoke_state::State;
 use provoke_stats::ramp::RampStep;
+use provoke_stats::screen::Screen;
 use provoke_stats::search::Reduction;
 use provoke_stats::{clean_runs_at_known_rate, clean_runs_needed, race_alpha};
 use std::collections::BTreeMap;
@@ -125,7 +126,10 @@ impl Simulation {
             // The same for every order of choices.
             Some(VariantChoice::Set(kept)) => {
                 let fails = self.needed.iter().all(|thing| kept.holds_item(*thing));
-                (if fails { self.rates[0] } else { 0.0 }, kept.0.iter().sum())
+                // A search for conditions has a rate without any of them, too.
+                let otherwise = self.rates.get(1).copied().unwrap_or(0.0);
+                let rate = if fails { self.rates[0] } else { otherwise };
+                (rate, kept.0.iter().sum())
             }
         }
     }
@@ -775,6 +779,8 @@ fn questions() -> Vec<(Plan, Vec<f64>)> {
         reduction_plan(6, 0.6),
         ramp_plan(&[1, 2, 4, 6, 8], 3, 0.5),
         ramp_plan(&[1, 2, 4], 3, 0.0),
+        why_plan(1.0, 0.0),
+        why_plan(0.9, 0.3),
     ]
 }
 
@@ -934,6 +940,79 @@ pub(crate) fn reduction_plan(things: usize, rate: f64) -> (Plan, Vec<f64>) {
     let set = names.join(", ");
     let text = format!("ask = 'reduce'\nset = [{set}]\nenv.SET = '{{set}}'");
     (plan(&text), vec![rate])
+}
+
+/// Conditions of the plans of searches for conditions.
+const CONDITIONS: &str = "'umask=077', 'cpus=1', 'tty', 'columns=40', 'stdin=closed', 'stack=256K', 'home=unset', \
+                          'ci=true', 'tz=Asia/Tokyo', 'aslr=off', 'copies=2', 'pids=64'";
+
+/// Returns a search for conditions, and the rates under the condition that matters and without it.
+pub(crate) fn why_plan(under: f64, plain: f64) -> (Plan, Vec<f64>) {
+    (
+        plan(&format!("ask = 'why'\ntry = [{CONDITIONS}]")),
+        vec![under, plain],
+    )
+}
+
+/// Returns the number of an item of a plan.
+fn item_number(plan: &Plan, name: &str) -> u32 {
+    let items = plan.trials.space.as_ref().unwrap().choices.as_items();
+    let index = items.iter().position(|item| item.name == name);
+    u32::try_from(index.unwrap()).unwrap()
+}
+
+/// Returns the conditions that a search found.
+fn found_conditions(state: &State) -> Vec<String> {
+    let screen: &Screen = state.learned().unwrap();
+    let items = state.trials.space.as_ref().unwrap().choices.as_items();
+    let found = screen.claimed_conditions();
+    found.iter().map(|item| items[*item].name.clone()).collect()
+}
+
+#[test]
+fn a_condition_that_makes_a_program_fail_or_pass_is_found_in_few_trials() {
+    for (under, plain) in [(1.0, 0.0), (0.0, 1.0), (0.95, 0.2)] {
+        for setting in SETTINGS {
+            let mut found = 0;
+            for seed in 0..10 {
+                let (plan, rates) = why_plan(under, plain);
+                let mut simulation = Simulation::new(seed, &rates, setting);
+                simulation.needed = vec![item_number(&plan, "tty")];
+                let state = simulation.answer_question(&plan);
+                let counted = state.all_tallies().map(|(_, tally)| tally.counted_trials());
+                let is_right = found_conditions(&state) == ["tty"];
+                found += u32::from(is_right && counted.sum::<u64>() <= 200);
+            }
+            assert!(found >= 8, "{under} {plain} {setting:?}: {found} of 10");
+        }
+    }
+}
+
+#[test]
+fn a_condition_that_does_not_matter_is_rarely_named() {
+    const SEARCHES: u64 = 60;
+    for plain in [0.0, 0.01, 0.2, 0.5, 0.9, 1.0] {
+        let (plan, rates) = why_plan(plain, plain);
+        let wrong = (0..SEARCHES).filter(|seed| {
+            let setting = SETTINGS[usize::try_from(seed % 4).unwrap()];
+            let state = Simulation::new(*seed, &rates, setting).answer_question(&plan);
+            verdict(&state) == Verdict::Found
+        });
+        let wrong = wrong.count();
+        // The probability of more than 8 of 60 is below 0.2 % at 5 %.
+        assert!(wrong <= 8, "{plain}: {wrong}");
+    }
+}
+
+#[test]
+fn another_failure_under_a_condition_is_not_the_failure_that_is_looked_for() {
+    let (plan, rates) = why_plan(0.0, 0.2);
+    let mut simulation = Simulation::new(1, &rates, SETTINGS[0]);
+    simulation.needed = vec![item_number(&plan, "tty")];
+    // Without the failure that plain trials have, every trial fails in another way.
+    simulation.other = 0.8;
+    let state = simulation.answer_question(&plan);
+    assert_eq!(found_conditions(&state), Vec::<String>::new());
 }
 
 #[test]

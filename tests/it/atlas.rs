@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::answered::{RecordedRun, crash};
 use crate::answers::{
     SETTINGS, Simulation, compare_plan, confirm_plan, failure, hunt_plan, ramp_plan,
-    reduction_plan, search_plan,
+    reduction_plan, search_plan, why_plan,
 };
 use crate::golden::{EMPTY_DIGEST, GoldenFolder, all_outputs, continue_digest};
 use crate::held_program::{
@@ -107,7 +107,7 @@ type Case = (Plan, Vec<f64>);
 
 type AnyCase = fn(&mut Choices) -> Case;
 
-const QUESTIONS: [(&str, AnyCase); 7] = [
+const QUESTIONS: [(&str, AnyCase); 8] = [
     ("rate", rate_case),
     ("confirm", confirm_case),
     ("compare", compare_case),
@@ -115,6 +115,7 @@ const QUESTIONS: [(&str, AnyCase); 7] = [
     ("reduce", reduce_case),
     ("ramp", ramp_case),
     ("hunt", hunt_case),
+    ("why", why_case),
 ];
 
 fn with_limits((mut plan, rates): Case, choices: &mut Choices) -> Case {
@@ -287,6 +288,11 @@ fn hunt_case(choices: &mut Choices) -> Case {
         hunt_plan(runs),
         vec![choices.one_of(&[0.0, 0.0, 0.1, 0.5, 1.0])],
     )
+}
+
+fn why_case(choices: &mut Choices) -> Case {
+    let case = why_plan(choices.rate(), choices.rate());
+    with_limits(case, choices)
 }
 
 /// Returns random trials. Calm ones are all conclusive.

@@ -161,39 +161,38 @@ pub(super) fn check_machine(lever: &str, trials: &TrialsPlan) -> Result<(), Diag
         return Err(Diagnostic::usage(message)
             .with_hint("leave it out: the system calls that read the clock are known there only"));
     }
-    let variants = trials.variants.iter();
-    let mut programs = variants
-        .flat_map(|variant| &variant.actors)
-        .filter_map(|actor| {
-            let path = trials
-                .environment
-                .iter()
-                .find(|(name, _)| name.as_os_str() == "PATH");
-            let path = path.map(|(_, value)| value.as_os_str());
-            let name = actor.command.first()?;
-            find_program(name.as_os_str(), path, Path::new(actor.cwd.as_os_str())).ok()
-        });
-    let changes_user = user_is_restricted(trials);
-    let refusal = programs.find_map(|program| {
-        let name = program.file_name()?.to_str()?;
-        let shown = program.to_safe();
-        if TRACERS.contains(&name) {
-            return Some(format!(
-                "`{lever}` traces each process, and `{shown}` does so, too"
-            ));
-        }
-        (changes_user && tracee::has_set_user_id(&program))
-            .then(|| format!("`{lever}` traces each process, and `{shown}` has no privileges then"))
+    let mut variables = trials.environment.iter();
+    let path = variables.find(|(name, _)| name.as_os_str() == "PATH");
+    let path = path.map(|(_, value)| value.as_os_str());
+    // Under a tracer without privileges, programs cannot gain any.
+    let is_restricted = !user::is_root() || super::user_of(&trials.conditions).is_some();
+    let mut actors = trials.variants.iter().flat_map(|variant| &variant.actors);
+    let refusal = actors.find_map(|actor| {
+        let name = actor.command.first()?.as_os_str();
+        let cwd = Path::new(actor.cwd.as_os_str());
+        let is_tracer = TRACERS
+            .map(OsStr::new)
+            .contains(&Path::new(name).file_name()?);
+        let gains_privileges = || {
+            let program = find_program(name, path, cwd);
+            is_restricted && program.is_ok_and(|program| tracee::has_set_user_id(&program))
+        };
+        let difference = if is_tracer {
+            "traces processes, too"
+        } else if gains_privileges() {
+            "has no privileges then"
+        } else {
+            return None;
+        };
+        let shown = name.to_safe();
+        Some(format!(
+            "`{lever}` traces each process, and `{shown}` {difference}"
+        ))
     });
     refusal.map_or(Ok(()), |message| {
-        let hint = "run the program itself: a process can have only one tracer";
+        let hint = "choose a command without it, because a process can have only one tracer";
         Err(Diagnostic::usage(message).with_hint(hint))
     })
-}
-
-/// Returns whether the processes of trials cannot gain privileges while they are traced.
-fn user_is_restricted(trials: &TrialsPlan) -> bool {
-    !user::is_root() || super::user_of(&trials.conditions).is_some()
 }
 
 #[cfg(test)]

@@ -40,9 +40,9 @@ pub use amount::{parse_bytes, parse_time};
 pub use clock_shift::ClockShift;
 pub use delay::delay_of;
 pub use rlimit::{core_limit, resource_limits, without_core};
-pub use user::user_of;
+pub use user::{names_secret, user_of};
 
-use provoke_model::{ResourceLimit, TrialConditions, TrialsPlan};
+use provoke_model::{ItemKind, ResourceLimit, TrialConditions, TrialsPlan};
 use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::limits as system_limits;
 use provoke_sys::start_step::StartStep;
@@ -232,6 +232,8 @@ pub struct TrialStart {
     pub refusal: Option<String>,
     /// Another wall-clock time than that of the machine.
     pub clock: Option<ClockShift>,
+    /// Whether secrets in the environment are withheld from the processes.
+    pub hides_secrets: bool,
     /// Variables that are set or removed, over all others.
     pub variables: Vec<(String, Option<String>)>,
     /// Directories that each trial gets for itself.
@@ -321,6 +323,22 @@ pub fn typed_conditions(conditions: &TrialConditions) -> Vec<String> {
     typed.collect()
 }
 
+/// Returns whether trials of a plan may run as another user.
+pub fn may_change_user(trials: &TrialsPlan) -> bool {
+    let items = trials
+        .space
+        .iter()
+        .flat_map(|space| space.choices.as_items());
+    let mut searched = items.filter_map(|item| match &item.what {
+        ItemKind::Condition(condition) => Some(condition.lever.as_str()),
+        _ => None,
+    });
+    let variants = trials.variants.iter().map(|variant| &variant.conditions);
+    let mut conditions = variants.chain([&trials.conditions]);
+    conditions.any(|conditions| user_of(conditions).is_some())
+        || searched.any(|lever| lever == user::NAME)
+}
+
 /// Checks that all levers that have a value apply to the trials.
 pub fn check_trials(trials: &TrialsPlan) -> Result<(), Diagnostic> {
     let mut actors = trials.variants.iter().flat_map(|variant| &variant.actors);
@@ -338,7 +356,14 @@ pub fn check_trials(trials: &TrialsPlan) -> Result<(), Diagnostic> {
 /// Checks that this machine can set all levers that have a value, and completes the plan of the trials that it runs.
 pub fn prepare_trials(trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
     let conditions = trials.conditions.clone();
-    set_levers(&conditions).try_for_each(|(lever, value)| lever.prepare(value, trials))
+    set_levers(&conditions).try_for_each(|(lever, value)| lever.prepare(value, trials))?;
+    for variant in trials.variants.clone() {
+        // What a plan has for all variants is not changed for one of them.
+        let mut own = trials.clone();
+        set_levers(&variant.conditions)
+            .try_for_each(|(lever, value)| lever.prepare(value, &mut own))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

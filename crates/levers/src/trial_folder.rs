@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a long path: more than the address of a Unix socket may have.
 const LONG: usize = 200;
-/// Bytes of a small file system.
-const SMALL: u64 = 64 << 10;
 
 /// A directory that each trial gets for itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +29,7 @@ pub enum FolderKind {
     Long,
     /// Its path contains a space.
     Space,
-    /// It has little room.
+    /// Files can be created in it, but not written.
     Full,
     /// Nothing can be written to it.
     ReadOnly,
@@ -54,7 +52,7 @@ impl TrialFolder {
         let _ = files::remove_tree(&path);
         files::create_folders(&path)?;
         let step = match self.kind {
-            FolderKind::Full => Some(StartStep::MountSmall(path.clone(), SMALL)),
+            FolderKind::Full => Some(StartStep::MountFull(path.clone())),
             FolderKind::ReadOnly => Some(StartStep::MakeReadOnly(path.clone())),
             FolderKind::Empty | FolderKind::Long | FolderKind::Space => None,
         };

@@ -8,12 +8,15 @@ use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use std::io;
 
+/// Name of the lever.
+pub(super) const NAME: &str = "user";
+
 /// The user that runs the processes of trials.
 pub(super) struct User;
 
 impl Lever for User {
     fn name(&self) -> &'static str {
-        "user"
+        NAME
     }
 
     fn about(&self) -> &'static str {
@@ -57,34 +60,22 @@ impl Lever for User {
         })
     }
 
-    /// Sets the variables that name the user, and removes secrets, unless they are set for the trials.
+    /// Removes secrets from the plan, unless they are set for the trials.
     fn prepare(&self, name: &str, trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
         let refuse = |message: String, hint: &str| Err(Diagnostic::usage(message).with_hint(hint));
-        let Some(user) = user::find_user(name) else {
+        if user::find_user(name).is_none() {
             return refuse(
                 format!("there is no user `{}`", name.to_safe()),
                 "choose a user from `getent passwd`",
             );
-        };
+        }
         if !user::is_root() {
             return refuse(
                 "only root can run trials as another user".to_owned(),
                 "leave --user out, or run provoke with sudo",
             );
         }
-        trials
-            .environment
-            .retain(|(name, _)| !is_secret(&name.as_os_str().to_string_lossy()));
-        let variables = [
-            ("HOME", &user.home),
-            ("USER", &user.name),
-            ("LOGNAME", &user.name),
-        ];
-        for (name, value) in variables {
-            let name = Text::from(name);
-            trials.environment.retain(|(own_name, _)| *own_name != name);
-            trials.environment.push((name, Text::from(value)));
-        }
+        trials.environment.retain(|(name, _)| !names_secret(name));
         Ok(())
     }
 
@@ -96,11 +87,29 @@ impl Lever for User {
             )));
         };
         start.identity = Some(user.process_identity());
+        start.hides_secrets = true;
+        for (name, value) in [
+            ("HOME", &user.home),
+            ("USER", &user.name),
+            ("LOGNAME", &user.name),
+        ] {
+            let value = value
+                .to_str()
+                .ok_or_else(|| io::Error::other(format!("`{}` is not UTF-8", value.to_safe())))?;
+            start
+                .variables
+                .push((name.to_owned(), Some(value.to_owned())));
+        }
         Ok(())
     }
 }
 
+/// Returns whether a variable of this name holds a secret.
+pub fn names_secret(name: &Text) -> bool {
+    is_secret(&name.as_os_str().to_string_lossy())
+}
+
 /// Returns the user that runs the processes of trials, if it is not the user that runs provoke.
 pub fn user_of(conditions: &TrialConditions) -> Option<&str> {
-    conditions.get(User.name())
+    conditions.get(NAME)
 }

@@ -15,7 +15,7 @@ use provoke_exec::{
     Executor, ExecutorFuture, PreparationResult, StopUrgency, TrialReporter, run_one_trial,
 };
 use provoke_judge as judge;
-use provoke_levers::TrialStart;
+use provoke_levers::{TrialStart, names_secret};
 use provoke_load::LoadProgress;
 use provoke_model::{
     FailedHook, Observation, ReadyCondition, SlotId, Text, Trial, TrialConditions, TrialsPlan,
@@ -405,8 +405,13 @@ impl ExecutorContext {
             Some(_) => TrialStart::or_refusal(&self.conditions.with_others(&variant.conditions)),
             None => self.common.start.clone(),
         };
+        let mut environment = self.common.environment.clone();
+        if start.hides_secrets {
+            environment.retain(|(name, _)| !names_secret(name));
+        }
         let mut recipe = VariantRecipe {
             variant: variant.clone(),
+            environment,
             start,
             prepare: variant.hooks.prepare.clone().or(prepare),
             conclude: variant.hooks.conclude.clone().or(conclude),

@@ -75,8 +75,8 @@ fn add_lever(items: &mut Vec<Item>, lever: &dyn Lever, search: &LeverSearch, val
         .sham
         .iter()
         .for_each(|value| add(value, ConditionRole::Sham));
-    search
-        .ladder
-        .iter()
-        .for_each(|value| add(value, ConditionRole::Step));
+    // The ladder belongs to the first value. What is harsher says nothing about it.
+    let ladder = search.ladder.iter();
+    let milder = ladder.take_while(|step| values.first() != Some(*step));
+    milder.for_each(|value| add(value, ConditionRole::Step));
 }

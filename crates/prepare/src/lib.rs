@@ -33,6 +33,9 @@ use tree::{FileTree, TreeSize};
 const MAX_FILES: u64 = 100_000;
 /// Maximum size in bytes of all copies together.
 const MAX_BYTES: u64 = 4 << 30;
+/// Limits of a directory that is copied many times without being asked.
+const FEW_FILES: u64 = 5_000;
+const FEW_BYTES: u64 = 100 << 20;
 
 /// A variant with changed files, and its position in the scenario.
 struct EditedVariant<'a> {
@@ -223,6 +226,16 @@ pub fn check_weight(root: &Path) -> Result<(), Diagnostic> {
     let message = format!("`{}` has more than 100,000 files or 4 GiB", root.to_safe());
     let hint = "set `cwd` to a smaller directory: variants run in copies of it";
     Err(refuse_at(message, &["cwd"], hint))
+}
+
+/// Returns whether it takes little time to copy a directory many times.
+pub fn is_small(root: &Path) -> bool {
+    let max_size = TreeSize {
+        files: FEW_FILES,
+        bytes: FEW_BYTES,
+    };
+    let size = FileTree::new(root, &[]).weigh_up_to(max_size);
+    size.is_ok_and(|size| size.is_some())
 }
 
 /// Returns the files below a directory, by their relative paths, sorted.

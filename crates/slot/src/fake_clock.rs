@@ -8,6 +8,7 @@ use provoke_sys::call_filter::is_creation;
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::time_calls as calls;
 use provoke_sys::tracee::{self, CallEntry, StopReason};
+use provoke_words::untrusted::Untrusted as _;
 use rustix::time::{ClockId, DynamicClockId, clock_gettime_dynamic};
 use std::collections::BTreeMap;
 use std::fs;
@@ -92,21 +93,19 @@ impl FakeClock {
     }
 
     fn program_executed(&mut self, tid: i32) {
+        self.replaced.remove(&tid);
         let program = PathBuf::from(format!("/proc/{tid}/exe"));
-        let name = || fs::read_link(&program).unwrap_or_default();
-        if let Err(error) = tracee::hide_vdso(tid) {
-            let text = format!(
-                "`{}` has the time of the machine: {error}",
-                name().display()
-            );
-            self.complaint.get_or_insert(text);
+        let difference = if let Err(error) = tracee::hide_vdso(tid) {
+            format!("has the time of the machine: {error}")
         } else if may_lack_privileges(tid, &program) {
-            let text = format!(
-                "`{}` has no privileges, because its clock is traced",
-                name().display()
-            );
-            self.complaint.get_or_insert(text);
-        }
+            "has no privileges, because its clock is traced".to_owned()
+        } else {
+            return;
+        };
+        self.complaint.get_or_insert_with(|| {
+            let name = fs::read_link(&program).unwrap_or_default();
+            format!("`{}` {difference}", name.to_safe())
+        });
     }
 
     fn call_begins(&mut self, tid: i32) -> ClockResult {

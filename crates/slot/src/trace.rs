@@ -174,10 +174,11 @@ impl Tracer {
 
     /// Returns the state that a thread would have without tracing.
     pub(super) fn own_state(&self, tid: i32, state: char) -> char {
-        if state == 't' && self.stopped.contains(&tid) {
-            'T'
-        } else {
-            state
+        match state {
+            't' if self.stopped.contains(&tid) => 'T',
+            // It asks for the time, and runs otherwise.
+            't' if self.clock.is_some() => 'R',
+            _ => state,
         }
     }
 }

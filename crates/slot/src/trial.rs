@@ -21,6 +21,7 @@ use provoke_sys::held_folder::check_place;
 use provoke_sys::spawn::{MachineAccess, Spawner};
 use provoke_sys::{files, host, limits};
 use provoke_words::untrusted::Untrusted as _;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -530,9 +531,13 @@ fn start_clock(
     };
     let main = recipe.variant.main_actor();
     let command = main.map(|main| CommandLine::new(&recipe.environment, main, numbers));
-    let time_zone = command
-        .as_ref()
-        .and_then(|command| command.find_variable("TZ"));
+    let mut conditions = recipe.start.variables.iter().rev();
+    let time_zone = match conditions.find(|(name, _)| name == "TZ") {
+        Some((_, zone)) => zone.as_deref().map(OsStr::new),
+        None => command
+            .as_ref()
+            .and_then(|command| command.find_variable("TZ")),
+    };
     let difference = shift.nanoseconds_now(time_zone)?;
     Ok(Some(FakeClock::new(difference)))
 }

@@ -19,6 +19,9 @@ use std::ptr;
 /// Flag of an interface that is up.
 const IS_UP: libc::c_short = 1;
 
+/// Bytes of the smallest file system: a page.
+const SMALLEST: usize = 4096;
+
 /// A step of a process before it executes its program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,8 +38,8 @@ pub enum StartStep {
     MakeReadOnly(PathBuf),
     /// Make the working directory read-only, except for mounts below it.
     MakeCwdReadOnly,
-    /// Mount an empty file system of this size, in bytes, on a directory.
-    MountSmall(PathBuf, u64),
+    /// Mount a file system without free space on a directory.
+    MountFull(PathBuf),
     /// Set the mask of the modes of new files.
     SetUmask(u32),
     /// Turn off the randomization of addresses.
@@ -73,7 +76,7 @@ impl StartStep {
             | Self::KeepWritable(_)
             | Self::MakeReadOnly(_)
             | Self::MakeCwdReadOnly
-            | Self::MountSmall(..) => libc::CLONE_NEWNS,
+            | Self::MountFull(_) => libc::CLONE_NEWNS,
             _ => 0,
         }
     }
@@ -99,9 +102,11 @@ impl StartStep {
                 StartCall::ForbidWriting(path)
             }
             Self::MakeCwdReadOnly => StartCall::MakeCwdReadOnly,
-            Self::MountSmall(path, bytes) => {
-                let options = CString::new(format!("size={bytes},mode=1777"))?;
-                StartCall::MountMemory(path_text(path)?, options)
+            Self::MountFull(path) => {
+                let options = CString::new(format!("size={SMALLEST},mode=1777"))?;
+                calls.push(StartCall::MountMemory(path_text(path)?, options));
+                let filler = path_text(&path.join("full"))?;
+                StartCall::WriteFile(filler, vec![0; SMALLEST], "cannot fill a file system")
             }
             Self::SetUmask(mask) => StartCall::SetUmask(*mask),
             Self::FixAddresses => StartCall::FixAddresses,
@@ -291,7 +296,11 @@ impl PreparedSteps {
 unsafe fn write_file(path: &CStr, text: &[u8]) -> bool {
     // SAFETY: plain system calls on a valid path and text.
     unsafe {
-        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        let file = libc::open(
+            path.as_ptr(),
+            libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC,
+            0o600,
+        );
         if file < 0 {
             return false;
         }

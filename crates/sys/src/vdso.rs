@@ -22,7 +22,9 @@ pub(crate) fn hide_vdso(tid: i32) -> io::Result<()> {
     let stack_pointer = stack_pointer
         .ok_or_else(|| io::Error::other("a 32-bit program reads the time in another way"))?;
     // The number of arguments, the arguments, zero, the variables, zero, and the pairs of the auxiliary vector.
-    let argument_count = read_word(tid, stack_pointer)?;
+    let argument_count = read_word(tid, stack_pointer).map_err(|_| {
+        io::Error::other("the memory of a program that may not be read is protected")
+    })?;
     let variables = stack_pointer.saturating_add(argument_count.saturating_add(2) * WORD);
     let word_at = |index: u64| read_word(tid, variables + index * WORD);
     let mut index = 0;

@@ -3,6 +3,7 @@
 mod bisect;
 mod bisect_prepared;
 mod ci;
+mod clocks;
 mod command_hosts;
 mod compare;
 mod confirm;

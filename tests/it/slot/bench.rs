@@ -35,6 +35,8 @@ pub(super) struct Bench {
     pub(super) leak_grace: Duration,
     /// Whether programs are traced.
     pub(super) trace: bool,
+    /// Variables of the trials besides those of the test.
+    pub(super) environment: Vec<(Text, Text)>,
     /// The conditions of the trials.
     pub(super) start: TrialStart,
     /// How the threads of the trials are held.
@@ -85,6 +87,7 @@ impl Bench {
             grace: Duration::from_millis(100),
             leak_grace: Duration::from_millis(100),
             trace: false,
+            environment: Vec::new(),
             start: TrialStart::default(),
             hold: None,
             complaints: Vec::new(),
@@ -99,11 +102,18 @@ impl Bench {
 
     /// Compiles a C program and returns its path.
     pub(super) fn compile(&self, name: &str, source: &str) -> String {
+        self.compile_with(&[], name, source)
+    }
+
+    /// Compiles a C program with more options of the compiler, and returns its path.
+    pub(super) fn compile_with(&self, options: &[&str], name: &str, source: &str) -> String {
         let file = self.path(&format!("{name}.c"));
         fs::write(&file, source).unwrap();
         let program = self.path(name);
         let done = Command::new("cc")
-            .args(["-O0", "-g", "-pthread", "-o"])
+            .args(["-O0", "-g", "-pthread"])
+            .args(options)
+            .arg("-o")
             .args([&program, &file])
             .status()
             .expect("a C compiler");
@@ -129,7 +139,9 @@ impl Bench {
             stdin: None,
             container: None,
         };
-        let environment = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
+        let inherited = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
+        // The first of two equal names counts.
+        let environment = self.environment.iter().cloned().chain(inherited);
         let recipe = VariantRecipe {
             cases: None,
             ready: None,

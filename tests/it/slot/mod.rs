@@ -1,6 +1,7 @@
-//! Tests the slot process itself: its evidence of trials that hang or crash.
+//! Tests the slot process itself: its evidence of trials that hang or crash, and the conditions of trials.
 
 mod bench;
+mod clocks;
 mod conditions;
 mod crashes;
 mod deadlocks;

@@ -198,17 +198,14 @@ impl WhyAnswer {
         causes.filter(|cause| known.insert(cause.clone())).collect()
     }
 
-    /// Describes the conditions that could not be tried.
-    fn untested_lines(&self) -> Vec<String> {
+    /// Names the conditions that could not be tried.
+    fn untested_line(&self) -> Option<String> {
         let untested = self.found(ConditionVerdict::NotTested);
-        let described = untested.iter().map(|condition| {
-            let reason = condition
-                .reason
-                .as_deref()
-                .unwrap_or("no trial was conclusive");
-            format!("not tested: {} ({reason})", condition.name)
-        });
-        described.collect()
+        let names: Vec<&str> = untested
+            .iter()
+            .map(|condition| condition.name.as_str())
+            .collect();
+        (!names.is_empty()).then(|| format!("not tested here: {}", names.join(", ")))
     }
 }
 
@@ -249,7 +246,7 @@ impl ConditionReport {
         };
         match (&self.same_up_to, &self.changes_from) {
             (Some(without), Some(with)) => format!("{} to {}", value(without), value(with)),
-            (None, Some(with)) => format!("up to {}", value(with)),
+            (None, Some(with)) => format!("{} or less", value(with)),
             _ => String::new(),
         }
     }
@@ -289,17 +286,7 @@ impl AnswerText for WhyAnswer {
             1 => format!("cause: {cause}"),
             _ => format!("possible cause: {cause}"),
         }));
-        let otherwise = self.conditions.iter().filter(|condition| {
-            condition.verdict == ConditionVerdict::NotTested && condition.reason.is_none()
-        });
-        lines.extend(otherwise.filter_map(|condition| {
-            let crash = condition.crash.as_ref()?;
-            Some(format!(
-                "under {}, it fails in another way: {crash}",
-                condition.name
-            ))
-        }));
-        lines.extend(self.untested_lines());
+        lines.extend(self.untested_line());
         lines.push(format!(
             "at most {} such searches names a wrong condition",
             one_of(self.error_rate)
@@ -313,11 +300,11 @@ impl AnswerText for WhyAnswer {
                 Column::words("condition"),
                 Column::numbers("with it"),
                 Column::numbers("without"),
-                Column::words("limit").leaving(2),
+                Column::words("changes at").leaving(2),
                 Column::remarks("failure").leaving(1),
             ]
         };
-        let row = |condition: &ConditionReport| {
+        let describe = |condition: &ConditionReport| {
             let crash = condition.crash.clone().unwrap_or_default();
             [
                 condition.name.clone(),
@@ -330,7 +317,8 @@ impl AnswerText for WhyAnswer {
             .to_vec()
         };
         let found = self.all_found();
-        let found_rows: Vec<Vec<Cell>> = found.iter().map(|condition| row(condition)).collect();
+        let found_rows: Vec<Vec<Cell>> =
+            found.iter().map(|condition| describe(condition)).collect();
         let others = self.found(ConditionVerdict::NoDifferenceSeen);
         let other_rows = others.iter().map(|condition| {
             let all = condition.tried.and(condition.with);
@@ -342,7 +330,21 @@ impl AnswerText for WhyAnswer {
         let found = Table::new("Conditions that matter", Place::Screen, columns());
         let tried = vec![Column::words("condition"), Column::numbers("failed")];
         let tried = Table::new("No difference seen", Place::Details, tried);
-        vec![found.with_rows(found_rows), tried.with_rows(other_rows)]
+        let untested = self.found(ConditionVerdict::NotTested).into_iter();
+        let untested_rows = untested.map(|condition| {
+            let reason = condition
+                .reason
+                .as_deref()
+                .unwrap_or("no trial was conclusive");
+            [condition.name.as_str(), reason].map(Cell::text).to_vec()
+        });
+        let reasons = vec![Column::words("condition"), Column::sentences("reason")];
+        let untested = Table::new("Not tested", Place::Details, reasons);
+        vec![
+            found.with_rows(found_rows),
+            tried.with_rows(other_rows),
+            untested.with_rows(untested_rows),
+        ]
     }
 
     fn result(&self, verdict: Verdict, _: &[VariantSummary]) -> String {
@@ -410,7 +412,13 @@ fn report_condition(
     let pairs = result.pairs.as_ref();
     let set = VariantChoice::Set(Subset(vec![u32::try_from(index).ok()?]));
     let variant = state.find_variant(&set);
-    let reason = memory.untested_reason(index);
+    let reason = memory.untested_reason(index).or_else(|| {
+        let other = state.tally_of(variant?).title_of_others()?;
+        Some(format!(
+            "it fails in another way: {}",
+            words::sanitize_line(&other)
+        ))
+    });
     let name_of = |index: usize| items[index].name.clone();
     let dose = result.dose.as_ref();
     Some(ConditionReport {
