@@ -327,6 +327,28 @@ impl AnswerText for WhyAnswer {
                 Cell::text(all.in_words()),
             ]
         });
+        let drawn_rows: Vec<Vec<Cell>> = found
+            .iter()
+            .map(|condition| {
+                let (with, without) = (draw_trials(condition.with), draw_trials(condition.without));
+                [
+                    condition.name.clone(),
+                    with,
+                    condition.compared_with.clone(),
+                    without,
+                ]
+                .map(Cell::text)
+                .to_vec()
+            })
+            .collect();
+        let columns_of_pairs = vec![
+            Column::words("condition"),
+            Column::words("trials"),
+            Column::words("compared with"),
+            Column::words("trials"),
+        ];
+        let mut pairs = Table::new("Pairs", Place::Page, columns_of_pairs).with_rows(drawn_rows);
+        pairs.legend = vec!["× is a trial that failed, · one that passed"];
         let found = Table::new("Conditions that matter", Place::Screen, columns());
         let tried = vec![Column::words("condition"), Column::numbers("failed")];
         let tried = Table::new("No difference seen", Place::Details, tried);
@@ -342,6 +364,7 @@ impl AnswerText for WhyAnswer {
         let untested = Table::new("Not tested", Place::Details, reasons);
         vec![
             found.with_rows(found_rows),
+            pairs,
             tried.with_rows(other_rows),
             untested.with_rows(untested_rows),
         ]
@@ -482,6 +505,13 @@ fn report_seeds(screen: &Screen, items: &[Item]) -> Option<SeedReport> {
         p: test.p_value,
         decides: test.is_claimed(),
     })
+}
+
+/// Draws a mark for each trial, the failures first.
+fn draw_trials(counts: FailureCounts) -> String {
+    let marks = |count: u64, mark: &str| mark.repeat(usize::try_from(count).unwrap_or(0));
+    let passes = counts.trials - counts.failures;
+    format!("{}{}", marks(counts.failures, "×"), marks(passes, "·"))
 }
 
 /// Describes how far the search is.
