@@ -39,6 +39,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "crates/local/src/core_search.rs",
         "the list of a working directory, in which a core may be",
     ),
+    (
+        "crates/levers/src/clock_shift.rs",
+        "time zones of the machine",
+    ),
     ("crates/plan/", "scenario files, and files that they name"),
     (
         "crates/runners/src/file_pattern.rs",

@@ -6,8 +6,8 @@ use provoke_model::TrialsPlan;
 use provoke_words::diagnostic::Diagnostic;
 use std::io;
 
-/// The time of day at which a trial starts, in the time zone of its main process. The clock runs on from there. `now` changes
-/// nothing, but is done in the same way. The lever `date` describes that way, and what it does not cover.
+/// The time of day at which a trial starts, in the time zone of its main process. The clock runs on from there. `now`
+/// changes nothing, but is done in the same way. The lever `date` describes that way, and what it does not cover.
 pub(super) struct Clock;
 
 impl Lever for Clock {
@@ -38,9 +38,9 @@ impl Lever for Clock {
     fn search(&self) -> Option<LeverSearch> {
         Some(LeverSearch {
             family: "time of day",
-            // Midnight passes during the trial; an hour later is another day; an hour earlier is another day, and in most
-            // time zones one of the last two has another date in UTC. The hour of a change to summer time would need the
-            // date of the change, too.
+            // Midnight passes during the trial; an hour later is another day; an hour earlier is another day, and in
+            // most time zones one of the last two has another date in UTC. The hour of a change to summer time would
+            // need the date of the change, too.
             values: &["23:59:58", "23:30:00", "00:10:00"],
             sham: Some("now"),
             ladder: &[],

@@ -75,8 +75,8 @@ impl ClockShift {
         time.map(|time| time.to_string()).map_err(|_| wrong())
     }
 
-    /// Returns the nanoseconds by which the clock of the processes of a trial that starts now differs from that of the machine.
-    /// The time zone has the form of the variable `TZ`; without it, it is that of the machine.
+    /// Returns the nanoseconds by which the clock of the processes of a trial that starts now differs from that of the
+    /// machine. The time zone has the form of the variable `TZ`; without it, it is that of the machine.
     pub fn nanoseconds_now(&self, time_zone: Option<&OsStr>) -> Result<i128, String> {
         let now = Timestamp::now();
         let start_time = self.start_time(&now.to_zoned(find_time_zone(time_zone)))?;

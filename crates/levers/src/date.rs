@@ -6,21 +6,22 @@ use provoke_model::TrialsPlan;
 use provoke_words::diagnostic::Diagnostic;
 use std::io;
 
-/// The date of the wall clock that the processes of a trial see: a date, or a distance from the present one. The clock runs
-/// on from there, and each trial starts at the same date or distance. `+0` changes nothing, but is done in the same way, so
-/// that it shows what the way itself does.
+/// The date of the wall clock that the processes of a trial see: a date, or a distance from the present one. The clock
+/// runs on from there, and each trial starts at the same date or distance. `+0` changes nothing, but is done in the
+/// same way, so that it shows what the way itself does.
 ///
-/// The clock of the machine does not change. provoke traces all processes, and answers their system calls that read the wall
-/// clock; the vDSO, which would read it without a call, is hidden. So this also works for static programs, and for programs
-/// that do not use the C library. Each question about the time takes some microseconds instead of 20 ns, and questions about
-/// other clocks take 100 ns.
+/// The clock of the machine does not change. provoke traces all processes, and answers their system calls that read the
+/// wall clock; the vDSO, which would read it without a call, is hidden. So this also works for static programs, and for
+/// programs that do not use the C library. Each question about the time takes about 20 µs instead of 30 ns, and
+/// one about another clock takes 0.2 µs.
 ///
-/// Times until which a program waits are moved in the other direction: of condition variables, semaphores, mutexes, sleeps,
-/// timers and message queues. Not moved are the times of files, those in `/proc`, those of packets, `adjtimex`, timeouts in
-/// an `io_uring`, and 32-bit programs. Servers that the trial did not start have the time of the machine.
+/// Times until which a program waits are moved in the other direction: of condition variables, semaphores, mutexes,
+/// sleeps, timers and message queues. Not moved are the times of files, those in `/proc`, those of packets, `adjtimex`,
+/// timeouts in an `io_uring`, 32-bit programs, and without root, programs that protect their memory. Servers that the
+/// trial did not start have the time of the machine.
 ///
-/// A process can have only one tracer. So debuggers, `strace` and programs that trace themselves, as LeakSanitizer does, fail
-/// with `+0` as well, and without root, set-user-ID programs have no more privileges.
+/// A process can have only one tracer. So debuggers, `strace` and programs that trace themselves, as LeakSanitizer
+/// does, fail with `+0` as well, and without root, set-user-ID programs have no more privileges.
 pub(super) struct Date;
 
 impl Lever for Date {

@@ -1,13 +1,14 @@
 //! Answers the questions of traced processes about the wall-clock time, which differs from that of the machine.
 //!
-//! A call that reads the time is answered in its stop, and not made. A call that waits until a time gets a copy of this time by
-//! the clock of the machine, on the unused stack of its thread, and its register is restored when the call ends. What the
-//! tracer cannot read or write, the kernel cannot either: it makes the call, and reports the error.
+//! A call that reads the time is answered in its stop, and not made. A call that waits until a time gets a copy of this
+//! time by the clock of the machine, on the unused stack of its thread, and its register is restored when the call
+//! ends. What the tracer cannot read or write, the kernel cannot either: it makes the call, and reports the error.
 
 use provoke_sys::call_filter::is_creation;
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::time_calls as calls;
 use provoke_sys::tracee::{self, CallEntry, StopReason};
+use provoke_sys::vdso::hide_vdso;
 use provoke_words::untrusted::Untrusted as _;
 use rustix::time::{ClockId, DynamicClockId, clock_gettime_dynamic};
 use std::collections::BTreeMap;
@@ -95,7 +96,7 @@ impl FakeClock {
     fn program_executed(&mut self, tid: i32) {
         self.replaced.remove(&tid);
         let program = PathBuf::from(format!("/proc/{tid}/exe"));
-        let difference = if let Err(error) = tracee::hide_vdso(tid) {
+        let difference = if let Err(error) = hide_vdso(tid) {
             format!("has the time of the machine: {error}")
         } else if may_lack_privileges(tid, &program) {
             "has no privileges, because its clock is traced".to_owned()
@@ -103,7 +104,7 @@ impl FakeClock {
             return;
         };
         self.complaint.get_or_insert_with(|| {
-            let name = fs::read_link(&program).unwrap_or_default();
+            let name = fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
             format!("`{}` {difference}", name.to_safe())
         });
     }
@@ -237,7 +238,8 @@ fn number_after<'a>(lines: impl IntoIterator<Item = &'a str>, name: &str) -> Opt
 
 /// Returns the clock of the machine with this number.
 fn clock_of(number: u64) -> DynamicClockId<'static> {
-    // The coarse clock shows the same time, but may be late by some milliseconds, so that a trial would begin before its time.
+    // The coarse clock shows the same time, but may be late by some milliseconds, so that a trial would begin before
+    // its time.
     match number & u64::from(u32::MAX) {
         TAI => DynamicClockId::Tai,
         _ => REALTIME,

@@ -11,13 +11,13 @@ use provoke_model::{ActorObservation, ActorPlan, ActorRole, Ending, Signal};
 use provoke_sys::call_filter::WallClock;
 use provoke_sys::child::{ChildEnd, WaitStatus};
 use provoke_sys::spawn::{
-    CStringArray, MachineAccess, Program, SpawnStep, Spawner, path_candidates,
+    CStringArray, MachineAccess, Program, SpawnError, SpawnStep, Spawner, path_candidates,
 };
 use provoke_sys::user::Credentials;
 use provoke_words::untrusted::Untrusted as _;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -228,18 +228,8 @@ impl TrialProcess {
         } else {
             spawner.spawn_program(&program).map(|pid| (pid, Ok(())))
         };
-        let (pid, followed) = spawned.map_err(|error| {
-            let message = match error.step {
-                SpawnStep::Exec => format!("cannot execute `{}`", command.program_name().to_safe()),
-                SpawnStep::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
-                SpawnStep::Limit
-                | SpawnStep::Condition(_)
-                | SpawnStep::Identity
-                | SpawnStep::Clock
-                | SpawnStep::Clone => error.to_string(),
-            };
-            format!("{message}: {}", plain_error(&error.source))
-        })?;
+        let (pid, followed) =
+            spawned.map_err(|error| describe_spawn_error(&error, command.program_name(), actor))?;
         self.observation.pid = pid;
         self.unfollowed = followed.err().map(|error| plain_error(&error));
         self.stdout.attach_ends(stdout, out_end);
@@ -337,6 +327,19 @@ impl OutputStream {
             }
         }
     }
+}
+
+fn describe_spawn_error(error: &SpawnError, program_name: &OsStr, actor: &ActorPlan) -> String {
+    let message = match error.step {
+        SpawnStep::Exec => format!("cannot execute `{}`", program_name.to_safe()),
+        SpawnStep::Chdir => format!("cannot enter the working directory `{}`", actor.cwd),
+        SpawnStep::Limit
+        | SpawnStep::Condition(_)
+        | SpawnStep::Identity
+        | SpawnStep::Clock
+        | SpawnStep::Clone => error.to_string(),
+    };
+    format!("{message}: {}", plain_error(&error.source))
 }
 
 fn holds_nul(text: Vec<u8>) -> String {

@@ -16,8 +16,8 @@ use std::io;
 /// Numbers and names of the calls of x86-64 by which processes meet: files, pipes and sockets.
 ///
 /// Not in the list: `futex`, because a program with contended locks makes thousands of these calls and instructions are
-/// better points; `fcntl`, which mostly changes flags of a descriptor; `stat` and `access`, because the window after a check
-/// ends before the next call.
+/// better points; `fcntl`, which mostly changes flags of a descriptor; `stat` and `access`, because the window after a
+/// check ends before the next call.
 const NAMED_CALLS: [(u64, &str); 41] = [
     (0, "read"),
     (1, "write"),

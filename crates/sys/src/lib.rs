@@ -42,5 +42,5 @@ pub mod tool;
 pub mod tracee;
 mod tree_removal;
 pub mod user;
-mod vdso;
+pub mod vdso;
 pub mod waits;

@@ -8,8 +8,7 @@
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
-use super::call_filter::WallClock;
-use super::{threads, vdso};
+use super::threads;
 use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -146,18 +145,21 @@ impl ThreadStop {
 }
 
 /// Traces a child that has called `PTRACE_TRACEME` and executes a program, of which it has not run
-/// any instruction yet. If calls are traced, the child has installed a filter that selects system calls.
+/// any instruction yet. If calls are traced, the child has installed a filter that selects system calls. `prepare` is called
+/// before the first instruction; if it fails, the child stays stopped.
 ///
 /// `PTRACE_TRACEME` lacks options that this module needs. So the stopped child is released into an
 /// ordinary stop, seized, and continued. If seizing fails, the child runs without tracing.
-pub fn follow_child(child: i32, traces_calls: bool, wall_clock: WallClock) -> io::Result<()> {
+pub fn follow_child(
+    child: i32,
+    traces_calls: bool,
+    prepare: impl FnOnce(i32) -> io::Result<()>,
+) -> io::Result<()> {
     let options = if traces_calls { FOLLOW | CALLS } else { FOLLOW };
     let Some(_) = next_stop_of(child)? else {
         return Ok(());
     };
-    if wall_clock == WallClock::OfTracer {
-        vdso::hide_vdso(child)?;
-    }
+    prepare(child)?;
     ptrace_request(libc::PTRACE_DETACH, child, 0, libc::SIGSTOP)?;
     let seized = ptrace_request(libc::PTRACE_SEIZE, child, 0, options);
     let go_on = || super::signals::send_signal(child, rustix::process::Signal::CONT);

@@ -240,7 +240,11 @@ impl Spawner {
         }
         let unfiltered = unfiltered.or(child.unfiltered.map(io::Error::from_raw_os_error));
         let traces_calls = filter.is_some() && unfiltered.is_none();
-        match super::ptrace::follow_child(child.pid, traces_calls, program.wall_clock) {
+        let prepare = |tid| match program.wall_clock {
+            WallClock::OfMachine => Ok(()),
+            WallClock::OfTracer => super::vdso::hide_vdso(tid),
+        };
+        match super::ptrace::follow_child(child.pid, traces_calls, prepare) {
             Ok(()) => {
                 let unfiltered = unfiltered.map(UnfilteredError).map(io::Error::other);
                 Ok((child.pid, unfiltered.map_or(Ok(()), Err)))

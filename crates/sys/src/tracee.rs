@@ -5,8 +5,8 @@
 
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
+use super::call_filter;
 use super::ptrace::{CAN_CONTROL_THREADS, RequestCode, ThreadStop};
-use super::{call_filter, vdso};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -238,11 +238,6 @@ impl CallEntry {
 /// Restores an argument of a system call that has ended.
 pub fn restore_argument(tid: i32, position: usize, value: u64) -> io::Result<()> {
     write_user(tid, ARGUMENTS[position], value)
-}
-
-/// Makes the program that a stopped thread has just executed ask the kernel for the time.
-pub fn hide_vdso(tid: i32) -> io::Result<()> {
-    vdso::hide_vdso(tid)
 }
 
 /// Returns whether the threads of a process can be controlled on this machine.

@@ -14,9 +14,9 @@ const END: u64 = 0;
 const IGNORED: u64 = 1;
 const ADDRESS_OF_VDSO: u64 = 33;
 
-/// Removes the address of the vDSO from the stack of a stopped thread that has not run any instruction of its program. The
-/// program then makes system calls instead.
-pub(crate) fn hide_vdso(tid: i32) -> io::Result<()> {
+/// Removes the address of the vDSO from the stack of a stopped thread that has not run any instruction of its program.
+/// The program then makes system calls instead.
+pub fn hide_vdso(tid: i32) -> io::Result<()> {
     let registers = GeneralRegisters::of_thread(tid);
     let stack_pointer = registers.and_then(|registers| registers.numbered(STACK_POINTER));
     let stack_pointer = stack_pointer

@@ -54,8 +54,8 @@ int main(void) {
 }
 "#;
 
-/// Waits 50 ms by all calls that wait until a time of the wall clock, and checks that each takes so long and returns the same
-/// as with the clock of the machine.
+/// Waits 50 ms by all calls that wait until a time of the wall clock, and checks that each takes so long and returns
+/// the same as with the clock of the machine.
 const WAITS: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
