@@ -977,10 +977,10 @@ fn a_condition_that_makes_a_program_fail_or_pass_is_found_in_few_trials() {
             for seed in 0..10 {
                 let (plan, rates) = why_plan(under, plain);
                 let mut simulation = Simulation::new(seed, &rates, setting);
-                simulation.needed = vec![item_number(&plan, "tty")];
+                simulation.needed = vec![item_number(&plan, "tty=all")];
                 let state = simulation.answer_question(&plan);
                 let counted = state.all_tallies().map(|(_, tally)| tally.counted_trials());
-                let is_right = found_conditions(&state) == ["tty"];
+                let is_right = found_conditions(&state) == ["tty=all"];
                 found += u32::from(is_right && counted.sum::<u64>() <= 200);
             }
             assert!(found >= 8, "{under} {plain} {setting:?}: {found} of 10");
@@ -1008,7 +1008,7 @@ fn a_condition_that_does_not_matter_is_rarely_named() {
 fn another_failure_under_a_condition_is_not_the_failure_that_is_looked_for() {
     let (plan, rates) = why_plan(0.0, 0.2);
     let mut simulation = Simulation::new(1, &rates, SETTINGS[0]);
-    simulation.needed = vec![item_number(&plan, "tty")];
+    simulation.needed = vec![item_number(&plan, "tty=all")];
     // Without the failure that plain trials have, every trial fails in another way.
     simulation.other = 0.8;
     let state = simulation.answer_question(&plan);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Flags that belong to one invocation, without the formats of reports, and flags that stand for several fields or for one of another name.
-const ONLY_FLAGS: [&str; 16] = [
+const ONLY_FLAGS: [&str; 17] = [
     "args",
     "body",
     "ci",
@@ -16,6 +16,7 @@ const ONLY_FLAGS: [&str; 16] = [
     "header",
     "i-own-this-target",
     "keep-going",
+    "list",
     "method",
     "out",
     "progress",
@@ -53,7 +54,7 @@ fn names(list: &[&str]) -> BTreeSet<String> {
 fn flags_of_questions_and_fields_of_scenarios_are_equal() {
     let root = provoke::cli::build_command();
     let questions = [
-        "run", "confirm", "compare", "bisect", "reduce", "hunt", "load",
+        "run", "confirm", "compare", "bisect", "reduce", "hunt", "load", "why",
     ]
     .map(|name| root.find_subcommand(name).expect("a command"));
     let visible = questions

@@ -57,6 +57,7 @@ pub(super) static TMPDIR: SimpleLever = SimpleLever {
         values: &["long", "space", "full"],
         sham: Some("empty"),
         cause: "temporary files: it depends on their path or on room for them",
+        is_harsh: true,
         ..SEARCH
     },
 };

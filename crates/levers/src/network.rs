@@ -29,6 +29,7 @@ pub(super) static NETWORK: SimpleLever = SimpleLever {
         sham: Some("host"),
         ladder: &["host", "own", "none"],
         cause: "network: it needs a connection to other machines, or a loopback interface",
+        is_harsh: true,
         ..SEARCH
     },
 };

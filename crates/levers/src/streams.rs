@@ -67,6 +67,7 @@ pub(super) static STDIN: SimpleLever = SimpleLever {
         values: &["closed"],
         sham: Some("empty"),
         cause: "stdin: it depends on what its stdin is",
+        is_harsh: true,
         ..SEARCH
     },
 };

@@ -24,6 +24,7 @@ pub(super) static READ_ONLY_DIR: SimpleLever = SimpleLever {
         family: "working directory",
         values: &["yes"],
         cause: "working directory: it writes to its working directory",
+        is_harsh: true,
         ..SEARCH
     },
 };

@@ -11,7 +11,7 @@ pub const COMMANDS: Equivalents = Equivalents(&[
     ("ls runs history status", "list"),
     ("continue restart", "resume"),
     ("export summary result results", "report"),
-    ("why crash core stack backtrace", "explain"),
+    ("crash core stack backtrace", "explain"),
     ("minimize minimise shrink creduce", "reduce"),
     ("verify fixed fix", "confirm"),
     ("matrix vs ab", "compare"),

@@ -55,7 +55,7 @@ fn run_line(sandbox: &Sandbox, line: &str, code: i32, words: &[&str]) {
 fn each_bug_has_a_page_with_its_command() {
     let sandbox = Sandbox::new();
     let names = names(&sandbox);
-    assert_eq!(names.len(), 10, "{names:?}");
+    assert_eq!(names.len(), 11, "{names:?}");
     for name in names {
         let printed = write_files(&sandbox, &name);
         let commands = page_commands(&name);
@@ -87,6 +87,8 @@ fn the_list_is_complete_and_the_files_are_new() {
                         Which test of a suite is flaky, and after which other?
       deadline          a deadline is too short for a busy machine
                         Does it fail only under load?
+      date              a licence for tests expires
+                        Under which conditions does it fail?
       server            a server has too few database connections
                         At which concurrency does it crash?
     ------- stderr -------
@@ -111,7 +113,7 @@ fn the_list_is_complete_and_the_files_are_new() {
     insta::assert_snapshot!(sandbox.provoke(&["zoo", "rase"]), @r"
     ------- stderr -------
     error: invalid value 'rase' for '[NAME]'
-      [possible values: deadlock, python-threads, race, file-race, heap-corruption, half-fix, leaked-daemon, order, deadline, server]
+      [possible values: deadlock, python-threads, race, file-race, heap-corruption, half-fix, leaked-daemon, order, deadline, date, server]
 
       tip: a similar value exists: 'race'
 
@@ -132,6 +134,13 @@ fn run_page(name: &str, endings: &[(i32, &[&str])]) {
 }
 
 const FIXED: (i32, &[&str]) = (0, &["FIXED (95 %)"]);
+
+#[test]
+fn a_date_is_found_and_its_fix_confirmed_at_that_date() {
+    needs!(program("patch"), python("unittest"));
+    let found = ["It fails under date=2039-06-15", "it depends on the date"];
+    run_page("date", &[(0, &found), FIXED]);
+}
 
 #[test]
 fn a_damaged_heap_is_found_and_fixed() {
