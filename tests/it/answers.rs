@@ -7,7 +7,7 @@ use provoke_model::{
     Baseline, ConfirmQuestion, Event, EvidenceDepth, Failure, FailureKind, HoldObservation,
     HoldPlan, HuntQuestion, InconclusiveReason, MeasuredBaseline, Observation, Outcome,
     ParallelSetting, Plan, Question, Signature, SignatureId, SlotId, StopLimits, Trial, TrialId,
-    TrialPurpose, VariantChoice, VariantId,
+    TrialPurpose, TrialsPlan, VariantChoice, VariantId,
 };
 use provoke_questions as questions;
 use provoke_questions::{
@@ -125,7 +125,10 @@ impl Simulation {
             Some(VariantChoice::Place(place)) => (self.rates[*place as usize], *place),
             // The same for every order of choices.
             Some(VariantChoice::Set(kept)) => {
-                let fails = self.needed.iter().all(|thing| kept.holds_item(*thing));
+                let fails = match state.goal.question.as_why() {
+                    Some(_) => kept.holds_item(item_number(&state.trials, DECISIVE_CONDITION)),
+                    None => self.needed.iter().all(|thing| kept.holds_item(*thing)),
+                };
                 // A search for conditions has a rate without any of them, too.
                 let otherwise = self.rates.get(1).copied().unwrap_or(0.0);
                 let rate = if fails { self.rates[0] } else { otherwise };
@@ -942,6 +945,9 @@ pub(crate) fn reduction_plan(things: usize, rate: f64) -> (Plan, Vec<f64>) {
     (plan(&text), vec![rate])
 }
 
+/// The condition that matters in searches for conditions.
+const DECISIVE_CONDITION: &str = "tty=all";
+
 /// Conditions of the plans of searches for conditions.
 const CONDITIONS: &str = "'umask=077', 'cpus=1', 'tty', 'columns=40', 'stdin=closed', 'stack=256K', 'home=unset', \
                           'ci=true', 'tz=Asia/Tokyo', 'aslr=off', 'copies=2', 'pids=64'";
@@ -955,8 +961,8 @@ pub(crate) fn why_plan(under: f64, plain: f64) -> (Plan, Vec<f64>) {
 }
 
 /// Returns the number of an item of a plan.
-fn item_number(plan: &Plan, name: &str) -> u32 {
-    let items = plan.trials.space.as_ref().unwrap().choices.as_items();
+fn item_number(trials: &TrialsPlan, name: &str) -> u32 {
+    let items = trials.space.as_ref().unwrap().choices.as_items();
     let index = items.iter().position(|item| item.name == name);
     u32::try_from(index.unwrap()).unwrap()
 }
@@ -976,11 +982,9 @@ fn a_condition_that_makes_a_program_fail_or_pass_is_found_in_few_trials() {
             let mut found = 0;
             for seed in 0..10 {
                 let (plan, rates) = why_plan(under, plain);
-                let mut simulation = Simulation::new(seed, &rates, setting);
-                simulation.needed = vec![item_number(&plan, "tty=all")];
-                let state = simulation.answer_question(&plan);
+                let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
                 let counted = state.all_tallies().map(|(_, tally)| tally.counted_trials());
-                let is_right = found_conditions(&state) == ["tty=all"];
+                let is_right = found_conditions(&state) == [DECISIVE_CONDITION];
                 found += u32::from(is_right && counted.sum::<u64>() <= 200);
             }
             assert!(found >= 8, "{under} {plain} {setting:?}: {found} of 10");
@@ -1008,7 +1012,6 @@ fn a_condition_that_does_not_matter_is_rarely_named() {
 fn another_failure_under_a_condition_is_not_the_failure_that_is_looked_for() {
     let (plan, rates) = why_plan(0.0, 0.2);
     let mut simulation = Simulation::new(1, &rates, SETTINGS[0]);
-    simulation.needed = vec![item_number(&plan, "tty=all")];
     // Without the failure that plain trials have, every trial fails in another way.
     simulation.other = 0.8;
     let state = simulation.answer_question(&plan);

@@ -29,7 +29,7 @@ pub enum FolderKind {
     Long,
     /// Its path contains a space.
     Space,
-    /// Files can be created in it, but not written.
+    /// It has room for 4096 bytes. Python does not use a directory to which it cannot write anything.
     Full,
     /// Nothing can be written to it.
     ReadOnly,

@@ -70,11 +70,12 @@ fn add_lever(items: &mut Vec<Item>, lever: &dyn Lever, search: &LeverSearch, val
         (_, true) => ConditionRole::Harsh,
         _ => ConditionRole::Tried,
     };
-    values.iter().for_each(|value| add(value, role));
-    search
-        .sham
-        .iter()
-        .for_each(|value| add(value, ConditionRole::Sham));
+    for value in values {
+        add(value, role);
+    }
+    if let Some(sham) = search.sham {
+        add(sham, ConditionRole::Sham);
+    }
     // The ladder belongs to the first value. What is harsher says nothing about it.
     let ladder = search.ladder.iter();
     let milder = ladder.take_while(|step| values.first() != Some(*step));

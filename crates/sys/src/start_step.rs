@@ -38,7 +38,7 @@ pub enum StartStep {
     MakeReadOnly(PathBuf),
     /// Make the working directory read-only, except for mounts below it.
     MakeCwdReadOnly,
-    /// Mount a file system without free space on a directory.
+    /// Mount a file system with a single page on a directory.
     MountFull(PathBuf),
     /// Set the mask of the modes of new files.
     SetUmask(u32),
@@ -104,9 +104,7 @@ impl StartStep {
             Self::MakeCwdReadOnly => StartCall::MakeCwdReadOnly,
             Self::MountFull(path) => {
                 let options = CString::new(format!("size={SMALLEST},mode=1777"))?;
-                calls.push(StartCall::MountMemory(path_text(path)?, options));
-                let filler = path_text(&path.join("full"))?;
-                StartCall::WriteFile(filler, vec![0; SMALLEST], "cannot fill a file system")
+                StartCall::MountMemory(path_text(path)?, options)
             }
             Self::SetUmask(mask) => StartCall::SetUmask(*mask),
             Self::FixAddresses => StartCall::FixAddresses,
@@ -296,11 +294,7 @@ impl PreparedSteps {
 unsafe fn write_file(path: &CStr, text: &[u8]) -> bool {
     // SAFETY: plain system calls on a valid path and text.
     unsafe {
-        let file = libc::open(
-            path.as_ptr(),
-            libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC,
-            0o600,
-        );
+        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         if file < 0 {
             return false;
         }

@@ -296,7 +296,7 @@ fn waits_until_a_time_end_at_that_time() {
 #[test]
 fn a_stopped_and_continued_process_waits_until_the_same_time() {
     let mut bench = bench_under(&[("date", "+2y")]);
-    let source = r#"
+    let source = r"
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -316,7 +316,7 @@ int main(void) {
     until.tv_sec++;
     return sem_timedwait(&semaphore, &until) == -1 && errno == ETIMEDOUT ? 0 : 4;
 }
-"#;
+";
     let program = bench.compile("stopped", source);
     let seen = bench.run(&[&program], LONG);
     assert_eq!(seen.actors[0].ending, Ending::Exited(0), "{seen:#?}");

@@ -52,7 +52,7 @@ fn conditions() -> Vec<(&'static str, &'static str, String)> {
         (
             "tmpdir",
             "full",
-            "cd ${TMPDIR:?} && touch file && ! head -c 1 /dev/zero > file",
+            "cd ${TMPDIR:?} && head -c 9 /dev/zero > file && ! head -c 9999 /dev/zero > file",
         ),
         (
             "tmpdir",

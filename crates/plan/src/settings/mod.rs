@@ -35,6 +35,7 @@ pub use search::SearchSettings;
 pub use stop::StopSettings;
 pub use tables::{Facts, OnlyRules, Variables};
 pub use trials::TrialSettings;
+pub use why::WhySettings;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::value::StringDeserializer;
@@ -96,4 +97,3 @@ mod tests {
         assert_eq!(compared, expected);
     }
 }
-pub use why::WhySettings;

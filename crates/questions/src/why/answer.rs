@@ -300,7 +300,7 @@ impl AnswerText for WhyAnswer {
                 Column::words("condition"),
                 Column::numbers("with it"),
                 Column::numbers("without"),
-                Column::words("changes at").leaving(2),
+                Column::words("limit").leaving(2),
                 Column::remarks("failure").leaving(1),
             ]
         };
