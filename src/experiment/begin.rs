@@ -1,6 +1,6 @@
 //! Begins an experiment: makes all checks that are possible before anything runs, and creates the run.
 
-use super::conditions::note_untested_conditions;
+use super::conditions::untested_conditions;
 use super::core_limits::{do_not_queue_for_cores, no_cores};
 use super::exports::RequestedReports;
 use super::helper::refuse_helper;
@@ -42,7 +42,9 @@ impl Experiment {
         // Each host finds out for itself.
         if plan.trials.hosts.is_none() {
             fit_to_this_machine(&mut plan.trials)?;
-            note_untested_conditions(&mut plan);
+            if let Some(question) = plan.goal.question.as_why_mut() {
+                question.untested = untested_conditions(&plan.trials);
+            }
             plan.trials.settings.no_cores = no_cores(&plan.trials);
         }
         let root = default_root();

@@ -1,29 +1,24 @@
 //! The conditions that this machine can set for trials.
 
 use provoke_levers::{LEVERS, Lever, TrialStart, find_lever};
-use provoke_model::{ItemKind, Plan, TrialsPlan, UntestedCondition};
+use provoke_model::{ItemKind, TrialsPlan, UntestedCondition};
 use provoke_prepare as prepare;
 use provoke_words::document::{Cell, Column, Place, Row, Table, Tone};
 use std::path::Path;
 
-/// Finds the conditions of a search that this machine cannot set.
-pub(super) fn note_untested_conditions(plan: &mut Plan) {
-    let Some(space) = &plan.trials.space else {
-        return;
-    };
-    let items = (0..).zip(space.choices.as_items());
+/// Returns the conditions of a search that this machine cannot set.
+pub(super) fn untested_conditions(trials: &TrialsPlan) -> Vec<UntestedCondition> {
+    let space = trials.space.iter();
+    let items = (0..).zip(space.flat_map(|space| space.choices.as_items()));
     let untested = items.filter_map(|(item, named)| {
         let ItemKind::Condition(condition) = &named.what else {
             return None;
         };
         let lever = find_lever(&condition.lever)?;
-        let reason = find_obstacle(&plan.trials, lever, &condition.value)?;
+        let reason = find_obstacle(trials, lever, &condition.value)?;
         Some(UntestedCondition { item, reason })
     });
-    let untested = untested.collect();
-    if let Some(question) = plan.goal.question.as_why_mut() {
-        question.untested = untested;
-    }
+    untested.collect()
 }
 
 /// Returns why this machine cannot set a stored value of a lever for trials, if it cannot.

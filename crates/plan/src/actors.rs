@@ -130,7 +130,7 @@ impl Scenario {
 
     /// Returns whether the trials put a service under load.
     pub fn is_loaded(&self) -> bool {
-        self.load.is_some() || self.loaded.is_some()
+        self.load.is_some() || self.again.plan.is_some()
     }
 
     fn said_actors(&self) -> Result<Vec<Actor>, Diagnostic> {

@@ -172,7 +172,11 @@ impl Scenario {
 
     /// Returns the port of the target.
     fn load_port(&self) -> Option<Text> {
-        let before = self.loaded.as_ref().map(|load| load.target.base.as_str());
+        let before = self
+            .again
+            .plan
+            .as_ref()
+            .map(|load| load.target.base.as_str());
         let url = self
             .load
             .as_ref()

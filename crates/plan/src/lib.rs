@@ -68,6 +68,15 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+/// The load of a run that is done again.
+#[derive(Clone, Debug, Default)]
+pub struct RepeatedLoad {
+    /// The load, if there was one.
+    pub plan: Option<provoke_model::LoadPlan>,
+    /// Which requests count as refused.
+    pub refusals: provoke_model::RefusalRules,
+}
+
 /// An experiment: what to run, how often, and what counts as a failure.
 ///
 /// The fields of each group are flags of `provoke run` or of a question, and have the same names in a file.
@@ -117,12 +126,9 @@ pub struct Scenario {
     pub evidence: EvidenceSettings,
     /// HTTP load on the command, which is a service then. A trial is one start of the service.
     pub load: Option<Load>,
-    /// The load of a run that is done again.
+    /// What a run under load had that is done again.
     #[serde(skip)]
-    pub loaded: Option<provoke_model::LoadPlan>,
-    /// Which requests count as refused in a run that is done again.
-    #[serde(skip)]
-    pub refusals: provoke_model::RefusalRules,
+    pub again: RepeatedLoad,
     /// Stop if the first trials all fail in the same way; cannot be set in a file.
     #[serde(skip)]
     pub stop_if_alike: bool,

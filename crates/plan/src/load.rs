@@ -76,7 +76,7 @@ impl Scenario {
         base: &Path,
     ) -> Result<Option<provoke_model::LoadPlan>, Diagnostic> {
         let Some(load) = &self.load else {
-            if !self.outline.requests.is_empty() && self.loaded.is_none() {
+            if !self.outline.requests.is_empty() && self.again.plan.is_none() {
                 let hint = "add a target: [load] url = \"http://127.0.0.1:8080\"";
                 return Err(refuse_at(
                     "there are requests, but no [load] table",
@@ -84,10 +84,10 @@ impl Scenario {
                     hint,
                 ));
             }
-            return Ok(self.loaded.clone());
+            return Ok(self.again.plan.clone());
         };
         self.check_fields_of_load(load)?;
-        let earlier_plan = self.loaded.as_ref();
+        let earlier_plan = self.again.plan.as_ref();
         let file = |path: &PathBuf| Text::from(base.join(path).as_path());
         let target = load.plan_target(earlier_plan, &file)?;
         let (requests, target) = self.planned_requests(load, earlier_plan, target, base)?;
@@ -159,7 +159,7 @@ impl Scenario {
     /// Refuses settings that have no meaning, or another one, for a service.
     fn check_fields_of_load(&self, said: &Load) -> Result<(), Diagnostic> {
         // The settings of an earlier run were not given by the user.
-        if self.stop.timeout.is_some() && self.loaded.is_none() {
+        if self.stop.timeout.is_some() && self.again.plan.is_none() {
             return Err(refuse_at(
                 "`timeout` does not apply to a service under load",
                 &["timeout"],
@@ -171,7 +171,7 @@ impl Scenario {
             ("skip", self.judge.skip.is_some()),
         ];
         if let Some((field, _)) = codes.iter().find(|(_, is_given)| *is_given)
-            && self.loaded.is_none()
+            && self.again.plan.is_none()
         {
             return Err(refuse_at(
                 format!("`{field}` does not apply to a service under load"),
@@ -197,7 +197,7 @@ impl Scenario {
                 .as_ref()
                 .map(|path| path.to_string_lossy().into_owned()),
         ];
-        let earlier_urls = self.loaded.iter().map(|load| load.target.base.clone());
+        let earlier_urls = self.again.plan.iter().map(|load| load.target.base.clone());
         let apart = |target: &String| {
             ["{slot}", "{trial}"]
                 .iter()
@@ -309,7 +309,7 @@ impl Scenario {
 
     /// Returns which requests count as refused, and whether refusals fail a trial.
     pub(super) fn refusal_rules(&self) -> RefusalRules {
-        let defaults = self.refusals.clone();
+        let defaults = self.again.refusals.clone();
         let Some(traffic) = self.load.as_ref().map(|load| &load.traffic) else {
             return defaults;
         };

@@ -2,8 +2,8 @@
 
 use super::{
     Actor, CaseSettings, Codes, Confidence, DurationValue, EnvValue, EvidenceSettings, Facts,
-    HostSettings, JudgeSettings, OnlyRule, OnlyRules, Pattern, ProgramSettings, Scenario,
-    StopSettings, TimeoutValue, TrialSettings, Variables,
+    HostSettings, JudgeSettings, OnlyRule, OnlyRules, Pattern, ProgramSettings, RepeatedLoad,
+    Scenario, StopSettings, TimeoutValue, TrialSettings, Variables,
 };
 use crate::RunnerValue;
 use provoke_model::{
@@ -27,8 +27,10 @@ impl Scenario {
         let variant = trials.variant_plan(variant);
         let suite = trials.cases.as_deref().map(CaseSettings::of_plan);
         let mut scenario = Self {
-            loaded: trials.load_of(variant),
-            refusals: trials.rules.refusals.clone(),
+            again: RepeatedLoad {
+                plan: trials.load_of(variant),
+                refusals: trials.rules.refusals.clone(),
+            },
             program: ProgramSettings::of_variant(trials, variant)?,
             conditions: trials.conditions_of(variant).into(),
             trials: TrialSettings::of_plan(trials),

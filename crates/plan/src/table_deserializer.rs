@@ -4,8 +4,7 @@
 //! position.
 
 use super::expected_value::{type_name, type_words};
-use super::{Load, Scenario};
-use provoke_model::RefusalRules;
+use super::{Load, RepeatedLoad, Scenario};
 use serde::Deserializer;
 use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeOwned, IntoDeserializer, Unexpected, Visitor};
@@ -43,8 +42,7 @@ impl Scenario {
                 Some(load) => Some(Load::from_table(load)?),
                 None => None,
             },
-            loaded: None,
-            refusals: RefusalRules::default(),
+            again: RepeatedLoad::default(),
             stop_if_alike: false,
             trust: false,
         })

@@ -198,13 +198,14 @@ impl WhyAnswer {
         causes.filter(|cause| known.insert(cause.clone())).collect()
     }
 
-    /// Names the conditions that could not be tried.
+    /// Returns the conditions that could not be tried, with the reasons. The others were not needed for the answer.
+    fn untested(&self) -> impl Iterator<Item = (&str, &str)> {
+        let untested = self.found(ConditionVerdict::NotTested).into_iter();
+        untested.filter_map(|condition| Some((&*condition.name, condition.reason.as_deref()?)))
+    }
+
     fn untested_line(&self) -> Option<String> {
-        let untested = self.found(ConditionVerdict::NotTested);
-        let names: Vec<&str> = untested
-            .iter()
-            .map(|condition| condition.name.as_str())
-            .collect();
+        let names: Vec<&str> = self.untested().map(|(name, _)| name).collect();
         (!names.is_empty()).then(|| format!("not tested here: {}", names.join(", ")))
     }
 }
@@ -223,18 +224,11 @@ impl ConditionReport {
 
     fn describe_pairs(&self) -> String {
         let without = match self.compared_with.as_str() {
-            PLAIN => "without it",
-            sham => sham,
+            PLAIN => "without it".to_owned(),
+            sham => format!("under {sham}"),
         };
-        format!(
-            "{} trials failed, and {} {}",
-            self.with.in_words(),
-            self.without.in_words(),
-            match without {
-                "without it" => without.to_owned(),
-                sham => format!("under {sham}"),
-            }
-        )
+        let (failed, without_failed) = (self.with.in_words(), self.without.in_words());
+        format!("{failed} trials failed, and {without_failed} {without}")
     }
 
     /// Describes between which values the outcome changes.
@@ -352,14 +346,9 @@ impl AnswerText for WhyAnswer {
         let found = Table::new("Conditions that matter", Place::Screen, columns());
         let tried = vec![Column::words("condition"), Column::numbers("failed")];
         let tried = Table::new("No difference seen", Place::Details, tried);
-        let untested = self.found(ConditionVerdict::NotTested).into_iter();
-        let untested_rows = untested.map(|condition| {
-            let reason = condition
-                .reason
-                .as_deref()
-                .unwrap_or("no trial was conclusive");
-            [condition.name.as_str(), reason].map(Cell::text).to_vec()
-        });
+        let untested_rows = self
+            .untested()
+            .map(|(name, reason)| [name, reason].map(Cell::text).to_vec());
         let reasons = vec![Column::words("condition"), Column::sentences("reason")];
         let untested = Table::new("Not tested", Place::Details, reasons);
         vec![
