@@ -391,9 +391,11 @@ impl AnswerText for WhyAnswer {
             return Vec::new();
         };
         let command = &self.command;
-        let under = shell_word(condition.mildest().as_ref());
+        let mildest = shell_word(condition.mildest().as_ref());
+        let run = format!("provoke run -n 5 --under {mildest} -- {command}");
+        // The counts are those of the condition itself.
         let FailureCounts { failures, trials } = condition.with;
-        let run = format!("provoke run -n 5 --under {under} -- {command}");
+        let under = shell_word(condition.name.as_ref());
         let confirm =
             format!("provoke confirm --baseline {failures}/{trials} --under {under} -- {command}");
         vec![
