@@ -24,6 +24,7 @@ pub fn has_lines(plan: &HoldPlan) -> bool {
     let is_line = |hold: &Hold| matches!(hold.point, HoldPoint::Line { .. });
     match plan {
         HoldPlan::Learn(CodeScope::Own | CodeScope::Named(_)) => true,
+        HoldPlan::Record(_) => false,
         HoldPlan::Learn(CodeScope::Around(holds))
         | HoldPlan::Trace(holds)
         | HoldPlan::Hold { holds, .. } => holds.iter().any(is_line),
@@ -41,7 +42,7 @@ pub fn prepare_lines(
     let output = folder.join(RESULT_FILE);
     files::create_readable(&output)?;
     let total_limit = match plan {
-        HoldPlan::Learn(_) | HoldPlan::Trace(_) => 0,
+        HoldPlan::Learn(_) | HoldPlan::Record(_) | HoldPlan::Trace(_) => 0,
         HoldPlan::Hold { total_limit, .. } => total_limit.as_micros(),
     };
     let named: &[String] = match plan {

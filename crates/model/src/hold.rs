@@ -1,6 +1,6 @@
 //! Holds: at which points threads of a trial are held, and what was observed meanwhile.
 
-use super::{CoreObservation, Frame, Text, is_default, micros};
+use super::{CoreObservation, Frame, PathPlan, Text, TrialPath, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -115,6 +115,8 @@ pub struct Hold {
 pub enum HoldPlan {
     /// Find out which points the program reaches.
     Learn(CodeScope),
+    /// Record which points each thread reaches, but hold no thread.
+    Record(PathPlan),
     /// Trace the program as these holds need it, but hold no thread: the control of their trials.
     Trace(Vec<Hold>),
     /// Hold threads.
@@ -157,6 +159,9 @@ pub struct HoldObservation {
     /// The points that were reached, if they were to be learned.
     #[serde(skip_serializing_if = "is_default")]
     pub learned: Vec<LearnedPoint>,
+    /// The paths of the threads, if they were to be recorded.
+    #[serde(skip_serializing_if = "is_default")]
+    pub path: Option<Box<TrialPath>>,
     /// Whether only the entries of functions were learned, because the program has much code.
     #[serde(skip_serializing_if = "is_default")]
     pub entries_only: bool,
@@ -276,7 +281,7 @@ impl HoldPlan {
     /// Returns the holds.
     pub fn holds(&self) -> &[Hold] {
         match self {
-            Self::Learn(_) | Self::Trace(_) => &[],
+            Self::Learn(_) | Self::Record(_) | Self::Trace(_) => &[],
             Self::Hold { holds, .. } => holds,
         }
     }
@@ -284,7 +289,7 @@ impl HoldPlan {
     /// Returns the holds for whose points the program is traced, whether or not a thread is held there.
     pub fn traced_holds(&self) -> &[Hold] {
         match self {
-            Self::Learn(_) => &[],
+            Self::Learn(_) | Self::Record(_) => &[],
             Self::Trace(holds) | Self::Hold { holds, .. } => holds,
         }
     }
@@ -334,7 +339,7 @@ impl HoldObservation {
 }
 
 /// Mixes the bits of a number, as in `SplitMix64`.
-fn mix_bits(mut x: u64) -> u64 {
+pub(super) fn mix_bits(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)

@@ -20,6 +20,7 @@ mod load;
 mod observation;
 mod outcome;
 mod parallel_setting;
+mod path;
 mod plan;
 mod question;
 mod rules;
@@ -67,6 +68,10 @@ pub use observation::{
 };
 pub use outcome::{Failure, FailureKind, InconclusiveReason, Outcome, SignalEvidence};
 pub use parallel_setting::ParallelSetting;
+pub use path::{
+    BlockKind, MAX_EVENTS, PathDetail, PathEvent, PathEvents, PathPart, PathPlace, PathPlan,
+    PointName, ThreadEnd, TrialPath,
+};
 pub use plan::{
     ActorPlan, ActorRole, Alpha, CaptureMode, CoreSettings, CoreSize, EditPlan, ExpectedResult,
     FileChange, Goal, HeldPlan, Hooks, KeepRule, Plan, Resource, ResourceLimit, StopLimits,

@@ -48,7 +48,7 @@ impl HoldSession {
     fn has_code_points(&self) -> bool {
         match &self.plan {
             HoldPlan::Learn(_) => true,
-            HoldPlan::Trace(_) => false,
+            HoldPlan::Record(_) | HoldPlan::Trace(_) => false,
             HoldPlan::Hold { holds, .. } => holds.iter().any(|hold| hold.point.as_code().is_some()),
         }
     }
@@ -78,7 +78,7 @@ impl HoldSession {
                 };
                 self.learnable_breakpoints(&mapped, known_addresses.as_deref())
             }
-            HoldPlan::Trace(_) => Vec::new(),
+            HoldPlan::Record(_) | HoldPlan::Trace(_) => Vec::new(),
             HoldPlan::Hold {
                 holds, evidence, ..
             } => {
@@ -197,7 +197,7 @@ impl HoldSession {
                 self.remove_everywhere(address);
                 resume(tid, 0);
             }
-            HoldPlan::Trace(_) => resume(tid, 0),
+            HoldPlan::Record(_) | HoldPlan::Trace(_) => resume(tid, 0),
             HoldPlan::Hold { .. } => self.arrive_at(tid, address, point),
         }
     }

@@ -83,7 +83,7 @@ impl HoldSession {
     /// Returns whether the time for all holds is not used up.
     pub(super) fn has_time(&self) -> bool {
         match self.plan {
-            HoldPlan::Learn(_) | HoldPlan::Trace(_) => false,
+            HoldPlan::Learn(_) | HoldPlan::Record(_) | HoldPlan::Trace(_) => false,
             HoldPlan::Hold { total_limit, .. } => self.held_for < total_limit,
         }
     }

@@ -170,7 +170,7 @@ impl Memory for SweepMemory {
                 *self.trials_of_holds.entry(holds.clone()).or_default() += 1;
                 self.reached += u64::from(observation.reached_all(plan));
             }
-            HoldPlan::Trace(_) => {}
+            HoldPlan::Record(_) | HoldPlan::Trace(_) => {}
         }
     }
 }

@@ -147,6 +147,7 @@ impl Memory for HuntMemory {
                 }
             }
             HoldPlan::Hold { .. } | HoldPlan::Trace(_) if is_inconclusive(&facts.outcome) => {}
+            HoldPlan::Record(_) => {}
             HoldPlan::Trace(holds) => {
                 self.control_time += facts.elapsed + OVERHEAD;
                 self.held_trials.add_control_trial(holds, end);
