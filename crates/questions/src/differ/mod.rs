@@ -1,0 +1,51 @@
+//! Answers what failing trials do differently before the failure.
+//!
+//! Some trials are plain, some are recorded, and some are recorded at a random half of the points. The first give the
+//! natural rate, the second are compared by their paths, and the third show the points whose observation changes the rate.
+
+mod answer;
+mod memory;
+mod places;
+mod plan;
+mod points;
+mod policy;
+mod statements;
+
+pub use answer::DifferAnswer;
+pub use policy::DifferPolicy;
+
+use super::{Policy, QuestionKind};
+use crate::answer::{AnswerContext, AnswerKind};
+use memory::DifferMemory;
+use provoke_model::{Goal, TrialsPlan};
+use provoke_state::{Memory, State};
+
+/// What do failing trials do differently?
+pub(super) struct DifferKind;
+
+impl QuestionKind for DifferKind {
+    fn policy(&self, _: &Goal) -> &'static dyn Policy {
+        &DifferPolicy
+    }
+
+    fn begin_memory(&self, goal: &Goal, _: &TrialsPlan) -> Box<dyn Memory> {
+        match goal.question.as_differ() {
+            Some(question) => Box::new(DifferMemory::new(question)),
+            None => Box::new(()),
+        }
+    }
+
+    fn explores(&self) -> bool {
+        true
+    }
+
+    fn progress(&self, state: &State) -> Option<String> {
+        answer::describe_progress(state)
+    }
+
+    fn answer(&self, state: &State, context: &AnswerContext<'_>) -> Option<AnswerKind> {
+        DifferAnswer::new(state, context)
+            .map(Box::new)
+            .map(AnswerKind::Differ)
+    }
+}
