@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod access;
+pub mod blocks;
 pub mod code;
 mod loader;
 mod process;

@@ -1,12 +1,13 @@
 //! Holds the threads of a traced process tree, driven by their stops.
 //!
 //! Nothing is changed until there is a second thread or process: before, no schedule can be provoked. This file follows
-//! processes and threads. `breakpoints` handles the points in the code, `holding` holds and releases threads, and `races`
-//! watches the memory that a held thread is about to access.
+//! processes and threads. `breakpoints` handles the points in the code, `holding` holds and releases threads, `races`
+//! watches the memory that a held thread is about to access, and `recording` records the paths of threads instead.
 
 mod breakpoints;
 mod holding;
 mod races;
+mod recording;
 
 pub use holding::LOOK_INTERVAL;
 
@@ -21,6 +22,7 @@ use provoke_sys::call_filter::{CLONE3, PTRACE, TRACED_CALLS, call_name, is_creat
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::threads::process_of;
 use provoke_sys::tracee::{self, Creation, StopReason, WatchedAccess};
+use recording::PathRecorder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
@@ -61,6 +63,8 @@ pub struct HoldSession {
     observation: HoldObservation,
     /// Total time of the holds that are over.
     held_for: Duration,
+    /// The paths of the threads, if they are recorded.
+    recorder: Option<PathRecorder>,
 }
 
 #[derive(Debug)]
@@ -120,6 +124,7 @@ impl HoldSession {
                 .iter()
                 .map(|_| HoldProgress::default())
                 .collect(),
+            recorder: PathRecorder::of_plan(&plan),
             plan,
             files,
             processes: BTreeMap::new(),
@@ -141,7 +146,9 @@ impl HoldSession {
     pub fn add_program(&mut self, pid: i32) {
         self.thread_mut(pid, pid).is_attached = true;
         self.programs.insert(pid);
-        if self.process_numbers.len() > 1 {
+        if self.process_numbers.len() > 1 && self.recorder.is_some() {
+            self.note_company();
+        } else if self.process_numbers.len() > 1 {
             let pids: Vec<i32> = self.process_numbers.keys().copied().collect();
             for pid in pids {
                 self.begin_process(pid);
@@ -158,6 +165,11 @@ impl HoldSession {
     pub fn finish(mut self) -> (HoldObservation, CodeCache) {
         self.end();
         self.observation.times = self.holds.iter().map(|hold| hold.times).collect();
+        if let Some(recorder) = self.recorder {
+            let (path, entries_only) = recorder.finish();
+            self.observation.path = Some(Box::new(path));
+            self.observation.entries_only |= entries_only;
+        }
         (self.observation, self.files)
     }
 
@@ -192,9 +204,11 @@ impl HoldSession {
                     let memory = self.memory_of(tid);
                     self.remove_breakpoints(memory);
                 }
+                self.record_signal(tid, signal);
                 on_signal(stop, signal);
                 resume(tid, signal);
             }
+            StopReason::Ending => self.thread_ends(tid),
             StopReason::ProcessStopped => stop.resume_thread(),
         }
         None
@@ -204,8 +218,7 @@ impl HoldSession {
     pub fn thread_ended(&mut self, tid: i32) {
         self.threads.remove(&tid);
         self.early.remove(&tid);
-        self.processes.remove(&tid);
-        self.loaders.remove(&tid);
+        self.forget_program(tid);
         for hold in &mut self.holds {
             if hold
                 .held_thread
@@ -220,8 +233,7 @@ impl HoldSession {
     /// Forgets what was known about the program that a process replaced. Its other threads have ended, and the thread that
     /// executed has the id of the first one.
     fn program_executed(&mut self, pid: i32) {
-        self.processes.remove(&pid);
-        self.loaders.remove(&pid);
+        self.forget_program(pid);
         self.threads
             .retain(|tid, thread| *tid == pid || thread.pid != pid);
         if let Some(thread) = self.threads.get_mut(&pid) {
@@ -245,9 +257,26 @@ impl HoldSession {
             self.refuse(GAINS_PRIVILEGES.to_owned());
         }
         // The new program may race with other processes, although it has one thread.
-        if self.created > 1 {
+        if self.created > 1 || self.recorder.is_some() {
             self.begin_process(pid);
         }
+    }
+
+    fn forget_program(&mut self, pid: i32) {
+        self.processes.remove(&pid);
+        self.loaders.remove(&pid);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.process_ended(pid);
+        }
+    }
+
+    /// Sets the options of a stopped thread that this tracer needs.
+    fn follow(&self, tid: i32) {
+        // The thread may have been killed.
+        let _ = match self.recorder {
+            Some(_) => tracee::follow_to_end(tid),
+            None => tracee::follow_more(tid),
+        };
     }
 
     /// Releases all held threads, and restores the memory of all processes.
@@ -290,9 +319,9 @@ impl HoldSession {
     }
 
     fn thread_created(&mut self, creator: i32, creation: Creation) {
-        let _ = tracee::follow_more(creator);
+        self.follow(creator);
         let (pid, memory) = (self.pid_of(creator), self.memory_of(creator));
-        self.begin_process(memory);
+        let is_first_creation = self.begin_process(memory);
         let new_pid = if creation.own_memory || creation.creator_waits {
             creation.tid
         } else {
@@ -300,13 +329,14 @@ impl HoldSession {
         };
         self.thread_mut(creation.tid, new_pid);
         if creation.own_memory {
-            self.copy_process(memory, creation.tid);
+            self.copy_process(memory, creation.tid, is_first_creation);
             if let Some(loader) = self.loaders.get(&pid).cloned() {
                 self.loaders.insert(creation.tid, loader);
             }
         } else {
             self.thread_mut(creation.tid, new_pid).memory = memory;
         }
+        self.note_company();
         self.learn_event(creator, &HoldPoint::Start(CreationSide::Creator));
         if self.early.remove(&creation.tid) {
             self.thread_attached(creation.tid);
@@ -327,7 +357,11 @@ impl HoldSession {
             self.watch_new_thread(tid);
             self.learn_event(tid, &HoldPoint::Start(CreationSide::Created));
         }
-        let _ = tracee::follow_more(tid);
+        self.follow(tid);
+        if self.recorder.is_some() {
+            // The first stop of a program comes before its first instruction.
+            self.begin_process(self.memory_of(tid));
+        }
         if !(is_new && self.hold_at(tid, &HoldPoint::Start(CreationSide::Created))) {
             resume(tid, 0);
         }
@@ -401,7 +435,7 @@ impl HoldSession {
 /// Others do not stop the programs.
 pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
     let is_progress = |hold: &Hold| matches!(hold.end, HoldEnd::OthersProgressed(_));
-    if matches!(plan, HoldPlan::Learn(_)) {
+    if matches!(plan, HoldPlan::Learn(_) | HoldPlan::Record(_)) {
         return TRACED_CALLS.into_iter().chain([PTRACE]).collect();
     }
     if plan.traced_holds().iter().any(is_progress) {
