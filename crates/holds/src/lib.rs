@@ -4,6 +4,7 @@
 
 mod access;
 pub mod blocks;
+mod call_result;
 pub mod code;
 mod loader;
 mod process;

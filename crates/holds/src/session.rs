@@ -11,6 +11,7 @@ mod recording;
 
 pub use holding::LOOK_INTERVAL;
 
+use crate::call_result::BegunCall;
 use crate::code::CodeCache;
 use crate::loader::find_loader_code;
 use crate::process::TracedProcess;
@@ -18,7 +19,9 @@ use provoke_model::{
     CodePoint, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan, HoldPoint, LearnedPoint,
     RacingAccess,
 };
-use provoke_sys::call_filter::{CLONE3, PTRACE, TRACED_CALLS, call_name, is_creation};
+use provoke_sys::call_filter::{
+    CLONE3, PTRACE, TRACED_CALLS, call_name, is_creation, recorded_calls,
+};
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::threads::process_of;
 use provoke_sys::tracee::{self, Creation, StopReason, WatchedAccess};
@@ -83,6 +86,8 @@ struct TracedThread {
     wanted_watch: Option<(usize, WatchedAccess)>,
     /// The watchpoint that is set.
     watch: Option<(usize, WatchedAccess)>,
+    /// The system call whose result will be recorded.
+    call: Option<BegunCall>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +202,8 @@ impl HoldSession {
             }
             StopReason::Breakpoint => self.breakpoint_hit(tid),
             StopReason::SystemCall => self.call_begins(tid),
-            StopReason::Stepped | StopReason::CallEnded => resume(tid, 0),
+            StopReason::CallEnded => self.call_ended(tid),
+            StopReason::Stepped => resume(tid, 0),
             StopReason::Watchpoint(_) => return self.watched_access(tid),
             StopReason::Signal(signal) => {
                 if FATAL.contains(&signal) {
@@ -242,6 +248,7 @@ impl HoldSession {
             thread.arrived_at = None;
             thread.wanted_watch = None;
             thread.watch = None;
+            thread.call = None;
         }
         for hold in &mut self.holds {
             if hold
@@ -287,6 +294,9 @@ impl HoldSession {
         for process in self.processes.values_mut() {
             process.remove_all();
         }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end_events();
+        }
     }
 
     fn pid_of(&self, tid: i32) -> i32 {
@@ -314,6 +324,7 @@ impl HoldSession {
                 arrived_at: None,
                 wanted_watch: None,
                 watch: None,
+                call: None,
             }
         })
     }
@@ -379,6 +390,9 @@ impl HoldSession {
             self.refuse(TRACES_ITSELF.to_owned());
             return resume(tid, 0);
         }
+        if self.recorder.is_some() {
+            return self.record_call(tid);
+        }
         if call_name(call).is_none() {
             // Another part of the tracer selected it.
             return resume(tid, 0);
@@ -435,8 +449,10 @@ impl HoldSession {
 /// Others do not stop the programs.
 pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
     let is_progress = |hold: &Hold| matches!(hold.end, HoldEnd::OthersProgressed(_));
-    if matches!(plan, HoldPlan::Learn(_) | HoldPlan::Record(_)) {
-        return TRACED_CALLS.into_iter().chain([PTRACE]).collect();
+    match plan {
+        HoldPlan::Learn(_) => return TRACED_CALLS.into_iter().chain([PTRACE]).collect(),
+        HoldPlan::Record(_) => return recorded_calls().chain([PTRACE]).collect(),
+        HoldPlan::Trace(_) | HoldPlan::Hold { .. } => {}
     }
     if plan.traced_holds().iter().any(is_progress) {
         return TRACED_CALLS.to_vec();

@@ -190,6 +190,11 @@ pub fn system_call(tid: i32) -> io::Result<u64> {
     read_user(tid, CALL_NUMBER)
 }
 
+/// Returns the result of the system call that a stopped thread has ended: the negative number of an error if it failed.
+pub fn call_result(tid: i32) -> io::Result<u64> {
+    read_user(tid, CALL_RESULT)
+}
+
 /// Lets a stopped thread, which is about to create a thread or a process by this call, create it with its tracer: without
 /// one, the calls that a filter selects fail.
 pub fn keep_creation_traced(tid: i32, call: u64) -> io::Result<()> {

@@ -5,6 +5,7 @@
 //! thread, the points that were reached before are set again.
 
 use super::{HoldSession, executable_of, resume};
+use crate::call_result::BegunCall;
 use crate::code::{CodeFile, CodeFunction};
 use crate::process::MappedCode;
 use crate::scope::is_in_scope;
@@ -48,6 +49,8 @@ pub(super) struct PathRecorder {
     path: TrialPath,
     /// Whether the trial has had a second thread.
     has_company: bool,
+    /// Whether the trial is over, and its processes are about to be killed.
+    is_over: bool,
     /// Whether only the entries of functions of some files are points.
     entries_only: bool,
 }
@@ -87,6 +90,7 @@ impl PathRecorder {
             events: BTreeMap::new(),
             path: TrialPath::default(),
             has_company: false,
+            is_over: false,
             entries_only: false,
         })
     }
@@ -181,7 +185,15 @@ impl PathRecorder {
         !self.is_open(&self.points[index])
     }
 
+    /// Ends the record, apart from the ends of threads: what follows was not caused by the program.
+    pub(super) fn end_events(&mut self) {
+        self.is_over = true;
+    }
+
     fn push_event(&mut self, event: PathEvent) {
+        if self.is_over {
+            return;
+        }
         if self.path.events.0.len() < MAX_EVENTS {
             self.path.events.0.push(event);
         } else {
@@ -347,6 +359,39 @@ impl HoldSession {
             return resume(tid, 0);
         }
         self.step_over(tid, address);
+    }
+
+    /// Lets a thread make a system call, so that its result is recorded at its end.
+    pub(super) fn record_call(&mut self, tid: i32) {
+        let pid = self.pid_of(tid);
+        let call = if self.is_in_loader(tid, pid) {
+            None
+        } else {
+            BegunCall::of_thread(tid)
+        };
+        let is_recorded = call.is_some();
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.call = call;
+        }
+        if is_recorded {
+            // The thread may have been killed.
+            let _ = tracee::continue_to_call_end(tid);
+        } else {
+            resume(tid, 0);
+        }
+    }
+
+    /// Records the result of a system call.
+    pub(super) fn call_ended(&mut self, tid: i32) {
+        let number = self.number_of(tid);
+        let thread = self.threads.get_mut(&tid);
+        if let Some(call) = thread.and_then(|thread| thread.call.take())
+            && let Some(recorder) = &mut self.recorder
+            && let Ok(result) = tracee::call_result(tid)
+        {
+            recorder.record_event(number, call.end(result));
+        }
+        resume(tid, 0);
     }
 
     /// Records a signal that is about to be delivered to a program.
