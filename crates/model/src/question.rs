@@ -1,8 +1,8 @@
 //! Questions that a run answers.
 
 use super::{
-    Baseline, CodeScope, ExcludedRun, Failure, Item, ItemKind, KnownBug, MeasuredBaseline,
-    RunCounts, SignatureId, TrialsPlan, VariantChoices, VariantId, is_default,
+    Baseline, CodeScope, ExcludedRun, Failure, HoldPoint, Item, ItemKind, KnownBug,
+    MeasuredBaseline, RunCounts, SignatureId, TrialsPlan, VariantChoices, VariantId, is_default,
 };
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +72,9 @@ pub struct HuntQuestion {
     /// Functions that are tried first, because a known crash has them on its stack.
     #[serde(skip_serializing_if = "is_default")]
     pub first: Vec<String>,
+    /// Points that are tried before all others, because failing trials differ there.
+    #[serde(skip_serializing_if = "is_default")]
+    pub leading: Vec<HoldPoint>,
     /// The crash that is looked for, if an earlier run has it.
     #[serde(skip_serializing_if = "is_default")]
     pub known: Option<Box<KnownCrash>>,

@@ -196,7 +196,7 @@ impl AnswerText for DifferAnswer {
         if let Some(lead) = &self.lead {
             let p = words::p_value(lead.adjusted_p);
             lines.push(format!(
-                "one of {} tested; chance would show one like it with probability {p}",
+                "one of {} tested; by chance, any of them is so clear with {p}",
                 words::format_count(self.tests, "difference"),
             ));
         }
@@ -229,7 +229,7 @@ impl AnswerText for DifferAnswer {
         let rates: Vec<String> = rates
             .map(|(name, counts)| {
                 let share = words::format_percent(counts.rate());
-                format!("{share} {name} ({})", counts.in_words())
+                format!("{share} % {name} ({})", counts.in_words())
             })
             .collect();
         if !rates.is_empty() {

@@ -17,8 +17,29 @@ pub use policy::DifferPolicy;
 use super::{Policy, QuestionKind};
 use crate::answer::{AnswerContext, AnswerKind};
 use memory::DifferMemory;
-use provoke_model::{Goal, TrialsPlan};
+use provoke_model::{Goal, HoldPoint, TrialsPlan};
 use provoke_state::{Memory, State};
+
+/// Limit of the points that a hunt tries first.
+const LEADING_POINTS: usize = 20;
+
+/// Returns the points at which threads may be held to make the program fail, the most promising ones first: where failing
+/// trials differ, and whose observation makes failures more frequent.
+pub fn leading_points(state: &State) -> Vec<HoldPoint> {
+    let Some(memory) = state.learned::<DifferMemory>() else {
+        return Vec::new();
+    };
+    let comparison = memory.comparison().into_iter();
+    let numbers = comparison.flat_map(statements::leading_points);
+    let points = numbers.filter_map(|number| memory.points.hold_point(number));
+    let mut leading: Vec<HoldPoint> = Vec::new();
+    for point in points {
+        if leading.len() < LEADING_POINTS && !leading.contains(&point) {
+            leading.push(point);
+        }
+    }
+    leading
+}
 
 /// What do failing trials do differently?
 pub(super) struct DifferKind;

@@ -1,6 +1,8 @@
 //! Gives the points of all trials common numbers and names.
 
-use provoke_model::{BlockKind, PathPart, PathPlace, PointName, Text, TrialPath};
+use provoke_model::{
+    BlockKind, CodePoint, HoldPoint, PathPart, PathPlace, PointName, Text, TrialPath,
+};
 use provoke_stats::paths::{PathPoint, PointKind};
 use std::collections::BTreeMap;
 
@@ -85,6 +87,21 @@ impl KnownPoints {
     /// Returns a file by its number.
     pub(super) fn file(&self, number: u32) -> Option<&Text> {
         self.files.get(number as usize)
+    }
+
+    /// Returns the point as one at which a thread can be held.
+    pub(super) fn hold_point(&self, number: u32) -> Option<HoldPoint> {
+        match self.get(number)?.place {
+            PathPlace::Code(file, address, _) => Some(HoldPoint::Code(CodePoint {
+                object: self.file(file)?.clone(),
+                address,
+            })),
+            PathPlace::Line(file, line) => Some(HoldPoint::Line {
+                file: self.file(file)?.clone(),
+                line,
+            }),
+            PathPlace::Call(..) | PathPlace::Signal(_) | PathPlace::Exception(..) => None,
+        }
     }
 
     /// Returns whether some of the points are in native code.

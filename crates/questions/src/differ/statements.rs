@@ -183,6 +183,23 @@ impl Narrator<'_> {
     }
 }
 
+/// Returns the points of differences that may be forced, the most promising ones first: a thread that waits there gives
+/// others the time that they had in failing trials.
+pub(super) fn leading_points(comparison: &PathComparison) -> Vec<u32> {
+    let groups = comparison.groups.iter();
+    let statements = groups
+        .filter(|group| !group.is_after_failure)
+        .flat_map(|group| &group.statements);
+    let of_statements = statements.filter_map(|statement| match *statement {
+        PathStatement::Together { to, .. } | PathStatement::Between { to, .. } => Some(to),
+        PathStatement::Before { other_point, .. } => Some(other_point),
+        PathStatement::Reached { .. } | PathStatement::NotReached { .. } => None,
+    });
+    let raising = comparison.arming.iter().filter(|effect| effect.raises);
+    let raising = raising.filter_map(|effect| effect.points.first().copied());
+    of_statements.chain(raising).collect()
+}
+
 /// Returns `between a.c:9 and a.c:11 in drop()`.
 fn between(from: &PathPlaceReport, to: &PathPlaceReport) -> String {
     if from.place == to.place {
