@@ -1,0 +1,190 @@
+//! Chooses the statements to test, without looking at which trials failed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::index::TrialIndex;
+use super::input::{PathPoint, PointKind};
+use super::result::PathStatement;
+
+/// Most arrivals at a point that are counted.
+const MAX_TIMES: u32 = 4;
+/// With more threads, their numbers say little, because threads of a pool change places.
+const MAX_NUMBERED_THREADS: usize = 4;
+/// With more pairs of points of two threads, only those are compared that were reached one directly after the other.
+const MAX_PAIRS: usize = 20_000;
+/// Number of arrivals of other threads that are noted at each end of a window.
+const NEAR: u32 = 4;
+/// Most statements about interleavings; those with the most balanced counts are kept.
+const MAX_INTERLEAVINGS: usize = 100_000;
+
+/// The chosen statements.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    pub(super) statements: Vec<PathStatement>,
+    /// Whether some were left out.
+    pub(super) is_limited: bool,
+}
+
+/// Returns the statements to test.
+pub(super) fn choose_candidates(points: &[PathPoint], trials: &[TrialIndex]) -> Candidates {
+    let mut candidates = Candidates {
+        statements: presences(points),
+        is_limited: false,
+    };
+    candidates.add_orders(points, trials);
+    candidates.add_interleavings(trials);
+    candidates
+}
+
+/// Returns the statements about single points.
+fn presences(points: &[PathPoint]) -> Vec<PathStatement> {
+    let numbers = (0_u32..).zip(points).filter(|(_, point)| !point.is_ignored);
+    numbers
+        .flat_map(|(point, _)| {
+            let reached = (1..=MAX_TIMES).map(move |times| PathStatement::Reached { point, times });
+            reached.chain([PathStatement::NotReached { point }])
+        })
+        .collect()
+}
+
+impl Candidates {
+    /// Adds the orders of first arrivals: of points of two threads, and of function entries of one.
+    fn add_orders(&mut self, points: &[PathPoint], trials: &[TrialIndex]) {
+        let first_arrivals: Vec<Vec<(u32, u32)>> = trials
+            .iter()
+            .map(|trial| {
+                trial
+                    .first_arrivals()
+                    .iter()
+                    .map(|arrival| (arrival.thread, arrival.point))
+                    .collect()
+            })
+            .collect();
+        let mut reached_by: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+        for arrival in first_arrivals.iter().flatten() {
+            *counts.entry(*arrival).or_default() += 1;
+        }
+        let usual = counts
+            .into_iter()
+            .filter(|(_, count)| 2 * count >= trials.len());
+        for ((thread, point), _) in usual {
+            reached_by.entry(thread).or_default().push(point);
+        }
+        let is_pool = trials
+            .iter()
+            .any(|trial| thread_count(trial) > MAX_NUMBERED_THREADS);
+        let is_entry = |point: &u32| points[super::index::index(*point)].kind == PointKind::Entry;
+        for (thread, own) in &reached_by {
+            for (other_thread, others) in &reached_by {
+                let is_same = thread == other_thread;
+                // The first thread is no thread of a pool.
+                if is_pool && !(is_same && *thread == 0) {
+                    continue;
+                }
+                let chosen = |points: &[u32]| -> Vec<u32> {
+                    let chosen = points.iter().copied();
+                    chosen.filter(|point| !is_same || is_entry(point)).collect()
+                };
+                let (own, others) = (chosen(own), chosen(others));
+                let pairs = if own.len() * others.len() <= MAX_PAIRS {
+                    own.iter()
+                        .flat_map(|a| others.iter().map(move |b| (*a, *b)))
+                        .collect()
+                } else {
+                    self.is_limited = true;
+                    neighbours(&first_arrivals, (*thread, &own), (*other_thread, &others))
+                };
+                let different = pairs.into_iter().filter(|(a, b)| !is_same || a != b);
+                self.statements
+                    .extend(different.map(|(point, other_point)| PathStatement::Before {
+                        thread: *thread,
+                        point,
+                        other_thread: *other_thread,
+                        other_point,
+                    }));
+            }
+        }
+    }
+
+    /// Adds the statements about windows and other threads.
+    fn add_interleavings(&mut self, trials: &[TrialIndex]) {
+        let mut counts: HashMap<PathStatement, usize> = HashMap::new();
+        for trial in trials {
+            let mut of_trial = near_interleavings(trial);
+            of_trial.sort_unstable();
+            of_trial.dedup();
+            for statement in of_trial {
+                *counts.entry(statement).or_default() += 1;
+            }
+        }
+        let balance = |count: usize| count.min(trials.len() - count);
+        let mut counted: Vec<(usize, PathStatement)> = counts
+            .into_iter()
+            .map(|(statement, count)| (balance(count), statement))
+            .collect();
+        counted.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        self.is_limited |= counted.len() > MAX_INTERLEAVINGS;
+        counted.truncate(MAX_INTERLEAVINGS);
+        self.statements
+            .extend(counted.into_iter().map(|(_, statement)| statement));
+    }
+}
+
+fn thread_count(trial: &TrialIndex) -> usize {
+    let threads: HashSet<u32> = trial
+        .arrivals()
+        .iter()
+        .map(|arrival| arrival.thread)
+        .collect();
+    threads.len()
+}
+
+/// Returns the pairs of points of two threads, or of one, that follow one another directly in the merged first arrivals of
+/// both in some trial.
+fn neighbours(
+    first_arrivals: &[Vec<(u32, u32)>],
+    (thread, own): (u32, &[u32]),
+    (other_thread, others): (u32, &[u32]),
+) -> Vec<(u32, u32)> {
+    let own: HashSet<(u32, u32)> = own.iter().map(|point| (thread, *point)).collect();
+    let others: HashSet<(u32, u32)> = others.iter().map(|point| (other_thread, *point)).collect();
+    let mut pairs = BTreeSet::new();
+    for trial in first_arrivals {
+        let of_both = trial
+            .iter()
+            .filter(|arrival| own.contains(arrival) || others.contains(arrival));
+        let merged: Vec<&(u32, u32)> = of_both.collect();
+        for pair in merged.windows(2) {
+            if own.contains(pair[0]) && others.contains(pair[1]) {
+                pairs.insert((pair[0].1, pair[1].1));
+            }
+        }
+    }
+    pairs.into_iter().collect()
+}
+
+/// Returns the statements about the windows of a trial, and the nearest arrivals of other threads within them.
+fn near_interleavings(trial: &TrialIndex) -> Vec<PathStatement> {
+    let mut statements = Vec::new();
+    for (moment, arrival) in (0_u32..).zip(trial.arrivals()) {
+        let Some(window) = trial.window(moment) else {
+            continue;
+        };
+        let (from, to) = (arrival.point, trial.at(window.to).point);
+        let within = window.from + 1..window.to;
+        if within.is_empty() {
+            continue;
+        }
+        statements.push(PathStatement::Together { from, to });
+        let early = within.clone().take(super::index::index(NEAR));
+        let late = within.clone().skip(super::index::index(NEAR)).rev();
+        let near = early.chain(late.take(super::index::index(NEAR)));
+        statements.extend(near.map(|moment| PathStatement::Between {
+            from,
+            to,
+            other: trial.at(moment).point,
+        }));
+    }
+    statements
+}

@@ -1,0 +1,98 @@
+//! Finds the points that follow a point, by which its absence is known.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::index::TrialIndex;
+use super::truth::Followers;
+
+/// Number of trials, spread evenly over those that reached the point, that show what follows it.
+const SAMPLES: usize = 8;
+/// Number of first arrivals behind the point that may follow it.
+const NEAR: usize = 48;
+
+/// The first arrivals of a trial, by thread.
+#[derive(Default)]
+struct FirstArrivals {
+    /// For each thread, its points in the order of the first arrivals.
+    points: HashMap<u32, Vec<u32>>,
+    /// For each thread and point, the index there.
+    ranks: HashMap<(u32, u32), usize>,
+    /// For each point, the thread that reached it first.
+    threads: HashMap<u32, u32>,
+}
+
+/// Returns the followers of each point that some trials reached and others did not.
+///
+/// A point follows if the thread that reached the first point first, in each sample in which it reached both, reached it
+/// later, and if these are more than half of the samples. The choice does not depend on which trials failed.
+pub(super) fn find_followers(trials: &[TrialIndex], points: u32) -> Followers {
+    let mut followers = Followers::new();
+    let mut first_arrivals: HashMap<usize, FirstArrivals> = HashMap::new();
+    for point in 0..points {
+        let is_reached = |trial: &usize| !trials[*trial].moments(point).is_empty();
+        let reached: Vec<usize> = (0..trials.len()).filter(is_reached).collect();
+        if reached.is_empty() || reached.len() == trials.len() {
+            continue;
+        }
+        let step = reached.len().div_ceil(SAMPLES);
+        let samples: Vec<usize> = reached.into_iter().step_by(step).collect();
+        for sample in &samples {
+            let of_sample = first_arrivals.entry(*sample);
+            of_sample.or_insert_with(|| FirstArrivals::new(&trials[*sample]));
+        }
+        let samples: Vec<&FirstArrivals> =
+            samples.iter().map(|trial| &first_arrivals[trial]).collect();
+        followers.insert(point, common_followers(point, &samples));
+    }
+    followers
+}
+
+/// Returns the common followers of a point in samples.
+fn common_followers(point: u32, samples: &[&FirstArrivals]) -> Vec<u32> {
+    let near = samples
+        .iter()
+        .flat_map(|sample| sample.behind(point).iter().take(NEAR));
+    let candidates: BTreeSet<u32> = near.copied().collect();
+    let follows = |other: &u32| {
+        let orders = samples
+            .iter()
+            .filter_map(|sample| sample.is_later(point, *other));
+        let (later, earlier): (Vec<bool>, Vec<bool>) = orders.partition(|is_later| *is_later);
+        earlier.is_empty() && 2 * later.len() > samples.len()
+    };
+    candidates.into_iter().filter(follows).collect()
+}
+
+impl FirstArrivals {
+    fn new(trial: &TrialIndex) -> Self {
+        let mut first = Self::default();
+        for arrival in trial.first_arrivals() {
+            let of_thread = first.points.entry(arrival.thread).or_default();
+            first
+                .ranks
+                .insert((arrival.thread, arrival.point), of_thread.len());
+            of_thread.push(arrival.point);
+            first.threads.entry(arrival.point).or_insert(arrival.thread);
+        }
+        first
+    }
+
+    /// Returns the thread that reached a point first, and the index of the point among its points.
+    fn rank_of_first(&self, point: u32) -> Option<(u32, usize)> {
+        let thread = *self.threads.get(&point)?;
+        Some((thread, *self.ranks.get(&(thread, point))?))
+    }
+
+    /// Returns the points that the thread reached after a point.
+    fn behind(&self, point: u32) -> &[u32] {
+        self.rank_of_first(point)
+            .map_or(&[], |(thread, rank)| &self.points[&thread][rank + 1..])
+    }
+
+    /// Returns whether the thread of a point reached another point later; `None` if it did not reach it.
+    fn is_later(&self, point: u32, other: u32) -> Option<bool> {
+        let (thread, rank) = self.rank_of_first(point)?;
+        let other_rank = self.ranks.get(&(thread, other))?;
+        Some(*other_rank > rank)
+    }
+}

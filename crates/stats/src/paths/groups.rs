@@ -1,0 +1,225 @@
+//! Tests statements about trials in groups, and ranks the significant groups.
+
+use std::collections::HashMap;
+
+use super::failure_path::FailurePaths;
+use super::index::TrialIndex;
+use super::permute::Labels;
+use super::result::{PathGroup, PathStatement};
+use super::trial_set::TrialSet;
+use super::truth::{Followers, true_since};
+use crate::convert::real;
+
+/// Most statements of a group that are kept.
+const MAX_STATEMENTS: usize = 12;
+/// The lead is the earliest group whose score is at least this share of the best one.
+const NEAR_BEST: f64 = 0.9;
+/// Factor of the score of an absence, which has more causes than an arrival.
+const ABSENCE: f64 = 0.9;
+
+/// The trials, and in which of them the statements are true.
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) trials: &'a [TrialIndex],
+    /// The outcome and the block of each trial.
+    pub(super) labels: &'a [(bool, u32)],
+    pub(super) followers: &'a Followers,
+    pub(super) failure_paths: &'a FailurePaths,
+    /// The statements and the trials in which they are true.
+    pub(super) statements: Vec<(PathStatement, TrialSet)>,
+}
+
+/// The result of testing all groups.
+#[derive(Debug)]
+pub(super) struct Tested {
+    /// Number of groups.
+    pub(super) tests: u64,
+    /// The significant ones with their trials, ranked.
+    pub(super) groups: Vec<(PathGroup, TrialSet)>,
+}
+
+impl Evidence<'_> {
+    /// Adds statements that could be significant.
+    pub(super) fn add_statements(&mut self, statements: Vec<PathStatement>, error: f64) {
+        let labels = Labels::new(self.labels);
+        for statement in statements {
+            let moments = self
+                .trials
+                .iter()
+                .map(|trial| true_since(statement, trial, self.followers));
+            let set = TrialSet::new(moments.map(|moment| moment.is_some()));
+            if labels.is_testable(set.len(), error) {
+                self.statements.push((statement, set));
+            }
+        }
+    }
+
+    /// Compares some of the trials.
+    pub(super) fn test(&self, trials: &[usize], error: f64) -> Tested {
+        let labels: Vec<(bool, u32)> = trials.iter().map(|trial| self.labels[*trial]).collect();
+        let labels = Labels::new(&labels);
+        let mut groups: HashMap<TrialSet, Vec<usize>> = HashMap::new();
+        for (number, (_, set)) in self.statements.iter().enumerate() {
+            let set = set.project(trials);
+            if labels.is_testable(set.len(), error) {
+                groups.entry(set).or_default().push(number);
+            }
+        }
+        let (sets, members): (Vec<TrialSet>, Vec<Vec<usize>>) = groups.into_iter().unzip();
+        let failing = labels.failing();
+        let p_values: Vec<f64> = sets
+            .iter()
+            .map(|set| labels.p_value(set.len(), set.count_common(&failing)))
+            .collect();
+        let adjusted = labels.adjust(&p_values, &sets);
+        let is_significant = |number: &usize| adjusted[*number] <= error;
+        let significant = (0..sets.len()).filter(is_significant).map(|number| {
+            let group = self.describe(&members[number], trials);
+            let group = PathGroup {
+                p: p_values[number],
+                adjusted_p: adjusted[number],
+                ..group
+            };
+            (group, self.statements[members[number][0]].1.clone())
+        });
+        let mut significant: Vec<(PathGroup, TrialSet)> = significant.collect();
+        rank_groups(&mut significant);
+        Tested {
+            tests: sets.len() as u64,
+            groups: significant,
+        }
+    }
+
+    /// Describes statements that are true in the same trials.
+    fn describe(&self, members: &[usize], trials: &[usize]) -> PathGroup {
+        let set = &self.statements[members[0]].1;
+        let true_in = |failed: bool| -> Vec<usize> {
+            let chosen = trials.iter().copied();
+            chosen
+                .filter(|trial| self.labels[*trial].0 == failed && set.contains(*trial))
+                .collect()
+        };
+        let (failing, passing) = (true_in(true), true_in(false));
+        let mut timed: Vec<(f64, PathStatement)> = members
+            .iter()
+            .map(|number| self.statements[*number].0)
+            .map(|statement| (self.median_time(statement, &failing), statement))
+            .collect();
+        timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        self.keep_tightest_order(&mut timed, &failing);
+        let (time, first) = timed[0];
+        let after = failing
+            .iter()
+            .filter(|trial| self.is_after_failure(first, **trial))
+            .count();
+        let failures = trials.iter().filter(|trial| self.labels[**trial].0).count();
+        let [true_failures, true_passes, failures, all] =
+            [failing.len(), passing.len(), failures, trials.len()].map(|count| real(count as u64));
+        let score = harmonic_mean(
+            true_failures / failures,
+            1.0 - true_passes / (all - failures),
+        );
+        let is_absence = matches!(first, PathStatement::NotReached { .. });
+        PathGroup {
+            statements: timed
+                .iter()
+                .take(MAX_STATEMENTS)
+                .map(|(_, statement)| *statement)
+                .collect(),
+            size: members.len() as u64,
+            failing: failing.len() as u64,
+            passing: passing.len() as u64,
+            p: 1.0,
+            adjusted_p: 1.0,
+            score: if is_absence { ABSENCE * score } else { score },
+            time,
+            is_after_failure: 2 * after > failing.len(),
+        }
+    }
+
+    /// Of the orders of first arrivals, keeps the one whose arrivals are closest in time; the others follow from it.
+    fn keep_tightest_order(&self, timed: &mut Vec<(f64, PathStatement)>, trials: &[usize]) {
+        let is_order =
+            |statement: &PathStatement| matches!(statement, PathStatement::Before { .. });
+        let orders = timed
+            .iter()
+            .map(|(_, statement)| *statement)
+            .filter(is_order);
+        let distance = |statement: &PathStatement| -> u64 {
+            trials
+                .iter()
+                .map(|trial| order_distance(*statement, &self.trials[*trial]))
+                .sum()
+        };
+        let tightest = orders.min_by_key(distance);
+        timed.retain(|(_, statement)| !is_order(statement) || Some(*statement) == tightest);
+    }
+
+    /// Returns the median share of the arrivals of trials before a statement becomes true.
+    fn median_time(&self, statement: PathStatement, trials: &[usize]) -> f64 {
+        let mut times: Vec<f64> = trials
+            .iter()
+            .filter_map(|trial| {
+                let arrivals = &self.trials[*trial];
+                let moment = true_since(statement, arrivals, self.followers)?;
+                Some(f64::from(moment) / real(arrivals.len() as u64))
+            })
+            .collect();
+        times.sort_unstable_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().unwrap_or(1.0)
+    }
+
+    fn is_after_failure(&self, statement: PathStatement, trial: usize) -> bool {
+        let moment = true_since(statement, &self.trials[trial], self.followers);
+        moment.is_some_and(|moment| self.failure_paths.is_after(trial, moment))
+    }
+}
+
+/// Returns the number of arrivals from the first to the second arrival of an order.
+fn order_distance(statement: PathStatement, trial: &TrialIndex) -> u64 {
+    let PathStatement::Before {
+        thread,
+        point,
+        other_thread,
+        other_point,
+    } = statement
+    else {
+        return 0;
+    };
+    let first = trial.first_of_thread(thread, point);
+    let second = trial.first_of_thread(other_thread, other_point);
+    first
+        .zip(second)
+        .map_or(0, |(first, second)| u64::from(second.saturating_sub(first)))
+}
+
+/// Sorts groups: of those before the failure, first those with nearly the best score by time, then the others by score;
+/// then those after it by time.
+fn rank_groups(groups: &mut [(PathGroup, TrialSet)]) {
+    let before = groups.iter().filter(|(group, _)| !group.is_after_failure);
+    let best = before.map(|(group, _)| group.score).fold(0.0, f64::max);
+    let rank = |group: &PathGroup| {
+        if group.is_after_failure {
+            (2, group.time)
+        } else if group.score >= NEAR_BEST * best {
+            (0, group.time)
+        } else {
+            (1, -group.score)
+        }
+    };
+    groups.sort_by(|(a, _), (b, _)| {
+        let (rank_a, rank_b) = (rank(a), rank(b));
+        let by_rank = rank_a.0.cmp(&rank_b.0).then(rank_a.1.total_cmp(&rank_b.1));
+        by_rank
+            .then(b.score.total_cmp(&a.score))
+            .then_with(|| a.statements.cmp(&b.statements))
+    });
+}
+
+fn harmonic_mean(a: f64, b: f64) -> f64 {
+    if a + b > 0.0 {
+        2.0 * a * b / (a + b)
+    } else {
+        0.0
+    }
+}

@@ -1,0 +1,127 @@
+//! Tests groups of statements against the chance that one of them is as uneven: Westfall and Young's smallest p-value.
+
+use std::collections::HashMap;
+
+use rand::SeedableRng as _;
+use rand::seq::SliceRandom as _;
+use rand_pcg::Pcg64Mcg;
+
+use super::trial_set::TrialSet;
+use crate::convert::real;
+use crate::fisher;
+
+/// Number of permutations: the smallest adjusted p-value is 1/2000.
+const DRAWS: u64 = 1999;
+/// Number of permutations at least as uneven as the best statement after which nothing can be significant.
+const HITS: u64 = 120;
+/// A fixed seed, so that the answer is the same on every machine.
+const SEED: u64 = 0x0070_6174_6873;
+/// Two p-values count as equal if they differ by at most this share, which rounding may cause.
+const TIE: f64 = 1e-9;
+
+/// The outcomes of trials, and the blocks of time in which they can be exchanged.
+#[derive(Debug)]
+pub(super) struct Labels {
+    failed: Vec<bool>,
+    blocks: Vec<Vec<usize>>,
+    /// For each number of trials in which a statement is true, and of failing ones among them, the p-value.
+    p_values: Vec<Vec<f64>>,
+}
+
+impl Labels {
+    /// Takes the outcome and the block of each trial.
+    pub(super) fn new(trials: &[(bool, u32)]) -> Self {
+        let mut blocks: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (trial, (_, block)) in trials.iter().enumerate() {
+            blocks.entry(*block).or_default().push(trial);
+        }
+        let mut blocks: Vec<Vec<usize>> = blocks.into_values().collect();
+        blocks.sort_unstable();
+        let failed: Vec<bool> = trials.iter().map(|(failed, _)| *failed).collect();
+        let failing = failed.iter().filter(|failed| **failed).count();
+        Self {
+            p_values: one_sided_p_values(failing, failed.len()),
+            failed,
+            blocks,
+        }
+    }
+
+    /// Returns the set of failing trials.
+    pub(super) fn failing(&self) -> TrialSet {
+        TrialSet::new(self.failed.iter().copied())
+    }
+
+    /// Returns the p-value of a statement that is true in so many trials, of which so many failed.
+    pub(super) fn p_value(&self, trues: usize, failing: usize) -> f64 {
+        self.p_values[trues][failing]
+    }
+
+    /// Returns whether any outcome could make a statement significant that is true in so many trials.
+    pub(super) fn is_testable(&self, trues: usize, error: f64) -> bool {
+        let smallest = self.p_values[trues].iter().copied().fold(1.0, f64::min);
+        smallest <= error
+    }
+
+    /// Returns the adjusted p-values of p-values that belong to some of these sets.
+    ///
+    /// An adjusted p-value is the share of permutations of the outcomes, within the blocks, in which the smallest p-value of
+    /// all sets is at most as large.
+    pub(super) fn adjust(&self, p_values: &[f64], sets: &[TrialSet]) -> Vec<f64> {
+        let mut random = Pcg64Mcg::seed_from_u64(SEED);
+        let mut failed = self.failed.clone();
+        let sizes: Vec<usize> = sets.iter().map(TrialSet::len).collect();
+        let best = p_values.iter().copied().fold(1.0, f64::min) * (1.0 + TIE);
+        let (mut smallest, mut hits) = (Vec::new(), 0);
+        while real(smallest.len() as u64) < real(DRAWS) && hits < HITS {
+            self.shuffle(&mut failed, &mut random);
+            let drawn = TrialSet::new(failed.iter().copied());
+            let p_values = sets.iter().zip(&sizes);
+            let p_values =
+                p_values.map(|(set, size)| self.p_value(*size, set.count_common(&drawn)));
+            let p = p_values.fold(1.0, f64::min);
+            hits += u64::from(p <= best);
+            smallest.push(p);
+        }
+        smallest.sort_unstable_by(f64::total_cmp);
+        let draws = real(smallest.len() as u64);
+        p_values
+            .iter()
+            .map(|p| {
+                let extreme = smallest.partition_point(|drawn| *drawn <= p * (1.0 + TIE));
+                (real(extreme as u64) + 1.0) / (draws + 1.0)
+            })
+            .collect()
+    }
+
+    /// Permutes outcomes within the blocks.
+    fn shuffle(&self, failed: &mut [bool], random: &mut Pcg64Mcg) {
+        for block in &self.blocks {
+            let mut of_block: Vec<bool> = block.iter().map(|trial| failed[*trial]).collect();
+            of_block.shuffle(random);
+            for (trial, outcome) in block.iter().zip(of_block) {
+                failed[*trial] = outcome;
+            }
+        }
+    }
+}
+
+/// Returns Fisher's one-sided p-values for all tables with so many failing trials of so many.
+fn one_sided_p_values(failing: usize, trials: usize) -> Vec<Vec<f64>> {
+    let passing = trials - failing;
+    let p_value = |trues: usize, failing_trues: usize| {
+        let passing_trues = trues - failing_trues;
+        if passing_trues > passing {
+            return 1.0;
+        }
+        let [k1, n1, k2, n2] =
+            [failing_trues, failing, passing_trues, passing].map(|count| count as u64);
+        fisher(k1, n1, k2, n2).greater
+    };
+    (0..=trials)
+        .map(|trues| {
+            (0..=trues.min(failing))
+                .map(|of_failing| p_value(trues, of_failing))
+                .collect()
+        })
+        .collect()
+}
