@@ -5,6 +5,7 @@
 //! because files may have hundreds of megabytes of code.
 
 use crate::access::{is_atomic, is_shared, is_write};
+use crate::blocks::{FunctionBlocks, find_blocks};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindSection as _};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic};
 use object::{
@@ -71,6 +72,8 @@ pub struct CodeFunction {
     pub range: Range<u64>,
     /// Decoded when they are needed.
     instructions: OnceCell<Vec<CodeInstruction>>,
+    /// Found when they are needed.
+    blocks: OnceCell<FunctionBlocks>,
 }
 
 /// An instruction at which a thread can be held.
@@ -192,6 +195,21 @@ impl CodeFile {
         })
     }
 
+    /// Returns the blocks of a function of the file.
+    pub fn blocks_of<'a>(&self, function: &'a CodeFunction) -> &'a FunctionBlocks {
+        function.blocks.get_or_init(|| {
+            let code = self.read_code(&function.range).unwrap_or_default();
+            find_blocks(&code, function.range.start)
+        })
+    }
+
+    /// Returns the last function that begins before an address.
+    pub(crate) fn function_before(&self, address: u64) -> Option<&CodeFunction> {
+        let functions = self.functions();
+        let after = functions.partition_point(|function| function.range.start < address);
+        functions.get(after.checked_sub(1)?)
+    }
+
     fn read_code(&self, range: &Range<u64>) -> Option<Vec<u8>> {
         let contains = |segment: &&LoadedSegment| {
             (segment.address..segment.address + segment.size).contains(&range.start)
@@ -207,10 +225,7 @@ impl CodeFile {
 
     /// Returns the last instruction before an address.
     pub(crate) fn instruction_before(&self, address: u64) -> Option<CodeInstruction> {
-        let functions = self.functions();
-        let functions_after = functions.partition_point(|function| function.range.start < address);
-        let function = functions.get(functions_after.checked_sub(1)?)?;
-        let instructions = self.instructions_of(function);
+        let instructions = self.instructions_of(self.function_before(address)?);
         let after = instructions.partition_point(|instruction| instruction.address < address);
         instructions.get(after.checked_sub(1)?).copied()
     }
@@ -348,6 +363,7 @@ fn read_functions(path: &Path) -> Result<Vec<CodeFunction>, CodeError> {
         .map(|range| CodeFunction {
             range,
             instructions: OnceCell::new(),
+            blocks: OnceCell::new(),
         })
         .collect();
     functions.sort_by_key(|function| function.range.start);

@@ -3,6 +3,8 @@
 #![doc = include_str!("../README.md")]
 
 mod access;
+pub mod blocks;
+mod call_result;
 pub mod code;
 mod loader;
 mod process;

@@ -51,21 +51,43 @@ impl TracedProcess {
             !self.breakpoints.contains_key(address) && !self.removed.contains_key(address)
         });
         breakpoints.sort_unstable();
-        for near in breakpoints.chunk_by(|a, b| b.0 - a.0 < 4096) {
-            let (Some(first), Some(last)) = (near.first(), near.last()) else {
-                continue;
-            };
-            let length = usize::try_from(last.0 - first.0).map_err(io::Error::other)? + 1;
-            let mut bytes = vec![0; length];
-            self.memory.read_bytes(first.0, &mut bytes)?;
-            for (address, point) in near {
-                let offset = usize::try_from(address - first.0).map_err(io::Error::other)?;
-                let byte = std::mem::replace(&mut bytes[offset], BREAKPOINT);
-                self.breakpoints.entry(*address).or_insert((byte, *point));
-            }
-            self.memory.write_bytes(first.0, &bytes)?;
+        breakpoints.dedup_by_key(|(address, _)| *address);
+        let mut added = Vec::with_capacity(breakpoints.len());
+        for near in breakpoints.chunk_by(are_near) {
+            self.rewrite_bytes(near, |byte, point| {
+                added.push((point.0, (*byte, point.1)));
+                *byte = BREAKPOINT;
+            })?;
         }
+        self.breakpoints.append(&mut added.into_iter().collect());
         Ok(())
+    }
+
+    /// Sets breakpoints again that were removed.
+    pub(crate) fn restore_breakpoints(&mut self, breakpoints: Vec<(u64, usize)>) -> io::Result<()> {
+        for (address, _) in &breakpoints {
+            self.removed.remove(address);
+        }
+        self.set_breakpoints(breakpoints)
+    }
+
+    /// Changes the bytes at the addresses of points that are near each other, in the order of the points.
+    fn rewrite_bytes<T: Copy>(
+        &self,
+        near: &[(u64, T)],
+        mut change: impl FnMut(&mut u8, (u64, T)),
+    ) -> io::Result<()> {
+        let (Some(first), Some(last)) = (near.first(), near.last()) else {
+            return Ok(());
+        };
+        let length = usize::try_from(last.0 - first.0).map_err(io::Error::other)? + 1;
+        let mut bytes = vec![0; length];
+        self.memory.read_bytes(first.0, &mut bytes)?;
+        for point in near {
+            let offset = usize::try_from(point.0 - first.0).map_err(io::Error::other)?;
+            change(&mut bytes[offset], *point);
+        }
+        self.memory.write_bytes(first.0, &bytes)
     }
 
     /// Forgets the breakpoints in code that was unmapped.
@@ -108,8 +130,9 @@ impl TracedProcess {
 
     /// Sets all breakpoints again.
     pub(crate) fn rearm_all(&self) {
-        for address in self.breakpoints.keys() {
-            let _ = self.memory.write_bytes(*address, &[BREAKPOINT]);
+        let addresses: Vec<(u64, ())> = self.breakpoints.keys().map(|key| (*key, ())).collect();
+        for near in addresses.chunk_by(are_near) {
+            let _ = self.rewrite_bytes(near, |byte, _| *byte = BREAKPOINT);
         }
     }
 
@@ -132,11 +155,26 @@ impl TracedProcess {
 
     /// Restores all bytes.
     pub(crate) fn remove_all(&mut self) {
-        for (address, (byte, _)) in std::mem::take(&mut self.breakpoints) {
-            self.removed.insert(address, byte);
-            let _ = self.memory.write_bytes(address, &[byte]);
+        let originals: Vec<(u64, u8)> = std::mem::take(&mut self.breakpoints)
+            .into_iter()
+            .map(|(address, (byte, _))| (address, byte))
+            .collect();
+        for near in originals.chunk_by(are_near) {
+            // The process may have ended.
+            let _ = self.rewrite_bytes(near, |byte, (_, original)| *byte = original);
         }
+        self.removed.extend(originals);
     }
+
+    /// Fills the buffer from an address on, with the bytes of breakpoints as they are.
+    pub(crate) fn read_bytes(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.memory.read_bytes(address, buffer)
+    }
+}
+
+/// Returns whether two addresses are so close that their bytes are written together.
+fn are_near<T>(a: &(u64, T), b: &(u64, T)) -> bool {
+    b.0 - a.0 < 4096
 }
 
 /// The mapped code of a process: its files with the differences between addresses in memory and in the files.
@@ -169,7 +207,12 @@ impl MappedCode {
 
     /// Returns the files, with the difference between addresses in memory and in the file.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&CodeFile, u64)> {
-        self.0.iter().map(|(file, bias)| (&**file, *bias))
+        self.shared_files().map(|(file, bias)| (&**file, bias))
+    }
+
+    /// Returns the files to keep, with the difference between addresses in memory and in the file.
+    pub(crate) fn shared_files(&self) -> impl Iterator<Item = (&Rc<CodeFile>, u64)> {
+        self.0.iter().map(|(file, bias)| (file, *bias))
     }
 
     /// Returns the number of bytes of the code.

@@ -1,15 +1,17 @@
 //! Holds the threads of a traced process tree, driven by their stops.
 //!
 //! Nothing is changed until there is a second thread or process: before, no schedule can be provoked. This file follows
-//! processes and threads. `breakpoints` handles the points in the code, `holding` holds and releases threads, and `races`
-//! watches the memory that a held thread is about to access.
+//! processes and threads. `breakpoints` handles the points in the code, `holding` holds and releases threads, `races`
+//! watches the memory that a held thread is about to access, and `recording` records the paths of threads instead.
 
 mod breakpoints;
 mod holding;
 mod races;
+mod recording;
 
 pub use holding::LOOK_INTERVAL;
 
+use crate::call_result::BegunCall;
 use crate::code::CodeCache;
 use crate::loader::find_loader_code;
 use crate::process::TracedProcess;
@@ -17,10 +19,13 @@ use provoke_model::{
     CodePoint, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan, HoldPoint, LearnedPoint,
     RacingAccess,
 };
-use provoke_sys::call_filter::{CLONE3, PTRACE, TRACED_CALLS, call_name, is_creation};
+use provoke_sys::call_filter::{
+    CLONE3, PTRACE, TRACED_CALLS, call_name, is_creation, recorded_calls,
+};
 use provoke_sys::ptrace::ThreadStop;
 use provoke_sys::threads::process_of;
 use provoke_sys::tracee::{self, Creation, StopReason, WatchedAccess};
+use recording::PathRecorder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
@@ -61,6 +66,8 @@ pub struct HoldSession {
     observation: HoldObservation,
     /// Total time of the holds that are over.
     held_for: Duration,
+    /// The paths of the threads, if they are recorded.
+    recorder: Option<PathRecorder>,
 }
 
 #[derive(Debug)]
@@ -79,6 +86,8 @@ struct TracedThread {
     wanted_watch: Option<(usize, WatchedAccess)>,
     /// The watchpoint that is set.
     watch: Option<(usize, WatchedAccess)>,
+    /// The system call whose result will be recorded.
+    call: Option<BegunCall>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +129,7 @@ impl HoldSession {
                 .iter()
                 .map(|_| HoldProgress::default())
                 .collect(),
+            recorder: PathRecorder::of_plan(&plan),
             plan,
             files,
             processes: BTreeMap::new(),
@@ -141,7 +151,9 @@ impl HoldSession {
     pub fn add_program(&mut self, pid: i32) {
         self.thread_mut(pid, pid).is_attached = true;
         self.programs.insert(pid);
-        if self.process_numbers.len() > 1 {
+        if self.process_numbers.len() > 1 && self.recorder.is_some() {
+            self.note_company();
+        } else if self.process_numbers.len() > 1 {
             let pids: Vec<i32> = self.process_numbers.keys().copied().collect();
             for pid in pids {
                 self.begin_process(pid);
@@ -158,6 +170,11 @@ impl HoldSession {
     pub fn finish(mut self) -> (HoldObservation, CodeCache) {
         self.end();
         self.observation.times = self.holds.iter().map(|hold| hold.times).collect();
+        if let Some(recorder) = self.recorder {
+            let (path, entries_only) = recorder.finish();
+            self.observation.path = Some(Box::new(path));
+            self.observation.entries_only |= entries_only;
+        }
         (self.observation, self.files)
     }
 
@@ -185,16 +202,19 @@ impl HoldSession {
             }
             StopReason::Breakpoint => self.breakpoint_hit(tid),
             StopReason::SystemCall => self.call_begins(tid),
-            StopReason::Stepped | StopReason::CallEnded => resume(tid, 0),
+            StopReason::CallEnded => self.call_ended(tid),
+            StopReason::Stepped => resume(tid, 0),
             StopReason::Watchpoint(_) => return self.watched_access(tid),
             StopReason::Signal(signal) => {
                 if FATAL.contains(&signal) {
                     let memory = self.memory_of(tid);
                     self.remove_breakpoints(memory);
                 }
+                self.record_signal(tid, signal);
                 on_signal(stop, signal);
                 resume(tid, signal);
             }
+            StopReason::Ending => self.thread_ends(tid),
             StopReason::ProcessStopped => stop.resume_thread(),
         }
         None
@@ -204,8 +224,7 @@ impl HoldSession {
     pub fn thread_ended(&mut self, tid: i32) {
         self.threads.remove(&tid);
         self.early.remove(&tid);
-        self.processes.remove(&tid);
-        self.loaders.remove(&tid);
+        self.forget_program(tid);
         for hold in &mut self.holds {
             if hold
                 .held_thread
@@ -220,8 +239,7 @@ impl HoldSession {
     /// Forgets what was known about the program that a process replaced. Its other threads have ended, and the thread that
     /// executed has the id of the first one.
     fn program_executed(&mut self, pid: i32) {
-        self.processes.remove(&pid);
-        self.loaders.remove(&pid);
+        self.forget_program(pid);
         self.threads
             .retain(|tid, thread| *tid == pid || thread.pid != pid);
         if let Some(thread) = self.threads.get_mut(&pid) {
@@ -230,6 +248,7 @@ impl HoldSession {
             thread.arrived_at = None;
             thread.wanted_watch = None;
             thread.watch = None;
+            thread.call = None;
         }
         for hold in &mut self.holds {
             if hold
@@ -245,9 +264,26 @@ impl HoldSession {
             self.refuse(GAINS_PRIVILEGES.to_owned());
         }
         // The new program may race with other processes, although it has one thread.
-        if self.created > 1 {
+        if self.created > 1 || self.recorder.is_some() {
             self.begin_process(pid);
         }
+    }
+
+    fn forget_program(&mut self, pid: i32) {
+        self.processes.remove(&pid);
+        self.loaders.remove(&pid);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.process_ended(pid);
+        }
+    }
+
+    /// Sets the options of a stopped thread that this tracer needs.
+    fn follow(&self, tid: i32) {
+        // The thread may have been killed.
+        let _ = match self.recorder {
+            Some(_) => tracee::follow_to_end(tid),
+            None => tracee::follow_more(tid),
+        };
     }
 
     /// Releases all held threads, and restores the memory of all processes.
@@ -257,6 +293,9 @@ impl HoldSession {
         }
         for process in self.processes.values_mut() {
             process.remove_all();
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end_events();
         }
     }
 
@@ -285,14 +324,15 @@ impl HoldSession {
                 arrived_at: None,
                 wanted_watch: None,
                 watch: None,
+                call: None,
             }
         })
     }
 
     fn thread_created(&mut self, creator: i32, creation: Creation) {
-        let _ = tracee::follow_more(creator);
+        self.follow(creator);
         let (pid, memory) = (self.pid_of(creator), self.memory_of(creator));
-        self.begin_process(memory);
+        let is_first_creation = self.begin_process(memory);
         let new_pid = if creation.own_memory || creation.creator_waits {
             creation.tid
         } else {
@@ -300,13 +340,14 @@ impl HoldSession {
         };
         self.thread_mut(creation.tid, new_pid);
         if creation.own_memory {
-            self.copy_process(memory, creation.tid);
+            self.copy_process(memory, creation.tid, is_first_creation);
             if let Some(loader) = self.loaders.get(&pid).cloned() {
                 self.loaders.insert(creation.tid, loader);
             }
         } else {
             self.thread_mut(creation.tid, new_pid).memory = memory;
         }
+        self.note_company();
         self.learn_event(creator, &HoldPoint::Start(CreationSide::Creator));
         if self.early.remove(&creation.tid) {
             self.thread_attached(creation.tid);
@@ -327,7 +368,11 @@ impl HoldSession {
             self.watch_new_thread(tid);
             self.learn_event(tid, &HoldPoint::Start(CreationSide::Created));
         }
-        let _ = tracee::follow_more(tid);
+        self.follow(tid);
+        if self.recorder.is_some() {
+            // The first stop of a program comes before its first instruction.
+            self.begin_process(self.memory_of(tid));
+        }
         if !(is_new && self.hold_at(tid, &HoldPoint::Start(CreationSide::Created))) {
             resume(tid, 0);
         }
@@ -344,6 +389,9 @@ impl HoldSession {
         if call == PTRACE {
             self.refuse(TRACES_ITSELF.to_owned());
             return resume(tid, 0);
+        }
+        if self.recorder.is_some() {
+            return self.record_call(tid);
         }
         if call_name(call).is_none() {
             // Another part of the tracer selected it.
@@ -401,8 +449,10 @@ impl HoldSession {
 /// Others do not stop the programs.
 pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
     let is_progress = |hold: &Hold| matches!(hold.end, HoldEnd::OthersProgressed(_));
-    if matches!(plan, HoldPlan::Learn(_)) {
-        return TRACED_CALLS.into_iter().chain([PTRACE]).collect();
+    match plan {
+        HoldPlan::Learn(_) => return TRACED_CALLS.into_iter().chain([PTRACE]).collect(),
+        HoldPlan::Record(_) => return recorded_calls().chain([PTRACE]).collect(),
+        HoldPlan::Trace(_) | HoldPlan::Hold { .. } => {}
     }
     if plan.traced_holds().iter().any(is_progress) {
         return TRACED_CALLS.to_vec();

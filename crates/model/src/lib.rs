@@ -69,8 +69,8 @@ pub use observation::{
 pub use outcome::{Failure, FailureKind, InconclusiveReason, Outcome, SignalEvidence};
 pub use parallel_setting::ParallelSetting;
 pub use path::{
-    BlockKind, MAX_EVENTS, PathDetail, PathEvent, PathEvents, PathPart, PathPlace, PathPlan,
-    PointName, ThreadEnd, TrialPath,
+    BlockKind, MAX_EVENTS, MAX_PLACES, PathDetail, PathEvent, PathEvents, PathPart, PathPlace,
+    PathPlan, PointName, ThreadEnd, TrialPath,
 };
 pub use plan::{
     ActorPlan, ActorRole, Alpha, CaptureMode, CoreSettings, CoreSize, EditPlan, ExpectedResult,

@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 
 /// Limit of the events of a trial.
 pub const MAX_EVENTS: usize = 1 << 20;
+/// Limit of the places of a trial: a line of a journal has a limit of objects and arrays.
+pub const MAX_PLACES: usize = 40_000;
 /// Why a text does not describe events.
 const INVALID: &str = "the arrivals of a path are not valid";
 

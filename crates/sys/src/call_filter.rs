@@ -79,6 +79,34 @@ pub fn call_name(number: u64) -> Option<&'static str> {
     calls.find_map(|(call_number, name)| (*call_number == number).then_some(*name))
 }
 
+/// Numbers and names of the calls that are recorded in a path besides [`TRACED_CALLS`]: their results decide how a program
+/// goes on.
+const RECORDED_ONLY: [(u64, &str); 10] = [
+    (7, "poll"),
+    (21, "access"),
+    (23, "select"),
+    (232, "epoll_wait"),
+    (262, "newfstatat"),
+    (269, "faccessat"),
+    (270, "pselect6"),
+    (271, "ppoll"),
+    (281, "epoll_pwait"),
+    (439, "faccessat2"),
+];
+
+/// Returns the calls that are recorded in the path of a thread.
+pub fn recorded_calls() -> impl Iterator<Item = u64> {
+    let others = RECORDED_ONLY.iter().map(|(number, _)| *number);
+    TRACED_CALLS.into_iter().chain(others)
+}
+
+/// Returns the name of a call that is recorded in the path of a thread.
+pub fn recorded_call_name(number: u64) -> Option<&'static str> {
+    let mut others = RECORDED_ONLY.iter();
+    let other = || others.find_map(|(call, name)| (*call == number).then_some(*name));
+    call_name(number).or_else(other)
+}
+
 /// The machine in the data of a filter.
 pub(crate) const X86_64: u32 = 0xc000_003e;
 // Offsets of the number of the call and the machine in the data of a filter.

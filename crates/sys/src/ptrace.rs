@@ -146,7 +146,8 @@ impl ThreadStop {
 
 /// Traces a child that has called `PTRACE_TRACEME` and executes a program, of which it has not run
 /// any instruction yet. If calls are traced, the child has installed a filter that selects system calls. `prepare` is called
-/// before the first instruction; if it fails, the child stays stopped.
+/// before the first instruction; if it fails, the child stays stopped. If calls are traced, the child stops once more
+/// before its first instruction, and the caller receives that stop.
 ///
 /// `PTRACE_TRACEME` lacks options that this module needs. So the stopped child is released into an
 /// ordinary stop, seized, and continued. If seizing fails, the child runs without tracing.
@@ -176,6 +177,10 @@ pub fn follow_child(
     let mut next = Some(stop);
     while let Some(stop) = next {
         if stop.delivered_signal() == Some(libc::SIGCONT) {
+            if traces_calls {
+                // It stops once more before its first instruction, so that its tracer can prepare it.
+                ptrace_request(libc::PTRACE_INTERRUPT, child, 0, 0)?;
+            }
             let _ = ptrace_request(libc::PTRACE_CONT, child, 0, 0);
             break;
         }

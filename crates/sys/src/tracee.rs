@@ -56,6 +56,8 @@ pub enum StopReason {
     ProcessStopped,
     /// The thread is about to make one of the system calls that a filter selects.
     SystemCall,
+    /// The thread is about to end; its registers are those of its last instruction.
+    Ending,
     /// The system call to whose end the thread was continued is over.
     CallEnded,
     /// This signal is about to be delivered.
@@ -127,6 +129,7 @@ fn reason_of_event(stop: ThreadStop) -> io::Result<StopReason> {
         libc::PTRACE_EVENT_FORK => created(true, false),
         libc::PTRACE_EVENT_VFORK => created(false, true),
         libc::PTRACE_EVENT_EXEC => Ok(StopReason::Executed),
+        libc::PTRACE_EVENT_EXIT => Ok(StopReason::Ending),
         libc::PTRACE_EVENT_SECCOMP => Ok(StopReason::SystemCall),
         _ if stop.is_of_process() => Ok(StopReason::ProcessStopped),
         _ => Ok(StopReason::Attached),
@@ -135,7 +138,17 @@ fn reason_of_event(stop: ThreadStop) -> io::Result<StopReason> {
 
 /// Follows a stopped tracee through `exec`, and reports the system calls that a filter selects.
 pub fn follow_more(tid: i32) -> io::Result<()> {
-    let options = libc::PTRACE_O_TRACECLONE
+    set_options(tid, 0)
+}
+
+/// Follows a stopped tracee as [`follow_more`] does, and to the end of each thread.
+pub fn follow_to_end(tid: i32) -> io::Result<()> {
+    set_options(tid, libc::PTRACE_O_TRACEEXIT)
+}
+
+fn set_options(tid: i32, more_options: libc::c_int) -> io::Result<()> {
+    let options = more_options
+        | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACEEXEC
@@ -175,6 +188,11 @@ pub fn instruction_pointer(tid: i32) -> io::Result<u64> {
 /// Returns the number of the system call that a stopped thread is about to make.
 pub fn system_call(tid: i32) -> io::Result<u64> {
     read_user(tid, CALL_NUMBER)
+}
+
+/// Returns the result of the system call that a stopped thread has ended: the negative number of an error if it failed.
+pub fn call_result(tid: i32) -> io::Result<u64> {
+    read_user(tid, CALL_RESULT)
 }
 
 /// Lets a stopped thread, which is about to create a thread or a process by this call, create it with its tracer: without

@@ -4,7 +4,7 @@ use super::{HoldSession, ThreadActivity, executable_of, resume};
 use crate::loader::find_load_event;
 use crate::process::{MappedCode, TracedProcess};
 use crate::scope::{is_in_scope, left_out_module, may_have_point};
-use provoke_model::{CodePoint, CodeScope, Hold, HoldPlan, HoldPoint, LearnedPoint};
+use provoke_model::{CodePoint, CodeScope, Hold, HoldPlan, HoldPoint, LearnedPoint, PathDetail};
 use provoke_sys::memory::read_mappings;
 use provoke_sys::tracee::{self, StopReason};
 use std::ops::Range;
@@ -17,13 +17,14 @@ const LOAD_EVENT: usize = usize::MAX;
 const MAX_CODE: u64 = 8 << 20;
 
 impl HoldSession {
-    /// Sets the breakpoints of a process when it creates its first thread or process.
-    pub(super) fn begin_process(&mut self, pid: i32) {
+    /// Sets the breakpoints of a process when it creates its first thread or process, or when it starts if its path is
+    /// recorded. Returns whether it had none before.
+    pub(super) fn begin_process(&mut self, pid: i32) -> bool {
         if self.processes.contains_key(&pid) {
-            return;
+            return false;
         }
         let Ok(mut process) = TracedProcess::open(pid) else {
-            return;
+            return false;
         };
         let mut breakpoints = self.wanted_breakpoints(pid);
         if self.has_code_points() {
@@ -32,6 +33,7 @@ impl HoldSession {
         }
         let _ = process.set_breakpoints(breakpoints);
         self.processes.insert(pid, process);
+        true
     }
 
     /// Sets the breakpoints in files that a process has loaded, and forgets those in files that it has unloaded.
@@ -48,17 +50,30 @@ impl HoldSession {
     fn has_code_points(&self) -> bool {
         match &self.plan {
             HoldPlan::Learn(_) => true,
-            HoldPlan::Record(_) | HoldPlan::Trace(_) => false,
+            HoldPlan::Record(plan) => plan.detail != PathDetail::None,
+            HoldPlan::Trace(_) => false,
             HoldPlan::Hold { holds, .. } => holds.iter().any(|hold| hold.point.as_code().is_some()),
         }
     }
 
-    /// Adds a process that was copied from another one, with or without its breakpoints.
-    pub(super) fn copy_process(&mut self, parent: i32, pid: i32) {
+    /// Adds a process that was copied from another one, before that had breakpoints or later. Breakpoints that threads were
+    /// stepping over are set in the copy.
+    pub(super) fn copy_process(&mut self, parent: i32, pid: i32, was_copied_before: bool) {
         let original = self.processes.get(&parent);
         if let Some(copy) = original.and_then(|process| process.copy_to(pid).ok()) {
-            copy.rearm_all();
+            if was_copied_before {
+                copy.rearm_all();
+            }
+            let threads = self.threads.values();
+            for thread in threads.filter(|thread| thread.memory == parent) {
+                if let ThreadActivity::Stepping(address) = thread.activity {
+                    copy.rearm_breakpoint(address);
+                }
+            }
             self.processes.insert(pid, copy);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.copy_process(parent, pid);
         }
     }
 
@@ -78,7 +93,8 @@ impl HoldSession {
                 };
                 self.learnable_breakpoints(&mapped, known_addresses.as_deref())
             }
-            HoldPlan::Record(_) | HoldPlan::Trace(_) => Vec::new(),
+            HoldPlan::Record(_) => self.recorded_breakpoints(pid),
+            HoldPlan::Trace(_) => Vec::new(),
             HoldPlan::Hold {
                 holds, evidence, ..
             } => {
@@ -197,7 +213,8 @@ impl HoldSession {
                 self.remove_everywhere(address);
                 resume(tid, 0);
             }
-            HoldPlan::Record(_) | HoldPlan::Trace(_) => resume(tid, 0),
+            HoldPlan::Record(_) => self.record_arrival(tid, address, point),
+            HoldPlan::Trace(_) => resume(tid, 0),
             HoldPlan::Hold { .. } => self.arrive_at(tid, address, point),
         }
     }
@@ -230,7 +247,7 @@ impl HoldSession {
         }
     }
 
-    fn step_over(&mut self, tid: i32, address: u64) {
+    pub(super) fn step_over(&mut self, tid: i32, address: u64) {
         let process = self.processes.get(&self.memory_of(tid));
         if process.is_none_or(|process| process.point_at(address).is_none()) {
             return resume(tid, 0);
