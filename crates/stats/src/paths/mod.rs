@@ -23,6 +23,8 @@ mod input;
 mod look;
 mod permute;
 mod result;
+#[cfg(test)]
+mod tests;
 mod trial_set;
 mod truth;
 

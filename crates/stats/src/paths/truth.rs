@@ -32,11 +32,11 @@ pub(super) fn true_since(
         }
         PathStatement::Between { from, to, other } => trial
             .windows(from, to)
-            .filter_map(|window| {
+            .find(|window| {
                 let within = window.from..window.to;
-                trial.moments_within(other, &within).first().copied()
+                !trial.moments_within(other, &within).is_empty()
             })
-            .min(),
+            .map(|window| window.to),
         PathStatement::Together { from, to } => together_since(from, to, trial),
     }
 }
@@ -54,19 +54,18 @@ fn absent_since(point: u32, trial: &TrialIndex, followers: &Followers) -> Option
         .min()
 }
 
-/// Returns the moment at which a second thread came between two points.
+/// Returns the moment at which the first of two threads that were between two points at once reached the second point.
 fn together_since(from: u32, to: u32, trial: &TrialIndex) -> Option<u32> {
-    // The windows of a thread do not overlap, so the last one of each thread is the only one that may still be open.
-    let mut last_ends: Vec<(u32, u32)> = Vec::new();
+    // The windows of a thread do not overlap, so only its last one may still be open.
+    let mut last_ends: HashMap<u32, u32> = HashMap::new();
     for window in trial.windows(from, to) {
-        let mut others = last_ends
+        let others = last_ends
             .iter()
-            .filter(|(thread, _)| *thread != window.thread);
-        if others.any(|(_, end)| *end > window.from) {
-            return Some(window.from);
+            .filter(|(thread, end)| **thread != window.thread && **end > window.from);
+        if let Some(end) = others.map(|(_, end)| *end).min() {
+            return Some(end.min(window.to));
         }
-        last_ends.retain(|(thread, _)| *thread != window.thread);
-        last_ends.push((window.thread, window.to));
+        last_ends.insert(window.thread, window.to);
     }
     None
 }
