@@ -64,7 +64,7 @@ pub use confirm::{
 };
 pub(crate) use confirm::{clean_needed, doubtful_failures, seconds_of_a_pass};
 pub use core_capture::CapturePolicy;
-pub use differ::{DifferAnswer, DifferPolicy, leading_points};
+pub use differ::{DifferAnswer, DifferPolicy, found_difference, leading_points};
 pub use hunt::{
     FoundHold, HeldPlace, HuntAnswer, HuntPolicy, RaceReport, RaceSide, WindowLine, found_hold,
 };

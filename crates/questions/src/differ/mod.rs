@@ -20,6 +20,16 @@ use memory::DifferMemory;
 use provoke_model::{Goal, HoldPoint, TrialsPlan};
 use provoke_state::{Memory, State};
 
+/// Returns what precedes the failure, in one sentence, if a run has found it.
+pub fn found_difference(state: &State) -> Option<String> {
+    let context = AnswerContext {
+        variants: &[],
+        source_line: &|_, _| None,
+    };
+    let answer = DifferAnswer::new(state, &context)?;
+    answer.lead.is_some().then_some(answer.sentence)
+}
+
 /// Limit of the points that a hunt tries first.
 const LEADING_POINTS: usize = 20;
 
