@@ -67,7 +67,7 @@ def _provoke_record(order, report):
     """Records the arrivals of threads at lines, the exceptions, and the lines at the end of a thread.
 
     Records are lines of text in chunks of a file, which processes append and map: "file INDEX NAME" names a file in the rest
-    of its chunk, "line TIME THREAD INDEX:LINE" is an arrival, "raised TIME THREAD INDEX:LINE TYPE" an exception, and "end TIME
+    of its chunk, "line TIME THREAD INDEX:LINE" is an arrival, at first with the name of the function, "raised TIME THREAD INDEX:LINE TYPE" an exception, and "end TIME
     THREAD INDEX:LINE..." has the lines that were active, the innermost first. Names are JSON. A write to memory survives the
     end of the process, and unlike a system call it does not let other threads run.
     """
@@ -89,6 +89,7 @@ def _provoke_record(order, report):
     position = chunk_size
     names = {}
     counts = {}
+    named_places = set()
     files = {}
     classify = _provoke_scope(order["named"])
     starts = {
@@ -174,13 +175,17 @@ def _provoke_record(order, report):
         count = counts[key] = counts.get(key, 0) + 1
         return count <= limit, count >= limit
 
-    def record_line(name, line):
+    def record_line(code, name, line):
         """Returns whether later arrivals at the line are not recorded."""
         place = (name, line)
         with lock:
+            suffix = ""
+            if place not in named_places:
+                named_places.add(place)
+                suffix = " " + json.dumps(getattr(code, "co_qualname", code.co_name)[:200])
             is_recorded, is_last = count_arrival(place)
             if is_recorded:
-                write_record("line", [place])
+                write_record("line", [place], suffix)
         return is_last
 
     def record_exception(kind, trace):
@@ -253,7 +258,7 @@ def _provoke_record(order, report):
 
         def on_line(code, line):
             name = own_name(code)
-            if name is None or record_line(name, line):
+            if name is None or record_line(code, name, line):
                 return monitoring.DISABLE
 
         def on_raise(code, offset, error):
@@ -268,7 +273,7 @@ def _provoke_record(order, report):
 
         def trace_line(frame, event, argument):
             if event == "line":
-                record_line(own_name(frame.f_code), frame.f_lineno)
+                record_line(frame.f_code, own_name(frame.f_code), frame.f_lineno)
             elif event == "exception":
                 record_exception(argument[0], argument[2])
             return trace_line

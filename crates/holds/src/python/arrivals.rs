@@ -1,6 +1,6 @@
 //! Reads the paths that Python programs recorded.
 
-use provoke_model::{MAX_EVENTS, PathEvent, PathPlace, ThreadEnd, TrialPath};
+use provoke_model::{MAX_EVENTS, PathEvent, PathPlace, PointName, ThreadEnd, TrialPath};
 use provoke_sys::files;
 use std::collections::BTreeMap;
 use std::io;
@@ -29,8 +29,8 @@ struct ArrivalRecord {
 }
 
 enum RecordContent {
-    /// The thread arrived at a place.
-    Arrival(PathPlace),
+    /// The thread arrived at a place, in this function.
+    Arrival(PathPlace, Option<String>),
     /// The thread ended while these lines of files were active.
     End(Vec<(u32, u32)>),
 }
@@ -113,13 +113,15 @@ fn read_record(line: &str, names: &BTreeMap<u32, u32>) -> Option<ArrivalRecord> 
     };
     let content = match kind {
         "line" => {
-            let (file, line) = read_place(rest)?;
-            RecordContent::Arrival(PathPlace::Line(file, line))
+            let (place, function) = rest.split_once(' ').unwrap_or((rest, ""));
+            let (file, line) = read_place(place)?;
+            RecordContent::Arrival(PathPlace::Line(file, line), read_string(function))
         }
         "raised" => {
             let (place, exception) = rest.split_once(' ')?;
             let (file, line) = read_place(place)?;
-            RecordContent::Arrival(PathPlace::Exception(file, line, read_string(exception)?))
+            let place = PathPlace::Exception(file, line, read_string(exception)?);
+            RecordContent::Arrival(place, None)
         }
         "end" => {
             let active = rest.split(' ').take(MAX_ACTIVE).filter_map(read_place);
@@ -144,9 +146,18 @@ impl PathBuilder {
         let next_thread = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
         let thread = *self.threads.entry(record.tid).or_insert(next_thread);
         match record.content {
-            RecordContent::Arrival(place) => {
-                if let Some(point) = self.index_of_place(place) {
-                    self.path.events.0.push(PathEvent { thread, point });
+            RecordContent::Arrival(place, function) => {
+                let Some(point) = self.index_of_place(place) else {
+                    return;
+                };
+                self.path.events.0.push(PathEvent { thread, point });
+                let is_function = |name: &String| !name.starts_with('<');
+                if let Some(name) = function.filter(is_function) {
+                    let name = PointName {
+                        function: Some(name),
+                        ..PointName::default()
+                    };
+                    self.path.names.push((point, name));
                 }
             }
             RecordContent::End(lines) => {

@@ -123,13 +123,19 @@ impl KnownPoints {
 
     /// Returns what the statistics need to know of the points.
     pub(super) fn described(&self) -> Vec<PathPoint> {
-        self.points
-            .iter()
-            .map(|point| self.describe(point))
+        let entries = self.entries_of_python();
+        let points = (0..).zip(&self.points);
+        points
+            .map(|(number, point)| self.describe(number, point, &entries))
             .collect()
     }
 
-    fn describe(&self, point: &KnownPoint) -> PathPoint {
+    fn describe(
+        &self,
+        number: u32,
+        point: &KnownPoint,
+        entries: &BTreeMap<(u32, &str), (u32, u32)>,
+    ) -> PathPoint {
         let (kind, function) = match &point.place {
             PathPlace::Code(file, address, kind) => {
                 let kind = match kind {
@@ -141,8 +147,15 @@ impl KnownPoints {
             }
             PathPlace::Call(..) => (PointKind::SystemCall, u32::MAX),
             PathPlace::Signal(_) => (PointKind::Signal, u32::MAX),
-            PathPlace::Line(file, _) => (PointKind::Line, *file),
-            PathPlace::Exception(file, ..) => (PointKind::Exception, *file),
+            PathPlace::Line(file, _) => {
+                let name = point.name.function.as_deref();
+                match name.and_then(|name| entries.get(&(*file, name))) {
+                    Some((_, entry)) if *entry == number => (PointKind::Entry, number),
+                    Some((_, entry)) => (PointKind::Line, *entry),
+                    None => (PointKind::Line, u32::MAX - 1 - file),
+                }
+            }
+            PathPlace::Exception(..) => (PointKind::Exception, u32::MAX),
         };
         let is_ignored = match &point.place {
             PathPlace::Signal(signal) => FATAL.contains(signal),
@@ -154,6 +167,19 @@ impl KnownPoints {
             function,
             is_ignored,
         }
+    }
+
+    /// Returns the first lines of the functions of Python that were reached, with the numbers of their points.
+    fn entries_of_python(&self) -> BTreeMap<(u32, &str), (u32, u32)> {
+        let mut entries = BTreeMap::new();
+        for (number, point) in (0..).zip(&self.points) {
+            if let (PathPlace::Line(file, line), Some(name)) = (&point.place, &point.name.function)
+            {
+                let entry = entries.entry((*file, &**name)).or_insert((*line, number));
+                *entry = (*entry).min((*line, number));
+            }
+        }
+        entries
     }
 
     /// Returns the number of the last entry of a function at or before an address: a thread enters a function before it
