@@ -201,7 +201,8 @@ impl HoldSession {
         let _ = tracee::set_instruction_pointer(tid, address);
         if point == LOAD_EVENT {
             self.files_were_loaded(memory);
-            return self.step_over(tid, address);
+            // No other thread is here: the loader has a lock.
+            return self.step_without_breakpoint(tid, address);
         }
         match self.plan {
             HoldPlan::Learn(_) => {
@@ -254,13 +255,20 @@ impl HoldSession {
         let Some(process) = self.processes.get_mut(&memory) else {
             return resume(tid, 0);
         };
-        if process.point_at(address).is_none() {
-            return resume(tid, 0);
-        }
-        if let Some(place) = process.moved_instruction(tid, address) {
+        if process.point_at(address).is_some()
+            && let Some(place) = process.moved_instruction(tid, address)
+        {
             let _ = tracee::set_instruction_pointer(tid, place);
             return resume(tid, 0);
         }
+        self.step_without_breakpoint(tid, address);
+    }
+
+    fn step_without_breakpoint(&mut self, tid: i32, address: u64) {
+        let process = self.processes.get(&self.memory_of(tid));
+        let Some(process) = process.filter(|process| process.point_at(address).is_some()) else {
+            return resume(tid, 0);
+        };
         process.disarm_breakpoint(address);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.activity = ThreadActivity::Stepping(address);
