@@ -38,7 +38,9 @@ pub(crate) fn find_blocks(code: &[u8], address: u64) -> FunctionBlocks {
             FlowControl::IndirectBranch | FlowControl::Return if has_jump_table => {
                 starts.push((next, BlockKind::Other));
             }
-            FlowControl::Call | FlowControl::IndirectCall => {
+            FlowControl::Call | FlowControl::IndirectCall
+                if instruction.mnemonic() == Mnemonic::Call =>
+            {
                 starts.push((next, BlockKind::Return));
                 call_ends.push(next);
             }

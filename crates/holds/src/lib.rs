@@ -7,6 +7,7 @@ pub mod blocks;
 mod call_result;
 pub mod code;
 mod loader;
+mod moved_code;
 mod process;
 pub mod python;
 pub mod run;

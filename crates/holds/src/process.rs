@@ -1,13 +1,18 @@
 //! Breakpoints in the memory of one process.
 
+use crate::access::LONGEST;
 use crate::code::{CodeCache, CodeFile, CodeInstruction};
+use crate::moved_code::{AREA_SIZE, MovedCode, MovedInstruction, OriginalPosition, find_area};
 use provoke_model::{CodeAnchor, CodePoint, Hold};
 use provoke_sys::memory::{Mapping, read_mappings};
-use provoke_sys::tracee::{BREAKPOINT, WritableMemory};
+use provoke_sys::tracee::{self, BREAKPOINT, WritableMemory};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
+
+/// The instruction for a system call, which the code has that the kernel maps into every process.
+const CALL_INSTRUCTION: [u8; 2] = [0x0f, 0x05];
 
 /// A process whose threads are traced.
 #[derive(Debug)]
@@ -17,6 +22,8 @@ pub(crate) struct TracedProcess {
     breakpoints: BTreeMap<u64, (u8, usize)>,
     /// The original bytes of breakpoints that were removed: a process that was copied before may still have them.
     removed: BTreeMap<u64, u8>,
+    /// Instructions that threads run elsewhere while the breakpoint is set.
+    moved_code: MovedCode,
 }
 
 impl TracedProcess {
@@ -26,6 +33,7 @@ impl TracedProcess {
             memory: WritableMemory::of_process(pid)?,
             breakpoints: BTreeMap::new(),
             removed: BTreeMap::new(),
+            moved_code: MovedCode::default(),
         })
     }
 
@@ -35,6 +43,7 @@ impl TracedProcess {
             memory: WritableMemory::of_process(pid)?,
             breakpoints: self.breakpoints.clone(),
             removed: self.removed.clone(),
+            moved_code: self.moved_code.clone(),
         };
         for (address, byte) in &copy.removed {
             if copy.has_breakpoint_byte(*address) {
@@ -98,6 +107,50 @@ impl TracedProcess {
         };
         self.breakpoints.retain(|address, _| is_mapped(address));
         self.removed.retain(|address, _| is_mapped(address));
+        self.moved_code.forget_unmapped(is_mapped);
+    }
+
+    /// Returns the place at which a stopped thread of this process can run the instruction at an address, while the
+    /// breakpoint at the instruction stays set; `None` if the instruction cannot be moved.
+    pub(crate) fn moved_instruction(&mut self, tid: i32, address: u64) -> Option<u64> {
+        let known_place = self.moved_code.known_place(address);
+        if known_place.is_some() || self.moved_code.is_unmovable(address) {
+            return known_place;
+        }
+        if let Some(moved) = self.move_instruction(tid, address) {
+            return Some(self.moved_code.add_instruction(moved));
+        }
+        self.moved_code.add_unmovable(address);
+        None
+    }
+
+    fn move_instruction(&mut self, tid: i32, address: u64) -> Option<MovedInstruction> {
+        let mut code = [0; LONGEST];
+        self.read_code(address, &mut code).ok()?;
+        let known_place = self.moved_code.free_place(address);
+        let place = known_place.or_else(|| self.map_moved_code(tid, address))?;
+        let moved = MovedInstruction::new(&code, address, place)?;
+        self.memory.write_bytes(place, &moved.code).ok()?;
+        Some(moved)
+    }
+
+    /// Maps memory for moved code near an address; returns its first place.
+    fn map_moved_code(&mut self, tid: i32, address: u64) -> Option<u64> {
+        let mappings = read_mappings(tid).ok()?;
+        let kernel_code = mappings.iter().find(|mapping| mapping.name == "[vdso]")?;
+        let range = &kernel_code.range;
+        let mut code = vec![0; usize::try_from(range.end - range.start).ok()?];
+        self.memory.read_bytes(range.start, &mut code).ok()?;
+        let offset = code.windows(2).position(|pair| pair == CALL_INSTRUCTION)?;
+        let area = find_area(&mappings, address)?;
+        let mapped = tracee::map_code(tid, range.start + offset as u64, area, AREA_SIZE).ok()?;
+        self.moved_code.add_area(mapped);
+        Some(mapped)
+    }
+
+    /// Returns the original position of a thread with this instruction pointer, if it runs moved code.
+    pub(crate) fn original_position(&self, pointer: u64) -> Option<OriginalPosition> {
+        self.moved_code.original_position(pointer)
     }
 
     /// Returns the index of the point at an address.

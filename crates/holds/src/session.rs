@@ -193,6 +193,12 @@ impl HoldSession {
         };
         self.end_step(tid, reason);
         self.set_wanted_watch(tid);
+        if matches!(
+            reason,
+            StopReason::Signal(_) | StopReason::Watchpoint(_) | StopReason::Attached
+        ) {
+            self.leave_moved_code(tid);
+        }
         match reason {
             StopReason::Created(creation) => self.thread_created(tid, creation),
             StopReason::Attached => self.thread_attached(tid),

@@ -5,6 +5,7 @@
 
 use super::core_search::{candidate_files, find_cores, has_dumped, is_of_another};
 use super::image::ImageFolders;
+use super::path_names::NamedPoints;
 use provoke_autopsy::{CommandEnvironment, CoreError, ExaminerClient, ExaminerSettings, tools};
 use provoke_model::{
     Autopsy, CoreObservation, Ending, HungThread, KernelLine, Observation, STORY_FILE, Trial,
@@ -41,6 +42,7 @@ pub(super) struct CoreCollector {
     trials: PathBuf,
     pub(super) examiner: Mutex<ExaminerClient>,
     pub(super) images: Mutex<ImageFolders>,
+    pub(super) named_points: Mutex<NamedPoints>,
 }
 
 /// Facts about the process of a core that the core does not contain.
@@ -63,6 +65,7 @@ impl CoreCollector {
             trials: trials.to_owned(),
             examiner: Mutex::new(examiner),
             images: Mutex::new(ImageFolders::new(trials)),
+            named_points: Mutex::default(),
         }
     }
 

@@ -19,7 +19,10 @@ impl CoreCollector {
         let Some(holds) = &mut observation.holds else {
             return;
         };
-        let root = self.root_of_holds(variant, holds);
+        let root = self.root_of_files(variant, || {
+            let objects = code_points(holds).map(|point| point.object.as_os_str());
+            objects.map(PathBuf::from).collect()
+        });
         let mut examiner = self.examiner.lock().expect("no panic");
         examiner.set_origin(root, Path::new(""), None);
         let points: Vec<CodePoint> = code_points(holds).cloned().collect();
@@ -82,15 +85,16 @@ impl CoreCollector {
 }
 
 impl CoreCollector {
-    /// Returns a folder with the files of the points, if the trial ran in a container.
-    fn root_of_holds(&self, variant: &VariantPlan, holds: &HoldObservation) -> Option<PathBuf> {
+    /// Returns a folder with files of the programs of a trial, if it ran in a container.
+    pub(super) fn root_of_files(
+        &self,
+        variant: &VariantPlan,
+        files: impl FnOnce() -> BTreeSet<PathBuf>,
+    ) -> Option<PathBuf> {
         let mut actors = variant.actors.iter();
         let container = actors.find_map(|actor| actor.container.as_ref())?;
-        let files: BTreeSet<PathBuf> = code_points(holds)
-            .map(|point| PathBuf::from(point.object.as_os_str()))
-            .collect();
         let mut images = self.images.lock().expect("no panic");
-        images.root_with_files(container, &variant.name, files)
+        images.root_with_files(container, &variant.name, files())
     }
 }
 
@@ -108,13 +112,13 @@ fn code_points(holds: &HoldObservation) -> impl Iterator<Item = &CodePoint> {
 }
 
 /// Returns the name of a function without its parameters and template arguments, as signatures have it.
-fn short_name(frame: &Frame) -> Option<String> {
+pub(super) fn short_name(frame: &Frame) -> Option<String> {
     let name = frame.function.as_deref().map(bare_name);
     name.filter(|name| !name.is_empty())
 }
 
 /// Returns whether the code of a frame belongs to a library or a runtime, by its source file.
-fn is_library(frame: &Frame) -> bool {
+pub(super) fn is_library(frame: &Frame) -> bool {
     let line = frame.line.as_ref();
     line.is_some_and(|(file, _)| is_library_source(file))
 }

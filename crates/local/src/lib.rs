@@ -14,6 +14,7 @@ mod executor;
 mod hold_names;
 mod image;
 mod logged_places;
+mod path_names;
 mod running_service;
 mod service;
 mod setup_usage;

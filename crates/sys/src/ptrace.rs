@@ -452,3 +452,30 @@ pub(crate) fn read_registers(tid: i32, words: usize) -> Option<Vec<u64>> {
     // A 32-bit process has fewer registers.
     (answer == 0 && register_vector.iov_len == size_of_val(&registers[..])).then_some(registers)
 }
+
+/// Sets the general registers of a stopped thread.
+pub(crate) fn write_registers(tid: i32, registers: &[u64]) -> io::Result<()> {
+    let register_vector = libc::iovec {
+        iov_base: registers.as_ptr().cast_mut().cast(),
+        iov_len: size_of_val(registers),
+    };
+    // SAFETY: the kernel only reads the registers, which are live.
+    let answer = unsafe {
+        libc::ptrace(
+            libc::PTRACE_SETREGSET,
+            tid,
+            GENERAL,
+            &raw const register_vector,
+        )
+    };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Waits until a thread stops; fails if it ends. Ends are not received.
+pub(crate) fn wait_for_thread(tid: i32) -> io::Result<ThreadStop> {
+    next_stop_of(tid)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+}

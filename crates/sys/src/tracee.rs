@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "ptrace is not in any safe wrapper")]
 
 use super::call_filter;
-use super::ptrace::{CAN_CONTROL_THREADS, RequestCode, ThreadStop};
+use super::ptrace::{self, CAN_CONTROL_THREADS, RequestCode, ThreadStop};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Offset of the instruction pointer in `struct user`.
 const INSTRUCTION_POINTER: usize = 16 * 8;
+/// Offset of the stack pointer in `struct user`.
+const STACK_POINTER: usize = 19 * 8;
 /// Offset of the number of the system call in `struct user`.
 const CALL_NUMBER: usize = 15 * 8;
 /// Offset of the first argument of a system call in `struct user`.
@@ -22,6 +24,8 @@ const FIRST_ARGUMENT: usize = 14 * 8;
 const ARGUMENTS: [usize; 6] = [FIRST_ARGUMENT, 13 * 8, 12 * 8, 7 * 8, 9 * 8, 8 * 8];
 /// Offset of the result of a system call in `struct user`.
 const CALL_RESULT: usize = 10 * 8;
+/// Number of single steps that may be needed for a system call: stops of the whole process can come before it.
+const MAX_STEPS: u32 = 4;
 /// Number of a system call that is not made.
 const NO_CALL: u64 = u64::MAX;
 /// Bytes below the stack pointer that a function may use by the calling convention.
@@ -258,6 +262,67 @@ pub fn restore_argument(tid: i32, position: usize, value: u64) -> io::Result<()>
     write_user(tid, ARGUMENTS[position], value)
 }
 
+/// Makes a stopped thread make a system call, with an instruction for it at this address, and returns the result. The thread
+/// is not in a system call. Its signals wait meanwhile.
+pub fn make_call(tid: i32, instruction: u64, number: u64, arguments: [u64; 6]) -> io::Result<u64> {
+    let GeneralRegisters(registers) =
+        GeneralRegisters::of_thread(tid).ok_or(io::ErrorKind::NotFound)?;
+    let mut changed = registers;
+    changed[INSTRUCTION_POINTER / 8] = instruction;
+    changed[CALL_RESULT / 8] = number;
+    for (offset, argument) in ARGUMENTS.iter().zip(arguments) {
+        changed[offset / 8] = argument;
+    }
+    let old_mask = replace_signal_mask(tid, u64::MAX)?;
+    let result = ptrace::write_registers(tid, &changed).and_then(|()| {
+        for _ in 0..MAX_STEPS {
+            step_thread(tid)?;
+            ptrace::wait_for_thread(tid)?;
+            if instruction_pointer(tid)? != instruction {
+                return call_result(tid);
+            }
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    });
+    ptrace::write_registers(tid, &registers)?;
+    replace_signal_mask(tid, old_mask)?;
+    let error = result?.cast_signed().wrapping_neg();
+    match i32::try_from(error) {
+        Ok(error @ 1..4096) => Err(io::Error::from_raw_os_error(error)),
+        _ => Ok(error.wrapping_neg().cast_unsigned()),
+    }
+}
+
+/// Sets the mask of blocked signals of a stopped thread; returns the old one.
+fn replace_signal_mask(tid: i32, mask: u64) -> io::Result<u64> {
+    let mut old_mask: u64 = 0;
+    let size = size_of::<u64>();
+    // SAFETY: the kernel writes and reads one word, which is a live local variable.
+    let answers = unsafe {
+        [
+            libc::ptrace(libc::PTRACE_GETSIGMASK, tid, size, &raw mut old_mask),
+            libc::ptrace(libc::PTRACE_SETSIGMASK, tid, size, &raw const mask),
+        ]
+    };
+    if answers == [0, 0] {
+        Ok(old_mask)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Maps memory for code in the process of a stopped thread, as [`make_call`] does, at an unused address.
+pub fn map_code(tid: i32, instruction: u64, address: u64, size: u64) -> io::Result<u64> {
+    let constants = [
+        libc::PROT_READ | libc::PROT_EXEC,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+    ];
+    let [protection, flags] = constants.map(|constant| u64::from(constant.cast_unsigned()));
+    let number = libc::SYS_mmap.cast_unsigned();
+    let arguments = [address, size, protection, flags, u64::MAX, 0];
+    make_call(tid, instruction, number, arguments)
+}
+
 /// Returns whether the threads of a process can be controlled on this machine.
 pub fn can_control_threads() -> bool {
     CAN_CONTROL_THREADS
@@ -273,6 +338,15 @@ pub fn set_instruction_pointer(tid: i32, address: u64) -> io::Result<()> {
     write_user(tid, INSTRUCTION_POINTER, address)
 }
 
+/// Removes bytes from the stack of a stopped thread.
+pub fn pop_bytes(tid: i32, bytes: u64) -> io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let pointer = read_user(tid, STACK_POINTER)?;
+    write_user(tid, STACK_POINTER, pointer + bytes)
+}
+
 /// General registers of a stopped thread.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneralRegisters([u64; 27]);
@@ -280,7 +354,7 @@ pub struct GeneralRegisters([u64; 27]);
 impl GeneralRegisters {
     /// Reads the registers of a stopped thread.
     pub fn of_thread(tid: i32) -> Option<Self> {
-        let words = super::ptrace::read_registers(tid, 27)?;
+        let words = ptrace::read_registers(tid, 27)?;
         Some(Self(words.try_into().ok()?))
     }
 

@@ -201,7 +201,8 @@ impl HoldSession {
         let _ = tracee::set_instruction_pointer(tid, address);
         if point == LOAD_EVENT {
             self.files_were_loaded(memory);
-            return self.step_over(tid, address);
+            // No other thread is here: the loader has a lock.
+            return self.step_without_breakpoint(tid, address);
         }
         match self.plan {
             HoldPlan::Learn(_) => {
@@ -247,18 +248,52 @@ impl HoldSession {
         }
     }
 
+    /// Lets a thread run the instruction at a breakpoint: at another place if it can be moved, else by itself without the
+    /// breakpoint, which other threads may pass meanwhile.
     pub(super) fn step_over(&mut self, tid: i32, address: u64) {
-        let process = self.processes.get(&self.memory_of(tid));
-        if process.is_none_or(|process| process.point_at(address).is_none()) {
+        let memory = self.memory_of(tid);
+        let Some(process) = self.processes.get_mut(&memory) else {
+            return resume(tid, 0);
+        };
+        if process.point_at(address).is_some()
+            && let Some(place) = process.moved_instruction(tid, address)
+        {
+            let _ = tracee::set_instruction_pointer(tid, place);
             return resume(tid, 0);
         }
-        if let Some(process) = process {
-            process.disarm_breakpoint(address);
-        }
+        self.step_without_breakpoint(tid, address);
+    }
+
+    fn step_without_breakpoint(&mut self, tid: i32, address: u64) {
+        let process = self.processes.get(&self.memory_of(tid));
+        let Some(process) = process.filter(|process| process.point_at(address).is_some()) else {
+            return resume(tid, 0);
+        };
+        process.disarm_breakpoint(address);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.activity = ThreadActivity::Stepping(address);
         }
         let _ = tracee::step_thread(tid);
+    }
+
+    /// Gives a thread that runs moved code the position that it would have without it.
+    pub(super) fn leave_moved_code(&mut self, tid: i32) {
+        let Ok(pointer) = tracee::instruction_pointer(tid) else {
+            return;
+        };
+        let process = self.processes.get(&self.memory_of(tid));
+        let position = process.and_then(|process| process.original_position(pointer));
+        let Some(position) = position else {
+            return;
+        };
+        // The thread may have been killed.
+        let _ = tracee::set_instruction_pointer(tid, position.instruction);
+        let _ = tracee::pop_bytes(tid, position.pushed);
+        if position.is_before
+            && let Some(thread) = self.threads.get_mut(&tid)
+        {
+            thread.arrived_at = Some(position.instruction);
+        }
     }
 
     /// Puts back the breakpoint that a thread stepped over.

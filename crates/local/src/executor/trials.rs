@@ -214,6 +214,7 @@ impl ExecutorContext {
                     .collector
                     .name_places(&recipe, began, &mut observation);
                 shared.collector.name_hold_points(variant, &mut observation);
+                shared.collector.name_path_points(variant, &mut observation);
             }
             if let Some(cases) = &shared.cases {
                 cases.read_cases(&trial, &recipe, earlier, &mut observation);
@@ -258,8 +259,7 @@ fn leaves_more(observation: &Observation) -> bool {
         || observation.hang.is_some()
         || !observation.kernel.is_empty()
         || leaked.iter().any(|process| process.core.is_some())
-        || observation
-            .holds
-            .as_ref()
-            .is_some_and(|holds| !holds.learned.is_empty() || !holds.races.is_empty())
+        || observation.holds.as_ref().is_some_and(|holds| {
+            !holds.learned.is_empty() || !holds.races.is_empty() || holds.path.is_some()
+        })
 }
