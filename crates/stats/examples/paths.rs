@@ -259,9 +259,18 @@ impl Recorded {
         match statement {
             PathStatement::Reached { point, times } => format!("H{times} {}", self.name(point)),
             PathStatement::NotReached { point } => format!("not {}", self.name(point)),
-            PathStatement::Together { from, to } => {
-                format!("V {} -> {}", self.name(from), self.name(to))
-            }
+            PathStatement::Together {
+                from,
+                to,
+                other_from,
+                other_to,
+            } => format!(
+                "V {} -> {} & {} -> {}",
+                self.name(from),
+                self.name(to),
+                self.name(other_from),
+                self.name(other_to),
+            ),
             PathStatement::Between { from, to, other } => format!(
                 "X {} -> {} | {}",
                 self.name(from),

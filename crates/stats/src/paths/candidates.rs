@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::index::TrialIndex;
+use super::index::{TrialIndex, Window, index};
 use super::input::{PathPoint, PointKind};
 use super::result::PathStatement;
 
@@ -14,6 +14,8 @@ const MAX_NUMBERED_THREADS: usize = 4;
 const MAX_PAIRS: usize = 20_000;
 /// Number of arrivals of other threads that are noted at each end of a window.
 const NEAR: u32 = 4;
+/// Most windows of other threads that are noted at the begin of a window.
+const MAX_OPEN: usize = 4;
 /// Most statements about interleavings; those with the most balanced counts are kept.
 const MAX_INTERLEAVINGS: usize = 100_000;
 
@@ -74,7 +76,7 @@ impl Candidates {
         let is_pool = trials
             .iter()
             .any(|trial| thread_count(trial) > MAX_NUMBERED_THREADS);
-        let is_entry = |point: &u32| points[super::index::index(*point)].kind == PointKind::Entry;
+        let is_entry = |point: &u32| points[index(*point)].kind == PointKind::Entry;
         for (thread, own) in &reached_by {
             for (other_thread, others) in &reached_by {
                 let is_same = thread == other_thread;
@@ -164,22 +166,28 @@ fn neighbours(
     pairs.into_iter().collect()
 }
 
-/// Returns the statements about the windows of a trial, and the nearest arrivals of other threads within them.
+/// Returns the statements about the windows of a trial: each with the nearest arrivals of other threads within it, and
+/// with the windows of other threads that are open when it begins.
 fn near_interleavings(trial: &TrialIndex) -> Vec<PathStatement> {
     let mut statements = Vec::new();
-    for (moment, arrival) in (0_u32..).zip(trial.arrivals()) {
+    let mut open: Vec<Window> = Vec::new();
+    for moment in (0_u32..).take(trial.len()) {
+        open.retain(|window| window.to > moment);
         let Some(window) = trial.window(moment) else {
             continue;
         };
-        let (from, to) = (arrival.point, trial.at(window.to).point);
+        let [from, to] = [window.from, window.to].map(|moment| trial.at(moment).point);
+        // The threads that moved last come first.
+        statements.extend(open.iter().rev().take(MAX_OPEN).map(|other| {
+            let [other_from, other_to] =
+                [other.from, other.to].map(|moment| trial.at(moment).point);
+            together((from, to), (other_from, other_to))
+        }));
+        open.push(window);
         let within = window.from + 1..window.to;
-        if within.is_empty() {
-            continue;
-        }
-        statements.push(PathStatement::Together { from, to });
-        let early = within.clone().take(super::index::index(NEAR));
-        let late = within.clone().skip(super::index::index(NEAR)).rev();
-        let near = early.chain(late.take(super::index::index(NEAR)));
+        let early = within.clone().take(index(NEAR));
+        let late = within.clone().skip(index(NEAR)).rev();
+        let near = early.chain(late.take(index(NEAR)));
         statements.extend(near.map(|moment| PathStatement::Between {
             from,
             to,
@@ -187,4 +195,14 @@ fn near_interleavings(trial: &TrialIndex) -> Vec<PathStatement> {
         }));
     }
     statements
+}
+
+fn together(pair: (u32, u32), other: (u32, u32)) -> PathStatement {
+    let (first, second) = (pair.min(other), pair.max(other));
+    PathStatement::Together {
+        from: first.0,
+        to: first.1,
+        other_from: second.0,
+        other_to: second.1,
+    }
 }

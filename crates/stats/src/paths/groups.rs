@@ -14,8 +14,8 @@ use crate::convert::real;
 const MAX_STATEMENTS: usize = 12;
 /// The lead is the earliest group whose score is at least this share of the best one.
 const NEAR_BEST: f64 = 0.9;
-/// Factor of the score of an absence, which has more causes than an arrival.
-const ABSENCE: f64 = 0.9;
+/// Weight of an absence, and of an order of first arrivals: both have more causes than other statements.
+const WEAK: f64 = 0.9;
 
 /// The trials, and in which of them the statements are true.
 #[derive(Debug)]
@@ -105,7 +105,10 @@ impl Evidence<'_> {
             .map(|number| self.statements[*number].0)
             .map(|statement| (self.median_time(statement, &failing), statement))
             .collect();
-        timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        timed.sort_by(|a, b| {
+            let by_weight = weight(b.1).total_cmp(&weight(a.1));
+            by_weight.then(a.0.total_cmp(&b.0)).then(a.1.cmp(&b.1))
+        });
         self.keep_tightest_order(&mut timed, &failing);
         let (time, first) = timed[0];
         let after = failing
@@ -119,7 +122,6 @@ impl Evidence<'_> {
             true_failures / failures,
             1.0 - true_passes / (all - failures),
         );
-        let is_absence = matches!(first, PathStatement::NotReached { .. });
         PathGroup {
             statements: timed
                 .iter()
@@ -131,7 +133,7 @@ impl Evidence<'_> {
             passing: passing.len() as u64,
             p: 1.0,
             adjusted_p: 1.0,
-            score: if is_absence { ABSENCE * score } else { score },
+            score: weight(first) * score,
             time,
             is_after_failure: 2 * after > failing.len(),
         }
@@ -172,6 +174,14 @@ impl Evidence<'_> {
     fn is_after_failure(&self, statement: PathStatement, trial: usize) -> bool {
         let moment = true_since(statement, &self.trials[trial], self.followers);
         moment.is_some_and(|moment| self.failure_paths.is_after(trial, moment))
+    }
+}
+
+/// Returns how much a statement counts.
+fn weight(statement: PathStatement) -> f64 {
+    match statement {
+        PathStatement::NotReached { .. } | PathStatement::Before { .. } => WEAK,
+        _ => 1.0,
     }
 }
 

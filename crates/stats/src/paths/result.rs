@@ -62,12 +62,17 @@ pub enum PathStatement {
         /// The least number of arrivals.
         times: u32,
     },
-    /// Two threads were between consecutive arrivals at two points at once.
+    /// Two threads were between consecutive arrivals at two points at once: one between the first two, the other between
+    /// the other two, which may be the same.
     Together {
         /// The point before.
         from: u32,
         /// The point behind.
         to: u32,
+        /// The point before, of the other thread; not less than `from`.
+        other_from: u32,
+        /// The point behind, of the other thread.
+        other_to: u32,
     },
     /// Between consecutive arrivals of a thread at two points, another thread reached a third one.
     Between {

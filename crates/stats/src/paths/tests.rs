@@ -98,7 +98,12 @@ fn an_arrival_of_another_thread_is_between_consecutive_ones() {
 
 #[test]
 fn two_threads_are_together_between_two_points_if_the_times_overlap() {
-    let together = PathStatement::Together { from: 1, to: 2 };
+    let together = PathStatement::Together {
+        from: 1,
+        to: 2,
+        other_from: 1,
+        other_to: 2,
+    };
     assert_eq!(since(together, &[(0, 1), (1, 1), (0, 2), (1, 2)]), Some(2));
     assert_eq!(since(together, &[(0, 1), (0, 2), (1, 1), (1, 2)]), None);
     // The second thread never comes to the end.
@@ -157,7 +162,15 @@ fn a_lost_update_is_a_lead() {
     let failing = [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2), (0, 3)];
     let passing = [(1, 0), (1, 1), (2, 0), (2, 1), (1, 2), (2, 2), (0, 3)];
     let lead = lead_of(&points, &trials(&failing, &passing));
-    assert_eq!(lead[0], PathStatement::Together { from: 0, to: 1 });
+    assert_eq!(
+        lead[0],
+        PathStatement::Together {
+            from: 0,
+            to: 1,
+            other_from: 0,
+            other_to: 1
+        }
+    );
 }
 
 #[test]

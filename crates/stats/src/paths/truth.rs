@@ -37,7 +37,12 @@ pub(super) fn true_since(
                 !trial.moments_within(other, &within).is_empty()
             })
             .map(|window| window.to),
-        PathStatement::Together { from, to } => together_since(from, to, trial),
+        PathStatement::Together {
+            from,
+            to,
+            other_from,
+            other_to,
+        } => together_since([(from, to), (other_from, other_to)], trial),
     }
 }
 
@@ -54,18 +59,18 @@ fn absent_since(point: u32, trial: &TrialIndex, followers: &Followers) -> Option
         .min()
 }
 
-/// Returns the moment at which the first of two threads that were between two points at once reached the second point.
-fn together_since(from: u32, to: u32, trial: &TrialIndex) -> Option<u32> {
-    // The windows of a thread do not overlap, so only its last one may still be open.
-    let mut last_ends: HashMap<u32, u32> = HashMap::new();
-    for window in trial.windows(from, to) {
-        let others = last_ends
-            .iter()
-            .filter(|(thread, end)| **thread != window.thread && **end > window.from);
-        if let Some(end) = others.map(|(_, end)| *end).min() {
-            return Some(end.min(window.to));
-        }
-        last_ends.insert(window.thread, window.to);
-    }
-    None
+/// Returns the moment at which two threads that were between points at once have both left them: only then it is known
+/// where they were going.
+fn together_since(pairs: [(u32, u32); 2], trial: &TrialIndex) -> Option<u32> {
+    let [(from, to), (other_from, other_to)] = pairs;
+    trial
+        .windows(from, to)
+        .flat_map(|window| {
+            let others = trial.windows(other_from, other_to);
+            others
+                .take_while(move |other| other.from < window.to)
+                .filter(move |other| other.to > window.from && other.thread != window.thread)
+                .map(move |other| window.to.max(other.to))
+        })
+        .min()
 }

@@ -38,14 +38,16 @@ fn is_cause(world: PathWorld, statement: PathStatement) -> bool {
     let not_reached = |point| statement == PathStatement::NotReached { point };
     match world {
         PathWorld::LostUpdate => {
-            statement
-                == PathStatement::Together {
+            matches!(
+                statement,
+                PathStatement::Together {
                     from: FIRST,
                     to: SECOND,
+                    ..
                 }
-                || [FIRST, SECOND]
-                    .iter()
-                    .any(|other| between(FIRST, SECOND, *other))
+            ) || [FIRST, SECOND]
+                .iter()
+                .any(|other| between(FIRST, SECOND, *other))
         }
         // After a deadlock the thread does not reach the second point, so only the order of the first locks remains.
         PathWorld::LockOrder => {
