@@ -130,7 +130,18 @@ impl Narrator<'_> {
                 point, other_point, ..
             } => vec![point, other_point],
             PathStatement::Between { from, to, other } => vec![from, to, other],
-            PathStatement::Together { from, to } => vec![from, to],
+            PathStatement::Together {
+                from,
+                to,
+                other_from,
+                other_to,
+            } if (from, to) == (other_from, other_to) => vec![from, to],
+            PathStatement::Together {
+                from,
+                to,
+                other_from,
+                other_to,
+            } => vec![from, to, other_from, other_to],
         };
         points
             .into_iter()
@@ -175,10 +186,20 @@ impl Narrator<'_> {
                 between(&place(from)?, &place(to)?),
                 place(other)?.done()
             ),
-            PathStatement::Together { from, to } => format!(
-                "two threads were {} at once",
-                between(&place(from)?, &place(to)?)
-            ),
+            PathStatement::Together {
+                from,
+                to,
+                other_from,
+                other_to,
+            } => {
+                let window = between(&place(from)?, &place(to)?);
+                if (from, to) == (other_from, other_to) {
+                    format!("two threads were {window} at once")
+                } else {
+                    let other = between(&place(other_from)?, &place(other_to)?);
+                    format!("one thread was {window} while another one was {other}")
+                }
+            }
         })
     }
 }
