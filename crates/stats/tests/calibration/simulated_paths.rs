@@ -1,7 +1,8 @@
 //! Simulates programs whose threads reach points, and compares their trials in up to three looks.
 
 use provoke_stats::paths::{
-    Arrival, BLOCK_TRIALS, PathComparison, PathPoint, PathTrial, PointKind, compare_paths, due_look,
+    Arrival, BLOCK_TRIALS, PathComparison, PathPoint, PathStatement, PathTrial, PointKind,
+    compare_paths, due_look,
 };
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -52,20 +53,22 @@ pub(crate) const WITH_CAUSE: [PathWorld; 5] = [
 ];
 
 /// The points of interest come first, then random ones.
-pub(crate) const FIRST: u32 = 0;
-pub(crate) const SECOND: u32 = 1;
-pub(crate) const THIRD: u32 = 2;
-pub(crate) const FOURTH: u32 = 3;
+const FIRST: u32 = 0;
+const SECOND: u32 = 1;
+const THIRD: u32 = 2;
+const FOURTH: u32 = 3;
 const NOISE: u32 = 8;
 /// Number of random branches of a thread.
 const BRANCHES: u32 = 24;
 
 /// The end of a search.
-pub(crate) struct EndedComparison {
+pub(crate) struct EndedSearch {
     /// The last comparison.
     pub(crate) comparison: PathComparison,
-    /// Number of looks.
+    /// Number of comparisons.
     pub(crate) looks: usize,
+    /// Whether any comparison found an effect of arming.
+    pub(crate) has_effect: bool,
 }
 
 impl PathWorld {
@@ -86,11 +89,11 @@ impl PathWorld {
     }
 
     /// Runs trials until a comparison has a lead or nothing more is due.
-    pub(crate) fn search(self, seed: u64) -> EndedComparison {
+    pub(crate) fn search(self, seed: u64) -> EndedSearch {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let points = self.points();
-        let (mut trials, mut looks) = (Vec::new(), 0);
-        let (mut counts, mut last) = ([0, 0], None);
+        let (mut trials, mut counts) = (Vec::new(), [0, 0]);
+        let (mut last, mut looks, mut has_effect) = (None, 0, false);
         for number in 0..MAX_TRIALS {
             let trial = self.run_trial(number, &mut random);
             counts[usize::from(trial.failed)] += 1;
@@ -101,15 +104,17 @@ impl PathWorld {
             };
             looks += 1;
             let comparison = compare_paths(&points, &trials, look.error);
-            let is_over = comparison.lead.is_some() || !comparison.arming.is_empty();
+            has_effect |= !comparison.arming.is_empty();
+            let has_lead = comparison.lead.is_some();
             last = Some(comparison);
-            if is_over {
+            if has_lead {
                 break;
             }
         }
-        EndedComparison {
-            comparison: last.expect("a look"),
+        EndedSearch {
+            comparison: last.expect("a comparison"),
             looks,
+            has_effect,
         }
     }
 
@@ -144,6 +149,37 @@ impl PathWorld {
             .retain(|arrival| armed[arrival.point as usize]);
         trial.armed = Some(armed);
         trial
+    }
+
+    /// Returns whether a statement is the cause.
+    pub(crate) fn is_cause(self, statement: PathStatement) -> bool {
+        let reached = |point| statement == PathStatement::Reached { point, times: 1 };
+        let not_reached = |point| statement == PathStatement::NotReached { point };
+        match (self, statement) {
+            (
+                Self::LostUpdate,
+                PathStatement::Together { from, to, .. } | PathStatement::Between { from, to, .. },
+            ) => (from, to) == (FIRST, SECOND),
+            (Self::LockOrder, statement) => {
+                let points = match statement {
+                    PathStatement::Together {
+                        from, other_from, ..
+                    } => [from, other_from],
+                    PathStatement::Between { from, other, .. } => [from, other],
+                    PathStatement::Before {
+                        point, other_point, ..
+                    } => [point, other_point],
+                    PathStatement::Reached { .. } | PathStatement::NotReached { .. } => {
+                        return false;
+                    }
+                };
+                points.iter().any(|point| [FIRST, THIRD].contains(point))
+            }
+            (Self::MissingFile, _) => reached(SECOND) || not_reached(FIRST),
+            (Self::RareBranch, _) => reached(FOURTH) || not_reached(THIRD),
+            (Self::TwoCauses, _) => reached(SECOND) || reached(FOURTH),
+            _ => false,
+        }
     }
 
     /// Returns the points of each thread in order.
