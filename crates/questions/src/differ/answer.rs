@@ -17,6 +17,8 @@ use provoke_words::document::{Cell, Column, Figure, Place, SuggestedCommand, Tab
 use provoke_words::untrusted::SafeText;
 use serde::Serialize;
 
+/// Characters that are shown of a line of the source.
+const LINE_WIDTH: usize = 68;
 /// Differences that a table has at most.
 const SHOWN: usize = 20;
 
@@ -196,8 +198,8 @@ impl AnswerText for DifferAnswer {
         if let Some(lead) = &self.lead {
             let p = words::p_value(lead.adjusted_p);
             lines.push(format!(
-                "one of {} tested; by chance, any of them is so clear with {p}",
-                words::format_count(self.tests, "difference"),
+                "{} tested; chance alone shows one as clear as this with {p}",
+                words::plural_of(self.tests, "difference was", "differences were"),
             ));
         }
         if let Some(second) = &self.second {
@@ -256,9 +258,10 @@ impl AnswerText for DifferAnswer {
                 places.push(place);
             }
         }
-        let lines = places
-            .iter()
-            .filter_map(|place| Some(format!("{:>5} | {}", place.line?, place.text.as_ref()?)));
+        let lines = places.iter().filter_map(|place| {
+            let text = words::shorten_text(place.text.as_ref()?, LINE_WIDTH);
+            Some(format!("{:>5} | {text}", place.line?))
+        });
         let lines: Vec<String> = lines.collect();
         let title = "Source";
         (!lines.is_empty())

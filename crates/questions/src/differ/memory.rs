@@ -20,6 +20,9 @@ const PROBES: u64 = 2;
 /// Only functions are recorded if blocks make a trial this many times longer, and longer than this time.
 const SLOWER: u32 = 5;
 const LONG: Duration = Duration::from_millis(300);
+/// The search ends before the last look with a difference of at least this score; with more trials, a clearer one may come
+/// first.
+const CLEAR: f64 = 0.95;
 
 /// What a search for differences has learned.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub(super) struct DifferMemory {
     looks: usize,
     /// The comparison of the last look, or of all trials so far.
     comparison: OnceLock<PathComparison>,
-    /// Whether that was a look that found something, or the last one.
+    /// Whether that was a look that found something clear, or the last one.
     is_answered: bool,
     refused: Option<String>,
 }
@@ -210,7 +213,8 @@ impl DifferMemory {
         };
         let comparison = self.compare(look.error);
         self.looks += 1;
-        if comparison.lead.is_some() || self.looked_last() {
+        let lead = comparison.lead.and_then(|lead| comparison.groups.get(lead));
+        if lead.is_some_and(|lead| lead.score >= CLEAR) || self.looked_last() {
             self.is_answered = true;
             self.comparison = OnceLock::from(comparison);
         }
