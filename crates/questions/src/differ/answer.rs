@@ -349,7 +349,8 @@ impl AnswerText for DifferAnswer {
     }
 
     fn rate_meaning(&self) -> RateMeaning {
-        RateMeaning::Searched
+        // The number of plain trials depends on how observed ones end.
+        RateMeaning::Measured
     }
 
     fn commands(&self, run: &SafeText) -> Vec<SuggestedCommand> {
