@@ -27,6 +27,8 @@ const MAX_STACK: usize = 64 << 10;
 const PAGE: u64 = 4096;
 /// Number of the stack pointer in machine code.
 const STACK_POINTER: usize = 4;
+/// Limit of the threads whose end is recorded.
+const MAX_ENDS: usize = 4096;
 /// Limit of the calls on a stack that are recorded.
 const MAX_ACTIVE: usize = 64;
 
@@ -316,7 +318,8 @@ fn starts_of_blocks(file: &CodeFile, detail: PathDetail) -> Vec<(u64, BlockKind)
 impl HoldSession {
     /// Returns the breakpoints of a process whose path is recorded.
     pub(super) fn recorded_breakpoints(&mut self, pid: i32) -> Vec<(u64, usize)> {
-        let Some(recorder) = &mut self.recorder else {
+        let recorder = self.recorder.as_mut();
+        let Some(recorder) = recorder.filter(|recorder| !recorder.is_over) else {
             return Vec::new();
         };
         let program = self.programs.contains(&pid);
@@ -333,7 +336,7 @@ impl HoldSession {
         let Some(recorder) = &mut self.recorder else {
             return;
         };
-        if std::mem::replace(&mut recorder.has_company, true) {
+        if recorder.is_over || std::mem::replace(&mut recorder.has_company, true) {
             return;
         }
         for (pid, process) in &mut self.processes {
@@ -414,6 +417,7 @@ impl HoldSession {
             };
             if let Some(recorder) = &mut self.recorder
                 && !end.active.is_empty()
+                && recorder.path.ends.len() < MAX_ENDS
             {
                 recorder.path.ends.push(end);
             }
