@@ -113,13 +113,15 @@ impl PathRecorder {
         self.mapped.remove(&pid);
     }
 
-    /// Notes the files of a process; returns the addresses of their open points.
+    /// Notes the files of a process; returns the addresses of the open points of those that were not noted before.
     fn note_files(&mut self, pid: i32, mapped: &MappedCode) -> Vec<(u64, usize)> {
         let files: Vec<(usize, u64)> = mapped
             .shared_files()
             .map(|(file, bias)| (self.index_of_file(file), bias))
             .collect();
-        let open_points = files.iter().flat_map(|(file, bias)| {
+        let known_files = self.mapped.insert(pid, files.clone()).unwrap_or_default();
+        let new_files = files.iter().filter(|file| !known_files.contains(file));
+        let open_points = new_files.flat_map(|(file, bias)| {
             let RecordedFile {
                 first_point,
                 points,
@@ -129,9 +131,7 @@ impl PathRecorder {
                 .filter(|index| self.is_open(&self.points[*index]))
                 .map(|index| (bias.wrapping_add(self.points[index].address), index))
         });
-        let open_points = open_points.collect();
-        self.mapped.insert(pid, files);
-        open_points
+        open_points.collect()
     }
 
     /// Returns whether further arrivals at a point are recorded.
