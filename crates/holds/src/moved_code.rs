@@ -3,6 +3,7 @@
 //! The moved code does what the instruction does, and jumps back behind it. So the thread does not have to stop again.
 
 use crate::access::LONGEST;
+use crate::process::remove_range;
 use iced_x86::{
     Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
@@ -109,10 +110,10 @@ impl MovedCode {
         self.unmovable.insert(address);
     }
 
-    /// Forgets instructions that were unmapped.
-    pub(crate) fn forget_unmapped(&mut self, is_mapped: impl Fn(&u64) -> bool) {
-        self.places.retain(|address, _| is_mapped(address));
-        self.unmovable.retain(is_mapped);
+    /// Forgets instructions in a range of addresses, which was unmapped.
+    pub(crate) fn forget_range(&mut self, range: Range<u64>) {
+        remove_range(&mut self.places, range.clone());
+        self.unmovable.retain(|address| !range.contains(address));
     }
 
     /// Returns the original position of a thread with this instruction pointer, if it runs moved code.

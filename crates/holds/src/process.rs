@@ -8,6 +8,7 @@ use provoke_sys::memory::{Mapping, read_mappings};
 use provoke_sys::tracee::{self, BREAKPOINT, WritableMemory};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -68,7 +69,11 @@ impl TracedProcess {
                 *byte = BREAKPOINT;
             })?;
         }
-        self.breakpoints.append(&mut added.into_iter().collect());
+        let mut added: BTreeMap<u64, (u8, usize)> = added.into_iter().collect();
+        if self.breakpoints.is_empty() {
+            std::mem::swap(&mut self.breakpoints, &mut added);
+        }
+        self.breakpoints.append(&mut added);
         Ok(())
     }
 
@@ -101,13 +106,15 @@ impl TracedProcess {
 
     /// Forgets the breakpoints in code that was unmapped.
     pub(crate) fn forget_unmapped(&mut self, mappings: &[Mapping]) {
-        let is_mapped = |address: &u64| {
-            let mut code = mappings.iter().filter(|mapping| mapping.execute);
-            code.any(|mapping| mapping.range.contains(address))
-        };
-        self.breakpoints.retain(|address, _| is_mapped(address));
-        self.removed.retain(|address, _| is_mapped(address));
-        self.moved_code.forget_unmapped(is_mapped);
+        let code = mappings.iter().filter(|mapping| mapping.execute);
+        let starts = code.clone().map(|mapping| mapping.range.start);
+        let ends = code.map(|mapping| mapping.range.end);
+        let gaps = [0].into_iter().chain(ends).zip(starts.chain([u64::MAX]));
+        for (start, end) in gaps {
+            remove_range(&mut self.breakpoints, start..end);
+            remove_range(&mut self.removed, start..end);
+            self.moved_code.forget_range(start..end);
+        }
     }
 
     /// Returns the place at which a stopped thread of this process can run the instruction at an address, while the
@@ -222,6 +229,14 @@ impl TracedProcess {
     /// Fills the buffer from an address on, with the bytes of breakpoints as they are.
     pub(crate) fn read_bytes(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.memory.read_bytes(address, buffer)
+    }
+}
+
+/// Removes the entries of addresses in a range, which are few.
+pub(crate) fn remove_range<T>(map: &mut BTreeMap<u64, T>, range: Range<u64>) {
+    let addresses: Vec<u64> = map.range(range).map(|(address, _)| *address).collect();
+    for address in addresses {
+        map.remove(&address);
     }
 }
 

@@ -27,6 +27,8 @@ const MAX_STACK: usize = 64 << 10;
 const PAGE: u64 = 4096;
 /// Number of the stack pointer in machine code.
 const STACK_POINTER: usize = 4;
+/// Limit of the threads whose end is recorded.
+const MAX_ENDS: usize = 4096;
 /// Limit of the calls on a stack that are recorded.
 const MAX_ACTIVE: usize = 64;
 
@@ -111,13 +113,15 @@ impl PathRecorder {
         self.mapped.remove(&pid);
     }
 
-    /// Notes the files of a process; returns the addresses of their open points.
+    /// Notes the files of a process; returns the addresses of the open points of those that were not noted before.
     fn note_files(&mut self, pid: i32, mapped: &MappedCode) -> Vec<(u64, usize)> {
         let files: Vec<(usize, u64)> = mapped
             .shared_files()
             .map(|(file, bias)| (self.index_of_file(file), bias))
             .collect();
-        let open_points = files.iter().flat_map(|(file, bias)| {
+        let known_files = self.mapped.insert(pid, files.clone()).unwrap_or_default();
+        let new_files = files.iter().filter(|file| !known_files.contains(file));
+        let open_points = new_files.flat_map(|(file, bias)| {
             let RecordedFile {
                 first_point,
                 points,
@@ -127,9 +131,7 @@ impl PathRecorder {
                 .filter(|index| self.is_open(&self.points[*index]))
                 .map(|index| (bias.wrapping_add(self.points[index].address), index))
         });
-        let open_points = open_points.collect();
-        self.mapped.insert(pid, files);
-        open_points
+        open_points.collect()
     }
 
     /// Returns whether further arrivals at a point are recorded.
@@ -316,7 +318,8 @@ fn starts_of_blocks(file: &CodeFile, detail: PathDetail) -> Vec<(u64, BlockKind)
 impl HoldSession {
     /// Returns the breakpoints of a process whose path is recorded.
     pub(super) fn recorded_breakpoints(&mut self, pid: i32) -> Vec<(u64, usize)> {
-        let Some(recorder) = &mut self.recorder else {
+        let recorder = self.recorder.as_mut();
+        let Some(recorder) = recorder.filter(|recorder| !recorder.is_over) else {
             return Vec::new();
         };
         let program = self.programs.contains(&pid);
@@ -333,7 +336,7 @@ impl HoldSession {
         let Some(recorder) = &mut self.recorder else {
             return;
         };
-        if std::mem::replace(&mut recorder.has_company, true) {
+        if recorder.is_over || std::mem::replace(&mut recorder.has_company, true) {
             return;
         }
         for (pid, process) in &mut self.processes {
@@ -414,6 +417,7 @@ impl HoldSession {
             };
             if let Some(recorder) = &mut self.recorder
                 && !end.active.is_empty()
+                && recorder.path.ends.len() < MAX_ENDS
             {
                 recorder.path.ends.push(end);
             }
