@@ -13,7 +13,18 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-const MODULE: &str = include_str!("sitecustomize.py");
+/// The module that holds or learns.
+const HOLD_MODULE: &str = concat!(
+    include_str!("python/common.py"),
+    include_str!("python/hold.py"),
+    include_str!("python/start.py")
+);
+/// The module that records. It is another one because each trial compiles it anew.
+const RECORD_MODULE: &str = concat!(
+    include_str!("python/common.py"),
+    include_str!("python/record.py"),
+    include_str!("python/start.py")
+);
 /// Name of the file with the module, which Python imports from a folder in `PYTHONPATH`.
 const MODULE_FILE: &str = "sitecustomize.py";
 /// Name of the file with the results.
@@ -48,7 +59,11 @@ pub fn prepare_lines(
     plan: &HoldPlan,
     python_path: Option<&OsStr>,
 ) -> io::Result<Vec<(OsString, OsString)>> {
-    files::create_readable(&folder.join(MODULE_FILE))?.write_all(MODULE.as_bytes())?;
+    let module = match plan {
+        HoldPlan::Record(_) => RECORD_MODULE,
+        HoldPlan::Learn(_) | HoldPlan::Trace(_) | HoldPlan::Hold { .. } => HOLD_MODULE,
+    };
+    files::create_readable(&folder.join(MODULE_FILE))?.write_all(module.as_bytes())?;
     let output = folder.join(RESULT_FILE);
     files::create_readable(&output)?;
     let arrivals = folder.join(ARRIVALS_FILE);

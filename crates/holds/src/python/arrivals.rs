@@ -16,8 +16,8 @@ pub(super) const MAX_ARRIVAL_BYTES: u64 = 64 << 20;
 const MAX_PLACES: usize = 50_000;
 /// Limit of the calls that are active at the end of a thread.
 const MAX_ACTIVE: usize = 64;
-/// Limit of the characters of a name.
-const MAX_NAME: usize = 4096;
+/// Limit of the characters of a name in hexadecimal.
+const MAX_NAME: usize = 8192;
 
 /// A record of a thread.
 struct ArrivalRecord {
@@ -96,9 +96,13 @@ fn read_name(line: &str) -> Option<(u32, String)> {
     Some((index.parse().ok()?, read_string(name)?))
 }
 
-fn read_string(json: &str) -> Option<String> {
-    let text: String = serde_json::from_str(json).ok()?;
-    (text.len() <= MAX_NAME).then_some(text)
+fn read_string(hexadecimal: &str) -> Option<String> {
+    if hexadecimal.len() > MAX_NAME || hexadecimal.len() % 2 == 1 {
+        return None;
+    }
+    let digits = hexadecimal.as_bytes().chunks_exact(2);
+    let bytes = digits.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
+    String::from_utf8(bytes.collect::<Option<_>>()?).ok()
 }
 
 fn read_record(line: &str, names: &BTreeMap<u32, u32>) -> Option<ArrivalRecord> {
@@ -205,9 +209,9 @@ mod tests {
 
     #[test]
     fn records_of_processes_are_in_the_order_of_time() {
-        let mut bytes = chunk_of("file 0 \"/a.py\"\nline 10 7 0:1\nline 30 7 0:2\n");
+        let mut bytes = chunk_of("file 0 2f612e7079\nline 10 7 0:1\nline 30 7 0:2\n");
         bytes.extend(chunk_of(
-            "file 0 \"/b.py\"\nfile 1 \"/a.py\"\nline 20 8 1:1\nraised 40 8 0:5 \"KeyError\"\nend 41 8 0:9 1:1\n",
+            "file 0 2f622e7079\nfile 1 2f612e7079\nline 20 8 1:1\nraised 40 8 0:5 4b65794572726f72\nend 41 8 0:9 1:1\n",
         ));
         let path = path_of_chunks(&bytes);
         assert_eq!(path.files, ["/a.py", "/b.py"].map(Into::into));
@@ -230,8 +234,8 @@ mod tests {
 
     #[test]
     fn records_that_are_not_valid_are_left_out() {
-        let text = "line 1 1 0:1\nfile x \"/a.py\"\nfile 0 \"/a.py\"\nline 1 1 5:1\nline 1 1\nline -1 1 0:1\n\
-            raised 1 1 0:1 KeyError\nother 1 1 0:1\n\u{1}\nline 1 1 0:4294967296\nline 2 1 0:3\nline 3 1 0:4";
+        let text = "line 1 1 0:1\nfile x 2f612e7079\nfile 0 2f612e7079\nline 1 1 5:1\nline 1 1\nline -1 1 0:1\n\
+            raised 1 1 0:1 4\nother 1 1 0:1\n\u{1}\nline 1 1 0:4294967296\nline 2 1 0:3\nline 3 1 0:4";
         let path = path_of_chunks(&chunk_of(text));
         assert_eq!(path.points, [PathPlace::Line(0, 3)]);
         assert_eq!(path_of_chunks(&[255; 100]).events.0, []);
@@ -242,7 +246,7 @@ mod tests {
         let mut bytes = Vec::new();
         let mut line = 0_u32;
         while bytes.len() < CHUNK_BYTES * 40 {
-            let mut text = String::from("file 0 \"/a.py\"\n");
+            let mut text = String::from("file 0 2f612e7079\n");
             while text.len() < CHUNK_BYTES - 30 {
                 line += 1;
                 let record = format!("line {line} 1 0:{line}\n");
