@@ -72,7 +72,7 @@ fn show_duration(threads: u32) {
     let points: Vec<PathPoint> = (0..point_count).map(point).collect();
     let trials: Vec<PathTrial> = (0..100)
         .map(|number| {
-            let mut positions = vec![0_u32; threads as usize];
+            let mut positions: Vec<u32> = (0..threads).map(|thread| thread * 400).collect();
             let arrivals = (0..30_000).map(|_| {
                 let thread = random.random_range(0..threads);
                 let position = &mut positions[thread as usize];

@@ -1,22 +1,30 @@
 //! Chooses the statements to test, without looking at which trials failed.
+//!
+//! Of too many pairs or interleavings, those are kept that were seen in closest to a half of the trials, because these can
+//! separate the trials best.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
 
 use super::index::{TrialIndex, Window, index};
 use super::input::{PathPoint, PointKind};
+use super::number_hash::{NumberHash, NumberMap, NumberSet};
 use super::result::PathStatement;
 
 /// Most arrivals at a point that are counted.
 const MAX_TIMES: u32 = 4;
 /// With more threads, their numbers say little, because threads of a pool change places.
 const MAX_NUMBERED_THREADS: usize = 4;
-/// With more pairs of points of two threads, only those are compared that were reached one directly after the other.
+/// With more pairs of points of two threads, only those are compared that were reached one directly after the other, and
+/// at most so many.
 const MAX_PAIRS: usize = 20_000;
 /// Number of arrivals of other threads that are noted at each end of a window.
 const NEAR: u32 = 4;
 /// Most windows of other threads that are noted at the begin of a window.
 const MAX_OPEN: usize = 4;
-/// Most statements about interleavings; those with the most balanced counts are kept.
+/// Number of slots in which interleavings are counted by a hash.
+const SLOTS: usize = 1 << 22;
+/// Most statements about interleavings.
 const MAX_INTERLEAVINGS: usize = 100_000;
 
 /// The chosen statements.
@@ -27,14 +35,18 @@ pub(super) struct Candidates {
     pub(super) is_limited: bool,
 }
 
-/// Returns the statements to test.
-pub(super) fn choose_candidates(points: &[PathPoint], trials: &[TrialIndex]) -> Candidates {
+/// Returns the statements to test. Statements about interleavings that were seen in less than `least` trials are left out.
+pub(super) fn choose_candidates(
+    points: &[PathPoint],
+    trials: &[TrialIndex],
+    least: usize,
+) -> Candidates {
     let mut candidates = Candidates {
         statements: presences(points),
         is_limited: false,
     };
     candidates.add_orders(points, trials);
-    candidates.add_interleavings(trials);
+    candidates.add_interleavings(trials, least);
     candidates
 }
 
@@ -110,31 +122,52 @@ impl Candidates {
     }
 
     /// Adds the statements about windows and other threads.
-    fn add_interleavings(&mut self, trials: &[TrialIndex]) {
-        let mut counts: HashMap<PathStatement, usize> = HashMap::new();
-        for trial in trials {
-            let mut of_trial = near_interleavings(trial);
-            of_trial.sort_unstable();
-            of_trial.dedup();
-            for statement in of_trial {
-                *counts.entry(statement).or_default() += 1;
-            }
-        }
-        let balance = |count: usize| count.min(trials.len() - count);
-        let mut counted: Vec<(usize, PathStatement)> = counts
-            .into_iter()
-            .map(|(statement, count)| (balance(count), statement))
-            .collect();
-        counted.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        self.is_limited |= counted.len() > MAX_INTERLEAVINGS;
-        counted.truncate(MAX_INTERLEAVINGS);
-        self.statements
-            .extend(counted.into_iter().map(|(_, statement)| statement));
+    fn add_interleavings(&mut self, trials: &[TrialIndex], least: usize) {
+        let counts = count_interleavings(trials, least);
+        self.is_limited |= counts.len() > MAX_INTERLEAVINGS;
+        let kept = keep_most_balanced(counts, trials.len(), MAX_INTERLEAVINGS);
+        self.statements.extend(kept);
     }
 }
 
+/// Returns the number of trials in which each interleaving was seen, if it is at least `least`.
+///
+/// Most interleavings of long paths are seen once, so they are first counted by a hash, which needs little memory and can
+/// only count too many.
+fn count_interleavings(trials: &[TrialIndex], least: usize) -> NumberMap<PathStatement, usize> {
+    let mut slots: Vec<(u32, u32)> = vec![(0, 0); SLOTS];
+    for (number, trial) in (1_u32..).zip(trials) {
+        for_near_interleavings(trial, |statement| {
+            let (last, count) = &mut slots[slot_of(&statement)];
+            *count += u32::from(*last != number);
+            *last = number;
+        });
+    }
+    let mut counts: NumberMap<PathStatement, (usize, usize)> = NumberMap::default();
+    for (number, trial) in (1..).zip(trials) {
+        for_near_interleavings(trial, |statement| {
+            if index(slots[slot_of(&statement)].1) < least {
+                return;
+            }
+            let (last, count) = counts.entry(statement).or_default();
+            *count += usize::from(*last != number);
+            *last = number;
+        });
+    }
+    let counts = counts
+        .into_iter()
+        .map(|(statement, (_, count))| (statement, count));
+    counts.filter(|(_, count)| *count >= least).collect()
+}
+
+/// Returns the slot of a statement, the same on every machine.
+fn slot_of(statement: &PathStatement) -> usize {
+    let slot = NumberHash::default().hash_one(statement) % SLOTS as u64;
+    usize::try_from(slot).expect("an index")
+}
+
 fn thread_count(trial: &TrialIndex) -> usize {
-    let threads: HashSet<u32> = trial
+    let threads: NumberSet<u32> = trial
         .arrivals()
         .iter()
         .map(|arrival| arrival.thread)
@@ -149,9 +182,9 @@ fn neighbours(
     (thread, own): (u32, &[u32]),
     (other_thread, others): (u32, &[u32]),
 ) -> Vec<(u32, u32)> {
-    let own: HashSet<(u32, u32)> = own.iter().map(|point| (thread, *point)).collect();
-    let others: HashSet<(u32, u32)> = others.iter().map(|point| (other_thread, *point)).collect();
-    let mut pairs = BTreeSet::new();
+    let own: NumberSet<(u32, u32)> = own.iter().map(|point| (thread, *point)).collect();
+    let others: NumberSet<(u32, u32)> = others.iter().map(|point| (other_thread, *point)).collect();
+    let mut pairs: NumberMap<(u32, u32), usize> = NumberMap::default();
     for trial in first_arrivals {
         let of_both = trial
             .iter()
@@ -159,17 +192,32 @@ fn neighbours(
         let merged: Vec<&(u32, u32)> = of_both.collect();
         for pair in merged.windows(2) {
             if own.contains(pair[0]) && others.contains(pair[1]) {
-                pairs.insert((pair[0].1, pair[1].1));
+                *pairs.entry((pair[0].1, pair[1].1)).or_default() += 1;
             }
         }
     }
-    pairs.into_iter().collect()
+    keep_most_balanced(pairs, first_arrivals.len(), MAX_PAIRS)
 }
 
-/// Returns the statements about the windows of a trial: each with the nearest arrivals of other threads within it, and
-/// with the windows of other threads that are open when it begins.
-fn near_interleavings(trial: &TrialIndex) -> Vec<PathStatement> {
-    let mut statements = Vec::new();
+/// Returns the keys whose numbers of trials are closest to a half of all, at most so many.
+fn keep_most_balanced<K: Copy + Ord>(
+    counts: NumberMap<K, usize>,
+    trials: usize,
+    most: usize,
+) -> Vec<K> {
+    let balance = |count: usize| count.min(trials - count);
+    let mut counted: Vec<(usize, K)> = counts
+        .into_iter()
+        .map(|(key, count)| (balance(count), key))
+        .collect();
+    counted.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    counted.truncate(most);
+    counted.into_iter().map(|(_, key)| key).collect()
+}
+
+/// Tells the statements about the windows of a trial: each with the nearest arrivals of other threads within it, and with
+/// the windows of other threads that are open when it begins.
+fn for_near_interleavings(trial: &TrialIndex, mut tell: impl FnMut(PathStatement)) {
     let mut open: Vec<Window> = Vec::new();
     for moment in (0_u32..).take(trial.len()) {
         open.retain(|window| window.to > moment);
@@ -178,23 +226,20 @@ fn near_interleavings(trial: &TrialIndex) -> Vec<PathStatement> {
         };
         let [from, to] = [window.from, window.to].map(|moment| trial.at(moment).point);
         // The threads that moved last come first.
-        statements.extend(open.iter().rev().take(MAX_OPEN).map(|other| {
+        for other in open.iter().rev().take(MAX_OPEN) {
             let [other_from, other_to] =
                 [other.from, other.to].map(|moment| trial.at(moment).point);
-            together((from, to), (other_from, other_to))
-        }));
+            tell(together((from, to), (other_from, other_to)));
+        }
         open.push(window);
         let within = window.from + 1..window.to;
         let early = within.clone().take(index(NEAR));
         let late = within.clone().skip(index(NEAR)).rev();
-        let near = early.chain(late.take(index(NEAR)));
-        statements.extend(near.map(|moment| PathStatement::Between {
-            from,
-            to,
-            other: trial.at(moment).point,
-        }));
+        for moment in early.chain(late.take(index(NEAR))) {
+            let other = trial.at(moment).point;
+            tell(PathStatement::Between { from, to, other });
+        }
     }
-    statements
 }
 
 fn together(pair: (u32, u32), other: (u32, u32)) -> PathStatement {

@@ -12,12 +12,16 @@ const MAX_PASSING: usize = 10;
 const USUAL: usize = 2;
 /// Number of arrivals at usual points that may follow: the failure may clean up.
 const MAX_FOLLOWING: usize = 4;
+/// Number of arrivals at usual points behind the last statement of a trial: the function ends.
+const MAX_LAST: usize = 2;
 /// Part of the arrivals of the thread that may be such arrivals.
 const MAX_FOLLOWING_PART: usize = 10;
 
-/// Where each trial begins to fail.
+/// Where each trial begins to fail, and how trials end.
 #[derive(Debug)]
 pub(super) struct FailurePaths {
+    /// For each point, whether many passing trials reach it.
+    is_usual: Vec<bool>,
     /// For each trial, the point and the moment.
     begins: Vec<Option<(u32, u32)>>,
 }
@@ -25,54 +29,84 @@ pub(super) struct FailurePaths {
 impl FailurePaths {
     /// Finds the first point of each failing trial whose call did not return, which passing trials do not reach, and behind
     /// which hardly a point follows that passing trials reach as well.
-    pub(super) fn new(trials: &[&PathTrial], indices: &[TrialIndex]) -> Self {
-        let passing: Vec<&TrialIndex> = trials
+    pub(super) fn new(points: u32, trials: &[&PathTrial], indices: &[TrialIndex]) -> Self {
+        let of_passing = trials
             .iter()
             .zip(indices)
-            .filter_map(|(trial, index)| (!trial.failed).then_some(index))
-            .collect();
-        let mut counts: HashMap<u32, usize> = HashMap::new();
-        let mut passing_count = |point: u32| {
+            .filter(|(trial, _)| !trial.failed);
+        let passing: Vec<&TrialIndex> = of_passing.map(|(_, index)| index).collect();
+        let counts = (0..points).map(|point| {
             let reached = passing
                 .iter()
                 .filter(|trial| !trial.moments(point).is_empty());
-            *counts.entry(point).or_insert_with(|| reached.count())
-        };
-        let begins = trials.iter().zip(indices).map(|(trial, arrivals)| {
-            let active = trial
-                .ends
-                .iter()
-                .flat_map(|end| end.active.iter().map(|point| (end.thread, *point)));
-            let mut begins: Vec<(u32, u32)> = active
-                .filter(|_| trial.failed)
-                .filter(|(_, point)| MAX_PASSING * passing_count(*point) <= passing.len())
-                .filter_map(|(thread, point)| {
-                    let mut moments = arrivals.moments(point).iter().rev();
-                    let moment = *moments.find(|moment| arrivals.at(**moment).thread == thread)?;
-                    Some((moment, point))
-                })
-                .collect();
-            begins.sort_unstable();
-            let mut begins = begins.into_iter();
-            begins.find_map(|(moment, point)| {
-                let thread = arrivals.at(moment).thread;
-                let of_thread = arrivals
-                    .arrivals()
-                    .iter()
-                    .filter(|arrival| arrival.thread == thread)
-                    .count();
-                let behind = arrivals.arrivals()[index(moment) + 1..].iter();
-                let following = behind
-                    .filter(|arrival| arrival.thread == thread)
-                    .filter(|arrival| USUAL * passing_count(arrival.point) >= passing.len())
-                    .count();
-                let is_begin = following <= MAX_FOLLOWING.max(of_thread / MAX_FOLLOWING_PART);
-                is_begin.then_some((point, moment))
-            })
+            reached.count()
         });
-        Self {
-            begins: begins.collect(),
-        }
+        let counts: Vec<usize> = counts.collect();
+        let mut paths = Self {
+            is_usual: counts
+                .iter()
+                .map(|count| USUAL * count >= passing.len())
+                .collect(),
+            begins: Vec::new(),
+        };
+        let is_unusual = |point: u32| MAX_PASSING * counts[index(point)] <= passing.len();
+        let begins = trials.iter().zip(indices).map(|(trial, arrivals)| {
+            if trial.failed {
+                paths.begin_of_failure(trial, arrivals, is_unusual)
+            } else {
+                None
+            }
+        });
+        paths.begins = begins.collect();
+        paths
+    }
+
+    /// Returns the point and the moment at which a trial begins to fail.
+    fn begin_of_failure(
+        &self,
+        trial: &PathTrial,
+        arrivals: &TrialIndex,
+        is_unusual: impl Fn(u32) -> bool,
+    ) -> Option<(u32, u32)> {
+        let active = trial
+            .ends
+            .iter()
+            .flat_map(|end| end.active.iter().map(|point| (end.thread, *point)));
+        let unusual = active.filter(|(_, point)| is_unusual(*point));
+        let last_moments = unusual.filter_map(|(thread, point)| {
+            let mut moments = arrivals.moments(point).iter().rev();
+            let moment = *moments.find(|moment| arrivals.at(**moment).thread == thread)?;
+            Some((moment, point))
+        });
+        let mut begins: Vec<(u32, u32)> = last_moments.collect();
+        begins.sort_unstable();
+        let is_begin = |moment: u32| {
+            let thread = arrivals.at(moment).thread;
+            let of_thread = arrivals
+                .arrivals()
+                .iter()
+                .filter(|arrival| arrival.thread == thread)
+                .count();
+            self.count_usual_after(arrivals, moment)
+                <= MAX_FOLLOWING.max(of_thread / MAX_FOLLOWING_PART)
+        };
+        let begin = begins.into_iter().find(|(moment, _)| is_begin(*moment));
+        begin.map(|(moment, point)| (point, moment))
+    }
+
+    /// Returns the number of arrivals at usual points of the thread that was at a point at a moment.
+    fn count_usual_after(&self, arrivals: &TrialIndex, moment: u32) -> usize {
+        let thread = arrivals.at(moment).thread;
+        let behind = arrivals.arrivals()[index(moment) + 1..].iter();
+        let of_thread = behind.filter(|arrival| arrival.thread == thread);
+        of_thread
+            .filter(|arrival| self.is_usual[index(arrival.point)])
+            .count()
+    }
+
+    /// Returns whether a thread reached hardly anything usual after a moment: it may only have told that the trial has failed.
+    pub(super) fn is_last(&self, arrivals: &TrialIndex, moment: u32) -> bool {
+        self.count_usual_after(arrivals, moment) <= MAX_LAST
     }
 
     /// Returns whether something in a trial happened after it began to fail.

@@ -1,8 +1,9 @@
 //! Finds the points that follow a point, by which its absence is known.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use super::index::TrialIndex;
+use super::number_hash::NumberMap;
 use super::truth::Followers;
 
 /// Number of trials, spread evenly over those that reached the point, that show what follows it.
@@ -14,11 +15,11 @@ const NEAR: usize = 48;
 #[derive(Default)]
 struct FirstArrivals {
     /// For each thread, its points in the order of the first arrivals.
-    points: HashMap<u32, Vec<u32>>,
+    points: NumberMap<u32, Vec<u32>>,
     /// For each thread and point, the index there.
-    ranks: HashMap<(u32, u32), usize>,
+    ranks: NumberMap<(u32, u32), usize>,
     /// For each point, the thread that reached it first.
-    threads: HashMap<u32, u32>,
+    threads: NumberMap<u32, u32>,
 }
 
 /// Returns the followers of each point that some trials reached and others did not.
@@ -26,8 +27,8 @@ struct FirstArrivals {
 /// A point follows if the thread that reached the first point first, in each sample in which it reached both, reached it
 /// later, and if these are more than half of the samples. The choice does not depend on which trials failed.
 pub(super) fn find_followers(trials: &[TrialIndex], points: u32) -> Followers {
-    let mut followers = Followers::new();
-    let mut first_arrivals: HashMap<usize, FirstArrivals> = HashMap::new();
+    let mut followers = Followers::default();
+    let mut first_arrivals: NumberMap<usize, FirstArrivals> = NumberMap::default();
     for point in 0..points {
         let is_reached = |trial: &usize| !trials[*trial].moments(point).is_empty();
         let reached: Vec<usize> = (0..trials.len()).filter(is_reached).collect();

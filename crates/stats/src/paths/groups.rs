@@ -1,9 +1,8 @@
 //! Tests statements about trials in groups, and ranks the significant groups.
 
-use std::collections::HashMap;
-
 use super::failure_path::FailurePaths;
 use super::index::TrialIndex;
+use super::number_hash::NumberMap;
 use super::permute::Labels;
 use super::result::{PathGroup, PathStatement};
 use super::trial_set::TrialSet;
@@ -16,6 +15,8 @@ const MAX_STATEMENTS: usize = 12;
 const NEAR_BEST: f64 = 0.9;
 /// Weight of an absence, and of an order of first arrivals: both have more causes than other statements.
 const WEAK: f64 = 0.9;
+/// Weight of an arrival after which its thread reaches nothing usual: it may only report the failure.
+const LAST: f64 = 0.75;
 
 /// The trials, and in which of them the statements are true.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Evidence<'_> {
     pub(super) fn test(&self, trials: &[usize], error: f64) -> Tested {
         let labels: Vec<(bool, u32)> = trials.iter().map(|trial| self.labels[*trial]).collect();
         let labels = Labels::new(&labels);
-        let mut groups: HashMap<TrialSet, Vec<usize>> = HashMap::new();
+        let mut groups: NumberMap<TrialSet, Vec<usize>> = NumberMap::default();
         for (number, (_, set)) in self.statements.iter().enumerate() {
             let set = set.project(trials);
             if labels.is_testable(set.len(), error) {
@@ -115,6 +116,7 @@ impl Evidence<'_> {
             .iter()
             .filter(|trial| self.is_after_failure(first, **trial))
             .count();
+        let is_last = self.is_last(first, &failing);
         let failures = trials.iter().filter(|trial| self.labels[**trial].0).count();
         let [true_failures, true_passes, failures, all] =
             [failing.len(), passing.len(), failures, trials.len()].map(|count| real(count as u64));
@@ -133,7 +135,7 @@ impl Evidence<'_> {
             passing: passing.len() as u64,
             p: 1.0,
             adjusted_p: 1.0,
-            score: weight(first) * score,
+            score: weight(first) * if is_last { LAST * score } else { score },
             time,
             is_after_failure: 2 * after > failing.len(),
         }
@@ -169,6 +171,17 @@ impl Evidence<'_> {
             .collect();
         times.sort_unstable_by(f64::total_cmp);
         times.get(times.len() / 2).copied().unwrap_or(1.0)
+    }
+
+    /// Returns whether a statement is about an arrival that is the last usual one in most of these trials.
+    fn is_last(&self, statement: PathStatement, trials: &[usize]) -> bool {
+        let is_arrival = matches!(statement, PathStatement::Reached { .. });
+        let last = trials.iter().filter(|trial| {
+            let arrivals = &self.trials[**trial];
+            true_since(statement, arrivals, self.followers)
+                .is_some_and(|moment| self.failure_paths.is_last(arrivals, moment))
+        });
+        is_arrival && 2 * last.count() > trials.len()
     }
 
     fn is_after_failure(&self, statement: PathStatement, trial: usize) -> bool {

@@ -1,9 +1,9 @@
 //! The arrivals of a trial, found by point and by thread.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::input::{Arrival, PathPoint, PathTrial};
+use super::number_hash::{NumberMap, NumberSet};
 
 /// The evidence of a trial: its arrivals without those at ignored points. A moment is an index of an arrival.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl TrialIndex {
         };
         let arrivals: Vec<Arrival> = trial.arrivals.iter().filter(is_evidence).copied().collect();
         let mut next = vec![None; arrivals.len()];
-        let mut last: HashMap<u32, usize> = HashMap::new();
+        let mut last: NumberMap<u32, usize> = NumberMap::default();
         let mut ends = vec![0_u32; points.len()];
         for (moment, arrival) in (0_u32..).zip(&arrivals) {
             if let Some(before) = last.insert(arrival.thread, index(moment)) {
@@ -113,7 +113,7 @@ impl TrialIndex {
 
     /// Returns the first arrivals of each thread at each point, in the order of time.
     pub(super) fn first_arrivals(&self) -> Vec<Arrival> {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = NumberSet::default();
         let arrivals = self.arrivals.iter().copied();
         arrivals
             .filter(|arrival| seen.insert((arrival.thread, arrival.point)))

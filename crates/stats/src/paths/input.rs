@@ -1,7 +1,7 @@
 //! The recorded paths: points, and the arrivals of the threads of trials at them.
 
 /// Number of consecutive trials that make a good block of time.
-pub const BLOCK_TRIALS: u32 = 16;
+pub const BLOCK_TRIALS: u32 = 8;
 
 /// A point that threads can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,6 +21,7 @@ mod groups;
 mod index;
 mod input;
 mod look;
+mod number_hash;
 mod permute;
 mod result;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use result::{
 use failure_path::FailurePaths;
 use groups::{Evidence, Tested};
 use index::TrialIndex;
+use permute::Labels;
 use trial_set::TrialSet;
 
 /// Fewer failing trials without the lead have no second cause.
@@ -58,7 +60,7 @@ pub fn compare_paths(points: &[PathPoint], trials: &[PathTrial], error: f64) -> 
         .collect();
     let point_count = u32::try_from(points.len()).expect("points have numbers of 32 bits");
     let followers = followers::find_followers(&indices, point_count);
-    let failure_paths = FailurePaths::new(&full, &indices);
+    let failure_paths = FailurePaths::new(point_count, &full, &indices);
     let mut evidence = Evidence {
         trials: &indices,
         labels: &labels,
@@ -66,7 +68,9 @@ pub fn compare_paths(points: &[PathPoint], trials: &[PathTrial], error: f64) -> 
         failure_paths: &failure_paths,
         statements: Vec::new(),
     };
-    let candidates = candidates::choose_candidates(points, &indices);
+    let least = Labels::new(&labels).least_testable(error);
+    let least = least.unwrap_or(usize::MAX);
+    let candidates = candidates::choose_candidates(points, &indices, least);
     evidence.add_statements(candidates.statements, error);
     let all: Vec<usize> = (0..full.len()).collect();
     let Tested { tests, groups } = evidence.test(&all, error);

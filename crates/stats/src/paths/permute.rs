@@ -62,6 +62,11 @@ impl Labels {
         smallest <= error
     }
 
+    /// Returns the smallest number of trials in which a statement must be true to be significant; `None` if none suffices.
+    pub(super) fn least_testable(&self, error: f64) -> Option<usize> {
+        (0..self.p_values.len()).find(|trues| self.is_testable(*trues, error))
+    }
+
     /// Returns the adjusted p-values of p-values that belong to some of these sets.
     ///
     /// An adjusted p-value is the share of permutations of the outcomes, within the blocks, in which the smallest p-value of

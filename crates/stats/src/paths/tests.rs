@@ -50,7 +50,7 @@ fn lead_of(points: &[PathPoint], trials: &[PathTrial]) -> Vec<PathStatement> {
 /// Returns when a statement becomes true in a trial in which thread 0 and others reach these points.
 fn since(statement: PathStatement, arrivals: &[(u32, u32)]) -> Option<u32> {
     let index = TrialIndex::new(&points(8, PointKind::Block), &trial(false, arrivals));
-    true_since(statement, &index, &Followers::from([(1, vec![3])]))
+    true_since(statement, &index, &Followers::from_iter([(1, vec![3])]))
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! The definitions of the statements: when each becomes true in a trial.
 
-use std::collections::HashMap;
-
 use super::index::{TrialIndex, index};
+use super::number_hash::NumberMap;
 use super::result::PathStatement;
 
 /// The points that follow a point, by which its absence is known.
-pub(super) type Followers = HashMap<u32, Vec<u32>>;
+pub(super) type Followers = NumberMap<u32, Vec<u32>>;
 
 /// Returns the moment at which a statement becomes true in a trial; `None` if it does not.
 pub(super) fn true_since(
@@ -62,15 +61,30 @@ fn absent_since(point: u32, trial: &TrialIndex, followers: &Followers) -> Option
 /// Returns the moment at which two threads that were between points at once have both left them: only then it is known
 /// where they were going.
 fn together_since(pairs: [(u32, u32); 2], trial: &TrialIndex) -> Option<u32> {
-    let [(from, to), (other_from, other_to)] = pairs;
+    // Of two overlapping windows, one begins within the other.
+    let [first, second] = pairs;
+    let moments = [
+        begins_within(first, second, trial),
+        begins_within(second, first, trial),
+    ];
+    moments.into_iter().flatten().min()
+}
+
+/// Returns the end of the later one of two windows of which the second begins within the first.
+fn begins_within(outer: (u32, u32), inner: (u32, u32), trial: &TrialIndex) -> Option<u32> {
     trial
-        .windows(from, to)
-        .flat_map(|window| {
-            let others = trial.windows(other_from, other_to);
-            others
-                .take_while(move |other| other.from < window.to)
-                .filter(move |other| other.to > window.from && other.thread != window.thread)
-                .map(move |other| window.to.max(other.to))
+        .windows(outer.0, outer.1)
+        .filter_map(|window| {
+            let begins = trial
+                .moments_within(inner.0, &(window.from..window.to))
+                .iter();
+            begins
+                .filter_map(|moment| trial.window(*moment))
+                .filter(|other| {
+                    other.thread != window.thread && trial.at(other.to).point == inner.1
+                })
+                .map(|other| window.to.max(other.to))
+                .min()
         })
         .min()
 }

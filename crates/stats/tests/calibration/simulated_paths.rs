@@ -120,7 +120,8 @@ impl PathWorld {
 
     /// Runs a trial in which all points are armed.
     pub(crate) fn run_trial(self, number: u32, random: &mut Pcg64Mcg) -> PathTrial {
-        let share = f64::from(number % 100) / 100.0;
+        // Up and down again.
+        let share = f64::from((number % 200).abs_diff(100)) / 100.0;
         let threads: Vec<Vec<u32>> = self.threads(share, random);
         let mut arrivals = merge(&threads, random);
         let failed = self.fails(&mut arrivals, share, random);
