@@ -6,6 +6,7 @@ use provoke_model::{Event, VariantId};
 use provoke_questions as questions;
 use provoke_state::State;
 use provoke_survey::{RunFacts, TrialSimilarity, compare_variants};
+use provoke_words as words;
 
 /// Returns the answer of the newest search for differences in trials like those of a variant: of the same program, built in
 /// the same way, under the same conditions.
@@ -19,6 +20,7 @@ pub(super) fn find_difference(state: &State, variant: VariantId) -> Option<Strin
             let found = journal::read_run(&path, questions::FOLD, |_, _| {}).ok()?;
             let sentence = questions::found_difference(&found)?;
             let run = folder.shortest_reference(&default_root());
+            let sentence = words::sanitize_line(&sentence);
             Some(format!("{sentence} (provoke differ, run {run})"))
         })
 }

@@ -133,7 +133,7 @@ def _provoke_install():
         place = (name, line)
         with lock:
             suffix = ""
-            if place not in counts and place not in known_places:
+            if place not in known_places:
                 known_places.add(place)
                 suffix = " " + hexadecimal(getattr(code, "co_qualname", code.co_name)[:200])
             is_recorded, is_last = count_arrival(place)

@@ -145,6 +145,9 @@ impl DifferAnswer {
                 "NOT KNOWN: it never failed while it was observed ({trials} trials); plain, {} failed",
                 self.plain.in_words()
             ),
+            _ if failures > 0 && failures == trials => format!(
+                "NOT KNOWN: all {trials} observed trials failed, so there is nothing to compare them with"
+            ),
             _ => format!(
                 "NOT KNOWN YET: {compared} while observed; about 5 and 20 are needed, and -d gives more time"
             ),

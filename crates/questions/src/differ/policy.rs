@@ -9,6 +9,8 @@ use provoke_state::State;
 const FIRST_PLAIN_TRIALS: u64 = 2;
 /// Arrivals of threads at each point that are recorded, once there are two threads.
 const ARRIVALS: u32 = 4;
+/// The search ends if this number of observed trials all fail: without a passing one, there is nothing to compare.
+const ONLY_FAILING: u64 = 60;
 /// Makes the choices of halves independent of the seeds of trials.
 const HALVES: u64 = 0x6861_6c76_6573_2121;
 
@@ -79,7 +81,11 @@ impl Policy for DifferPolicy {
 /// Returns whether a difference was found, or was looked for in enough trials, or cannot be looked for.
 fn is_answered(state: &State) -> bool {
     let memory: Option<&DifferMemory> = state.learned();
-    memory.is_some_and(|memory| memory.is_answered() || memory.refused().is_some())
+    memory.is_some_and(|memory| {
+        let observed = memory.recorded(Recording::Full);
+        let only_fails = observed.trials >= ONLY_FAILING && observed.failures == observed.trials;
+        memory.is_answered() || memory.refused().is_some() || only_fails
+    })
 }
 
 /// Returns what the next trial records: the kind of trial with the fewest trials so far, plain trials first.
