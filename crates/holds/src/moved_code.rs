@@ -3,7 +3,6 @@
 //! The moved code does what the instruction does, and jumps back behind it. So the thread does not have to stop again.
 
 use crate::access::LONGEST;
-use crate::process::remove_range;
 use iced_x86::{
     Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
@@ -110,10 +109,10 @@ impl MovedCode {
         self.unmovable.insert(address);
     }
 
-    /// Forgets instructions in a range of addresses, which was unmapped.
-    pub(crate) fn forget_range(&mut self, range: Range<u64>) {
-        remove_range(&mut self.places, range.clone());
-        self.unmovable.retain(|address| !range.contains(address));
+    /// Forgets instructions at whose addresses is no known breakpoint any more.
+    pub(crate) fn retain(&mut self, is_known: impl Fn(&u64) -> bool) {
+        self.places.retain(|address, _| is_known(address));
+        self.unmovable.retain(is_known);
     }
 
     /// Returns the original position of a thread with this instruction pointer, if it runs moved code.

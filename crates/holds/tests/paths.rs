@@ -240,6 +240,23 @@ fn half_of_the_points_are_recorded() {
     }
 }
 
+#[test]
+fn in_very_large_code_only_the_entries_of_functions_are_points() {
+    needs!(program("cc"));
+    let folder = tempfile::tempdir().unwrap();
+    let unused = folder.path().join("unused.s");
+    let code = ".text\n.globl unused\n.type unused, @function\nunused:\n.cfi_startproc\n\
+                .rept 110000\n  jc 1f\n  nop\n1:\n.endr\n  ret\n.cfi_endproc\n\
+                .size unused, . - unused\n.section .note.GNU-stack,\"\",@progbits\n";
+    std::fs::write(&unused, code).unwrap();
+    let program = Compiled::new("recorded/kinds.c", &[unused.to_str().unwrap()]);
+    let run = record(&program, &plan_with(4));
+    assert!(run.holds.entries_only && !run.has_failed());
+    let points = addresses(&path_of_run(run));
+    assert!(points.len() > 3);
+    assert!(points.iter().all(|(_, kind)| *kind == BlockKind::Function));
+}
+
 /// Returns the functions in which the first thread was when it ended, the innermost first. A stack may also contain the
 /// addresses of calls that have returned, so functions that had only such calls are left out.
 fn functions_at_end(how: &str, expected_failure: bool) -> Vec<String> {

@@ -151,14 +151,33 @@ impl PathRecorder {
         }
         let first_point = self.points.len();
         let index = self.files.len();
-        let name = file.path().as_os_str().into();
-        let mut starts = starts_of_blocks(file, self.plan.detail);
-        if first_point + starts.len() > MAX_POINTS && self.plan.detail == PathDetail::Blocks {
+        let mut detail = self.plan.detail;
+        if detail == PathDetail::Blocks && first_point + file.block_starts().len() > MAX_POINTS {
             self.entries_only = true;
-            starts = starts_of_blocks(file, PathDetail::Functions);
+            detail = PathDetail::Functions;
         }
-        let part = self.plan.part;
-        let starts = starts.into_iter();
+        match detail {
+            PathDetail::None => {}
+            PathDetail::Functions => {
+                let functions = file.functions().iter();
+                let entries = functions.map(|one| (one.range.start, BlockKind::Function));
+                self.add_points(file, entries);
+            }
+            PathDetail::Blocks => self.add_points(file, file.block_starts().iter().copied()),
+        }
+        self.files.push(RecordedFile {
+            file: Rc::clone(file),
+            first_point,
+            points: self.points.len() - first_point,
+            index: None,
+        });
+        index
+    }
+
+    /// Adds the points of a new file that are in the part of the plan.
+    fn add_points(&mut self, file: &CodeFile, starts: impl Iterator<Item = (u64, BlockKind)>) {
+        let (part, name) = (self.plan.part, file.path().as_os_str().into());
+        let index = self.files.len();
         let included = starts.filter(|(address, _)| part.includes(&name, *address));
         self.points
             .extend(included.map(|(address, kind)| RecordedPoint {
@@ -168,13 +187,6 @@ impl PathRecorder {
                 arrivals: 0,
                 place: None,
             }));
-        self.files.push(RecordedFile {
-            file: Rc::clone(file),
-            first_point,
-            points: self.points.len() - first_point,
-            index: None,
-        });
-        index
     }
 
     /// Records the arrival of a thread at a point in the code; returns whether it was the last one to record.
@@ -295,24 +307,6 @@ fn function_around(file: &CodeFile, address: u64, is_call_end: bool) -> Option<&
     } else {
         function.range.contains(&address).then_some(function)
     }
-}
-
-/// Returns the first instructions of the blocks of a file, in the order of their addresses.
-fn starts_of_blocks(file: &CodeFile, detail: PathDetail) -> Vec<(u64, BlockKind)> {
-    let functions = file.functions().iter();
-    let mut starts: Vec<(u64, BlockKind)> = match detail {
-        PathDetail::None => Vec::new(),
-        PathDetail::Functions => functions
-            .map(|function| (function.range.start, BlockKind::Function))
-            .collect(),
-        PathDetail::Blocks => functions
-            .flat_map(|function| file.blocks_of(function).starts.iter().copied())
-            .collect(),
-    };
-    // Functions may overlap.
-    starts.sort_by_key(|(address, _)| *address);
-    starts.dedup_by_key(|(address, _)| *address);
-    starts
 }
 
 impl HoldSession {
