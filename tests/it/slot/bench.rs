@@ -139,8 +139,9 @@ impl Bench {
             stdin: None,
             container: None,
         };
+        let is_set = |name: &Text| self.environment.iter().any(|(own, _)| own == name);
         let inherited = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
-        // The first of two equal names counts.
+        let inherited = inherited.filter(|(name, _)| !is_set(name));
         let environment = self.environment.iter().cloned().chain(inherited);
         let recipe = VariantRecipe {
             cases: None,
