@@ -12,7 +12,7 @@ use object::{
     Object as _, ObjectSection as _, ObjectSegment, ObjectSymbol as _, ReadCache, SectionFlags,
     SegmentFlags, SymbolKind,
 };
-use provoke_model::CodeAnchor;
+use provoke_model::{BlockKind, CodeAnchor};
 use provoke_words::untrusted::Untrusted as _;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -52,6 +52,8 @@ pub struct CodeFile {
     functions: OnceCell<Vec<CodeFunction>>,
     /// Symbols of functions with their addresses, read when they are needed.
     symbols: OnceCell<Vec<(String, u64)>>,
+    /// The first instructions of all blocks, found when they are needed.
+    block_starts: OnceCell<Vec<(u64, BlockKind)>>,
     segments: Vec<LoadedSegment>,
 }
 
@@ -125,6 +127,7 @@ impl CodeFile {
             build,
             functions: OnceCell::new(),
             symbols: OnceCell::new(),
+            block_starts: OnceCell::new(),
             segments,
         })
     }
@@ -200,6 +203,18 @@ impl CodeFile {
         function.blocks.get_or_init(|| {
             let code = self.read_code(&function.range).unwrap_or_default();
             find_blocks(&code, function.range.start)
+        })
+    }
+
+    /// Returns the first instructions of the blocks of all functions, in the order of their addresses.
+    pub(crate) fn block_starts(&self) -> &[(u64, BlockKind)] {
+        self.block_starts.get_or_init(|| {
+            let blocks = self.functions().iter().map(|one| self.blocks_of(one));
+            let mut starts: Vec<_> = blocks.flat_map(|one| one.starts.iter().copied()).collect();
+            // Functions may overlap.
+            starts.sort_by_key(|(address, _)| *address);
+            starts.dedup_by_key(|(address, _)| *address);
+            starts
         })
     }
 

@@ -109,10 +109,10 @@ impl MovedCode {
         self.unmovable.insert(address);
     }
 
-    /// Forgets instructions that were unmapped.
-    pub(crate) fn forget_unmapped(&mut self, is_mapped: impl Fn(&u64) -> bool) {
-        self.places.retain(|address, _| is_mapped(address));
-        self.unmovable.retain(is_mapped);
+    /// Forgets instructions at whose addresses is no known breakpoint any more.
+    pub(crate) fn retain(&mut self, is_known: impl Fn(&u64) -> bool) {
+        self.places.retain(|address, _| is_known(address));
+        self.unmovable.retain(is_known);
     }
 
     /// Returns the original position of a thread with this instruction pointer, if it runs moved code.

@@ -6,7 +6,6 @@ use crate::moved_code::{AREA_SIZE, MovedCode, MovedInstruction, OriginalPosition
 use provoke_model::{CodeAnchor, CodePoint, Hold};
 use provoke_sys::memory::{Mapping, read_mappings};
 use provoke_sys::tracee::{self, BREAKPOINT, WritableMemory};
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -18,12 +17,22 @@ const CALL_INSTRUCTION: [u8; 2] = [0x0f, 0x05];
 #[derive(Debug)]
 pub(crate) struct TracedProcess {
     memory: WritableMemory,
-    /// The breakpoints by address: the replaced byte, and the index of the point.
-    breakpoints: BTreeMap<u64, (u8, usize)>,
-    /// The original bytes of breakpoints that were removed: a process that was copied before may still have them.
-    removed: BTreeMap<u64, u8>,
+    /// The breakpoints in the order of their addresses, with those that were removed: a process that was copied before may
+    /// still have them.
+    breakpoints: Vec<Breakpoint>,
     /// Instructions that threads run elsewhere while the breakpoint is set.
     moved_code: MovedCode,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Breakpoint {
+    address: u64,
+    /// The byte that it replaces.
+    original: u8,
+    /// Index of its point.
+    point: usize,
+    /// Whether it was not removed.
+    is_set: bool,
 }
 
 impl TracedProcess {
@@ -31,8 +40,7 @@ impl TracedProcess {
     pub(crate) fn open(pid: i32) -> io::Result<Self> {
         Ok(Self {
             memory: WritableMemory::of_process(pid)?,
-            breakpoints: BTreeMap::new(),
-            removed: BTreeMap::new(),
+            breakpoints: Vec::new(),
             moved_code: MovedCode::default(),
         })
     }
@@ -42,72 +50,110 @@ impl TracedProcess {
         let copy = Self {
             memory: WritableMemory::of_process(pid)?,
             breakpoints: self.breakpoints.clone(),
-            removed: self.removed.clone(),
             moved_code: self.moved_code.clone(),
         };
-        for (address, byte) in &copy.removed {
-            if copy.has_breakpoint_byte(*address) {
-                copy.memory.write_bytes(*address, &[*byte])?;
+        let removed: Vec<&Breakpoint> = copy.breakpoints.iter().filter(|one| !one.is_set).collect();
+        let addresses: Vec<u64> = removed.iter().map(|one| one.address).collect();
+        copy.rewrite_bytes(&addresses, |index, byte| {
+            if *byte == BREAKPOINT {
+                *byte = removed[index].original;
             }
-        }
+        })?;
         Ok(copy)
     }
 
-    /// Sets new breakpoints at addresses in memory, with the indices of their points. Breakpoints that were set before stay.
-    /// Neighbours are written together.
+    /// Sets new breakpoints at addresses in memory, with the indices of their points. Breakpoints that were set before stay,
+    /// and those that were removed are not set again.
     pub(crate) fn set_breakpoints(&mut self, mut breakpoints: Vec<(u64, usize)>) -> io::Result<()> {
-        breakpoints.retain(|(address, _)| {
-            !self.breakpoints.contains_key(address) && !self.removed.contains_key(address)
-        });
+        breakpoints.retain(|(address, _)| self.index_of(*address).is_none());
         breakpoints.sort_unstable();
         breakpoints.dedup_by_key(|(address, _)| *address);
+        let addresses: Vec<u64> = breakpoints.iter().map(|(address, _)| *address).collect();
         let mut added = Vec::with_capacity(breakpoints.len());
-        for near in breakpoints.chunk_by(are_near) {
-            self.rewrite_bytes(near, |byte, point| {
-                added.push((point.0, (*byte, point.1)));
-                *byte = BREAKPOINT;
-            })?;
-        }
-        self.breakpoints.append(&mut added.into_iter().collect());
-        Ok(())
+        let written = self.rewrite_bytes(&addresses, |index, byte| {
+            let (address, point) = breakpoints[index];
+            added.push(Breakpoint {
+                address,
+                original: std::mem::replace(byte, BREAKPOINT),
+                point,
+                is_set: true,
+            });
+        });
+        self.breakpoints.append(&mut added);
+        self.breakpoints
+            .sort_by_key(|breakpoint| breakpoint.address);
+        written
     }
 
-    /// Sets breakpoints again that were removed.
-    pub(crate) fn restore_breakpoints(&mut self, breakpoints: Vec<(u64, usize)>) -> io::Result<()> {
-        for (address, _) in &breakpoints {
-            self.removed.remove(address);
-        }
+    /// Sets breakpoints as [`Self::set_breakpoints`] does, also those that were removed.
+    pub(crate) fn restore_breakpoints(
+        &mut self,
+        mut breakpoints: Vec<(u64, usize)>,
+    ) -> io::Result<()> {
+        breakpoints.sort_unstable();
+        let is_wanted = |address: u64| breakpoints.binary_search_by_key(&address, |one| one.0);
+        self.breakpoints
+            .retain(|one| one.is_set || is_wanted(one.address).is_err());
         self.set_breakpoints(breakpoints)
     }
 
-    /// Changes the bytes at the addresses of points that are near each other, in the order of the points.
-    fn rewrite_bytes<T: Copy>(
+    /// Changes the bytes at addresses, which are in order; neighbours are read and written together. The function gets the
+    /// index of each address.
+    fn rewrite_bytes(
         &self,
-        near: &[(u64, T)],
-        mut change: impl FnMut(&mut u8, (u64, T)),
+        addresses: &[u64],
+        mut change: impl FnMut(usize, &mut u8),
     ) -> io::Result<()> {
-        let (Some(first), Some(last)) = (near.first(), near.last()) else {
-            return Ok(());
-        };
-        let length = usize::try_from(last.0 - first.0).map_err(io::Error::other)? + 1;
-        let mut bytes = vec![0; length];
-        self.memory.read_bytes(first.0, &mut bytes)?;
-        for point in near {
-            let offset = usize::try_from(point.0 - first.0).map_err(io::Error::other)?;
-            change(&mut bytes[offset], *point);
+        let mut index = 0;
+        for near in addresses.chunk_by(|a, b| b - a < 4096) {
+            let (Some(first), Some(last)) = (near.first(), near.last()) else {
+                continue;
+            };
+            let length = usize::try_from(last - first).map_err(io::Error::other)? + 1;
+            let mut bytes = vec![0; length];
+            self.memory.read_bytes(*first, &mut bytes)?;
+            let before = bytes.clone();
+            for address in near {
+                let offset = usize::try_from(address - first).map_err(io::Error::other)?;
+                change(index, &mut bytes[offset]);
+                index += 1;
+            }
+            // The pages of a file are not copied without need.
+            if bytes != before {
+                self.memory.write_bytes(*first, &bytes)?;
+            }
         }
-        self.memory.write_bytes(first.0, &bytes)
+        Ok(())
+    }
+
+    /// Returns the index of a breakpoint that is set or was removed.
+    fn index_of(&self, address: u64) -> Option<usize> {
+        self.breakpoints
+            .binary_search_by_key(&address, |breakpoint| breakpoint.address)
+            .ok()
+    }
+
+    /// Returns the breakpoint that is set at an address.
+    fn breakpoint_at(&self, address: u64) -> Option<Breakpoint> {
+        let breakpoint = self.breakpoints[self.index_of(address)?];
+        breakpoint.is_set.then_some(breakpoint)
     }
 
     /// Forgets the breakpoints in code that was unmapped.
     pub(crate) fn forget_unmapped(&mut self, mappings: &[Mapping]) {
-        let is_mapped = |address: &u64| {
-            let mut code = mappings.iter().filter(|mapping| mapping.execute);
-            code.any(|mapping| mapping.range.contains(address))
-        };
-        self.breakpoints.retain(|address, _| is_mapped(address));
-        self.removed.retain(|address, _| is_mapped(address));
-        self.moved_code.forget_unmapped(is_mapped);
+        let mut code = mappings.iter().filter(|mapping| mapping.execute).peekable();
+        // Both are in the order of addresses.
+        self.breakpoints.retain(|breakpoint| {
+            while code
+                .next_if(|mapping| mapping.range.end <= breakpoint.address)
+                .is_some()
+            {}
+            let mapping = code.peek();
+            mapping.is_some_and(|mapping| mapping.range.contains(&breakpoint.address))
+        });
+        let mut moved_code = std::mem::take(&mut self.moved_code);
+        moved_code.retain(|address| self.index_of(*address).is_some());
+        self.moved_code = moved_code;
     }
 
     /// Returns the place at which a stopped thread of this process can run the instruction at an address, while the
@@ -155,46 +201,54 @@ impl TracedProcess {
 
     /// Returns the index of the point at an address.
     pub(crate) fn point_at(&self, address: u64) -> Option<usize> {
-        self.breakpoints.get(&address).map(|(_, point)| *point)
+        self.breakpoint_at(address)
+            .map(|breakpoint| breakpoint.point)
     }
 
     /// Restores the byte at an address, and forgets the breakpoint.
     pub(crate) fn remove_breakpoint(&mut self, address: u64) {
-        if let Some((byte, _)) = self.breakpoints.remove(&address) {
-            self.removed.insert(address, byte);
+        if let Some(index) = self.index_of(address)
+            && std::mem::take(&mut self.breakpoints[index].is_set)
+        {
             // The process may have ended.
-            let _ = self.memory.write_bytes(address, &[byte]);
+            let original = self.breakpoints[index].original;
+            let _ = self.memory.write_bytes(address, &[original]);
         }
     }
 
     /// Restores the byte at an address until [`Self::rearm_breakpoint`].
     pub(crate) fn disarm_breakpoint(&self, address: u64) {
-        if let Some((byte, _)) = self.breakpoints.get(&address) {
-            let _ = self.memory.write_bytes(address, &[*byte]);
+        if let Some(breakpoint) = self.breakpoint_at(address) {
+            let _ = self.memory.write_bytes(address, &[breakpoint.original]);
         }
     }
 
     /// Sets a breakpoint again, unless it was removed meanwhile.
     pub(crate) fn rearm_breakpoint(&self, address: u64) {
-        if self.breakpoints.contains_key(&address) {
+        if self.breakpoint_at(address).is_some() {
             let _ = self.memory.write_bytes(address, &[BREAKPOINT]);
         }
     }
 
     /// Sets all breakpoints again.
     pub(crate) fn rearm_all(&self) {
-        let addresses: Vec<(u64, ())> = self.breakpoints.keys().map(|key| (*key, ())).collect();
-        for near in addresses.chunk_by(are_near) {
-            let _ = self.rewrite_bytes(near, |byte, _| *byte = BREAKPOINT);
-        }
+        let (addresses, _) = self.set_ones();
+        // The process may have ended.
+        let _ = self.rewrite_bytes(&addresses, |_, byte| *byte = BREAKPOINT);
+    }
+
+    /// Returns the addresses of the breakpoints that are set, and the bytes that they replace.
+    fn set_ones(&self) -> (Vec<u64>, Vec<u8>) {
+        let set_ones = self.breakpoints.iter().filter(|one| one.is_set);
+        set_ones.map(|one| (one.address, one.original)).unzip()
     }
 
     /// Reads code without its breakpoints; the rest of the buffer is 0 if the code ends before.
     pub(crate) fn read_code(&self, address: u64, code: &mut [u8]) -> io::Result<()> {
         self.memory.read_bytes(address, code)?;
         for (position, byte) in (address..).zip(code) {
-            if let Some((original, _)) = self.breakpoints.get(&position) {
-                *byte = *original;
+            if let Some(breakpoint) = self.breakpoint_at(position) {
+                *byte = breakpoint.original;
             }
         }
         Ok(())
@@ -208,26 +262,18 @@ impl TracedProcess {
 
     /// Restores all bytes.
     pub(crate) fn remove_all(&mut self) {
-        let originals: Vec<(u64, u8)> = std::mem::take(&mut self.breakpoints)
-            .into_iter()
-            .map(|(address, (byte, _))| (address, byte))
-            .collect();
-        for near in originals.chunk_by(are_near) {
-            // The process may have ended.
-            let _ = self.rewrite_bytes(near, |byte, (_, original)| *byte = original);
+        let (addresses, originals) = self.set_ones();
+        for breakpoint in &mut self.breakpoints {
+            breakpoint.is_set = false;
         }
-        self.removed.extend(originals);
+        // The process may have ended.
+        let _ = self.rewrite_bytes(&addresses, |index, byte| *byte = originals[index]);
     }
 
     /// Fills the buffer from an address on, with the bytes of breakpoints as they are.
     pub(crate) fn read_bytes(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.memory.read_bytes(address, buffer)
     }
-}
-
-/// Returns whether two addresses are so close that their bytes are written together.
-fn are_near<T>(a: &(u64, T), b: &(u64, T)) -> bool {
-    b.0 - a.0 < 4096
 }
 
 /// The mapped code of a process: its files with the differences between addresses in memory and in the files.

@@ -1,22 +1,20 @@
 //! Tests that holds provoke the failures of racy programs, and never make a correct program fail.
 
+mod compiled;
+
+use compiled::Compiled;
 use provoke_holds::call_name;
-use provoke_holds::code::{CodeCache, CodeFile};
-use provoke_holds::run::{HeldRun, run_program, run_programs};
+use provoke_holds::code::CodeFile;
+use provoke_holds::run::{HeldRun, run_programs};
 use provoke_model::{
     CodePoint, CodeScope, CreationSide, Hold, HoldEnd, HoldObservation, HoldPlan, HoldPoint,
     Occurrence,
 };
-use provoke_sys::child::become_subreaper;
 use provoke_test_needs::needs;
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// Time after which a program hangs.
 const HANG: Duration = Duration::from_secs(2);
@@ -26,47 +24,9 @@ const CORRECT_HANG: Duration = Duration::from_secs(60);
 /// Number of points of a correct program that are tried at most.
 const MOST_POINTS: usize = 150;
 
-/// The children of a process belong to all of its threads, so only one test at a time has children.
-static CHILDREN_LOCK: Mutex<()> = Mutex::new(());
-
-/// A compiled program.
-struct Compiled {
-    command: Vec<OsString>,
-    files: RefCell<CodeCache>,
-    _folder: TempDir,
-    _children_lock: MutexGuard<'static, ()>,
-}
-
 impl Compiled {
-    fn new(source: &str, options: &[&str]) -> Self {
-        let children_lock = CHILDREN_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        become_subreaper().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("program");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests")
-            .join(source);
-        let compiled = Command::new("cc")
-            .args(["-g", "-O1", "-pthread"])
-            .args(options)
-            .args([&source, Path::new("-o"), &program])
-            .status();
-        assert!(compiled.unwrap().success());
-        let program = program.canonicalize().unwrap();
-        Self {
-            files: RefCell::default(),
-            command: vec![program.into()],
-            _folder: folder,
-            _children_lock: children_lock,
-        }
-    }
-
     fn run(&self, plan: &HoldPlan) -> HeldRun {
         self.run_within(HANG, plan)
-    }
-
-    fn run_within(&self, hang: Duration, plan: &HoldPlan) -> HeldRun {
-        run_program(&self.command, plan, &mut self.files.borrow_mut(), hang).unwrap()
     }
 
     /// Runs a correct program, which must pass.

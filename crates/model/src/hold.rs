@@ -162,7 +162,7 @@ pub struct HoldObservation {
     /// The paths of the threads, if they were to be recorded.
     #[serde(skip_serializing_if = "is_default")]
     pub path: Option<Box<TrialPath>>,
-    /// Whether only the entries of functions were learned, because the program has much code.
+    /// Whether only the entries of functions were learned, or recorded of some files, because the program has much code.
     #[serde(skip_serializing_if = "is_default")]
     pub entries_only: bool,
     /// Python packages and extension modules that the program uses, and whose code was left out while points were learned.

@@ -82,8 +82,15 @@ pub(super) fn is_anything_alive(
         && (given_up.is_empty() || !living_processes(given_up).is_empty())
 }
 
-/// Ignores events, because the processes are being killed.
-pub(super) fn ignore_event(_: ProcessEvent) {}
+/// Ignores events, because the processes are being killed. Only threads that stop at their end are continued: no signal ends
+/// these stops.
+pub(super) fn ignore_event(event: ProcessEvent) {
+    if let ProcessEvent::Stopped(stop) = event
+        && stop.is_at_end()
+    {
+        stop.resume_thread();
+    }
+}
 
 /// Returns every living process of the trial, parents before their children.
 pub(super) fn living_processes(given_up: &HashSet<ProcessIdentity>) -> Vec<i32> {

@@ -105,6 +105,11 @@ impl ThreadStop {
         self.status == CALL_END
     }
 
+    /// Returns whether the thread is about to end. The stop lasts until the thread is continued, even if it is killed.
+    pub fn is_at_end(self) -> bool {
+        self.event() == libc::PTRACE_EVENT_EXIT
+    }
+
     /// Returns the `PTRACE_EVENT` of the stop, or 0.
     pub(crate) fn event(self) -> i32 {
         self.status >> 8

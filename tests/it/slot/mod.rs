@@ -7,5 +7,6 @@ mod crashes;
 mod deadlocks;
 mod hangs;
 mod leaks;
+mod paths;
 mod several;
 mod trace;

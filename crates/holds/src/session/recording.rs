@@ -27,6 +27,8 @@ const MAX_STACK: usize = 64 << 10;
 const PAGE: u64 = 4096;
 /// Number of the stack pointer in machine code.
 const STACK_POINTER: usize = 4;
+/// Limit of the threads whose end is recorded.
+const MAX_ENDS: usize = 4096;
 /// Limit of the calls on a stack that are recorded.
 const MAX_ACTIVE: usize = 64;
 
@@ -111,13 +113,15 @@ impl PathRecorder {
         self.mapped.remove(&pid);
     }
 
-    /// Notes the files of a process; returns the addresses of their open points.
+    /// Notes the files of a process; returns the addresses of the open points of those that were not noted before.
     fn note_files(&mut self, pid: i32, mapped: &MappedCode) -> Vec<(u64, usize)> {
         let files: Vec<(usize, u64)> = mapped
             .shared_files()
             .map(|(file, bias)| (self.index_of_file(file), bias))
             .collect();
-        let open_points = files.iter().flat_map(|(file, bias)| {
+        let known_files = self.mapped.insert(pid, files.clone()).unwrap_or_default();
+        let new_files = files.iter().filter(|file| !known_files.contains(file));
+        let open_points = new_files.flat_map(|(file, bias)| {
             let RecordedFile {
                 first_point,
                 points,
@@ -127,9 +131,7 @@ impl PathRecorder {
                 .filter(|index| self.is_open(&self.points[*index]))
                 .map(|index| (bias.wrapping_add(self.points[index].address), index))
         });
-        let open_points = open_points.collect();
-        self.mapped.insert(pid, files);
-        open_points
+        open_points.collect()
     }
 
     /// Returns whether further arrivals at a point are recorded.
@@ -149,14 +151,33 @@ impl PathRecorder {
         }
         let first_point = self.points.len();
         let index = self.files.len();
-        let name = file.path().as_os_str().into();
-        let mut starts = starts_of_blocks(file, self.plan.detail);
-        if first_point + starts.len() > MAX_POINTS && self.plan.detail == PathDetail::Blocks {
+        let mut detail = self.plan.detail;
+        if detail == PathDetail::Blocks && first_point + file.block_starts().len() > MAX_POINTS {
             self.entries_only = true;
-            starts = starts_of_blocks(file, PathDetail::Functions);
+            detail = PathDetail::Functions;
         }
-        let part = self.plan.part;
-        let starts = starts.into_iter();
+        match detail {
+            PathDetail::None => {}
+            PathDetail::Functions => {
+                let functions = file.functions().iter();
+                let entries = functions.map(|one| (one.range.start, BlockKind::Function));
+                self.add_points(file, entries);
+            }
+            PathDetail::Blocks => self.add_points(file, file.block_starts().iter().copied()),
+        }
+        self.files.push(RecordedFile {
+            file: Rc::clone(file),
+            first_point,
+            points: self.points.len() - first_point,
+            index: None,
+        });
+        index
+    }
+
+    /// Adds the points of a new file that are in the part of the plan.
+    fn add_points(&mut self, file: &CodeFile, starts: impl Iterator<Item = (u64, BlockKind)>) {
+        let (part, name) = (self.plan.part, file.path().as_os_str().into());
+        let index = self.files.len();
         let included = starts.filter(|(address, _)| part.includes(&name, *address));
         self.points
             .extend(included.map(|(address, kind)| RecordedPoint {
@@ -166,13 +187,6 @@ impl PathRecorder {
                 arrivals: 0,
                 place: None,
             }));
-        self.files.push(RecordedFile {
-            file: Rc::clone(file),
-            first_point,
-            points: self.points.len() - first_point,
-            index: None,
-        });
-        index
     }
 
     /// Records the arrival of a thread at a point in the code; returns whether it was the last one to record.
@@ -295,28 +309,11 @@ fn function_around(file: &CodeFile, address: u64, is_call_end: bool) -> Option<&
     }
 }
 
-/// Returns the first instructions of the blocks of a file, in the order of their addresses.
-fn starts_of_blocks(file: &CodeFile, detail: PathDetail) -> Vec<(u64, BlockKind)> {
-    let functions = file.functions().iter();
-    let mut starts: Vec<(u64, BlockKind)> = match detail {
-        PathDetail::None => Vec::new(),
-        PathDetail::Functions => functions
-            .map(|function| (function.range.start, BlockKind::Function))
-            .collect(),
-        PathDetail::Blocks => functions
-            .flat_map(|function| file.blocks_of(function).starts.iter().copied())
-            .collect(),
-    };
-    // Functions may overlap.
-    starts.sort_by_key(|(address, _)| *address);
-    starts.dedup_by_key(|(address, _)| *address);
-    starts
-}
-
 impl HoldSession {
     /// Returns the breakpoints of a process whose path is recorded.
     pub(super) fn recorded_breakpoints(&mut self, pid: i32) -> Vec<(u64, usize)> {
-        let Some(recorder) = &mut self.recorder else {
+        let recorder = self.recorder.as_mut();
+        let Some(recorder) = recorder.filter(|recorder| !recorder.is_over) else {
             return Vec::new();
         };
         let program = self.programs.contains(&pid);
@@ -333,7 +330,7 @@ impl HoldSession {
         let Some(recorder) = &mut self.recorder else {
             return;
         };
-        if std::mem::replace(&mut recorder.has_company, true) {
+        if recorder.is_over || std::mem::replace(&mut recorder.has_company, true) {
             return;
         }
         for (pid, process) in &mut self.processes {
@@ -414,6 +411,7 @@ impl HoldSession {
             };
             if let Some(recorder) = &mut self.recorder
                 && !end.active.is_empty()
+                && recorder.path.ends.len() < MAX_ENDS
             {
                 recorder.path.ends.push(end);
             }
