@@ -5,11 +5,10 @@
 
 use super::core_search::{candidate_files, find_cores, has_dumped, is_of_another};
 use super::image::ImageFolders;
-use super::path_names::NamedPoints;
 use provoke_autopsy::{CommandEnvironment, CoreError, ExaminerClient, ExaminerSettings, tools};
 use provoke_model::{
-    Autopsy, CoreObservation, Ending, HungThread, KernelLine, Observation, STORY_FILE, Trial,
-    VariantPlan,
+    Autopsy, CodePoint, CoreObservation, Ending, HungThread, KernelLine, Observation, STORY_FILE,
+    Trial, VariantPlan,
 };
 use provoke_slot::wire::VariantRecipe;
 use provoke_sys::core_pattern;
@@ -42,7 +41,8 @@ pub(super) struct CoreCollector {
     trials: PathBuf,
     pub(super) examiner: Mutex<ExaminerClient>,
     pub(super) images: Mutex<ImageFolders>,
-    pub(super) named_points: Mutex<NamedPoints>,
+    /// The points of paths that were named after earlier trials, each with its variant.
+    pub(super) named_points: Mutex<BTreeSet<(String, CodePoint)>>,
 }
 
 /// Facts about the process of a core that the core does not contain.

@@ -12,9 +12,6 @@ use std::path::{Path, PathBuf};
 /// named after later trials that reach them.
 const MAX_NAMES: usize = 10_000;
 
-/// The points that were named after earlier trials, each with its variant.
-pub(super) type NamedPoints = BTreeSet<(String, CodePoint)>;
-
 impl CoreCollector {
     /// Names the points of a trial's path that were not named before.
     pub(super) fn name_path_points(&self, variant: &VariantPlan, observation: &mut Observation) {

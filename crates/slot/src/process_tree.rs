@@ -28,6 +28,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const ONE_GO: usize = 256;
 
 /// Event of a process of the trial.
+#[derive(Clone, Copy)]
 pub(super) enum ProcessEvent {
     /// A process has ended and was reaped.
     Ended(i32, ChildEnd),
