@@ -76,17 +76,7 @@ impl Candidates {
                     .collect()
             })
             .collect();
-        let mut reached_by: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
-        for arrival in first_arrivals.iter().flatten() {
-            *counts.entry(*arrival).or_default() += 1;
-        }
-        let usual = counts
-            .into_iter()
-            .filter(|(_, count)| 2 * count >= trials.len());
-        for ((thread, point), _) in usual {
-            reached_by.entry(thread).or_default().push(point);
-        }
+        let reached_by = usual_points(&first_arrivals);
         let is_pool = trials
             .iter()
             .any(|trial| thread_count(trial) > MAX_NUMBERED_THREADS);
@@ -130,6 +120,21 @@ impl Candidates {
         let kept = keep_most_balanced(counts, trials.len(), MAX_INTERLEAVINGS);
         self.statements.extend(kept);
     }
+}
+
+/// Returns the points that each thread reaches in at least a half of the trials.
+fn usual_points(first_arrivals: &[Vec<(u32, u32)>]) -> BTreeMap<u32, Vec<u32>> {
+    let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for arrival in first_arrivals.iter().flatten() {
+        *counts.entry(*arrival).or_default() += 1;
+    }
+    let mut usual: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for ((thread, point), count) in counts {
+        if 2 * count >= first_arrivals.len() {
+            usual.entry(thread).or_default().push(point);
+        }
+    }
+    usual
 }
 
 /// Returns the number of trials in which each interleaving was seen, if it is at least `least`, and one of how many
