@@ -8,6 +8,7 @@
 //! | `--sample F P` | compares F failing and P passing trials, drawn at random |
 //! | `--repeat N` | draws N samples and prints the ranks of the true cause only |
 //! | `--truth A+B` | a statement is the true cause if its text contains all parts; may be repeated |
+//! | `--halves FILE` | adds trials in which a random half of the points was armed |
 //! | `--shuffles N` | also compares N permutations of the outcomes, and prints how many have a lead |
 //!
 //! `addr2line` names the points.
@@ -15,9 +16,11 @@
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::error::Error;
 use std::process::Command;
 
+use provoke_model::{BlockKind, PathPart, PathPlace, Text, TrialPath};
 use provoke_stats::paths::{
     Arrival, BLOCK_TRIALS, PathComparison, PathEnd, PathGroup, PathPoint, PathStatement, PathTrial,
     PointKind, compare_paths,
@@ -25,12 +28,19 @@ use provoke_stats::paths::{
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_pcg::Pcg64Mcg;
-use serde_json::Value;
+use serde::Deserialize;
 
 /// System calls that a failing program makes to say so.
 const OF_THE_FAILURE: [&str; 3] = ["tgkill", "write", "writev"];
 /// Signals that end a program: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGSEGV, SIGTERM.
-const FATAL: [u64; 7] = [4, 6, 7, 8, 9, 11, 15];
+const FATAL: [i32; 7] = [4, 6, 7, 8, 9, 11, 15];
+
+/// A line of the file.
+#[derive(Deserialize)]
+struct Line {
+    failed: bool,
+    path: TrialPath,
+}
 
 /// The trials of a file, and the names of their points.
 #[derive(Default)]
@@ -38,8 +48,10 @@ struct Recorded {
     points: Vec<PathPoint>,
     names: Vec<String>,
     trials: Vec<PathTrial>,
+    /// For each point, its file and its place there.
+    places: Vec<(Option<Text>, PathPlace)>,
     /// The points, by place.
-    numbers: HashMap<String, u32>,
+    numbers: HashMap<(Option<Text>, PathPlace), u32>,
     /// The functions, by name.
     functions: HashMap<String, u32>,
 }
@@ -48,12 +60,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut next = || arguments.next().ok_or("an argument is missing");
     let (mut sample, mut shuffles, mut groups) = ((usize::MAX, usize::MAX), 0_u64, 10_usize);
-    let (mut truths, mut repeats) = (Vec::new(), 0_u64);
+    let (mut truths, mut repeats, mut halves) = (Vec::new(), 0_u64, None);
     let file = loop {
         let argument = next()?;
         match &*argument {
             "--sample" => sample = (next()?.parse()?, next()?.parse()?),
             "--repeat" => repeats = next()?.parse()?,
+            "--halves" => halves = Some(next()?),
             "--truth" => truths.push(next()?),
             "--shuffles" => shuffles = next()?.parse()?,
             "--groups" => groups = next()?.parse()?,
@@ -62,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut recorded = Recorded::default();
     for (number, line) in (0_u32..).zip(std::fs::read_to_string(file)?.lines()) {
-        recorded.add_trial(number, &serde_json::from_str(line)?);
+        recorded.add_trial(number, serde_json::from_str(line)?);
     }
     recorded.name_points()?;
     if repeats > 0 {
@@ -70,10 +83,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     recorded.trials = recorded.draw_trials(0, sample);
+    if let Some(halves) = halves {
+        recorded.add_halves(&std::fs::read_to_string(halves)?)?;
+        recorded.name_points()?;
+    }
     let begin = std::time::Instant::now();
     let comparison = compare_paths(&recorded.points, &recorded.trials, 0.05);
     let duration = begin.elapsed();
     recorded.print(&comparison, groups);
+    recorded.print_arming(&comparison);
     println!("in {} ms", duration.as_millis());
     if shuffles > 0 {
         let leads = recorded.count_shuffled_leads(shuffles);
@@ -83,106 +101,88 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 impl Recorded {
-    fn add_trial(&mut self, number: u32, line: &Value) {
-        let path = &line["path"];
-        let files: Vec<&str> = strings(&path["files"]);
-        let places = path["points"].as_array().into_iter().flatten();
-        let numbers: Vec<u32> = places.map(|place| self.number_of(place, &files)).collect();
-        let point_of = |point: u64| numbers[usize::try_from(point).expect("an index")];
-        let arrivals = path["events"].as_str().unwrap_or_default();
-        let ends = path["ends"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|end| PathEnd {
-                thread: thread_of(&end["thread"]),
-                active: end["active"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_u64)
-                    .map(point_of)
-                    .collect(),
-            });
+    fn add_trial(&mut self, number: u32, line: Line) {
+        let path = line.path;
+        let numbers: Vec<u32> = path
+            .points
+            .iter()
+            .map(|place| self.number_of(place, &path.files))
+            .collect();
+        let point_of = |point: u32| numbers[index(point)];
+        let ends = path.ends.iter().map(|end| PathEnd {
+            thread: end.thread,
+            active: end.active.iter().map(|point| point_of(*point)).collect(),
+        });
+        let arrivals = path.events.0.iter().map(|event| Arrival {
+            thread: event.thread,
+            point: point_of(event.point),
+        });
         self.trials.push(PathTrial {
-            failed: line["failed"].as_bool().unwrap_or(false),
+            failed: line.failed,
             ends: ends.collect(),
-            arrivals: parse_arrivals(arrivals)
-                .into_iter()
-                .map(|(thread, point)| Arrival {
-                    thread,
-                    point: point_of(point),
-                })
-                .collect(),
+            arrivals: arrivals.collect(),
             armed: None,
             block: number / BLOCK_TRIALS,
         });
     }
 
-    /// Returns the number of a place, a new one if it is new.
-    fn number_of(&mut self, place: &Value, files: &[&str]) -> u32 {
-        let (kind, fields) = place
-            .as_object()
-            .and_then(|object| object.iter().next())
-            .expect("a place has a kind");
-        let file = fields[0]
-            .as_u64()
-            .and_then(|file| files.get(usize::try_from(file).ok()?));
-        let text = format!("{kind} {} {fields}", file.unwrap_or(&""));
-        let number = u32::try_from(self.points.len()).expect("few points");
-        if let Some(number) = self.numbers.get(&text) {
-            return *number;
+    /// Reads trials in which a random half of the points was armed; their numbers were the seeds.
+    fn add_halves(&mut self, text: &str) -> Result<(), Box<dyn Error>> {
+        let begin = self.trials.len();
+        for (number, line) in (0_u32..).zip(text.lines()) {
+            self.add_trial(number, serde_json::from_str(line)?);
         }
-        let point_kind = match (&**kind, fields[2].as_str()) {
-            ("code", Some("F")) => PointKind::Entry,
-            ("code", Some("C")) => PointKind::Return,
-            ("code", _) => PointKind::Block,
-            ("call", _) => PointKind::SystemCall,
-            ("signal", _) => PointKind::Signal,
-            ("exception", _) => PointKind::Exception,
-            _ => PointKind::Line,
+        for (seed, trial) in (0_u64..).zip(&mut self.trials[begin..]) {
+            let part = PathPart::Half(seed);
+            let is_armed = |(file, place): &(Option<Text>, PathPlace)| match (file, place) {
+                (Some(file), PathPlace::Code(_, address, _)) => part.includes(file, *address),
+                _ => true,
+            };
+            trial.armed = Some(self.places.iter().map(is_armed).collect());
+        }
+        Ok(())
+    }
+
+    /// Returns the number of a place, a new one if it is new.
+    fn number_of(&mut self, place: &PathPlace, files: &[Text]) -> u32 {
+        let file = match place {
+            PathPlace::Code(file, ..)
+            | PathPlace::Line(file, _)
+            | PathPlace::Exception(file, ..) => files.get(index(*file)).cloned(),
+            PathPlace::Call(..) | PathPlace::Signal(_) => None,
         };
-        let is_ignored = match point_kind {
-            PointKind::SystemCall => {
-                OF_THE_FAILURE.contains(&fields[0].as_str().unwrap_or_default())
+        let place = match place.clone() {
+            PathPlace::Code(_, address, kind) => PathPlace::Code(0, address, kind),
+            PathPlace::Line(_, line) => PathPlace::Line(0, line),
+            PathPlace::Exception(_, line, name) => PathPlace::Exception(0, line, name),
+            place => place,
+        };
+        let number = u32::try_from(self.points.len()).expect("few points");
+        let name = serde_json::to_string(&place).expect("a place is JSON");
+        match self.numbers.entry((file, place)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                self.places.push(new.key().clone());
+                self.points.push(point_of_place(&new.key().1));
+                self.names.push(name);
+                *new.insert(number)
             }
-            PointKind::Signal => fields
-                .as_u64()
-                .is_some_and(|signal| FATAL.contains(&signal)),
-            _ => false,
-        };
-        self.points.push(PathPoint {
-            kind: point_kind,
-            function: 0,
-            is_ignored,
-        });
-        self.names.push(text.clone());
-        self.numbers.insert(text, number);
-        number
+        }
     }
 
     /// Replaces the places of code by function and line.
     fn name_points(&mut self) -> Result<(), Box<dyn Error>> {
-        let mut of_files: HashMap<String, Vec<(usize, u64)>> = HashMap::new();
-        for (number, name) in self.names.iter().enumerate() {
-            let Some((file, fields)) = name
-                .strip_prefix("code ")
-                .and_then(|code| code.rsplit_once(' '))
-            else {
-                continue;
-            };
-            let fields: Value = serde_json::from_str(fields)?;
-            let address = fields[1].as_u64().unwrap_or(0);
-            // A call ends the line before the place to which it returns.
-            let address = address - u64::from(fields[2] == "C");
-            of_files
-                .entry(file.to_owned())
-                .or_default()
-                .push((number, address));
+        let mut of_files: HashMap<&Text, Vec<(usize, u64)>> = HashMap::new();
+        for (number, (file, place)) in self.places.iter().enumerate() {
+            if let (Some(file), PathPlace::Code(_, address, kind)) = (file, place) {
+                // A call ends the line before the place to which it returns.
+                let address = address - u64::from(*kind == BlockKind::Return);
+                of_files.entry(file).or_default().push((number, address));
+            }
         }
         for (file, places) in of_files {
             let mut command = Command::new("addr2line");
-            command.args(["-f", "-s", "-e", &file]);
+            command.args(["-f", "-s", "-e"]).arg(file.as_os_str());
             command.args(places.iter().map(|(_, address)| format!("{address:x}")));
             let output = String::from_utf8_lossy(&command.output()?.stdout).into_owned();
             let lines: Vec<&str> = output.lines().collect();
@@ -231,6 +231,23 @@ impl Recorded {
                 "failure path in {}: {} calls {callee:?}",
                 path.trials,
                 self.name(path.point)
+            );
+        }
+    }
+
+    fn print_arming(&self, comparison: &PathComparison) {
+        println!(
+            "half of the points: {} failing, {} passing, {} tests",
+            comparison.half_failing, comparison.half_passing, comparison.arming_tests
+        );
+        for effect in &comparison.arming {
+            println!(
+                "    {} with {:?}, without {:?}, adjusted p {:.4}: {}",
+                if effect.raises { "raises" } else { "lowers" },
+                effect.armed,
+                effect.unarmed,
+                effect.adjusted_p,
+                self.name(effect.points[0]),
             );
         }
     }
@@ -291,7 +308,7 @@ impl Recorded {
     }
 
     fn name(&self, point: u32) -> &str {
-        &self.names[usize::try_from(point).expect("an index")]
+        &self.names[index(point)]
     }
 
     /// Draws failing and passing trials.
@@ -371,34 +388,29 @@ impl Recorded {
     }
 }
 
-/// Parses `0:0-3 1:4 0:5,2`: threads with their points.
-fn parse_arrivals(text: &str) -> Vec<(u32, u64)> {
-    let mut arrivals = Vec::new();
-    for of_thread in text.split_ascii_whitespace() {
-        let (thread, points) = of_thread.split_once(':').expect("a thread and its points");
-        let thread = thread.parse().expect("a number of a thread");
-        for range in points.split(',') {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let range: [u64; 2] =
-                [first, last].map(|point| point.parse().expect("an index of a point"));
-            arrivals.extend((range[0]..=range[1]).map(|point| (thread, point)));
-        }
+/// Returns what a point in this place is.
+fn point_of_place(place: &PathPlace) -> PathPoint {
+    let kind = match place {
+        PathPlace::Code(_, _, BlockKind::Function) => PointKind::Entry,
+        PathPlace::Code(_, _, BlockKind::Return) => PointKind::Return,
+        PathPlace::Code(..) => PointKind::Block,
+        PathPlace::Call(..) => PointKind::SystemCall,
+        PathPlace::Signal(_) => PointKind::Signal,
+        PathPlace::Line(..) => PointKind::Line,
+        PathPlace::Exception(..) => PointKind::Exception,
+    };
+    let is_ignored = match place {
+        PathPlace::Call(name, ..) => OF_THE_FAILURE.contains(&&**name),
+        PathPlace::Signal(signal) => FATAL.contains(signal),
+        _ => false,
+    };
+    PathPoint {
+        kind,
+        function: 0,
+        is_ignored,
     }
-    arrivals
 }
 
-fn thread_of(value: &Value) -> u32 {
-    value
-        .as_u64()
-        .and_then(|thread| u32::try_from(thread).ok())
-        .expect("a number of a thread")
-}
-
-fn strings(value: &Value) -> Vec<&str> {
-    value
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect()
+fn index(number: u32) -> usize {
+    usize::try_from(number).expect("an index")
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::index::index;
 use super::input::PathTrial;
-use super::permute::Labels;
+use super::number_hash::{NumberMap, NumberSet};
 use super::result::ArmingEffect;
 use super::trial_set::TrialSet;
 use crate::{fisher, holm};
@@ -25,26 +26,16 @@ pub(super) fn test_arming(trials: &[PathTrial], points: u32, error: f64) -> Armi
         .iter()
         .filter_map(|trial| Some((trial, &trial.armed.as_ref()?[..])))
         .collect();
-    let outcomes: Vec<(bool, u32)> = armed
-        .iter()
-        .map(|(trial, _)| (trial.failed, trial.block))
-        .collect();
-    let labels = Labels::new(&outcomes);
-    let failing = labels.failing();
-    let reached: std::collections::HashSet<u32> = trials
+    let failing = TrialSet::new(armed.iter().map(|(trial, _)| trial.failed));
+    let reached: NumberSet<u32> = trials
         .iter()
         .flat_map(|trial| trial.arrivals.iter().map(|arrival| arrival.point))
         .collect();
     let mut groups: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     let mut sets: Vec<TrialSet> = Vec::new();
-    let mut numbers: std::collections::HashMap<TrialSet, usize> = std::collections::HashMap::new();
+    let mut numbers: NumberMap<TrialSet, usize> = NumberMap::default();
     for point in (0..points).filter(|point| reached.contains(point)) {
-        let is_armed = |armed: &[bool]| {
-            armed
-                .get(super::index::index(point))
-                .copied()
-                .unwrap_or(false)
-        };
+        let is_armed = |armed: &[bool]| armed.get(index(point)).copied().unwrap_or(false);
         let set = TrialSet::new(armed.iter().map(|(_, armed)| is_armed(armed)));
         if set.len() == 0 || set.len() == armed.len() {
             continue;

@@ -22,8 +22,10 @@ const MAX_PAIRS: usize = 20_000;
 const NEAR: u32 = 4;
 /// Most windows of other threads that are noted at the begin of a window.
 const MAX_OPEN: usize = 4;
-/// Number of slots in which interleavings are counted by a hash.
-const SLOTS: usize = 1 << 22;
+/// With more arrivals in all trials, only a part of the interleavings is counted, which a hash chooses.
+const MAX_ARRIVALS: usize = 1 << 20;
+/// Most slots in which interleavings are counted by a hash.
+const MAX_SLOTS: usize = 1 << 20;
 /// Most statements about interleavings.
 const MAX_INTERLEAVINGS: usize = 100_000;
 
@@ -74,17 +76,7 @@ impl Candidates {
                     .collect()
             })
             .collect();
-        let mut reached_by: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
-        for arrival in first_arrivals.iter().flatten() {
-            *counts.entry(*arrival).or_default() += 1;
-        }
-        let usual = counts
-            .into_iter()
-            .filter(|(_, count)| 2 * count >= trials.len());
-        for ((thread, point), _) in usual {
-            reached_by.entry(thread).or_default().push(point);
-        }
+        let reached_by = usual_points(&first_arrivals);
         let is_pool = trials
             .iter()
             .any(|trial| thread_count(trial) > MAX_NUMBERED_THREADS);
@@ -123,47 +115,72 @@ impl Candidates {
 
     /// Adds the statements about windows and other threads.
     fn add_interleavings(&mut self, trials: &[TrialIndex], least: usize) {
-        let counts = count_interleavings(trials, least);
-        self.is_limited |= counts.len() > MAX_INTERLEAVINGS;
+        let (counts, one_of) = count_interleavings(trials, least);
+        self.is_limited |= one_of > 1 || counts.len() > MAX_INTERLEAVINGS;
         let kept = keep_most_balanced(counts, trials.len(), MAX_INTERLEAVINGS);
         self.statements.extend(kept);
     }
 }
 
-/// Returns the number of trials in which each interleaving was seen, if it is at least `least`.
+/// Returns the points that each thread reaches in at least a half of the trials.
+fn usual_points(first_arrivals: &[Vec<(u32, u32)>]) -> BTreeMap<u32, Vec<u32>> {
+    let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for arrival in first_arrivals.iter().flatten() {
+        *counts.entry(*arrival).or_default() += 1;
+    }
+    let mut usual: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for ((thread, point), count) in counts {
+        if 2 * count >= first_arrivals.len() {
+            usual.entry(thread).or_default().push(point);
+        }
+    }
+    usual
+}
+
+/// Returns the number of trials in which each interleaving was seen, if it is at least `least`, and one of how many
+/// interleavings was counted.
 ///
 /// Most interleavings of long paths are seen once, so they are first counted by a hash, which needs little memory and can
 /// only count too many.
-fn count_interleavings(trials: &[TrialIndex], least: usize) -> NumberMap<PathStatement, usize> {
-    let mut slots: Vec<(u32, u32)> = vec![(0, 0); SLOTS];
+fn count_interleavings(
+    trials: &[TrialIndex],
+    least: usize,
+) -> (NumberMap<PathStatement, usize>, usize) {
+    let arrivals: usize = trials.iter().map(TrialIndex::len).sum();
+    let one_of = arrivals.div_ceil(MAX_ARRIVALS).max(1);
+    let mut slots: Vec<(u32, u32)> = vec![(0, 0); arrivals.next_power_of_two().min(MAX_SLOTS)];
+    // The upper part of the hash chooses the slot.
+    let slot_count = slots.len();
+    let find_slot = |statement: &PathStatement| {
+        let hash = NumberHash::default().hash_one(statement);
+        let hash = index(u32::try_from(hash >> 32).expect("32 bits"));
+        hash.is_multiple_of(one_of)
+            .then_some(hash / one_of % slot_count)
+    };
+    let mut counts: NumberMap<PathStatement, (u32, usize)> = NumberMap::default();
     for (number, trial) in (1_u32..).zip(trials) {
         for_near_interleavings(trial, |statement| {
-            let (last, count) = &mut slots[slot_of(&statement)];
-            *count += u32::from(*last != number);
-            *last = number;
+            if let Some(slot) = find_slot(&statement) {
+                let (last, count) = &mut slots[slot];
+                *count += u32::from(*last != number);
+                *last = number;
+            }
         });
     }
-    let mut counts: NumberMap<PathStatement, (usize, usize)> = NumberMap::default();
-    for (number, trial) in (1..).zip(trials) {
+    for (number, trial) in (1_u32..).zip(trials) {
         for_near_interleavings(trial, |statement| {
-            if index(slots[slot_of(&statement)].1) < least {
-                return;
+            if find_slot(&statement).is_some_and(|slot| index(slots[slot].1) >= least) {
+                let (last, count) = counts.entry(statement).or_default();
+                *count += usize::from(*last != number);
+                *last = number;
             }
-            let (last, count) = counts.entry(statement).or_default();
-            *count += usize::from(*last != number);
-            *last = number;
         });
     }
     let counts = counts
         .into_iter()
         .map(|(statement, (_, count))| (statement, count));
-    counts.filter(|(_, count)| *count >= least).collect()
-}
-
-/// Returns the slot of a statement, the same on every machine.
-fn slot_of(statement: &PathStatement) -> usize {
-    let slot = NumberHash::default().hash_one(statement) % SLOTS as u64;
-    usize::try_from(slot).expect("an index")
+    let frequent = counts.filter(|(_, count)| *count >= least);
+    (frequent.collect(), one_of)
 }
 
 fn thread_count(trial: &TrialIndex) -> usize {

@@ -49,7 +49,10 @@ impl FailurePaths {
                 .collect(),
             begins: Vec::new(),
         };
-        let is_unusual = |point: u32| MAX_PASSING * counts[index(point)] <= passing.len();
+        let is_unusual = |point: u32| {
+            let count = counts.get(index(point));
+            count.is_some_and(|count| MAX_PASSING * count <= passing.len())
+        };
         let begins = trials.iter().zip(indices).map(|(trial, arrivals)| {
             if trial.failed {
                 paths.begin_of_failure(trial, arrivals, is_unusual)

@@ -6,7 +6,7 @@ use super::number_hash::NumberMap;
 use super::permute::Labels;
 use super::result::{PathGroup, PathStatement};
 use super::trial_set::TrialSet;
-use super::truth::{Followers, true_since};
+use super::truth::{PathNeighbours, true_since};
 use crate::convert::real;
 
 /// Most statements of a group that are kept.
@@ -24,7 +24,7 @@ pub(super) struct Evidence<'a> {
     pub(super) trials: &'a [TrialIndex],
     /// The outcome and the block of each trial.
     pub(super) labels: &'a [(bool, u32)],
-    pub(super) followers: &'a Followers,
+    pub(super) neighbours: &'a PathNeighbours,
     pub(super) failure_paths: &'a FailurePaths,
     /// The statements and the trials in which they are true.
     pub(super) statements: Vec<(PathStatement, TrialSet)>,
@@ -47,7 +47,7 @@ impl Evidence<'_> {
             let moments = self
                 .trials
                 .iter()
-                .map(|trial| true_since(statement, trial, self.followers));
+                .map(|trial| true_since(statement, trial, self.neighbours));
             let set = TrialSet::new(moments.map(|moment| moment.is_some()));
             if labels.is_testable(set.len(), error) {
                 self.statements.push((statement, set));
@@ -165,7 +165,7 @@ impl Evidence<'_> {
             .iter()
             .filter_map(|trial| {
                 let arrivals = &self.trials[*trial];
-                let moment = true_since(statement, arrivals, self.followers)?;
+                let moment = true_since(statement, arrivals, self.neighbours)?;
                 Some(f64::from(moment) / real(arrivals.len() as u64))
             })
             .collect();
@@ -178,14 +178,14 @@ impl Evidence<'_> {
         let is_arrival = matches!(statement, PathStatement::Reached { .. });
         let last = trials.iter().filter(|trial| {
             let arrivals = &self.trials[**trial];
-            true_since(statement, arrivals, self.followers)
+            true_since(statement, arrivals, self.neighbours)
                 .is_some_and(|moment| self.failure_paths.is_last(arrivals, moment))
         });
         is_arrival && 2 * last.count() > trials.len()
     }
 
     fn is_after_failure(&self, statement: PathStatement, trial: usize) -> bool {
-        let moment = true_since(statement, &self.trials[trial], self.followers);
+        let moment = true_since(statement, &self.trials[trial], self.neighbours);
         moment.is_some_and(|moment| self.failure_paths.is_after(trial, moment))
     }
 }

@@ -3,7 +3,7 @@
 //! | step | file |
 //! | --- | --- |
 //! | statements are chosen from the arrivals, without the outcomes | `candidates` |
-//! | each is true or false in a trial | `truth`, `followers` |
+//! | each is true or false in a trial | `truth`, `neighbours` |
 //! | statements that are true in the same trials are one test, adjusted for all tests | `groups`, `permute` |
 //! | what happens after a trial has begun to fail is not its cause | `failure_path` |
 //! | the lead is the earliest group that separates nearly as well as the best one | `groups` |
@@ -16,11 +16,11 @@
 mod arming;
 mod candidates;
 mod failure_path;
-mod followers;
 mod groups;
 mod index;
 mod input;
 mod look;
+mod neighbours;
 mod number_hash;
 mod permute;
 mod result;
@@ -59,12 +59,12 @@ pub fn compare_paths(points: &[PathPoint], trials: &[PathTrial], error: f64) -> 
         .map(|trial| (trial.failed, trial.block))
         .collect();
     let point_count = u32::try_from(points.len()).expect("points have numbers of 32 bits");
-    let followers = followers::find_followers(&indices, point_count);
+    let neighbours = neighbours::find_neighbours(&indices, point_count);
     let failure_paths = FailurePaths::new(point_count, &full, &indices);
     let mut evidence = Evidence {
         trials: &indices,
         labels: &labels,
-        followers: &followers,
+        neighbours: &neighbours,
         failure_paths: &failure_paths,
         statements: Vec::new(),
     };

@@ -8,7 +8,6 @@ use rand_pcg::Pcg64Mcg;
 
 use super::trial_set::TrialSet;
 use crate::convert::real;
-use crate::fisher;
 
 /// Number of permutations: the smallest adjusted p-value is 1/2000.
 const DRAWS: u64 = 1999;
@@ -110,23 +109,55 @@ impl Labels {
     }
 }
 
-/// Returns Fisher's one-sided p-values for all tables with so many failing trials of so many.
+/// Returns Fisher's one-sided p-values for all tables with so many failing trials of so many: for each number of trials
+/// in which a statement is true, and of failing ones among them.
 fn one_sided_p_values(failing: usize, trials: usize) -> Vec<Vec<f64>> {
     let passing = trials - failing;
-    let p_value = |trues: usize, failing_trues: usize| {
-        let passing_trues = trues - failing_trues;
-        if passing_trues > passing {
-            return 1.0;
-        }
-        let [k1, n1, k2, n2] =
-            [failing_trues, failing, passing_trues, passing].map(|count| count as u64);
-        fisher(k1, n1, k2, n2).greater
+    let mut ln_factorials = vec![0.0];
+    for number in 1..=trials {
+        ln_factorials.push(ln_factorials[number - 1] + real(number as u64).ln());
+    }
+    let ln_choose = |all: usize, chosen: usize| {
+        ln_factorials[all] - ln_factorials[chosen] - ln_factorials[all - chosen]
     };
     (0..=trials)
         .map(|trues| {
-            (0..=trues.min(failing))
-                .map(|of_failing| p_value(trues, of_failing))
-                .collect()
+            let mut p_values = vec![1.0; trues.min(failing) + 1];
+            let mut p = 0.0;
+            for of_failing in (trues.saturating_sub(passing)..p_values.len()).rev() {
+                let ln_ways =
+                    ln_choose(failing, of_failing) + ln_choose(passing, trues - of_failing);
+                p += (ln_ways - ln_choose(trials, trues)).exp();
+                p_values[of_failing] = p.min(1.0);
+            }
+            p_values
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p_values_are_those_of_fishers_test() {
+        for (failing, trials) in [(5, 25), (20, 100), (7, 7), (0, 3)] {
+            let p_values = one_sided_p_values(failing, trials);
+            for (trues, of_failing) in p_values.iter().enumerate() {
+                for (count, p) in of_failing.iter().enumerate() {
+                    let passing = trials - failing;
+                    if trues - count > passing {
+                        continue;
+                    }
+                    let [k1, n1, k2, n2] =
+                        [count, failing, trues - count, passing].map(|count| count as u64);
+                    let expected = crate::fisher(k1, n1, k2, n2).greater;
+                    assert!(
+                        (p / expected - 1.0).abs() < 1e-9,
+                        "{count}/{failing} of {trues}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Tests comparisons of hand-made paths.
 
 use super::index::TrialIndex;
-use super::truth::{Followers, true_since};
+use super::truth::{Neighbours, PathNeighbours, true_since};
 use super::*;
 
 const ERROR: f64 = 0.05;
@@ -50,7 +50,13 @@ fn lead_of(points: &[PathPoint], trials: &[PathTrial]) -> Vec<PathStatement> {
 /// Returns when a statement becomes true in a trial in which thread 0 and others reach these points.
 fn since(statement: PathStatement, arrivals: &[(u32, u32)]) -> Option<u32> {
     let index = TrialIndex::new(&points(8, PointKind::Block), &trial(false, arrivals));
-    true_since(statement, &index, &Followers::from_iter([(1, vec![3])]))
+    // Point 1 is between points 0 and 3.
+    let of_point = Neighbours {
+        before: vec![0],
+        behind: vec![3],
+    };
+    let neighbours = PathNeighbours::from_iter([(1, of_point)]);
+    true_since(statement, &index, &neighbours)
 }
 
 #[test]
@@ -67,7 +73,9 @@ fn a_point_counts_as_absent_once_a_point_that_follows_is_reached() {
     assert_eq!(since(absent, &[(0, 0), (0, 3)]), Some(1));
     // The trial ended before.
     assert_eq!(since(absent, &[(0, 0)]), None);
-    assert_eq!(since(absent, &[(0, 3), (0, 1)]), None);
+    assert_eq!(since(absent, &[(0, 0), (0, 3), (0, 1)]), None);
+    // The thread that is behind the point was not before it.
+    assert_eq!(since(absent, &[(0, 0), (1, 3)]), None);
 }
 
 #[test]
@@ -104,7 +112,7 @@ fn two_threads_are_together_between_two_points_if_the_times_overlap() {
         other_from: 1,
         other_to: 2,
     };
-    assert_eq!(since(together, &[(0, 1), (1, 1), (0, 2), (1, 2)]), Some(2));
+    assert_eq!(since(together, &[(0, 1), (1, 1), (0, 2), (1, 2)]), Some(3));
     assert_eq!(since(together, &[(0, 1), (0, 2), (1, 1), (1, 2)]), None);
     // The second thread never comes to the end.
     assert_eq!(since(together, &[(0, 1), (1, 1), (0, 2)]), None);
@@ -289,10 +297,13 @@ fn a_difference_that_only_comes_with_time_is_not_a_lead() {
 fn arming_that_changes_the_rate_is_found_and_both_directions_are_told() {
     let points = points(3, PointKind::Block);
     let half = |number: usize| {
-        let armed = [number % 2 == 0, number % 4 < 2, number % 8 < 4];
+        let armed = [number.is_multiple_of(2), number % 4 < 2, number % 8 < 4];
         PathTrial {
             armed: Some(armed.to_vec()),
-            ..trial(armed[0] && number % 16 != 0, &[(0, 0), (0, 1), (0, 2)])
+            ..trial(
+                armed[0] && !number.is_multiple_of(16),
+                &[(0, 0), (0, 1), (0, 2)],
+            )
         }
     };
     let trials: Vec<PathTrial> = (0..64).map(half).collect();

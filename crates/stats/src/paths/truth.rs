@@ -4,21 +4,28 @@ use super::index::{TrialIndex, index};
 use super::number_hash::NumberMap;
 use super::result::PathStatement;
 
-/// The points that follow a point, by which its absence is known.
-pub(super) type Followers = NumberMap<u32, Vec<u32>>;
+/// The neighbours of points.
+pub(super) type PathNeighbours = NumberMap<u32, Neighbours>;
+
+/// The points that the thread of a point usually reaches shortly before it and behind it.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    pub(super) before: Vec<u32>,
+    pub(super) behind: Vec<u32>,
+}
 
 /// Returns the moment at which a statement becomes true in a trial; `None` if it does not.
 pub(super) fn true_since(
     statement: PathStatement,
     trial: &TrialIndex,
-    followers: &Followers,
+    neighbours: &PathNeighbours,
 ) -> Option<u32> {
     match statement {
         PathStatement::Reached { point, times } => {
             let last = index(times).checked_sub(1)?;
             trial.moments(point).get(last).copied()
         }
-        PathStatement::NotReached { point } => absent_since(point, trial, followers),
+        PathStatement::NotReached { point } => absent_since(point, trial, neighbours),
         PathStatement::Before {
             thread,
             point,
@@ -45,17 +52,23 @@ pub(super) fn true_since(
     }
 }
 
-/// Returns the first moment at which a thread reached what follows a point that no thread had reached or will reach.
+/// Returns the first moment at which a thread that had been before a point was behind it, if no thread reaches it.
 ///
-/// If nothing that follows was reached, the trial may have ended before the point, so its absence shows nothing.
-fn absent_since(point: u32, trial: &TrialIndex, followers: &Followers) -> Option<u32> {
+/// If no thread does this, the trial may have ended before the point, so its absence shows nothing.
+fn absent_since(point: u32, trial: &TrialIndex, neighbours: &PathNeighbours) -> Option<u32> {
     if !trial.moments(point).is_empty() {
         return None;
     }
-    let followers = followers.get(&point)?.iter();
-    followers
-        .filter_map(|follower| trial.moments(*follower).first().copied())
-        .min()
+    let Neighbours { before, behind } = neighbours.get(&point)?;
+    let was_before = |moment: u32| {
+        let thread = trial.at(moment).thread;
+        let firsts = before
+            .iter()
+            .filter_map(|point| trial.first_of_thread(thread, *point));
+        before.is_empty() || firsts.min().is_some_and(|first| first < moment)
+    };
+    let moments = behind.iter().flat_map(|point| trial.moments(*point));
+    moments.copied().filter(|moment| was_before(*moment)).min()
 }
 
 /// Returns the moment at which two threads that were between points at once have both left them: only then it is known

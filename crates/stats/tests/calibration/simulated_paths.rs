@@ -57,6 +57,8 @@ const FIRST: u32 = 0;
 const SECOND: u32 = 1;
 const THIRD: u32 = 2;
 const FOURTH: u32 = 3;
+const FIRST_WORK: u32 = 4;
+const SECOND_WORK: u32 = 5;
 const NOISE: u32 = 8;
 /// Number of random branches of a thread.
 const BRANCHES: u32 = 24;
@@ -199,7 +201,7 @@ impl PathWorld {
         match self {
             Self::Branches | Self::Drift => vec![noise(0, BRANCHES)],
             Self::Threads => (0..3)
-                .map(|thread| noise(8 * thread, 8 * thread + 8))
+                .map(|thread| noise(5 * thread, 5 * thread + 5))
                 .collect(),
             Self::Pool => (0..12)
                 .map(|_| [noise(0, 4), noise(4, 8)].concat())
@@ -210,8 +212,13 @@ impl PathWorld {
                 [noise(4, 12), vec![FIRST, SECOND], noise(12, 16)].concat(),
             ],
             Self::LockOrder => vec![
-                [noise(0, half), vec![FIRST, SECOND], noise(0, 4)].concat(),
-                [noise(half, BRANCHES), vec![THIRD, FOURTH], noise(4, 8)].concat(),
+                [noise(0, half), vec![FIRST, FIRST_WORK, SECOND], noise(0, 4)].concat(),
+                [
+                    noise(half, BRANCHES),
+                    vec![THIRD, SECOND_WORK, FOURTH],
+                    noise(4, 8),
+                ]
+                .concat(),
             ],
             Self::MissingFile | Self::RareBranch | Self::TwoCauses => {
                 let choose = |point: u32, rate: f64, random: &mut Pcg64Mcg| {
@@ -254,9 +261,13 @@ impl PathWorld {
                 let [a2, b2] = [THIRD, FOURTH].map(|point| first(arrivals, point, 1));
                 let is_deadlock = a1 < b2 && a2 < b1;
                 if is_deadlock {
-                    let end = b1.min(b2).unwrap_or(0);
-                    let mut kept = 0..;
-                    arrivals.retain(|_| kept.next().is_some_and(|moment| moment < end));
+                    // Both threads wait for their second lock.
+                    let ends = [b1, b2].map(|end| end.unwrap_or(0));
+                    let mut moments = 0..;
+                    arrivals.retain(|arrival| {
+                        let moment = moments.next().unwrap_or(0);
+                        moment < ends[arrival.thread as usize]
+                    });
                 }
                 is_deadlock
             }

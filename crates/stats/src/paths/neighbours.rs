@@ -1,15 +1,17 @@
-//! Finds the points that follow a point, by which its absence is known.
+//! Finds the points before and behind a point, by which its absence is known.
 
 use std::collections::BTreeSet;
 
 use super::index::TrialIndex;
 use super::number_hash::NumberMap;
-use super::truth::Followers;
+use super::truth::{Neighbours, PathNeighbours};
 
 /// Number of trials, spread evenly over those that reached the point, that show what follows it.
 const SAMPLES: usize = 8;
+/// Number of first arrivals before the point that may lead to it.
+const NEAR_BEFORE: usize = 12;
 /// Number of first arrivals behind the point that may follow it.
-const NEAR: usize = 48;
+const NEAR_BEHIND: usize = 48;
 
 /// The first arrivals of a trial, by thread.
 #[derive(Default)]
@@ -22,12 +24,13 @@ struct FirstArrivals {
     threads: NumberMap<u32, u32>,
 }
 
-/// Returns the followers of each point that some trials reached and others did not.
+/// Returns the neighbours of each point that some trials reached and others did not.
 ///
 /// A point follows if the thread that reached the first point first, in each sample in which it reached both, reached it
-/// later, and if these are more than half of the samples. The choice does not depend on which trials failed.
-pub(super) fn find_followers(trials: &[TrialIndex], points: u32) -> Followers {
-    let mut followers = Followers::default();
+/// later, and if these are more than half of the samples; likewise, a point leads to it. The choice does not depend on
+/// which trials failed.
+pub(super) fn find_neighbours(trials: &[TrialIndex], points: u32) -> PathNeighbours {
+    let mut neighbours = PathNeighbours::default();
     let mut first_arrivals: NumberMap<usize, FirstArrivals> = NumberMap::default();
     for point in 0..points {
         let is_reached = |trial: &usize| !trials[*trial].moments(point).is_empty();
@@ -43,25 +46,35 @@ pub(super) fn find_followers(trials: &[TrialIndex], points: u32) -> Followers {
         }
         let samples: Vec<&FirstArrivals> =
             samples.iter().map(|trial| &first_arrivals[trial]).collect();
-        followers.insert(point, common_followers(point, &samples));
+        neighbours.insert(point, common_neighbours(point, &samples));
     }
-    followers
+    neighbours
 }
 
-/// Returns the common followers of a point in samples.
-fn common_followers(point: u32, samples: &[&FirstArrivals]) -> Vec<u32> {
-    let near = samples
-        .iter()
-        .flat_map(|sample| sample.behind(point).iter().take(NEAR));
-    let candidates: BTreeSet<u32> = near.copied().collect();
-    let follows = |other: &u32| {
+/// Returns the common neighbours of a point in samples.
+fn common_neighbours(point: u32, samples: &[&FirstArrivals]) -> Neighbours {
+    let is_common = |other: &u32, is_behind: bool| {
         let orders = samples
             .iter()
             .filter_map(|sample| sample.is_later(point, *other));
-        let (later, earlier): (Vec<bool>, Vec<bool>) = orders.partition(|is_later| *is_later);
-        earlier.is_empty() && 2 * later.len() > samples.len()
+        let (same, opposite): (Vec<bool>, Vec<bool>) =
+            orders.partition(|is_later| *is_later == is_behind);
+        opposite.is_empty() && 2 * same.len() > samples.len()
     };
-    candidates.into_iter().filter(follows).collect()
+    let near = |points: fn(&FirstArrivals, u32) -> Vec<u32>, is_behind: bool| {
+        let candidates: BTreeSet<u32> = samples
+            .iter()
+            .flat_map(|sample| points(sample, point))
+            .collect();
+        candidates
+            .into_iter()
+            .filter(|other| is_common(other, is_behind))
+            .collect()
+    };
+    Neighbours {
+        before: near(FirstArrivals::before, false),
+        behind: near(FirstArrivals::behind, true),
+    }
 }
 
 impl FirstArrivals {
@@ -84,10 +97,21 @@ impl FirstArrivals {
         Some((thread, *self.ranks.get(&(thread, point))?))
     }
 
-    /// Returns the points that the thread reached after a point.
-    fn behind(&self, point: u32) -> &[u32] {
+    /// Returns the points that the thread reached before a point for the first time, the nearest ones.
+    fn before(&self, point: u32) -> Vec<u32> {
         self.rank_of_first(point)
-            .map_or(&[], |(thread, rank)| &self.points[&thread][rank + 1..])
+            .map_or_else(Vec::new, |(thread, rank)| {
+                self.points[&thread][rank.saturating_sub(NEAR_BEFORE)..rank].to_vec()
+            })
+    }
+
+    /// Returns the points that the thread reached after a point for the first time, the nearest ones.
+    fn behind(&self, point: u32) -> Vec<u32> {
+        self.rank_of_first(point)
+            .map_or_else(Vec::new, |(thread, rank)| {
+                let behind = self.points[&thread][rank + 1..].iter();
+                behind.take(NEAR_BEHIND).copied().collect()
+            })
     }
 
     /// Returns whether the thread of a point reached another point later; `None` if it did not reach it.
