@@ -81,7 +81,7 @@ fn record_path(python: &str, text: &str) -> RecordedTrial {
     });
     let variables = prepare_lines(&lines, &plan, None).unwrap();
     let output = folder.path().join("output");
-    let (program_path, output_path) = (program.display(), output.display());
+    let (program_path, output_path) = (program.to_string_lossy(), output.to_string_lossy());
     let script = format!("{python} {program_path} >{output_path} 2>&1; echo $? >>{output_path}");
     let command: Vec<OsString> = vec!["sh".into(), "-c".into(), script.into()];
     let mut files = CodeCache::default();
