@@ -193,10 +193,10 @@ impl Narrator<'_> {
                 other_to,
             } => {
                 let window = between(&place(from)?, &place(to)?);
-                if (from, to) == (other_from, other_to) {
+                let other = between(&place(other_from)?, &place(other_to)?);
+                if window == other {
                     format!("two threads were {window} at once")
                 } else {
-                    let other = between(&place(other_from)?, &place(other_to)?);
                     format!("one thread was {window} while another one was {other}")
                 }
             }
