@@ -19,8 +19,8 @@ pub struct PathPlan {
     pub scope: CodeScope,
     /// Which points the code has.
     pub detail: PathDetail,
-    /// How often each thread's arrival at a point in the code is recorded, once the trial has a second thread. Before,
-    /// only the first arrival is.
+    /// Number of arrivals of all threads at a point in the code that are recorded, once the trial has a second thread or
+    /// process. Before, only the first arrival is.
     pub arrivals: u32,
     /// Which of the points in the code are recorded.
     pub part: PathPart,
