@@ -223,7 +223,7 @@ impl DifferMemory {
     /// Decides which points are recorded, as soon as it is known how long that takes.
     fn choose_detail(&mut self) {
         let (plain, probed) = (self.plain.mean(), self.probed.mean());
-        let is_slow = probed > plain * SLOWER && probed - plain > LONG;
+        let is_slow = probed > plain * SLOWER && probed.saturating_sub(plain) > LONG;
         self.detail = Some(if is_slow {
             self.trials.clear();
             self.counts = Default::default();
