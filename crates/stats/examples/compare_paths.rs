@@ -1,6 +1,6 @@
 //! Compares recorded paths: reads what the example `paths` of `provoke-holds` prints, and prints the ranked differences.
 //!
-//!     cargo run --release -p provoke-stats --example paths -- [OPTION...] paths.jsonl
+//!     cargo run --release -p provoke-stats --example compare_paths -- [OPTION...] paths.jsonl
 //!
 //! | option | effect |
 //! | --- | --- |
