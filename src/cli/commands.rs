@@ -5,8 +5,8 @@ use super::execute::Execute;
 use super::exit::Exit;
 use super::man::ManArgs;
 use super::{
-    bisect, compare, confirm, diff, doctor, explain, hunt, list, load, plan, reduce, replay,
-    report, resume, run, scenario, why, zoo,
+    bisect, compare, confirm, diff, differ, doctor, explain, hunt, list, load, plan, reduce,
+    replay, report, resume, run, scenario, why, zoo,
 };
 use crate::term;
 use clap::error::{Error, ErrorKind};
@@ -68,7 +68,7 @@ const HELP_OF_COMMAND: &str =
     "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{all-args}";
 
 /// All commands, in the order of the help.
-const COMMANDS: [CommandEntry; 21] = [
+const COMMANDS: [CommandEntry; 22] = [
     CommandEntry::of::<run::RunArgs>("run"),
     CommandEntry::of::<confirm::ConfirmArgs>("confirm"),
     CommandEntry::of::<compare::CompareArgs>("compare"),
@@ -76,6 +76,7 @@ const COMMANDS: [CommandEntry; 21] = [
     CommandEntry::of::<reduce::ReduceArgs>("reduce"),
     CommandEntry::of::<hunt::HuntArgs>("hunt"),
     CommandEntry::of::<why::WhyArgs>("why"),
+    CommandEntry::of::<differ::DifferArgs>("differ"),
     CommandEntry::of::<load::LoadArgs>("load"),
     CommandEntry::of::<scenario::ScenarioArgs>("scenario"),
     CommandEntry::of::<resume::ResumeArgs>("resume"),

@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod confirm;
 mod diff;
+mod differ;
 mod doctor;
 mod execute;
 mod execution;

@@ -138,6 +138,7 @@ fn measure_tally(
             .collect(),
         bugs: bugs.iter().map(|group| as_a_bug(group)).collect(),
         functions: functions_of_groups(with_stacks),
+        leading_points: questions::leading_points(state),
         ..questions::measure_variant(state, variant, failures)
     }
 }

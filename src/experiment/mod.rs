@@ -25,6 +25,7 @@ mod forecast;
 mod helper;
 mod hooks;
 mod hunt_holds;
+mod known_difference;
 mod measured_variant;
 mod merge_commits;
 mod missing_file;

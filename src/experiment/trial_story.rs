@@ -1,6 +1,7 @@
 //! Describes a stored trial with all of its evidence.
 
 use super::core_analysis::CoreAnalysis;
+use super::known_difference::find_difference;
 use super::stored_trial::StoredTrial;
 use super::trial_evidence::{LARGEST, in_flight, last_output};
 use provoke_judge as judge;
@@ -53,7 +54,7 @@ impl StoredTrial {
             outcome: self.outcome.as_ref().expect("it has ended"),
             seeming_hang: self.seeming_hang().as_ref(),
             observation: &self.observation,
-            holds: &self.hold_lines(),
+            holds: &self.schedule_lines(),
             conditions: &self.conditions(),
             load: self.state.trials.load.as_ref(),
             in_flight: &in_flight(&self.directory()),
@@ -95,6 +96,20 @@ impl StoredTrial {
                 command: format!("provoke explain {}", shell_word(trial_name.as_ref())),
             })
         })
+    }
+
+    /// Describes what is known about the schedule of a failing trial.
+    fn schedule_lines(&self) -> Vec<String> {
+        let mut lines = self.hold_lines();
+        if self
+            .outcome
+            .as_ref()
+            .and_then(Outcome::any_failure)
+            .is_some()
+        {
+            lines.extend(find_difference(&self.state, self.trial.variant));
+        }
+        lines
     }
 
     /// Describes where its threads were held, and the data races that were seen meanwhile.

@@ -301,8 +301,7 @@ impl LoopState<'_, '_> {
     /// provokes hangs. Other trials may finish.
     fn stops_at_time_limit(&self) -> bool {
         let state = &*self.driver.state;
-        let may_take_long =
-            state.trials.load.is_some() || self.driver.question.searches_schedules();
+        let may_take_long = state.trials.load.is_some() || self.driver.question.explores();
         state.stage.is_budget_spent() && !state.stage.runs_extra_trials() && may_take_long
     }
 

@@ -70,7 +70,7 @@ impl LoopState<'_, '_> {
         let state = &*self.driver.state;
         if state.trials.settings.timeout != Timeout::Auto
             || state.trials.load.is_some()
-            || self.driver.question.searches_schedules()
+            || self.driver.question.explores()
         {
             return;
         }

@@ -62,7 +62,7 @@ impl PassDurations {
             times.filter_map(DurationHistogram::max_duration).max()
         };
         let early = || slowest(&mut self.passes(state));
-        if let Some(budget) = time_limit_of_hunt(state) {
+        if let Some(budget) = time_limit_of_exploration(state) {
             let part = (budget / HUNT_PART).max(MIN_HUNT_TIME);
             return match early() {
                 Some(slowest) => (slowest * HANGS).max(part.min(MIN_TIMEOUT)),
@@ -82,7 +82,7 @@ impl PassDurations {
         let is_automatic = state.trials.settings.timeout == Timeout::Auto;
         let mut passes = self.passes(state);
         is_automatic
-            && time_limit_of_hunt(state).is_some()
+            && time_limit_of_exploration(state).is_some()
             && passes.all(|times| times.count() == 0)
     }
 
@@ -100,9 +100,9 @@ impl PassDurations {
 }
 
 /// Returns the time limit of a hunt, which no trial of it may exceed.
-fn time_limit_of_hunt(state: &State) -> Option<Duration> {
+fn time_limit_of_exploration(state: &State) -> Option<Duration> {
     let budget = state.stop.time_budget();
-    budget.filter(|_| provoke_questions::of(state).searches_schedules())
+    budget.filter(|_| provoke_questions::of(state).explores())
 }
 
 /// Returns the number of plain trials that were stopped before one had passed.

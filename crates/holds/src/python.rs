@@ -1,7 +1,11 @@
-//! Holds threads of Python programs before chosen lines, by a module that the interpreter imports at its start.
+//! Holds threads of Python programs before chosen lines, or records their paths, by a module that the interpreter imports at
+//! its start.
 
+mod arrivals;
+
+use arrivals::{ARRIVALS_FILE, CHUNK_BYTES, MAX_ARRIVAL_BYTES, read_path};
 use provoke_model::{
-    CodeScope, Hold, HoldObservation, HoldPlan, HoldPoint, LearnedPoint, Occurrence,
+    CodeScope, Hold, HoldObservation, HoldPlan, HoldPoint, LearnedPoint, Occurrence, PathPlan,
 };
 use provoke_sys::files;
 use serde_json::{Value, json};
@@ -9,7 +13,18 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-const MODULE: &str = include_str!("sitecustomize.py");
+/// The module that holds or learns.
+const HOLD_MODULE: &str = concat!(
+    include_str!("python/common.py"),
+    include_str!("python/hold.py"),
+    include_str!("python/start.py")
+);
+/// The module that records. It is another one because each trial compiles it anew.
+const RECORD_MODULE: &str = concat!(
+    include_str!("python/common.py"),
+    include_str!("python/record.py"),
+    include_str!("python/start.py")
+);
 /// Name of the file with the module, which Python imports from a folder in `PYTHONPATH`.
 const MODULE_FILE: &str = "sitecustomize.py";
 /// Name of the file with the results.
@@ -22,12 +37,18 @@ const INSTRUCTIONS: &str = "PROVOKE_HOLD_LINES";
 /// Returns whether a plan has points in Python files, or learns them.
 pub fn has_lines(plan: &HoldPlan) -> bool {
     let is_line = |hold: &Hold| matches!(hold.point, HoldPoint::Line { .. });
+    match scope_of(plan) {
+        Some(CodeScope::Own | CodeScope::Named(_)) => true,
+        Some(CodeScope::Around(holds)) => holds.iter().any(is_line),
+        None => plan.traced_holds().iter().any(is_line),
+    }
+}
+
+/// Returns the files whose lines are learned or recorded.
+fn scope_of(plan: &HoldPlan) -> Option<&CodeScope> {
     match plan {
-        HoldPlan::Learn(CodeScope::Own | CodeScope::Named(_)) => true,
-        HoldPlan::Record(_) => false,
-        HoldPlan::Learn(CodeScope::Around(holds))
-        | HoldPlan::Trace(holds)
-        | HoldPlan::Hold { holds, .. } => holds.iter().any(is_line),
+        HoldPlan::Learn(scope) | HoldPlan::Record(PathPlan { scope, .. }) => Some(scope),
+        HoldPlan::Trace(_) | HoldPlan::Hold { .. } => None,
     }
 }
 
@@ -38,21 +59,35 @@ pub fn prepare_lines(
     plan: &HoldPlan,
     python_path: Option<&OsStr>,
 ) -> io::Result<Vec<(OsString, OsString)>> {
-    files::create_readable(&folder.join(MODULE_FILE))?.write_all(MODULE.as_bytes())?;
+    let module = match plan {
+        HoldPlan::Record(_) => RECORD_MODULE,
+        HoldPlan::Learn(_) | HoldPlan::Trace(_) | HoldPlan::Hold { .. } => HOLD_MODULE,
+    };
+    files::create_readable(&folder.join(MODULE_FILE))?.write_all(module.as_bytes())?;
     let output = folder.join(RESULT_FILE);
     files::create_readable(&output)?;
+    let arrivals = folder.join(ARRIVALS_FILE);
+    files::create_readable(&arrivals)?;
     let total_limit = match plan {
         HoldPlan::Learn(_) | HoldPlan::Record(_) | HoldPlan::Trace(_) => 0,
         HoldPlan::Hold { total_limit, .. } => total_limit.as_micros(),
     };
-    let named: &[String] = match plan {
-        HoldPlan::Learn(CodeScope::Named(names)) => names,
+    let named: &[String] = match scope_of(plan) {
+        Some(CodeScope::Named(names)) => names,
         _ => &[],
+    };
+    let recorded_arrivals = match plan {
+        HoldPlan::Record(path) => path.arrivals.max(1),
+        _ => 0,
     };
     // Holds at other points keep their indices, but no line has the number 0.
     let holds: Vec<Value> = plan.traced_holds().iter().map(describe_hold).collect();
     let instructions = json!({
         "learn": matches!(plan, HoldPlan::Learn(_)),
+        "record": recorded_arrivals,
+        "arrivals": arrivals.to_str().ok_or(io::ErrorKind::InvalidFilename)?,
+        "chunk_size": CHUNK_BYTES,
+        "max_size": MAX_ARRIVAL_BYTES,
         "holds": holds,
         "named": named,
         "output": output.to_str().ok_or(io::ErrorKind::InvalidFilename)?,
@@ -71,7 +106,8 @@ pub fn prepare_lines(
     ])
 }
 
-/// Adds the results of a trial to an observation: the learned lines, and how many threads were held.
+/// Adds the results of a trial to an observation: the learned lines, how many threads were held, and the path, which replaces
+/// that of the code because the order between their events is not known.
 pub fn read_lines(
     folder: &Path,
     plan: &HoldPlan,
@@ -80,6 +116,12 @@ pub fn read_lines(
     let text = files::read_itself(&folder.join(RESULT_FILE), MAX_BYTES)?;
     let text = String::from_utf8_lossy(&text);
     observation.times.resize(plan.holds().len(), 0);
+    if matches!(plan, HoldPlan::Record(_)) {
+        let path = read_path(folder)?;
+        if !path.events.0.is_empty() {
+            observation.path = Some(Box::new(path));
+        }
+    }
     // A killed process may leave an incomplete line.
     for record in text
         .lines()

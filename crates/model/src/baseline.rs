@@ -1,6 +1,8 @@
 //! Failures before a fix, and the runs that measured them.
 
-use super::{Conditions, EvidenceDepth, Failure, Signature, SignatureId, Text, is_default};
+use super::{
+    Conditions, EvidenceDepth, Failure, HoldPoint, Signature, SignatureId, Text, is_default,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -52,6 +54,9 @@ pub struct MeasuredBaseline {
     /// The functions at which the stacks of the bugs point.
     #[serde(skip)]
     pub functions: Vec<String>,
+    /// The points at which failing trials of the run differ from others.
+    #[serde(skip)]
+    pub leading_points: Vec<HoldPoint>,
     /// Whether the run was interrupted, or was still running when it was read.
     #[serde(skip_serializing_if = "is_default")]
     pub unfinished: bool,

@@ -78,9 +78,9 @@ pub use plan::{
     Timeout, TrialConditions, TrialSettings, TrialsPlan, VariantPlan,
 };
 pub use question::{
-    BisectQuestion, CompareGoal, CompareQuestion, ConfirmQuestion, EarlierTrials, Factor,
-    FailingRate, HuntQuestion, KnownCrash, LoadGoal, Question, RampQuestion, SearchQuestion,
-    UntestedCondition, WhyQuestion,
+    BisectQuestion, CompareGoal, CompareQuestion, ConfirmQuestion, DifferQuestion, EarlierTrials,
+    Factor, FailingRate, HuntQuestion, KnownCrash, LoadGoal, Question, RampQuestion,
+    SearchQuestion, UntestedCondition, WhyQuestion,
 };
 pub use rules::{BugFilter, LeakRule, RefusalRules, Rules};
 pub use same_failure::FailureName;

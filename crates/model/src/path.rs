@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 /// Limit of the events of a trial.
-pub const MAX_EVENTS: usize = 1 << 20;
+pub const MAX_EVENTS: usize = 1 << 17;
 /// Limit of the places of a trial: a line of a journal has a limit of objects and arrays.
 pub const MAX_PLACES: usize = 40_000;
 /// Why a text does not describe events.

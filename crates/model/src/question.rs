@@ -1,8 +1,8 @@
 //! Questions that a run answers.
 
 use super::{
-    Baseline, CodeScope, ExcludedRun, Failure, Item, ItemKind, KnownBug, MeasuredBaseline,
-    RunCounts, SignatureId, TrialsPlan, VariantChoices, VariantId, is_default,
+    Baseline, CodeScope, ExcludedRun, Failure, HoldPoint, Item, ItemKind, KnownBug,
+    MeasuredBaseline, RunCounts, SignatureId, TrialsPlan, VariantChoices, VariantId, is_default,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,19 @@ pub enum Question {
     Hunt(HuntQuestion),
     /// Under which conditions does it fail?
     Why(WhyQuestion),
+    /// What do failing trials do differently?
+    Differ(DifferQuestion),
+}
+
+/// A search for what failing trials do differently before the failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DifferQuestion {
+    /// The files whose code is observed.
+    pub scope: CodeScope,
+    /// The failure that is looked for, if an earlier run has it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub known: Option<Box<KnownCrash>>,
 }
 
 /// A search for the conditions under which a program fails.
@@ -59,6 +72,9 @@ pub struct HuntQuestion {
     /// Functions that are tried first, because a known crash has them on its stack.
     #[serde(skip_serializing_if = "is_default")]
     pub first: Vec<String>,
+    /// Points that are tried before all others, because failing trials differ there.
+    #[serde(skip_serializing_if = "is_default")]
+    pub leading: Vec<HoldPoint>,
     /// The crash that is looked for, if an earlier run has it.
     #[serde(skip_serializing_if = "is_default")]
     pub known: Option<Box<KnownCrash>>,
@@ -311,6 +327,14 @@ impl Question {
         }
     }
 
+    /// Returns the search for what failing trials do differently.
+    pub fn as_differ(&self) -> Option<&DifferQuestion> {
+        match self {
+            Self::Differ(question) => Some(question),
+            _ => None,
+        }
+    }
+
     /// Returns the search for a schedule.
     pub fn as_hunt(&self) -> Option<&HuntQuestion> {
         match self {
@@ -332,7 +356,7 @@ impl Question {
         choices_fit
             && match self {
                 Self::Rate | Self::Confirm(_) => true,
-                Self::Hunt(_) => plan.variants.len() == 1,
+                Self::Hunt(_) | Self::Differ(_) => plan.variants.len() == 1,
                 Self::Compare(question) => question.reference.index() < plan.variants.len(),
                 Self::Bisect(question) => {
                     question.search.is_sound()

@@ -51,10 +51,10 @@ pub use restore::NonUtf8Argument;
 pub use schema::SCENARIO_SCHEMA;
 pub use settings::{
     BaselineSettings, BisectSettings, CandidateSettings, CaseSettings, ComparisonSettings,
-    ConditionSettings, ConfirmSettings, ConnectionSettings, CountSettings, EvidenceSettings, Facts,
-    HostSettings, HuntSettings, ItemSettings, JudgeSettings, OnlyRules, ProgramSettings,
-    ReduceSettings, SearchSettings, ServiceSettings, StopSettings, TrafficSettings, TrialSettings,
-    Variables, WhySettings,
+    ConditionSettings, ConfirmSettings, ConnectionSettings, CountSettings, DifferSettings,
+    EvidenceSettings, Facts, HostSettings, HuntSettings, ItemSettings, JudgeSettings, OnlyRules,
+    ProgramSettings, ReduceSettings, SearchSettings, ServiceSettings, StopSettings,
+    TrafficSettings, TrialSettings, Variables, WhySettings,
 };
 pub use value::{
     Codes, Confidence, DurationValue, EnvValue, Expectation, HostsValue, IntegerRange, LimitValue,
@@ -104,6 +104,8 @@ pub struct Scenario {
     pub reduce: ReduceSettings,
     #[serde(flatten)]
     pub hunt: HuntSettings,
+    #[serde(flatten)]
+    pub differ: DifferSettings,
     #[serde(flatten)]
     pub why: WhySettings,
     #[serde(flatten)]
@@ -179,6 +181,8 @@ pub enum QuestionSettings {
     Hunt,
     /// Under which conditions does it fail?
     Why,
+    /// What do failing trials do differently?
+    Differ,
 }
 
 /// One role in a trial.

@@ -98,6 +98,8 @@ pub enum SettingsGroup {
     Items,
     /// Where threads are held.
     Hunt,
+    /// Which code is observed.
+    Differ,
     /// Which conditions are tried.
     Why,
     /// What all searches have.
@@ -125,7 +127,7 @@ struct GroupRule {
 }
 
 /// All groups, in the order in which they are checked.
-const RULES: [GroupRule; 14] = [
+const RULES: [GroupRule; 15] = [
     GroupRule {
         group: SettingsGroup::Confirm,
         given: |scenario| first_given(&scenario.confirm),
@@ -178,6 +180,12 @@ const RULES: [GroupRule; 14] = [
         given: |scenario| first_given(&scenario.hunt),
         message: "`{setting}` is for `provoke hunt`",
         hint: "use `provoke hunt`, or `ask = \"hunt\"`",
+    },
+    GroupRule {
+        group: SettingsGroup::Differ,
+        given: |scenario| first_given(&scenario.differ),
+        message: "`{setting}` is for `provoke differ`",
+        hint: "use `provoke differ`, or `ask = \"differ\"`",
     },
     GroupRule {
         group: SettingsGroup::Why,

@@ -28,6 +28,7 @@ impl Scenario {
             items: read_fields(table)?,
             reduce: read_fields(table)?,
             hunt: read_fields(table)?,
+            differ: read_fields(table)?,
             why: read_fields(table)?,
             suite: read_fields(table)?,
             search: read_fields(table)?,

@@ -1,8 +1,8 @@
 //! Answer to a question: one sentence, its evidence and its assumptions.
 
 use super::{
-    BisectAnswer, CompareAnswer, ConfirmAnswer, HeldPlace, HuntAnswer, RampAnswer, ReduceAnswer,
-    Verdict, WhyAnswer, of,
+    BisectAnswer, CompareAnswer, ConfirmAnswer, DifferAnswer, HeldPlace, HuntAnswer, RampAnswer,
+    ReduceAnswer, Verdict, WhyAnswer, of,
 };
 use provoke_model::{Goal, RunCounts, VariantId};
 use provoke_state::State;
@@ -43,6 +43,8 @@ pub enum AnswerKind {
     Hunt(Box<HuntAnswer>),
     /// Under which conditions does it fail?
     Why(Box<WhyAnswer>),
+    /// What do failing trials do differently?
+    Differ(Box<DifferAnswer>),
 }
 
 /// What an answer says, and what a report does with it.
@@ -351,6 +353,7 @@ impl Answer {
             AnswerKind::Ramp(answer) => &**answer,
             AnswerKind::Hunt(answer) => &**answer,
             AnswerKind::Why(answer) => &**answer,
+            AnswerKind::Differ(answer) => &**answer,
         }
     }
 }

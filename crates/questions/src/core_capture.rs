@@ -68,7 +68,7 @@ impl CapturePolicy {
             Some(_) => state.worked / 10,
             None => state.worked,
         };
-        match budget.filter(|_| of(state).searches_schedules()) {
+        match budget.filter(|_| of(state).explores()) {
             Some(budget) => measured
                 .max(A_MOMENT)
                 .min(budget.saturating_sub(state.worked)),

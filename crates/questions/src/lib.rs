@@ -12,6 +12,7 @@
 //! | `ramp` | from how many clients on does it fail? |
 //! | `hunt` | under which schedule does it fail in most runs, and where? |
 //! | `why` | under which conditions does it fail? |
+//! | `differ` | what do failing trials do differently before the failure? |
 //!
 //! In a folder, `policy.rs` decides the next trial, `memory.rs` learns from every trial, `answer.rs` writes the answer,
 //! and `progress.rs` the live line. `search` has what `bisect` and `reduce` share. After any of
@@ -27,6 +28,7 @@ mod checks;
 mod compare;
 mod confirm;
 mod core_capture;
+mod differ;
 mod hunt;
 mod policy;
 mod ramp;
@@ -62,6 +64,7 @@ pub use confirm::{
 };
 pub(crate) use confirm::{clean_needed, doubtful_failures, seconds_of_a_pass};
 pub use core_capture::CapturePolicy;
+pub use differ::{DifferAnswer, DifferPolicy, found_difference, leading_points};
 pub use hunt::{
     FoundHold, HeldPlace, HuntAnswer, HuntPolicy, RaceReport, RaceSide, WindowLine, found_hold,
 };
@@ -122,6 +125,12 @@ pub trait QuestionKind: PlannedQuestion + Send {
     /// Returns whether it holds threads to find a schedule, which makes programs hang.
     fn searches_schedules(&self) -> bool {
         false
+    }
+
+    /// Returns whether some of its trials are disturbed on purpose, so that they may take long or hang, and end with the
+    /// time limit.
+    fn explores(&self) -> bool {
+        self.searches_schedules()
     }
 
     /// Returns whether its trials test a possible fix: so they never count for another run, and only passing trials bring
@@ -205,6 +214,7 @@ pub fn of_goal(goal: &Goal) -> &'static dyn QuestionKind {
         Question::Ramp(_) => &ramp::RampKind,
         Question::Hunt(_) => &hunt::HuntKind,
         Question::Why(_) => &why::WhyKind,
+        Question::Differ(_) => &differ::DifferKind,
     }
 }
 
@@ -219,6 +229,7 @@ pub fn of_scenario(scenario: &Scenario) -> &'static dyn QuestionKind {
         QuestionSettings::Ramp => &ramp::RampKind,
         QuestionSettings::Hunt => &hunt::HuntKind,
         QuestionSettings::Why => &why::WhyKind,
+        QuestionSettings::Differ => &differ::DifferKind,
     }
 }
 

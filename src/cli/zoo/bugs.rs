@@ -20,7 +20,7 @@ macro_rules! files {
 }
 
 /// All bugs, in the order of the list.
-pub(super) const BUGS: [Bug; 11] = [
+pub(super) const BUGS: [Bug; 12] = [
     Bug {
         name: "deadlock",
         description: "two threads take two mutexes in different orders",
@@ -91,6 +91,13 @@ pub(super) const BUGS: [Bug; 11] = [
         question: "Under which conditions does it fail?",
         command: "provoke why --try date,tz,locale --seed 1 -- python3 test_licence.py",
         files: files!("date": "test_licence.py", "fix.patch"),
+    },
+    Bug {
+        name: "retry",
+        description: "a request is sent twice if its answer is late",
+        question: "What do failing runs do differently?",
+        command: "cc -g -pthread payment.c -o payment && provoke differ --seed 1 -- ./payment",
+        files: files!("retry": "payment.c", "fix.patch"),
     },
     Bug {
         name: "server",

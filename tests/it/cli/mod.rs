@@ -9,6 +9,7 @@ mod compare;
 mod confirm;
 mod containers;
 mod cut_network;
+mod differ;
 mod doc_examples;
 mod earlier_runs;
 mod engines;

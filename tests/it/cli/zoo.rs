@@ -55,7 +55,7 @@ fn run_line(sandbox: &Sandbox, line: &str, code: i32, words: &[&str]) {
 fn each_bug_has_a_page_with_its_command() {
     let sandbox = Sandbox::new();
     let names = names(&sandbox);
-    assert_eq!(names.len(), 11, "{names:?}");
+    assert_eq!(names.len(), 12, "{names:?}");
     for name in names {
         let printed = write_files(&sandbox, &name);
         let commands = page_commands(&name);
@@ -89,6 +89,8 @@ fn the_list_is_complete_and_the_files_are_new() {
                         Does it fail only under load?
       date              a licence for tests expires
                         Under which conditions does it fail?
+      retry             a request is sent twice if its answer is late
+                        What do failing runs do differently?
       server            a server has too few database connections
                         At which concurrency does it crash?
     ------- stderr -------
@@ -113,7 +115,7 @@ fn the_list_is_complete_and_the_files_are_new() {
     insta::assert_snapshot!(sandbox.provoke(&["zoo", "rase"]), @r"
     ------- stderr -------
     error: invalid value 'rase' for '[NAME]'
-      [possible values: deadlock, python-threads, race, file-race, heap-corruption, half-fix, leaked-daemon, order, deadline, date, server]
+      [possible values: deadlock, python-threads, race, file-race, heap-corruption, half-fix, leaked-daemon, order, deadline, date, retry, server]
 
       tip: a similar value exists: 'race'
 
@@ -140,6 +142,13 @@ fn a_date_is_found_and_its_fix_confirmed_at_that_date() {
     needs!(program("patch"), python("unittest"));
     let found = ["It fails under date=2039-06-15", "it depends on the date"];
     run_page("date", &[(0, &found), FIXED]);
+}
+
+#[test]
+fn a_late_answer_is_named_before_the_failure_and_its_fix_confirmed() {
+    needs!(program("cc"), program("patch"));
+    let found = ["the program got a timeout from poll()"];
+    run_page("retry", &[(0, &found), FIXED]);
 }
 
 #[test]

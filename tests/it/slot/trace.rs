@@ -1,11 +1,11 @@
 //! Tests traced trials.
 
 use super::bench::{Bench, LONG, PROVOKE};
-use crate::needs::{needs, process_events, program};
+use crate::needs::{interpreters, needs, process_events, program};
 use provoke_autopsy::{Examiner, ExaminerSettings};
 use provoke_model::{
-    Autopsy, CoreObservation, CreationSide, Ending, Hold, HoldEnd, HoldPlan, HoldPoint,
-    Observation, Occurrence, Signal,
+    Autopsy, CodeScope, CoreObservation, CreationSide, Ending, Hold, HoldEnd, HoldPlan, HoldPoint,
+    Observation, Occurrence, PathDetail, PathPart, PathPlace, PathPlan, Signal,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -166,6 +166,32 @@ int main(void) {
     let autopsy = analyze_core(only_core(&seen));
     assert_eq!(functions(&autopsy)[..2], ["fall", "main"], "{autopsy:#?}");
     assert_eq!(autopsy.threads.len(), 2, "{autopsy:#?}");
+}
+
+#[test]
+fn the_path_of_a_python_program_is_recorded() {
+    let text = "import sys\nif len(sys.argv) == 1:\n    {}['key']\n";
+    for python in interpreters(8..=13) {
+        let mut bench = bench();
+        bench.hold = Some(HoldPlan::Record(PathPlan {
+            scope: CodeScope::Own,
+            detail: PathDetail::None,
+            arrivals: 4,
+            part: PathPart::All,
+        }));
+        let program = bench.path("program.py");
+        fs::write(&program, text).unwrap();
+        let seen = bench.run(&[&python, program.to_str().unwrap()], LONG);
+        assert_eq!(seen.actors[0].ending, Ending::Exited(1));
+        let holds = seen.holds.as_ref().unwrap();
+        let path = holds.path.as_ref().unwrap_or_else(|| panic!("{holds:?}"));
+        assert_eq!(path.files, [program.as_os_str().into()]);
+        let lines = [1, 2, 3].map(|line| PathPlace::Line(0, line));
+        let mut places = lines.to_vec();
+        places.push(PathPlace::Exception(0, 3, "KeyError".to_owned()));
+        assert_eq!(path.points, places, "{python}");
+        assert_eq!(path.ends[0].active, [2], "{python}");
+    }
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl Memory for SweepMemory {
         match &**plan {
             HoldPlan::Learn(_) => {
                 self.learning_trials += 1;
-                self.points.add_reached(&observation.learned, &[]);
+                self.points.add_reached(&observation.learned);
             }
             HoldPlan::Hold { holds, .. } => {
                 *self.trials_of_holds.entry(holds.clone()).or_default() += 1;

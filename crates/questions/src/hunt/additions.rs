@@ -170,7 +170,7 @@ mod tests {
         });
         let mut held_trials = HeldTrials::default();
         let learned: Vec<LearnedPoint> = learned.collect();
-        held_trials.points.add_reached(&learned, &[]);
+        held_trials.points.add_reached(&learned);
         held_trials
     }
 
@@ -281,7 +281,7 @@ mod tests {
             line: None,
             is_library: false,
         };
-        held_trials.points.add_reached(&[creation], &[]);
+        held_trials.points.add_reached(&[creation]);
         let single = examination(&[1], 7);
         held_trials
             .failing

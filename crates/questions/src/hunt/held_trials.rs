@@ -3,7 +3,9 @@
 use super::examined_failure::{ExaminedFailure, ShownFailures, TrialEnd};
 use super::points::HuntPoints;
 use crate::FailureCounts;
-use provoke_model::{CodeAnchor, FailureKind, Hold, HoldObservation, HoldPoint, Trial, TrialId};
+use provoke_model::{
+    CodeAnchor, FailureKind, Hold, HoldObservation, HoldPoint, HuntQuestion, Trial, TrialId,
+};
 use provoke_stats::{lower_one_sided, real};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -186,6 +188,14 @@ pub(super) struct HeldTrials {
 }
 
 impl HeldTrials {
+    /// Returns no trials yet.
+    pub(super) fn of_question(question: &HuntQuestion) -> Self {
+        Self {
+            points: HuntPoints::of_question(question),
+            ..Self::default()
+        }
+    }
+
     /// Returns the counts of a set of holds.
     pub(super) fn counts_of(&self, holds: &[Hold]) -> HeldCounts {
         self.tried_holds.get(holds).copied().unwrap_or_default()

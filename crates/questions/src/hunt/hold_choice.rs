@@ -346,8 +346,8 @@ mod tests {
         };
         let mut held_trials = HeldTrials::default();
         let entries = [entry(0x10, 0), entry(0x20, 1), entry(0x30, 2)];
-        held_trials.points.add_reached(&entries, &[]);
-        held_trials.points.note_entries_only(&[]);
+        held_trials.points.add_reached(&entries);
+        held_trials.points.note_entries_only();
         let order = held_trials.points.in_order();
         assert_eq!(order, [point(0x20), point(0x30), point(0x10)]);
         assert_eq!(held_trials.points.searched_first().count(), 3);
@@ -370,9 +370,7 @@ mod tests {
             point: point(0x34),
             ..entry(0x30, 2)
         };
-        held_trials
-            .points
-            .add_details(&promising.holds, &[inside], &[]);
+        held_trials.points.add_details(&promising.holds, &[inside]);
         assert!(held_trials.holds_without_details().is_none());
         let first: Vec<&HoldPoint> = held_trials.points.searched_first().collect();
         assert_eq!(first, [&point(0x30), &point(0x34)]);
@@ -383,7 +381,7 @@ mod tests {
         held_trials.tried_alone.insert(point(0x20));
         let next = held_trials.holds_without_details().unwrap();
         assert_eq!(addresses(&next), [0x20]);
-        held_trials.points.add_details(&next, &[], &[]);
+        held_trials.points.add_details(&next, &[]);
         assert!(held_trials.holds_without_details().is_none());
     }
 

@@ -52,7 +52,7 @@ impl HuntMemory {
     pub(super) fn new(question: &HuntQuestion) -> Self {
         Self {
             question: question.clone(),
-            held_trials: HeldTrials::default(),
+            held_trials: HeldTrials::of_question(question),
             learning_trials: 0,
             races: Vec::new(),
             watched: BTreeMap::new(),
@@ -109,7 +109,7 @@ impl Memory for HuntMemory {
             if let HoldPlan::Learn(CodeScope::Around(holds)) = &**plan {
                 // Not learned again: it may have ended the slot.
                 let points = &mut self.held_trials.points;
-                points.add_details(holds, &[], &self.question.first);
+                points.add_details(holds, &[]);
             }
             return;
         };
@@ -127,7 +127,7 @@ impl Memory for HuntMemory {
         match &**plan {
             HoldPlan::Learn(CodeScope::Around(holds)) => {
                 let points = &mut self.held_trials.points;
-                points.add_details(holds, &observation.learned, &self.question.first);
+                points.add_details(holds, &observation.learned);
             }
             HoldPlan::Learn(_) => {
                 self.learning_trials += 1;
@@ -137,9 +137,9 @@ impl Memory for HuntMemory {
                     }
                 }
                 let points = &mut self.held_trials.points;
-                points.add_reached(&observation.learned, &self.question.first);
+                points.add_reached(&observation.learned);
                 if observation.entries_only {
-                    points.note_entries_only(&self.question.first);
+                    points.note_entries_only();
                 }
                 if self.learning_trials >= LEARNING_TRIALS && points.in_order().is_empty() {
                     self.refused

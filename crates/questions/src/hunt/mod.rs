@@ -24,6 +24,7 @@ mod window;
 
 pub use answer::HuntAnswer;
 pub use places::HeldPlace;
+pub(super) use places::{base_name, line_name};
 pub(super) use points::HuntPoints;
 pub use policy::HuntPolicy;
 pub use races::{RaceReport, RaceSide};

@@ -96,7 +96,7 @@ pub(super) fn describe_place(points: &HuntPoints, hold: &Hold) -> HeldPlace {
 }
 
 /// Returns a place in words: `refcount.c:7 in drop()`.
-pub(super) fn line_name(file: Option<&str>, line: Option<u32>, function: Option<&str>) -> String {
+pub(crate) fn line_name(file: Option<&str>, line: Option<u32>, function: Option<&str>) -> String {
     let function = function.map(|name| {
         if name.contains('(') {
             name.to_owned()
@@ -113,6 +113,6 @@ pub(super) fn line_name(file: Option<&str>, line: Option<u32>, function: Option<
 }
 
 /// Returns the last part of a path.
-pub(super) fn base_name(path: &str) -> &str {
+pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -50,6 +50,9 @@ impl PlannedQuestion for HuntKind {
             parts => CodeScope::Named(parts.to_vec()),
         };
         let functions = baseline.as_ref().map(|baseline| baseline.functions.clone());
+        let leading = baseline
+            .as_ref()
+            .map(|baseline| baseline.leading_points.clone());
         let known_crash = baseline.and_then(|baseline| {
             Some(Box::new(KnownCrash {
                 run: baseline.run?,
@@ -59,6 +62,7 @@ impl PlannedQuestion for HuntKind {
         let question = HuntQuestion {
             scope,
             first: functions.unwrap_or_default(),
+            leading: leading.unwrap_or_default(),
             known: known_crash,
         };
         Ok(QuestionPlan {

@@ -1,12 +1,16 @@
 //! Orders the points of a program, the most promising ones first.
 
-use provoke_model::{CreationSide, Hold, HoldPoint, LearnedPoint, Text};
+use provoke_model::{CreationSide, Hold, HoldPoint, HuntQuestion, LearnedPoint, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The points that the program reached, in the order in which they are tried.
 #[derive(Debug, Default)]
 pub(crate) struct HuntPoints {
     points: BTreeMap<HoldPoint, ReachedPoint>,
+    /// Functions whose points are tried first.
+    first_functions: Vec<String>,
+    /// Points that are tried before all others.
+    leading: Vec<HoldPoint>,
     /// The points in the order in which they are tried.
     order: Vec<HoldPoint>,
     /// The entries of functions that new threads reach, if nothing else of these functions is known.
@@ -25,8 +29,17 @@ pub(super) struct ReachedPoint {
 }
 
 impl HuntPoints {
-    /// Adds the points that a trial reached. The functions of `first` come first.
-    pub(crate) fn add_reached(&mut self, learned: &[LearnedPoint], first: &[String]) {
+    /// Returns no points yet; those of a question come first later.
+    pub(super) fn of_question(question: &HuntQuestion) -> Self {
+        Self {
+            first_functions: question.first.clone(),
+            leading: question.leading.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds the points that a trial reached.
+    pub(crate) fn add_reached(&mut self, learned: &[LearnedPoint]) {
         for new_point in learned {
             let reached = self.points.entry(new_point.point.clone());
             let reached = reached.or_insert_with(|| ReachedPoint {
@@ -43,28 +56,23 @@ impl HuntPoints {
                     .insert(u32::from(side == CreationSide::Created));
             }
         }
-        self.sort_points(first);
+        self.sort_points();
     }
 
     /// Notes that only the entries of functions were learned.
-    pub(super) fn note_entries_only(&mut self, first: &[String]) {
+    pub(super) fn note_entries_only(&mut self) {
         self.detailed.get_or_insert_default();
-        self.sort_points(first);
+        self.sort_points();
     }
 
     /// Adds the points in the functions of these holds, which a trial reached.
-    pub(super) fn add_details(
-        &mut self,
-        holds: &[Hold],
-        learned: &[LearnedPoint],
-        first: &[String],
-    ) {
+    pub(super) fn add_details(&mut self, holds: &[Hold], learned: &[LearnedPoint]) {
         let holds = holds.iter();
         let functions: Vec<_> = holds
             .filter_map(|hold| self.function_of(&hold.point))
             .collect();
         self.detailed.get_or_insert_default().extend(functions);
-        self.add_reached(learned, first);
+        self.add_reached(learned);
     }
 
     /// Returns whether the instructions of the function of a point are not known, but only its entry.
@@ -103,11 +111,11 @@ impl HuntPoints {
     /// Sorts the points in the order in which they are tried: by kind, then functions of the crash, accesses to shared
     /// memory, and the rest. Many points cannot all be tried, so every function has its turn before a function has its
     /// second one.
-    fn sort_points(&mut self, first: &[String]) {
+    fn sort_points(&mut self) {
         let mut sorted: Vec<(PointRank, &LearnedPoint)> = self
             .points
             .values()
-            .map(|reached| (self.rank(&reached.learned, first), &reached.learned))
+            .map(|reached| (self.rank(&reached.learned), &reached.learned))
             .collect();
         sorted.sort_by_key(|(rank, learned)| (*rank, learned.place_number()));
         let mut turns: BTreeMap<(PointRank, u64), u64> = BTreeMap::new();
@@ -130,11 +138,13 @@ impl HuntPoints {
         self.order = order;
     }
 
-    fn rank(&self, learned: &LearnedPoint, first: &[String]) -> PointRank {
+    fn rank(&self, learned: &LearnedPoint) -> PointRank {
         let name = learned.name.as_ref();
+        let leading = self.leading.iter();
         PointRank {
+            leading: leading.take_while(|point| **point != learned.point).count(),
             kind: PointKind::of_point(&learned.point),
-            is_not_of_crash: !name.is_some_and(|name| first.contains(name)),
+            is_not_of_crash: !name.is_some_and(|name| self.first_functions.contains(name)),
             detail: if !self.lacks_details(&learned.point) {
                 PointDetail::Complete
             } else if self.is_of_new_thread(&learned.point) {
@@ -275,6 +285,8 @@ impl PointKind {
 /// Order in which points are tried: by kind, then functions of the crash, the program's own code, accesses to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PointRank {
+    /// The number of points that were named to be tried before it.
+    leading: usize,
     kind: PointKind,
     is_not_of_crash: bool,
     detail: PointDetail,

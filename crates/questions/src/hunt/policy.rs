@@ -583,7 +583,7 @@ mod tests {
             is_library: false,
         });
         let mut memory = HuntMemory::new(&HuntQuestion::default());
-        memory.held_trials.points.add_reached(&learned, &[]);
+        memory.held_trials.points.add_reached(&learned);
         let points_of = |round| -> Vec<Vec<HoldPoint>> {
             attempts_of_round(&memory, round)
                 .map(|holds| holds.into_iter().map(|hold| hold.point).collect())

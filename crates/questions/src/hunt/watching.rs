@@ -90,7 +90,7 @@ mod tests {
         };
         let mut memory = HuntMemory::new(&HuntQuestion::default());
         let points = [learned(1, true), learned(2, false), learned(3, true)];
-        memory.held_trials.points.add_reached(&points, &[]);
+        memory.held_trials.points.add_reached(&points);
         let address = |holds: &[Hold]| holds[0].point.as_code().unwrap().address;
 
         let first = unwatched_point(&memory, &[]).unwrap();

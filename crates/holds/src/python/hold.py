@@ -1,58 +1,26 @@
-# Holds threads of a Python program before chosen lines, or records the lines that it reaches.
+# Holds threads of a Python program before chosen lines, or learns the lines that it reaches.
 #
-# The variable PROVOKE_HOLD_LINES has the instructions as JSON. Results are appended to a file, one JSON array per line:
-# ["line", FILE, LINE, THREAD] for a reached line, ["held", INDEX] for a held thread, ["left_out", PACKAGE] for a package whose
-# lines are of no interest, ["refused", REASON].
-import sys
-
-
-def _provoke_chain():
-    """Runs the sitecustomize module that this one hides."""
-    import importlib.machinery
-    import os
-
-    here = os.path.realpath(os.path.dirname(__file__))
-    path = [folder for folder in sys.path if os.path.realpath(folder or ".") != here]
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
-    if spec is None or spec.loader is None:
-        return
-    import importlib.util
-
-    # The hidden module has the name that it would have without this one.
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["sitecustomize"] = module
-    spec.loader.exec_module(module)
-
-
+# Results are ["line", FILE, LINE, THREAD] for a reached line, ["held", INDEX] for a held thread, ["left_out", PACKAGE] for a
+# package whose lines are of no interest, ["refused", REASON].
 def _provoke_install():
-    import json
     import os
-    import sysconfig
     import threading
     import time
     from _thread import allocate_lock, get_ident
 
-    text = os.environ.get("PROVOKE_HOLD_LINES")
-    if not text:
+    order = _provoke_order()
+    if order is None:
         return
-    order = json.loads(text)
     holds = order["holds"]
     learns = order["learn"]
     output = order["output"]
     total = [order["total_limit_us"] / 1e6]
-    sleep, write, real_path = time.sleep, os.write, os.path.realpath
+    sleep, real_path = time.sleep, os.path.realpath
     lock = allocate_lock()
     arrivals = [0] * len(holds)
     numbers = {}
     seen = set()
-    own_file = real_path(__file__)
-    library = [
-        real_path(folder) + os.sep
-        for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
-        if folder
-    ]
-    named = order["named"]
-    package_folders = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+    scope = _provoke_scope(order["named"])
     left_out = set()
     # Its lines run at the exit of the interpreter, while daemon threads continue.
     exit_code = getattr(threading._shutdown, "__code__", None)
@@ -64,12 +32,7 @@ def _provoke_install():
     wanted_files = {file for file, _ in wanted}
 
     def report(*values):
-        # A single write with O_APPEND is not mixed with those of other processes.
-        descriptor = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            write(descriptor, (json.dumps(values) + "\n").encode())
-        finally:
-            os.close(descriptor)
+        _provoke_report(output, *values)
 
     def own_name(code):
         """Returns the real path of the file of a function whose lines are of interest, otherwise None."""
@@ -86,23 +49,10 @@ def _provoke_install():
         return name
 
     def classify(code_file):
-        """Returns the real path of a file whose lines are of interest, otherwise None; and the package of a file that is
-        left out while lines are learned."""
-        if code_file.startswith("<"):
-            return None, None
-        path = real_path(code_file)
-        if path == own_file:
-            return None, None
-        if not learns:
-            return (path if path in wanted_files else None), None
-        if named:
-            return (path if any(text in path for text in named) else None), None
-        for folder in package_folders:
-            if folder in path:
-                inside = path.split(folder)[-1]
-                return None, inside.split(os.sep)[0].split(".")[0]
-        is_library = any(path.startswith(folder) for folder in library)
-        return (None if is_library else path), None
+        if learns:
+            return scope(code_file)
+        path = None if code_file.startswith("<") else real_path(code_file)
+        return (path if path in wanted_files else None), None
 
     def mix(number):
         mask = (1 << 64) - 1
@@ -162,7 +112,7 @@ def _provoke_install():
     numbers[get_ident()] = 0
     if hasattr(sys, "monitoring"):
         monitoring = sys.monitoring
-        tool = next((tool for tool in (4, 3, 5, 2, 1) if monitoring.get_tool(tool) is None), None)
+        tool = _provoke_tool()
         if tool is None:
             report("refused", "all tool numbers of sys.monitoring are in use")
             return
@@ -189,9 +139,3 @@ def _provoke_install():
 
         threading.settrace(trace_call)
         sys.settrace(trace_call)
-
-
-try:
-    _provoke_chain()
-finally:
-    _provoke_install()

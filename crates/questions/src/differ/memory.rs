@@ -1,0 +1,294 @@
+//! Learns from the paths of trials what failing ones do differently.
+
+use super::points::KnownPoints;
+use crate::FailureCounts;
+use provoke_model::{
+    DifferQuestion, Failure, FailureKind, FailureName, HoldPlan, Outcome, PathDetail, PathPart,
+    Signature, ThreadEnd, Trial, TrialPath,
+};
+use provoke_state::{Memory, State, TrialFacts};
+use provoke_stats::paths::{
+    Arrival, BLOCK_TRIALS, LOOKS, MIN_FAILING, MIN_PASSING, PathComparison, PathEnd, PathTrial,
+    compare_paths, due_look,
+};
+use std::any::Any;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Trials that record blocks before it is known how much slower they are.
+const PROBES: u64 = 2;
+/// Only functions are recorded if blocks make a trial this many times longer, and longer than this time.
+const SLOWER: u32 = 5;
+const LONG: Duration = Duration::from_millis(300);
+/// The search ends before the last look with a difference of at least this score; with more trials, a clearer one may come
+/// first.
+const CLEAR: f64 = 0.95;
+
+/// What a search for differences has learned.
+#[derive(Debug)]
+pub(super) struct DifferMemory {
+    question: DifferQuestion,
+    pub(super) points: KnownPoints,
+    trials: Vec<RecordedTrial>,
+    /// The failure that is looked for, if no earlier run has it: the first one of this run.
+    failure: Option<(FailureKind, Signature)>,
+    detail: Option<PathDetail>,
+    plain: MeanTime,
+    probed: MeanTime,
+    /// Recorded trials, by [`Recording`].
+    counts: [FailureCounts; 2],
+    looks: usize,
+    /// The comparison of the last look, or of all trials so far.
+    comparison: OnceLock<PathComparison>,
+    /// Whether that was a look that found something clear, or the last one.
+    is_answered: bool,
+    refused: Option<String>,
+}
+
+/// What is recorded of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recording {
+    /// All points.
+    Full,
+    /// A random half of the points.
+    Half,
+}
+
+/// A trial with its path.
+#[derive(Debug)]
+struct RecordedTrial {
+    failed: bool,
+    part: PathPart,
+    arrivals: Vec<Arrival>,
+    ends: Vec<PathEnd>,
+    block: u32,
+}
+
+/// Mean duration of trials.
+#[derive(Debug, Default)]
+struct MeanTime {
+    total: Duration,
+    trials: u32,
+}
+
+impl MeanTime {
+    fn add(&mut self, time: Duration) {
+        self.total += time;
+        self.trials += 1;
+    }
+
+    fn mean(&self) -> Duration {
+        self.total.checked_div(self.trials).unwrap_or_default()
+    }
+}
+
+impl Recording {
+    /// Returns what a trial with this plan records, if it records anything.
+    pub(super) fn of_plan(plan: &HoldPlan) -> Option<Self> {
+        match plan {
+            HoldPlan::Record(plan) if plan.part == PathPart::All => Some(Self::Full),
+            HoldPlan::Record(_) => Some(Self::Half),
+            _ => None,
+        }
+    }
+}
+
+impl DifferMemory {
+    pub(super) fn new(question: &DifferQuestion) -> Self {
+        Self {
+            question: question.clone(),
+            points: KnownPoints::default(),
+            trials: Vec::new(),
+            failure: None,
+            detail: None,
+            plain: MeanTime::default(),
+            probed: MeanTime::default(),
+            counts: Default::default(),
+            looks: 0,
+            comparison: OnceLock::new(),
+            is_answered: false,
+            refused: None,
+        }
+    }
+
+    /// Returns which points of the code the next trials record.
+    pub(super) fn detail(&self) -> PathDetail {
+        self.detail.unwrap_or(PathDetail::Blocks)
+    }
+
+    /// Returns the trials that were recorded in this way, and those that failed.
+    pub(super) fn recorded(&self, recording: Recording) -> FailureCounts {
+        self.counts[recording as usize]
+    }
+
+    /// Returns whether the program has code with points, which can be recorded or not.
+    pub(super) fn has_code(&self) -> bool {
+        self.points.has_code()
+    }
+
+    /// Returns why trials could not be recorded.
+    pub(super) fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// Returns whether a difference was found, or was looked for in enough trials.
+    pub(super) fn is_answered(&self) -> bool {
+        self.is_answered
+    }
+
+    /// Returns whether enough trials were compared to give up.
+    pub(super) fn looked_last(&self) -> bool {
+        self.looks == LOOKS.len()
+    }
+
+    /// Returns the comparison of the trials; `None` if they are too few to show anything.
+    pub(super) fn comparison(&self) -> Option<&PathComparison> {
+        let full = self.recorded(Recording::Full);
+        let is_enough = full.failures >= MIN_FAILING && full.trials - full.failures >= MIN_PASSING;
+        is_enough.then(|| {
+            self.comparison.get_or_init(|| {
+                let look = LOOKS.get(self.looks).or(LOOKS.last());
+                self.compare(look.map_or(0.0, |look| look.error))
+            })
+        })
+    }
+
+    fn compare(&self, error: f64) -> PathComparison {
+        let trials: Vec<PathTrial> = self
+            .trials
+            .iter()
+            .map(|trial| self.describe(trial))
+            .collect();
+        compare_paths(&self.points.described(), &trials, error)
+    }
+
+    fn describe(&self, trial: &RecordedTrial) -> PathTrial {
+        PathTrial {
+            failed: trial.failed,
+            arrivals: trial.arrivals.clone(),
+            ends: trial.ends.clone(),
+            armed: (trial.part != PathPart::All).then(|| self.points.recorded_in(trial.part)),
+            block: trial.block,
+        }
+    }
+
+    /// Adds a path, and compares the trials if there are enough.
+    fn add_path(&mut self, trial: &Trial, part: PathPart, failed: bool, path: &TrialPath) {
+        let indices = self.points.add(path);
+        let index_of = |index: u32| indices.get(index as usize).copied();
+        let arrivals = path.events.0.iter().filter_map(|event| {
+            let point = index_of(event.point)?;
+            Some(Arrival {
+                thread: event.thread,
+                point,
+            })
+        });
+        let ends = path
+            .ends
+            .iter()
+            .map(|ThreadEnd { thread, active }| PathEnd {
+                thread: *thread,
+                active: active.iter().filter_map(|index| index_of(*index)).collect(),
+            });
+        self.trials.push(RecordedTrial {
+            failed,
+            part,
+            arrivals: arrivals.collect(),
+            ends: ends.collect(),
+            block: u32::try_from(trial.id.0).unwrap_or(u32::MAX) / BLOCK_TRIALS,
+        });
+        let recording = match part {
+            PathPart::All => Recording::Full,
+            PathPart::Half(_) => Recording::Half,
+        };
+        self.counts[recording as usize].add_trial(failed);
+        self.look();
+    }
+
+    fn look(&mut self) {
+        self.comparison = OnceLock::new();
+        let full = self.recorded(Recording::Full);
+        let Some(look) = due_look(self.looks, full.failures, full.trials - full.failures) else {
+            return;
+        };
+        let comparison = self.compare(look.error);
+        self.looks += 1;
+        let lead = comparison.lead.and_then(|lead| comparison.groups.get(lead));
+        if lead.is_some_and(|lead| lead.score >= CLEAR) || self.looked_last() {
+            self.is_answered = true;
+            self.comparison = OnceLock::from(comparison);
+        }
+    }
+
+    /// Decides which points are recorded, as soon as it is known how long that takes.
+    fn choose_detail(&mut self) {
+        let (plain, probed) = (self.plain.mean(), self.probed.mean());
+        let is_slow = probed > plain * SLOWER && probed - plain > LONG;
+        self.detail = Some(if is_slow {
+            self.trials.clear();
+            self.counts = Default::default();
+            PathDetail::Functions
+        } else {
+            PathDetail::Blocks
+        });
+    }
+
+    fn note_failure(&mut self, outcome: &Outcome) {
+        if let Outcome::Fail(failure) = outcome {
+            let name = || (failure.kind.clone(), failure.signature.clone());
+            self.failure.get_or_insert_with(name);
+        }
+    }
+}
+
+impl Memory for DifferMemory {
+    fn parts(&self) -> Vec<&dyn Any> {
+        vec![self]
+    }
+
+    fn is_the_bug(&self, _: &State, failure: &Failure) -> bool {
+        match (&self.question.known, &self.failure) {
+            (Some(known), _) if !known.bugs.is_empty() => {
+                known.bugs.iter().any(|bug| bug.may_be(failure))
+            }
+            (_, Some((kind, signature))) => FailureName { kind, signature }.is_same(failure.into()),
+            _ => true,
+        }
+    }
+
+    fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
+        self.note_failure(outcome);
+        self.plain.add(elapsed);
+    }
+
+    fn add_held_trial(&mut self, _: &State, trial: &Trial, facts: &TrialFacts) {
+        let Some(HoldPlan::Record(plan)) = trial.hold.as_deref() else {
+            return;
+        };
+        let Some(observation) = &facts.holds else {
+            return;
+        };
+        if let Some(reason) = &observation.refused {
+            self.refused.get_or_insert_with(|| reason.clone());
+            return;
+        }
+        let failed = match &facts.outcome {
+            Outcome::Pass => false,
+            Outcome::Fail(_) => true,
+            Outcome::Other(_) | Outcome::Inconclusive(_) => return,
+        };
+        self.note_failure(&facts.outcome);
+        if self.is_answered || plan.detail != self.detail() {
+            return;
+        }
+        if let Some(path) = &observation.path {
+            self.add_path(trial, plan.part, failed, path);
+        }
+        if plan.part == PathPart::All && self.detail.is_none() {
+            self.probed.add(facts.elapsed);
+            if u64::from(self.probed.trials) == PROBES {
+                self.choose_detail();
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Finds what an earlier run found out about failing trials of the same program.
+
+use provoke_journal as journal;
+use provoke_journal::{RunFolder, default_root};
+use provoke_model::{Event, VariantId};
+use provoke_questions as questions;
+use provoke_state::State;
+use provoke_survey::{RunFacts, TrialSimilarity, compare_variants};
+use provoke_words as words;
+
+/// Returns the answer of the newest search for differences in trials like those of a variant: of the same program, built in
+/// the same way, under the same conditions.
+pub(super) fn find_difference(state: &State, variant: VariantId) -> Option<String> {
+    let mut runs = RunFolder::all_runs(&default_root()).unwrap_or_default();
+    runs.reverse();
+    runs.iter()
+        .filter(|folder| is_like(folder, state, variant))
+        .find_map(|folder| {
+            let path = folder.journal_path();
+            let found = journal::read_run(&path, questions::FOLD, |_, _| {}).ok()?;
+            let sentence = questions::found_difference(&found)?;
+            let run = folder.shortest_reference(&default_root());
+            let sentence = words::sanitize_line(&sentence);
+            Some(format!("{sentence} (provoke differ, run {run})"))
+        })
+}
+
+/// Returns whether a run searched for differences in trials like those of a variant.
+fn is_like(folder: &RunFolder, state: &State, variant: VariantId) -> bool {
+    let Ok(Event::RunStarted {
+        plan, host, survey, ..
+    }) = journal::first_event(&folder.journal_path())
+    else {
+        return false;
+    };
+    let earlier = RunFacts {
+        plan: &plan.trials,
+        host: &host,
+        survey: &survey,
+    };
+    let here = RunFacts {
+        plan: &state.trials,
+        host: &state.origin.host,
+        survey: &state.origin.survey,
+    };
+    let is_same = matches!(
+        compare_variants((here, variant), (earlier, VariantId(0))),
+        TrialSimilarity::Same(_)
+    );
+    plan.goal.question.as_differ().is_some() && is_same && folder.clone().check_trust(false).is_ok()
+}

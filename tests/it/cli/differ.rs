@@ -1,0 +1,213 @@
+//! Tests `differ` with real programs: it names what precedes a failure, and nothing where only chance decides.
+
+use super::evidence::compile;
+use super::support::{CommandOutput, Sandbox};
+use crate::needs::{needs, program};
+use serde_json::Value;
+
+/// Numbers that differ from run to run, and functions that are called or not without a meaning.
+const RANDOM: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+static unsigned draw(void) { unsigned number; getrandom(&number, sizeof number, 0); return number >> 1; }
+static volatile int total;
+__attribute__((noinline)) static void add(void) { if (draw() % 2) total += 1; else total -= 1; }
+__attribute__((noinline)) static void work(void) { for (int i = 0; i < 3; i++) if (draw() % 2) add(); }
+"#;
+
+/// Fails if the value is parsed on the rare path.
+const RARE_PATH: &str = r#"
+__attribute__((noinline)) static int parse_short(int value) { return value + 1; }
+__attribute__((noinline)) static int parse(int value) { return value; }
+int main(void) {
+  work();
+  int value = draw() % 3 == 0 ? parse_short(1) : parse(1);
+  work();
+  return value == 2;
+}
+"#;
+
+/// Fails if both threads read the count before one writes it.
+const LOST_UPDATE: &str = r#"
+static volatile int count;
+__attribute__((noinline)) static void increase(void) {
+  int old = count;
+  usleep(300);
+  count = old + 1;
+}
+static void *run(void *unused) { work(); usleep(draw() % 1500); increase(); return unused; }
+int main(void) {
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, run, 0);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+  return count != 2;
+}
+"#;
+
+/// Fails if a file is missing, which is removed sometimes.
+const MISSING_FILE: &str = r#"
+__attribute__((noinline)) static int load(void) {
+  int file = open("settings", O_RDONLY);
+  if (file < 0) return 0;
+  close(file);
+  return 1;
+}
+int main(void) {
+  if (draw() % 3) close(open("settings", O_CREAT | O_WRONLY, 0600)); else unlink("settings");
+  int loaded = load();
+  work();
+  return !loaded;
+}
+"#;
+
+/// The exit code is drawn.
+const CHANCE: &str = "int main(void) { work(); return draw() % 4 == 0; }\n";
+
+/// Calls a function that ends the process, by chance.
+const EXITING: &str = r#"
+__attribute__((noinline)) static void give_up(void) { work(); exit(1); }
+int main(void) { work(); if (draw() % 4 == 0) give_up(); work(); return 0; }
+"#;
+
+fn differ(sandbox: &Sandbox, source: &str, args: &[&str]) -> (Value, CommandOutput) {
+    let program = compile(
+        sandbox,
+        "program",
+        &format!("{RANDOM}{source}"),
+        &["-O1", "-g", "-pthread"],
+    );
+    let args = [&["--seed", "1"], args, &["--", &program]].concat();
+    let (report, output) = sandbox.run_with_report("differ", &args);
+    (report["answer"]["differ"].clone(), output)
+}
+
+/// Returns the functions and the statement of the lead.
+fn lead_of(answer: &Value) -> (Vec<&str>, &str) {
+    let places = answer["lead"]["places"].as_array().unwrap();
+    let functions = places.iter().filter_map(|place| place["function"].as_str());
+    (
+        functions.collect(),
+        answer["lead"]["statement"].as_str().unwrap(),
+    )
+}
+
+#[test]
+fn the_rare_path_of_failing_trials_is_named() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let (answer, output) = differ(&sandbox, RARE_PATH, &[]);
+    assert_eq!(output.code, Some(0), "{output}");
+    let (functions, statement) = lead_of(&answer);
+    assert!(
+        functions == ["parse_short"] || functions == ["main"],
+        "{statement}"
+    );
+    assert_eq!(answer["lead"]["passing"]["count"], 0, "{output}");
+    assert!(
+        output.stdout.contains("Before the failure, in "),
+        "{output}"
+    );
+    assert!(output.stdout.contains(" plain ("), "{output}");
+}
+
+#[test]
+fn a_lost_update_is_named_explained_and_hunted_first() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let (answer, output) = differ(&sandbox, LOST_UPDATE, &[]);
+    let (functions, statement) = lead_of(&answer);
+    assert!(functions.contains(&"increase"), "{statement}: {output}");
+    assert!(statement.contains("thread"), "{statement}");
+    assert!(
+        output.stdout.contains("provoke hunt --baseline"),
+        "{output}"
+    );
+
+    let explained = sandbox.provoke(&["explain", "last"]);
+    assert!(
+        explained.stdout.contains("(provoke differ, run "),
+        "{explained}"
+    );
+
+    let (report, hunted) = sandbox.run_with_report("hunt", &["--baseline", "last", "--seed", "1"]);
+    let places = report["answer"]["hunt"]["places"].as_array().unwrap();
+    assert_eq!(places.last().unwrap()["function"], "increase", "{hunted}");
+}
+
+#[test]
+fn the_result_of_a_system_call_is_named() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let (answer, output) = differ(&sandbox, MISSING_FILE, &[]);
+    let differences = answer["differences"].as_array().unwrap();
+    let names = |difference: &Value| {
+        let statements = difference["same_trials"].as_array().unwrap().iter();
+        let mut statements = statements.chain([&difference["statement"]]);
+        statements.any(|text| {
+            text.as_str()
+                .unwrap()
+                .contains("ENOENT from openat(settings)")
+        })
+    };
+    assert!(names(&differences[0]), "{output}");
+}
+
+#[test]
+fn nothing_is_named_where_only_chance_decides() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let (answer, output) = differ(&sandbox, CHANCE, &[]);
+    assert!(answer["lead"].is_null(), "{output}");
+    assert!(
+        output.stdout.contains("NO DIFFERENCE before the failure"),
+        "{output}"
+    );
+    assert_eq!(output.code, Some(1), "{output}");
+}
+
+#[test]
+fn the_way_to_the_failure_is_not_what_precedes_it() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let (answer, output) = differ(&sandbox, EXITING, &[]);
+    assert!(answer["lead"].is_null(), "{output}");
+    assert_eq!(
+        answer["failure_path"]["calls"]["function"], "give_up",
+        "{output}"
+    );
+}
+
+#[test]
+fn lines_of_python_are_named() {
+    needs!(program("python3"));
+    let sandbox = Sandbox::new();
+    let script = "import os\n\ndef short():\n    return 2\n\ndef long():\n    return 1\n\n\
+        value = short() if os.urandom(1)[0] % 3 == 0 else long()\nraise SystemExit(value == 2)\n";
+    sandbox.write("program.py", script);
+    let args = ["--seed", "1", "--", "python3", "program.py"];
+    let (report, output) = sandbox.run_with_report("differ", &args);
+    let lead = &report["answer"]["differ"]["lead"];
+    assert_eq!(
+        lead["statement"], "the program reached program.py:4 in short()",
+        "{output}"
+    );
+}
+
+#[test]
+fn a_program_that_rarely_fails_has_no_answer_yet() {
+    let sandbox = Sandbox::new();
+    let args = ["-n", "9", "--seed", "1", "--", "true"];
+    let (_, output) = sandbox.run_with_report("differ", &args);
+    assert!(
+        output
+            .stdout
+            .contains("NOT KNOWN YET: 0 failing and 3 passing"),
+        "{output}"
+    );
+}
