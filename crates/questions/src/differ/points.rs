@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 /// Signals that usually end a process: that is the failure, not what precedes it.
 const FATAL: [i32; 10] = [3, 4, 5, 6, 7, 8, 9, 11, 15, 31];
-/// System calls that report or end a failure.
-const REPORTING_CALLS: [&str; 4] = ["write", "writev", "tgkill", "kill"];
+/// System calls that report a failure if they succeed.
+const REPORTING_CALLS: [&str; 2] = ["write", "writev"];
 
 /// The points that trials reached.
 #[derive(Debug, Default)]
@@ -159,7 +159,9 @@ impl KnownPoints {
         };
         let is_ignored = match &point.place {
             PathPlace::Signal(signal) => FATAL.contains(signal),
-            PathPlace::Call(name, ..) => REPORTING_CALLS.contains(&&**name),
+            PathPlace::Call(name, result, _) => {
+                result == "ok" && REPORTING_CALLS.contains(&&**name)
+            }
             _ => false,
         };
         PathPoint {
