@@ -54,7 +54,7 @@ fn names(list: &[&str]) -> BTreeSet<String> {
 fn flags_of_questions_and_fields_of_scenarios_are_equal() {
     let root = provoke::cli::build_command();
     let questions = [
-        "run", "confirm", "compare", "bisect", "reduce", "hunt", "load", "why",
+        "run", "confirm", "compare", "bisect", "reduce", "hunt", "load", "why", "differ",
     ]
     .map(|name| root.find_subcommand(name).expect("a command"));
     let visible = questions
