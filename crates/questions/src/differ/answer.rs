@@ -205,6 +205,19 @@ impl AnswerText for DifferAnswer {
                 words::plural_of(self.tests, "difference was", "differences were"),
             ));
         }
+        let rates = self
+            .rates()
+            .into_iter()
+            .filter(|(_, counts)| counts.trials > 0);
+        let rates: Vec<String> = rates
+            .map(|(name, counts)| {
+                let share = words::format_percent(counts.rate());
+                format!("{share} % {name} ({})", counts.in_words())
+            })
+            .collect();
+        if !rates.is_empty() {
+            lines.push(format!("failure rate: {}", rates.join(", ")));
+        }
         if let Some(second) = &self.second {
             lines.push(format!(
                 "in {} other failing and {} passing trials: {}",
@@ -226,19 +239,6 @@ impl AnswerText for DifferAnswer {
                 point.observed.in_words(),
                 point.not_observed.in_words()
             ));
-        }
-        let rates = self
-            .rates()
-            .into_iter()
-            .filter(|(_, counts)| counts.trials > 0);
-        let rates: Vec<String> = rates
-            .map(|(name, counts)| {
-                let share = words::format_percent(counts.rate());
-                format!("{share} % {name} ({})", counts.in_words())
-            })
-            .collect();
-        if !rates.is_empty() {
-            lines.push(format!("failure rate: {}", rates.join(", ")));
         }
         if self.only_functions {
             lines.push(
