@@ -30,7 +30,7 @@ use crate::observed::{self, Surroundings};
 
 /// Number of states of each question that are written, that have a digest, and that share one.
 const STATES: u64 = 400;
-const DIGESTED: u64 = 100;
+const DIGESTED: u64 = 60;
 const STATES_OF_DIGEST: u64 = 10;
 
 /// Random choices for a state.

@@ -7,9 +7,9 @@ use provoke_report::{IntervalBasis, Report};
 use provoke_state::State;
 use std::time::Duration;
 
-const RUNS: u64 = 400;
+const RUNS: u64 = 200;
 /// Maximum number of wrong intervals among [`RUNS`]: 5 % plus two standard errors.
-const WRONG_AT_MOST: u64 = 28;
+const WRONG_AT_MOST: u64 = 16;
 
 /// Simulates one run with its own random outcomes.
 fn simulate_run(rule: &str, rate: f64, seed: u64, interrupt: bool) -> State {

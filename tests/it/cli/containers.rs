@@ -697,7 +697,7 @@ fn hunt_holds_threads_in_a_container() {
 
     // Without a shell, the program cannot be kept back until it is traced.
     let image = format!("{}:good", images.name);
-    let held = ["-d", "15s", "--image", &image, "--", "/program"];
+    let held = ["-d", "3s", "--image", &image, "--", "/program"];
     let (report, output) = sandbox.run_with_report("hunt", &held);
     let sentence = report["answer"]["hunt"]["sentence"].as_str().unwrap();
     assert!(sentence.contains("no shell, /bin/sh, started"), "{output}");
