@@ -25,7 +25,10 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::answered::RecordedRun;
-use crate::held_program::{DECIDED_RATE, hold_threads_after_decision, hold_threads_in_large_code};
+use crate::held_program::{
+    DECIDED_RATE, hold_threads, hold_threads_after_decision, hold_threads_in_large_code,
+    record_without_cause,
+};
 use crate::loop_and_fold::{begin, hash, plan};
 use crate::ramp::levels_of_load;
 
@@ -96,7 +99,10 @@ impl Simulation {
             late: 0,
             failures: vec![failure(1)],
             time: Duration::ZERO,
-            hold: |_, _| (HoldObservation::default(), false),
+            hold: |plan, drawn| match plan {
+                HoldPlan::Record(_) => hold_threads(plan, drawn),
+                _ => (HoldObservation::default(), false),
+            },
         }
     }
 
@@ -784,6 +790,7 @@ fn questions() -> Vec<(Plan, Vec<f64>)> {
         ramp_plan(&[1, 2, 4], 3, 0.0),
         why_plan(1.0, 0.0),
         why_plan(0.9, 0.3),
+        (plan(DIFFER), vec![0.2]),
     ]
 }
 
@@ -829,6 +836,37 @@ fn a_run_that_is_cut_at_any_event_has_the_same_result() {
             }
         }
     }
+}
+
+/// A search for what failing trials do differently.
+const DIFFER: &str = "ask = 'differ'\nruns = 1000";
+
+#[test]
+fn two_threads_in_a_window_at_once_are_named_in_any_order_of_ends() {
+    for setting in SETTINGS {
+        for seed in 0..5 {
+            let simulation = Simulation::new(seed, &[0.2], setting);
+            let state = simulation.answer_question(&plan(DIFFER));
+            let report = serde_json::to_value(Report::new(&state, false)).unwrap();
+            let lead = &report["answer"]["differ"]["lead"];
+            let statement = lead["statement"].as_str().unwrap_or_default();
+            let sentence = &report["answer"]["differ"]["sentence"];
+            assert!(
+                statement.contains("program+0x1148"),
+                "{setting:?}: {sentence}"
+            );
+            assert_eq!(lead["passing"]["count"], 0, "{setting:?}: {lead}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_by_chance_is_rarely_explained_by_a_difference() {
+    assert_rare("a difference", |seed| {
+        let mut simulation = Simulation::new(seed, &[0.2], SETTINGS[0]);
+        simulation.hold = record_without_cause;
+        verdict(&simulation.answer_question(&plan(DIFFER))) == Verdict::Found
+    });
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Simulates a program whose threads are held: both threads drop a reference to an object, and it crashes if one of them
 //! is held after it has read the count of references, and before it writes the count.
 
+use crate::loop_and_fold::hash;
 use provoke_model::{
-    AccessingThread, CodePoint, CodeScope, Frame, Hold, HoldEnd, HoldObservation, HoldPlan,
-    HoldPoint, LearnedPoint, Occurrence, RacingAccess,
+    AccessingThread, BlockKind, CodePoint, CodeScope, Frame, Hold, HoldEnd, HoldObservation,
+    HoldPlan, HoldPoint, LearnedPoint, Occurrence, PathEvent, PathEvents, PathPlace, RacingAccess,
+    TrialPath,
 };
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -25,10 +27,15 @@ const WINDOW: RangeInclusive<u64> = 0x1148..=WRITE;
 const WRITE: u64 = 0x1150;
 
 /// Returns the observation of a trial, and whether the program crashes.
-pub(crate) fn hold_threads(plan: &HoldPlan, _: f64) -> (HoldObservation, bool) {
+pub(crate) fn hold_threads(plan: &HoldPlan, drawn: f64) -> (HoldObservation, bool) {
     let mut observation = HoldObservation::default();
     if let HoldPlan::Learn(_) = plan {
         observation.learned = INSTRUCTIONS.map(learned_point).to_vec();
+    }
+    if let HoldPlan::Record(_) = plan {
+        let fails = drawn < DECIDED_RATE;
+        observation.path = Some(Box::new(path_of(fails, drawn)));
+        return (observation, fails);
     }
     if plan.holds().is_empty() {
         return (observation, false);
@@ -50,6 +57,48 @@ pub(crate) fn hold_threads(plan: &HoldPlan, _: f64) -> (HoldObservation, bool) {
     };
     let crashes = plan.holds().iter().any(is_in_window);
     (observation, crashes)
+}
+
+/// Returns the observation of a recorded trial that fails by chance, whatever its threads do.
+pub(crate) fn record_without_cause(plan: &HoldPlan, drawn: f64) -> (HoldObservation, bool) {
+    let (mut observation, fails) = hold_threads(plan, drawn);
+    let overlaps = hash(drawn.to_bits(), 1) % 4 == 0;
+    observation.path = Some(Box::new(path_of(overlaps, drawn)));
+    (observation, fails)
+}
+
+/// Returns the path of both threads: one after the other, or both between the read and the write at once.
+fn path_of(overlaps: bool, drawn: f64) -> TrialPath {
+    let points = INSTRUCTIONS
+        .iter()
+        .enumerate()
+        .map(|(index, (address, _))| {
+            let kind = match index {
+                0 => BlockKind::Function,
+                _ => BlockKind::Other,
+            };
+            PathPlace::Code(0, *address, kind)
+        });
+    let arrive = |thread: u32, points: std::ops::Range<u32>| {
+        points.map(move |point| PathEvent { thread, point })
+    };
+    let last = u32::try_from(INSTRUCTIONS.len()).unwrap();
+    // Which thread is first means nothing.
+    let (first, second) = if hash(drawn.to_bits(), 2) % 2 == 0 {
+        (1, 2)
+    } else {
+        (2, 1)
+    };
+    let read = if overlaps { 4 } else { last };
+    let events = arrive(first, 0..read)
+        .chain(arrive(second, 0..last))
+        .chain(arrive(first, read..last));
+    TrialPath {
+        files: vec!["/program".into()],
+        points: points.collect(),
+        events: PathEvents(events.collect()),
+        ..TrialPath::default()
+    }
 }
 
 /// Returns the same for a program with much code, of which only the entries of functions are learned at first: it also

@@ -36,7 +36,7 @@ enum CallKind {
     Write(u64),
     /// It is a number of events, or 0 if the time is over.
     Wait,
-    /// It says nothing but whether the call failed.
+    /// It is 0, or an error.
     Other,
 }
 

@@ -109,7 +109,7 @@ impl MovedCode {
         self.unmovable.insert(address);
     }
 
-    /// Forgets instructions at whose addresses is no known breakpoint any more.
+    /// Keeps only the instructions at addresses that are known.
     pub(crate) fn retain(&mut self, is_known: impl Fn(&u64) -> bool) {
         self.places.retain(|address, _| is_known(address));
         self.unmovable.retain(is_known);

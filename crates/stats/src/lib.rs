@@ -24,7 +24,7 @@
 //! | [`limit`] | is the rate below a limit, or above it, after every run? |
 //! | [`exposure`] | how long between failures, in seconds, requests or bytes? |
 //! | [`screen`] | under which conditions does it fail more often, or less often? |
-//! | [`paths`] | what do the threads of failing trials do before the failure, but not those of passing ones? |
+//! | [`paths`] | what do failing trials do differently before the failure? |
 //! | [`search`] | which version, or which set of items, causes the failure? |
 //! | `special` | special functions used by all others; the only user of `statrs` |
 //! | `convert` | the number conversions, with their reasons |

@@ -6,7 +6,7 @@ use crate::needs::{needs, program};
 use serde_json::Value;
 
 /// Numbers that differ from run to run, and functions that are called or not without a meaning.
-const RANDOM: &str = r#"
+const RANDOM: &str = r"
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,10 @@ static unsigned draw(void) { unsigned number; getrandom(&number, sizeof number, 
 static volatile int total;
 __attribute__((noinline)) static void add(void) { if (draw() % 2) total += 1; else total -= 1; }
 __attribute__((noinline)) static void work(void) { for (int i = 0; i < 3; i++) if (draw() % 2) add(); }
-"#;
+";
 
 /// Fails if the value is parsed on the rare path.
-const RARE_PATH: &str = r#"
+const RARE_PATH: &str = r"
 __attribute__((noinline)) static int parse_short(int value) { return value + 1; }
 __attribute__((noinline)) static int parse(int value) { return value; }
 int main(void) {
@@ -31,10 +31,10 @@ int main(void) {
   work();
   return value == 2;
 }
-"#;
+";
 
 /// Fails if both threads read the count before one writes it.
-const LOST_UPDATE: &str = r#"
+const LOST_UPDATE: &str = r"
 static volatile int count;
 __attribute__((noinline)) static void increase(void) {
   int old = count;
@@ -48,7 +48,7 @@ int main(void) {
   for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
   return count != 2;
 }
-"#;
+";
 
 /// Fails if a file is missing, which is removed sometimes.
 const MISSING_FILE: &str = r#"
@@ -70,10 +70,10 @@ int main(void) {
 const CHANCE: &str = "int main(void) { work(); return draw() % 4 == 0; }\n";
 
 /// Calls a function that ends the process, by chance.
-const EXITING: &str = r#"
+const EXITING: &str = r"
 __attribute__((noinline)) static void give_up(void) { work(); exit(1); }
 int main(void) { work(); if (draw() % 4 == 0) give_up(); work(); return 0; }
-"#;
+";
 
 fn differ(sandbox: &Sandbox, source: &str, args: &[&str]) -> (Value, CommandOutput) {
     let program = compile(

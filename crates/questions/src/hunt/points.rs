@@ -29,7 +29,7 @@ pub(super) struct ReachedPoint {
 }
 
 impl HuntPoints {
-    /// Returns no points yet; those of a question come first later.
+    /// Returns an empty set, in which the points that a question names come first.
     pub(super) fn of_question(question: &HuntQuestion) -> Self {
         Self {
             first_functions: question.first.clone(),
