@@ -62,7 +62,7 @@ pub(crate) fn hold_threads(plan: &HoldPlan, drawn: f64) -> (HoldObservation, boo
 /// Returns the observation of a recorded trial that fails by chance, whatever its threads do.
 pub(crate) fn record_without_cause(plan: &HoldPlan, drawn: f64) -> (HoldObservation, bool) {
     let (mut observation, fails) = hold_threads(plan, drawn);
-    let overlaps = hash(drawn.to_bits(), 1) % 4 == 0;
+    let overlaps = hash(drawn.to_bits(), 1).is_multiple_of(4);
     observation.path = Some(Box::new(path_of(overlaps, drawn)));
     (observation, fails)
 }
@@ -84,7 +84,7 @@ fn path_of(overlaps: bool, drawn: f64) -> TrialPath {
     };
     let last = u32::try_from(INSTRUCTIONS.len()).unwrap();
     // Which thread is first means nothing.
-    let (first, second) = if hash(drawn.to_bits(), 2) % 2 == 0 {
+    let (first, second) = if hash(drawn.to_bits(), 2).is_multiple_of(2) {
         (1, 2)
     } else {
         (2, 1)

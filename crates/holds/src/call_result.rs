@@ -20,7 +20,7 @@ const MAX_ERROR: i64 = 4095;
 
 /// A system call that a thread has begun.
 #[derive(Clone, Debug)]
-pub(crate) struct BegunCall {
+pub(crate) struct PendingCall {
     name: &'static str,
     kind: CallKind,
     /// Base name of the file.
@@ -40,7 +40,7 @@ enum CallKind {
     Other,
 }
 
-impl BegunCall {
+impl PendingCall {
     /// Describes the call that a stopped thread is about to make, unless it is not recorded.
     pub(crate) fn of_thread(tid: i32) -> Option<Self> {
         let call = CallEntry::of_thread(tid)?;

@@ -11,7 +11,7 @@ mod recording;
 
 pub use holding::LOOK_INTERVAL;
 
-use crate::call_result::BegunCall;
+use crate::call_result::PendingCall;
 use crate::code::CodeCache;
 use crate::loader::find_loader_code;
 use crate::process::TracedProcess;
@@ -87,7 +87,7 @@ struct TracedThread {
     /// The watchpoint that is set.
     watch: Option<(usize, WatchedAccess)>,
     /// The system call whose result will be recorded.
-    call: Option<BegunCall>,
+    call: Option<PendingCall>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

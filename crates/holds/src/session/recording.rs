@@ -5,7 +5,7 @@
 //! thread, the points that were reached before are set again.
 
 use super::{HoldSession, executable_of, resume};
-use crate::call_result::BegunCall;
+use crate::call_result::PendingCall;
 use crate::code::{CodeFile, CodeFunction};
 use crate::process::MappedCode;
 use crate::scope::is_in_scope;
@@ -364,7 +364,7 @@ impl HoldSession {
         let call = if self.is_in_loader(tid, pid) {
             None
         } else {
-            BegunCall::of_thread(tid)
+            PendingCall::of_thread(tid)
         };
         let is_recorded = call.is_some();
         if let Some(thread) = self.threads.get_mut(&tid) {

@@ -294,7 +294,7 @@ fn a_difference_that_only_comes_with_time_is_not_a_lead() {
 }
 
 #[test]
-fn arming_that_changes_the_rate_is_found_and_both_directions_are_told() {
+fn arming_that_changes_the_rate_is_found_and_both_directions_are_shown() {
     let points = points(3, PointKind::Block);
     let half = |number: usize| {
         let armed = [number.is_multiple_of(2), number % 4 < 2, number % 8 < 4];
