@@ -30,9 +30,9 @@ pub(crate) struct PendingCall {
 /// What the result of a call says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallKind {
-    /// It is a number of bytes; at most so many, if that is known.
+    /// It is a number of bytes, with its maximum if that is known.
     Read(Option<u64>),
-    /// It is a number of bytes, at most so many.
+    /// It is a number of bytes, with its maximum.
     Write(u64),
     /// It is a number of events, or 0 if the time is over.
     Wait,

@@ -1,7 +1,7 @@
 //! Records the points that the threads of a trial reach, in the order of time.
 //!
 //! A program has breakpoints from its first instruction on, unlike one whose threads are held. While the trial has a single
-//! thread, only the first arrival at a point is recorded, because the order of the points says all. When there is a second
+//! thread, only the first arrival at a point is recorded, because later ones cannot race. When there is a second
 //! thread, the points that were reached before are set again.
 
 use super::{HoldSession, executable_of, resume};

@@ -15,8 +15,7 @@ use super::result::PathStatement;
 const MAX_TIMES: u32 = 4;
 /// With more threads, their numbers say little, because threads of a pool change places.
 const MAX_NUMBERED_THREADS: usize = 4;
-/// With more pairs of points of two threads, only those are compared that were reached one directly after the other, and
-/// at most so many.
+/// Most pairs of points of two threads. Of more, only points are compared that were reached one directly after the other.
 const MAX_PAIRS: usize = 20_000;
 /// Number of arrivals of other threads that are noted at each end of a window.
 const NEAR: u32 = 4;
@@ -216,7 +215,7 @@ fn neighbours(
     keep_most_balanced(pairs, first_arrivals.len(), MAX_PAIRS)
 }
 
-/// Returns the keys whose numbers of trials are closest to a half of all, at most so many.
+/// Returns the keys whose numbers of trials are closest to a half of all, up to a limit.
 fn keep_most_balanced<K: Copy + Ord>(
     counts: NumberMap<K, usize>,
     trials: usize,
