@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p provoke-holds --example paths -- [--functions | --none] [--arrivals N] [--half] [--in NAME] RUNS SECONDS ./program [ARGUMENT...]
 //!
-//! A run that takes longer than `SECONDS` fails. With `--half`, each run records another half of the points. With `--in`, the
-//! points are those of files whose path contains this text.
+//! A run that takes longer than `SECONDS` fails. With `--half`, each run records another half of the points. With `--in`,
+//! only files whose path contains this text have points.
 
 #![expect(clippy::print_stdout, reason = "an example says what it found")]
 

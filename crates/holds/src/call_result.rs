@@ -27,7 +27,7 @@ pub(crate) struct PendingCall {
     file: Option<String>,
 }
 
-/// What the result of a call says.
+/// Meaning of the result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallKind {
     /// It is a number of bytes, with its maximum if that is known.

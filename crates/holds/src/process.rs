@@ -63,7 +63,7 @@ impl TracedProcess {
     }
 
     /// Sets new breakpoints at addresses in memory, with the indices of their points. Breakpoints that were set before stay,
-    /// and those that were removed are not set again.
+    /// and removed ones are not set again.
     pub(crate) fn set_breakpoints(&mut self, mut breakpoints: Vec<(u64, usize)>) -> io::Result<()> {
         breakpoints.retain(|(address, _)| self.index_of(*address).is_none());
         breakpoints.sort_unstable();
@@ -85,7 +85,7 @@ impl TracedProcess {
         written
     }
 
-    /// Sets breakpoints as [`Self::set_breakpoints`] does, also those that were removed.
+    /// Sets breakpoints as [`Self::set_breakpoints`] does, also removed ones.
     pub(crate) fn restore_breakpoints(
         &mut self,
         mut breakpoints: Vec<(u64, usize)>,

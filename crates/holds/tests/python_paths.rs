@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The children of a process belong to all of its threads, so only one test at a time has children.
 static CHILDREN_LOCK: Mutex<()> = Mutex::new(());
 
-/// What the program of a trial did.
+/// The observation of a trial.
 struct RecordedTrial {
     path: TrialPath,
     /// Its two outputs and its exit code.

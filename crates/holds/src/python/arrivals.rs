@@ -1,6 +1,8 @@
 //! Reads the paths that Python programs recorded.
 
-use provoke_model::{MAX_EVENTS, PathEvent, PathPlace, PointName, ThreadEnd, TrialPath};
+use provoke_model::{
+    MAX_EVENTS, MAX_PLACES, PathEvent, PathPlace, PointName, ThreadEnd, TrialPath,
+};
 use provoke_sys::files;
 use std::collections::BTreeMap;
 use std::io;
@@ -12,8 +14,6 @@ pub(super) const ARRIVALS_FILE: &str = "arrivals";
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// Limit of the bytes of the file.
 pub(super) const MAX_ARRIVAL_BYTES: u64 = 64 << 20;
-/// Limit of the places of a path.
-const MAX_PLACES: usize = 50_000;
 /// Limit of the calls that are active at the end of a thread.
 const MAX_ACTIVE: usize = 64;
 /// Limit of the characters of a name in hexadecimal.
@@ -70,7 +70,7 @@ fn path_of_chunks(bytes: &[u8]) -> TrialPath {
     builder.finish()
 }
 
-/// Reads the records of a chunk. The numbers of files are those of the path.
+/// Reads the records of a chunk. `file_numbers` has the numbers of files in the path.
 fn read_chunk(chunk: &[u8], file_numbers: &mut BTreeMap<String, u32>) -> Vec<ArrivalRecord> {
     let end = chunk.iter().position(|byte| *byte == 0);
     let text = String::from_utf8_lossy(&chunk[..end.unwrap_or(chunk.len())]);
