@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         detail: PathDetail::Blocks,
         arrivals: 4,
         part: PathPart::All,
+        inside: Vec::new(),
     };
     let mut uses_halves = false;
     let runs: u64 = loop {

@@ -26,6 +26,7 @@ fn plan_with(arrivals: u32) -> PathPlan {
         detail: PathDetail::Blocks,
         arrivals,
         part: PathPart::All,
+        inside: Vec::new(),
     }
 }
 

@@ -78,6 +78,7 @@ fn record_path(python: &str, text: &str) -> RecordedTrial {
         detail: PathDetail::None,
         arrivals: 3,
         part: PathPart::All,
+        inside: Vec::new(),
     });
     let variables = prepare_lines(&lines, &plan, None).unwrap();
     let output = folder.path().join("output");

@@ -32,10 +32,16 @@ impl CoreCollector {
             files.map(|file| PathBuf::from(file.as_os_str())).collect()
         });
         let (indices, points): (Vec<u32>, Vec<CodePoint>) = unnamed.into_iter().unzip();
+        let before: Vec<CodePoint> = points.iter().map(instruction_before).collect();
         let mut examiner = self.examiner.lock().expect("no panic");
         examiner.set_origin(root, Path::new(""), None);
         let frames = examiner.frames_at(&points);
         let mut names: Vec<PointName> = frames.iter().map(|frames| name_of(frames)).collect();
+        for (name, frames) in names.iter_mut().zip(examiner.frames_at(&before)) {
+            let before = name_of(&frames);
+            name.is_within_line = name.line.is_some()
+                && (&before.function, &before.line) == (&name.function, &name.line);
+        }
         mark_code_without_lines(&points, &mut names);
         let indexed = indices.into_iter().zip(names);
         path.names = indexed
@@ -61,6 +67,14 @@ fn code_points(path: &TrialPath) -> impl Iterator<Item = (u32, CodePoint)> {
     })
 }
 
+/// Returns a point in the instruction before another one.
+fn instruction_before(point: &CodePoint) -> CodePoint {
+    CodePoint {
+        object: point.object.clone(),
+        address: point.address.saturating_sub(1),
+    }
+}
+
 fn name_of(frames: &[Frame]) -> PointName {
     let Some(frame) = without_library(frames).first() else {
         return PointName::default();
@@ -69,6 +83,7 @@ fn name_of(frames: &[Frame]) -> PointName {
         function: short_name(frame),
         line: frame.line.clone(),
         is_library: is_library(frame),
+        is_within_line: false,
     }
 }
 

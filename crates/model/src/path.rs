@@ -1,7 +1,7 @@
 //! Paths: which points the threads of a trial reached, and in which order.
 
 use super::hold::mix_bits;
-use super::{CodeScope, Text, is_default};
+use super::{CodePoint, CodeScope, Text, is_default};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -24,6 +24,9 @@ pub struct PathPlan {
     pub arrivals: u32,
     /// Which of the points in the code are recorded.
     pub part: PathPart,
+    /// Functions, by their first instructions, whose blocks are points, too, if [`PathDetail::Functions`] are recorded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inside: Vec<CodePoint>,
 }
 
 /// Which points the code of a program has.
@@ -119,6 +122,9 @@ pub struct PointName {
     /// Whether the source file belongs to a library or a runtime.
     #[serde(skip_serializing_if = "is_default")]
     pub is_library: bool,
+    /// Whether the instruction before it has the same line, so that threads can be at the line without reaching the point.
+    #[serde(skip_serializing_if = "is_default")]
+    pub is_within_line: bool,
 }
 
 /// An arrival of a thread at a point.

@@ -214,6 +214,13 @@ pub fn p_value(p: f64) -> String {
     }
 }
 
+/// Returns a p-value for a column of p-values: `0.02`, `< 0.001`.
+pub fn p_value_cell(p: f64) -> String {
+    let named = p_value(p);
+    let number = named.trim_start_matches("p ").trim_start_matches("= ");
+    number.to_owned()
+}
+
 /// Lists the numbers of trials, at most `at_most` of them: `#2 #10 #21 and 3 more`.
 pub fn format_trial_ids(ids: &[u64], at_most: usize) -> String {
     let mut text = String::new();

@@ -31,6 +31,7 @@ fn record(bench: &mut Bench) {
         detail: PathDetail::Blocks,
         arrivals: 4,
         part: PathPart::All,
+        inside: Vec::new(),
     }));
 }
 

@@ -178,6 +178,7 @@ fn the_path_of_a_python_program_is_recorded() {
             detail: PathDetail::None,
             arrivals: 4,
             part: PathPart::All,
+            inside: Vec::new(),
         }));
         let program = bench.path("program.py");
         fs::write(&program, text).unwrap();

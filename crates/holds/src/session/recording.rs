@@ -10,11 +10,11 @@ use crate::code::{CodeFile, CodeFunction};
 use crate::process::MappedCode;
 use crate::scope::is_in_scope;
 use provoke_model::{
-    BlockKind, HoldPlan, MAX_EVENTS, MAX_PLACES, PathDetail, PathEvent, PathPlace, PathPlan,
-    ThreadEnd, TrialPath,
+    BlockKind, CodePoint, HoldPlan, MAX_EVENTS, MAX_PLACES, PathDetail, PathEvent, PathPlace,
+    PathPlan, ThreadEnd, TrialPath,
 };
 use provoke_sys::tracee::{self, GeneralRegisters};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
@@ -159,9 +159,8 @@ impl PathRecorder {
         match detail {
             PathDetail::None => {}
             PathDetail::Functions => {
-                let functions = file.functions().iter();
-                let entries = functions.map(|one| (one.range.start, BlockKind::Function));
-                self.add_points(file, entries);
+                let starts = self.entries_and_chosen_blocks(file);
+                self.add_points(file, starts.into_iter());
             }
             PathDetail::Blocks => self.add_points(file, file.block_starts().iter().copied()),
         }
@@ -172,6 +171,25 @@ impl PathRecorder {
             index: None,
         });
         index
+    }
+
+    /// Returns the entries of the functions of a file, and the blocks of those that the plan names.
+    fn entries_and_chosen_blocks(&self, file: &CodeFile) -> Vec<(u64, BlockKind)> {
+        let of_file = |point: &&CodePoint| point.object.as_os_str() == file.path().as_os_str();
+        let chosen = self.plan.inside.iter().filter(of_file);
+        let chosen: BTreeSet<u64> = chosen.map(|point| point.address).collect();
+        let mut starts = Vec::new();
+        for function in file.functions() {
+            if chosen.contains(&function.range.start) {
+                starts.extend_from_slice(&file.blocks_of(function).starts);
+            } else {
+                starts.push((function.range.start, BlockKind::Function));
+            }
+        }
+        // Functions may overlap.
+        starts.sort_by_key(|(address, _)| *address);
+        starts.dedup_by_key(|(address, _)| *address);
+        starts
     }
 
     /// Adds the points of a new file that are in the part of the plan.

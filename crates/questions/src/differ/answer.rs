@@ -9,7 +9,7 @@ use crate::answer::{
     rate_row, rate_table,
 };
 use crate::{FailureCounts, StopRule, Verdict};
-use provoke_model::{PathDetail, VariantId};
+use provoke_model::VariantId;
 use provoke_state::State;
 use provoke_stats::paths::{LOOKS, PathComparison, SecondCause};
 use provoke_words as words;
@@ -38,6 +38,8 @@ pub struct DifferAnswer {
     pub observed_points: Vec<ObservedPoint>,
     /// All significant differences, the lead first.
     pub differences: Vec<DifferenceReport>,
+    /// Tested differences that chance may explain, the least likely first; at most 20.
+    pub not_significant: Vec<DifferenceReport>,
     /// Number of differences that were tested.
     pub tests: u64,
     /// Whether some differences were not tested because there were too many.
@@ -48,8 +50,13 @@ pub struct DifferAnswer {
     pub observed: FailureCounts,
     /// Trials in which a random half of the points was observed.
     pub half_observed: FailureCounts,
-    /// Whether only the entries of functions were observed, because everything else takes too long.
+    /// Whether only the entries of functions were observed in the compared trials, because everything else takes too long.
     pub only_functions: bool,
+    /// Trials in which only the entries of functions were observed, to choose those whose blocks were observed in later
+    /// trials; null if all trials are of one kind.
+    pub functions_observed: Option<FailureCounts>,
+    /// Number of functions whose blocks were observed in the later trials.
+    pub inside_functions: u64,
     /// Why the program could not be observed.
     pub refused: Option<String>,
     /// Probability that an answer names a difference although there is none.
@@ -96,8 +103,12 @@ impl DifferAnswer {
             }),
             observed_points: comparison
                 .map_or_else(Vec::new, |comparison| narrator.describe_arming(comparison)),
-            differences: comparison
-                .map_or_else(Vec::new, |comparison| narrator.describe_groups(comparison)),
+            differences: comparison.map_or_else(Vec::new, |comparison| {
+                narrator.describe_groups(&comparison.groups, comparison)
+            }),
+            not_significant: comparison.map_or_else(Vec::new, |comparison| {
+                narrator.describe_groups(&comparison.others, comparison)
+            }),
             tests: comparison.map_or(0, |comparison| comparison.tests),
             is_limited: comparison.is_some_and(|comparison| comparison.is_limited),
             plain: FailureCounts {
@@ -106,7 +117,9 @@ impl DifferAnswer {
             },
             observed: memory.recorded(Recording::Full),
             half_observed: memory.recorded(Recording::Half),
-            only_functions: memory.detail() == PathDetail::Functions,
+            only_functions: memory.compares_functions(),
+            functions_observed: memory.first_stage().map(|stage| stage.observed),
+            inside_functions: memory.inside().len() as u64,
             refused: memory.refused().map(str::to_owned),
             error_rate: LOOKS.iter().map(|look| look.error).sum(),
             assumptions: independence_assumptions(state),
@@ -156,13 +169,30 @@ impl DifferAnswer {
 
     fn rates(&self) -> [(&'static str, FailureCounts); 3] {
         [
-            ("plain", self.plain),
-            ("observed", self.observed),
-            (
-                "observed at a random half of the points",
-                self.half_observed,
-            ),
+            ("without observation", self.plain),
+            ("with all points observed", self.observed),
+            ("with a random half of them", self.half_observed),
         ]
+    }
+
+    /// Says which points were observed, if not all.
+    fn describe_stages(&self) -> Option<String> {
+        let only_functions =
+            "these trials observed only calls of functions: the program is too slow otherwise";
+        let Some(functions) = self.functions_observed else {
+            return self.only_functions.then(|| only_functions.to_owned());
+        };
+        let chosen = words::format_count(self.inside_functions, "function");
+        Some(if self.only_functions {
+            format!(
+                "{only_functions}; later ones, which also observed the blocks of {chosen}, show no difference so far"
+            )
+        } else {
+            format!(
+                "these trials observed the blocks of {chosen}, chosen after {} with calls of functions only",
+                words::format_count(functions.trials, "other trial")
+            )
+        })
     }
 
     fn describe_failure_path(&self) -> Option<String> {
@@ -174,7 +204,7 @@ impl DifferAnswer {
             format!(", which calls {name}")
         });
         Some(format!(
-            "failing trials part from the others at {}{callee}, and do not return: what follows is the failure itself",
+            "the failure itself begins at {}{callee}: no passing trial goes on in this way",
             path.place.with_function()
         ))
     }
@@ -199,10 +229,10 @@ impl AnswerText for DifferAnswer {
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(lead) = &self.lead {
-            let p = words::p_value(lead.adjusted_p);
             lines.push(format!(
-                "{} tested; chance alone shows one as clear as this with {p}",
-                words::plural_of(self.tests, "difference was", "differences were"),
+                "{}, corrected for {}",
+                words::p_value(lead.adjusted_p),
+                words::format_count(self.tests, "tested difference"),
             ));
         }
         let rates = self
@@ -240,12 +270,7 @@ impl AnswerText for DifferAnswer {
                 point.not_observed.in_words()
             ));
         }
-        if self.only_functions {
-            lines.push(
-                "only calls of functions were observed: the program is too slow otherwise"
-                    .to_owned(),
-            );
-        }
+        lines.extend(self.describe_stages());
         if self.is_limited {
             lines.push("not all differences were tested: there are too many".to_owned());
         }
@@ -282,17 +307,18 @@ impl AnswerText for DifferAnswer {
                 Column::numbers("p"),
             ]
         };
+        let row = |report: &DifferenceReport| {
+            vec![
+                Cell::text(words::capitalize_first(&report.statement)),
+                Cell::text(report.failing.in_words()),
+                Cell::text(report.passing.in_words()),
+                Cell::text(words::p_value_cell(report.adjusted_p)),
+            ]
+        };
         let rows = |is_after: bool| {
             let differences = self.differences.iter();
             let chosen = differences.filter(move |report| report.is_after_failure == is_after);
-            chosen.take(SHOWN).map(|report| {
-                vec![
-                    Cell::text(words::capitalize_first(&report.statement)),
-                    Cell::text(report.failing.in_words()),
-                    Cell::text(report.passing.in_words()),
-                    Cell::text(words::p_value(report.adjusted_p)),
-                ]
-            })
+            chosen.take(SHOWN).map(row)
         };
         let points = vec![
             Column::words("point"),
@@ -305,7 +331,7 @@ impl AnswerText for DifferAnswer {
                 Cell::text(point.place.with_function()),
                 Cell::text(point.observed.in_words()),
                 Cell::text(point.not_observed.in_words()),
-                Cell::text(words::p_value(point.adjusted_p)),
+                Cell::text(words::p_value_cell(point.adjusted_p)),
             ]
         });
         let interval = |counts: FailureCounts| {
@@ -329,6 +355,12 @@ impl AnswerText for DifferAnswer {
                 columns(),
             )
             .with_rows(rows(true)),
+            Table::new(
+                "Differences that chance may explain",
+                Place::Details,
+                columns(),
+            )
+            .with_rows(self.not_significant.iter().map(row)),
             Table::new(
                 "Points whose observation changes the rate",
                 Place::Page,
@@ -361,7 +393,7 @@ impl AnswerText for DifferAnswer {
             return Vec::new();
         };
         let mut commands = Vec::new();
-        if lead.places.len() > 1 {
+        if lead.is_order {
             commands.push(SuggestedCommand::new(
                 "try to force it",
                 format!("provoke hunt --baseline {run}"),
@@ -369,7 +401,7 @@ impl AnswerText for DifferAnswer {
         }
         commands.push(SuggestedCommand::new(
             "all differences",
-            format!("provoke report {run}"),
+            format!("provoke report {run} --md"),
         ));
         commands
     }

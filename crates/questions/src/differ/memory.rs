@@ -1,15 +1,16 @@
 //! Learns from the paths of trials what failing ones do differently.
 
+use super::functions::choose_functions;
 use super::points::KnownPoints;
 use crate::FailureCounts;
 use provoke_model::{
-    DifferQuestion, Failure, FailureKind, FailureName, HoldPlan, Outcome, PathDetail, PathPart,
-    Signature, ThreadEnd, Trial, TrialPath,
+    CodePoint, DifferQuestion, Failure, FailureKind, FailureName, HoldPlan, Outcome, PathDetail,
+    PathPart, Signature, ThreadEnd, Trial, TrialPath,
 };
 use provoke_state::{Memory, State, TrialFacts};
 use provoke_stats::paths::{
-    Arrival, BLOCK_TRIALS, LOOKS, MIN_FAILING, MIN_PASSING, PathComparison, PathEnd, PathTrial,
-    compare_paths, due_look,
+    Arrival, BLOCK_TRIALS, LOOKS, LOOKS_AT_FUNCTIONS, LOOKS_INSIDE_FUNCTIONS, Look, MIN_FAILING,
+    MIN_PASSING, PathComparison, PathEnd, PathTrial, compare_paths, due_look,
 };
 use std::any::Any;
 use std::sync::OnceLock;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 /// Trials that record blocks before it is known how much slower they are.
 const PROBES: u64 = 2;
-/// Only functions are recorded if blocks make a trial this many times longer, and longer than this time.
+/// At first, only functions are recorded if blocks make a trial this many times longer, and longer than this time.
 const SLOWER: u32 = 5;
 const LONG: Duration = Duration::from_millis(300);
 /// The search ends before the last look with a difference of at least this score; with more trials, a clearer one may come
@@ -33,8 +34,12 @@ pub(super) struct DifferMemory {
     /// The failure that is looked for, if no earlier run has it: the first one of this run.
     failure: Option<(FailureKind, Signature)>,
     detail: Option<PathDetail>,
+    /// The first stage, if it has ended: only the entries of functions were recorded.
+    first_stage: Option<FirstStage>,
     plain: MeanTime,
     probed: MeanTime,
+    /// Whether a path with all blocks had too many points.
+    is_cut: bool,
     /// Recorded trials, by [`Recording`].
     counts: [FailureCounts; 2],
     looks: usize,
@@ -43,6 +48,15 @@ pub(super) struct DifferMemory {
     /// Whether that was a look that found something clear, or the last one.
     is_answered: bool,
     refused: Option<String>,
+}
+
+/// The trials that recorded only the entries of functions.
+#[derive(Debug)]
+pub(super) struct FirstStage {
+    comparison: PathComparison,
+    /// The functions that may differ: the trials of the second stage also record their blocks.
+    inside: Vec<CodePoint>,
+    pub(super) observed: FailureCounts,
 }
 
 /// What is recorded of a trial.
@@ -101,8 +115,10 @@ impl DifferMemory {
             trials: Vec::new(),
             failure: None,
             detail: None,
+            first_stage: None,
             plain: MeanTime::default(),
             probed: MeanTime::default(),
+            is_cut: false,
             counts: Default::default(),
             looks: 0,
             comparison: OnceLock::new(),
@@ -114,6 +130,36 @@ impl DifferMemory {
     /// Returns which points of the code the next trials record.
     pub(super) fn detail(&self) -> PathDetail {
         self.detail.unwrap_or(PathDetail::Blocks)
+    }
+
+    /// Returns the functions whose blocks the next trials record, if they do not record all.
+    pub(super) fn inside(&self) -> &[CodePoint] {
+        let first_stage = self.first_stage.as_ref();
+        first_stage.map_or(&[], |stage| &stage.inside)
+    }
+
+    /// Returns the trials that recorded only functions, if others have followed.
+    pub(super) fn first_stage(&self) -> Option<&FirstStage> {
+        self.first_stage.as_ref()
+    }
+
+    /// Returns whether the comparison is that of trials that recorded only functions.
+    pub(super) fn compares_functions(&self) -> bool {
+        let of_first_stage = self.first_stage.as_ref().map(|stage| &stage.comparison);
+        self.detail() == PathDetail::Functions
+            && of_first_stage.is_none_or(|comparison| {
+                self.comparison()
+                    .is_some_and(|shown| std::ptr::eq(shown, comparison))
+            })
+    }
+
+    /// Returns the comparisons of the trials that are recorded now.
+    fn planned_looks(&self) -> &'static [Look] {
+        match (self.detail(), &self.first_stage) {
+            (PathDetail::Functions, None) => &LOOKS_AT_FUNCTIONS,
+            (PathDetail::Functions, Some(_)) => &LOOKS_INSIDE_FUNCTIONS,
+            (PathDetail::None | PathDetail::Blocks, _) => &LOOKS,
+        }
     }
 
     /// Returns the trials that were recorded in this way, and those that failed.
@@ -138,16 +184,30 @@ impl DifferMemory {
 
     /// Returns whether enough trials were compared to give up.
     pub(super) fn looked_last(&self) -> bool {
-        self.looks == LOOKS.len()
+        self.looks == self.planned_looks().len()
     }
 
-    /// Returns the comparison of the trials; `None` if they are too few to show anything.
+    /// Returns the comparison of the trials, or of those that recorded only functions, if these show more; `None` if they
+    /// are too few to show anything.
     pub(super) fn comparison(&self) -> Option<&PathComparison> {
+        let present = self.present_comparison();
+        let first = self.first_stage.as_ref().map(|stage| &stage.comparison);
+        match (present, first) {
+            (Some(present), Some(first)) if present.lead.is_none() && first.lead.is_some() => {
+                Some(first)
+            }
+            (present, first) => present.or(first),
+        }
+    }
+
+    /// Returns the comparison of the trials that are recorded now.
+    fn present_comparison(&self) -> Option<&PathComparison> {
         let full = self.recorded(Recording::Full);
         let is_enough = full.failures >= MIN_FAILING && full.trials - full.failures >= MIN_PASSING;
         is_enough.then(|| {
             self.comparison.get_or_init(|| {
-                let look = LOOKS.get(self.looks).or(LOOKS.last());
+                let looks = self.planned_looks();
+                let look = looks.get(self.looks).or(looks.last());
                 self.compare(look.map_or(0.0, |look| look.error))
             })
         })
@@ -208,10 +268,14 @@ impl DifferMemory {
     fn look(&mut self) {
         self.comparison = OnceLock::new();
         let full = self.recorded(Recording::Full);
-        let Some(look) = due_look(self.looks, full.failures, full.trials - full.failures) else {
+        let passing = full.trials - full.failures;
+        let Some(look) = due_look(self.planned_looks(), self.looks, full.failures, passing) else {
             return;
         };
         let comparison = self.compare(look.error);
+        if self.detail() == PathDetail::Functions && self.first_stage.is_none() {
+            return self.begin_second_stage(comparison);
+        }
         self.looks += 1;
         let lead = comparison.lead.and_then(|lead| comparison.groups.get(lead));
         if lead.is_some_and(|lead| lead.score >= CLEAR) || self.looked_last() {
@@ -220,13 +284,33 @@ impl DifferMemory {
         }
     }
 
+    /// Ends the trials that record only functions: those that follow are compared alone, and also record the blocks of the
+    /// functions that may differ.
+    fn begin_second_stage(&mut self, comparison: PathComparison) {
+        let trials: Vec<PathTrial> = self
+            .trials
+            .iter()
+            .map(|trial| self.describe(trial))
+            .collect();
+        self.first_stage = Some(FirstStage {
+            inside: choose_functions(&self.points, &comparison, &trials),
+            comparison,
+            observed: self.recorded(Recording::Full),
+        });
+        self.forget_trials();
+    }
+
+    fn forget_trials(&mut self) {
+        self.trials.clear();
+        self.counts = Default::default();
+    }
+
     /// Decides which points are recorded, as soon as it is known how long that takes.
     fn choose_detail(&mut self) {
         let (plain, probed) = (self.plain.mean(), self.probed.mean());
         let is_slow = probed > plain * SLOWER && probed.saturating_sub(plain) > LONG;
-        self.detail = Some(if is_slow {
-            self.trials.clear();
-            self.counts = Default::default();
+        self.detail = Some(if is_slow || self.is_cut {
+            self.forget_trials();
             PathDetail::Functions
         } else {
             PathDetail::Blocks
@@ -278,10 +362,11 @@ impl Memory for DifferMemory {
             Outcome::Other(_) | Outcome::Inconclusive(_) => return,
         };
         self.note_failure(&facts.outcome);
-        if self.is_answered || plan.detail != self.detail() {
+        if self.is_answered || plan.detail != self.detail() || plan.inside != self.inside() {
             return;
         }
         if let Some(path) = &observation.path {
+            self.is_cut |= path.is_cut;
             self.add_path(trial, plan.part, failed, path);
         }
         if plan.part == PathPart::All && self.detail.is_none() {

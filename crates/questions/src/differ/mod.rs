@@ -4,6 +4,7 @@
 //! natural rate, the second are compared by their paths, and the third show the points whose observation changes the rate.
 
 mod answer;
+mod functions;
 mod memory;
 mod places;
 mod plan;

@@ -46,25 +46,31 @@ impl PathPlaceReport {
         };
         let at_line = || line.map(|line| line_name(file.as_deref(), Some(line), None));
         let (place, verbs) = match &point.place {
-            PathPlace::Code(object, address, _) => {
+            PathPlace::Code(object, address, kind) => {
                 let object = file_name(*object).unwrap_or_default();
-                let address = || format!("{}+0x{address:x}", base_name(&object));
-                (at_line().unwrap_or_else(address), ["reached", "reach"])
+                let by_address = || format!("{}+0x{address:x}", base_name(&object));
+                let verbs = code_verbs(*kind, points.is_within_line(number), *address);
+                (at_line().unwrap_or_else(by_address), verbs)
             }
-            PathPlace::Line(..) => (at_line().unwrap_or_default(), ["reached", "reach"]),
+            PathPlace::Line(..) => (at_line().unwrap_or_default(), plain(["reached", "reach"])),
             PathPlace::Exception(_, _, name) => (
                 format!("{name} at {}", at_line().unwrap_or_default()),
-                ["raised", "raise"],
+                plain(["raised", "raise"]),
             ),
-            PathPlace::Signal(signal) => (Signal(*signal).to_string(), ["received", "receive"]),
+            PathPlace::Signal(signal) => {
+                (Signal(*signal).to_string(), plain(["received", "receive"]))
+            }
             PathPlace::Call(name, result, file) => {
                 let call = format!("{name}({})", file.as_deref().unwrap_or_default());
                 match result.as_str() {
-                    "ok" => (call, ["completed", "complete"]),
-                    "eof" => (format!("the end of the file from {call}"), ["got", "get"]),
-                    "short" => (format!("a short result from {call}"), ["got", "get"]),
-                    "timeout" => (format!("a timeout from {call}"), ["got", "get"]),
-                    error => (format!("{error} from {call}"), ["got", "get"]),
+                    "ok" => (call, plain(["completed", "complete"])),
+                    "eof" => (
+                        format!("the end of the file from {call}"),
+                        plain(["got", "get"]),
+                    ),
+                    "short" => (format!("a short result from {call}"), plain(["got", "get"])),
+                    "timeout" => (format!("a timeout from {call}"), plain(["got", "get"])),
+                    error => (format!("{error} from {call}"), plain(["got", "get"])),
                 }
             }
         };
@@ -78,9 +84,14 @@ impl PathPlaceReport {
             file,
             line,
             text,
-            verbs: verbs.map(str::to_owned),
+            verbs,
             is_entry: matches!(point.place, PathPlace::Code(_, _, BlockKind::Function)),
         })
+    }
+
+    /// Returns whether the function is known and begins there.
+    pub(super) fn is_named_entry(&self) -> bool {
+        self.is_entry && self.function.is_some()
     }
 
     /// Returns the point with its function: `refcount.c:7 in drop()`.
@@ -101,4 +112,26 @@ impl PathPlaceReport {
     pub(super) fn not_done(&self) -> String {
         format!("{} {}", self.verbs[1], self.with_function())
     }
+}
+
+/// Returns what a thread does at a point in code, and the same after `did not`. Of a line with several blocks, only a part
+/// is reached, so the part is named.
+fn code_verbs(kind: BlockKind, is_within_line: bool, address: u64) -> [String; 2] {
+    match kind {
+        BlockKind::Function => plain(["entered", "enter"]),
+        BlockKind::Return if is_within_line => {
+            plain(["returned from a call at", "return from a call at"])
+        }
+        BlockKind::Taken | BlockKind::NotTaken if is_within_line => {
+            ["took", "take"].map(|verb| format!("{verb} the branch to 0x{address:x} at"))
+        }
+        BlockKind::Other if is_within_line => {
+            ["reached", "reach"].map(|verb| format!("{verb} 0x{address:x} at"))
+        }
+        _ => plain(["reached", "reach"]),
+    }
+}
+
+fn plain(verbs: [&str; 2]) -> [String; 2] {
+    verbs.map(str::to_owned)
 }

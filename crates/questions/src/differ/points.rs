@@ -84,6 +84,20 @@ impl KnownPoints {
         self.points.get(number as usize)
     }
 
+    /// Returns whether threads can be at the line of a point without reaching the point.
+    pub(super) fn is_within_line(&self, number: u32) -> bool {
+        let Some(point) = self.get(number) else {
+            return false;
+        };
+        let shares_line = |other: &KnownPoint| {
+            other.place != point.place
+                && (&other.name.function, &other.name.line)
+                    == (&point.name.function, &point.name.line)
+        };
+        point.name.line.is_some()
+            && (point.name.is_within_line || self.points.iter().any(shares_line))
+    }
+
     /// Returns a file by its number.
     pub(super) fn file(&self, number: u32) -> Option<&Text> {
         self.files.get(number as usize)

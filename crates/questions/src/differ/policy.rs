@@ -44,6 +44,7 @@ impl Policy for DifferPolicy {
             detail: memory.detail(),
             arrivals: ARRIVALS,
             part,
+            inside: memory.inside().to_vec(),
         };
         Some(HeldTrial {
             plan: HoldPlan::Record(plan),

@@ -26,6 +26,10 @@ pub struct DifferenceReport {
     pub is_after_failure: bool,
     /// Further statements that are true in the same trials.
     pub same_trials: Vec<String>,
+    /// Whether it is an order of threads or calls, which a hold may force.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(super) is_order: bool,
 }
 
 /// Trials in which a statement is true.
@@ -73,12 +77,23 @@ impl Narrator<'_> {
         failing: u64,
         passing: u64,
     ) -> Option<DifferenceReport> {
-        let mut statements = group.statements.iter();
-        let first = statements.next()?;
-        let others = statements.filter_map(|statement| self.describe(statement));
+        let (first, others) = group.statements.split_first()?;
+        let mut statement = self.describe(first)?;
+        let mut places = self.places_of(first);
+        if let (PathStatement::Reached { times: 1, .. }, [place]) = (first, &places[..])
+            && !place.is_named_entry()
+            && let Some(entry) = self.entered_function(others)
+        {
+            statement += &format!(", then {}", entry.done());
+            places.push(entry);
+        }
+        let others = others
+            .iter()
+            .filter_map(|statement| self.describe(statement));
         Some(DifferenceReport {
-            statement: self.describe(first)?,
-            places: self.places_of(first),
+            statement,
+            places,
+            is_order: is_order(*first),
             failing: TrueIn {
                 count: group.failing,
                 trials: failing,
@@ -94,12 +109,25 @@ impl Narrator<'_> {
         })
     }
 
-    /// Describes all significant groups.
-    pub(super) fn describe_groups(&self, comparison: &PathComparison) -> Vec<DifferenceReport> {
-        let groups = comparison.groups.iter();
-        let described =
-            groups.map(|group| self.describe_group(group, comparison.failing, comparison.passing));
+    /// Describes groups of all compared trials.
+    pub(super) fn describe_groups(
+        &self,
+        groups: &[PathGroup],
+        comparison: &PathComparison,
+    ) -> Vec<DifferenceReport> {
+        let described = groups
+            .iter()
+            .map(|group| self.describe_group(group, comparison.failing, comparison.passing));
         described.flatten().collect()
+    }
+
+    /// Returns the first function that threads enter by statements, which are in the order of time.
+    fn entered_function(&self, statements: &[PathStatement]) -> Option<PathPlaceReport> {
+        let mut entered = statements.iter().filter_map(|statement| match *statement {
+            PathStatement::Reached { point, times: 1 } => self.place(point),
+            _ => None,
+        });
+        entered.find(PathPlaceReport::is_named_entry)
     }
 
     /// Describes the points whose observation changes the failure rate.
@@ -122,27 +150,7 @@ impl Narrator<'_> {
     }
 
     fn places_of(&self, statement: &PathStatement) -> Vec<PathPlaceReport> {
-        let points = match *statement {
-            PathStatement::Reached { point, .. } | PathStatement::NotReached { point, .. } => {
-                vec![point]
-            }
-            PathStatement::Before {
-                point, other_point, ..
-            } => vec![point, other_point],
-            PathStatement::Between { from, to, other } => vec![from, to, other],
-            PathStatement::Together {
-                from,
-                to,
-                other_from,
-                other_to,
-            } if (from, to) == (other_from, other_to) => vec![from, to],
-            PathStatement::Together {
-                from,
-                to,
-                other_from,
-                other_to,
-            } => vec![from, to, other_from, other_to],
-        };
+        let points = statement.points();
         points
             .into_iter()
             .filter_map(|point| self.place(point))
@@ -202,6 +210,14 @@ impl Narrator<'_> {
             }
         })
     }
+}
+
+/// Returns whether a statement is about an order, and not about a single point.
+fn is_order(statement: PathStatement) -> bool {
+    !matches!(
+        statement,
+        PathStatement::Reached { .. } | PathStatement::NotReached { .. }
+    )
 }
 
 /// Returns the points of differences that may be forced, the most promising ones first: a thread that waits there gives

@@ -11,6 +11,8 @@ use crate::convert::real;
 
 /// Most statements of a group that are kept.
 const MAX_STATEMENTS: usize = 12;
+/// Most groups that are described although they are not significant.
+const MAX_OTHERS: usize = 20;
 /// The lead is the earliest group whose score is at least this share of the best one.
 const NEAR_BEST: f64 = 0.9;
 /// Weight of an absence, and of an order of first arrivals: both have more causes than other statements.
@@ -37,6 +39,8 @@ pub(super) struct Tested {
     pub(super) tests: u64,
     /// The significant ones with their trials, ranked.
     pub(super) groups: Vec<(PathGroup, TrialSet)>,
+    /// Those of the others that are least likely by chance, the least likely first.
+    pub(super) others: Vec<PathGroup>,
 }
 
 impl Evidence<'_> {
@@ -73,21 +77,28 @@ impl Evidence<'_> {
             .map(|set| labels.p_value(set.len(), set.count_common(&failing)))
             .collect();
         let adjusted = labels.adjust(&p_values, &sets);
-        let is_significant = |number: &usize| adjusted[*number] <= error;
-        let significant = (0..sets.len()).filter(is_significant).map(|number| {
-            let group = self.describe(&members[number], trials);
-            let group = PathGroup {
-                p: p_values[number],
-                adjusted_p: adjusted[number],
-                ..group
-            };
-            (group, self.statements[members[number][0]].1.clone())
+        let describe = |number: usize| PathGroup {
+            p: p_values[number],
+            adjusted_p: adjusted[number],
+            ..self.describe(&members[number], trials)
+        };
+        let (significant, mut others): (Vec<usize>, Vec<usize>) =
+            (0..sets.len()).partition(|number| adjusted[*number] <= error);
+        let significant = significant.into_iter().map(|number| {
+            let set = self.statements[members[number][0]].1.clone();
+            (describe(number), set)
         });
-        let mut significant: Vec<(PathGroup, TrialSet)> = significant.collect();
-        rank_groups(&mut significant);
+        let mut groups: Vec<(PathGroup, TrialSet)> = significant.collect();
+        rank_groups(&mut groups);
+        others.sort_unstable_by(|a, b| {
+            let by_p = p_values[*a].total_cmp(&p_values[*b]);
+            by_p.then_with(|| members[*a].cmp(&members[*b]))
+        });
+        others.truncate(MAX_OTHERS);
         Tested {
             tests: sets.len() as u64,
-            groups: significant,
+            groups,
+            others: others.into_iter().map(describe).collect(),
         }
     }
 
@@ -138,6 +149,7 @@ impl Evidence<'_> {
             score: weight(first) * if is_last { LAST * score } else { score },
             time,
             is_after_failure: 2 * after > failing.len(),
+            is_last,
         }
     }
 
@@ -186,7 +198,11 @@ impl Evidence<'_> {
 
     fn is_after_failure(&self, statement: PathStatement, trial: usize) -> bool {
         let moment = true_since(statement, &self.trials[trial], self.neighbours);
-        moment.is_some_and(|moment| self.failure_paths.is_after(trial, moment))
+        let arrivals = &self.trials[trial];
+        moment.is_some_and(|moment| {
+            self.failure_paths
+                .is_after(trial, arrivals, statement, moment)
+        })
     }
 }
 
@@ -216,14 +232,25 @@ fn order_distance(statement: PathStatement, trial: &TrialIndex) -> u64 {
         .map_or(0, |(first, second)| u64::from(second.saturating_sub(first)))
 }
 
-/// Sorts groups: of those before the failure, first those with nearly the best score by time, then the others by score;
-/// then those after it by time.
+/// Sorts groups: of those before the failure, first those with nearly the best score by time, then the others by score, then
+/// those that may only report the failure, because an earlier one exists; then those after it by time.
 fn rank_groups(groups: &mut [(PathGroup, TrialSet)]) {
-    let before = groups.iter().filter(|(group, _)| !group.is_after_failure);
-    let best = before.map(|(group, _)| group.score).fold(0.0, f64::max);
+    let before = groups.iter().map(|(group, _)| group);
+    let before = before.filter(|group| !group.is_after_failure);
+    let lasting = before.clone().filter(|group| !group.is_last);
+    let earliest = lasting
+        .map(|group| group.time)
+        .fold(f64::INFINITY, f64::min);
+    let may_report = |group: &PathGroup| group.is_last && earliest < group.time;
+    let best = before
+        .filter(|group| !may_report(group))
+        .map(|group| group.score)
+        .fold(0.0, f64::max);
     let rank = |group: &PathGroup| {
         if group.is_after_failure {
-            (2, group.time)
+            (3, group.time)
+        } else if may_report(group) {
+            (2, -group.score)
         } else if group.score >= NEAR_BEST * best {
             (0, group.time)
         } else {

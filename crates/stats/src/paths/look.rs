@@ -36,8 +36,29 @@ pub const LOOKS: [Look; 3] = [
     },
 ];
 
-/// Returns the comparison that is due after some comparisons with so many failing and passing trials.
-pub fn due_look(looks_done: usize, failing: u64, passing: u64) -> Option<&'static Look> {
-    let look = LOOKS.get(looks_done)?;
+/// The comparison of trials that record only the entries of functions, if further trials follow that record the blocks of
+/// those that may differ. Its error is a share of the 5 %.
+pub const LOOKS_AT_FUNCTIONS: [Look; 1] = [LOOKS[0]];
+
+/// The comparisons of the trials that follow. Only these trials are compared, so the choice of the functions does not make a
+/// false claim more likely. Their errors and that of the first comparison are together 5 %.
+pub const LOOKS_INSIDE_FUNCTIONS: [Look; 3] = [
+    Look {
+        error: 0.01,
+        ..LOOKS[0]
+    },
+    Look {
+        error: 0.01,
+        ..LOOKS[1]
+    },
+    Look {
+        error: 0.01,
+        ..LOOKS[2]
+    },
+];
+
+/// Returns the comparison that is due after some of these comparisons with so many failing and passing trials.
+pub fn due_look(looks: &[Look], looks_done: usize, failing: u64, passing: u64) -> Option<&Look> {
+    let look = looks.get(looks_done)?;
     (failing >= look.failing && passing >= look.passing).then_some(look)
 }

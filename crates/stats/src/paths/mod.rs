@@ -30,7 +30,9 @@ mod trial_set;
 mod truth;
 
 pub use input::{Arrival, BLOCK_TRIALS, PathEnd, PathPoint, PathTrial, PointKind};
-pub use look::{LOOKS, Look, MIN_FAILING, MIN_PASSING, due_look};
+pub use look::{
+    LOOKS, LOOKS_AT_FUNCTIONS, LOOKS_INSIDE_FUNCTIONS, Look, MIN_FAILING, MIN_PASSING, due_look,
+};
 pub use result::{
     ArmingEffect, FailurePath, PathComparison, PathGroup, PathStatement, SecondCause,
 };
@@ -60,7 +62,7 @@ pub fn compare_paths(points: &[PathPoint], trials: &[PathTrial], error: f64) -> 
         .collect();
     let point_count = u32::try_from(points.len()).expect("points have numbers of 32 bits");
     let neighbours = neighbours::find_neighbours(&indices, point_count);
-    let failure_paths = FailurePaths::new(point_count, &full, &indices);
+    let failure_paths = FailurePaths::new(points, &full, &indices);
     let mut evidence = Evidence {
         trials: &indices,
         labels: &labels,
@@ -73,7 +75,11 @@ pub fn compare_paths(points: &[PathPoint], trials: &[PathTrial], error: f64) -> 
     let candidates = candidates::choose_candidates(points, &indices, least);
     evidence.add_statements(candidates.statements, error);
     let all: Vec<usize> = (0..full.len()).collect();
-    let Tested { tests, groups } = evidence.test(&all, error);
+    let Tested {
+        tests,
+        groups,
+        others,
+    } = evidence.test(&all, error);
     let lead = groups.first().filter(|(group, _)| !group.is_after_failure);
     let second = lead.and_then(|(_, set)| find_second(&evidence, set, error));
     let arming = arming::test_arming(trials, point_count, error);
@@ -85,6 +91,7 @@ pub fn compare_paths(points: &[PathPoint], trials: &[PathTrial], error: f64) -> 
         is_limited: candidates.is_limited,
         lead: lead.map(|_| 0),
         groups: groups.into_iter().map(|(group, _)| group).collect(),
+        others,
         second,
         failure_path: failure_paths.most_frequent(points, &indices),
         arming: arming.effects,

@@ -1,4 +1,4 @@
-//! Tests groups of statements against the chance that one of them is as uneven: Westfall and Young's smallest p-value.
+//! Tests groups of statements against the chance that one of them is as uneven: Westfall and Young's smallest p-values, step by step.
 
 use std::collections::HashMap;
 
@@ -69,32 +69,35 @@ impl Labels {
     /// Returns the adjusted p-values of p-values that belong to some of these sets.
     ///
     /// An adjusted p-value is the share of permutations of the outcomes, within the blocks, in which the smallest p-value of
-    /// all sets is at most as large.
+    /// the set and of those with larger p-values is at most as large. Sets with smaller ones do not count: where outcomes are
+    /// exchanged among few trials, a set of nearly all failing trials has a small p-value in many permutations.
     pub(super) fn adjust(&self, p_values: &[f64], sets: &[TrialSet]) -> Vec<f64> {
         let mut random = Pcg64Mcg::seed_from_u64(SEED);
         let mut failed = self.failed.clone();
         let sizes: Vec<usize> = sets.iter().map(TrialSet::len).collect();
-        let best = p_values.iter().copied().fold(1.0, f64::min) * (1.0 + TIE);
-        let (mut smallest, mut hits) = (Vec::new(), 0);
-        while real(smallest.len() as u64) < real(DRAWS) && hits < HITS {
+        let mut order: Vec<usize> = (0..p_values.len()).collect();
+        order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+        // For each set in this order, the number of permutations with as small a p-value.
+        let mut extreme = vec![0_u64; order.len()];
+        let mut draws = 0;
+        while draws < DRAWS && extreme.first().is_some_and(|hits| *hits < HITS) {
             self.shuffle(&mut failed, &mut random);
             let drawn = TrialSet::new(failed.iter().copied());
-            let p_values = sets.iter().zip(&sizes);
-            let p_values =
-                p_values.map(|(set, size)| self.p_value(*size, set.count_common(&drawn)));
-            let p = p_values.fold(1.0, f64::min);
-            hits += u64::from(p <= best);
-            smallest.push(p);
+            let mut smallest: f64 = 1.0;
+            for (count, number) in extreme.iter_mut().zip(&order).rev() {
+                let common = sets[*number].count_common(&drawn);
+                smallest = smallest.min(self.p_value(sizes[*number], common));
+                *count += u64::from(smallest <= p_values[*number] * (1.0 + TIE));
+            }
+            draws += 1;
         }
-        smallest.sort_unstable_by(f64::total_cmp);
-        let draws = real(smallest.len() as u64);
-        p_values
-            .iter()
-            .map(|p| {
-                let extreme = smallest.partition_point(|drawn| *drawn <= p * (1.0 + TIE));
-                (real(extreme as u64) + 1.0) / (draws + 1.0)
-            })
-            .collect()
+        let mut adjusted = vec![1.0; order.len()];
+        let mut largest: f64 = 0.0;
+        for (count, number) in extreme.into_iter().zip(order) {
+            largest = largest.max((real(count) + 1.0) / (real(draws) + 1.0));
+            adjusted[number] = largest;
+        }
+        adjusted
     }
 
     /// Permutes outcomes within the blocks.

@@ -13,6 +13,8 @@ pub struct PathComparison {
     pub is_limited: bool,
     /// All significant groups, best first, and then those after the beginning of the failure.
     pub groups: Vec<PathGroup>,
+    /// Some of the groups that are not significant, the smallest p-value first.
+    pub others: Vec<PathGroup>,
     /// Index of the group to show. Without one, nothing differs before the failure.
     pub lead: Option<usize>,
     /// A cause of failures in which the lead is not true.
@@ -50,6 +52,8 @@ pub struct PathGroup {
     pub time: f64,
     /// Whether the first statement became true only after the failure had begun.
     pub is_after_failure: bool,
+    /// Whether it is an arrival after which its thread reached nothing usual: it may only report the failure.
+    pub is_last: bool,
 }
 
 /// A statement about a trial.
@@ -101,6 +105,38 @@ pub enum PathStatement {
     },
 }
 
+impl PathGroup {
+    /// Returns the points of its first statement.
+    pub fn first_points(&self) -> Option<Vec<u32>> {
+        self.statements.first().map(|statement| statement.points())
+    }
+}
+
+impl PathStatement {
+    /// Returns the points that it is about.
+    pub fn points(self) -> Vec<u32> {
+        match self {
+            Self::Reached { point, .. } | Self::NotReached { point } => vec![point],
+            Self::Before {
+                point, other_point, ..
+            } => vec![point, other_point],
+            Self::Between { from, to, other } => vec![from, to, other],
+            Self::Together {
+                from,
+                to,
+                other_from,
+                other_to,
+            } if (from, to) == (other_from, other_to) => vec![from, to],
+            Self::Together {
+                from,
+                to,
+                other_from,
+                other_to,
+            } => vec![from, to, other_from, other_to],
+        }
+    }
+}
+
 /// A cause of failures in which the lead is not true.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SecondCause {
@@ -114,8 +150,8 @@ pub struct SecondCause {
     pub group: PathGroup,
 }
 
-/// The point at which failing trials begin to fail: it makes a call that passing trials do not make, and that does not
-/// return.
+/// The point at which failing trials begin to fail: from there on, no passing trial goes the same way, and it ends in a call
+/// that does not return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailurePath {
     /// The point.

@@ -230,6 +230,69 @@ fn the_way_of_the_failure_itself_is_not_a_lead() {
     assert_eq!(lead[0], PathStatement::Reached { point: 2, times: 1 });
 }
 
+/// Ends the failing trials in a call behind a point.
+fn end_in_call(trials: &mut [PathTrial], point: u32) {
+    for trial in trials.iter_mut().filter(|trial| trial.failed) {
+        let active = vec![point];
+        trial.ends.push(PathEnd { thread: 0, active });
+    }
+}
+
+#[test]
+fn a_message_before_the_last_call_belongs_to_the_failure() {
+    // Point 2 writes the message, and the program is aborted behind point 3. Passing trials may also reach point 1.
+    let mut trials = trials(&[(0, 0), (0, 1), (0, 2), (0, 3)], &[(0, 0), (0, 4), (0, 5)]);
+    for trial in trials.iter_mut().skip(1).step_by(6) {
+        *trial = self::trial(false, &[(0, 0), (0, 1), (0, 4), (0, 5)]);
+    }
+    for number in [0, 5, 10, 15, 20] {
+        trials[number] = trial(true, &[(0, 0), (0, 1), (0, 2), (0, 3)]);
+    }
+    end_in_call(&mut trials, 3);
+    let comparison = compare_paths(&points(6, PointKind::Block), &trials, ERROR);
+    let lead = &comparison.groups[comparison.lead.expect("a lead")];
+    assert_eq!(
+        lead.statements[0],
+        PathStatement::Reached { point: 1, times: 1 }
+    );
+    assert!(lead.passing > 0);
+    let path = FailurePath {
+        point: 2,
+        trials: 5,
+        callee: None,
+    };
+    assert_eq!(comparison.failure_path, Some(path));
+}
+
+#[test]
+fn only_the_failure_itself_is_not_a_lead_but_an_error_before_it_is() {
+    let mut points = points(5, PointKind::Block);
+    let mut trials = trials(&[(0, 0), (0, 1), (0, 2), (0, 3)], &[(0, 0), (0, 4)]);
+    end_in_call(&mut trials, 3);
+    assert_eq!(lead_of(&points, &trials), []);
+    // The system reports an error, which the program takes for the reason to end.
+    points[1].kind = PointKind::SystemCall;
+    let lead = lead_of(&points, &trials);
+    assert_eq!(lead[0], PathStatement::Reached { point: 1, times: 1 });
+}
+
+#[test]
+fn an_arrival_that_may_only_report_is_not_the_lead_if_an_earlier_difference_exists() {
+    // The last point is perfect, but half of the passing trials show that what precedes it is not.
+    let mut trials = trials(
+        &[(0, 0), (0, 1), (0, 2), (0, 5), (0, 6), (0, 7), (0, 3)],
+        &[(0, 0), (0, 2), (0, 5), (0, 6), (0, 7), (0, 4)],
+    );
+    for trial in trials.iter_mut().skip(1).step_by(5) {
+        *trial = self::trial(
+            false,
+            &[(0, 0), (0, 1), (0, 2), (0, 5), (0, 6), (0, 7), (0, 4)],
+        );
+    }
+    let lead = lead_of(&points(8, PointKind::Block), &trials);
+    assert_eq!(lead[0], PathStatement::Reached { point: 1, times: 1 });
+}
+
 #[test]
 fn ignored_points_are_not_evidence() {
     let mut points = points(3, PointKind::Signal);

@@ -30,6 +30,32 @@ fn three_comparisons_without_a_cause_have_a_lead_in_at_most_one_of_twenty_cases(
 }
 
 #[test]
+fn two_stages_without_a_cause_have_a_lead_in_at_most_one_of_twenty_cases() {
+    let claims = WITHOUT_CAUSE.into_iter().map(|world| {
+        let ends = (0..u64::from(SEARCHES)).map(|seed| world.search_in_stages(seed));
+        u32::try_from(ends.filter(|(has_lead, _)| *has_lead).count()).expect("few searches")
+    });
+    let claims: u32 = claims.sum();
+    let claimed = share(claims, 4 * SEARCHES, ALPHA).0;
+    let limit = ALPHA + share(0, 4 * SEARCHES, ALPHA).1;
+    assert!(claimed <= limit, "{claims} of {}", 4 * SEARCHES);
+}
+
+#[test]
+fn a_cause_inside_a_function_is_found_in_the_second_stage() {
+    let searches = 20;
+    for world in [PathWorld::MissingFile, PathWorld::RareBranch] {
+        let ends = (0..searches).map(|seed| world.search_in_stages(seed).1);
+        let found = ends.filter(|end| {
+            let group = end.lead.map(|lead| &end.groups[lead]);
+            group.is_some_and(|group| world.is_cause(group.statements[0]))
+        });
+        let found = found.count();
+        assert!(found >= 17, "{world:?}: {found} of {searches}");
+    }
+}
+
+#[test]
 fn most_causes_are_found() {
     let searches = 40;
     for world in WITH_CAUSE {

@@ -1,8 +1,8 @@
 //! Simulates programs whose threads reach points, and compares their trials in up to three looks.
 
 use provoke_stats::paths::{
-    Arrival, BLOCK_TRIALS, PathComparison, PathPoint, PathStatement, PathTrial, PointKind,
-    compare_paths, due_look,
+    Arrival, BLOCK_TRIALS, LOOKS, LOOKS_AT_FUNCTIONS, LOOKS_INSIDE_FUNCTIONS, Look, PathComparison,
+    PathPoint, PathStatement, PathTrial, PointKind, compare_paths, due_look,
 };
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -101,7 +101,7 @@ impl PathWorld {
             counts[usize::from(trial.failed)] += 1;
             trials.push(trial);
             trials.push(self.run_half(number, &mut random));
-            let Some(look) = due_look(looks, counts[1], counts[0]) else {
+            let Some(look) = due_look(&LOOKS, looks, counts[1], counts[0]) else {
                 continue;
             };
             looks += 1;
@@ -118,6 +118,56 @@ impl PathWorld {
             looks,
             has_effect,
         }
+    }
+
+    /// Runs trials that record entries of functions, and then trials that also record the other points of the functions
+    /// that may differ. Returns whether a comparison of one of the stages has a lead, and the last comparison.
+    pub(crate) fn search_in_stages(self, seed: u64) -> (bool, PathComparison) {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let points = self.points();
+        let is_entry = |point: u32| points[point as usize].kind == PointKind::Entry;
+        let first = self.run_stage(&LOOKS_AT_FUNCTIONS, 0, &mut random, is_entry);
+        let groups = first.groups.iter().chain(&first.others);
+        let differing = groups.filter_map(|group| group.first_points()).flatten();
+        // The function of the points of interest is called near all others.
+        let chosen: Vec<u32> = differing
+            .map(|point| points[point as usize].function)
+            .chain([FIRST / 4])
+            .collect();
+        let second = self.run_stage(&LOOKS_INSIDE_FUNCTIONS, MAX_TRIALS, &mut random, |point| {
+            is_entry(point) || chosen.contains(&points[point as usize].function)
+        });
+        (first.lead.is_some() || second.lead.is_some(), second)
+    }
+
+    /// Runs trials in which some points are recorded, until a comparison has a lead or nothing more is due.
+    fn run_stage(
+        self,
+        planned: &[Look],
+        begin: u32,
+        random: &mut Pcg64Mcg,
+        is_recorded: impl Fn(u32) -> bool,
+    ) -> PathComparison {
+        let points = self.points();
+        let (mut trials, mut counts, mut looks) = (Vec::new(), [0, 0], 0);
+        let mut last = None;
+        for number in begin..begin + MAX_TRIALS {
+            let mut trial = self.run_trial(number, random);
+            counts[usize::from(trial.failed)] += 1;
+            trial.arrivals.retain(|arrival| is_recorded(arrival.point));
+            trials.push(trial);
+            let Some(look) = due_look(planned, looks, counts[1], counts[0]) else {
+                continue;
+            };
+            looks += 1;
+            let comparison = compare_paths(&points, &trials, look.error);
+            let has_lead = comparison.lead.is_some();
+            last = Some(comparison);
+            if has_lead {
+                break;
+            }
+        }
+        last.expect("a comparison")
     }
 
     /// Runs a trial in which all points are armed.
