@@ -20,7 +20,6 @@ use provoke_words::diagnostic::Diagnostic;
     after_help = DIFFER_EXAMPLES,
     mut_args(for_one_variant),
     mut_arg("runs", at_most),
-    mut_arg("held", |flag| flag.hide(true)),
 )]
 pub(super) struct DifferArgs {
     #[command(flatten, next_help_heading = "Observation")]

@@ -105,9 +105,15 @@ impl LoopState<'_, '_> {
                     TrialPurpose::Measure
                 };
                 let planned = state.trials.held.as_ref();
-                let planned = planned.map(|held_plan| {
-                    HoldPlan::within_timeout(held_plan.holds.clone(), timeout, true)
-                });
+                let hold = match (held_trial, planned) {
+                    (Some(held), Some(planned)) => {
+                        Some(held.plan.with_holds(&planned.holds, timeout))
+                    }
+                    (Some(held), None) => Some(held.plan),
+                    (None, planned) => planned.map(|planned| {
+                        HoldPlan::within_timeout(planned.holds.clone(), timeout, true)
+                    }),
+                };
                 let trial = Trial {
                     id,
                     variant,
@@ -115,7 +121,7 @@ impl LoopState<'_, '_> {
                     seed: trial_seed(state.trials.seed, id),
                     timeout,
                     purpose,
-                    hold: held_trial.map(|held| held.plan).or(planned).map(Box::new),
+                    hold: hold.map(Box::new),
                 };
                 return self.is_ready(variant).then_some(trial);
             }

@@ -24,6 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         arrivals: 4,
         part: PathPart::All,
         inside: Vec::new(),
+        holds: Vec::new(),
+        total_limit: Duration::ZERO,
     };
     let mut uses_halves = false;
     let runs: u64 = loop {

@@ -59,6 +59,11 @@ pub fn prepare_lines(
     plan: &HoldPlan,
     python_path: Option<&OsStr>,
 ) -> io::Result<Vec<(OsString, OsString)>> {
+    let is_line = |hold: &Hold| matches!(hold.point, HoldPoint::Line { .. });
+    if matches!(plan, HoldPlan::Record(_)) && plan.holds().iter().any(is_line) {
+        let reason = "threads cannot be held at lines that are observed";
+        return Err(io::Error::other(reason));
+    }
     let module = match plan {
         HoldPlan::Record(_) => RECORD_MODULE,
         HoldPlan::Learn(_) | HoldPlan::Trace(_) | HoldPlan::Hold { .. } => HOLD_MODULE,

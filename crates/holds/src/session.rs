@@ -396,23 +396,20 @@ impl HoldSession {
             self.refuse(TRACES_ITSELF.to_owned());
             return resume(tid, 0);
         }
-        if self.recorder.is_some() {
-            return self.record_call(tid);
-        }
-        if call_name(call).is_none() {
-            // Another part of the tracer selected it.
-            return resume(tid, 0);
-        }
         let pid = self.pid_of(tid);
-        // The only thread of a trial cannot race.
-        if self.created < 2 || self.is_in_loader(tid, pid) {
-            return resume(tid, 0);
+        // Another part of the tracer may have selected the call. The only thread of a trial cannot race.
+        if call_name(call).is_some() && self.created > 1 && !self.is_in_loader(tid, pid) {
+            self.count_progress(pid);
+            let process = self.process_numbers.get(&pid).copied().unwrap_or(u32::MAX);
+            let point = HoldPoint::Call { process, call };
+            self.learn_event(tid, &point);
+            if self.hold_at(tid, &point) {
+                return;
+            }
         }
-        self.count_progress(pid);
-        let process = self.process_numbers.get(&pid).copied().unwrap_or(u32::MAX);
-        let point = HoldPoint::Call { process, call };
-        self.learn_event(tid, &point);
-        if !self.hold_at(tid, &point) {
+        if self.recorder.is_some() {
+            self.record_call(tid);
+        } else {
             resume(tid, 0);
         }
     }
@@ -455,12 +452,12 @@ impl HoldSession {
 /// Others do not stop the programs.
 pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
     let is_progress = |hold: &Hold| matches!(hold.end, HoldEnd::OthersProgressed(_));
-    match plan {
+    let recorded: Vec<u64> = match plan {
         HoldPlan::Learn(_) => return TRACED_CALLS.into_iter().chain([PTRACE]).collect(),
-        HoldPlan::Record(_) => return recorded_calls().chain([PTRACE]).collect(),
-        HoldPlan::Trace(_) | HoldPlan::Hold { .. } => {}
-    }
-    if plan.traced_holds().iter().any(is_progress) {
+        HoldPlan::Record(_) => recorded_calls().chain([PTRACE]).collect(),
+        HoldPlan::Trace(_) | HoldPlan::Hold { .. } => Vec::new(),
+    };
+    if recorded.is_empty() && plan.traced_holds().iter().any(is_progress) {
         return TRACED_CALLS.to_vec();
     }
     let calls = plan
@@ -472,7 +469,8 @@ pub fn traced_calls(plan: &HoldPlan) -> Vec<u64> {
             HoldPoint::Code(_) => Some(CLONE3),
             HoldPoint::Start(_) | HoldPoint::Line { .. } => None,
         });
-    calls.collect::<BTreeSet<u64>>().into_iter().collect()
+    let calls: BTreeSet<u64> = recorded.into_iter().chain(calls).collect();
+    calls.into_iter().collect()
 }
 
 fn resume(tid: i32, signal: i32) {

@@ -27,6 +27,8 @@ fn plan_with(arrivals: u32) -> PathPlan {
         arrivals,
         part: PathPart::All,
         inside: Vec::new(),
+        holds: Vec::new(),
+        total_limit: Duration::ZERO,
     }
 }
 

@@ -79,6 +79,8 @@ fn record_path(python: &str, text: &str) -> RecordedTrial {
         arrivals: 3,
         part: PathPart::All,
         inside: Vec::new(),
+        holds: Vec::new(),
+        total_limit: Duration::ZERO,
     });
     let variables = prepare_lines(&lines, &plan, None).unwrap();
     let output = folder.path().join("output");

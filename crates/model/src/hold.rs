@@ -115,7 +115,7 @@ pub struct Hold {
 pub enum HoldPlan {
     /// Find out which points the program reaches.
     Learn(CodeScope),
-    /// Record which points each thread reaches, but hold no thread.
+    /// Record which points each thread reaches, and hold threads only if the plan says so.
     Record(PathPlan),
     /// Trace the program as these holds need it, but hold no thread: the control of their trials.
     Trace(Vec<Hold>),
@@ -278,10 +278,28 @@ impl HoldPlan {
         }
     }
 
+    /// Returns the plan with threads held as well, if it records paths.
+    #[must_use]
+    pub fn with_holds(self, holds: &[Hold], timeout: Duration) -> Self {
+        let Self::Record(plan) = self else {
+            return self;
+        };
+        let holds = holds.iter().map(|hold| Hold {
+            watches: false,
+            ..hold.clone()
+        });
+        Self::Record(PathPlan {
+            holds: holds.collect(),
+            total_limit: timeout / HELD_PART,
+            ..plan
+        })
+    }
+
     /// Returns the holds.
     pub fn holds(&self) -> &[Hold] {
         match self {
-            Self::Learn(_) | Self::Record(_) | Self::Trace(_) => &[],
+            Self::Learn(_) | Self::Trace(_) => &[],
+            Self::Record(plan) => &plan.holds,
             Self::Hold { holds, .. } => holds,
         }
     }
@@ -289,7 +307,8 @@ impl HoldPlan {
     /// Returns the holds for whose points the program is traced, whether or not a thread is held there.
     pub fn traced_holds(&self) -> &[Hold] {
         match self {
-            Self::Learn(_) | Self::Record(_) => &[],
+            Self::Learn(_) => &[],
+            Self::Record(plan) => &plan.holds,
             Self::Trace(holds) | Self::Hold { holds, .. } => holds,
         }
     }

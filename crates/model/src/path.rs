@@ -1,9 +1,10 @@
 //! Paths: which points the threads of a trial reached, and in which order.
 
 use super::hold::mix_bits;
-use super::{CodePoint, CodeScope, Text, is_default};
+use super::{CodePoint, CodeScope, Hold, Text, is_default, micros};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// Limit of the events of a trial.
 pub const MAX_EVENTS: usize = 1 << 17;
@@ -27,6 +28,17 @@ pub struct PathPlan {
     /// Functions, by their first instructions, whose blocks are points, too, if [`PathDetail::Functions`] are recorded.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inside: Vec<CodePoint>,
+    /// Where threads are held in the same trial. Arrivals there are not recorded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub holds: Vec<Hold>,
+    /// The longest time of all holds together.
+    #[serde(
+        default,
+        rename = "total_limit_us",
+        with = "micros",
+        skip_serializing_if = "is_default"
+    )]
+    pub total_limit: Duration,
 }
 
 /// Which points the code of a program has.

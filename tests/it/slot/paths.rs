@@ -32,6 +32,8 @@ fn record(bench: &mut Bench) {
         arrivals: 4,
         part: PathPart::All,
         inside: Vec::new(),
+        holds: Vec::new(),
+        total_limit: Duration::ZERO,
     }));
 }
 

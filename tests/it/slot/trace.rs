@@ -179,6 +179,8 @@ fn the_path_of_a_python_program_is_recorded() {
             arrivals: 4,
             part: PathPart::All,
             inside: Vec::new(),
+            holds: Vec::new(),
+            total_limit: Duration::ZERO,
         }));
         let program = bench.path("program.py");
         fs::write(&program, text).unwrap();

@@ -13,6 +13,8 @@ use std::path::Path;
 const SIGTRAP: i32 = 5;
 /// Index of the breakpoint at which the loader reports that it has loaded files.
 const LOAD_EVENT: usize = usize::MAX;
+/// Index of the breakpoint of the first hold in a trial whose path is recorded.
+const HOLDS: usize = usize::MAX / 2;
 /// Bytes of code from which on only the entries of its functions are points: each point costs time and memory.
 const MAX_CODE: u64 = 8 << 20;
 
@@ -50,10 +52,15 @@ impl HoldSession {
     fn has_code_points(&self) -> bool {
         match &self.plan {
             HoldPlan::Learn(_) => true,
-            HoldPlan::Record(plan) => plan.detail != PathDetail::None,
+            HoldPlan::Record(plan) => plan.detail != PathDetail::None || self.holds_in_code(),
             HoldPlan::Trace(_) => false,
-            HoldPlan::Hold { holds, .. } => holds.iter().any(|hold| hold.point.as_code().is_some()),
+            HoldPlan::Hold { .. } => self.holds_in_code(),
         }
+    }
+
+    fn holds_in_code(&self) -> bool {
+        let mut holds = self.plan.holds().iter();
+        holds.any(|hold| hold.point.as_code().is_some())
     }
 
     /// Adds a process that was copied from another one, before that had breakpoints or later. Breakpoints that threads were
@@ -93,29 +100,40 @@ impl HoldSession {
                 };
                 self.learnable_breakpoints(&mapped, known_addresses.as_deref())
             }
-            HoldPlan::Record(_) => self.recorded_breakpoints(pid),
-            HoldPlan::Trace(_) => Vec::new(),
-            HoldPlan::Hold {
-                holds, evidence, ..
-            } => {
-                let evidence = *evidence;
-                let is_wanted = |path: &Path| holds.iter().any(|hold| may_have_point(hold, path));
-                let mapped = MappedCode::of_process(pid, &mut self.files, is_wanted);
-                if evidence && self.observation.anchors.is_empty() {
-                    let anchor_of = |hold: &Hold| mapped.anchor_of(hold.point.as_code()?);
-                    self.observation.anchors = holds.iter().map(anchor_of).collect();
-                }
-                let holds = holds.iter().enumerate().zip(&self.holds);
-                holds
-                    .filter(|((_, hold), progress)| !hold.occurrence.is_over(progress.arrivals))
-                    .filter_map(|((index, hold), _)| {
-                        let point = hold.point.as_code()?;
-                        let address = mapped.address_of_hold(point, hold.anchor.as_ref())?;
-                        Some((address, index))
-                    })
-                    .collect()
+            HoldPlan::Record(_) => {
+                let held = self.hold_breakpoints(pid, false);
+                let mut breakpoints = self.recorded_breakpoints(pid);
+                breakpoints.retain(|(address, _)| !held.iter().any(|(held, _)| held == address));
+                let held = held.into_iter();
+                breakpoints.extend(held.map(|(address, index)| (address, HOLDS + index)));
+                breakpoints
             }
+            HoldPlan::Trace(_) => Vec::new(),
+            HoldPlan::Hold { evidence, .. } => self.hold_breakpoints(pid, *evidence),
         }
+    }
+
+    /// Returns the addresses at which threads may still be held, each with the index of its hold.
+    fn hold_breakpoints(&mut self, pid: i32, evidence: bool) -> Vec<(u64, usize)> {
+        let holds = self.plan.holds();
+        if !self.holds_in_code() {
+            return Vec::new();
+        }
+        let is_wanted = |path: &Path| holds.iter().any(|hold| may_have_point(hold, path));
+        let mapped = MappedCode::of_process(pid, &mut self.files, is_wanted);
+        if evidence && self.observation.anchors.is_empty() {
+            let anchor_of = |hold: &Hold| mapped.anchor_of(hold.point.as_code()?);
+            self.observation.anchors = holds.iter().map(anchor_of).collect();
+        }
+        let holds = holds.iter().enumerate().zip(&self.holds);
+        holds
+            .filter(|((_, hold), progress)| !hold.occurrence.is_over(progress.arrivals))
+            .filter_map(|((index, hold), _)| {
+                let point = hold.point.as_code()?;
+                let address = mapped.address_of_hold(point, hold.anchor.as_ref())?;
+                Some((address, index))
+            })
+            .collect()
     }
 
     /// Notes the extension modules of a process that have no points.
@@ -214,7 +232,12 @@ impl HoldSession {
                 self.remove_everywhere(address);
                 resume(tid, 0);
             }
-            HoldPlan::Record(_) => self.record_arrival(tid, address, point),
+            HoldPlan::Record(_) => match point.checked_sub(HOLDS) {
+                None => self.record_arrival(tid, address, point),
+                Some(hold) if self.created > 1 => self.arrive_at(tid, address, hold),
+                // The only thread of a trial cannot race.
+                Some(_) => self.step_over(tid, address),
+            },
             HoldPlan::Trace(_) => resume(tid, 0),
             HoldPlan::Hold { .. } => self.arrive_at(tid, address, point),
         }

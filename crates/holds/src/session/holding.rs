@@ -1,7 +1,7 @@
 //! Holds threads at points, and releases them when the other threads are blocked or a limit is reached.
 
 use super::{HeldThread, HoldSession, ThreadActivity, resume};
-use provoke_model::{Hold, HoldEnd, HoldPlan, HoldPoint};
+use provoke_model::{Hold, HoldEnd, HoldPlan, HoldPoint, PathPlan};
 use provoke_sys::timed_wait::longest_wait;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -83,8 +83,10 @@ impl HoldSession {
     /// Returns whether the time for all holds is not used up.
     pub(super) fn has_time(&self) -> bool {
         match self.plan {
-            HoldPlan::Learn(_) | HoldPlan::Record(_) | HoldPlan::Trace(_) => false,
-            HoldPlan::Hold { total_limit, .. } => self.held_for < total_limit,
+            HoldPlan::Learn(_) | HoldPlan::Trace(_) => false,
+            HoldPlan::Record(PathPlan { total_limit, .. }) | HoldPlan::Hold { total_limit, .. } => {
+                self.held_for < total_limit
+            }
         }
     }
 

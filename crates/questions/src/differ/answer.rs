@@ -57,6 +57,8 @@ pub struct DifferAnswer {
     pub functions_observed: Option<FailureCounts>,
     /// Number of functions whose blocks were observed in the later trials.
     pub inside_functions: u64,
+    /// Whether threads were held in all trials; arrivals where they were held are not observed.
+    pub is_held: bool,
     /// Why the program could not be observed.
     pub refused: Option<String>,
     /// Probability that an answer names a difference although there is none.
@@ -120,6 +122,7 @@ impl DifferAnswer {
             only_functions: memory.compares_functions(),
             functions_observed: memory.first_stage().map(|stage| stage.observed),
             inside_functions: memory.inside().len() as u64,
+            is_held: state.trials.held.is_some(),
             refused: memory.refused().map(str::to_owned),
             error_rate: LOOKS.iter().map(|look| look.error).sum(),
             assumptions: independence_assumptions(state),
@@ -271,6 +274,10 @@ impl AnswerText for DifferAnswer {
             ));
         }
         lines.extend(self.describe_stages());
+        if self.is_held {
+            lines
+                .push("arrivals at the places where threads are held were not observed".to_owned());
+        }
         if self.is_limited {
             lines.push("not all differences were tested: there are too many".to_owned());
         }

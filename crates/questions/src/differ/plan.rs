@@ -32,10 +32,6 @@ impl PlannedQuestion for DifferKind {
             let hint = format!("leave the variants out (`{}`, ...)", second.name);
             return Err(Diagnostic::of_field("variant", message, hint));
         }
-        if draft.scenario.trials.held.is_some() {
-            let message = "`differ` cannot observe trials whose threads are held";
-            return Err(Diagnostic::of_field("held", message, "leave it out"));
-        }
         let known = draft.baseline.and_then(|baseline| {
             let (run, bugs) = (baseline.run?, baseline.bugs);
             Some(Box::new(KnownCrash { run, bugs }))

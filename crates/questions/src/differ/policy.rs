@@ -4,6 +4,7 @@ use super::memory::{DifferMemory, Recording};
 use crate::{HeldTrial, Policy, Step, StopRule, Verdict, nothing_counts};
 use provoke_model::{HoldPlan, PathPart, PathPlan, VariantId, trial_seed};
 use provoke_state::State;
+use std::time::Duration;
 
 /// Plain trials before the first recorded one: they show how long the program takes.
 const FIRST_PLAIN_TRIALS: u64 = 2;
@@ -45,6 +46,8 @@ impl Policy for DifferPolicy {
             arrivals: ARRIVALS,
             part,
             inside: memory.inside().to_vec(),
+            holds: Vec::new(),
+            total_limit: Duration::ZERO,
         };
         Some(HeldTrial {
             plan: HoldPlan::Record(plan),
