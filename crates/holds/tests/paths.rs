@@ -7,7 +7,8 @@ use object::{Object as _, ObjectSymbol as _};
 use provoke_holds::code::CodeFile;
 use provoke_holds::run::HeldRun;
 use provoke_model::{
-    BlockKind, CodeScope, HoldPlan, PathDetail, PathPart, PathPlace, PathPlan, Text, TrialPath,
+    BlockKind, CodePoint, CodeScope, Hold, HoldEnd, HoldPlan, HoldPoint, Occurrence, PathDetail,
+    PathPart, PathPlace, PathPlan, Text, TrialPath,
 };
 use provoke_sys::process::descendant_pids;
 use provoke_test_needs::{needs, program};
@@ -136,6 +137,82 @@ fn a_plan_for_functions_records_only_their_entries() {
         functions.arrivals(&path, &["kinds", "called", "main"]),
         expected
     );
+}
+
+#[test]
+fn the_blocks_of_chosen_functions_are_recorded_as_well() {
+    needs!(program("cc"));
+    let program = Compiled::new("recorded/kinds.c", &[]);
+    let functions = Functions::of_program(&program);
+    let inside = vec![CodePoint {
+        object: program.command[0].clone().into(),
+        address: functions.0["called"].start,
+    }];
+    let of = |plan: PathPlan| {
+        let path = path_of(&program, &plan);
+        functions.arrivals(&path, &["kinds", "called"])
+    };
+    let all = of(plan_with(4)).into_iter();
+    let expected: Vec<_> = all
+        .filter(|(_, name, kind)| *name == "called" || *kind == BlockKind::Function)
+        .collect();
+    let plan = PathPlan {
+        detail: PathDetail::Functions,
+        inside,
+        ..plan_with(4)
+    };
+    assert_eq!(of(plan), expected);
+}
+
+/// Returns the points that a program reaches after the creation of its first thread.
+fn learned_points(program: &Compiled) -> BTreeSet<CodePoint> {
+    let run = program.run_within(HANG, &HoldPlan::Learn(CodeScope::Own));
+    let learned = run.holds.learned.into_iter();
+    let points = learned.filter_map(|learned| learned.point.as_code().cloned());
+    points.collect()
+}
+
+/// Records a program while a thread is held at a point.
+fn record_held(program: &Compiled, point: &CodePoint, arrivals: u32) -> HeldRun {
+    let hold = Hold {
+        point: HoldPoint::Code(point.clone()),
+        occurrence: Occurrence::Nth(1),
+        end: HoldEnd::OthersBlocked,
+        limit: Duration::from_millis(50),
+        watches: true,
+        anchor: None,
+    };
+    let plan = HoldPlan::Record(plan_with(arrivals)).with_holds(&[hold], HANG);
+    program.run_within(HANG, &plan)
+}
+
+#[test]
+fn threads_are_held_while_the_other_points_are_recorded() {
+    needs!(program("cc"));
+    let program = Compiled::new("racy/refcount.c", &["-O1"]);
+    let mut failures = 0;
+    for point in learned_points(&program) {
+        let run = record_held(&program, &point, 4);
+        failures += u32::from(run.has_failed());
+        let held = run.holds.times.clone();
+        let path = path_of_run(run);
+        let is_recorded = |address| addresses(&path).iter().any(|(other, _)| *other == address);
+        if held == [1] {
+            assert!(!is_recorded(point.address), "{point:?}: {path:?}");
+        }
+        assert!(addresses(&path).len() > 2, "{path:?}");
+    }
+    assert!(failures > 0);
+}
+
+#[test]
+fn a_correct_program_passes_while_it_is_held_and_recorded() {
+    needs!(program("cc"));
+    let program = Compiled::new("correct/queue.c", &[]);
+    for point in learned_points(&program).iter().step_by(5) {
+        let run = record_held(&program, point, 1000);
+        assert!(!run.has_failed(), "{point:?}: {run:?}");
+    }
 }
 
 #[test]

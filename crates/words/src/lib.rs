@@ -332,6 +332,8 @@ mod tests {
     fn a_p_value_is_never_zero() {
         let shown = [0.117, 0.0153, 0.0035, 0.001, 0.000_99, 1e-12].map(p_value);
         insta::assert_snapshot!(shown.join("  "), @"p = 0.12  p = 0.015  p = 0.0035  p = 0.0010  p < 0.001  p < 0.001");
+        let cells = [0.117, 0.001, 1e-12].map(p_value_cell);
+        assert_eq!(cells, ["0.12", "0.0010", "< 0.001"]);
     }
 
     #[test]

@@ -75,6 +75,26 @@ __attribute__((noinline)) static void give_up(void) { work(); exit(1); }
 int main(void) { work(); if (draw() % 4 == 0) give_up(); work(); return 0; }
 ";
 
+/// Retries sometimes, fails because of it later, and writes a message before it ends.
+const RETRIED: &str = r#"
+static int size;
+__attribute__((noinline)) static int fetch(unsigned number) { return number % 3 ? 0 : -1; }
+__attribute__((noinline)) static int retry(void) { size += 4; return 0; }
+__attribute__((noinline)) static void store(int more) {
+  size += more;
+  if (size > 5) {
+    fprintf(stderr, "%d is too much\n", size);
+    abort();
+  }
+}
+int main(void) {
+  if (fetch(draw()) < 0) retry();
+  work();
+  store(1 + draw() % 2);
+  return 0;
+}
+"#;
+
 fn differ(sandbox: &Sandbox, source: &str, args: &[&str]) -> (Value, CommandOutput) {
     let program = compile(
         sandbox,
@@ -181,6 +201,34 @@ fn the_way_to_the_failure_is_not_what_precedes_it() {
         answer["failure_path"]["calls"]["function"], "give_up",
         "{output}"
     );
+}
+
+#[test]
+fn a_difference_that_passing_trials_have_as_well_precedes_the_message_of_the_failure() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let (answer, output) = differ(&sandbox, RETRIED, &[]);
+    let (functions, statement) = lead_of(&answer);
+    assert!(functions.contains(&"retry"), "{statement}: {output}");
+    // All trials reach the line of the branch, so the branch is named.
+    assert!(
+        statement.contains("took the branch to 0x") && statement.contains("then entered retry()"),
+        "{statement}"
+    );
+    let lead = &answer["lead"];
+    assert_eq!(
+        lead["failing"]["count"], lead["failing"]["trials"],
+        "{output}"
+    );
+    assert!(lead["passing"]["count"].as_u64() > Some(0), "{output}");
+    assert_eq!(
+        answer["failure_path"]["place"]["function"], "store",
+        "{output}"
+    );
+    let tested = answer["differences"].as_array().unwrap().len()
+        + answer["not_significant"].as_array().unwrap().len();
+    assert!(tested as u64 == answer["tests"] || tested >= 20, "{output}");
+    assert!(output.stdout.contains(" --md"), "{output}");
 }
 
 #[test]
