@@ -25,7 +25,7 @@ fn main() {
     });
     let only = arguments.get(1).map_or("", String::as_str);
     println!(
-        "| program | lead | first statement is the cause | by first comparison | second | arming |"
+        "| program | lead | first statement is the cause | by first comparison | second | arming | lead in two stages |"
     );
     for world in WITHOUT_CAUSE.into_iter().chain(WITH_CAUSE) {
         if format!("{world:?}").contains(only) {
@@ -41,6 +41,7 @@ fn main() {
 
 fn show_row(world: PathWorld, searches: u64) {
     let (mut leads, mut right, mut early, mut second, mut arming) = (0, 0, 0, 0, 0);
+    let mut staged = 0;
     for seed in 0..searches {
         let end = world.search(seed);
         if let Some(lead) = end.comparison.lead {
@@ -50,10 +51,14 @@ fn show_row(world: PathWorld, searches: u64) {
         }
         second += u64::from(end.comparison.second.is_some());
         arming += u64::from(end.has_effect);
+        staged += u64::from(world.search_in_stages(seed).0);
     }
-    let [leads, right, early, second, arming] =
-        [leads, right, early, second, arming].map(|count: u64| count as f64 / searches as f64);
-    println!("| {world:?} | {leads:.3} | {right:.3} | {early:.3} | {second:.3} | {arming:.3} |");
+    let [leads, right, early, second, arming, staged] =
+        [leads, right, early, second, arming, staged]
+            .map(|count: u64| count as f64 / searches as f64);
+    println!(
+        "| {world:?} | {leads:.3} | {right:.3} | {early:.3} | {second:.3} | {arming:.3} | {staged:.3} |"
+    );
 }
 
 /// Shows how long a comparison of 100 trials with 30,000 arrivals at 10,000 points takes.

@@ -124,10 +124,7 @@ fn the_rare_path_of_failing_trials_is_named() {
     let (answer, output) = differ(&sandbox, RARE_PATH, &[]);
     assert_eq!(output.code, Some(0), "{output}");
     let (functions, statement) = lead_of(&answer);
-    assert!(
-        functions == ["parse_short"] || functions == ["main"],
-        "{statement}"
-    );
+    assert!(functions.contains(&"parse_short"), "{statement}");
     assert_eq!(answer["lead"]["passing"]["count"], 0, "{output}");
     assert!(
         output.stdout.contains("Before the failure, in "),

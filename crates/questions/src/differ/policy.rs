@@ -10,6 +10,8 @@ use std::time::Duration;
 const FIRST_PLAIN_TRIALS: u64 = 2;
 /// Arrivals of threads at each point that are recorded, once there are two threads.
 const ARRIVALS: u32 = 4;
+/// The same in a service under load, whose threads do the same for each request.
+const ARRIVALS_UNDER_LOAD: u32 = 64;
 /// The search ends if this number of observed trials all fail: without a passing one, there is nothing to compare.
 const ONLY_FAILING: u64 = 60;
 /// Makes the choices of halves independent of the seeds of trials.
@@ -43,7 +45,10 @@ impl Policy for DifferPolicy {
         let plan = PathPlan {
             scope: state.goal.question.as_differ()?.scope.clone(),
             detail: memory.detail(),
-            arrivals: ARRIVALS,
+            arrivals: match state.trials.load {
+                Some(_) => ARRIVALS_UNDER_LOAD,
+                None => ARRIVALS,
+            },
             part,
             inside: memory.inside().to_vec(),
             holds: Vec::new(),
