@@ -84,7 +84,8 @@ impl Narrator<'_> {
             && !place.is_named_entry()
             && let Some(entry) = self.entered_function(others)
         {
-            statement += &format!(", then {}", entry.done());
+            statement.push_str(", then ");
+            statement.push_str(&entry.done());
             places.push(entry);
         }
         let others = others

@@ -2,7 +2,7 @@
 
 use provoke_stats::paths::{
     Arrival, BLOCK_TRIALS, LOOKS, LOOKS_AT_FUNCTIONS, LOOKS_INSIDE_FUNCTIONS, Look, PathComparison,
-    PathPoint, PathStatement, PathTrial, PointKind, compare_paths, due_look,
+    PathGroup, PathPoint, PathStatement, PathTrial, PointKind, compare_paths, due_look,
 };
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -128,7 +128,7 @@ impl PathWorld {
         let is_entry = |point: u32| points[point as usize].kind == PointKind::Entry;
         let first = self.run_stage(&LOOKS_AT_FUNCTIONS, 0, &mut random, is_entry);
         let groups = first.groups.iter().chain(&first.others);
-        let differing = groups.filter_map(|group| group.first_points()).flatten();
+        let differing = groups.filter_map(PathGroup::first_points).flatten();
         // The function of the points of interest is called near all others.
         let chosen: Vec<u32> = differing
             .map(|point| points[point as usize].function)
