@@ -127,7 +127,8 @@ impl ConfirmAnswer {
             sweep: state
                 .learned::<SweepMemory>()
                 .and_then(|memory| memory.report(state)),
-            compare: may_change.then(|| in_turns(state, baseline, "")),
+            compare: (may_change && state.trials.load.is_none())
+                .then(|| in_turns(state, baseline, "")),
             did_it_help: (progress.failures > 0 && state.trials.held.is_none())
                 .then(|| baseline.and_then(|base| suggest_comparison(state, base, alpha)))
                 .flatten(),
@@ -379,8 +380,8 @@ fn suggest_comparison(
     let rate = real(failures) / real(trials.max(1));
     let levels = ComparisonLevels::with_planned_look(alpha);
     let needed = stats::pairs_to_tell(rate, rate / 2.0, levels, POWER)?;
-    // A suite has another program than the one that a fix changes.
-    if state.trials.cases.is_some() {
+    // A suite has another program than the one that a fix changes, and `compare` has no flags for a load.
+    if state.trials.cases.is_some() || state.trials.load.is_some() {
         return None;
     }
     let line = in_turns(state, Some(base), &format!(" -n {needed}"));

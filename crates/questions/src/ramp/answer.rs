@@ -500,7 +500,12 @@ impl AnswerText for RampAnswer {
             let line = format!("repeat this with -c {clean}..{fails}");
             SuggestedCommand::new("try the levels between", line)
         });
-        resume.into_iter().chain(refusals).chain(between).collect()
+        let confirm = self.fails_from.map(|clients| {
+            let line = format!("provoke confirm --baseline {run} --of {clients}");
+            SuggestedCommand::new("is it fixed?", line)
+        });
+        let further = refusals.into_iter().chain(between).chain(confirm);
+        resume.into_iter().chain(further).collect()
     }
 }
 
