@@ -6,9 +6,6 @@ use crate::FailureCounts;
 use provoke_stats::paths::{PathComparison, PathGroup, PathStatement};
 use serde::Serialize;
 
-/// Latest interleavings of each difference of which a hunt uses the points.
-const NEAREST: usize = 2;
-
 /// Something that is true in failing trials more often than in passing ones.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -220,13 +217,9 @@ pub(super) fn leading_points(comparison: &PathComparison) -> Vec<u32> {
     let groups = comparison.groups.iter();
     let mut groups: Vec<&PathGroup> = groups.filter(|group| !group.is_after_failure).collect();
     groups.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.time.total_cmp(&a.time)));
-    let statements = groups.into_iter().flat_map(|group| {
-        group
-            .latest
-            .iter()
-            .take(NEAREST)
-            .chain(group.statements.first())
-    });
+    let statements = groups
+        .into_iter()
+        .flat_map(|group| group.latest.iter().chain(group.statements.first()));
     let of_statements = statements.flat_map(|statement| match *statement {
         PathStatement::Together { to, other_to, .. } => vec![to, other_to],
         PathStatement::Between { to, other, .. } => vec![to, other],

@@ -167,8 +167,12 @@ impl HeldTrials {
 
     fn leads_to_failures(&self) -> bool {
         let leading: Vec<&HoldPoint> = self.points.leading().collect();
-        let is_leading = |holds: &[Hold]| holds.iter().any(|hold| leading.contains(&&hold.point));
-        let mut failing = self.failing.keys().filter(|holds| is_leading(holds));
+        self.has_reliable(|holds| holds.iter().any(|hold| leading.contains(&&hold.point)))
+    }
+
+    /// Returns whether the program failed nearly always under some of these holds, in enough trials.
+    pub(super) fn has_reliable(&self, is_wanted: impl Fn(&[Hold]) -> bool) -> bool {
+        let mut failing = self.failing.keys().filter(|holds| is_wanted(holds));
         failing.any(|holds| {
             let counts = self.counts_of(holds);
             counts.judged() >= FIRST_FRESH_TRIALS && counts.fails_nearly_always()

@@ -1,6 +1,6 @@
 //! Learns from the trials of a hunt: the points, the failures under each hold, and the races.
 
-use super::attempts::without_watches;
+use super::attempts::{hold_at, without_watches};
 use super::examined_failure::TrialEnd;
 use super::held_trials::HeldTrials;
 use crate::FailureCounts;
@@ -75,6 +75,13 @@ impl HuntMemory {
             left_out: Vec::new(),
             refused: None,
         }
+    }
+
+    /// Returns the number of points that were not tried alone.
+    pub(super) fn singles_left(&self) -> u64 {
+        let singles = self.held_trials.points.in_order().iter();
+        let untried = singles.filter(|point| self.held_trials.is_unjudged(&[hold_at(point, 0)]));
+        untried.count() as u64
     }
 
     /// Returns the trials that were observed, but in which no thread was held.

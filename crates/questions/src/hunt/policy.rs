@@ -129,7 +129,8 @@ impl Policy for HuntPolicy {
                 return Some(learning_trial(state, scope));
             }
         }
-        if let Some(recorded) = recorded_trial(state, memory, timeout) {
+        let open = |holds: &[Hold]| open_trials(state, holds);
+        if let Some(recorded) = recorded_trial(state, memory, timeout, open) {
             return Some(recorded);
         }
         let holds = match next_attempt(state, memory)? {
@@ -344,7 +345,7 @@ fn next_attempt(state: &State, memory: &HuntMemory) -> Option<Attempt> {
 }
 
 /// Returns the number of open trials under these holds.
-pub(super) fn open_trials(state: &State, holds: &[Hold]) -> u64 {
+fn open_trials(state: &State, holds: &[Hold]) -> u64 {
     let is_open = |plan: &&HoldPlan| plan.holds() == holds;
     state.open_holds().filter(is_open).count() as u64
 }
@@ -448,16 +449,6 @@ fn better_holds(
         .unverified_hold(alpha, under_way)
         .cloned();
     unverified.or_else(|| memory.held_trials.untried_extension(state, under_way))
-}
-
-/// Returns the number of points that were not tried alone.
-pub(super) fn singles_left(memory: &HuntMemory) -> u64 {
-    let singles = memory.held_trials.points.in_order().iter();
-    let untried = singles.filter(|point| {
-        let holds = [hold_at(point, 0)];
-        memory.held_trials.is_unjudged(&holds)
-    });
-    untried.count() as u64
 }
 
 /// Returns the set of holds with the highest plausible failure rate.

@@ -3,7 +3,6 @@
 use super::attempts::{ATTEMPTS, hold_at};
 use super::held_trials::HeldTrials;
 use super::memory::HuntMemory;
-use super::policy::{open_trials, singles_left};
 use crate::HeldTrial;
 use crate::differ::record_all;
 use provoke_model::{Hold, HoldPlan, HoldPoint};
@@ -16,12 +15,15 @@ const SEARCH_TIME_PART: u32 = 6;
 const RECORDING_SHARE: u32 = 4;
 /// Recorded trials after which no more are recorded if all of them failed, or none.
 const ALIKE: u64 = 40;
+/// Limit of the points where failing trials differ that are tried before other additions to promising holds.
+const MAX_FORCED: usize = 8;
 
 /// Returns a trial that is recorded, if the search has not found a reliable hold soon, and nothing has told it where to look.
 pub(super) fn recorded_trial(
     state: &State,
     memory: &HuntMemory,
     timeout: Duration,
+    open: impl Fn(&[Hold]) -> u64,
 ) -> Option<HeldTrial> {
     let HuntMemory {
         held_trials,
@@ -34,16 +36,15 @@ pub(super) fn recorded_trial(
     if held_trials.points.has_leading()
         || !differ.may_find_more(ALIKE)
         || held_trials.is_reliable_or_new(alpha)
-        || held_trials
-            .unverified_hold(alpha, |holds| open_trials(state, holds))
-            .is_some()
+        || held_trials.has_reliable(|_| true)
+        || held_trials.unverified_hold(alpha, open).is_some()
         || state.open_holds().any(is_open)
     {
         return None;
     }
     let worked = memory.plain_time + memory.held_time;
     let budget = state.stop.time_budget();
-    let tried_all = || singles_left(memory) == 0;
+    let tried_all = || memory.singles_left() == 0;
     let is_late = budget.map_or_else(tried_all, |budget| worked * SEARCH_TIME_PART > budget);
     (is_late && *recorded_time * RECORDING_SHARE < worked).then(|| HeldTrial {
         plan: record_all(differ),
@@ -59,7 +60,7 @@ impl HeldTrials {
         is_untried: impl Fn(&[Hold]) -> bool,
     ) -> Option<Vec<Hold>> {
         let points = &self.points;
-        let leading: Vec<&HoldPoint> = points.leading().collect();
+        let leading: Vec<&HoldPoint> = points.leading().take(MAX_FORCED).collect();
         let alone = leading
             .iter()
             .flat_map(|point| (0..ATTEMPTS).map(|attempt| vec![hold_at(point, attempt)]));
