@@ -27,13 +27,7 @@ pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) ->
     };
     conditions.set_fact("timeout", timeout);
     let cases = plan.cases.as_ref();
-    let order = cases.map(|cases| {
-        if cases.shuffle {
-            "random"
-        } else {
-            "of the file"
-        }
-    });
+    let order = cases.map(|cases| if cases.shuffle { "random" } else { "fixed" });
     conditions.set_fact(
         "cases",
         or_none(cases.map(|cases| cases.runner.to_string())),

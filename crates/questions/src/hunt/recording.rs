@@ -13,12 +13,14 @@ use std::time::Duration;
 const SEARCH_TIME_PART: u32 = 6;
 /// Recorded trials get at most this share of the time: one part of this many.
 const RECORDING_SHARE: u32 = 4;
-/// Recorded trials after which no more are recorded if all of them failed, or none.
+/// Recording ends after this number of recorded trials if all of them failed, or none.
 const ALIKE: u64 = 40;
+/// Nothing is recorded while a hold makes this part of the trials fail: a second hold often makes it reliable.
+const HELPFUL_RATE: f64 = 0.3;
 /// Limit of the points where failing trials differ that are tried before other additions to promising holds.
 const MAX_FORCED: usize = 8;
 
-/// Returns a trial that is recorded, if the search has not found a reliable hold soon, and nothing has told it where to look.
+/// Returns a trial that is recorded, if the search has not found a helpful hold soon, and nothing has told it where to look.
 pub(super) fn recorded_trial(
     state: &State,
     memory: &HuntMemory,
@@ -36,7 +38,10 @@ pub(super) fn recorded_trial(
     if held_trials.points.has_leading()
         || !differ.may_find_more(ALIKE)
         || held_trials.is_reliable_or_new(alpha)
-        || held_trials.has_reliable(|_| true)
+        || held_trials
+            .failing
+            .keys()
+            .any(|holds| held_trials.plausible_rate(holds) > HELPFUL_RATE)
         || held_trials.unverified_hold(alpha, open).is_some()
         || state.open_holds().any(is_open)
     {
