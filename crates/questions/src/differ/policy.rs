@@ -39,14 +39,8 @@ impl Policy for DifferPolicy {
                 PathPart::Half(trial_seed(state.trials.seed ^ HALVES, state.next_id()))
             }
         };
-        let plan = PathPlan {
-            scope: state.goal.question.as_differ()?.scope.clone(),
-            detail: memory.detail(),
-            arrivals: ARRIVALS,
-            part,
-        };
         Some(HeldTrial {
-            plan: HoldPlan::Record(plan),
+            plan: record_part(memory, part),
             timeout: None,
         })
     }
@@ -76,6 +70,20 @@ impl Policy for DifferPolicy {
             StopRule::from_outside(state)
         }
     }
+}
+
+/// Returns a plan that records all points.
+pub(crate) fn record_all(memory: &DifferMemory) -> HoldPlan {
+    record_part(memory, PathPart::All)
+}
+
+fn record_part(memory: &DifferMemory, part: PathPart) -> HoldPlan {
+    HoldPlan::Record(PathPlan {
+        scope: memory.scope().clone(),
+        detail: memory.detail(),
+        arrivals: ARRIVALS,
+        part,
+    })
 }
 
 /// Returns whether a difference was found, or was looked for in enough trials, or cannot be looked for.
