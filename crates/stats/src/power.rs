@@ -139,7 +139,7 @@ impl RatePair {
 
 /// Returns whether the planned look after `n` pairs tells the counts apart, in the normal approximation.
 fn tells_at_the_end(failures_a: f64, failures_b: f64, n: f64, levels: ComparisonLevels) -> bool {
-    let common = (failures_a + failures_b) / 2.0 / n;
+    let common = f64::midpoint(failures_a, failures_b) / n;
     let spread = (2.0 * n * common * (1.0 - common)).sqrt();
     let distance = (failures_a - failures_b).abs() - 1.0;
     distance > 0.0 && 2.0 * normal_below(-distance / spread) <= levels.planned_look
