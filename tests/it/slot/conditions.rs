@@ -36,7 +36,7 @@ fn conditions() -> Vec<(&'static str, &'static str, String)> {
         (
             "home",
             "read-only",
-            "case $HOME in */conditions/home) ! touch $HOME/file;; *) false;; esac",
+            "case $HOME in */.conditions/home) ! touch $HOME/file;; *) false;; esac",
         ),
         ("tmpdir", "empty", "touch ${TMPDIR:?}/file"),
         (
@@ -236,7 +236,7 @@ fn each_trial_runs_in_a_copy_of_the_working_directory_from_before_the_first_tria
     assert!(folder.path().join("file").exists() && !folder.path().join("left").exists());
     let trials = fs::read_dir(folder.path().join("run/trials")).unwrap();
     assert_eq!(trials.count(), 0);
-    assert!(!folder.path().join("run/working-directory").exists());
+    assert!(!folder.path().join("run/.working-directory").exists());
 }
 
 #[test]

@@ -87,7 +87,8 @@ impl Memory for HuntMemory {
         })
     }
 
-    fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
+    fn add_trial(&mut self, _: &State, _: &Trial, facts: &TrialFacts) {
+        let (outcome, elapsed) = (&facts.outcome, facts.elapsed);
         self.plain_time += elapsed + OVERHEAD;
         if *outcome == Outcome::Inconclusive(InconclusiveReason::StoppedEarly) {
             self.unended += 1;
