@@ -47,14 +47,16 @@ pub fn condition_table(trials: &TrialsPlan) -> Table {
     ];
     let mut table = Table::new("Conditions", Place::Screen, columns);
     for lever in LEVERS {
-        let values = lever.search().map_or(&[][..], |search| search.values);
+        let search = lever.search();
+        let values: Vec<&str> =
+            search.map_or_else(Vec::new, |search| [search.values, search.seeds].concat());
         let cells = [
             lever.name().to_owned(),
             values.join(", "),
             lever.about().to_owned(),
         ];
         table.rows.push(Row::Cells(cells.map(Cell::text).to_vec()));
-        for typed in values {
+        for typed in &values {
             let value = lever.parse(typed).unwrap_or_default();
             if let Some(reason) = find_obstacle(trials, *lever, &value) {
                 let note = format!("not here: {}={typed}: {reason}", lever.name());

@@ -19,6 +19,7 @@ mod limits;
 mod malloc_fill;
 mod memory;
 mod network;
+mod order;
 mod pauses;
 mod pids;
 mod rlimit;
@@ -42,7 +43,7 @@ pub use delay::delay_of;
 pub use rlimit::{core_limit, resource_limits, without_core};
 pub use user::{names_secret, user_of};
 
-use provoke_model::{ItemKind, ResourceLimit, TrialConditions, TrialsPlan};
+use provoke_model::{CaseOrder, ItemKind, ResourceLimit, TrialConditions, TrialsPlan};
 use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::limits as system_limits;
 use provoke_sys::start_step::StartStep;
@@ -84,6 +85,7 @@ pub static LEVERS: &[&dyn Lever] = &[
     &network::IPV6,
     &network::HOSTNAME,
     &copies::COPIES,
+    &order::ORDER,
     &aslr::ASLR,
     &malloc_fill::MALLOC_FILL,
 ];
@@ -170,8 +172,8 @@ pub struct LeverSearch {
     pub sham: Option<&'static str>,
     /// Values from the mildest to the harshest, if they have an order.
     pub ladder: &'static [&'static str],
-    /// Whether its values are seeds, each of which may have its own outcome.
-    pub is_seed: bool,
+    /// Values that are seeds, each of which may have its own outcome.
+    pub seeds: &'static [&'static str],
     /// Whether many programs fail under it, so that it is not combined with other conditions.
     pub is_harsh: bool,
     /// What a program that fails under it depends on: `deadline: it measures time that the process may not get`.
@@ -186,7 +188,7 @@ impl LeverSearch {
             values: &[],
             sham: None,
             ladder: &[],
-            is_seed: false,
+            seeds: &[],
             is_harsh: false,
             cause: lever.about(),
         }
@@ -252,6 +254,8 @@ pub struct TrialStart {
     pub pauses: Option<Duration>,
     /// Copies of the main command that run at the same time and are not judged.
     pub other_copies: u32,
+    /// The order of the tests of a suite, if its runner does not choose it.
+    pub case_order: Option<CaseOrder>,
 }
 
 impl TrialStart {
@@ -401,10 +405,12 @@ mod tests {
             let Some(search) = lever.search() else {
                 continue;
             };
-            assert!(!search.values.is_empty() && !search.cause.is_empty());
+            assert!(!(search.values.is_empty() && search.seeds.is_empty()));
+            assert!(!search.cause.is_empty());
             for typed in search
                 .values
                 .iter()
+                .chain(search.seeds)
                 .chain(search.ladder)
                 .chain(&search.sham)
             {
@@ -451,6 +457,8 @@ mod tests {
             ("ipv6", "no"),
             ("hostname", "a b"),
             ("copies", "0"),
+            ("order", "0"),
+            ("order", "backwards"),
             ("malloc-fill", "256"),
         ] {
             assert!(

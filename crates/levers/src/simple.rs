@@ -12,7 +12,7 @@ pub(super) const SEARCH: LeverSearch = LeverSearch {
     values: &[],
     sham: None,
     ladder: &[],
-    is_seed: false,
+    seeds: &[],
     is_harsh: false,
     cause: "",
 };

@@ -41,7 +41,7 @@ fn searched_levers() -> impl Iterator<Item = (&'static dyn Lever, LeverSearch)> 
 
 /// Adds values of a lever, with its sham and its steps.
 fn add_lever(items: &mut Vec<Item>, lever: &dyn Lever, search: &LeverSearch, values: &[&str]) {
-    let mut add = |typed: &str, role| {
+    let mut add = |typed: &str, role: ConditionRole| {
         // A lever proposes only values that it can read.
         let Ok(value) = lever.parse(typed) else {
             return;
@@ -65,13 +65,19 @@ fn add_lever(items: &mut Vec<Item>, lever: &dyn Lever, search: &LeverSearch, val
             items.push(Item { name, at, what });
         }
     };
-    let role = match (search.is_seed, search.is_harsh) {
-        (true, _) => ConditionRole::Seed,
-        (_, true) => ConditionRole::Harsh,
-        _ => ConditionRole::Tried,
+    let role = if search.is_harsh {
+        ConditionRole::Harsh
+    } else {
+        ConditionRole::Tried
     };
     for value in values {
         add(value, role);
+    }
+    if values == search.values {
+        search
+            .seeds
+            .iter()
+            .for_each(|seed| add(seed, ConditionRole::Seed));
     }
     if let Some(sham) = search.sham {
         add(sham, ConditionRole::Sham);
