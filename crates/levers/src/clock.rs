@@ -45,6 +45,7 @@ impl Lever for Clock {
             sham: Some("now"),
             ladder: &[],
             seeds: &[],
+            only_in_suites: false,
             is_harsh: false,
             cause: "time of day: it depends on the time of day, as when midnight passes during a test",
         })

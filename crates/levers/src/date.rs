@@ -55,6 +55,7 @@ impl Lever for Date {
                 "+1d", "+7d", "+30d", "+90d", "+180d", "+365d", "+600d", "+730d", "+2y",
             ],
             seeds: &[],
+            only_in_suites: false,
             is_harsh: false,
             cause: "date: it depends on the date, as with a certificate or a year in the code",
         })

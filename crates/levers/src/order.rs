@@ -32,6 +32,7 @@ pub(super) static ORDER: SimpleLever = SimpleLever {
         seeds: &[
             "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12",
         ],
+        only_in_suites: true,
         cause: "order of tests: it depends on what ran before it",
         ..SEARCH
     },

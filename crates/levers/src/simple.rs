@@ -13,6 +13,7 @@ pub(super) const SEARCH: LeverSearch = LeverSearch {
     sham: None,
     ladder: &[],
     seeds: &[],
+    only_in_suites: false,
     is_harsh: false,
     cause: "",
 };

@@ -5,11 +5,14 @@ use provoke_levers::{LEVERS, Lever, LeverSearch, find_lever};
 use provoke_model::{ConditionRole, Item, ItemKind, SearchedCondition};
 use provoke_words::diagnostic::{Diagnostic, refuse_at};
 
-/// Returns the named conditions, or all that levers propose, with what they are compared with, and milder ones.
-pub(super) fn condition_items(named: &[String]) -> Result<Vec<Item>, Diagnostic> {
+/// Returns the named conditions, or all that levers propose for a suite or for another command, with what they are compared with, and milder ones.
+pub(super) fn condition_items(named: &[String], is_suite: bool) -> Result<Vec<Item>, Diagnostic> {
     let mut items = Vec::new();
     if named.is_empty() {
         for (lever, search) in searched_levers() {
+            if search.only_in_suites && !is_suite {
+                continue;
+            }
             add_lever(&mut items, lever, &search, search.values);
         }
         return Ok(items);

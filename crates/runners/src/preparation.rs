@@ -207,6 +207,22 @@ mod tests {
     }
 
     #[test]
+    fn the_seed_of_an_order_is_passed_to_the_runner() {
+        for (runner, command, expected) in [
+            ("go", "go test .", "go test -json -count=1 -shuffle=7 ."),
+            ("gtest", "./t", "./t --gtest_shuffle --gtest_random_seed=7"),
+        ] {
+            let mut variant = variant(command, &[]);
+            let order = Some(&CaseOrder::OfSeed(7));
+            let plan = cases(runner, false);
+            let place = Path::new("/t");
+            CaseSetup::adapt_variant(&plan, order, &mut variant, &[], place).unwrap();
+            let words = variant.actors[0].command.iter().map(ToString::to_string);
+            assert_eq!(words.collect::<Vec<_>>().join(" "), expected);
+        }
+    }
+
+    #[test]
     fn the_plugin_comes_before_the_variables_of_the_user() {
         let plan = cases("pytest", false);
         let env = [("PYTHONPATH", Some("/own")), ("PYTEST_PLUGINS", None)];
