@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const MSYNC: u64 = 26;
 /// The numbers on x86-64 of `msync`, `fsync`, `fdatasync`, `sync`, `sync_file_range` and `syncfs`.
-const CALLS: [u64; 6] = [MSYNC, 74, 75, 162, 277, 306];
+pub(super) const CALLS: [u64; 6] = [MSYNC, 74, 75, 162, 277, 306];
 /// Flag of `msync`: it waits until the data is on the disk.
 const MS_SYNC: u64 = 4;
 /// Number of `CLOCK_MONOTONIC`.
@@ -37,11 +37,6 @@ impl SlowSync {
             sleeping: BTreeMap::new(),
             rested: BTreeSet::new(),
         }
-    }
-
-    /// Returns the calls that the tracer must see.
-    pub(super) fn calls(&self) -> &'static [u64] {
-        &CALLS
     }
 
     /// Handles the stop of a thread before other parts of the tracer.

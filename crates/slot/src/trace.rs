@@ -10,7 +10,7 @@
 
 use super::fake_clock::{FakeClock, StopResult};
 use super::hold::TrialHolds;
-use super::slow_sync::SlowSync;
+use super::slow_sync::{self, SlowSync};
 use super::snapshots::SnapshotFolder;
 use provoke_levers::TrialStart;
 use provoke_model::{CoreObservation, Signal};
@@ -119,7 +119,11 @@ impl Tracer {
 
     /// Returns the calls that conditions of the trial delay.
     pub(super) fn delayed_calls(&self) -> &'static [u64] {
-        self.slow_sync.as_ref().map_or(&[], SlowSync::calls)
+        if self.slow_sync.is_some() {
+            &slow_sync::CALLS
+        } else {
+            &[]
+        }
     }
 
     /// Returns whether the tracer sets conditions of the trial, which does not start without it.

@@ -32,10 +32,10 @@ fn each_test_of_a_suite_has_its_own_condition() {
     needs!(python("pytest"));
     let sandbox = Sandbox::new();
     sandbox.write("test_it.py", SUITE);
-    let flags = words("why --cases --seed 1 -j 2 --env TZ=UTC");
+    let flags = words("--cases --seed 1 -j 2 --env TZ=UTC");
     let conditions = words("--try tz=Pacific/Kiritimati,umask,order=reverse");
     let suite = words("-- python3 -m pytest -q -p no:cacheprovider -p no:randomly");
-    let (report, output) = sandbox.report(&[flags, conditions, suite].concat());
+    let (report, output) = sandbox.run_with_report("why", &[flags, conditions, suite].concat());
     let answer = &report["answer"]["why_suite"];
     insta::assert_snapshot!(answer["sentence"].as_str().unwrap(), @"test_it.py::test_zone fails under tz=Pacific/Kiritimati; test_it.py::test_second fails under order=reverse");
     assert_eq!(answer["passing_tests"], 2, "{output}");
@@ -45,7 +45,12 @@ fn each_test_of_a_suite_has_its_own_condition() {
             let condition = &test["conditions"][0];
             let [with, without] = [&condition["with"], &condition["without"]];
             let all_failed = with["failures"] == with["trials"] && without["failures"] == 0;
-            json!([condition["compared_with"], condition["failure"], test["causes"], all_failed])
+            json!([
+                condition["compared_with"],
+                condition["failure"],
+                test["causes"],
+                all_failed
+            ])
         })
         .collect();
     assert_eq!(

@@ -225,52 +225,31 @@ impl TestReport {
 
     /// Returns a row for each condition and each kind of seeds, or one without a condition.
     fn rows(&self) -> Vec<Vec<Cell>> {
-        let plain = self.plain.in_words();
-        let mut rows: Vec<[String; 6]> = Vec::new();
-        for condition in &self.conditions {
-            let [with, without] = [condition.with, condition.without].map(FailureCounts::in_words);
-            let verdict = format!("{} under it", condition.describe());
-            rows.push([
-                self.name.clone(),
-                plain.clone(),
-                condition.name.clone(),
-                with,
-                without,
-                verdict,
-            ]);
-        }
-        for seeds in &self.seeds {
-            let verdict = format!("the seed decides: {}", seeds.describe());
-            let [with, without] = [String::new(), String::new()];
-            rows.push([
-                self.name.clone(),
-                plain.clone(),
-                seeds.name.clone(),
-                with,
-                without,
-                verdict,
-            ]);
-        }
+        let row = |condition: &str, [with, without]: [String; 2], result: String| {
+            let (name, plain) = (self.name.clone(), self.plain.in_words());
+            [name, plain, condition.to_owned(), with, without, result]
+                .map(Cell::text)
+                .to_vec()
+        };
+        let of_conditions = self.conditions.iter().map(|condition| {
+            let pairs = [condition.with, condition.without].map(FailureCounts::in_words);
+            let result = format!("{} under it", condition.describe());
+            row(&condition.name, pairs, result)
+        });
+        let of_seeds = self.seeds.iter().map(|seeds| {
+            let result = format!("the seed decides: {}", seeds.describe());
+            row(&seeds.name, [const { String::new() }; 2], result)
+        });
+        let mut rows: Vec<Vec<Cell>> = of_conditions.chain(of_seeds).collect();
         if rows.is_empty() {
-            let is_constant = self.plain.failures == self.plain.trials;
-            let verdict = match is_constant {
-                true => "always fails",
-                false => "fails sometimes",
+            let result = if self.plain.failures == self.plain.trials {
+                "always fails"
+            } else {
+                "fails sometimes"
             };
-            let none = ["–".to_owned(), String::new(), String::new()];
-            let [condition, with, without] = none;
-            rows.push([
-                self.name.clone(),
-                plain,
-                condition,
-                with,
-                without,
-                verdict.to_owned(),
-            ]);
+            rows.push(row("–", [const { String::new() }; 2], result.to_owned()));
         }
-        rows.into_iter()
-            .map(|row| row.map(Cell::text).to_vec())
-            .collect()
+        rows
     }
 }
 

@@ -439,7 +439,7 @@ impl SuiteScreen {
         let (mut harsh, mild): (Vec<usize>, Vec<usize>) = usable
             .into_iter()
             .partition(|&condition| self.conditions[condition].is_harsh);
-        harsh.retain(|&condition| singles(condition).count() < HARSH_TRIALS as usize);
+        harsh.retain(|&condition| (singles(condition).count() as u64) < HARSH_TRIALS);
         if is_mixed && !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
             harsh.sort_by_key(|&condition| singles(condition).count());
             harsh.truncate(HARSH);
