@@ -66,7 +66,7 @@ struct SuiteTrial {
     outcomes: Vec<Outcome>,
 }
 
-/// What a screen found about a condition and a test.
+/// The result of a condition and a test.
 #[derive(Debug, Clone)]
 pub struct TestResult {
     /// The verdict.
