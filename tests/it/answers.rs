@@ -567,7 +567,7 @@ fn four_equal_variants_are_rarely_called_different() {
 
 #[test]
 fn a_difference_is_found_within_the_promised_number_of_pairs() {
-    for (p, longest) in [(0.5, 13.5), (0.1, 68.0)] {
+    for (p, longest) in [(0.5, 14.5), (0.1, 74.0)] {
         let plan = compare_plan("different", 2, "runs = 1000");
         let pairs = |seed| {
             let state = Simulation::new(seed, &[p, 0.0], SETTINGS[0]).answer_question(&plan);
