@@ -1,10 +1,9 @@
 //! Contrasts of a comparison: the variants on each side, and the evidence so far.
 
 use provoke_model::{CompareQuestion, Failure, FailureName, Outcome, Trial, TrialsPlan, VariantId};
-use provoke_state::{Memory, State};
+use provoke_state::{Memory, State, TrialFacts};
 use provoke_stats::{self as stats, ComparisonLevels};
 use std::any::Any;
-use std::time::Duration;
 
 /// Maximum number of different failures that are compared: the error level of each is half that of the one before it.
 const MAX_FAILURES: usize = 8;
@@ -29,8 +28,8 @@ impl Memory for CompareMemory {
         vec![&self.0]
     }
 
-    fn add_trial(&mut self, _: &State, trial: &Trial, outcome: &Outcome, _: Duration) {
-        let failure = match outcome {
+    fn add_trial(&mut self, _: &State, trial: &Trial, facts: &TrialFacts) {
+        let failure = match &facts.outcome {
             Outcome::Pass => None,
             Outcome::Fail(failure) => Some(&**failure),
             Outcome::Other(_) | Outcome::Inconclusive(_) => return,

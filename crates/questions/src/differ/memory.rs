@@ -271,9 +271,9 @@ impl Memory for DifferMemory {
         }
     }
 
-    fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
-        self.note_failure(outcome);
-        self.plain.add(elapsed);
+    fn add_trial(&mut self, _: &State, _: &Trial, facts: &TrialFacts) {
+        self.note_failure(&facts.outcome);
+        self.plain.add(facts.elapsed);
     }
 
     fn add_held_trial(&mut self, _: &State, trial: &Trial, facts: &TrialFacts) {

@@ -118,8 +118,9 @@ impl Memory for HuntMemory {
         })
     }
 
-    fn add_trial(&mut self, state: &State, trial: &Trial, outcome: &Outcome, elapsed: Duration) {
-        self.differ.add_trial(state, trial, outcome, elapsed);
+    fn add_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
+        self.differ.add_trial(state, trial, facts);
+        let (outcome, elapsed) = (&facts.outcome, facts.elapsed);
         self.plain_time += elapsed + OVERHEAD;
         if *outcome == Outcome::Inconclusive(InconclusiveReason::StoppedEarly) {
             self.unended += 1;
