@@ -3,10 +3,9 @@
 use provoke_model::{Goal, Outcome, Question, Trial, TrialsPlan, VariantId};
 use provoke_plan::{PlannedQuestion, QuestionDraft, QuestionPlan, SettingsGroup};
 use provoke_questions::{Policy, QuestionKind, Step, StopRule, Verdict};
-use provoke_state::{Memory, State};
+use provoke_state::{Memory, State, TrialFacts};
 use provoke_words::diagnostic::Diagnostic;
 use std::any::Any;
-use std::time::Duration;
 
 const FAILURES: u64 = 10;
 const ONLY_VARIANT: VariantId = VariantId(0);
@@ -89,8 +88,8 @@ impl Memory for PassSeries {
         vec![self]
     }
 
-    fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, _: Duration) {
-        self.current = match outcome {
+    fn add_trial(&mut self, _: &State, _: &Trial, facts: &TrialFacts) {
+        self.current = match facts.outcome {
             Outcome::Pass => self.current + 1,
             _ => 0,
         };

@@ -6,7 +6,6 @@ use crate::experiment::{compare_many_runs, compare_two_runs, is_program};
 use crate::suggest::programs_as_runs;
 use crate::term;
 use clap::Args;
-use provoke_survey::FactGroup;
 use provoke_words::diagnostic::Diagnostic;
 
 /// Show how the failure rates and the environments of runs differ
@@ -16,8 +15,9 @@ use provoke_words::diagnostic::Diagnostic;
 ///
 /// Compares the builds of the program and of its libraries, the packages of its language, environment
 /// variables, limits, kernel settings and machines. For three runs or more, for example from several
-/// machines, it shows which facts distinguish failing runs from passing ones. Exits with 0 if there are
-/// no relevant differences, and with 1 otherwise.
+/// machines, it shows which facts distinguish failing runs from passing ones. Exits with 1 if failure
+/// rates, tests or relevant facts differ, with 3 if the rates cannot be compared and no fact differs,
+/// and with 0 otherwise.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct DiffArgs {
@@ -33,6 +33,9 @@ pub(super) struct DiffArgs {
     /// Show long lists, minor differences, and values that may be secrets
     #[arg(long)]
     all: bool,
+    /// Exit with 1 only if the second run, or a test of it, fails more often
+    #[arg(long, conflicts_with = "more")]
+    worse: bool,
     /// Print the runs and every difference as JSON
     #[arg(long)]
     json: bool,
@@ -42,6 +45,8 @@ const EXAMPLES: &str = "\
 Examples:
   Compare the last run with an earlier one:
     provoke diff 20261122-035210-ecbc last
+  Fail in CI if a flaky test got worse:
+    provoke diff --worse monday last
   Compare runs from several machines, copied to one directory:
     provoke diff runs/host1 runs/host2 runs/host3";
 
@@ -55,7 +60,7 @@ impl Execute for DiffArgs {
 
 impl DiffArgs {
     fn compare_runs(self) -> Result<Exit, Diagnostic> {
-        let (printed, is_different) = if self.more.is_empty() {
+        let (printed, exit) = if self.more.is_empty() {
             let compared = compare_two_runs(&self.left, &self.right, self.all)?;
             let printed = if self.json {
                 term::print_result(&compared.to_json())
@@ -63,9 +68,13 @@ impl DiffArgs {
                 let document = compared.document(self.all);
                 term::print_page(&term::format_documents(&[document], term::stdout_width()))
             };
-            let mut differences = compared.differences.iter();
-            let is_different = differences.any(|difference| difference.group != FactGroup::Trifle);
-            (printed, is_different)
+            let is_bad = if self.worse {
+                compared.is_worse()
+            } else {
+                compared.is_different()
+            };
+            let exit = is_bad.map_or(Exit::Undecided, |is_bad| Exit::good_if(!is_bad));
+            (printed, exit)
         } else {
             let names = [self.left, self.right].into_iter().chain(self.more);
             let compared = compare_many_runs(&names.collect::<Vec<_>>())?;
@@ -74,9 +83,10 @@ impl DiffArgs {
             } else {
                 term::format_documents(&[compared.document()], term::stdout_width())
             };
-            (term::print_result(&text), !compared.by.is_empty())
+            let exit = Exit::good_if(compared.by.is_empty());
+            (term::print_result(&text), exit)
         };
         printed?;
-        Ok(Exit::good_if(!is_different))
+        Ok(exit)
     }
 }

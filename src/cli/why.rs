@@ -14,7 +14,8 @@ use provoke_words::diagnostic::Diagnostic;
 ///
 /// Tries the program on a slow processor, with pauses, at another date, in another time zone, with a full disk, without a
 /// network and under many more conditions, with plain trials between. A condition that matters is confirmed in fresh
-/// pairs of trials. At most 1 of 20 such searches names a wrong condition.
+/// pairs of trials. At most 1 of 20 such searches names a wrong condition. With --cases, each test of the suite has its own
+/// conditions.
 #[derive(Args)]
 #[command(
     override_usage = "provoke why [OPTIONS] [--] CMD...",
@@ -43,6 +44,8 @@ Examples:
     provoke why -- ./program
   Try dates and time zones only:
     provoke why --try date,clock,tz -- ./program
+  Find the conditions of each test of a suite:
+    provoke why --cases -- pytest -q
   Find the condition of a failure that was seen before:
     provoke why --baseline last";
 

@@ -41,11 +41,10 @@ pub fn compare_two_runs(
         p_value: test.map(|test| test.p_value),
         design_effect: test.map_or(1.0, |test| test.design_effect),
         stopped: test.map_or_else(Vec::new, |test| test.stopped.clone()),
-        tests: if rates.is_ok() {
-            compare_tests(&left.state, &right.state)
-        } else {
-            None
-        },
+        // The failures of a test are the same under any `--only`.
+        tests: report::check_conditions(&left.state, &right.state)
+            .ok()
+            .and_then(|()| compare_tests(&left.state, &right.state)),
         not_comparable: rates.err(),
         differences,
     })

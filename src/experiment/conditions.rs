@@ -4,6 +4,7 @@ use provoke_levers::{LEVERS, Lever, TrialStart, find_lever};
 use provoke_model::{ItemKind, TrialsPlan, UntestedCondition};
 use provoke_prepare as prepare;
 use provoke_words::document::{Cell, Column, Place, Row, Table, Tone};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Returns the conditions of a search that this machine cannot set.
@@ -47,19 +48,30 @@ pub fn condition_table(trials: &TrialsPlan) -> Table {
     ];
     let mut table = Table::new("Conditions", Place::Screen, columns);
     for lever in LEVERS {
-        let values = lever.search().map_or(&[][..], |search| search.values);
+        let search = lever.search();
+        let values: Vec<&str> =
+            search.map_or_else(Vec::new, |search| [search.values, search.seeds].concat());
         let cells = [
             lever.name().to_owned(),
             values.join(", "),
             lever.about().to_owned(),
         ];
         table.rows.push(Row::Cells(cells.map(Cell::text).to_vec()));
-        for typed in values {
+        let mut refused: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for typed in &values {
             let value = lever.parse(typed).unwrap_or_default();
             if let Some(reason) = find_obstacle(trials, *lever, &value) {
-                let note = format!("not here: {}={typed}: {reason}", lever.name());
-                table.rows.push(Row::Note(note, Tone::Open));
+                refused.entry(reason).or_default().push(typed);
             }
+        }
+        for (reason, typed) in refused {
+            let name = if typed.len() == values.len() {
+                lever.name().to_owned()
+            } else {
+                format!("{}={}", lever.name(), typed.join(", "))
+            };
+            let note = format!("not here: {name}: {reason}");
+            table.rows.push(Row::Note(note, Tone::Open));
         }
     }
     table

@@ -231,7 +231,8 @@ impl TrialForecast {
             ("  that fails a tenth as often", rate / 10.0),
             ("  that fails half as often", rate / 2.0),
         ] {
-            let pairs = stats::pairs_to_tell(rate, other, alpha, POWER);
+            let levels = stats::ComparisonLevels::with_planned_look(alpha);
+            let pairs = stats::pairs_to_tell(rate, other, levels, POWER);
             rows.add_exact(title, pairs.map(|pairs| pairs.saturating_mul(2)));
         }
         let race = match &self.baseline {

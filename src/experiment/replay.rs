@@ -4,7 +4,8 @@ use super::rerun::{RerunLimits, kept_output, repeat_trial, rerun_trial};
 use super::stored_trial::StoredTrial;
 use provoke_judge as judge;
 use provoke_model::{
-    Failure, FailureName, KeepRule, Observation, Outcome, Signal, Site, Trial, TrialsPlan,
+    EvidenceDepth, Failure, FailureName, KeepRule, Observation, Outcome, Signal, Site, Trial,
+    TrialsPlan,
 };
 use provoke_report::{Report, group_failures};
 use provoke_survey as survey;
@@ -64,8 +65,13 @@ impl TrialReplay {
         let mut trials = selected.state.trials.clone();
         trials.settings.keep = KeepRule::None;
         let (trial, before) = (selected.trial.clone(), selected.outcome.clone());
+        let variant = match trials.variant_plan(trial.variant).name.as_str() {
+            "" => String::new(),
+            name => format!("of {} ", words::sanitize_line(name)),
+        };
+        let was = describe_before(&report, &trial, before.as_ref());
         Self {
-            was: describe_before(&report, &trial, before.as_ref()),
+            was: format!("{variant}{was}"),
             rate: rate_sentence(&report, &trial),
             trials,
             trial,
@@ -207,6 +213,10 @@ impl TrialReplay {
     ) -> String {
         match self.earlier_outcome.as_ref().and_then(Outcome::any_failure) {
             Some(earlier_failure) if FailureName::from(earlier_failure).is_same(failure.into()) => {
+                if differs_in_output(earlier_failure, failure) {
+                    let failure = in_words(failure);
+                    return format!("; {event} in a similar way{position}: {failure} ({took})");
+                }
                 format!("; {event} in the same way{position} ({took})")
             }
             Some(_) => format!(
@@ -216,6 +226,12 @@ impl TrialReplay {
             None => format!("; {event}{position}: {} ({took})", in_words(failure)),
         }
     }
+}
+
+/// Returns whether the output names different failures, such as a test more.
+fn differs_in_output(earlier_failure: &Failure, failure: &Failure) -> bool {
+    let (before, now) = (&earlier_failure.signature, &failure.signature);
+    before.id != now.id && [before, now].map(|name| name.depth) == [EvidenceDepth::Output; 2]
 }
 
 /// Describes the recorded outcome of a trial, with the best evidence of the whole run.

@@ -29,6 +29,8 @@ pub struct StoredTrial {
     pub(super) observation: Box<Observation>,
     /// Its outcome; `None` if it did not end.
     pub outcome: Option<Outcome>,
+    /// Whether only the run was named.
+    pub(super) stands_for_run: bool,
     /// The trials of the run that ended, with their failures.
     pub(super) ends: Vec<(TrialId, Option<Box<Failure>>)>,
 }
@@ -57,10 +59,14 @@ impl StoredTrial {
             StoreError::NoRun { .. } if id.is_none() => no_run(&error),
             error => error.into(),
         })?;
+        let stands_for_run = id.is_none();
         let id = id.map_or_else(|| best_trial(&folder), Ok)?;
         let found = Self::read(folder, run, Some(id))?;
         match found.outcome {
-            Some(_) => Ok(found),
+            Some(_) => Ok(Self {
+                stands_for_run,
+                ..found
+            }),
             None => Err(no_trial(&found.state, id, &found.ends)),
         }
     }
@@ -117,6 +123,7 @@ impl StoredTrial {
             trial,
             observation,
             outcome,
+            stands_for_run: id.is_none(),
             ends,
         })
     }

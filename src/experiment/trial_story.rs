@@ -11,13 +11,16 @@ use provoke_model::{
     InconclusiveReason, Outcome, Signature, Text,
 };
 use provoke_questions::HeldPlace;
-use provoke_report::Report;
 use provoke_report::story::{BetterTrial, TrialDetails, trial_story};
+use provoke_report::{FailureGroup, Report, group_failures};
 use provoke_sys::{calls, files};
 use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 use std::path::Path;
+
+/// Maximum number of other failures of a run that are listed.
+const MAX_OTHERS: usize = 8;
 
 impl StoredTrial {
     /// Returns the analyses of its cores: the stored ones, or new ones if another tool is requested.
@@ -50,6 +53,7 @@ impl StoredTrial {
     pub(super) fn to_story(&self, autopsies: &[Autopsy], verbose: bool, width: usize) -> String {
         trial_story(&TrialDetails {
             trial: self.trial.id,
+            variant: &self.state.trials.variant_plan(self.trial.variant).name,
             is_captured: self.trial.captures_evidence(),
             outcome: self.outcome.as_ref().expect("it has ended"),
             seeming_hang: self.seeming_hang().as_ref(),
@@ -61,6 +65,7 @@ impl StoredTrial {
             stories: autopsies,
             output: &last_output(&self.directory()),
             better: self.better_trial().as_ref(),
+            others: &self.other_failures(),
             verbose,
             width,
         })
@@ -96,6 +101,35 @@ impl StoredTrial {
                 command: format!("provoke explain {}", shell_word(trial_name.as_ref())),
             })
         })
+    }
+
+    /// Describes the other failures of the run with the commands that explain them, if this trial stands for the run.
+    fn other_failures(&self) -> Vec<String> {
+        let failure = self.outcome.as_ref().and_then(Outcome::any_failure);
+        let Some(failure) = failure.filter(|_| self.stands_for_run) else {
+            return Vec::new();
+        };
+        let id = failure.signature.id.to_string();
+        let report = Report::new(&self.state, true);
+        let groups = report.variants.iter().flat_map(group_failures);
+        let others = groups.filter(|group| {
+            group.signature.id != id
+                && !group.signature.same_as.contains(&id)
+                && !group
+                    .measured_trials()
+                    .any(|trial| trial == self.trial.id.0)
+        });
+        let describe = |group: FailureGroup<'_>| {
+            let example = group.measured_trials().next()?;
+            let name = format!("{}#{example}", self.run_name);
+            Some(format!(
+                "{}x {}: provoke explain {}",
+                group.trial_count(),
+                words::sanitize_line(&group.signature.title),
+                shell_word(name.as_ref()),
+            ))
+        };
+        others.filter_map(describe).take(MAX_OTHERS).collect()
     }
 
     /// Describes what is known about the schedule of a failing trial.

@@ -228,7 +228,12 @@ fn groups_of(screen: &mut Screen, variant: &VariantReport) {
             ),
         );
         write_sites(screen, &group.signature.sites);
-        screen.push_text(8, &format_trial_numbers(&trials));
+        let rate = group
+            .own_interval(variant)
+            .map_or(String::new(), |interval| {
+                format!("rate {}; ", words::format_interval(interval))
+            });
+        screen.push_text(8, &format!("{rate}{}", format_trial_numbers(&trials)));
         for text in group.describe_evidence(LISTED) {
             screen.push_text(8, &style(text).dim().to_string());
         }

@@ -27,7 +27,7 @@ use std::time::Duration;
 use crate::answered::RecordedRun;
 use crate::held_program::{
     DECIDED_RATE, hold_threads, hold_threads_after_decision, hold_threads_in_large_code,
-    record_without_cause,
+    hold_two_threads, hold_two_threads_unrecorded, record_without_cause,
 };
 use crate::loop_and_fold::{begin, hash, plan};
 use crate::ramp::levels_of_load;
@@ -567,7 +567,7 @@ fn four_equal_variants_are_rarely_called_different() {
 
 #[test]
 fn a_difference_is_found_within_the_promised_number_of_pairs() {
-    for (p, longest) in [(0.5, 13.5), (0.1, 68.0)] {
+    for (p, longest) in [(0.5, 14.5), (0.1, 74.0)] {
         let plan = compare_plan("different", 2, "runs = 1000");
         let pairs = |seed| {
             let state = Simulation::new(seed, &[p, 0.0], SETTINGS[0]).answer_question(&plan);
@@ -887,6 +887,40 @@ fn a_hold_on_the_path_of_a_failure_is_not_the_answer_of_a_hunt() {
             sentence.starts_with("It fails without a hold in "),
             "{sentence}"
         );
+    }
+}
+
+#[test]
+fn a_hunt_holds_two_threads_where_recorded_trials_that_fail_differ() {
+    let plan = hunt_plan(600);
+    let found = |hold: fn(&HoldPlan, f64) -> (HoldObservation, bool)| {
+        let simulations = (0..5).map(|seed| {
+            let mut simulation = Simulation::new(seed, &[0.0], SETTINGS[0]);
+            simulation.time = Duration::from_millis(6);
+            simulation.hold = hold;
+            let mut plan = plan.clone();
+            plan.trials.seed = seed;
+            (simulation, plan)
+        });
+        let states = simulations.map(|(simulation, plan)| simulation.answer_question(&plan));
+        states
+            .filter(|state| questions::found_hold(state).is_some())
+            .count()
+    };
+    let (learning, unrecorded) = (found(hold_two_threads), found(hold_two_threads_unrecorded));
+    assert!(learning == 5, "{learning}");
+    assert!(unrecorded <= 1, "{unrecorded}");
+}
+
+#[test]
+fn a_hunt_that_learned_from_recorded_trials_and_is_cut_at_any_event_has_the_same_result() {
+    let plan = hunt_plan(600);
+    let mut simulation = Simulation::new(7, &[0.0], SETTINGS[0]);
+    simulation.time = Duration::from_millis(6);
+    simulation.hold = hold_two_threads;
+    let (events, uncut) = record(&simulation, &plan);
+    for cut in (0..=events.len()).step_by(97) {
+        assert_resumes(&simulation, &plan, &events, &uncut, cut);
     }
 }
 

@@ -199,6 +199,7 @@ fn stories(run: &RecordedRun) -> String {
         });
         text += &trial_story(&TrialDetails {
             trial: *trial,
+            variant: if is_even { "JOBS=2" } else { "" },
             is_captured: is_even,
             outcome,
             seeming_hang: Some(&hang).filter(|_| is_even && outcome.any_failure().is_none()),
@@ -210,6 +211,7 @@ fn stories(run: &RecordedRun) -> String {
             stories: &[],
             output: &["its last line".to_owned()],
             better: better.as_ref().filter(|_| is_even),
+            others: &["3x hang: provoke explain last#9".to_owned()],
             width: if is_even { 60 } else { 100 },
             verbose: is_even,
         });

@@ -34,7 +34,7 @@ pub(crate) fn hold_threads(plan: &HoldPlan, drawn: f64) -> (HoldObservation, boo
     }
     if let HoldPlan::Record(_) = plan {
         let fails = drawn < DECIDED_RATE;
-        observation.path = Some(Box::new(path_of(fails, drawn)));
+        observation.path = Some(Box::new(path_of_drop(fails, drawn)));
         return (observation, fails);
     }
     if plan.holds().is_empty() {
@@ -63,13 +63,19 @@ pub(crate) fn hold_threads(plan: &HoldPlan, drawn: f64) -> (HoldObservation, boo
 pub(crate) fn record_without_cause(plan: &HoldPlan, drawn: f64) -> (HoldObservation, bool) {
     let (mut observation, fails) = hold_threads(plan, drawn);
     let overlaps = hash(drawn.to_bits(), 1).is_multiple_of(4);
-    observation.path = Some(Box::new(path_of(overlaps, drawn)));
+    observation.path = Some(Box::new(path_of_drop(overlaps, drawn)));
     (observation, fails)
 }
 
 /// Returns the path of both threads: one after the other, or both between the read and the write at once.
-fn path_of(overlaps: bool, drawn: f64) -> TrialPath {
-    let points = INSTRUCTIONS
+fn path_of_drop(overlaps: bool, drawn: f64) -> TrialPath {
+    path_of(&INSTRUCTIONS, overlaps.then_some(4), drawn)
+}
+
+/// Returns the path of two threads: one after the other, or the second one when the first one has reached this number of
+/// points.
+fn path_of(instructions: &[(u64, u32)], overlap: Option<u32>, drawn: f64) -> TrialPath {
+    let points = instructions
         .iter()
         .enumerate()
         .map(|(index, (address, _))| {
@@ -82,17 +88,17 @@ fn path_of(overlaps: bool, drawn: f64) -> TrialPath {
     let arrive = |thread: u32, points: std::ops::Range<u32>| {
         points.map(move |point| PathEvent { thread, point })
     };
-    let last = u32::try_from(INSTRUCTIONS.len()).unwrap();
+    let last = u32::try_from(instructions.len()).unwrap();
     // Which thread is first means nothing.
     let (first, second) = if hash(drawn.to_bits(), 2).is_multiple_of(2) {
         (1, 2)
     } else {
         (2, 1)
     };
-    let read = if overlaps { 4 } else { last };
-    let events = arrive(first, 0..read)
+    let reached = overlap.unwrap_or(last);
+    let events = arrive(first, 0..reached)
         .chain(arrive(second, 0..last))
-        .chain(arrive(first, read..last));
+        .chain(arrive(first, reached..last));
     TrialPath {
         files: vec!["/program".into()],
         points: points.collect(),
@@ -140,6 +146,52 @@ pub(crate) fn hold_in_window() -> Hold {
         limit: Duration::from_millis(100),
         watches: false,
         anchor: None,
+    }
+}
+
+/// Addresses of a longer program: it fails if one thread waits behind its test until another one is in its update.
+const LONGER: RangeInclusive<u64> = 0x2000..=0x203f;
+const TEST: u64 = 0x2010;
+const UPDATE: u64 = 0x2020;
+
+/// Returns the observation of the longer program. Of recorded trials, some fail.
+pub(crate) fn hold_two_threads(plan: &HoldPlan, drawn: f64) -> (HoldObservation, bool) {
+    let mut observation = HoldObservation::default();
+    match plan {
+        HoldPlan::Learn(_) => {
+            let learned = LONGER.map(|address| LearnedPoint {
+                point: HoldPoint::Code(code_point(address)),
+                function: *LONGER.start(),
+                ..learned_point((address, 1))
+            });
+            observation.learned = learned.collect();
+            (observation, false)
+        }
+        HoldPlan::Record(_) => {
+            let fails = drawn < DECIDED_RATE;
+            let points = [*LONGER.start(), TEST - 4, TEST, UPDATE];
+            let points = points.map(|address| (address, 1));
+            observation.path = Some(Box::new(TrialPath {
+                files: vec![code_point(0).object],
+                ..path_of(&points, fails.then_some(2), drawn)
+            }));
+            (observation, fails)
+        }
+        _ => {
+            observation.times = vec![1; plan.holds().len()];
+            let addresses = plan.holds().iter().filter_map(|hold| hold.point.as_code());
+            let addresses: Vec<u64> = addresses.map(|point| point.address).collect();
+            let fails = addresses == [TEST, UPDATE];
+            (observation, fails)
+        }
+    }
+}
+
+/// Returns the same if no trial fails while it is recorded.
+pub(crate) fn hold_two_threads_unrecorded(plan: &HoldPlan, drawn: f64) -> (HoldObservation, bool) {
+    match plan {
+        HoldPlan::Record(_) => hold_two_threads(plan, 1.0),
+        _ => hold_two_threads(plan, drawn),
     }
 }
 

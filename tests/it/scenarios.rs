@@ -46,6 +46,16 @@ const VICTIM: &[ScenarioRun] = &[scenario_run(
     &[r" of 60 trials"],
 )];
 
+const TIME_ZONE: &[ScenarioRun] = &[scenario_run(
+    "time-zone/scenario.toml",
+    &[],
+    0,
+    &[
+        r"It fails under tz=Pacific/Kiritimati: 6 of 6 trials failed",
+        r"cause: time zone",
+    ],
+)];
+
 const ILLEGAL_INSTRUCTION: &[ScenarioRun] = &[scenario_run(
     "illegal-instruction/scenario.toml",
     &[],
@@ -312,6 +322,7 @@ macro_rules! stories {
 
 stories! {
     victim = VICTIM needs program("python3");
+    time_zone = TIME_ZONE needs program("python3");
     illegal_instruction = ILLEGAL_INSTRUCTION needs program("qemu-x86_64");
     #[ignore = "needs root, slurm-wlm and munge"]
     illegal_instruction_nodes = ILLEGAL_INSTRUCTION_NODES needs program("qemu-x86_64");

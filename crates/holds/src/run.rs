@@ -168,6 +168,7 @@ fn start_program(
         steps: None,
         identity: None,
         traced_calls: calls,
+        needs_tracer: false,
         wall_clock: WallClock::OfMachine,
         machine_access: MachineAccess::Inherited,
         signal_when_parent_ends: Signal::KILL,

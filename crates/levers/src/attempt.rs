@@ -43,6 +43,7 @@ pub fn try_start(start: &TrialStart) -> io::Result<()> {
         steps: Some(&steps),
         identity: None,
         traced_calls: &[],
+        needs_tracer: false,
         wall_clock: WallClock::OfMachine,
         machine_access: MachineAccess::Restricted,
         signal_when_parent_ends: Signal::KILL,

@@ -44,7 +44,8 @@ impl Lever for Clock {
             values: &["23:59:58", "23:30:00", "00:10:00"],
             sham: Some("now"),
             ladder: &[],
-            is_seed: false,
+            seeds: &[],
+            only_in_suites: false,
             is_harsh: false,
             cause: "time of day: it depends on the time of day, as when midnight passes during a test",
         })

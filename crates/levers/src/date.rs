@@ -54,7 +54,8 @@ impl Lever for Date {
             ladder: &[
                 "+1d", "+7d", "+30d", "+90d", "+180d", "+365d", "+600d", "+730d", "+2y",
             ],
-            is_seed: false,
+            seeds: &[],
+            only_in_suites: false,
             is_harsh: false,
             cause: "date: it depends on the date, as with a certificate or a year in the code",
         })

@@ -19,11 +19,13 @@ mod limits;
 mod malloc_fill;
 mod memory;
 mod network;
+mod order;
 mod pauses;
 mod pids;
 mod rlimit;
 mod simple;
 mod slow_cpu;
+mod slow_sync;
 mod streams;
 mod total_limit;
 mod trial_folder;
@@ -42,7 +44,7 @@ pub use delay::delay_of;
 pub use rlimit::{core_limit, resource_limits, without_core};
 pub use user::{names_secret, user_of};
 
-use provoke_model::{ItemKind, ResourceLimit, TrialConditions, TrialsPlan};
+use provoke_model::{CaseOrder, ItemKind, ResourceLimit, TrialConditions, TrialsPlan};
 use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::limits as system_limits;
 use provoke_sys::start_step::StartStep;
@@ -65,6 +67,7 @@ pub static LEVERS: &[&dyn Lever] = &[
     &slow_cpu::SLOW_CPU,
     &pauses::PAUSES,
     &cpus::CPUS,
+    &slow_sync::SlowSync,
     &limits::ADDRESS_SPACE,
     &limits::STACK,
     &limits::OPEN_FILES,
@@ -84,6 +87,7 @@ pub static LEVERS: &[&dyn Lever] = &[
     &network::IPV6,
     &network::HOSTNAME,
     &copies::COPIES,
+    &order::ORDER,
     &aslr::ASLR,
     &malloc_fill::MALLOC_FILL,
 ];
@@ -170,8 +174,10 @@ pub struct LeverSearch {
     pub sham: Option<&'static str>,
     /// Values from the mildest to the harshest, if they have an order.
     pub ladder: &'static [&'static str],
-    /// Whether its values are seeds, each of which may have its own outcome.
-    pub is_seed: bool,
+    /// Values that are seeds, each of which may have its own outcome.
+    pub seeds: &'static [&'static str],
+    /// Whether it is about the tests of a suite.
+    pub only_in_suites: bool,
     /// Whether many programs fail under it, so that it is not combined with other conditions.
     pub is_harsh: bool,
     /// What a program that fails under it depends on: `deadline: it measures time that the process may not get`.
@@ -186,7 +192,8 @@ impl LeverSearch {
             values: &[],
             sham: None,
             ladder: &[],
-            is_seed: false,
+            seeds: &[],
+            only_in_suites: false,
             is_harsh: false,
             cause: lever.about(),
         }
@@ -250,8 +257,12 @@ pub struct TrialStart {
     pub copies_cwd: bool,
     /// Length of the pauses in which no process runs, each after half as long a time.
     pub pauses: Option<Duration>,
+    /// How much longer calls take that wait until data is on a disk.
+    pub sync_delay: Option<Duration>,
     /// Copies of the main command that run at the same time and are not judged.
     pub other_copies: u32,
+    /// The order of the tests of a suite, if its runner does not choose it.
+    pub case_order: Option<CaseOrder>,
 }
 
 impl TrialStart {
@@ -360,10 +371,26 @@ pub fn prepare_trials(trials: &mut TrialsPlan) -> Result<(), Diagnostic> {
     for variant in trials.variants.clone() {
         // What a plan has for all variants is not changed for one of them.
         let mut own = trials.clone();
+        own.conditions = trials.conditions_of(&variant);
         set_levers(&variant.conditions)
             .try_for_each(|(lever, value)| lever.prepare(value, &mut own))?;
+        check_together(&own.conditions)?;
     }
     Ok(())
+}
+
+/// Checks that this machine can set several conditions of a trial together.
+fn check_together(conditions: &TrialConditions) -> Result<(), Diagnostic> {
+    let typed = typed_conditions(conditions);
+    if typed.len() < 2 {
+        return Ok(());
+    }
+    let started = TrialStart::new(conditions).and_then(|start| try_start(&start));
+    started.map_err(|error| {
+        let message = format!("cannot set these conditions together: {}", typed.join(", "));
+        let refusal = Diagnostic::could_not(message).because(error);
+        refusal.with_hint("leave one of them out")
+    })
 }
 
 #[cfg(test)]
@@ -401,10 +428,12 @@ mod tests {
             let Some(search) = lever.search() else {
                 continue;
             };
-            assert!(!search.values.is_empty() && !search.cause.is_empty());
+            assert!(!(search.values.is_empty() && search.seeds.is_empty()));
+            assert!(!search.cause.is_empty());
             for typed in search
                 .values
                 .iter()
+                .chain(search.seeds)
                 .chain(search.ladder)
                 .chain(&search.sham)
             {
@@ -447,10 +476,13 @@ mod tests {
             ("tmpdir", "short"),
             ("tty", "stdin"),
             ("stdin", "open"),
-            ("net", "slow"),
+            ("net", "fast"),
+            ("slow-sync", "2m"),
             ("ipv6", "no"),
             ("hostname", "a b"),
             ("copies", "0"),
+            ("order", "0"),
+            ("order", "backwards"),
             ("malloc-fill", "256"),
         ] {
             assert!(

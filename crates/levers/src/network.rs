@@ -1,7 +1,8 @@
 //! Conditions of the network and of the hostname, in namespaces of a trial.
 
-use super::LeverSearch;
-use super::simple::{SEARCH, SimpleLever, parse_choice, service_obstacle};
+use super::simple::{Obstacle, SEARCH, SimpleLever, parse_choice, service_obstacle};
+use super::{LeverSearch, TrialStart, try_start};
+use provoke_model::TrialsPlan;
 use provoke_sys::start_step::{OwnNetwork, StartStep};
 
 const NAMESPACES: &str = "run provoke as root, or allow user namespaces; in Docker: --privileged";
@@ -10,29 +11,51 @@ const LONGEST_HOSTNAME: usize = 64;
 
 pub(super) static NETWORK: SimpleLever = SimpleLever {
     name: "net",
-    about: "the network: `own` has only the loopback interface, `none` not even that; `host` is the usual one",
-    parse: |typed| parse_choice(typed, &["none", "own", "host"]),
+    about: "the network: `own` has only the loopback interface, `slow` delays its packets by 100 ms, `none` has not even that; `host` is the usual one",
+    parse: |typed| parse_choice(typed, &["none", "own", "slow", "host"]),
     apply: |value, start| {
         start.steps.push(match value {
             "none" => StartStep::EnterNetwork(OwnNetwork::Down),
             "own" => StartStep::EnterNetwork(OwnNetwork::Loopback),
+            "slow" => StartStep::EnterNetwork(OwnNetwork::SlowLoopback),
             _ => StartStep::EnterNamespaces,
         });
         Ok(())
     },
-    obstacle: service_obstacle,
+    obstacle: network_obstacle,
     way_out: NAMESPACES,
     in_containers: "use the network of the engine: --container network=none",
     search: LeverSearch {
         family: "network",
-        values: &["own", "none"],
+        // The first one is the reference of the others: it is tried, and claimed, before them.
+        values: &["own", "none", "slow"],
         sham: Some("host"),
         ladder: &["host", "own", "none"],
-        cause: "network: it needs a connection to other machines, or a loopback interface",
+        cause: "network: it needs other machines, a loopback interface, or packets without delay",
         is_harsh: true,
         ..SEARCH
     },
 };
+
+/// Returns why a network has no effect on the trials of a plan, or why the kernel cannot make it slow.
+fn network_obstacle(value: &str, trials: &TrialsPlan) -> Option<Obstacle> {
+    let can_enter = |network| {
+        let steps = vec![StartStep::EnterNetwork(network)];
+        let start = TrialStart {
+            steps,
+            ..TrialStart::default()
+        };
+        try_start(&start).is_ok()
+    };
+    let lacks_delay =
+        value == "slow" && can_enter(OwnNetwork::Loopback) && !can_enter(OwnNetwork::SlowLoopback);
+    service_obstacle(value, trials).or_else(|| {
+        lacks_delay.then(|| Obstacle {
+            reason: "the kernel has no netem, which delays packets".to_owned(),
+            way_out: "load the kernel module `sch_netem`",
+        })
+    })
+}
 
 pub(super) static IPV6: SimpleLever = SimpleLever {
     name: "ipv6",

@@ -25,8 +25,8 @@ pub(super) static PAUSES: SimpleLever = SimpleLever {
     },
     obstacle: |_, trials| {
         let mut conditions = trials.conditions.all();
-        let has_clock = conditions.any(|(name, _)| matches!(name, "date" | "clock"));
-        let is_traced = has_clock || trials.settings.traces() || trials.held.is_some();
+        let is_set = conditions.any(|(name, _)| matches!(name, "date" | "clock" | "slow-sync"));
+        let is_traced = is_set || trials.settings.traces() || trials.held.is_some();
         is_traced.then(|| Obstacle::of_trials("a tracer stops and continues the processes"))
     },
     way_out: "leave the condition out",

@@ -12,7 +12,8 @@ pub(super) const SEARCH: LeverSearch = LeverSearch {
     values: &[],
     sham: None,
     ladder: &[],
-    is_seed: false,
+    seeds: &[],
+    only_in_suites: false,
     is_harsh: false,
     cause: "",
 };

@@ -98,8 +98,7 @@ pub(super) static HASH_SEED: SimpleLever = SimpleLever {
     in_containers: IN_CONTAINERS,
     search: LeverSearch {
         family: "hash seed",
-        values: &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"],
-        is_seed: true,
+        seeds: &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"],
         cause: "hash seed: the order of a set or dict reaches the result",
         ..SEARCH
     },

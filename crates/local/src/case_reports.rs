@@ -1,7 +1,9 @@
 //! Reads the report of a test runner about the cases of a trial.
 
 use provoke_model::CASES_FOLDER;
-use provoke_model::{CaseName, CasesPlan, Observation, Text, Trial, TrialsPlan, VariantPlan};
+use provoke_model::{
+    CaseName, CaseOrder, CasesPlan, Observation, Text, Trial, TrialsPlan, VariantPlan,
+};
 use provoke_runners as runners;
 use provoke_runners::{CaseSetup, EarlierReports, TrialReport};
 use provoke_slot::wire::{CaseRecipe, VariantRecipe};
@@ -40,16 +42,30 @@ impl CaseReports {
     /// its trials.
     pub(super) fn adapt_recipe(&self, recipe: &mut VariantRecipe) {
         let mut variant = recipe.variant.clone();
-        let adapted =
-            CaseSetup::adapt_variant(&self.plan, &mut variant, &self.environment, &self.trials);
+        let order = self.order_of(recipe);
+        let (plan, environment) = (&self.plan, &self.environment);
+        let adapted = CaseSetup::adapt_variant(
+            plan,
+            order.as_ref(),
+            &mut variant,
+            environment,
+            &self.trials,
+        );
         if adapted.is_ok() {
             recipe.variant = variant;
         }
         self.set_up_report(recipe);
     }
 
+    /// Returns the order of the cases, if the runner does not choose it: that of a condition, or a random one.
+    fn order_of(&self, recipe: &VariantRecipe) -> Option<CaseOrder> {
+        let of_condition = recipe.start.case_order.clone();
+        of_condition.or_else(|| self.plan.order())
+    }
+
     fn set_up_report(&self, recipe: &mut VariantRecipe) {
-        let setup = CaseSetup::take_from(&self.plan, &mut recipe.variant);
+        let order = self.order_of(recipe);
+        let setup = CaseSetup::take_from(&self.plan, order.as_ref(), &mut recipe.variant);
         recipe.cases = Some(CaseRecipe {
             trials: self.trials.as_os_str().into(),
             variables: setup.variables,

@@ -6,7 +6,7 @@ use provoke_prepare as prepare;
 use std::path::Path;
 
 /// Name of the copy, beside the folders of trials.
-const NAME: &str = "working-directory";
+const NAME: &str = ".working-directory";
 
 /// Copies the working directory of the first variant, if any trial of a plan may begin with a copy. Returns the directory
 /// and its copy; the error says why there is none.

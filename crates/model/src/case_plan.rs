@@ -25,6 +25,55 @@ pub struct CasesPlan {
     pub select: Vec<String>,
 }
 
+impl CasesPlan {
+    /// Returns the order of the cases, if the runner does not choose it.
+    pub fn order(&self) -> Option<CaseOrder> {
+        self.shuffle.then_some(CaseOrder::OfTrial)
+    }
+}
+
+/// An order of the cases that their runner would not choose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaseOrder {
+    /// Another random order in each trial, which its seed determines.
+    OfTrial,
+    /// The random order of this seed.
+    OfSeed(u32),
+    /// The reverse of the usual order.
+    Reverse,
+}
+
+/// The largest seed that all runners accept.
+const LARGEST_SEED: u32 = 99_999;
+
+impl CaseOrder {
+    /// Reads `reverse`, `random` or a seed.
+    pub fn parse(typed: &str) -> Result<Self, String> {
+        match typed {
+            "reverse" => return Ok(Self::Reverse),
+            "random" => return Ok(Self::OfTrial),
+            _ => {}
+        }
+        let seed = typed.parse().ok();
+        let seed = seed.filter(|seed| (1..=LARGEST_SEED).contains(seed));
+        seed.map(Self::OfSeed).ok_or_else(|| {
+            format!("`{typed}` is not `reverse`, `random` or a seed from 1 to {LARGEST_SEED}")
+        })
+    }
+}
+
+/// Writes what [`CaseOrder::parse`] reads.
+impl fmt::Display for CaseOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reverse => f.write_str("reverse"),
+            Self::OfTrial => f.write_str("random"),
+            Self::OfSeed(seed) => write!(f, "{seed}"),
+        }
+    }
+}
+
 /// The test runner that runs the cases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredRunner", into = "StoredRunner")]

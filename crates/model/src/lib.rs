@@ -41,7 +41,7 @@ pub use baseline::{
 };
 pub use case::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
 pub use case_pattern::CasePattern;
-pub use case_plan::{CaseRunner, CasesPlan};
+pub use case_plan::{CaseOrder, CaseRunner, CasesPlan};
 pub use case_record::{CaseFailures, CaseRecord, NumberList};
 pub use conditions::{ConditionDifference, Conditions};
 pub use container::{Container, ContainerObservation};

@@ -431,6 +431,10 @@ pub struct CompareQuestion {
     /// The rate, in millionths, below which a variant counts as clean.
     #[serde(default, skip_serializing_if = "is_default")]
     pub floor: Option<u32>,
+    /// The number of trials of each variant after which the rates are tested a second time. A resumption does not change it.
+    /// Unknown in old runs, and if no number was given.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub planned_trials: Option<u64>,
 }
 
 /// The goal of a comparison.

@@ -25,20 +25,22 @@ impl FromStr for RunnerValue {
 }
 
 impl Scenario {
+    /// Returns whether a trial is the run of a suite.
+    pub(super) fn runs_suite(&self) -> bool {
+        let mut only = self.judge.only.0.iter();
+        let suite = &self.suite;
+        suite.cases.is_some()
+            || suite.shuffle.unwrap_or(false)
+            || suite.rerun_failing.is_some()
+            || only.any(|rule| matches!(rule.0, BugFilter::Test(_)))
+    }
+
     /// Returns how the tests of the suite are found; `None` if a trial is not the run of a suite.
     pub(super) fn plan_cases(
         &self,
         variants: &[VariantPlan],
     ) -> Result<Option<Box<CasesPlan>>, Diagnostic> {
-        let searches_case = self
-            .judge
-            .only
-            .0
-            .iter()
-            .any(|rule| matches!(rule.0, BugFilter::Test(_)));
-        let shuffle = self.suite.shuffle.unwrap_or(false);
-        let reruns = self.suite.rerun_failing.map_or(0, NonZeroU32::get);
-        if self.suite.cases.is_none() && !searches_case && !shuffle && reruns == 0 {
+        if !self.runs_suite() {
             return Ok(None);
         }
         if self.is_loaded() {
@@ -66,8 +68,8 @@ impl Scenario {
         self.check_report_paths(&runner)?;
         let plan = CasesPlan {
             runner,
-            shuffle,
-            reruns,
+            shuffle: self.suite.shuffle.unwrap_or(false),
+            reruns: self.suite.rerun_failing.map_or(0, NonZeroU32::get),
             select: self.selection_words()?,
             strip: self
                 .suite

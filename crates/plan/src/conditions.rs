@@ -5,11 +5,14 @@ use provoke_levers::{LEVERS, Lever, LeverSearch, find_lever};
 use provoke_model::{ConditionRole, Item, ItemKind, SearchedCondition};
 use provoke_words::diagnostic::{Diagnostic, refuse_at};
 
-/// Returns the named conditions, or all that levers propose, with what they are compared with, and milder ones.
-pub(super) fn condition_items(named: &[String]) -> Result<Vec<Item>, Diagnostic> {
+/// Returns the named conditions, or all that levers propose for a suite or for another command, with what they are compared with, and milder ones.
+pub(super) fn condition_items(named: &[String], is_suite: bool) -> Result<Vec<Item>, Diagnostic> {
     let mut items = Vec::new();
     if named.is_empty() {
         for (lever, search) in searched_levers() {
+            if search.only_in_suites && !is_suite {
+                continue;
+            }
             add_lever(&mut items, lever, &search, search.values);
         }
         return Ok(items);
@@ -41,7 +44,7 @@ fn searched_levers() -> impl Iterator<Item = (&'static dyn Lever, LeverSearch)> 
 
 /// Adds values of a lever, with its sham and its steps.
 fn add_lever(items: &mut Vec<Item>, lever: &dyn Lever, search: &LeverSearch, values: &[&str]) {
-    let mut add = |typed: &str, role| {
+    let mut add = |typed: &str, role: ConditionRole| {
         // A lever proposes only values that it can read.
         let Ok(value) = lever.parse(typed) else {
             return;
@@ -65,13 +68,19 @@ fn add_lever(items: &mut Vec<Item>, lever: &dyn Lever, search: &LeverSearch, val
             items.push(Item { name, at, what });
         }
     };
-    let role = match (search.is_seed, search.is_harsh) {
-        (true, _) => ConditionRole::Seed,
-        (_, true) => ConditionRole::Harsh,
-        _ => ConditionRole::Tried,
+    let role = if search.is_harsh {
+        ConditionRole::Harsh
+    } else {
+        ConditionRole::Tried
     };
     for value in values {
         add(value, role);
+    }
+    if values == search.values {
+        search
+            .seeds
+            .iter()
+            .for_each(|seed| add(seed, ConditionRole::Seed));
     }
     if let Some(sham) = search.sham {
         add(sham, ConditionRole::Sham);

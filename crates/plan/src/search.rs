@@ -230,7 +230,7 @@ impl Scenario {
         let items = if shape == SearchShape::List {
             return self.listed_candidates();
         } else if shape == SearchShape::Conditions {
-            condition_items(&self.why.tried)?
+            condition_items(&self.why.tried, self.runs_suite())?
         } else if !self.items.set.is_empty() {
             self.set_items(variant)?
         } else if self.items.arguments == Some(true) {

@@ -2,7 +2,7 @@
 
 use super::{
     BisectAnswer, CompareAnswer, ConfirmAnswer, DifferAnswer, HeldPlace, HuntAnswer, RampAnswer,
-    ReduceAnswer, Verdict, WhyAnswer, of,
+    ReduceAnswer, SuiteWhyAnswer, Verdict, WhyAnswer, of,
 };
 use provoke_model::{Goal, RunCounts, VariantId};
 use provoke_state::State;
@@ -43,6 +43,8 @@ pub enum AnswerKind {
     Hunt(Box<HuntAnswer>),
     /// Under which conditions does it fail?
     Why(Box<WhyAnswer>),
+    /// Under which conditions do the tests of a suite fail?
+    WhySuite(Box<SuiteWhyAnswer>),
     /// What do failing trials do differently?
     Differ(Box<DifferAnswer>),
 }
@@ -353,6 +355,7 @@ impl Answer {
             AnswerKind::Ramp(answer) => &**answer,
             AnswerKind::Hunt(answer) => &**answer,
             AnswerKind::Why(answer) => &**answer,
+            AnswerKind::WhySuite(answer) => &**answer,
             AnswerKind::Differ(answer) => &**answer,
         }
     }

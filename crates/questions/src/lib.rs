@@ -83,7 +83,7 @@ pub use search::{
 };
 pub(crate) use stop_rule::rate_interval;
 pub use stop_rule::{StopRule, interval_at_any_time};
-pub use why::{WhyAnswer, WhyPolicy};
+pub use why::{SuiteWhyAnswer, WhyAnswer, WhyPolicy};
 
 use policy::nothing_counts;
 use provoke_model::{Goal, MeasuredBaseline, Plan, Question, TrialsPlan, VariantId};

@@ -90,6 +90,17 @@ impl FailureGroup<'_> {
         self.measured_trials().count() as u64
     }
 
+    /// Returns the interval of its own rate, if all of its trials have the same measured signature, and other trials
+    /// failed in another way.
+    pub fn own_interval(&self, variant: &VariantReport) -> Option<[f64; 2]> {
+        let count = self.trial_count();
+        let mut measured = variant.signatures.iter();
+        let own = measured.find(|seen| seen.id == self.signature.id && seen.count == count);
+        let is_own = !self.signature.is_the_bug || count < variant.failures;
+        own.map(|seen| seen.interval)
+            .filter(|_| is_own && variant.trials > 0)
+    }
+
     /// Describes the evidence for failures that do not show their signature themselves. Lists at most `max` trials.
     pub fn describe_evidence(&self, max: usize) -> Vec<String> {
         let is_itself = |signature: &&&SignatureReport| signature.id == self.signature.id;

@@ -84,7 +84,7 @@ pub(crate) use load_plan::{load_assumptions, load_summary};
 pub use markdown::{Markdown, export_short_summary};
 pub use masked::{Masked, MaskedRun};
 pub use next_commands::next_commands;
-pub use rates::{RateTest, test_rates};
+pub use rates::{RateTest, check_conditions, test_rates};
 pub use row::{TrialClass, TrialRow};
 pub use shared_failures::{CapturedFailure, captured_failures};
 pub use source_line::source_line;

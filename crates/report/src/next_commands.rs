@@ -1,8 +1,11 @@
 //! Suggests the commands that may follow a run: to continue it, to explain a failure, to confirm a fix.
 
-use super::{CaseReport, OrderEffect, Report, SuiteReport, VariantReport};
-use provoke_questions::{AnswerText, PooledBaseline, RateMeaning, Verdict, required_by_default};
+use super::{CaseReport, OrderEffect, Report, SuiteReport, VariantReport, group_failures};
+use provoke_questions::{
+    AnswerText, PooledBaseline, RateMeaning, RequiredPasses, Verdict, required_by_default,
+};
 use provoke_runners::runner_named;
+use provoke_stats as stats;
 use provoke_words as words;
 use provoke_words::document::SuggestedCommand;
 use provoke_words::untrusted::{SafeText, shell_word};
@@ -87,7 +90,7 @@ fn after_the_end(
         .filter(|variant| variant.failures > 0);
     let variant = failing.min_by_key(|variant| variant.clean_runs_to_confirm);
     let Some((variant, trial)) =
-        variant.and_then(|variant| Some((variant, variant.failing_trials.first()?)))
+        variant.and_then(|variant| Some((variant, typical_failure(variant)?)))
     else {
         // A runner can pass although tests failed.
         let suites = report.variants.iter();
@@ -126,6 +129,15 @@ fn after_the_end(
     commands
 }
 
+/// Returns the first trial with the most frequent failure.
+fn typical_failure(variant: &VariantReport) -> Option<u64> {
+    let groups = group_failures(variant);
+    let first = groups
+        .first()
+        .and_then(|group| group.measured_trials().next());
+    first.or_else(|| variant.failing_trials.first().copied())
+}
+
 /// Returns the commands about the tests that failed: the one that confirms a fix of the worst, and the one that finds the
 /// tests that another test fails after.
 fn test_commands(
@@ -143,14 +155,19 @@ fn test_commands(
     };
     let confirm = suite.failing().next().map(|case| {
         let line = format!("provoke confirm --baseline {run} {}", only_flag(case));
-        let needed =
-            provoke_stats::clean_runs_needed_effective(case.failures, case.trials, 1.0, alpha);
         let command = SuggestedCommand::new("is it fixed?", line);
-        match needed {
-            Some(needed) => command.with_remark(format!(
-                "{} for PROBABLY FIXED",
-                words::format_count(needed, "passing trial")
-            )),
+        let needed = stats::clean_runs_needed_effective(case.failures, case.trials, 1.0, alpha);
+        let half = stats::clean_runs_to_exclude_half(case.failures, case.trials, 1.0, alpha);
+        match needed.zip(half) {
+            Some((needed, half)) => {
+                // Another test may fail in every trial.
+                let time = ["pass", "fail"]
+                    .iter()
+                    .find_map(|end| variant.durations.get(*end));
+                let pass = time.map(|time| time.p50);
+                let required = required_passes(report, needed, half, pass);
+                command.with_remark(describe_required(report, required, pass))
+            }
             None => command,
         }
     });
@@ -204,7 +221,7 @@ fn rarer_failure_command(report: &Report) -> Option<SuggestedCommand> {
     let alpha = 1.0 - report.confidence / 100.0;
     let needed = RARE.into_iter().find_map(|rate| {
         // Half of it, because the interval of the report has two sides.
-        let needed = provoke_stats::clean_runs_at_known_rate(rate, alpha / 2.0)?;
+        let needed = stats::clean_runs_at_known_rate(rate, alpha / 2.0)?;
         (needed > variant.trials).then_some((rate, needed))
     });
     let (rate, needed) = needed?;
@@ -222,7 +239,7 @@ fn rarer_failure_command(report: &Report) -> Option<SuggestedCommand> {
 /// Returns the duration of this many passing trials.
 fn time_of_passes(report: &Report, pass: f64, trials: u64) -> String {
     let rounds = trials.div_ceil(u64::from(report.jobs));
-    words::format_seconds((pass + report.overhead_seconds) * provoke_stats::real(rounds))
+    words::format_seconds((pass + report.overhead_seconds) * stats::real(rounds))
 }
 
 /// Returns the command that confirms a fix of this variant.
@@ -236,9 +253,8 @@ fn confirm_command(
         .clean_runs_to_confirm
         .zip(variant.clean_runs_to_exclude_half)?;
     let pass = variant.durations.get("pass").map(|pass| pass.p50);
-    let seconds = pass.map(|pass| pass + report.overhead_seconds);
     let required = pooled.map_or_else(
-        || required_by_default(needed, half, report.jobs, seconds),
+        || required_passes(report, needed, half, pass),
         |pooled| pooled.required,
     );
     let mut line = format!("provoke confirm --baseline {run}");
@@ -251,6 +267,22 @@ fn confirm_command(
         let name = shell_word(variant.name.as_ref());
         let _ = write!(line, " --of{separator}{name}");
     }
+    let passes = describe_required(report, required, pass);
+    let counted = pooled.map_or(String::new(), |pooled| {
+        let other_runs = words::format_count(pooled.runs.saturating_sub(1), "earlier run");
+        format!("; baseline: this run and {other_runs}")
+    });
+    Some(SuggestedCommand::new("is it fixed?", line).with_remark(format!("{passes}{counted}")))
+}
+
+/// Returns how many trials must pass by default after a fix, if a passing trial takes `pass` seconds.
+fn required_passes(report: &Report, needed: u64, half: u64, pass: Option<f64>) -> RequiredPasses {
+    let seconds = pass.map(|pass| pass + report.overhead_seconds);
+    required_by_default(needed, half, report.jobs, seconds)
+}
+
+/// Describes how many trials must pass, for which answer, and how long that takes.
+fn describe_required(report: &Report, required: RequiredPasses, pass: Option<f64>) -> String {
     let time = pass.map_or(String::new(), |pass| {
         format!(", about {}", time_of_passes(report, pass, required.trials))
     });
@@ -260,12 +292,5 @@ fn confirm_command(
     } else {
         " for PROBABLY FIXED"
     };
-    let counted = pooled.map_or(String::new(), |pooled| {
-        let other_runs = words::format_count(pooled.runs.saturating_sub(1), "earlier run");
-        format!("; baseline: this run and {other_runs}")
-    });
-    Some(
-        SuggestedCommand::new("is it fixed?", line)
-            .with_remark(format!("{trials}{verdict}{time}{counted}")),
-    )
+    format!("{trials}{verdict}{time}")
 }

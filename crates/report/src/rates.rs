@@ -20,21 +20,10 @@ pub struct RateTest {
 
 /// Tests whether two runs fail at different rates; or returns why the rates cannot be compared.
 pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
+    check_conditions(one, other_run)?;
     let runs = [measured_rate(one)?, measured_rate(other_run)?];
-    let [conditions, other_conditions] =
-        [one, other_run].map(|run| variant_conditions(&run.trials, VariantId(0), &run.origin.host));
-    let differences = conditions
-        .differences_from(&other_conditions, fact_title)
-        .into_iter();
-    let differing: Vec<String> = differences
-        .filter(|difference| difference.can_change_rate)
-        .map(|difference| difference.what)
-        .collect();
-    if !differing.is_empty() {
-        return Err(format!(
-            "the conditions of the runs differ: {}",
-            differing.join(", ")
-        ));
+    if one.trials.rules != other_run.trials.rules {
+        return Err("they count different failures, because their rules for failing (--only and the like) differ".to_owned());
     }
     let [effect, other_effect] = [one, other_run].map(|run| {
         AssumptionChecks::of_variant(run, VariantId(0))
@@ -51,6 +40,28 @@ pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
             .map(|(run, _)| run.origin.run.clone())
             .collect(),
     })
+}
+
+/// Returns why the trials of two runs cannot be compared: one did not measure a rate, or their conditions differ.
+pub fn check_conditions(one: &State, other_run: &State) -> Result<(), String> {
+    measured_rate(one)?;
+    measured_rate(other_run)?;
+    let [conditions, other_conditions] =
+        [one, other_run].map(|run| variant_conditions(&run.trials, VariantId(0), &run.origin.host));
+    let differences = conditions
+        .differences_from(&other_conditions, fact_title)
+        .into_iter();
+    let differing: Vec<String> = differences
+        .filter(|difference| difference.can_change_rate)
+        .map(|difference| difference.what)
+        .collect();
+    if !differing.is_empty() {
+        return Err(format!(
+            "the conditions of the runs differ: {}",
+            differing.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the counts of a run that measured one rate.

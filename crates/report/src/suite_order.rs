@@ -26,6 +26,8 @@ pub struct OrderEffect {
     pub tests: Vec<CaseDependence>,
     /// The effect of its place in the order, whether or not these tests ran before it.
     pub place: Option<CasePlace>,
+    /// Failures and trials in which it was the first test of its process.
+    pub first: [u64; 2],
 }
 
 /// How the failures of a test depend on its place in the order.
@@ -104,12 +106,14 @@ impl OrderEffect {
             .map(|place| match self.tests.as_slice() {
                 [] => place.text(),
                 [_] => format!(
-                    "whether or not that test ran before it, it fails more often {} in the order",
-                    place.part.name()
+                    "whether or not that test ran before it, it fails more often {} in the order ({})",
+                    place.part.name(),
+                    words::p_value(place.p_value)
                 ),
                 _ => format!(
-                    "whether or not these tests ran before it, it fails more often {} in the order",
-                    place.part.name()
+                    "whether or not these tests ran before it, it fails more often {} in the order ({})",
+                    place.part.name(),
+                    words::p_value(place.p_value)
                 ),
             });
         let lines: Vec<String> = tests.chain(place).collect();
@@ -122,8 +126,19 @@ impl OrderEffect {
         lines
     }
 
-    /// Returns whether the failure may need tests that ran before.
+    /// Returns whether the failure may need tests that ran before: it never failed as the first test.
     pub(super) fn may_fail_after_tests(&self) -> bool {
+        let [first_failures, _] = self.first;
+        first_failures == 0 && self.blames_earlier_tests()
+    }
+
+    /// Returns whether the test may need others before it to pass: it never passed as the first test.
+    pub(super) fn may_need_tests(&self) -> bool {
+        let [first_failures, first_trials] = self.first;
+        first_failures == first_trials && self.misses_earlier_tests()
+    }
+
+    fn blames_earlier_tests(&self) -> bool {
         match self.tests.as_slice() {
             [] => self
                 .place
@@ -135,8 +150,7 @@ impl OrderEffect {
         }
     }
 
-    /// Returns whether the test may need others before it to pass.
-    pub(super) fn may_need_tests(&self) -> bool {
+    fn misses_earlier_tests(&self) -> bool {
         match self.tests.as_slice() {
             [] => self
                 .place
@@ -156,6 +170,7 @@ impl OrderEffect {
                 .map(|dependence| CaseDependence::new(dependence, &name_of))
                 .collect(),
             place: found.place.map(CasePlace::new),
+            first: counts_of(found.first),
         }
     }
 }
@@ -169,8 +184,9 @@ impl CasePlace {
             CaseOrderPart::Early => format!("after fewer than {limit}"),
         };
         format!(
-            "it fails more often {} in the order: {inside} {before}, otherwise {outside}",
-            self.part.name()
+            "it fails more often {} in the order: {inside} {before}, otherwise {outside} ({})",
+            self.part.name(),
+            words::p_value(self.p_value)
         )
     }
 

@@ -13,7 +13,7 @@ use super::site::parse_site;
 use super::test_output::TestOutput;
 use super::text::clip_message;
 use super::trial_report::{STDOUT, TrialReport};
-use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, TrialCases};
+use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseOrder, Site, TrialCases};
 use provoke_words::diagnostic::Diagnostic;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -58,8 +58,10 @@ impl Runner for Go {
     ) -> Result<(), Diagnostic> {
         // With the same files, go reports the result of an earlier run.
         let mut words = vec!["-json".to_owned(), "-count=1".to_owned()];
-        if place.plan.shuffle {
-            words.push("-shuffle={seed}".to_owned());
+        match place.order {
+            Some(CaseOrder::OfTrial) => words.push("-shuffle={seed}".to_owned()),
+            Some(CaseOrder::OfSeed(seed)) => words.push(format!("-shuffle={seed}")),
+            Some(CaseOrder::Reverse) | None => {}
         }
         let given: Vec<String> = command
             .actor

@@ -12,7 +12,7 @@ use super::site::parse_site;
 use super::test_output::TestOutput;
 use super::text::clip_message;
 use super::trial_report::{STDOUT, TrialReport};
-use provoke_model::{CaseEnd, CaseFailure, CaseName, Site, Text, TrialCases};
+use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseOrder, Site, Text, TrialCases};
 use provoke_words::diagnostic::Diagnostic;
 use std::io::BufRead;
 use std::time::Duration;
@@ -42,10 +42,13 @@ impl Runner for Gtest {
         command: &mut RunnerCommand<'_>,
         place: &TrialPlace<'_>,
     ) -> Result<(), Diagnostic> {
-        if !place.plan.shuffle {
-            return Ok(());
-        }
-        command.append(["--gtest_shuffle", "--gtest_random_seed={short_seed}"].map(Text::from))
+        let seed = match place.order {
+            Some(CaseOrder::OfTrial) => "{short_seed}".to_owned(),
+            Some(CaseOrder::OfSeed(seed)) => seed.to_string(),
+            Some(CaseOrder::Reverse) | None => return Ok(()),
+        };
+        let seed = format!("--gtest_random_seed={seed}");
+        command.append(["--gtest_shuffle", &seed].map(Text::from))
     }
 
     fn select(&self, case: &CaseName, command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {

@@ -38,6 +38,7 @@ mod trial_report;
 pub use collector::merge_reports;
 pub use command::RunnerCommand;
 pub use earlier_reports::EarlierReports;
+pub use preparation::order_obstacle;
 pub use reading::read_cases;
 pub use registry::{
     describe_known_runners, describe_setting, exclusions, find_runner, isolates_cases,

@@ -15,7 +15,8 @@ use super::site::parse_site;
 use super::text::clip_message;
 use super::trial_report::{STDOUT, TrialReport};
 use provoke_model::{
-    CaseEnd, CaseFailure, CaseName, CasesPlan, Signal, Site, Text, TrialCases, VariantPlan,
+    CaseEnd, CaseFailure, CaseName, CaseOrder, CasesPlan, Signal, Site, Text, TrialCases,
+    VariantPlan,
 };
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::format_count;
@@ -122,7 +123,13 @@ impl Runner for Libtest {
         Ok(())
     }
 
-    fn set_up(&self, _: &CasesPlan, _: &mut VariantPlan, setup: &mut CaseSetup) {
+    fn set_up(
+        &self,
+        _: &CasesPlan,
+        _: Option<&CaseOrder>,
+        _: &mut VariantPlan,
+        setup: &mut CaseSetup,
+    ) {
         setup
             .files
             .push((SCRIPT.to_owned(), SCRIPT_TEXT.to_owned()));

@@ -5,7 +5,7 @@ use super::junit::{self, REPORT};
 use super::runner::{Exclusion, OrderControl, Runner};
 use super::setup::{CASES_MARK, CaseSetup, TrialPlace};
 use super::trial_report::TrialReport;
-use provoke_model::{CaseName, CasesPlan, Text, TrialCases, VariantPlan};
+use provoke_model::{CaseName, CaseOrder, CasesPlan, Text, TrialCases, VariantPlan};
 use provoke_words::diagnostic::Diagnostic;
 
 /// The settings of nextest, in the folder of the reports.
@@ -54,7 +54,13 @@ impl Runner for Nextest {
         command.insert(["--tool-config-file".to_owned(), config])
     }
 
-    fn set_up(&self, _: &CasesPlan, variant: &mut VariantPlan, setup: &mut CaseSetup) {
+    fn set_up(
+        &self,
+        _: &CasesPlan,
+        _: Option<&CaseOrder>,
+        variant: &mut VariantPlan,
+        setup: &mut CaseSetup,
+    ) {
         let profile = variant
             .main_actor()
             .map_or_else(|| "default".to_owned(), |main| find_profile(&main.command));

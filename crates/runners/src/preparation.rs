@@ -1,11 +1,13 @@
 //! Prepares trials for the report of their cases: arguments and variables of the runner, and files in the trial's folder.
 
 use super::command::RunnerCommand;
-use super::registry::runner_of;
+use super::registry::{runner_named, runner_of};
 use super::runner::{OrderControl, Runner};
 use super::selection::select_case;
 use super::setup::{CaseSetup, TrialPlace};
-use provoke_model::{ActorPlan, ActorRole, CaseName, CasesPlan, Text, VariantPlan};
+use provoke_model::{
+    ActorPlan, ActorRole, CaseName, CaseOrder, CaseRunner, CasesPlan, Text, VariantPlan,
+};
 use provoke_sys::files;
 use provoke_words::diagnostic::Diagnostic;
 use std::io::{self, Write as _};
@@ -14,11 +16,15 @@ use std::path::Path;
 impl CaseSetup {
     /// Returns the setup of the trials of a variant. The names of selected cases move from a variable of the variant to a
     /// file, because a variable can have only 128 KiB.
-    pub fn take_from(plan: &CasesPlan, variant: &mut VariantPlan) -> Self {
+    pub fn take_from(
+        plan: &CasesPlan,
+        order: Option<&CaseOrder>,
+        variant: &mut VariantPlan,
+    ) -> Self {
         let mut setup = Self::default();
         if let Ok(runner) = runner_of(plan) {
             setup.spools_stdout = runner.reads_stdout();
-            runner.set_up(plan, variant, &mut setup);
+            runner.set_up(plan, order, variant, &mut setup);
         }
         setup
     }
@@ -27,13 +33,14 @@ impl CaseSetup {
     /// folders of the trials.
     pub fn adapt_variant(
         plan: &CasesPlan,
+        order: Option<&CaseOrder>,
         variant: &mut VariantPlan,
         environment: &[(Text, Text)],
         trials: &Path,
     ) -> Result<(), Diagnostic> {
         let runner = runner_of(plan)?;
         let place = TrialPlace {
-            plan,
+            order,
             environment,
             trials,
         };
@@ -58,8 +65,10 @@ impl CaseSetup {
                 "leave out `cases`, or run one copy of one main process",
             ));
         }
-        if plan.shuffle {
-            check_shuffle(plan)?;
+        let order = plan.order();
+        if let Some(reason) = order.and_then(|order| order_obstacle(&plan.runner, &order)) {
+            let message = format!("`shuffle` is not possible here: {reason}");
+            return Err(Diagnostic::of_field("cases", message, "leave it out"));
         }
         let contained = variant.actors.iter().any(|actor| actor.container.is_some());
         if contained {
@@ -73,7 +82,7 @@ impl CaseSetup {
         if plan.reruns > 0 {
             select_case(plan, &mut tried, &CaseName::default())?;
         }
-        Self::adapt_variant(plan, &mut tried, &[], Path::new("/"))
+        Self::adapt_variant(plan, None, &mut tried, &[], Path::new("/"))
     }
 
     /// Writes the file that all trials share into `trials`.
@@ -94,22 +103,22 @@ impl CaseSetup {
     }
 }
 
-/// Refuses a random order that has no effect.
-fn check_shuffle(plan: &CasesPlan) -> Result<(), Diagnostic> {
-    let runner = runner_of(plan)?;
-    let reason = match runner.order() {
-        OrderControl::Seed => return Ok(()),
-        OrderControl::Isolated => format!(
+/// Returns why a runner cannot run its cases in this order, if it cannot.
+pub fn order_obstacle(runner: &CaseRunner, order: &CaseOrder) -> Option<String> {
+    let runner = runner_named(&runner.name)?;
+    match runner.order() {
+        OrderControl::SeedOrReverse => None,
+        OrderControl::Seed if *order != CaseOrder::Reverse => None,
+        OrderControl::Seed => Some(format!(
+            "{} runs its tests in a random order, but not in the reverse one",
+            runner.title()
+        )),
+        OrderControl::Isolated => Some(format!(
             "{} runs each test in a separate process, so the order changes nothing",
             runner.title()
-        ),
-        OrderControl::Fixed(reason) => reason.to_owned(),
-    };
-    Err(Diagnostic::of_field(
-        "cases",
-        format!("`shuffle` is not possible here: {reason}"),
-        "leave it out",
-    ))
+        )),
+        OrderControl::Fixed(reason) => Some(reason.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -149,7 +158,13 @@ mod tests {
     fn adapted_command(runner: &str, shuffle: bool, command: &str) -> String {
         let mut variant = variant(command, &[]);
         let plan = cases(runner, shuffle);
-        match CaseSetup::adapt_variant(&plan, &mut variant, &[], Path::new("/t")) {
+        match CaseSetup::adapt_variant(
+            &plan,
+            plan.order().as_ref(),
+            &mut variant,
+            &[],
+            Path::new("/t"),
+        ) {
             Ok(()) => {
                 let words = variant.actors[0].command.iter().map(ToString::to_string);
                 words.collect::<Vec<_>>().join(" ")
@@ -192,6 +207,22 @@ mod tests {
     }
 
     #[test]
+    fn the_seed_of_an_order_is_passed_to_the_runner() {
+        for (runner, command, expected) in [
+            ("go", "go test .", "go test -json -count=1 -shuffle=7 ."),
+            ("gtest", "./t", "./t --gtest_shuffle --gtest_random_seed=7"),
+        ] {
+            let mut variant = variant(command, &[]);
+            let order = Some(&CaseOrder::OfSeed(7));
+            let plan = cases(runner, false);
+            let place = Path::new("/t");
+            CaseSetup::adapt_variant(&plan, order, &mut variant, &[], place).unwrap();
+            let words = variant.actors[0].command.iter().map(ToString::to_string);
+            assert_eq!(words.collect::<Vec<_>>().join(" "), expected);
+        }
+    }
+
+    #[test]
     fn the_plugin_comes_before_the_variables_of_the_user() {
         let plan = cases("pytest", false);
         let env = [("PYTHONPATH", Some("/own")), ("PYTEST_PLUGINS", None)];
@@ -200,7 +231,7 @@ mod tests {
             (Text::from("PYTHONPATH"), Text::from("/inherited")),
             (Text::from("PYTEST_PLUGINS"), Text::from("a,b")),
         ];
-        CaseSetup::adapt_variant(&plan, &mut variant, &inherited, Path::new("/t")).unwrap();
+        CaseSetup::adapt_variant(&plan, None, &mut variant, &inherited, Path::new("/t")).unwrap();
         let value_of = |name: &str| {
             let mut env = variant.actors[0].env.iter();
             let value = env.find(|(own_name, _)| *own_name == Text::from(name));

@@ -3,7 +3,7 @@
 use super::command::{RunnerCommand, split_runner_words};
 use super::setup::{CaseSetup, TrialPlace};
 use super::trial_report::TrialReport;
-use provoke_model::{ActorPlan, CaseName, CasesPlan, TrialCases, VariantPlan};
+use provoke_model::{ActorPlan, CaseName, CaseOrder, CasesPlan, TrialCases, VariantPlan};
 use provoke_words::diagnostic::Diagnostic;
 
 /// A program that runs the tests of a suite, or a format in which any program reports them.
@@ -62,7 +62,14 @@ pub trait Runner: Sync {
     }
 
     /// Adds what a slot prepares for each trial.
-    fn set_up(&self, _plan: &CasesPlan, _variant: &mut VariantPlan, _setup: &mut CaseSetup) {}
+    fn set_up(
+        &self,
+        _plan: &CasesPlan,
+        _order: Option<&CaseOrder>,
+        _variant: &mut VariantPlan,
+        _setup: &mut CaseSetup,
+    ) {
+    }
 
     /// Changes a command so that it runs one case alone.
     fn select(&self, _case: &CaseName, _command: &mut RunnerCommand<'_>) -> Result<(), Diagnostic> {
@@ -115,6 +122,8 @@ pub struct RunnerArgument {
 /// Who decides in which order a runner runs its cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderControl {
+    /// The seed of a trial can, and provoke can reverse it.
+    SeedOrReverse,
     /// The seed of a trial can.
     Seed,
     /// It does not matter: each case runs in a separate process.

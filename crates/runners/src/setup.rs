@@ -1,6 +1,6 @@
 //! Variables and files that a slot prepares for the cases of its trials.
 
-use provoke_model::{CasesPlan, Text};
+use provoke_model::{CaseOrder, Text};
 use std::path::Path;
 
 /// Stands in arguments, values and files for the folder of the trial's reports.
@@ -19,7 +19,8 @@ pub struct CaseSetup {
 
 /// The cases of the trials, their environment, and the folder with their folders.
 pub struct TrialPlace<'a> {
-    pub(crate) plan: &'a CasesPlan,
+    /// The order of the cases, if the runner does not choose it.
+    pub(crate) order: Option<&'a CaseOrder>,
     pub(crate) environment: &'a [(Text, Text)],
     pub(crate) trials: &'a Path,
 }

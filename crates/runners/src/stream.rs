@@ -10,7 +10,9 @@ use super::runner::{Runner, RunnerArgument};
 use super::setup::CaseSetup;
 use super::text::clip_message;
 use super::trial_report::TrialReport;
-use provoke_model::{CaseEnd, CaseFailure, CaseName, CasesPlan, Site, TrialCases, VariantPlan};
+use provoke_model::{
+    CaseEnd, CaseFailure, CaseName, CaseOrder, CasesPlan, Site, TrialCases, VariantPlan,
+};
 use serde::Deserialize;
 use std::io::BufRead;
 use std::time::Duration;
@@ -41,7 +43,13 @@ impl Runner for Jsonl {
         })
     }
 
-    fn set_up(&self, plan: &CasesPlan, _: &mut VariantPlan, setup: &mut CaseSetup) {
+    fn set_up(
+        &self,
+        plan: &CasesPlan,
+        _: Option<&CaseOrder>,
+        _: &mut VariantPlan,
+        setup: &mut CaseSetup,
+    ) {
         if plan.runner.report_path().is_none() {
             setup.add_path_variable(STREAM_VARIABLE, STREAM);
         }

@@ -39,7 +39,7 @@ pub(super) struct FakeClock {
 
 /// What the rest of the tracer has to do with a stop.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ClockResult {
+pub(super) enum StopResult {
     /// Handle the stop, and continue the thread.
     Stopped,
     /// Nothing, because the thread continues.
@@ -65,10 +65,10 @@ impl FakeClock {
     }
 
     /// Handles the stop of a thread before other parts of the tracer.
-    pub(super) fn handle_stop(&mut self, stop: ThreadStop) -> ClockResult {
+    pub(super) fn handle_stop(&mut self, stop: ThreadStop) -> StopResult {
         let tid = stop.tid;
         if stop.delivered_signal().is_some() {
-            return ClockResult::Stopped;
+            return StopResult::Stopped;
         }
         match tracee::reason_of_stop(stop) {
             Ok(StopReason::Executed) => self.program_executed(tid),
@@ -80,7 +80,7 @@ impl FakeClock {
             }
             _ => {}
         }
-        ClockResult::Stopped
+        StopResult::Stopped
     }
 
     /// Forgets a thread that has ended.
@@ -109,9 +109,9 @@ impl FakeClock {
         });
     }
 
-    fn call_begins(&mut self, tid: i32) -> ClockResult {
+    fn call_begins(&mut self, tid: i32) -> StopResult {
         let Some(call) = CallEntry::of_thread(tid) else {
-            return ClockResult::Stopped;
+            return StopResult::Stopped;
         };
         if is_creation(call.number) {
             let _ = tracee::keep_creation_traced(tid, call.number);
@@ -119,12 +119,12 @@ impl FakeClock {
             if let Ok(argument) = self.move_deadline(tid, &call, &deadline) {
                 self.replaced.insert(tid, argument);
                 let _ = tracee::continue_to_call_end(tid);
-                return ClockResult::Continued;
+                return StopResult::Continued;
             }
         } else {
             let _ = self.answer_question(tid, &call);
         }
-        ClockResult::Stopped
+        StopResult::Stopped
     }
 
     /// Answers a call that reads the time.
@@ -253,7 +253,7 @@ fn split_time(time: i128) -> (u64, u64) {
     (seconds.cast_unsigned(), nanoseconds)
 }
 
-fn write_words(tid: i32, address: u64, words: &[u64]) -> io::Result<()> {
+pub(super) fn write_words(tid: i32, address: u64, words: &[u64]) -> io::Result<()> {
     let mut places = words.iter().zip(addresses_from(address));
     places.try_for_each(|(word, place)| tracee::write_word(tid, place, *word))
 }

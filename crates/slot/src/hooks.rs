@@ -45,6 +45,7 @@ impl Slot {
             nothing: null_device,
             trace: TracedRoles::None,
             traced_calls: &[],
+            needs_tracer: false,
             wall_clock: WallClock::OfMachine,
             machine_access: MachineAccess::Inherited,
             start: None,

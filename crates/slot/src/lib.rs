@@ -26,6 +26,7 @@ mod precedence;
 mod process;
 mod process_tree;
 mod setup;
+mod slow_sync;
 mod snapshots;
 mod supervise;
 mod trace;

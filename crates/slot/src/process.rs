@@ -48,6 +48,8 @@ pub(super) struct TrialContext<'a> {
     pub(super) trace: TracedRoles,
     /// The system calls that traced processes report.
     pub(super) traced_calls: &'a [u64],
+    /// Whether they are not started without a tracer.
+    pub(super) needs_tracer: bool,
     /// The wall clock that traced processes see.
     pub(super) wall_clock: WallClock,
     /// What the processes may do to the machine.
@@ -208,6 +210,7 @@ impl TrialProcess {
             steps: setup.map(|setup| &setup.steps),
             identity: context.identity,
             traced_calls: context.traced_calls,
+            needs_tracer: context.needs_tracer,
             wall_clock: context.wall_clock,
             // An engine needs them, and limits the program in the container itself.
             machine_access: if container_start.is_some() {

@@ -16,8 +16,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Directory of a trial for the directories that its conditions need.
-const FOLDER: &str = "conditions";
+/// Directory of a trial for the directories that its conditions need. Test runners that search tests below the working
+/// directory skip hidden directories, so they do not find those of a copy.
+const FOLDER: &str = ".conditions";
 /// Columns of a terminal.
 const COLUMNS: u16 = 80;
 /// Time limit for the copy of a working directory.

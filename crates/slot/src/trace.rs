@@ -8,9 +8,11 @@
 //! The tracer keeps state only for processes with a fault, not for threads, so that nothing is
 //! missed when a thread executes another program or numbers are reused.
 
-use super::fake_clock::{ClockResult, FakeClock};
+use super::fake_clock::{FakeClock, StopResult};
 use super::hold::TrialHolds;
+use super::slow_sync::{self, SlowSync};
 use super::snapshots::SnapshotFolder;
+use provoke_levers::TrialStart;
 use provoke_model::{CoreObservation, Signal};
 use provoke_sys::child::WaitStatus;
 use provoke_sys::ptrace::ThreadStop;
@@ -37,6 +39,8 @@ pub(super) struct Tracer {
     complained: bool,
     /// Clock of the processes, if it is not that of the machine.
     clock: Option<FakeClock>,
+    /// Delay of the calls that write data to disks.
+    slow_sync: Option<SlowSync>,
     /// Holds of threads.
     pub(super) holds: TrialHolds,
 }
@@ -56,10 +60,12 @@ impl Tracer {
         &mut self,
         snapshots: Option<SnapshotFolder>,
         clock: Option<FakeClock>,
+        start: &TrialStart,
     ) {
         *self = Self {
             snapshots,
             clock,
+            slow_sync: start.sync_delay.map(SlowSync::new),
             complained: self.complained,
             holds: std::mem::take(&mut self.holds),
             ..Self::default()
@@ -79,7 +85,12 @@ impl Tracer {
             self.stopped.remove(&stop.tid);
         }
         if let Some(clock) = &mut self.clock
-            && clock.handle_stop(stop) == ClockResult::Continued
+            && clock.handle_stop(stop) == StopResult::Continued
+        {
+            return;
+        }
+        if let Some(slow_sync) = &mut self.slow_sync
+            && slow_sync.handle_stop(stop) == StopResult::Continued
         {
             return;
         }
@@ -101,6 +112,23 @@ impl Tracer {
         if let Some(clock) = &mut self.clock {
             clock.thread_ended(tid);
         }
+        if let Some(slow_sync) = &mut self.slow_sync {
+            slow_sync.forget_thread(tid);
+        }
+    }
+
+    /// Returns the calls that conditions of the trial delay.
+    pub(super) fn delayed_calls(&self) -> &'static [u64] {
+        if self.slow_sync.is_some() {
+            &slow_sync::CALLS
+        } else {
+            &[]
+        }
+    }
+
+    /// Returns whether the tracer sets conditions of the trial, which does not start without it.
+    pub(super) fn sets_conditions(&self) -> bool {
+        self.has_clock() || self.slow_sync.is_some()
     }
 
     /// Returns whether the processes of the trial have another clock than the machine.

@@ -255,7 +255,7 @@ impl Slot {
             .begin_trial(recipe.children, alert, contained);
         let traced = recipe.settings.traces() || (trial.hold.is_some() && stacks);
         self.tracer
-            .begin_trial(traced.then(|| snapshots.clone()), clock);
+            .begin_trial(traced.then(|| snapshots.clone()), clock, &recipe.start);
         self.tracer
             .holds
             .begin_trial(trial.hold.as_deref(), snapshots);
@@ -373,7 +373,9 @@ impl Slot {
         }
         let null_device = self.nothing.as_fd();
         let plan = trial.hold.as_deref();
-        let traced_calls = hold::calls_of(plan);
+        let mut traced_calls = hold::calls_of(plan);
+        traced_calls.extend(self.tracer.delayed_calls());
+        let sets_conditions = self.tracer.sets_conditions();
         let holding = self.tracer.holds.prepare_python(plan, recipe);
         let held_values = (!holding.is_empty()).then(|| numbers.with_holding(holding));
         let numbers = held_values.as_ref().unwrap_or(numbers);
@@ -386,13 +388,14 @@ impl Slot {
             identity: recipe.start.identity.as_ref(),
             nothing: null_device,
             traced_calls: &traced_calls,
+            needs_tracer: sets_conditions,
             wall_clock: if self.tracer.has_clock() {
                 WallClock::OfTracer
             } else {
                 WallClock::OfMachine
             },
             machine_access: MachineAccess::Restricted,
-            trace: if self.tracer.holds.is_active() || self.tracer.has_clock() {
+            trace: if self.tracer.holds.is_active() || sets_conditions {
                 TracedRoles::All
             } else if recipe.settings.traces() {
                 TracedRoles::Deciding

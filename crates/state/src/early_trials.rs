@@ -95,8 +95,6 @@ impl State {
 
     /// Adds a measured trial to the memory.
     pub(super) fn add_to_memory(&mut self, trial: &Trial, facts: &TrialFacts) {
-        self.update_memory(|memory, state| {
-            memory.add_trial(state, trial, &facts.outcome, facts.elapsed);
-        });
+        self.update_memory(|memory, state| memory.add_trial(state, trial, facts));
     }
 }

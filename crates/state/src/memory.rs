@@ -1,10 +1,9 @@
 //! Keeps what a question learns from the trials, beyond their counts.
 
 use super::{State, TrialFacts};
-use provoke_model::{Failure, Outcome, Trial, VariantId};
+use provoke_model::{Failure, Trial, VariantId};
 use std::any::Any;
 use std::fmt::Debug;
-use std::time::Duration;
 
 /// The memory of a question, which the fold keeps up to date: a posterior, or the evidence for a difference.
 ///
@@ -33,7 +32,7 @@ pub trait Memory: Debug + Send + Sync {
     fn forget_failing_trials(&mut self, _: &State) {}
 
     /// Adds the next trial in launch order, without trials that capture evidence or explore schedules.
-    fn add_trial(&mut self, _: &State, _: &Trial, _: &Outcome, _: Duration) {}
+    fn add_trial(&mut self, _: &State, _: &Trial, _: &TrialFacts) {}
 
     /// Adds the next trial in launch order in which threads were held to find a schedule.
     fn add_held_trial(&mut self, _: &State, _: &Trial, _: &TrialFacts) {}

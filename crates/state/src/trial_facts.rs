@@ -23,7 +23,7 @@ pub struct TrialFacts {
     pub(crate) usage: Option<TotalUsage>,
     pub(crate) load: Option<Box<LoadObservation>>,
     /// The cases of the trial.
-    pub(super) cases: Option<Box<CaseRecord>>,
+    pub cases: Option<Box<CaseRecord>>,
     /// The host on which it ran, if not this machine.
     pub(super) host: Option<HostId>,
 }

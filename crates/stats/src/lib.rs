@@ -12,6 +12,7 @@
 //! | [`eprocess`] | do two variants fail at different rates? |
 //! | [`mod@fisher`] | the same, for final counts |
 //! | [`mod@difference`] | by how much? |
+//! | [`planned_look`] | the same, after a planned number of pairs |
 //! | [`power`] | which difference can a comparison with N pairs detect? |
 //! | [`race`] | which of several variants fail, and how many runs does the answer cost? |
 //! | [`raise`] | does a setting make failures frequent enough to search under it? |
@@ -50,6 +51,7 @@ pub mod interval;
 pub mod limit;
 pub mod paths;
 pub mod plan;
+pub mod planned_look;
 pub mod pool;
 pub mod power;
 pub mod race;
@@ -82,6 +84,7 @@ pub use plan::{
     RunsPerFailure, chance_to_see, clean_runs_at_known_rate, first_true, runs_for_width,
     runs_per_failure, runs_to_check_rate, runs_to_see_one,
 };
+pub use planned_look::ComparisonLevels;
 pub use pool::{NamedRate, Pool, pool};
 pub use power::{Detectable, detectable_rates, pairs_to_tell};
 pub use race::{

@@ -1,6 +1,7 @@
 //! Calculates the power of a comparison of two variants.
 //!
-//! The question is how likely [`super::EProcess`] is to distinguish two given rates within a number of pairs. It is
+//! The question is how likely [`super::EProcess`] is to distinguish two given rates within a number of pairs, or Fisher's
+//! test at the end, if that number was planned. It is
 //! answered without simulation. If the two estimates of the e-process and the common one were independent of the order
 //! within a pair, the evidence would depend on the two counts of failures alone: it would be B(a, b) of each side over
 //! B of both together, with Beta(0.18, 0.18) before each side and Beta(0.36, 0.36) before both. The probability that
@@ -14,11 +15,14 @@
 //! The 1 was measured. With it, a stated power of 80 % is really between 77 and 85 % if the comparison takes more than
 //! fifty pairs, and up to 95 % with fewer, where one more pair makes such a step (38 combinations of rates, at 5 % and
 //! at 0.5 %, 4000 simulated trials each).
+//!
+//! Fisher's test at the end is replaced by the normal test with Yates' correction, which agrees with it.
 
 use super::convert::{count_up, real};
 use super::interval::LARGEST_N;
 use super::plan::first_true;
-use super::special::{bisect, ln_beta};
+use super::planned_look::ComparisonLevels;
+use super::special::{bisect, ln_beta, normal_below};
 
 /// Initial counts of the evidence on each side; see [`super::eprocess`].
 const BEGINNING: f64 = 0.18;
@@ -32,17 +36,17 @@ const NEGLIGIBLE: f64 = 1e-9;
 /// Precision with which a difference of rates is found.
 const EXACT_ENOUGH: f64 = 1e-3;
 
-/// Returns the number of pairs within which [`super::EProcess`] distinguishes a rate of `p_a` from one of `p_b` at
-/// level `alpha` with probability `power`.
+/// Returns the number of pairs within which a comparison distinguishes a rate of `p_a` from one of `p_b` with
+/// probability `power`.
 ///
 /// Returns `None` if that takes more than ten million pairs, or if the rates are equal.
-pub fn pairs_to_tell(p_a: f64, p_b: f64, alpha: f64, power: f64) -> Option<u64> {
+pub fn pairs_to_tell(p_a: f64, p_b: f64, levels: ComparisonLevels, power: f64) -> Option<u64> {
     if p_a.total_cmp(&p_b).is_eq() {
         return None;
     }
     let rates = RatePair::new(p_a, p_b);
     first_true(count_up(LARGEST_N), |pairs| {
-        rates.chance_to_tell(pairs, alpha) >= power
+        rates.chance_to_tell(pairs, levels) >= power
     })
 }
 
@@ -55,14 +59,13 @@ pub struct Detectable {
     pub above: Option<f64>,
 }
 
-/// Returns the nearest rates that `pairs` pairs distinguish from the rate `p` at level `alpha` with probability
-/// `power`.
+/// Returns the nearest rates that `pairs` pairs distinguish from the rate `p` with probability `power`.
 ///
 /// More than ten million pairs count as ten million.
-pub fn detectable_rates(p: f64, pairs: u64, alpha: f64, power: f64) -> Detectable {
+pub fn detectable_rates(p: f64, pairs: u64, levels: ComparisonLevels, power: f64) -> Detectable {
     let pairs = pairs.min(count_up(LARGEST_N));
     let tells =
-        |other_rate: f64| RatePair::new(p, other_rate).chance_to_tell(pairs, alpha) >= power;
+        |other_rate: f64| RatePair::new(p, other_rate).chance_to_tell(pairs, levels) >= power;
     let nearest = |end: f64| {
         if pairs == 0 || end.total_cmp(&p).is_eq() || !tells(end) {
             return None;
@@ -93,12 +96,12 @@ impl RatePair {
         }
     }
 
-    /// Returns the probability that the evidence reaches 1/alpha within `pairs` pairs.
-    fn chance_to_tell(&self, pairs: u64, alpha: f64) -> f64 {
+    /// Returns the probability that the evidence is enough within `pairs` pairs, or Fisher's test after them.
+    fn chance_to_tell(&self, pairs: u64, levels: ComparisonLevels) -> f64 {
         let n = real(pairs);
         let rarest = self.a.min(self.b).min(1.0 - self.a).min(1.0 - self.b);
         let looking = -LOOKING * (-n * rarest).exp_m1();
-        let limit = -alpha.ln() - self.order.sum_at(pairs) - looking;
+        let limit = -levels.every_pair.ln() - self.order.sum_at(pairs) - looking;
         let ln_constant =
             2.0 * ln_beta(BEGINNING, BEGINNING) - ln_beta(2.0 * BEGINNING, 2.0 * BEGINNING);
         let side = |k: f64| ln_beta(k + BEGINNING, n - k + BEGINNING);
@@ -118,6 +121,7 @@ impl RatePair {
             let tells = |j: usize| {
                 let other_count = second.count_at(j);
                 side_k + side(other_count) - ln_both(k + other_count) - ln_constant >= limit
+                    || tells_at_the_end(k, other_count, n, levels)
             };
             let size = second.weights.len();
             while low < size && second.count_at(low) < k && tells(low) {
@@ -131,6 +135,14 @@ impl RatePair {
         }
         total
     }
+}
+
+/// Returns whether the planned look after `n` pairs tells the counts apart, in the normal approximation.
+fn tells_at_the_end(failures_a: f64, failures_b: f64, n: f64, levels: ComparisonLevels) -> bool {
+    let common = f64::midpoint(failures_a, failures_b) / n;
+    let spread = (2.0 * n * common * (1.0 - common)).sqrt();
+    let distance = (failures_a - failures_b).abs() - 1.0;
+    distance > 0.0 && 2.0 * normal_below(-distance / spread) <= levels.planned_look
 }
 
 /// The binomial distribution of a count of failures, without its negligible ends.
@@ -250,6 +262,10 @@ impl OrderEffect {
 mod tests {
     use super::*;
 
+    fn levels() -> ComparisonLevels {
+        ComparisonLevels::at_any_time(0.05)
+    }
+
     #[test]
     fn the_numbers_of_pairs_equal_the_simulated_numbers() {
         for (a, b, pairs) in [
@@ -261,16 +277,31 @@ mod tests {
             (0.03, 0.01, 1483),
             (0.5, 0.47, 13_048),
         ] {
-            assert_eq!(pairs_to_tell(a, b, 0.05, 0.8), Some(pairs), "{a}, {b}");
+            assert_eq!(pairs_to_tell(a, b, levels(), 0.8), Some(pairs), "{a}, {b}");
         }
+    }
+
+    #[test]
+    fn a_planned_look_saves_pairs_unless_they_are_few() {
+        let planned = ComparisonLevels::with_planned_look(0.05);
+        let rates = [
+            (1.0, 0.0),
+            (0.5, 0.1),
+            (0.5, 0.3),
+            (0.1, 0.0),
+            (0.1, 0.05),
+            (0.03, 0.01),
+        ];
+        let pairs = rates.map(|(a, b)| pairs_to_tell(a, b, planned, 0.8).unwrap());
+        assert_eq!(pairs, [4, 33, 148, 90, 677, 1186]);
     }
 
     #[test]
     fn exchanging_sides_or_outcomes_keeps_the_number_of_pairs() {
         for (a, b) in [(0.5, 0.1), (0.1, 0.01), (0.3, 0.0)] {
-            let pairs = pairs_to_tell(a, b, 0.05, 0.8).unwrap();
+            let pairs = pairs_to_tell(a, b, levels(), 0.8).unwrap();
             for (c, d) in [(b, a), (1.0 - a, 1.0 - b)] {
-                let same = pairs_to_tell(c, d, 0.05, 0.8).unwrap();
+                let same = pairs_to_tell(c, d, levels(), 0.8).unwrap();
                 assert!(same.abs_diff(pairs) <= 1, "{a}, {b}: {pairs}, {same}");
             }
         }
@@ -278,20 +309,20 @@ mod tests {
 
     #[test]
     fn equal_rates_have_no_sufficient_number_of_pairs() {
-        assert_eq!(pairs_to_tell(0.1, 0.1, 0.05, 0.8), None);
-        assert_eq!(pairs_to_tell(0.0, 0.0, 0.05, 0.8), None);
-        assert_eq!(pairs_to_tell(1e-9, 0.0, 0.05, 0.8), None);
+        assert_eq!(pairs_to_tell(0.1, 0.1, levels(), 0.8), None);
+        assert_eq!(pairs_to_tell(0.0, 0.0, levels(), 0.8), None);
+        assert_eq!(pairs_to_tell(1e-9, 0.0, levels(), 0.8), None);
     }
 
     #[test]
     fn detectable_rates_need_just_the_available_pairs() {
         for (p, pairs) in [(0.1, 200), (0.1, 10_000), (0.5, 60), (0.01, 3000)] {
-            let found = detectable_rates(p, pairs, 0.05, 0.8);
+            let found = detectable_rates(p, pairs, levels(), 0.8);
             for rate in [found.below, found.above].into_iter().flatten() {
-                let takes = pairs_to_tell(p, rate, 0.05, 0.8).unwrap();
+                let takes = pairs_to_tell(p, rate, levels(), 0.8).unwrap();
                 assert!(takes <= pairs + pairs / 50 + 2, "{p}, {rate}: {takes}");
                 let nearer = p + (rate - p) * 0.9;
-                let more = pairs_to_tell(p, nearer, 0.05, 0.8).unwrap();
+                let more = pairs_to_tell(p, nearer, levels(), 0.8).unwrap();
                 assert!(more > pairs, "{p}, {nearer}: {more}");
             }
         }
@@ -303,14 +334,14 @@ mod tests {
             below: None,
             above: None,
         };
-        assert_eq!(detectable_rates(0.1, 0, 0.05, 0.8), nothing);
-        assert_eq!(detectable_rates(0.1, 3, 0.05, 0.8), nothing);
+        assert_eq!(detectable_rates(0.1, 0, levels(), 0.8), nothing);
+        assert_eq!(detectable_rates(0.1, 3, levels(), 0.8), nothing);
         // A rate of one in ten is distinguished from certain failure long before it is distinguished from none.
-        let ten = detectable_rates(0.1, 10, 0.05, 0.8);
+        let ten = detectable_rates(0.1, 10, levels(), 0.8);
         assert!(ten.below.is_none() && ten.above.is_some(), "{ten:?}");
-        let never = detectable_rates(0.0, 100, 0.05, 0.8);
+        let never = detectable_rates(0.0, 100, levels(), 0.8);
         assert!(never.below.is_none() && never.above.unwrap() < 0.1);
-        let always = detectable_rates(1.0, 100, 0.05, 0.8);
+        let always = detectable_rates(1.0, 100, levels(), 0.8);
         assert!(always.above.is_none() && always.below.unwrap() > 0.9);
     }
 
@@ -318,14 +349,14 @@ mod tests {
     fn more_pairs_detect_smaller_differences() {
         let mut width = 1.0;
         for pairs in [30, 100, 300, 1000, 10_000, 1_000_000] {
-            let found = detectable_rates(0.3, pairs, 0.05, 0.8);
+            let found = detectable_rates(0.3, pairs, levels(), 0.8);
             let now = found.above.unwrap() - found.below.unwrap();
             assert!(now < width, "{pairs}: {found:?}");
             width = now;
         }
         assert_eq!(
-            detectable_rates(0.3, u64::MAX, 0.05, 0.8),
-            detectable_rates(0.3, 10_000_000, 0.05, 0.8)
+            detectable_rates(0.3, u64::MAX, levels(), 0.8),
+            detectable_rates(0.3, 10_000_000, levels(), 0.8)
         );
     }
 }

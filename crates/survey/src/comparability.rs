@@ -3,7 +3,9 @@
 
 use super::conditions::variant_conditions;
 use super::file_names::NOT_FOUND;
-use super::files::{ENTRIES, FILES, FileComparison, NAMED, UNKNOWN, compare_files};
+use super::files::{
+    ENTRIES, EntryDifference, FILES, FileComparison, NAMED, UNKNOWN, compare_files,
+};
 use super::main_facts::of_main;
 use super::ranking::{FactGroup, group_of, group_of_variable};
 use super::{RunFacts, mains_of};
@@ -65,9 +67,11 @@ pub fn compare_variants(
             continue;
         }
         match compare_files(own_files, other_files) {
-            Some(FileComparison::Added(names)) => added.extend(names),
-            Some(FileComparison::Changed(names)) => {
-                return TrialSimilarity::Unlike(describe_changed(&names));
+            Some(FileComparison::Added(files)) => {
+                added.extend(files.into_iter().map(|file| file.path));
+            }
+            Some(FileComparison::Changed(files)) => {
+                return TrialSimilarity::Unlike(describe_changed(&files));
             }
             None => {
                 return TrialSimilarity::Unlike(
@@ -80,14 +84,15 @@ pub fn compare_variants(
 }
 
 /// Returns `the file `settings` differs`.
-fn describe_changed(names: &[String]) -> String {
-    let [first, other_names @ ..] = names else {
+fn describe_changed(files: &[EntryDifference]) -> String {
+    let [first, other_files @ ..] = files else {
         return "a file differs".to_owned();
     };
-    match other_names {
-        [] => format!("`{first}` differs"),
+    let path = &first.path;
+    match other_files {
+        [] => format!("`{path}` differs"),
         others => format!(
-            "`{first}` and {} differ",
+            "`{path}` and {} differ",
             words::format_count(others.len() as u64, "other file")
         ),
     }

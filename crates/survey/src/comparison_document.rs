@@ -15,10 +15,7 @@ const NAMED_TESTS: usize = 3;
 /// Names of the runs in the heads of columns.
 const A: &str = "A";
 const B: &str = "B";
-const NO_DIFFERENCE: &str =
-    "No relevant difference was found in program, libraries, packages, environment and machine.";
-/// A difference of failure rates is significant if its probability by chance is below this.
-const SMALL: f64 = 0.05;
+const NO_DIFFERENCE: &str = "No relevant difference was found in program, files, libraries, packages, environment and machine.";
 
 impl RunComparison {
     /// Returns whether the failure rates differ, and a table of the differences of each kind. Long tables, and
@@ -158,7 +155,11 @@ fn describe_significance(compared: &RunComparison) -> String {
             "The measured failure rates are equal; that does not exclude a difference.".to_owned()
         }
         (Some(p), _) => {
-            let not = if p <= SMALL { "" } else { "do not " };
+            let not = if p <= RunComparison::SIGNIFICANT {
+                ""
+            } else {
+                "do not "
+            };
             format!(
                 "The failure rates {not}differ significantly ({}).",
                 describe_test(compared, p)

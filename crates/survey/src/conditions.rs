@@ -4,8 +4,9 @@ use super::{influential_variables::variable_effect, mains_of};
 use provoke_autopsy::CommandEnvironment;
 use provoke_levers::{LEVERS, fact_title};
 use provoke_model::{
-    ConditionDifference, Conditions, Host, RequestPace, Timeout, TrialsPlan, VariantId,
+    ConditionDifference, Conditions, Host, LoadPlan, RequestPace, Timeout, TrialsPlan, VariantId,
 };
+use provoke_words as words;
 
 /// Returns the conditions of a variant's trials on a machine: settings around the command that can
 /// change its failure rate.
@@ -15,7 +16,13 @@ pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) ->
     let hosts = plan.hosts.as_ref().map(|hosts| hosts.request.to_string());
     conditions.set_fact("hosts", or_none(hosts));
     conditions.set_fact("waves", if plan.waves { "yes" } else { "no" });
-    conditions.set_fact("load", describe_load(plan));
+    let variant = plan.variants.get(variant.index());
+    let load = variant.and_then(|variant| plan.load_of(variant));
+    conditions.set_fact(
+        "load",
+        load.as_ref()
+            .map_or_else(|| "none".to_owned(), describe_load),
+    );
     let held_plan = plan.held.as_ref();
     conditions.set_fact("held", or_none(held_plan.map(|held| held.run.clone())));
     let traced = plan.settings.traces();
@@ -27,19 +34,12 @@ pub fn variant_conditions(plan: &TrialsPlan, variant: VariantId, host: &Host) ->
     };
     conditions.set_fact("timeout", timeout);
     let cases = plan.cases.as_ref();
-    let order = cases.map(|cases| {
-        if cases.shuffle {
-            "random"
-        } else {
-            "of the file"
-        }
-    });
+    let order = cases.map(|cases| if cases.shuffle { "random" } else { "fixed" });
     conditions.set_fact(
         "cases",
         or_none(cases.map(|cases| cases.runner.to_string())),
     );
     conditions.set_fact("cases.order", or_none(order.map(str::to_owned)));
-    let variant = plan.variants.get(variant.index());
     let set = variant.map_or_else(
         || plan.conditions.clone(),
         |variant| plan.conditions_of(variant),
@@ -116,11 +116,10 @@ pub fn differing_conditions(
     common.unwrap_or_default()
 }
 
-fn describe_load(plan: &TrialsPlan) -> String {
-    match plan.load.as_ref().map(|load| load.pace) {
-        None => "none".to_owned(),
-        Some(RequestPace::Closed { clients }) => format!("{clients} clients"),
-        Some(RequestPace::Open { millihertz, .. }) => {
+fn describe_load(load: &LoadPlan) -> String {
+    match load.pace {
+        RequestPace::Closed { clients } => words::format_count(u64::from(clients), "client"),
+        RequestPace::Open { millihertz, .. } => {
             format!("{}.{:03} requests/s", millihertz / 1000, millihertz % 1000)
         }
     }

@@ -1,5 +1,6 @@
 //! Compares the environments of two runs, the most suspicious difference first.
 
+use super::files::{EntryDifference, FileComparison, compare_files};
 use super::main_facts::is_digest;
 use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
 use super::{SuiteDifference, main_name};
@@ -55,6 +56,36 @@ pub struct ComparedRun {
 impl RunComparison {
     /// Version of the format.
     pub const FORMAT: u32 = 1;
+    /// A difference of failure rates is significant if its probability by chance is at most this.
+    pub(super) const SIGNIFICANT: f64 = 0.05;
+
+    /// Returns whether the second run, or a test of it, fails more often; `None` if that is not known.
+    pub fn is_worse(&self) -> Option<bool> {
+        let (left, right) = (&self.left, &self.right);
+        let is_higher = right.failures * left.trials > left.failures * right.trials;
+        let has_worse_test = self.tests.as_ref().map(|tests| !tests.worse.is_empty());
+        match (self.p_value, has_worse_test) {
+            (Some(p), _) if p <= Self::SIGNIFICANT && is_higher => Some(true),
+            (None, None) => None,
+            (_, has_worse_test) => Some(has_worse_test.unwrap_or(false)),
+        }
+    }
+
+    /// Returns whether failure rates, tests or relevant facts differ; `None` if no fact differs and the rates cannot be
+    /// compared.
+    pub fn is_different(&self) -> Option<bool> {
+        let is_relevant = |fact: &FactDifference| fact.group != FactGroup::Trifle;
+        let changed_tests = |tests: &SuiteDifference| tests.worse.len() + tests.better.len();
+        if self.differences.iter().any(is_relevant)
+            || self
+                .tests
+                .as_ref()
+                .is_some_and(|tests| changed_tests(tests) > 0)
+        {
+            return Some(true);
+        }
+        self.p_value.map(|p| p <= Self::SIGNIFICANT)
+    }
 
     /// Returns the comparison as JSON.
     pub fn to_json(&self) -> String {
@@ -109,8 +140,38 @@ pub fn find_differences(left_run: RunFacts<'_>, right: RunFacts<'_>) -> Vec<Fact
         })
     });
     let mut differences: Vec<FactDifference> = differing.collect();
+    differences.extend(file_differences(left_run.survey, right.survey));
     mark_irrelevant_commit(&mut differences);
     differences
+}
+
+/// Returns the differences between the files that the first command of both runs may read.
+fn file_differences(left: &Survey, right: &Survey) -> Vec<FactDifference> {
+    let [left, right] = [left, right].map(|survey| {
+        let facts = survey
+            .0
+            .iter()
+            .map(|(name, value)| (name.clone(), value.as_str()));
+        facts.collect::<BTreeMap<String, &str>>()
+    });
+    let difference = |group: FactGroup, file: EntryDifference| FactDifference {
+        group,
+        name: file.path,
+        left: file.left,
+        right: file.right,
+        note: None,
+    };
+    match compare_files(&left, &right) {
+        Some(FileComparison::Changed(files)) => files
+            .into_iter()
+            .map(|file| difference(FactGroup::Program, file))
+            .collect(),
+        Some(FileComparison::Added(files)) => files
+            .into_iter()
+            .map(|file| difference(FactGroup::Trifle, file))
+            .collect(),
+        None => Vec::new(),
+    }
 }
 
 /// The name of a commit hardly ever matters if the program and its files are the same.

@@ -131,47 +131,54 @@ impl FileDigests {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileComparison {
     /// These files, or folders with them, have other contents, or the command names them and only one run had them.
-    Changed(Vec<String>),
+    Changed(Vec<EntryDifference>),
     /// The files that both runs had are the same; only one run had these.
-    Added(Vec<String>),
+    Added(Vec<EntryDifference>),
+}
+
+/// A file or folder that differs, with its digests; `None` if the run did not have it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EntryDifference {
+    /// Its path, relative to the working directory if it is below it.
+    pub path: String,
+    /// Its digest in the first run.
+    pub left: Option<String>,
+    /// Its digest in the second run.
+    pub right: Option<String>,
 }
 
 /// Compares the recorded files of two runs whose digests differ; `None` if they were not recorded one by one.
 pub(super) fn compare_files(
-    own_files: &BTreeMap<String, &str>,
-    other_files: &BTreeMap<String, &str>,
+    left: &BTreeMap<String, &str>,
+    right: &BTreeMap<String, &str>,
 ) -> Option<FileComparison> {
-    let [ours_beside, theirs_beside] = [
-        read_entries(own_files.get(ENTRIES)?),
-        read_entries(other_files.get(ENTRIES)?),
-    ];
-    let [ours_named, theirs_named] = [own_files, other_files].map(|facts| {
-        facts
-            .get(NAMED)
-            .map_or_else(BTreeMap::new, |text| read_entries(text))
-    });
-    let names: BTreeSet<&&str> = ours_named.keys().chain(theirs_named.keys()).collect();
-    let mut changed: Vec<String> = names
+    let beside = differing_entries(left.get(ENTRIES)?, right.get(ENTRIES)?);
+    let [left_named, right_named] =
+        [left, right].map(|facts| facts.get(NAMED).copied().unwrap_or_default());
+    let mut changed = differing_entries(left_named, right_named);
+    let (both, added): (Vec<_>, Vec<_>) = beside
         .into_iter()
-        .filter(|name| ours_named.get(**name) != theirs_named.get(**name))
-        .map(|name| (*name).to_owned())
-        .collect();
-    let mut added = Vec::new();
-    let names: BTreeSet<&&str> = ours_beside.keys().chain(theirs_beside.keys()).collect();
-    for name in names {
-        match (ours_beside.get(*name), theirs_beside.get(*name)) {
-            (Some(own_digest), Some(other_digest)) if own_digest == other_digest => {}
-            (Some(_), Some(_)) => changed.push((*name).to_owned()),
-            _ => added.push((*name).to_owned()),
-        }
-    }
+        .partition(|entry| entry.left.is_some() && entry.right.is_some());
+    changed.extend(both);
     changed.sort_unstable();
-    changed.dedup();
+    changed.dedup_by(|entry, before| entry.path == before.path);
     Some(if changed.is_empty() {
         FileComparison::Added(added)
     } else {
         FileComparison::Changed(changed)
     })
+}
+
+/// Returns the entries of two lists that are not the same in both, by path.
+fn differing_entries(left: &str, right: &str) -> Vec<EntryDifference> {
+    let [left, right] = [left, right].map(read_entries);
+    let paths: BTreeSet<&&str> = left.keys().chain(right.keys()).collect();
+    let entries = paths.into_iter().map(|path| EntryDifference {
+        path: (*path).to_owned(),
+        left: left.get(*path).map(|digest| (*digest).to_owned()),
+        right: right.get(*path).map(|digest| (*digest).to_owned()),
+    });
+    entries.filter(|entry| entry.left != entry.right).collect()
 }
 
 /// Reads lines of a digest and a path.

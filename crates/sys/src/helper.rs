@@ -74,6 +74,7 @@ impl HelperProcess {
             steps: None,
             identity: None,
             traced_calls: &[],
+            needs_tracer: false,
             wall_clock: WallClock::OfMachine,
             machine_access: MachineAccess::Inherited,
             signal_when_parent_ends: Signal::CONT,

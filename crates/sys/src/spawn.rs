@@ -56,6 +56,8 @@ pub struct Program<'a> {
     pub identity: Option<&'a Credentials>,
     /// System calls that stop the program, if it is traced: numbers of x86-64.
     pub traced_calls: &'a [u64],
+    /// Whether it is not started without a tracer that sees these calls.
+    pub needs_tracer: bool,
     /// The wall clock that the program sees; another than that of the machine only if it is traced.
     pub wall_clock: WallClock,
     /// What the program may do to the machine.
@@ -141,7 +143,7 @@ pub enum SpawnStep {
     SpawnStep::Limit => "cannot set a limit",
     SpawnStep::Condition(failure) => failure,
     SpawnStep::Identity => "cannot become another user",
-    SpawnStep::Clock => "cannot trace it to give it another time",
+    SpawnStep::Clock => "cannot trace it, as its conditions need",
     SpawnStep::Chdir => "cannot enter the working directory",
     SpawnStep::Exec => "cannot execute",
 })]
@@ -218,13 +220,13 @@ impl Spawner {
 
     /// Starts a program like [`Self::spawn_program`], and traces it from its first instruction on. If
     /// tracing is refused, the program runs nevertheless. If the selection of its system calls is refused, it is traced
-    /// without it, and the error says so. A program with another wall clock is not started then.
+    /// without it, and the error says so. A program that needs its tracer is not started then.
     pub fn spawn_followed(
         &mut self,
         program: &Program<'_>,
     ) -> Result<(i32, io::Result<()>), SpawnError> {
         let filter = CallFilter::new(program.traced_calls, program.wall_clock).transpose();
-        let needs_tracer = program.wall_clock == WallClock::OfTracer;
+        let needs_tracer = program.needs_tracer;
         let clock_error = |source| SpawnError {
             step: SpawnStep::Clock,
             source,
@@ -408,7 +410,7 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
         // provoke ignores SIGXFSZ, so that it gets an error at the file size limit.
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const child.mask, ptr::null_mut());
-        let needs_tracer = program.wall_clock == WallClock::OfTracer;
+        let needs_tracer = program.needs_tracer;
         if child.follow && libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
             if needs_tracer {
                 return fail_child(child, SpawnStep::Clock);
@@ -584,6 +586,7 @@ mod tests {
             steps: None,
             identity: None,
             traced_calls: &[],
+            needs_tracer: false,
             wall_clock: WallClock::OfMachine,
             machine_access: MachineAccess::Inherited,
             signal_when_parent_ends: Signal::KILL,

@@ -19,6 +19,11 @@ use std::ptr;
 /// Flag of an interface that is up.
 const IS_UP: libc::c_short = 1;
 
+/// Bytes of the header of a request or an answer of netlink.
+const HEADER: usize = 16;
+/// Bytes of an answer of netlink that are read: its header and the number of an error.
+const ANSWER: usize = HEADER + 4;
+
 /// Bytes of the smallest file system: a page.
 const SMALLEST: usize = 4096;
 
@@ -64,6 +69,8 @@ pub enum OwnNetwork {
     Loopback,
     /// Only the loopback interface is up, without IPv6.
     LoopbackWithoutIpv6,
+    /// Only the loopback interface is up, and each packet takes long.
+    SlowLoopback,
 }
 
 impl StartStep {
@@ -88,6 +95,9 @@ impl StartStep {
             Self::EnterNetwork(network) => {
                 if *network == OwnNetwork::LoopbackWithoutIpv6 {
                     calls.extend(["all", "default"].map(StartCall::disable_ipv6));
+                }
+                if *network == OwnNetwork::SlowLoopback {
+                    calls.push(StartCall::AskNetwork(delay_loopback()));
                 }
                 match network {
                     OwnNetwork::Down => return Ok(()),
@@ -146,6 +156,8 @@ fn choose_cpus(count: usize, job: usize) -> io::Result<libc::cpu_set_t> {
 enum StartCall {
     WriteFile(CString, Vec<u8>, &'static str),
     RaiseLoopback,
+    /// Sends a request to the network of the process.
+    AskNetwork(Vec<u8>),
     SetHostname(CString),
     Bind(CString),
     ForbidWriting(CString),
@@ -171,6 +183,7 @@ impl StartCall {
         match self {
             Self::WriteFile(.., failure) => failure,
             Self::RaiseLoopback => "cannot enable the loopback interface",
+            Self::AskNetwork(_) => "cannot delay the packets of the loopback interface",
             Self::SetHostname(_) => "cannot set the hostname",
             Self::Bind(_) => "cannot mount a directory on itself",
             Self::ForbidWriting(_) | Self::MakeCwdReadOnly => "cannot make a directory read-only",
@@ -195,6 +208,7 @@ impl StartCall {
             match self {
                 Self::WriteFile(path, text, _) => write_file(path, text),
                 Self::RaiseLoopback => raise_loopback(),
+                Self::AskNetwork(request) => ask_network(request),
                 Self::SetHostname(name) => {
                     libc::sethostname(name.as_ptr(), name.count_bytes() as _) == 0
                 }
@@ -329,6 +343,64 @@ unsafe fn raise_loopback() -> bool {
     }
 }
 
+/// Sends a request to the kernel by netlink, and reads the answer.
+unsafe fn ask_network(request: &[u8]) -> bool {
+    let mut answer = [0_u8; ANSWER];
+    // SAFETY: plain system calls on a valid request, and on a buffer of this function.
+    unsafe {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        let socket = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE);
+        if socket < 0 {
+            return false;
+        }
+        let is_sent = libc::send(socket, request.as_ptr().cast(), request.len(), 0) >= 0;
+        let is_answered = is_sent && libc::recv(socket, answer.as_mut_ptr().cast(), ANSWER, 0) >= 0;
+        let mut errno = *libc::__errno_location();
+        if is_answered {
+            // The header of the answer, then the negative number of the error.
+            let [.., a, b, c, d] = answer;
+            errno = i32::from_ne_bytes([a, b, c, d]).saturating_neg();
+        }
+        libc::close(socket);
+        *libc::__errno_location() = errno;
+        is_answered && errno == 0
+    }
+}
+
+/// Returns the request to delay each packet of the first interface, which is loopback, as `tc qdisc add dev lo root netem
+/// delay 100ms` sends it.
+fn delay_loopback() -> Vec<u8> {
+    const KIND: u16 = 1;
+    const OPTIONS: u16 = 2;
+    const ROOT: u32 = u32::MAX;
+    /// 100 ms in units of 64 ns.
+    const LATENCY: u32 = 1_562_500;
+    /// Maximum number of packets that wait.
+    const PACKETS: u32 = 1000;
+    let attribute = |kind: u16, value: &[u8]| {
+        let length = u16::try_from(4 + value.len()).unwrap_or(0);
+        let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        bytes.extend_from_slice(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    // Without loss, gaps, duplicates and jitter.
+    let options = [LATENCY, PACKETS, 0, 0, 0, 0]
+        .map(u32::to_ne_bytes)
+        .concat();
+    // Any family; interface 1; no handle; the root; no information.
+    let target = [0, 1, 0, ROOT, 0].map(u32::to_ne_bytes).concat();
+    let attributes = [attribute(KIND, b"netem\0"), attribute(OPTIONS, &options)].concat();
+    let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_EXCL | libc::NLM_F_CREATE;
+    let length = HEADER + target.len() + attributes.len();
+    let mut request = u32::try_from(length).unwrap_or(0).to_ne_bytes().to_vec();
+    request.extend(libc::RTM_NEWQDISC.to_ne_bytes());
+    request.extend(u16::try_from(flags).unwrap_or(0).to_ne_bytes());
+    // Neither a sequence number nor a port.
+    request.extend([0; 8]);
+    [request, target, attributes].concat()
+}
+
 /// Mounts a directory on itself, with the mounts below it.
 unsafe fn bind(path: &CStr) -> bool {
     let (path, none) = (path.as_ptr(), ptr::null());
@@ -350,5 +422,23 @@ unsafe fn forbid_writing(path: &CStr) -> bool {
             attributes.as_ptr(),
             size_of_val(&attributes),
         ) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_request_to_delay_packets_is_that_of_tc() {
+        // Recorded with strace; tc also sends a sequence number.
+        let header = [76, 0, 0, 0, 0x24, 0, 0x05, 0x06, 0, 0, 0, 0, 0, 0, 0, 0];
+        let target = [
+            0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0,
+        ];
+        let kind = b"\x0a\0\x01\0netem\0\0\0";
+        let options = b"\x1c\0\x02\0\x84\xd7\x17\0\xe8\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+        let recorded = [&header[..], &target, kind, options].concat();
+        assert_eq!(delay_loopback(), recorded);
     }
 }

@@ -28,6 +28,8 @@ const CALL_RESULT: usize = 10 * 8;
 const MAX_STEPS: u32 = 4;
 /// Number of a system call that is not made.
 const NO_CALL: u64 = u64::MAX;
+/// Bytes of the instruction that makes a system call.
+const CALL_BYTES: u64 = 2;
 /// Bytes below the stack pointer that a function may use by the calling convention.
 const RED_ZONE: u64 = 128;
 /// Bit of the mode of a file: its program runs as the owner of the file.
@@ -224,7 +226,7 @@ pub struct CallEntry {
     pub number: u64,
     /// All arguments, of which the call may use fewer.
     pub arguments: [u64; 6],
-    stack_pointer: u64,
+    registers: [u64; 27],
 }
 
 impl CallEntry {
@@ -235,8 +237,13 @@ impl CallEntry {
             tid,
             number: words[CALL_NUMBER / 8],
             arguments: ARGUMENTS.map(|offset| words[offset / 8]),
-            stack_pointer: words[19],
+            registers: words,
         })
+    }
+
+    /// Returns the thread.
+    pub fn tid(&self) -> i32 {
+        self.tid
     }
 
     /// Lets the call return this result without being made.
@@ -253,7 +260,27 @@ impl CallEntry {
 
     /// Returns the address of unused memory on the stack of the thread.
     pub fn unused_stack(&self, words: u64) -> u64 {
-        self.stack_pointer.saturating_sub(RED_ZONE + 8 * words) & !0xf
+        self.registers[STACK_POINTER / 8].saturating_sub(RED_ZONE + 8 * words) & !0xf
+    }
+
+    /// Lets the thread make another call instead. At its end, [`Self::make_now`] lets it make this one.
+    pub fn make_first(&self, number: u64, arguments: [u64; 6]) -> io::Result<()> {
+        let mut changed = self.registers;
+        changed[CALL_NUMBER / 8] = number;
+        for (offset, argument) in ARGUMENTS.iter().zip(arguments) {
+            changed[offset / 8] = argument;
+        }
+        ptrace::write_registers(self.tid, &changed)
+    }
+
+    /// Lets the thread, which has ended another call instead of this one, make this one again.
+    pub fn make_now(&self) -> io::Result<()> {
+        let mut changed = self.registers;
+        changed[INSTRUCTION_POINTER / 8] -= CALL_BYTES;
+        changed[CALL_RESULT / 8] = self.number;
+        // A signal that interrupted the other call must not restart it.
+        changed[CALL_NUMBER / 8] = NO_CALL;
+        ptrace::write_registers(self.tid, &changed)
     }
 }
 

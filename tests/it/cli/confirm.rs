@@ -862,7 +862,7 @@ fn failures_in_one_clump_count_as_one_failure() {
     assert!(!output.stdout.contains(clump), "{output}");
     for line in [
         "NOT YET: 3 passing trials, 3797 more needed",
-        "an interleaved comparison excludes that: provoke compare --find different -j 1 -L 'PROGRAM=OLD,true' -- '{PROGRAM}'",
+        "an interleaved comparison excludes that: provoke compare --find different -L 'PROGRAM=OLD,true' -- '{PROGRAM}'",
         "clumps of failures are as large and as frequent as in the baseline, with 10 failures in 1 clump",
     ] {
         assert!(output.stdout.contains(line), "{line}: {output}");
@@ -1077,6 +1077,6 @@ fn an_insufficient_fix_is_compared_with_the_old_program() {
     sandbox.write("fail.sh", "exit 1\n");
     sandbox.provoke(&["run", "-n", "4", "--", "sh", "fail.sh"]);
     let output = sandbox.provoke(&["confirm", "--", "sh", "fail.sh"]);
-    let command = "did it help?       provoke compare --find different -n 17 -j 1 -L 'FILE=OLD,fail.sh' -- sh '{FILE}'";
+    let command = "did it help?       provoke compare --find different -n 17 -L 'FILE=OLD,fail.sh' -- sh '{FILE}'";
     assert!(output.stdout.contains(command), "{output}");
 }

@@ -47,4 +47,5 @@ mod trust;
 mod typos;
 mod untrusted_text;
 mod variants;
+mod why;
 mod zoo;

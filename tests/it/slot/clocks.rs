@@ -350,7 +350,7 @@ fn a_program_that_cannot_be_traced_is_not_started_under_another_date() {
     let marker = bench.path("marker");
     let script = format!(": > {}", marker.display());
     let seen = bench.run(&[program.to_str().unwrap(), "-c", &script], LONG);
-    let reason = "cannot trace it to give it another time: \
+    let reason = "cannot trace it, as its conditions need: \
                   the memory of a program that may not be read is protected";
     assert_eq!(seen.actors[0].ending, Ending::NotStarted(reason.to_owned()));
     assert!(!marker.exists());
@@ -373,7 +373,7 @@ fn programs_that_differ_under_another_date_are_reported() {
         &file
     ]));
     let seen = bench.run(&[&narrow], LONG);
-    let reason = "cannot trace it to give it another time: \
+    let reason = "cannot trace it, as its conditions need: \
                   a 32-bit program reads the time in another way";
     assert_eq!(seen.actors[0].ending, Ending::NotStarted(reason.to_owned()));
     let seen = bench.run(&["sh", "-c", &format!("{narrow}; exit $?")], LONG);

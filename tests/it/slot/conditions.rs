@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, LONG, PROVOKE};
 use crate::limited;
-use crate::needs::{self, needs, success};
+use crate::needs::{self, needs, program, success};
 use provoke_levers::{TrialStart, find_lever, try_start};
 use provoke_model::{Ending, Observation, TrialConditions};
 use std::fs;
@@ -36,7 +36,7 @@ fn conditions() -> Vec<(&'static str, &'static str, String)> {
         (
             "home",
             "read-only",
-            "case $HOME in */conditions/home) ! touch $HOME/file;; *) false;; esac",
+            "case $HOME in */.conditions/home) ! touch $HOME/file;; *) false;; esac",
         ),
         ("tmpdir", "empty", "touch ${TMPDIR:?}/file"),
         (
@@ -91,6 +91,13 @@ fn conditions() -> Vec<(&'static str, &'static str, String)> {
         ),
         ("ipv6", "on", "grep -q lo /proc/net/if_inet6"),
         ("ipv6", "off", "! grep -q lo /proc/net/if_inet6"),
+        (
+            "slow-sync",
+            "1s",
+            "touch file && python3 -c 'import os, time; file = os.open(\"file\", os.O_RDWR); \
+             begin = time.monotonic(); os.fsync(file); os.fdatasync(file); \
+             raise SystemExit(time.monotonic() < begin + 2)'",
+        ),
         ("net", "own", RUNS_OWN_LOOPBACK),
         ("net", "none", "! grep -q 127.0.0.1 /proc/net/fib_trie"),
     ];
@@ -236,7 +243,7 @@ fn each_trial_runs_in_a_copy_of_the_working_directory_from_before_the_first_tria
     assert!(folder.path().join("file").exists() && !folder.path().join("left").exists());
     let trials = fs::read_dir(folder.path().join("run/trials")).unwrap();
     assert_eq!(trials.count(), 0);
-    assert!(!folder.path().join("run/working-directory").exists());
+    assert!(!folder.path().join("run/.working-directory").exists());
 }
 
 #[test]
@@ -258,6 +265,43 @@ fn a_quota_of_cpu_time_throttles_the_processes_of_a_trial() {
     assert!(name.starts_with("provoke-run-"), "{name}");
     drop(bench);
     assert!(!fs::exists(format!("{group}/{name}")).unwrap());
+}
+
+#[test]
+fn packets_of_a_slow_network_are_delayed_or_it_is_refused() {
+    needs!(
+        program("tc"),
+        program("unshare"),
+        success(&["unshare", "-rn", "true"])
+    );
+    let netem = "ip link set lo up && tc qdisc add dev lo root netem delay 1ms";
+    if success(&["unshare", "-rn", "sh", "-c", netem]).is_some() {
+        let mut run = Command::new(PROVOKE);
+        run.args(["run", "--under", "net=slow", "--", "true"]);
+        let output = limited::output(&mut run).unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        insta::assert_snapshot!(message, @r"
+        error: cannot set the condition `net=slow`
+          caused by: the kernel has no netem, which delays packets
+
+        hint: load the kernel module `sch_netem`
+        ");
+        return;
+    }
+    let mut bench = Bench::new();
+    bench.start = start_under("net", "slow");
+    // The connection needs two packets, and the answer two more.
+    let connects = "import socket, time
+server = socket.create_server(('127.0.0.1', 0))
+begin = time.monotonic()
+client = socket.create_connection(server.getsockname())
+connection, _ = server.accept()
+client.send(b'.')
+connection.send(connection.recv(1))
+client.recv(1)
+raise SystemExit(time.monotonic() < begin + 0.4)";
+    let observation = bench.run(&["python3", "-c", connects], LONG);
+    assert_eq!(*ending(&observation), Ending::Exited(0));
 }
 
 #[test]

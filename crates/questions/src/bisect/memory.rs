@@ -6,7 +6,7 @@ use provoke_model::{
     Failure, Goal, Outcome, SearchQuestion, Trial, TrialsPlan, VariantChoice, VariantChoices,
     VariantId,
 };
-use provoke_state::{Memory, State};
+use provoke_state::{Memory, State, TrialFacts};
 use provoke_stats::fisher;
 use provoke_stats::search::{Bisection, SearchPrior, hedge_weights};
 use std::any::Any;
@@ -135,8 +135,8 @@ impl Memory for BisectMemory {
         self.restart(state);
     }
 
-    fn add_trial(&mut self, state: &State, trial: &Trial, outcome: &Outcome, time: Duration) {
-        if !matches!(outcome, Outcome::Pass | Outcome::Fail(_)) {
+    fn add_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
+        if !matches!(facts.outcome, Outcome::Pass | Outcome::Fail(_)) {
             return;
         }
         if trial.variant == State::FAILING && self.reproduction.decide_earlier(state) {
@@ -145,8 +145,8 @@ impl Memory for BisectMemory {
         let Some(index) = state.place_of_variant(trial.variant) else {
             return;
         };
-        match outcome {
-            Outcome::Fail(failure) => self.observe_failure(index, failure, time),
+        match &facts.outcome {
+            Outcome::Fail(failure) => self.observe_failure(index, failure, facts.elapsed),
             _ => self.search.observe_run(index, false),
         }
         self.allow_background(&state.goal);

@@ -11,7 +11,7 @@ use crate::answer::{
 use crate::{BaselineReport, Policy as _, StopRule, Verdict};
 use provoke_model::{CompareGoal, CompareQuestion, ConditionDifference, VariantId};
 use provoke_state::State;
-use provoke_stats as stats;
+use provoke_stats::{self as stats, real};
 use provoke_survey::{
     DifferingFact, DistinguishingFact, chance_of_coincidence, describe_odds, differing_conditions,
     differing_facts, distinguishing_facts_of_variants, fact_lines,
@@ -335,7 +335,7 @@ impl CompareAnswer {
             return None;
         }
         self.could_see?
-            .suggest_trials(self.contrasts.first()?.enough)
+            .suggest_trials(self.error_rate / real(self.contrasts.len().max(1) as u64))
     }
 
     /// Describes which differences would have been detected.

@@ -1,10 +1,9 @@
 //! Contrasts of a comparison: the variants on each side, and the evidence so far.
 
 use provoke_model::{CompareQuestion, Failure, FailureName, Outcome, Trial, TrialsPlan, VariantId};
-use provoke_state::{Memory, State};
-use provoke_stats as stats;
+use provoke_state::{Memory, State, TrialFacts};
+use provoke_stats::{self as stats, ComparisonLevels};
 use std::any::Any;
-use std::time::Duration;
 
 /// Maximum number of different failures that are compared: the error level of each is half that of the one before it.
 const MAX_FAILURES: usize = 8;
@@ -29,8 +28,8 @@ impl Memory for CompareMemory {
         vec![&self.0]
     }
 
-    fn add_trial(&mut self, _: &State, trial: &Trial, outcome: &Outcome, _: Duration) {
-        let failure = match outcome {
+    fn add_trial(&mut self, _: &State, trial: &Trial, facts: &TrialFacts) {
+        let failure = match &facts.outcome {
             Outcome::Pass => None,
             Outcome::Fail(failure) => Some(&**failure),
             Outcome::Other(_) | Outcome::Inconclusive(_) => return,
@@ -59,6 +58,9 @@ pub struct Contrast {
     pub pairs: Vec<(VariantId, VariantId)>,
     /// Evidence that they fail at different rates.
     pub evidence: stats::Contrast,
+    /// Failures of the reference and of the other side after the planned number of pairs.
+    pub planned_counts: Option<(u64, u64)>,
+    planned_pairs: Option<u64>,
     /// The different failures, in the order in which they were first seen.
     pub failures: Vec<FailureContrast>,
 }
@@ -80,8 +82,12 @@ impl Contrast {
         reference: &str,
         other_name: &str,
         pairs: Vec<(VariantId, VariantId)>,
+        planned_trials: Option<u64>,
     ) -> Self {
+        let conditions = pairs.len() as u64;
         Self {
+            planned_counts: None,
+            planned_pairs: planned_trials.map(|trials| trials.saturating_mul(conditions)),
             factor,
             reference: reference.to_owned(),
             other_name: other_name.to_owned(),
@@ -105,12 +111,21 @@ impl Contrast {
         })
     }
 
+    /// Returns whether the planned look shows a difference.
+    pub(super) fn differs_as_planned(&self, levels: ComparisonLevels) -> bool {
+        let counts = self.planned_counts.zip(self.planned_pairs);
+        counts.is_some_and(|((reference, other), pairs)| levels.look(reference, other, pairs))
+    }
+
     /// Adds a counted trial, with its failure if it failed.
     fn add_trial(&mut self, variant: VariantId, failure: Option<&Failure>) {
         if !self.has_variant(variant) {
             return;
         }
         push_trial(&mut self.evidence, &self.pairs, variant, failure.is_some());
+        if self.planned_pairs == Some(self.evidence.pair_count()) && self.planned_counts.is_none() {
+            self.planned_counts = Some(self.evidence.failure_counts());
+        }
         let is_same = |known: &FailureContrast| {
             failure.is_some_and(|failure| FailureName::from(&known.failure).is_same(failure.into()))
         };
@@ -177,7 +192,14 @@ fn with_reference(trials: &TrialsPlan, compare: &CompareQuestion) -> Vec<Contras
         .filter(|(id, _)| *id != reference);
     let contrast = |(id, other_variant): (VariantId, &provoke_model::VariantPlan)| {
         let name = &trials.variant_plan(reference).name;
-        Contrast::new(None, name, &other_variant.name, vec![(reference, id)])
+        let pairs = vec![(reference, id)];
+        Contrast::new(
+            None,
+            name,
+            &other_variant.name,
+            pairs,
+            compare.planned_trials,
+        )
     };
     others.map(contrast).collect()
 }
@@ -214,6 +236,7 @@ fn with_level(trials: &TrialsPlan, compare: &CompareQuestion) -> Vec<Contrast> {
                 reference,
                 name,
                 pairs.collect(),
+                compare.planned_trials,
             ));
         }
     }

@@ -1,11 +1,11 @@
 //! Reports the evidence of a contrast: whether two sides differ, and by how much.
 
 use super::contrast::{Contrast, FailureContrast};
-use super::rates::{evidence_threshold, failure_threshold};
+use super::rates::{evidence_threshold, failure_threshold, have_different_rates, levels};
 use crate::FailureCounts;
 use provoke_model::VariantId;
 use provoke_state::State;
-use provoke_stats as stats;
+use provoke_stats::{self as stats, real};
 use provoke_words as words;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -29,8 +29,12 @@ pub struct ContrastReport {
     pub evidence: f64,
     /// The evidence that decides.
     pub enough: f64,
-    /// Whether the evidence shows a difference.
+    /// Whether the evidence shows a difference, or the planned look.
     pub differs: bool,
+    /// Whether Fisher's test shows a difference after the planned number of pairs, at a fifth of the error level.
+    pub planned_look: bool,
+    /// How much more often the variant failed than the reference.
+    pub observed: f64,
     /// How much more often the variant fails than the reference, at least and at most.
     pub difference: [f64; 2],
     /// Fisher's two-sided p-value. It does not hold for a test that is repeated while trials run; use it only to
@@ -72,7 +76,9 @@ impl ContrastReport {
             pairs,
             evidence: evidence.exp(),
             enough: enough.exp(),
-            differs: evidence >= enough,
+            differs: have_different_rates(state, contrast),
+            planned_look: contrast.differs_as_planned(levels(state)),
+            observed: (real(other) - real(reference)) / real(pairs.max(1)),
             difference: [difference.lo, difference.hi],
             fisher: stats::fisher(reference, pairs, other, pairs).two_sided,
             failures: report_failures(state, contrast),
@@ -134,13 +140,14 @@ impl ContrastReport {
         let bounds_text = if min > 0.0 {
             format!("{} to {}", format_points(min), format_points(max))
         } else {
-            format!("up to {}", format_points(max))
+            format!("at most {}", format_points(max))
         };
         format!(
-            "{} fails {} often than {}, by {bounds_text} points",
+            "{} fails {} often than {}, by about {} points ({bounds_text})",
             self.level_name(&self.other),
             if is_higher { "more" } else { "less" },
             self.level_name(&self.reference),
+            format_points(self.observed.abs()),
         )
     }
 }

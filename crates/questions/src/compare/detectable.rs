@@ -1,9 +1,9 @@
 //! Computes which rates a comparison can distinguish from another one.
 
 use super::contrast::{Contrast, contrasts};
-use super::rates::evidence_threshold;
+use super::rates::levels;
 use provoke_state::State;
-use provoke_stats::{self as stats, EProcess, real};
+use provoke_stats::{self as stats, ComparisonLevels, EProcess, real};
 use provoke_words as words;
 use serde::Serialize;
 
@@ -49,13 +49,12 @@ impl DetectableRates {
         if trials == 0 {
             return None;
         }
-        let level = (-evidence_threshold(state)).exp();
         let rate = real(reference + other) / real(trials);
-        Some(Self::of_rate(rate, pairs, level))
+        Some(Self::of_rate(rate, pairs, levels(state)))
     }
 
-    fn of_rate(rate: f64, pairs: u64, level: f64) -> Self {
-        let rates = stats::detectable_rates(rate, pairs, level, POWER);
+    fn of_rate(rate: f64, pairs: u64, levels: ComparisonLevels) -> Self {
+        let rates = stats::detectable_rates(rate, pairs, levels, POWER);
         Self {
             rate,
             pairs,
@@ -85,11 +84,11 @@ impl DetectableRates {
         )
     }
 
-    /// Returns how many trials would show with enough evidence that a variant fails half as often, if they are more than
-    /// so far.
-    pub(super) fn suggest_trials(&self, enough: f64) -> Option<String> {
+    /// Returns how many trials would show that a variant fails half as often, if they are more than so far.
+    pub(super) fn suggest_trials(&self, alpha: f64) -> Option<String> {
         let half = self.rate / 2.0;
-        let pairs = stats::pairs_to_tell(self.rate, half, 1.0 / enough, POWER)?;
+        let levels = ComparisonLevels::with_planned_look(alpha);
+        let pairs = stats::pairs_to_tell(self.rate, half, levels, POWER)?;
         (pairs > self.pairs).then(|| {
             format!(
                 "to detect {} % against {} %: -n {pairs}",
@@ -106,9 +105,9 @@ pub(super) fn describe_detectable(state: &State) -> String {
         return "the smallest detectable difference depends on the number of trials (-n)"
             .to_owned();
     };
-    let level = (-evidence_threshold(state)).exp();
+    let levels = levels(state);
     let example = EXAMPLES.iter().find_map(|rate| {
-        let below = DetectableRates::of_rate(*rate, pairs, level).below?;
+        let below = DetectableRates::of_rate(*rate, pairs, levels).below?;
         let (rate, below) = (words::format_percent(*rate), words::format_percent(below));
         Some(format!("{rate} % from {below} %"))
     });

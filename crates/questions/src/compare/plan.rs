@@ -82,9 +82,11 @@ impl PlannedQuestion for CompareKind {
                 .accept_different_conditions
                 .unwrap_or(false),
             floor,
+            planned_trials: (find == CompareGoal::Different)
+                .then(|| scenario.trials.runs.unwrap_or(DEFAULT_PAIRS)),
         };
         Ok(QuestionPlan {
-            trials: Some(DEFAULT_PAIRS).filter(|_| find == CompareGoal::Different),
+            trials: question.planned_trials,
             time: Some(DEFAULT_DURATION),
             ..QuestionPlan::new(Question::Compare(question))
         })

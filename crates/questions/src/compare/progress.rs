@@ -53,5 +53,5 @@ fn describe_evidence(state: &State) -> String {
         })
         .take(CONTRASTS)
         .collect();
-    format!("evidence of {enough}: {}", evidence.join(", "))
+    format!("evidence ({enough} needed): {}", evidence.join(", "))
 }

@@ -8,7 +8,7 @@ use crate::blocks::next_in_block;
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts};
 use provoke_model::VariantId;
 use provoke_state::State;
-use provoke_stats::real;
+use provoke_stats::{ComparisonLevels, real};
 
 /// Runs every variant until it is known to differ from the reference.
 pub struct RatesPolicy;
@@ -16,22 +16,39 @@ pub struct RatesPolicy;
 /// Share of the error level for the claim that variants fail in different ways; the rest is for their rates.
 const FAILURES_SHARE: f64 = 0.05;
 
-/// Returns the logarithm of the evidence that each contrast needs. With this threshold, any of them is wrong at most as
-/// often as the plan allows for one.
+/// Returns the error levels of each contrast. At these levels, any of them is wrong at most as often as the plan allows
+/// for one.
+pub(super) fn levels(state: &State) -> ComparisonLevels {
+    let level = level_at(state, 1.0 - FAILURES_SHARE);
+    let question = state.goal.question.as_compare();
+    match question.and_then(|question| question.planned_trials) {
+        Some(_) => ComparisonLevels::with_planned_look(level),
+        None => ComparisonLevels::at_any_time(level),
+    }
+}
+
+/// Returns the logarithm of the evidence that each contrast needs.
 pub(crate) fn evidence_threshold(state: &State) -> f64 {
-    threshold_at(state, 1.0 - FAILURES_SHARE)
+    -levels(state).every_pair.ln()
+}
+
+/// Returns whether the rates of a contrast differ.
+pub(super) fn have_different_rates(state: &State, contrast: &Contrast) -> bool {
+    contrast.evidence.ln_e_max() >= evidence_threshold(state)
+        || contrast.differs_as_planned(levels(state))
 }
 
 /// Returns the logarithm of the evidence that a failure of a contrast needs, by its position in the order in which failures
 /// were first seen: each has half the error level of the one before it.
 pub(super) fn failure_threshold(state: &State, position: usize) -> f64 {
     let halvings = i32::try_from(position + 1).unwrap_or(i32::MAX);
-    threshold_at(state, FAILURES_SHARE * 0.5_f64.powi(halvings))
+    -level_at(state, FAILURES_SHARE * 0.5_f64.powi(halvings)).ln()
 }
 
-fn threshold_at(state: &State, share_of_level: f64) -> f64 {
+/// Returns the share of the error level for each contrast.
+fn level_at(state: &State, share_of_level: f64) -> f64 {
     let contrasts = contrasts(state).len().max(1) as u64;
-    (real(contrasts) / (state.goal.alpha.to_probability() * share_of_level)).ln()
+    state.goal.alpha.to_probability() * share_of_level / real(contrasts)
 }
 
 /// Returns whether a contrast is decided: the rates differ, or, unless a fix is judged by its rate, the failures.
@@ -41,8 +58,7 @@ fn is_known(state: &State, contrast: &Contrast) -> bool {
         .question
         .as_compare()
         .is_some_and(|question| question.fixed);
-    contrast.evidence.ln_e_max() >= evidence_threshold(state)
-        || !judges_fix && has_different_failures(state, contrast)
+    have_different_rates(state, contrast) || !judges_fix && has_different_failures(state, contrast)
 }
 
 /// Returns whether the variants of a contrast fail in different ways.

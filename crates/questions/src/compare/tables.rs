@@ -195,11 +195,13 @@ impl CompareAnswer {
                 Cell::text(contrast.pairs.to_string()),
                 Cell::text(contrast.describe_difference()),
                 Cell::text(format!("{evidence} of {enough}")),
-                Cell::text(if contrast.differs {
-                    "differs"
-                } else {
-                    "no difference found"
-                }),
+                Cell::text(
+                    match (contrast.differs, contrast.evidence >= contrast.enough) {
+                        (true, true) => "differs",
+                        (true, false) => "differs after all planned trials",
+                        (false, _) => "no difference found",
+                    },
+                ),
             ]
         });
         (!self.contrasts.is_empty())

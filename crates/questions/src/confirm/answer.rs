@@ -12,11 +12,13 @@ use crate::answer::{
     one_of, rate_row, rate_table,
 };
 use crate::{BaselineReport, ConfirmProgress, FailureCounts, Policy as _, StopRule, Verdict};
+use provoke_levers as levers;
 use provoke_model::{
-    Baseline, ConditionDifference, ConfirmQuestion, MeasuredBaseline, Text, VariantId,
+    Baseline, BugFilter, ConditionDifference, ConfirmQuestion, KnownBug, MeasuredBaseline, Text,
+    TrialsPlan, VariantId,
 };
 use provoke_state::State;
-use provoke_stats::{self as stats, real};
+use provoke_stats::{self as stats, ComparisonLevels, real};
 use provoke_survey as survey;
 use provoke_words as words;
 use provoke_words::document::{SuggestedCommand, Table};
@@ -118,14 +120,15 @@ impl ConfirmAnswer {
                 _ => None,
             },
             separate_bugs: baseline
-                .map_or_else(Vec::new, |base| separate_bugs(base, &progress, alpha)),
+                .map_or_else(Vec::new, |base| separate_bugs(state, base, &progress)),
             other_failures: tally.other,
             earlier_attempts: question.earlier_attempts,
             error_rate_of_attempts: error_of_attempts(question, alpha),
             sweep: state
                 .learned::<SweepMemory>()
                 .and_then(|memory| memory.report(state)),
-            compare: may_change.then(|| in_turns(state, baseline, "")),
+            compare: (may_change && state.trials.load.is_none())
+                .then(|| in_turns(state, baseline, "")),
             did_it_help: (progress.failures > 0 && state.trials.held.is_none())
                 .then(|| baseline.and_then(|base| suggest_comparison(state, base, alpha)))
                 .flatten(),
@@ -185,6 +188,20 @@ impl AnswerText for ConfirmAnswer {
             lines.push(format!(
                 "the rate may have changed without the fix; an interleaved comparison excludes that: {compare}"
             ));
+        }
+        // NOT FIXED may be about one of several bugs.
+        if self.separate_bugs.iter().any(|bug| bug.failures_here > 0) {
+            let unseen = self
+                .separate_bugs
+                .iter()
+                .filter(|bug| bug.failures_here == 0);
+            lines.extend(unseen.map(|bug| {
+                let title = words::sanitize_line(&bug.title);
+                format!(
+                    "{title} did not occur; --only {} asks about it alone",
+                    bug.filter
+                )
+            }));
         }
         let sweep = self.sweep;
         let shown = sweep.filter(|sweep| sweep.trials > 0 || sweep.failures > 0);
@@ -361,34 +378,52 @@ fn suggest_comparison(
 ) -> Option<SuggestedCommand> {
     let (failures, trials) = base.counts_of_all_bugs();
     let rate = real(failures) / real(trials.max(1));
-    let needed = stats::pairs_to_tell(rate, rate / 2.0, alpha, POWER)?;
+    let levels = ComparisonLevels::with_planned_look(alpha);
+    let needed = stats::pairs_to_tell(rate, rate / 2.0, levels, POWER)?;
+    // A suite has another program than the one that a fix changes, and `compare` has no flags for a load.
+    if state.trials.cases.is_some() || state.trials.load.is_some() {
+        return None;
+    }
     let line = in_turns(state, Some(base), &format!(" -n {needed}"));
-    let remark = "enough trials to show that it fails half as often";
+    let old = match renamed_program(Some(base), &main_words(state)) {
+        Some(_) => "",
+        None => "; OLD: what it was before the fix",
+    };
+    let remark = format!("enough trials to show that it fails half as often{old}");
     Some(SuggestedCommand::new("did it help?", line).with_remark(remark))
 }
 
-/// Returns the command that compares the old and the new program in turns, with further flags. `OLD` stands for the old
-/// program, unless its name is similar to that of the new one.
-fn in_turns(state: &State, base: Option<&MeasuredBaseline>, flags: &str) -> String {
+/// Returns the words of the command that decides the outcome of a trial.
+fn main_words(state: &State) -> Vec<&OsStr> {
     let actors = state.trials.variant_plan(VariantId(0)).actors.iter();
     let commands = actors
         .filter(|actor| actor.role.decides_outcome())
         .map(|actor| &actor.command);
     let words = commands.flatten().skip(state.trials.wrapped as usize);
-    let words: Vec<&OsStr> = words.map(Text::as_os_str).collect();
-    let changed = index_of_changed_file(&words);
-    let name = if changed == 0 { "PROGRAM" } else { "FILE" };
-    // The arguments of the old program are not known; those of a program with a similar name are probably the same.
+    words.map(Text::as_os_str).collect()
+}
+
+/// Returns the program of the baseline if only its name changed. The arguments of another program are not known; those
+/// of a program with a similar name are probably the same.
+fn renamed_program<'a>(base: Option<&'a MeasuredBaseline>, words: &[&OsStr]) -> Option<&'a OsStr> {
     let is_renamed = |old: &&OsStr| {
-        changed == 0
+        index_of_changed_file(words) == 0
             && words.first().is_some_and(|new| {
                 old != new && is_similar_name(&old.to_string_lossy(), &new.to_string_lossy())
             })
     };
     let old_program = base.and_then(|base| base.program.as_ref());
-    let renamed = old_program.map(Text::as_os_str).filter(is_renamed);
+    old_program.map(Text::as_os_str).filter(is_renamed)
+}
+
+/// Returns the command that compares the old and the new program in turns, with further flags. `OLD` stands for the old
+/// program, unless its name is similar to that of the new one.
+fn in_turns(state: &State, base: Option<&MeasuredBaseline>, flags: &str) -> String {
+    let words = main_words(state);
+    let changed = index_of_changed_file(&words);
+    let name = if changed == 0 { "PROGRAM" } else { "FILE" };
     let mut files = OsString::from(format!("{name}="));
-    files.push(renamed.unwrap_or(OsStr::new("OLD")));
+    files.push(renamed_program(base, &words).unwrap_or(OsStr::new("OLD")));
     files.push(",");
     files.extend(words.get(changed).copied());
     let shown = words.iter().enumerate().map(|(index, word)| {
@@ -399,11 +434,24 @@ fn in_turns(state: &State, base: Option<&MeasuredBaseline>, flags: &str) -> Stri
         }
     });
     format!(
-        "provoke compare --find different{flags} -j {} -L {} -- {}",
-        state.trials.jobs,
+        "provoke compare --find different{flags}{} -L {} -- {}",
+        trial_flags(&state.trials),
         shell_word(&files).into_string(),
         shown.collect::<Vec<_>>().join(" "),
     )
+}
+
+/// Returns the flags for the same trials: the bug, the trials at a time, and the conditions. The signatures of the
+/// baseline are left out: another build may have others.
+fn trial_flags(trials: &TrialsPlan) -> String {
+    let is_kind = |filter: &&BugFilter| !matches!(filter, BugFilter::Signature(_));
+    let only = trials.rules.only.iter().filter(is_kind);
+    let only = only.map(|filter| format!("--only {}", shell_word(filter.to_string().as_ref())));
+    let jobs = (trials.jobs > 1).then(|| format!("-j {}", trials.jobs));
+    let conditions = levers::typed_conditions(&trials.conditions).into_iter();
+    let conditions = conditions.map(|typed| format!("--under {}", shell_word(typed.as_ref())));
+    let flags = only.chain(jobs).chain(conditions);
+    flags.map(|flag| format!(" {flag}")).collect()
 }
 
 /// Returns the word of a command that a fix probably changed: a program with a path, or else the first file that it
@@ -525,16 +573,28 @@ pub struct SeparateBug {
     pub trials: u64,
     /// Passing trials that show that this bug is fixed; null if no number does.
     pub clean_needed: Option<u64>,
+    /// Trials of this run that showed it.
+    pub failures_here: u64,
+    /// What `--only` selects it by.
+    pub filter: String,
 }
 
 fn separate_bugs(
+    state: &State,
     base: &MeasuredBaseline,
     progress: &ConfirmProgress,
-    alpha: f64,
 ) -> Vec<SeparateBug> {
+    let alpha = state.goal.alpha.to_probability();
     let trials = base.trials_of_bugs();
+    let failures_of = |bug: &KnownBug| {
+        let groups = state.tally_of(VariantId(0)).groups.values();
+        let same = groups.filter(|group| bug.has_signature(&group.signature));
+        same.map(|group| group.trials.len() as u64).sum()
+    };
     let bugs = base.separate_bugs().into_iter();
     bugs.map(|bug| SeparateBug {
+        failures_here: failures_of(&bug),
+        filter: format!("sig:{}", bug.names.first().unwrap_or(&bug.widest)),
         title: bug.title,
         failures: bug.failures,
         trials,
@@ -557,7 +617,7 @@ fn describe_partial_fix(
     let Baseline::Measured(base) = &question.baseline else {
         return "NOT YET".to_owned();
     };
-    let bugs = separate_bugs(base, progress, state.goal.alpha.to_probability());
+    let bugs = separate_bugs(state, base, progress);
     let is_fixed = |bug: &SeparateBug| {
         bug.clean_needed
             .is_some_and(|needed| progress.clean >= needed)

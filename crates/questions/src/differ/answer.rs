@@ -90,10 +90,7 @@ impl DifferAnswer {
         let tally = state.tally_of(VariantId(0));
         let mut answer = Self {
             sentence: String::new(),
-            lead: comparison.and_then(|comparison| {
-                let group = comparison.groups.get(comparison.lead?)?;
-                narrator.describe_group(group, comparison.failing, comparison.passing)
-            }),
+            lead: comparison.and_then(|comparison| narrator.describe_lead(comparison)),
             second: comparison.and_then(|comparison| second_cause(&narrator, comparison)),
             failure_path: comparison.and_then(|comparison| {
                 let path = comparison.failure_path.as_ref()?;

@@ -4,8 +4,8 @@ use super::functions::choose_functions;
 use super::points::KnownPoints;
 use crate::FailureCounts;
 use provoke_model::{
-    CodePoint, DifferQuestion, Failure, FailureKind, FailureName, HoldPlan, Outcome, PathDetail,
-    PathPart, Signature, ThreadEnd, Trial, TrialPath,
+    CodePoint, CodeScope, DifferQuestion, Failure, FailureKind, FailureName, HoldPlan, Outcome,
+    PathDetail, PathPart, Signature, ThreadEnd, Trial, TrialPath,
 };
 use provoke_state::{Memory, State, TrialFacts};
 use provoke_stats::paths::{
@@ -27,7 +27,7 @@ const CLEAR: f64 = 0.95;
 
 /// What a search for differences has learned.
 #[derive(Debug)]
-pub(super) struct DifferMemory {
+pub(crate) struct DifferMemory {
     question: DifferQuestion,
     pub(super) points: KnownPoints,
     trials: Vec<RecordedTrial>,
@@ -61,7 +61,7 @@ pub(super) struct FirstStage {
 
 /// What is recorded of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recording {
+pub(crate) enum Recording {
     /// All points.
     Full,
     /// A random half of the points.
@@ -108,7 +108,7 @@ impl Recording {
 }
 
 impl DifferMemory {
-    pub(super) fn new(question: &DifferQuestion) -> Self {
+    pub(crate) fn new(question: &DifferQuestion) -> Self {
         Self {
             question: question.clone(),
             points: KnownPoints::default(),
@@ -125,6 +125,11 @@ impl DifferMemory {
             is_answered: false,
             refused: None,
         }
+    }
+
+    /// Returns the files whose code is observed.
+    pub(super) fn scope(&self) -> &CodeScope {
+        &self.question.scope
     }
 
     /// Returns which points of the code the next trials record.
@@ -163,7 +168,7 @@ impl DifferMemory {
     }
 
     /// Returns the trials that were recorded in this way, and those that failed.
-    pub(super) fn recorded(&self, recording: Recording) -> FailureCounts {
+    pub(crate) fn recorded(&self, recording: Recording) -> FailureCounts {
         self.counts[recording as usize]
     }
 
@@ -180,6 +185,18 @@ impl DifferMemory {
     /// Returns whether a difference was found, or was looked for in enough trials.
     pub(super) fn is_answered(&self) -> bool {
         self.is_answered
+    }
+
+    /// Returns the number of times that trials were compared.
+    pub(crate) fn looks(&self) -> usize {
+        self.looks
+    }
+
+    /// Returns whether more trials may show a difference; not after this number of trials that end alike.
+    pub(crate) fn may_find_more(&self, alike: u64) -> bool {
+        let full = self.recorded(Recording::Full);
+        let end_alike = full.failures == 0 || full.failures == full.trials;
+        self.refused.is_none() && !self.looked_last() && !(end_alike && full.trials >= alike)
     }
 
     /// Returns whether enough trials were compared to give up.
@@ -278,10 +295,8 @@ impl DifferMemory {
         }
         self.looks += 1;
         let lead = comparison.lead.and_then(|lead| comparison.groups.get(lead));
-        if lead.is_some_and(|lead| lead.score >= CLEAR) || self.looked_last() {
-            self.is_answered = true;
-            self.comparison = OnceLock::from(comparison);
-        }
+        self.is_answered = lead.is_some_and(|lead| lead.score >= CLEAR) || self.looked_last();
+        self.comparison = OnceLock::from(comparison);
     }
 
     /// Ends the trials that record only functions: those that follow are compared alone, and also record the blocks of the
@@ -340,9 +355,9 @@ impl Memory for DifferMemory {
         }
     }
 
-    fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
-        self.note_failure(outcome);
-        self.plain.add(elapsed);
+    fn add_trial(&mut self, _: &State, _: &Trial, facts: &TrialFacts) {
+        self.note_failure(&facts.outcome);
+        self.plain.add(facts.elapsed);
     }
 
     fn add_held_trial(&mut self, _: &State, trial: &Trial, facts: &TrialFacts) {

@@ -14,10 +14,11 @@ mod statements;
 
 pub use answer::DifferAnswer;
 pub use policy::DifferPolicy;
+pub(super) use policy::record_all;
 
 use super::{Policy, QuestionKind};
 use crate::answer::{AnswerContext, AnswerKind};
-use memory::DifferMemory;
+pub(super) use memory::{DifferMemory, Recording};
 use provoke_model::{Goal, HoldPoint, TrialsPlan};
 use provoke_state::{Memory, State};
 
@@ -31,15 +32,34 @@ pub fn found_difference(state: &State) -> Option<String> {
     answer.lead.is_some().then_some(answer.sentence)
 }
 
+/// Returns the same as a part of the answer of another question.
+pub(super) fn describe_lead(memory: &DifferMemory) -> Option<String> {
+    let comparison = memory.comparison()?;
+    let narrator = statements::Narrator {
+        points: &memory.points,
+        source_line: &|_, _| None,
+    };
+    let lead = narrator.describe_lead(comparison)?;
+    Some(format!(
+        "in {} failing and {} passing observed trials, {}",
+        lead.failing.in_words(),
+        lead.passing.in_words(),
+        lead.statement
+    ))
+}
+
 /// Limit of the points that a hunt tries first.
 const LEADING_POINTS: usize = 20;
 
 /// Returns the points at which threads may be held to make the program fail, the most promising ones first: where failing
 /// trials differ, and whose observation makes failures more frequent.
 pub fn leading_points(state: &State) -> Vec<HoldPoint> {
-    let Some(memory) = state.learned::<DifferMemory>() else {
-        return Vec::new();
-    };
+    let memory = state.learned().map(points_of_differences);
+    memory.unwrap_or_default()
+}
+
+/// Returns the same of a memory.
+pub(super) fn points_of_differences(memory: &DifferMemory) -> Vec<HoldPoint> {
     let comparison = memory.comparison().into_iter();
     let numbers = comparison.flat_map(statements::leading_points);
     let points = numbers.filter_map(|number| memory.points.hold_point(number));

@@ -42,20 +42,12 @@ impl Policy for DifferPolicy {
                 PathPart::Half(trial_seed(state.trials.seed ^ HALVES, state.next_id()))
             }
         };
-        let plan = PathPlan {
-            scope: state.goal.question.as_differ()?.scope.clone(),
-            detail: memory.detail(),
-            arrivals: match state.trials.load {
-                Some(_) => ARRIVALS_UNDER_LOAD,
-                None => ARRIVALS,
-            },
-            part,
-            inside: memory.inside().to_vec(),
-            holds: Vec::new(),
-            total_limit: Duration::ZERO,
+        let arrivals = match state.trials.load {
+            Some(_) => ARRIVALS_UNDER_LOAD,
+            None => ARRIVALS,
         };
         Some(HeldTrial {
-            plan: HoldPlan::Record(plan),
+            plan: record_part(memory, arrivals, part),
             timeout: None,
         })
     }
@@ -85,6 +77,23 @@ impl Policy for DifferPolicy {
             StopRule::from_outside(state)
         }
     }
+}
+
+/// Returns a plan that records all points.
+pub(crate) fn record_all(memory: &DifferMemory) -> HoldPlan {
+    record_part(memory, ARRIVALS, PathPart::All)
+}
+
+fn record_part(memory: &DifferMemory, arrivals: u32, part: PathPart) -> HoldPlan {
+    HoldPlan::Record(PathPlan {
+        scope: memory.scope().clone(),
+        detail: memory.detail(),
+        arrivals,
+        part,
+        inside: memory.inside().to_vec(),
+        holds: Vec::new(),
+        total_limit: Duration::ZERO,
+    })
 }
 
 /// Returns whether a difference was found, or was looked for in enough trials, or cannot be looked for.

@@ -110,6 +110,12 @@ impl Narrator<'_> {
         })
     }
 
+    /// Describes the difference that comes first among the clearest ones.
+    pub(super) fn describe_lead(&self, comparison: &PathComparison) -> Option<DifferenceReport> {
+        let group = comparison.groups.get(comparison.lead?)?;
+        self.describe_group(group, comparison.failing, comparison.passing)
+    }
+
     /// Describes groups of all compared trials.
     pub(super) fn describe_groups(
         &self,
@@ -222,16 +228,22 @@ fn is_order(statement: PathStatement) -> bool {
 }
 
 /// Returns the points of differences that may be forced, the most promising ones first: a thread that waits there gives
-/// others the time that they had in failing trials.
+/// others the time that they had in failing trials. The point where the other thread is follows each. Of equally clear
+/// differences, the latest is the nearest to the failure.
 pub(super) fn leading_points(comparison: &PathComparison) -> Vec<u32> {
     let groups = comparison.groups.iter();
+    let mut groups: Vec<&PathGroup> = groups.filter(|group| !group.is_after_failure).collect();
+    groups.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.time.total_cmp(&a.time)));
     let statements = groups
-        .filter(|group| !group.is_after_failure)
-        .flat_map(|group| &group.statements);
-    let of_statements = statements.filter_map(|statement| match *statement {
-        PathStatement::Together { to, .. } | PathStatement::Between { to, .. } => Some(to),
-        PathStatement::Before { other_point, .. } => Some(other_point),
-        PathStatement::Reached { .. } | PathStatement::NotReached { .. } => None,
+        .into_iter()
+        .flat_map(|group| group.latest.iter().chain(group.statements.first()));
+    let of_statements = statements.flat_map(|statement| match *statement {
+        PathStatement::Together { to, other_to, .. } => vec![to, other_to],
+        PathStatement::Between { to, other, .. } => vec![to, other],
+        PathStatement::Before {
+            point, other_point, ..
+        } => vec![other_point, point],
+        PathStatement::Reached { .. } | PathStatement::NotReached { .. } => Vec::new(),
     });
     let raising = comparison.arming.iter().filter(|effect| effect.raises);
     let raising = raising.filter_map(|effect| effect.points.first().copied());

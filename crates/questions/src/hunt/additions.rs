@@ -4,6 +4,7 @@
 
 use super::attempts::{ATTEMPTS, PAIR_ATTEMPTS, at_attempt, hold_at, one_by_one};
 use super::held_trials::{HeldCounts, HeldTrials, PROMISING_FAILURES};
+use super::hold_choice::has_spent_search_time;
 use provoke_model::{Hold, HoldPoint, Occurrence};
 use provoke_state::State;
 
@@ -18,8 +19,9 @@ const MAX_ADDITIONS: u64 = 144;
 const PAIRING_TIME_PART: u32 = 2;
 
 impl HeldTrials {
-    /// Returns the most promising holds together with another one, if no set of holds fails nearly always. Often the other
-    /// thread is too early or too late: it is held when it is created, or at a point near the first one.
+    /// Returns holds where failing trials differ, then the most promising holds together with another one, if no set of holds
+    /// fails nearly always. Often the other thread is too early or too late: it is held when it is created, or at a point near
+    /// the first one.
     pub(super) fn untried_extension(
         &self,
         state: &State,
@@ -30,13 +32,19 @@ impl HeldTrials {
         };
         let budget = state.stop.time_budget();
         if self.is_reliable_or_new(state.goal.alpha.to_probability())
-            || budget.is_some_and(|budget| state.worked * PAIRING_TIME_PART > budget)
+            || has_spent_search_time(state)
             || self
                 .failing
                 .keys()
                 .any(|holds| !self.was_examined(holds) && is_good(self.counts_of(holds)))
         {
             return None;
+        }
+        let leading = self.untried_leading(|holds| self.is_untried(holds, &open));
+        if leading.is_some()
+            || budget.is_some_and(|budget| state.worked * PAIRING_TIME_PART > budget)
+        {
+            return leading;
         }
         self.untried_triple(&open)
             .or_else(|| self.untried_pair(&open))

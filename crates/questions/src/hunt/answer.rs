@@ -11,6 +11,7 @@ use crate::answer::{
     AnswerContext, AnswerText, RateMeaning, VariantSummary, independence_assumptions, rate_row,
     rate_table,
 };
+use crate::differ::describe_lead;
 use crate::{FailureCounts, Policy as _, StopRule, Verdict, rate_interval};
 use provoke_model::{CodeScope, HoldPoint, KnownBug, VariantId};
 use provoke_state::State;
@@ -74,6 +75,10 @@ pub struct HuntAnswer {
     pub points: u64,
     /// All trials with holds, whatever was held. Those that watched memory do not count.
     pub tried: FailureCounts,
+    /// Trials that were observed, but in which no thread was held, to learn where failing ones differ.
+    pub observed: FailureCounts,
+    /// What failing ones of them do differently, if the search used it.
+    pub difference: Option<String>,
     /// Plain trials that were stopped before any plain trial had passed.
     pub unended: u64,
     /// Where no thread was held.
@@ -165,6 +170,14 @@ impl HuntAnswer {
             ),
             points: memory.held_trials.points.in_order().len() as u64,
             tried: memory.tried,
+            observed: memory.observed(),
+            difference: if memory.question.leading.is_empty()
+                && memory.held_trials.points.has_leading()
+            {
+                describe_lead(&memory.differ)
+            } else {
+                None
+            },
             unended: memory.unended,
             unheld: UnheldCode {
                 left_out: memory.left_out.clone(),
@@ -238,6 +251,12 @@ impl HuntAnswer {
         } else if self.tried.trials == 0 {
             format!(
                 "NOT KNOWN: no trial with holds was conclusive; without a hold it failed in {natural} trials"
+            )
+        } else if self.observed.failures > 0 {
+            format!(
+                "NOT KNOWN YET: it failed in {} trials that were only observed, but in none of {} with holds; without a hold in {natural}",
+                self.observed.in_words(),
+                self.tried.trials
             )
         } else if !others.is_empty() {
             format!(
@@ -362,6 +381,11 @@ impl AnswerText for HuntAnswer {
                 "natural rate: {} plain trials failed (95 % interval {})",
                 self.natural.in_words(),
                 words::format_interval(interval)
+            ));
+        }
+        if let Some(difference) = &self.difference {
+            lines.push(format!(
+                "searched first where failing trials differ: {difference}"
             ));
         }
         if !self.unheld.not_found.is_empty() {

@@ -154,13 +154,29 @@ impl HeldTrials {
         })
     }
 
-    /// Returns whether each point was tried, or so many that a promising one is examined first.
+    /// Returns whether each point was tried, or so many that a promising one is examined first, or whether a hold where
+    /// failing trials differ makes the program fail nearly always.
     fn has_tried_enough(&self, state: &State) -> bool {
         let budget = state.stop.time_budget();
         let mut own_points = self.points.searched_first();
         own_points.all(|point| self.tried_alone.contains(point))
             || self.tried_alone.len() >= MAX_TRIED_FIRST
             || budget.is_some_and(|budget| state.worked * TIME_PART > budget)
+            || self.leads_to_failures()
+    }
+
+    fn leads_to_failures(&self) -> bool {
+        let leading: Vec<&HoldPoint> = self.points.leading().collect();
+        self.has_reliable(|holds| holds.iter().any(|hold| leading.contains(&&hold.point)))
+    }
+
+    /// Returns whether the program failed nearly always under some of these holds, in enough trials.
+    pub(super) fn has_reliable(&self, is_wanted: impl Fn(&[Hold]) -> bool) -> bool {
+        let mut failing = self.failing.keys().filter(|holds| is_wanted(holds));
+        failing.any(|holds| {
+            let counts = self.counts_of(holds);
+            counts.judged() >= FIRST_FRESH_TRIALS && counts.fails_nearly_always()
+        })
     }
 
     /// Returns the hold that was not examined and has the highest failure rate, if most of its trials failed, and more
@@ -263,7 +279,7 @@ impl HeldTrials {
 }
 
 /// Returns whether the time for holds that were not tried is over.
-fn has_spent_search_time(state: &State) -> bool {
+pub(super) fn has_spent_search_time(state: &State) -> bool {
     let budget = state.stop.time_budget();
     budget.is_some_and(|budget| state.worked * 4 > budget * 3)
 }

@@ -1,12 +1,13 @@
 //! Learns from the trials of a hunt: the points, the failures under each hold, and the races.
 
-use super::attempts::without_watches;
+use super::attempts::{hold_at, without_watches};
 use super::examined_failure::TrialEnd;
 use super::held_trials::HeldTrials;
 use crate::FailureCounts;
+use crate::differ::{DifferMemory, Recording, points_of_differences};
 use provoke_model::{
-    CodeScope, Failure, FailureKind, Hold, HoldPlan, HuntQuestion, InconclusiveReason, Outcome,
-    RacingAccess, Trial, TrialId,
+    CodeScope, DifferQuestion, Failure, FailureKind, Hold, HoldPlan, HuntQuestion,
+    InconclusiveReason, Outcome, RacingAccess, Trial, TrialId,
 };
 use provoke_state::{Memory, State, TrialFacts};
 use std::any::Any;
@@ -28,15 +29,18 @@ pub(super) struct HuntMemory {
     pub(super) question: HuntQuestion,
     pub(super) held_trials: HeldTrials,
     pub(super) learning_trials: u64,
+    /// The recorded trials, and where failing ones differ.
+    pub(super) differ: DifferMemory,
     pub(super) races: Vec<(TrialId, RacingAccess)>,
     /// Trials that watched memory, by their holds.
     pub(super) watched: BTreeMap<Vec<Hold>, u64>,
     /// Trials in which threads were held, whatever was held. Those that watched memory do not count.
     pub(super) tried: FailureCounts,
-    /// Duration of plain trials, of all others, and of those of the others that were only traced.
+    /// Duration of plain trials, of all others, and of those of the others that were only traced, or recorded.
     pub(super) plain_time: Duration,
     pub(super) held_time: Duration,
     pub(super) control_time: Duration,
+    pub(super) recorded_time: Duration,
     /// Plain trials that were stopped before it was known how long the program takes, and the longest of them.
     pub(super) unended: u64,
     pub(super) longest_unended: Duration,
@@ -54,17 +58,44 @@ impl HuntMemory {
             question: question.clone(),
             held_trials: HeldTrials::of_question(question),
             learning_trials: 0,
+            differ: DifferMemory::new(&DifferQuestion {
+                scope: question.scope.clone(),
+                known: question.known.clone(),
+            }),
             races: Vec::new(),
             watched: BTreeMap::new(),
             tried: FailureCounts::default(),
             plain_time: Duration::ZERO,
             held_time: Duration::ZERO,
             control_time: Duration::ZERO,
+            recorded_time: Duration::ZERO,
             unended: 0,
             longest_unended: Duration::ZERO,
             slowest_failure: Duration::ZERO,
             left_out: Vec::new(),
             refused: None,
+        }
+    }
+
+    /// Returns the number of points that were not tried alone.
+    pub(super) fn singles_left(&self) -> u64 {
+        let singles = self.held_trials.points.in_order().iter();
+        let untried = singles.filter(|point| self.held_trials.is_unjudged(&[hold_at(point, 0)]));
+        untried.count() as u64
+    }
+
+    /// Returns the trials that were observed, but in which no thread was held.
+    pub(super) fn observed(&self) -> FailureCounts {
+        self.differ.recorded(Recording::Full)
+    }
+
+    fn add_recorded_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
+        self.recorded_time += facts.elapsed + OVERHEAD;
+        let looks = self.differ.looks();
+        self.differ.add_held_trial(state, trial, facts);
+        if self.differ.looks() > looks {
+            let points = &mut self.held_trials.points;
+            points.lead_to(points_of_differences(&self.differ));
         }
     }
 }
@@ -77,7 +108,7 @@ fn is_inconclusive(outcome: &Outcome) -> bool {
 
 impl Memory for HuntMemory {
     fn parts(&self) -> Vec<&dyn Any> {
-        vec![self]
+        vec![self, &self.differ]
     }
 
     fn is_the_bug(&self, _: &State, failure: &Failure) -> bool {
@@ -87,7 +118,9 @@ impl Memory for HuntMemory {
         })
     }
 
-    fn add_trial(&mut self, _: &State, _: &Trial, outcome: &Outcome, elapsed: Duration) {
+    fn add_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
+        self.differ.add_trial(state, trial, facts);
+        let (outcome, elapsed) = (&facts.outcome, facts.elapsed);
         self.plain_time += elapsed + OVERHEAD;
         if *outcome == Outcome::Inconclusive(InconclusiveReason::StoppedEarly) {
             self.unended += 1;
@@ -105,6 +138,10 @@ impl Memory for HuntMemory {
         let Some(plan) = &trial.hold else {
             return;
         };
+        if let HoldPlan::Record(_) = **plan {
+            self.add_recorded_trial(state, trial, facts);
+            return;
+        }
         let Some(observation) = &facts.holds else {
             if let HoldPlan::Learn(CodeScope::Around(holds)) = &**plan {
                 // Not learned again: it may have ended the slot.

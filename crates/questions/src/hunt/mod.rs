@@ -19,6 +19,7 @@ mod points;
 mod policy;
 mod progress;
 mod races;
+mod recording;
 mod watching;
 mod window;
 

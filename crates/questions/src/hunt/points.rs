@@ -59,6 +59,23 @@ impl HuntPoints {
         self.sort_points();
     }
 
+    /// Notes the points that are tried before all others.
+    pub(super) fn lead_to(&mut self, leading: Vec<HoldPoint>) {
+        self.leading = leading;
+        self.sort_points();
+    }
+
+    /// Returns whether points are known that are tried before all others, reached or not.
+    pub(super) fn has_leading(&self) -> bool {
+        !self.leading.is_empty()
+    }
+
+    /// Returns the points that are tried before all others, of those that the program reached.
+    pub(super) fn leading(&self) -> impl Iterator<Item = &HoldPoint> {
+        let points = self.order.iter();
+        points.take_while(|point| self.leading.contains(point))
+    }
+
     /// Notes that only the entries of functions were learned.
     pub(super) fn note_entries_only(&mut self) {
         self.detailed.get_or_insert_default();
@@ -200,6 +217,25 @@ impl HuntPoints {
             .collect();
         nearest.sort_by_key(|(distance, _)| *distance);
         nearest.into_iter().map(|(_, other)| other).collect()
+    }
+
+    /// Returns whether two threads may be at these points at once. A point that only the first thread was seen to reach
+    /// first may be reached by others as well.
+    pub(super) fn are_of_different_threads(&self, first: &HoldPoint, second: &HoldPoint) -> bool {
+        if let (
+            HoldPoint::Call { process: first, .. },
+            HoldPoint::Call {
+                process: second, ..
+            },
+        ) = (first, second)
+        {
+            return first != second;
+        }
+        let has_other_thread = |point| {
+            let reached = self.get(point);
+            reached.is_some_and(|reached| reached.threads.iter().any(|thread| *thread > 0))
+        };
+        has_other_thread(first) || has_other_thread(second)
     }
 
     /// Returns whether a point is in the code of a library.

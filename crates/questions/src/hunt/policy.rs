@@ -8,6 +8,7 @@ use super::attempts::{ATTEMPTS, PAIR_ATTEMPTS, after_creator, hold_at, one_by_on
 use super::held_trials::{Examination, MAX_FRESH_TRIALS};
 use super::memory::{HuntMemory, LEARNING_TRIALS};
 use super::neighbours::untried_neighbour;
+use super::recording::recorded_trial;
 use super::watching::{unwatched_hold, unwatched_point};
 use crate::{HeldTrial, Policy, Step, StopRule, Verdict, nothing_counts};
 use provoke_model::{
@@ -63,8 +64,9 @@ const REPEATS: u64 = 12;
 const REPEATING: u64 = 4;
 /// One of this many trials after the first round watches the memory at a point.
 const WATCHING: u64 = 4;
-/// One of this many pairs contains a point whose hold failed.
-const PAIRS_WITH_FAILING: usize = 2;
+/// One of this many pairs contains one of the first points where failing trials differ, or else a point whose hold failed.
+const PAIRS_WITH_PROMISING: usize = 2;
+const PAIRED_LEADING: usize = 4;
 /// Makes the choices of pairs independent of the seeds of trials.
 const PAIRS: u64 = 0x7061_6972_7321_2121;
 
@@ -127,6 +129,10 @@ impl Policy for HuntPolicy {
                 return Some(learning_trial(state, scope));
             }
         }
+        let open = |holds: &[Hold]| open_trials(state, holds);
+        if let Some(recorded) = recorded_trial(state, memory, timeout, open) {
+            return Some(recorded);
+        }
         let holds = match next_attempt(state, memory)? {
             Attempt::Hold(holds) => holds,
             Attempt::Control(holds) => return Some(control_trial(holds, timeout)),
@@ -153,7 +159,7 @@ impl Policy for HuntPolicy {
             Verdict::Failing
         } else if nothing_counts(state) {
             Verdict::CouldNotTest
-        } else if memory.tried.failures > 0 {
+        } else if memory.tried.failures + memory.observed().failures > 0 {
             Verdict::Undecided
         } else {
             Verdict::Clean
@@ -445,16 +451,6 @@ fn better_holds(
     unverified.or_else(|| memory.held_trials.untried_extension(state, under_way))
 }
 
-/// Returns the number of points that were not tried alone.
-pub(super) fn singles_left(memory: &HuntMemory) -> u64 {
-    let singles = memory.held_trials.points.in_order().iter();
-    let untried = singles.filter(|point| {
-        let holds = [hold_at(point, 0)];
-        memory.held_trials.is_unjudged(&holds)
-    });
-    untried.count() as u64
-}
-
 /// Returns the set of holds with the highest plausible failure rate.
 fn most_promising<'a>(
     memory: &HuntMemory,
@@ -501,25 +497,29 @@ fn next_pair(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         usize::try_from(drawn).unwrap_or(0)
     };
     // A pair has two points of one kind, and each kind is drawn as often.
-    let kinds = memory.held_trials.points.by_kind();
+    let known = &memory.held_trials.points;
+    let kinds = known.by_kind();
     let points = kinds.get(draw(0, kinds.len()))?;
-    let failing: Vec<&HoldPoint> = memory
-        .held_trials
-        .failing
-        .keys()
-        .flatten()
-        .map(|hold| &hold.point)
+    let failing = memory.held_trials.failing.keys().flatten();
+    let leading: Vec<&HoldPoint> = known.leading().take(PAIRED_LEADING).collect();
+    let promising: Vec<&HoldPoint> = if leading.is_empty() {
+        failing.map(|hold| &hold.point).collect()
+    } else {
+        leading
+    };
+    let promising: Vec<&HoldPoint> = promising
+        .into_iter()
         .filter(|point| points.contains(point))
         .collect();
     for attempt in 0..20 {
         let number = 1 + 5 * attempt;
-        let first = if failing.is_empty() || draw(number, PAIRS_WITH_FAILING) == 0 {
+        let first = if promising.is_empty() || draw(number, PAIRS_WITH_PROMISING) == 0 {
             points[draw(number + 1, points.len())]
         } else {
-            failing[draw(number + 1, failing.len())]
+            promising[draw(number + 1, promising.len())]
         };
         let second = points[draw(number + 2, points.len())];
-        if first == second || !are_of_different_threads(memory, first, second) {
+        if first == second || !known.are_of_different_threads(first, second) {
             continue;
         }
         let pair = if draw(number + 3, 2) == 0 {
@@ -535,29 +535,6 @@ fn next_pair(state: &State, memory: &HuntMemory) -> Option<Vec<Hold>> {
         return Some(pair.map(hold).to_vec());
     }
     None
-}
-
-/// Returns whether two threads may be at these points at once. A point that only the first thread was seen to reach
-/// first may be reached by others as well.
-fn are_of_different_threads(memory: &HuntMemory, first: &HoldPoint, second: &HoldPoint) -> bool {
-    if let (
-        HoldPoint::Call { process: first, .. },
-        HoldPoint::Call {
-            process: second, ..
-        },
-    ) = (first, second)
-    {
-        return first != second;
-    }
-    let has_other_thread = |point| {
-        let threads = memory
-            .held_trials
-            .points
-            .get(point)
-            .map(|point| &point.threads);
-        threads.is_some_and(|threads| threads.iter().any(|thread| *thread > 0))
-    };
-    has_other_thread(first) || has_other_thread(second)
 }
 
 #[cfg(test)]

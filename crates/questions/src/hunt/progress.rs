@@ -1,7 +1,6 @@
 //! Describes the progress of a hunt.
 
 use super::memory::HuntMemory;
-use super::policy::singles_left;
 use provoke_model::{HoldPlan, VariantId};
 use provoke_state::State;
 use provoke_words as words;
@@ -32,7 +31,7 @@ pub(super) fn describe_search(state: &State) -> Option<String> {
     let points = memory.held_trials.points.in_order().len() as u64;
     let held_tally = state.held_tally(VariantId(0));
     let (failures, trials) = (held_tally.failures, held_tally.finished_trials());
-    let description = match singles_left(memory) {
+    let description = match memory.singles_left() {
         0 => "pairs of points".to_owned(),
         remaining => format!("{remaining} left"),
     };

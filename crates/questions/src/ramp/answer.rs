@@ -173,6 +173,17 @@ impl RampAnswer {
         } else {
             (None, None)
         };
+        let background = fails.and_then(|first_bad| {
+            let counts = ramp.background_counts(first_bad);
+            let clients = words::format_count(level(first_bad), "client");
+            (counts.failures > 0).then(|| {
+                format!(
+                    "the failures below {clients} do not come from the load ({} of {})",
+                    counts.failures,
+                    words::format_count(counts.runs, "trial")
+                )
+            })
+        });
         let find = if state.trials.rules.refusals.fails {
             LoadGoal::Refusal
         } else {
@@ -196,13 +207,13 @@ impl RampAnswer {
             refusals: (find == LoadGoal::Death)
                 .then(|| RefusalReport::new(state))
                 .flatten(),
-            background: fails.is_some_and(|level| ramp.background_counts(level).failures > 0),
+            background: background.is_some(),
             other_kinds: fails.map_or_else(Vec::new, |level| other_kinds(state, level)),
             missing,
             trials_needed,
             not_monotone: not_monotone(state, ramp),
             error_rate: alpha,
-            assumptions: list_assumptions(state),
+            assumptions: list_assumptions(state, background),
             confidence: format_confidence(&state.goal),
         };
         let words = FailureWords::new(state, answer.lowest_failing());
@@ -489,7 +500,12 @@ impl AnswerText for RampAnswer {
             let line = format!("repeat this with -c {clean}..{fails}");
             SuggestedCommand::new("try the levels between", line)
         });
-        resume.into_iter().chain(refusals).chain(between).collect()
+        let confirm = self.fails_from.map(|clients| {
+            let line = format!("provoke confirm --baseline {run} --of {clients}");
+            SuggestedCommand::new("is it fixed?", line)
+        });
+        let further = refusals.into_iter().chain(between).chain(confirm);
+        resume.into_iter().chain(further).collect()
     }
 }
 
@@ -633,8 +649,9 @@ fn not_monotone(state: &State, ramp: &Known) -> Option<String> {
     worst.map(|(_, contradiction)| contradiction)
 }
 
-fn list_assumptions(state: &State) -> Vec<String> {
+fn list_assumptions(state: &State, background: Option<String>) -> Vec<String> {
     let mut assumptions = independence_assumptions(state);
+    assumptions.extend(background);
     assumptions.push(if state.trials.rules.refusals.fails {
         "with more clients it never refuses or dies less often".to_owned()
     } else {

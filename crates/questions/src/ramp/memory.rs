@@ -1,11 +1,10 @@
 //! Learns the lowest load level that fails.
 
 use provoke_model::{Outcome, RampQuestion, Trial, TrialsPlan, VariantId};
-use provoke_state::{Memory, State};
+use provoke_state::{Memory, State, TrialFacts};
 use provoke_stats::ramp::{Forecast, Ramp};
 use std::any::Any;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 /// The posterior of the lowest failing level.
 #[derive(Debug)]
@@ -36,10 +35,10 @@ impl Memory for RampMemory {
         vec![&self.ramp, &self.forecast]
     }
 
-    fn add_trial(&mut self, _: &State, trial: &Trial, outcome: &Outcome, _: Duration) {
+    fn add_trial(&mut self, _: &State, trial: &Trial, facts: &TrialFacts) {
         let level = trial.variant.index();
         self.forecast = KnownForecast::default();
-        match outcome {
+        match facts.outcome {
             Outcome::Pass => self.ramp.observe_life(level, false),
             Outcome::Fail(_) => self.ramp.observe_life(level, true),
             Outcome::Other(_) | Outcome::Inconclusive(_) => {}

@@ -26,24 +26,6 @@ impl RampAnswer {
             Column::remarks("signature"),
         ];
         let mut table = Table::new("Load levels", Place::Screen, columns);
-        let legend = [
-            (
-                has(|level| level.one_sided),
-                "at most: upper limit, because no trial failed",
-            ),
-            (
-                has(|level| level.refused > 0),
-                "refused: share of the requests",
-            ),
-            (
-                has(|level| level.served_before_death.is_some()),
-                "served before: responses before the death (min / median / max)",
-            ),
-        ];
-        table.legend = legend
-            .into_iter()
-            .filter_map(|(is_shown, text)| is_shown.then_some(text))
-            .collect();
         table.note = format!(
             "The failure rate at each number of clients. Hollow: no trial failed. Vertical line: the rate of {} % at which a level counts as failing.",
             words::format_percent(self.detect)
@@ -64,8 +46,27 @@ impl RampAnswer {
         let shares_row = |a: &(&LoadLevelReport, &str), b: &(&LoadLevelReport, &str)| {
             is_plain(a) && is_plain(b) && self.refuses_load(a.0) == self.refuses_load(b.0)
         };
+        let rows: Vec<&[(&LoadLevelReport, &str)]> = tested.chunk_by(shares_row).collect();
         let has_refusals = has(|level| level.refused > 0);
-        table.with_rows(tested.chunk_by(shares_row).map(|group| {
+        // Levels that share a row have no interval.
+        let has_limit =
+            |row: &&[(&LoadLevelReport, &str)]| matches!(row, [(level, _)] if level.one_sided);
+        let legend = [
+            (
+                rows.iter().any(has_limit),
+                "at most: upper limit, because no trial failed",
+            ),
+            (has_refusals, "refused: share of the requests"),
+            (
+                has(|level| level.served_before_death.is_some()),
+                "served before: responses before the death (min / median / max)",
+            ),
+        ];
+        table.legend = legend
+            .into_iter()
+            .filter_map(|(is_shown, text)| is_shown.then_some(text))
+            .collect();
+        table.with_rows(rows.into_iter().map(|group| {
             let levels: Vec<&LoadLevelReport> = group.iter().map(|(level, _)| *level).collect();
             let rate = match levels.as_slice() {
                 [level] => self.level_rate(level),

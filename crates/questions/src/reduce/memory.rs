@@ -5,11 +5,10 @@ use provoke_model::{
     Failure, Goal, Outcome, SearchQuestion, SearchSpace, Subset, Trial, TrialsPlan, VariantChoice,
     VariantId,
 };
-use provoke_state::{Memory, State};
+use provoke_state::{Memory, State, TrialFacts};
 use provoke_stats::search::{Count, ItemScreen, Reduction};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Number of failures in a row that show that a set runs, unless all items together always fail.
 const FAILURES_THAT_SHOW: u64 = 10;
@@ -121,7 +120,8 @@ impl Memory for ReduceMemory {
         self.reproduction.choose_failure(state)
     }
 
-    fn add_trial(&mut self, state: &State, trial: &Trial, outcome: &Outcome, _: Duration) {
+    fn add_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
+        let outcome = &facts.outcome;
         let failed = match outcome {
             Outcome::Pass => Some(false),
             Outcome::Fail(_) => Some(true),

@@ -12,7 +12,7 @@ use provoke_model::{
     ConditionRole, Item, PLAIN, SearchedCondition, Subset, TrialsPlan, VariantChoice, VariantId,
 };
 use provoke_state::State;
-use provoke_stats::screen::{self, Outcome, Screen, ScreenPhase};
+use provoke_stats::screen::{self, Outcome, Screen, ScreenPhase, SeedTest, SuiteScreen};
 use provoke_words as words;
 use provoke_words::document::{Cell, Column, Place, SuggestedCommand, Table};
 use provoke_words::untrusted::{SafeText, shell_word};
@@ -21,6 +21,8 @@ use std::collections::BTreeSet;
 
 /// Conditions that a sentence lists.
 const LISTED: usize = 4;
+/// Maximum number of conditions for which commands are proposed.
+const MAX_COMMANDS: usize = 3;
 /// Name of the answer of a search that ended without a condition.
 const NOT_FOUND: &str = "no condition found";
 
@@ -121,7 +123,12 @@ impl WhyAnswer {
             sentence: String::new(),
             plain: counts(screen.plain_counts()),
             conditions: reports.collect(),
-            seeds: report_seeds(screen, items),
+            seeds: {
+                let tests = screen.seed_tests();
+                let mut claimed = tests.iter().filter(|test| test.is_claimed());
+                let test = claimed.next().or(tests.first());
+                test.map(|test| SeedReport::new(test, items))
+            },
             causes: Vec::new(),
             error_rate: state.goal.alpha.to_probability(),
             assumptions: list_assumptions(state),
@@ -192,10 +199,7 @@ impl WhyAnswer {
         let names = found
             .map(|condition| &condition.name)
             .chain(seeds.map(|seeds| &seeds.name));
-        let searches = names.filter_map(|name| find_lever(name.split('=').next()?)?.search());
-        let mut known = BTreeSet::new();
-        let causes = searches.map(|search| search.cause.to_owned());
-        causes.filter(|cause| known.insert(cause.clone())).collect()
+        causes_of(names)
     }
 
     /// Returns the conditions that could not be tried, with the reasons. The others were not needed for the answer.
@@ -203,11 +207,35 @@ impl WhyAnswer {
         let untested = self.found(ConditionVerdict::NotTested).into_iter();
         untested.filter_map(|condition| Some((&*condition.name, condition.reason.as_deref()?)))
     }
+}
 
-    fn untested_line(&self) -> Option<String> {
-        let names: Vec<&str> = self.untested().map(|(name, _)| name).collect();
-        (!names.is_empty()).then(|| format!("not tested here: {}", names.join(", ")))
-    }
+/// Returns what programs depend on for which these conditions matter.
+pub(super) fn causes_of<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let searches = names.filter_map(|name| find_lever(name.split('=').next()?)?.search());
+    let mut known = BTreeSet::new();
+    let causes = searches.map(|search| search.cause.to_owned());
+    causes.filter(|cause| known.insert(cause.clone())).collect()
+}
+
+/// Returns the lines about the limits of a search: conditions that were not tested, and its error.
+pub(super) fn limit_lines<'a>(
+    untested: impl Iterator<Item = (&'a str, &'a str)>,
+    error_rate: f64,
+) -> Vec<String> {
+    let names: Vec<&str> = untested.map(|(name, _)| name).collect();
+    let untested = (!names.is_empty()).then(|| format!("not tested here: {}", names.join(", ")));
+    let error = format!(
+        "at most {} such searches names a wrong condition",
+        one_of(error_rate)
+    );
+    untested.into_iter().chain([error]).collect()
+}
+
+/// Returns the table of the conditions that were not tested.
+pub(super) fn untested_table<'a>(untested: impl Iterator<Item = (&'a str, &'a str)>) -> Table {
+    let rows = untested.map(|(name, reason)| [name, reason].map(Cell::text).to_vec());
+    let reasons = vec![Column::words("condition"), Column::sentences("reason")];
+    Table::new("Not tested", Place::Details, reasons).with_rows(rows.collect::<Vec<_>>())
 }
 
 impl ConditionReport {
@@ -239,20 +267,40 @@ impl ConditionReport {
                 .to_owned()
         };
         match (&self.same_up_to, &self.changes_from) {
-            (Some(without), Some(with)) => format!("{} to {}", value(without), value(with)),
+            (Some(without), Some(with)) => {
+                format!("from {} on, not at {}", value(with), value(without))
+            }
             (None, Some(with)) => format!("{} or less", value(with)),
             _ => String::new(),
         }
     }
-
-    /// Returns the mildest condition under which the program fails.
-    fn mildest(&self) -> &str {
-        self.changes_from.as_deref().unwrap_or(&self.name)
-    }
 }
 
 impl SeedReport {
-    fn describe(&self) -> String {
+    pub(super) fn new(test: &SeedTest, items: &[Item]) -> Self {
+        let split = |index: usize| {
+            let name = &items[index].name;
+            name.split_once('=').unwrap_or((name, ""))
+        };
+        let (failed, passed) = (Some(Outcome::Failed), Some(Outcome::Passed));
+        let seeds = |matches: &dyn Fn([Option<Outcome>; 2]) -> bool| {
+            let chosen = test.table.iter().filter(|seed| matches(seed.outcomes));
+            chosen
+                .map(|seed| split(seed.condition).1.to_owned())
+                .collect()
+        };
+        let first = test.table.first().map(|seed| split(seed.condition).0);
+        Self {
+            name: first.unwrap_or_default().to_owned(),
+            fails: seeds(&|outcomes| outcomes == [failed; 2]),
+            passes: seeds(&|outcomes| outcomes == [passed; 2]),
+            both: seeds(&|outcomes| outcomes.contains(&failed) && outcomes.contains(&passed)),
+            p: test.p_value,
+            decides: test.is_claimed(),
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
         let list = |seeds: &[String]| seeds.join(", ");
         format!(
             "{}: fails with {}, passes with {}",
@@ -280,11 +328,7 @@ impl AnswerText for WhyAnswer {
             1 => format!("cause: {cause}"),
             _ => format!("possible cause: {cause}"),
         }));
-        lines.extend(self.untested_line());
-        lines.push(format!(
-            "at most {} such searches names a wrong condition",
-            one_of(self.error_rate)
-        ));
+        lines.extend(limit_lines(self.untested(), self.error_rate));
         lines
     }
 
@@ -346,16 +390,11 @@ impl AnswerText for WhyAnswer {
         let found = Table::new("Conditions that matter", Place::Screen, columns());
         let tried = vec![Column::words("condition"), Column::numbers("failed")];
         let tried = Table::new("No difference seen", Place::Details, tried);
-        let untested_rows = self
-            .untested()
-            .map(|(name, reason)| [name, reason].map(Cell::text).to_vec());
-        let reasons = vec![Column::words("condition"), Column::sentences("reason")];
-        let untested = Table::new("Not tested", Place::Details, reasons);
         vec![
             found.with_rows(found_rows),
             pairs,
             tried.with_rows(other_rows),
-            untested.with_rows(untested_rows),
+            untested_table(self.untested()),
         ]
     }
 
@@ -387,21 +426,26 @@ impl AnswerText for WhyAnswer {
 
     fn commands(&self, _: &SafeText) -> Vec<SuggestedCommand> {
         let raised = self.found(ConditionVerdict::Raises);
-        let Some(condition) = raised.first() else {
-            return Vec::new();
-        };
         let command = &self.command;
-        let mildest = shell_word(condition.mildest().as_ref());
-        let run = format!("provoke run -n 5 --under {mildest} -- {command}");
-        // The counts are those of the condition itself.
-        let FailureCounts { failures, trials } = condition.with;
-        let under = shell_word(condition.name.as_ref());
-        let confirm =
-            format!("provoke confirm --baseline {failures}/{trials} --under {under} -- {command}");
-        vec![
-            SuggestedCommand::new("reproduce it", run),
-            SuggestedCommand::new("is it fixed?", confirm),
-        ]
+        let commands = raised.iter().take(MAX_COMMANDS).flat_map(|condition| {
+            let (reproduce, confirm) = match raised.len() {
+                1 => ("reproduce it".to_owned(), "is it fixed?".to_owned()),
+                _ => {
+                    let lever = condition.name.split('=').next().unwrap_or_default();
+                    (format!("reproduce {lever}"), format!("is {lever} fixed?"))
+                }
+            };
+            let under = format!("--under {}", shell_word(condition.name.as_ref()));
+            let FailureCounts { failures, trials } = condition.with;
+            let run = format!("provoke run -n 5 {under} -- {command}");
+            let baseline = format!("--baseline {failures}/{trials}");
+            let fixed = format!("provoke confirm {baseline} {under} -- {command}");
+            [
+                SuggestedCommand::new(&reproduce, run),
+                SuggestedCommand::new(&confirm, fixed),
+            ]
+        });
+        commands.collect()
     }
 
     fn assumptions(&self) -> &[String] {
@@ -461,7 +505,7 @@ fn report_condition(
 }
 
 /// Returns the item with which a condition is compared.
-fn sham_of<'a>(items: &'a [Item], condition: &SearchedCondition) -> Option<&'a Item> {
+pub(super) fn sham_of<'a>(items: &'a [Item], condition: &SearchedCondition) -> Option<&'a Item> {
     let mut items = items.iter();
     items.find(|item| {
         condition_of(item).is_some_and(|other| {
@@ -470,32 +514,9 @@ fn sham_of<'a>(items: &'a [Item], condition: &SearchedCondition) -> Option<&'a I
     })
 }
 
-fn counts(counts: screen::Counts) -> FailureCounts {
+pub(super) fn counts(counts: screen::Counts) -> FailureCounts {
     let screen::Counts { failures, trials } = counts;
     FailureCounts { failures, trials }
-}
-
-fn report_seeds(screen: &Screen, items: &[Item]) -> Option<SeedReport> {
-    let test = screen.seed_tests().first()?;
-    let value = |index: usize| {
-        let name = &items[index].name;
-        name.split_once('=')
-            .map_or(name.clone(), |(_, value)| value.to_owned())
-    };
-    let (failed, passed) = (Some(Outcome::Failed), Some(Outcome::Passed));
-    let seeds = |matches: &dyn Fn([Option<Outcome>; 2]) -> bool| {
-        let chosen = test.table.iter().filter(|seed| matches(seed.outcomes));
-        chosen.map(|seed| value(seed.condition)).collect()
-    };
-    let first = test.table.first().map(|seed| &items[seed.condition].name)?;
-    Some(SeedReport {
-        name: first.split('=').next().unwrap_or_default().to_owned(),
-        fails: seeds(&|outcomes| outcomes == [failed; 2]),
-        passes: seeds(&|outcomes| outcomes == [passed; 2]),
-        both: seeds(&|outcomes| outcomes.contains(&failed) && outcomes.contains(&passed)),
-        p: test.p_value,
-        decides: test.is_claimed(),
-    })
 }
 
 /// Draws a mark for each trial, the failures first.
@@ -507,10 +528,17 @@ fn draw_trials(counts: FailureCounts) -> String {
 
 /// Describes how far the search is.
 pub(super) fn describe_progress(state: &State) -> Option<String> {
-    let screen: &Screen = state.learned()?;
     let items = state.trials.space.as_ref()?.choices.as_items();
-    let plain = counts(screen.plain_counts()).in_words();
-    let claimed = screen.claimed_conditions().len();
+    let (phase, claimed, plain) = if let Some(screen) = state.learned::<Screen>() {
+        let plain = format!(
+            ", plain {} failed",
+            counts(screen.plain_counts()).in_words()
+        );
+        (screen.phase(), screen.claimed_conditions().len(), plain)
+    } else {
+        let screen: &SuiteScreen = state.learned()?;
+        (screen.phase(), screen.claims().count(), String::new())
+    };
     let found = match claimed {
         0 => String::new(),
         claimed => format!(
@@ -518,9 +546,9 @@ pub(super) fn describe_progress(state: &State) -> Option<String> {
             words::format_count(claimed as u64, "condition")
         ),
     };
-    Some(match screen.phase() {
+    Some(match phase {
         ScreenPhase::Plain => "plain trials".to_owned(),
-        ScreenPhase::Round => format!("{found}each condition once, plain {plain} failed"),
+        ScreenPhase::Round => format!("{found}each condition once{plain}"),
         ScreenPhase::Seeds(_) => format!("{found}each seed twice"),
         ScreenPhase::Halves => format!("{found}several conditions at once"),
         ScreenPhase::Pairs(index) => format!("{found}with and without {}", items[index].name),
@@ -529,7 +557,7 @@ pub(super) fn describe_progress(state: &State) -> Option<String> {
     })
 }
 
-fn list_names(names: &[&str]) -> String {
+pub(super) fn list_names(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -543,13 +571,13 @@ fn list_names(names: &[&str]) -> String {
 }
 
 /// Returns the main command of the plain variant, as a shell reads it.
-fn main_command(trials: &TrialsPlan) -> String {
+pub(super) fn main_command(trials: &TrialsPlan) -> String {
     let command = trials.unwrapped_command(VariantId(0)).iter();
     let words = command.map(|word| shell_word(word.as_os_str()).into_string());
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn list_assumptions(state: &State) -> Vec<String> {
+pub(super) fn list_assumptions(state: &State) -> Vec<String> {
     let carried = "a trial leaves nothing behind that changes the next one".to_owned();
     let mut assumptions = independence_assumptions(state);
     assumptions.push(carried);

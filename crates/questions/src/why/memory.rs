@@ -2,24 +2,61 @@
 
 use super::conditions::screen_conditions;
 use provoke_model::{
-    Failure, FailureKind, FailureName, Goal, InconclusiveReason, Outcome, Signature, Trial,
-    TrialsPlan, WhyQuestion,
+    BugFilter, CaseEnd, CaseRecord, Failure, FailureKind, FailureName, Goal, InconclusiveReason,
+    Outcome, Signature, Trial, TrialsPlan, WhyQuestion,
 };
-use provoke_state::{Memory, State};
-use provoke_stats::screen::{self, Limits, Screen};
+use provoke_state::{Memory, State, TrialFacts};
+use provoke_stats::screen::{self, Limits, Next, Screen, SeedTest, SuiteScreen};
 use std::any::Any;
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 /// What a search for conditions has learned.
 #[derive(Debug)]
 pub(super) struct WhyMemory {
     question: WhyQuestion,
-    screen: Screen,
+    pub(super) screen: ConditionScreen,
     /// The first failure of a plain trial: other failures are not the one that is looked for.
     plain_failure: Option<(FailureKind, Signature)>,
-    /// Conditions under which the command could not be started.
-    not_started: BTreeSet<usize>,
+    /// Conditions without a result, with the reasons.
+    without_result: BTreeMap<usize, &'static str>,
+}
+
+/// The statistics of a search: one outcome for each trial, or one for each test of a suite.
+#[derive(Debug)]
+pub(super) enum ConditionScreen {
+    Program(Screen),
+    Suite(SuiteScreen),
+}
+
+impl ConditionScreen {
+    /// Returns the next trial, given the conditions of the running ones.
+    pub(super) fn next(&self, running: &[Vec<usize>]) -> Next {
+        match self {
+            Self::Program(screen) => screen.next(running),
+            Self::Suite(screen) => screen.next(running),
+        }
+    }
+
+    /// Returns whether no plain trial of a suite has a result of any test.
+    pub(super) fn lacks_tests(&self) -> bool {
+        match self {
+            Self::Program(_) => false,
+            Self::Suite(screen) => !screen.has_plain_tests(),
+        }
+    }
+
+    /// Returns whether a condition was found that matters.
+    pub(super) fn has_claim(&self) -> bool {
+        match self {
+            Self::Program(screen) => {
+                let mut seed_tests = screen.seed_tests().iter();
+                !screen.claimed_conditions().is_empty() || seed_tests.any(SeedTest::is_claimed)
+            }
+            Self::Suite(screen) => {
+                screen.claims().next().is_some() || screen.seed_claims().next().is_some()
+            }
+        }
+    }
 }
 
 impl WhyMemory {
@@ -28,8 +65,8 @@ impl WhyMemory {
         let mut untested = self.question.untested.iter();
         let unavailable = untested.find(|untested| untested.item as usize == item);
         let reason = unavailable.map(|untested| untested.reason.clone());
-        let not_started = || "the command cannot be started under it".to_owned();
-        reason.or_else(|| self.not_started.contains(&item).then(not_started))
+        let without_result = self.without_result.get(&item);
+        reason.or_else(|| without_result.map(|reason| (*reason).to_owned()))
     }
 
     /// Returns the memory before the first trial.
@@ -42,19 +79,44 @@ impl WhyMemory {
             ..Limits::default()
         };
         let alpha = goal.alpha.to_probability();
-        let screen = Screen::new(conditions, alpha, limits, trials.seed);
+        let screen = if searches_tests(trials) {
+            let screen = SuiteScreen::new(conditions, alpha, limits, trials.seed);
+            ConditionScreen::Suite(screen)
+        } else {
+            ConditionScreen::Program(Screen::new(conditions, alpha, limits, trials.seed))
+        };
         Self {
             question: question.clone(),
             screen,
             plain_failure: None,
-            not_started: BTreeSet::new(),
+            without_result: BTreeMap::new(),
         }
     }
 }
 
+/// Returns whether a condition is searched for each test of a suite, and not for chosen ones together.
+fn searches_tests(trials: &TrialsPlan) -> bool {
+    let is_test = |filter: &BugFilter| matches!(filter, BugFilter::Test(_));
+    trials.cases.is_some() && !trials.rules.only.iter().any(is_test)
+}
+
+/// Returns the outcome of each test, by number.
+fn test_outcomes(record: Option<&CaseRecord>) -> Vec<screen::Outcome> {
+    let outcome = |end: Option<CaseEnd>| match end {
+        Some(end) if end.is_failure() => screen::Outcome::Failed,
+        Some(end) if end.is_pass() => screen::Outcome::Passed,
+        _ => screen::Outcome::NotCounted,
+    };
+    let ends = record.map(CaseRecord::decode_ends).unwrap_or_default();
+    ends.into_iter().map(outcome).collect()
+}
+
 impl Memory for WhyMemory {
     fn parts(&self) -> Vec<&dyn Any> {
-        vec![self, &self.screen]
+        match &self.screen {
+            ConditionScreen::Program(screen) => vec![self, screen],
+            ConditionScreen::Suite(screen) => vec![self, screen],
+        }
     }
 
     fn is_the_bug(&self, _: &State, failure: &Failure) -> bool {
@@ -67,24 +129,42 @@ impl Memory for WhyMemory {
         }
     }
 
-    fn add_trial(&mut self, state: &State, trial: &Trial, outcome: &Outcome, _: Duration) {
+    fn add_trial(&mut self, state: &State, trial: &Trial, facts: &TrialFacts) {
+        let outcome = &facts.outcome;
         let Some(set) = state.kept_set(trial.variant) else {
             return;
         };
-        if let (Outcome::Fail(failure), true) = (outcome, set.is_empty()) {
+        if let (Outcome::Fail(failure), ConditionScreen::Program(_), true) =
+            (outcome, &self.screen, set.is_empty())
+        {
             let name = || (failure.kind.clone(), failure.signature.clone());
             self.plain_failure.get_or_insert_with(name);
         }
         if let (Outcome::Inconclusive(InconclusiveReason::NotStarted), [condition]) =
             (outcome, set.as_slice())
         {
-            self.not_started.insert(*condition);
+            let reason = "the command cannot be started under it";
+            self.without_result.insert(*condition, reason);
         }
-        let outcome = match outcome {
-            Outcome::Pass => screen::Outcome::Passed,
-            Outcome::Fail(_) => screen::Outcome::Failed,
-            Outcome::Other(_) | Outcome::Inconclusive(_) => screen::Outcome::NotCounted,
-        };
-        self.screen.record(&set, outcome);
+        match &mut self.screen {
+            ConditionScreen::Program(screen) => screen.record(
+                &set,
+                match outcome {
+                    Outcome::Pass => screen::Outcome::Passed,
+                    Outcome::Fail(_) => screen::Outcome::Failed,
+                    Outcome::Other(_) | Outcome::Inconclusive(_) => screen::Outcome::NotCounted,
+                },
+            ),
+            ConditionScreen::Suite(screen) => {
+                let outcomes = test_outcomes(facts.cases.as_deref());
+                let is_counted =
+                    |outcome: &screen::Outcome| *outcome != screen::Outcome::NotCounted;
+                if let ([condition], false) = (set.as_slice(), outcomes.iter().any(is_counted)) {
+                    let reasons = self.without_result.entry(*condition);
+                    reasons.or_insert("no test runs to an end under it");
+                }
+                screen.record(&set, outcomes);
+            }
+        }
     }
 }

@@ -5,9 +5,11 @@ mod conditions;
 mod memory;
 mod plan;
 mod policy;
+mod suite_answer;
 
 pub use answer::WhyAnswer;
 pub use policy::WhyPolicy;
+pub use suite_answer::SuiteWhyAnswer;
 
 use super::{Policy, QuestionKind};
 use crate::answer::{AnswerContext, AnswerKind};
@@ -39,8 +41,10 @@ impl QuestionKind for WhyKind {
     }
 
     fn answer(&self, state: &State, context: &AnswerContext<'_>) -> Option<AnswerKind> {
-        WhyAnswer::new(state, context)
-            .map(Box::new)
-            .map(AnswerKind::Why)
+        let of_suite = SuiteWhyAnswer::new(state).map(Box::new);
+        of_suite.map(AnswerKind::WhySuite).or_else(|| {
+            let of_program = WhyAnswer::new(state, context).map(Box::new);
+            of_program.map(AnswerKind::Why)
+        })
     }
 }

@@ -1,23 +1,18 @@
 //! `why`: searches the conditions under which the program fails.
 
+use super::memory::WhyMemory;
 use crate::search::{self, is_spent, step_for_choice, under_way};
 use crate::{Policy, Step, StopRule, Verdict, nothing_counts};
 use provoke_model::{Subset, VariantChoice, VariantId};
 use provoke_state::State;
-use provoke_stats::screen::{Next, Screen, SeedTest};
+use provoke_stats::screen::Next;
 
 /// Searches the conditions under which the program fails.
 pub struct WhyPolicy;
 
-/// Returns whether a condition was found that matters.
-fn has_claim(screen: &Screen) -> bool {
-    let mut seed_tests = screen.seed_tests().iter();
-    !screen.claimed_conditions().is_empty() || seed_tests.any(SeedTest::is_claimed)
-}
-
 impl Policy for WhyPolicy {
     fn next_step(&self, state: &State) -> Step {
-        let Some(screen) = state.learned::<Screen>() else {
+        let Some(WhyMemory { screen, .. }) = state.learned() else {
             return Step::Done;
         };
         if is_spent(state) {
@@ -37,12 +32,12 @@ impl Policy for WhyPolicy {
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {
-        let Some(screen) = state.learned::<Screen>() else {
+        let Some(WhyMemory { screen, .. }) = state.learned() else {
             return Verdict::CouldNotTest;
         };
-        if nothing_counts(state) {
+        if nothing_counts(state) || screen.lacks_tests() {
             Verdict::CouldNotTest
-        } else if has_claim(screen) {
+        } else if screen.has_claim() {
             Verdict::Found
         } else if screen.next(&[]) == Next::Done {
             Verdict::NotThere

@@ -77,18 +77,11 @@ enum ShownEvidence {
     WithOutput,
 }
 
-/// Returns the interval of the rate of a failure in its only variant, if all of its trials have the same measured
-/// signature, and other trials failed in another way.
+/// Returns the interval of the rate of a failure in its only variant, if it is known and not drawn above.
 fn own_interval(failure: &SharedFailure<'_>) -> Option<[f64; 2]> {
     let VariantGroup { variant, group, .. } = failure.most_frequent();
-    let count = group.trial_count();
-    let mut measured = variant.signatures.iter();
-    let own =
-        measured.find(|signature| signature.id == group.signature.id && signature.count == count);
-    let interval = own.map(|signature| signature.interval);
-    // The rate of all failures is drawn above.
-    let is_own = !group.signature.is_the_bug || count < variant.failures;
-    interval.filter(|_| is_own && failure.groups.len() < 2 && variant.trials > 0)
+    let interval = group.own_interval(variant);
+    interval.filter(|_| failure.groups.len() < 2)
 }
 
 fn failure_block(

@@ -1,6 +1,6 @@
 //! Page about several runs: their failure rates one below the other, never pooled, and the failures of each.
 
-use super::answer::{run_facts, start_time};
+use super::answer::run_facts;
 use super::table::{
     document_table, fact_list, page_section, scrolling_table, sentence_text, text_list,
 };
@@ -94,6 +94,9 @@ pub(super) fn trend_headline(runs: &[TrendRun<'_>]) -> String {
     }
 }
 
+/// From this number of runs on, the bars of a failure have no numbers.
+const COUNTED_RUNS: usize = 12;
+
 /// Returns the sections of the page, with details of each run if `shows_runs`.
 pub(super) fn trend_sections(
     runs: &[TrendRun<'_>],
@@ -127,7 +130,8 @@ fn describe_order(order: RunOrder) -> &'static str {
 fn rates_section(runs: &[TrendRun<'_>]) -> Markup {
     let columns = vec![
         Column::words("run"),
-        Column::words("started"),
+        // Never broken into lines, as numbers.
+        Column::numbers("started (UTC)"),
         Column::words("commit"),
         Column::numbers("failed"),
         Column::numbers("trials"),
@@ -155,7 +159,7 @@ fn rate_cells(run: &TrendRun<'_>) -> Vec<Cell> {
     };
     vec![
         Cell::text(&run.report.run),
-        Cell::text(start_time(run.report)),
+        Cell::text(start_minute(run.report)),
         Cell::text(short_commit(run.commit)),
         text(|rate| rate.failures.to_string()),
         text(|rate| rate.trials.to_string()),
@@ -199,7 +203,7 @@ fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
         |signature: &TrendSignature<'_>| signature.counts.iter().position(|count| *count > 0);
     let table = html! {
         thead { tr {
-            th scope="col" { "failure" }
+            th.name scope="col" { "failure" }
             th.number scope="col" { "trials" }
             th.plot scope="col" { "in each run" }
             th scope="col" { "first seen in" }
@@ -213,18 +217,29 @@ fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
                     td.number { (signature.counts.iter().sum::<u64>()) }
                     td.plot {
                         div role="img" aria-label={ "Trials in each run: " (counts.join(", ")) } { (draw_column_bars(&signature.counts, "k1")) }
+                        @if counts.len() <= COUNTED_RUNS { div.muted aria-hidden="true" { (counts.join(" · ")) } }
                     }
-                    td { (PageText(&runs[first].report.run)) @if first > 0 { " " strong { "new" } } }
+                    td.short { (PageText(&runs[first].report.run)) @if first > 0 { " " strong { "new" } } }
                 }
             }
         }
     };
     let body = html! {
         p { "A column for each run, " (describe_order(order)) "; each row has its own scale." }
-        (scrolling_table("Failures of all runs by signature", &html! { table { (table) } }))
+        (scrolling_table("Failures of all runs by signature", &html! { table class="stacked columns-2" { (table) } }))
         (super::table::left_out_note(signatures.len().saturating_sub(SIGNATURES), "signature"))
     };
     page_section("failures", "Which failures", &body)
+}
+
+/// Returns the minute in which a run started.
+fn start_minute(report: Masked<&Report>) -> String {
+    report
+        .started_at
+        .chars()
+        .take(16)
+        .collect::<String>()
+        .replace('T', " ")
 }
 
 /// Returns one run, folded.

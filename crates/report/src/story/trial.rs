@@ -19,6 +19,8 @@ use provoke_words::{format_bytes, format_count, format_seconds, plural_of, sanit
 pub struct TrialDetails<'a> {
     /// Number.
     pub trial: TrialId,
+    /// The name of its variant; empty if there is one only.
+    pub variant: &'a str,
     /// Whether it was an extra trial that captured evidence.
     pub is_captured: bool,
     /// Outcome.
@@ -41,6 +43,8 @@ pub struct TrialDetails<'a> {
     pub output: &'a [String],
     /// Another trial with the same failure and more evidence.
     pub better: Option<&'a BetterTrial>,
+    /// The other failures of the run, each with its command, if the trial stands for the run.
+    pub others: &'a [String],
     /// Width in columns.
     pub width: usize,
     /// Whether all registers and threads are shown in full.
@@ -106,6 +110,9 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
     let stories: Vec<&Autopsy> = details.stories.iter().filter(shown).collect();
     let first = first_story(failure, &stories);
     what_and_where(details, failure, first, lines);
+    if !details.variant.is_empty() {
+        lines.push_detail(&format!("a trial of {}", sanitize_line(details.variant)));
+    }
     for line in details.holds {
         lines.push_detail(line);
     }
@@ -119,6 +126,11 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
         ));
     }
     push_hang(details, failure, lines);
+    let is_leak = failure.kind == FailureKind::Leak;
+    if is_leak && observation.residue.process_count() > 0 {
+        lines.push_gap();
+        push_left_behind(observation, lines);
+    }
     for autopsy in &stories {
         if first.is_none_or(|first| !std::ptr::eq(first, *autopsy)) {
             lines.push_gap();
@@ -153,11 +165,11 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
         ));
     }
     push_endings(details, lines);
+    lines.push_detail(&known_by(&failure.signature));
     for autopsy in &stories {
         push_details(lines, autopsy, details.verbose);
     }
-    lines.push_detail(&known_by(&failure.signature));
-    if observation.residue.process_count() > 0 {
+    if !is_leak && observation.residue.process_count() > 0 {
         lines.push_gap();
         push_left_behind(observation, lines);
     }
@@ -170,6 +182,13 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
     push_core_files(observation, lines);
     if let Some(better) = details.better {
         push_better_trial(better, failure, lines);
+    }
+    if !details.others.is_empty() {
+        lines.push_gap();
+        lines.push_line("Other failures of the run:");
+        for other in details.others {
+            lines.push_detail(other);
+        }
     }
 }
 

@@ -14,7 +14,9 @@ use super::setup::{CaseSetup, TrialPlace};
 pub use super::stream::STREAM_VARIABLE;
 use super::stream::{STREAM, read_stream};
 use super::trial_report::TrialReport;
-use provoke_model::{ActorPlan, ActorRole, CaseName, CasesPlan, Text, TrialCases, VariantPlan};
+use provoke_model::{
+    ActorPlan, ActorRole, CaseName, CaseOrder, CasesPlan, Text, TrialCases, VariantPlan,
+};
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 use std::path::Path;
@@ -72,7 +74,7 @@ impl Runner for Pytest {
     }
 
     fn order(&self) -> OrderControl {
-        OrderControl::Seed
+        OrderControl::SeedOrReverse
     }
 
     fn list_variable(&self) -> Option<&'static str> {
@@ -106,10 +108,18 @@ impl Runner for Pytest {
         Ok(())
     }
 
-    fn set_up(&self, plan: &CasesPlan, variant: &mut VariantPlan, setup: &mut CaseSetup) {
+    fn set_up(
+        &self,
+        _: &CasesPlan,
+        order: Option<&CaseOrder>,
+        variant: &mut VariantPlan,
+        setup: &mut CaseSetup,
+    ) {
         setup.add_path_variable(STREAM_VARIABLE, STREAM);
-        if plan.shuffle {
-            setup.add_variable(SHUFFLE_VARIABLE, "{seed}");
+        match order {
+            Some(CaseOrder::OfTrial) => setup.add_variable(SHUFFLE_VARIABLE, "{seed}"),
+            Some(order) => setup.add_variable(SHUFFLE_VARIABLE, &order.to_string()),
+            None => {}
         }
         if let Some(names) = take_selection(variant) {
             setup.files.push((SELECTION.to_owned(), names));

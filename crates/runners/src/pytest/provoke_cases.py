@@ -2,9 +2,9 @@
 
 Load it with PYTEST_PLUGINS=provoke_cases; PROVOKE_CASES names the file that the lines are appended to. Each line is one
 write(2), so the lines of parallel workers do not mix, and the last line names the test that ended the process. If
-PROVOKE_SHUFFLE is set, the tests run in a random order that depends on its value. PROVOKE_SELECT_FILE names a file with
-the names of the only tests to run, one JSON string a line, in this order; with PROVOKE_ALONE, no other file of tests is
-collected.
+PROVOKE_SHUFFLE is set, the tests run in a random order that depends on its value, or in the reverse order if it is
+`reverse`. PROVOKE_SELECT_FILE names a file with the names of the only tests to run, one JSON string a line, in this
+order; with PROVOKE_ALONE, no other file of tests is collected.
 """
 import json
 import os
@@ -91,7 +91,9 @@ class Recorder:
             items[:] = select_tests(items, self.selection)
             return
         seed = os.environ.get("PROVOKE_SHUFFLE")
-        if seed:
+        if seed == "reverse":
+            items.reverse()
+        elif seed:
             items[:] = shuffle_tests(items, seed)
 
     def pytest_collectreport(self, report):

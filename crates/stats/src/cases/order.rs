@@ -171,6 +171,8 @@ pub struct VictimFindings {
     pub dependences: Vec<OrderDependence>,
     /// The effect of the place, among trials that agree about the cases of `dependences`.
     pub place: Option<PlaceDependence>,
+    /// The trials in which it was the first case of its process.
+    pub first: CaseCounts,
 }
 
 /// A trial in which the victim passed or failed: its order, the rank of the victim there, and whether it failed.
@@ -324,6 +326,7 @@ impl OrderTable {
             corrected_p_value,
             dependences,
             place: place_p_value.and_then(|p_value| place.describe(&trials, p_value)),
+            first: count_sides(&trials, |trial| place_of(trial) == 0).0,
         })
     }
 

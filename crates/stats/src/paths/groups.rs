@@ -13,6 +13,8 @@ use crate::convert::real;
 const MAX_STATEMENTS: usize = 12;
 /// Most groups that are described although they are not significant.
 const MAX_OTHERS: usize = 20;
+/// Latest interleavings of a group that are kept.
+const MAX_LATEST: usize = 4;
 /// The lead is the earliest group whose score is at least this share of the best one.
 const NEAR_BEST: f64 = 0.9;
 /// Weight of an absence, and of an order of first arrivals: both have more causes than other statements.
@@ -141,6 +143,7 @@ impl Evidence<'_> {
                 .take(MAX_STATEMENTS)
                 .map(|(_, statement)| *statement)
                 .collect(),
+            latest: latest_interleavings(&timed),
             size: members.len() as u64,
             failing: failing.len() as u64,
             passing: passing.len() as u64,
@@ -204,6 +207,23 @@ impl Evidence<'_> {
                 .is_after(trial, arrivals, statement, moment)
         })
     }
+}
+
+/// Returns the latest interleavings, the latest first, of statements with their times.
+fn latest_interleavings(timed: &[(f64, PathStatement)]) -> Vec<PathStatement> {
+    let is_interleaving = |statement: &PathStatement| {
+        matches!(
+            statement,
+            PathStatement::Together { .. } | PathStatement::Between { .. }
+        )
+    };
+    let mut latest: Vec<&(f64, PathStatement)> = timed
+        .iter()
+        .filter(|(_, statement)| is_interleaving(statement))
+        .collect();
+    latest.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let latest = latest.into_iter().take(MAX_LATEST);
+    latest.map(|(_, statement)| *statement).collect()
 }
 
 /// Returns how much a statement counts.

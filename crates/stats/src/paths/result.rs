@@ -36,6 +36,8 @@ pub struct PathComparison {
 pub struct PathGroup {
     /// Some of the statements, the earliest first.
     pub statements: Vec<PathStatement>,
+    /// The latest interleavings among all its statements, the latest first: they are the nearest to the failure.
+    pub latest: Vec<PathStatement>,
     /// Number of all its statements.
     pub size: u64,
     /// Number of failing trials in which they are true.

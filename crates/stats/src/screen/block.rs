@@ -2,18 +2,16 @@
 //!
 //! A decision depends on whole blocks only, so the order in which the trials of a block end does not matter.
 
-use super::condition::Outcome;
-
 /// Trials that are chosen together, and their outcomes.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Block {
+#[derive(Debug, Clone)]
+pub(super) struct Block<T> {
     sets: Vec<Vec<usize>>,
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<T>>,
 }
 
-impl Block {
+impl<T> Block<T> {
     pub(super) fn new(sets: Vec<Vec<usize>>) -> Self {
-        let outcomes = vec![None; sets.len()];
+        let outcomes = sets.iter().map(|_| None).collect();
         Self { sets, outcomes }
     }
 
@@ -36,7 +34,7 @@ impl Block {
     }
 
     /// Adds the outcome of the first open trial under these conditions; returns whether there was one.
-    pub(super) fn record(&mut self, set: &[usize], outcome: Outcome) -> bool {
+    pub(super) fn record(&mut self, set: &[usize], outcome: T) -> bool {
         let mut trials = self.sets.iter().zip(&mut self.outcomes);
         let open = trials.find(|(planned, ended)| *planned == set && ended.is_none());
         if let Some((_, ended)) = open {
@@ -57,7 +55,7 @@ impl Block {
     }
 
     /// Returns the trials that ended, in the planned order.
-    pub(super) fn into_ended(self) -> impl Iterator<Item = (Vec<usize>, Outcome)> {
+    pub(super) fn into_ended(self) -> impl Iterator<Item = (Vec<usize>, T)> {
         let trials = self.sets.into_iter().zip(self.outcomes);
         trials.filter_map(|(set, outcome)| Some((set, outcome?)))
     }

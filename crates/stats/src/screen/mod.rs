@@ -16,17 +16,20 @@
 //! The choice of trials follows from the outcomes and the seed alone. Trials are chosen in blocks, so their outcomes may
 //! come in any order.
 
+mod batch;
 mod bet;
 mod block;
 mod condition;
 mod counts;
 mod dose;
+mod evidence;
 mod halves;
 mod levels;
 mod pairs;
 mod plan;
 mod result;
 mod seeds;
+mod suite;
 
 pub use bet::pair_wealth;
 pub use condition::{Condition, ConditionRole, Limits, Next, Outcome};
@@ -35,12 +38,13 @@ pub use dose::Dose;
 pub use pairs::{Direction, PairTest, PairTestState};
 pub use result::{ConditionResult, ConditionVerdict, ScreenPhase};
 pub use seeds::{SeedOutcomes, SeedTest};
+pub use suite::{SuiteScreen, TestResult};
 
 use std::mem;
 
 use block::Block;
 use dose::DoseSearch;
-use halves::Halves;
+use evidence::Evidence;
 use levels::Levels;
 
 /// A search for the conditions under which a program fails.
@@ -51,16 +55,12 @@ pub struct Screen {
     seed: u64,
     levels: Levels,
     phase: ScreenPhase,
-    block: Block,
+    block: Block<Outcome>,
     /// Number of blocks so far.
     blocks: u64,
     /// Number of trials of all blocks so far.
     trials: u64,
-    plain: Counts,
-    singles: Vec<Counts>,
-    /// Conditions whose trial alone was inconclusive.
-    refused: Vec<usize>,
-    halves: Halves,
+    evidence: Evidence,
     /// Number of trials of halves at the last claim.
     halves_at_claim: usize,
     /// The first condition that the round has not reached.
@@ -74,20 +74,16 @@ pub struct Screen {
 impl Screen {
     /// Creates a screen whose claims are all correct with a probability of `1 - alpha`.
     pub fn new(conditions: Vec<Condition>, alpha: f64, limits: Limits, seed: u64) -> Self {
-        let singles = vec![Counts::default(); conditions.len()];
         let mut screen = Self {
+            evidence: Evidence::new(conditions.len()),
             conditions,
             limits,
             seed,
             levels: Levels::new(alpha),
             phase: ScreenPhase::Plain,
-            block: Block::default(),
+            block: Block::new(Vec::new()),
             blocks: 0,
             trials: 0,
-            plain: Counts::default(),
-            singles,
-            refused: Vec::new(),
-            halves: Halves::default(),
             halves_at_claim: 0,
             round_begin: 0,
             is_repeat_over: false,
@@ -113,7 +109,7 @@ impl Screen {
     /// Adds the outcome of a trial; a trial that the screen did not choose is ignored.
     pub fn record(&mut self, set: &[usize], outcome: Outcome) {
         if self.block.record(set, outcome) && self.block.is_complete() {
-            let block = mem::take(&mut self.block);
+            let block = mem::replace(&mut self.block, Block::new(Vec::new()));
             self.learn_from(block);
             let planned = self.plan_block();
             self.begin_block(planned);
@@ -137,17 +133,17 @@ impl Screen {
     }
 
     /// Adds the outcomes of a block to the results of its phase.
-    fn learn_from(&mut self, block: Block) {
+    fn learn_from(&mut self, block: Block<Outcome>) {
         match self.phase {
             ScreenPhase::Plain | ScreenPhase::Round => {
                 for (set, outcome) in block.into_ended() {
-                    self.count_single(&set, outcome);
+                    self.evidence.count_single(&set, outcome);
                 }
             }
             ScreenPhase::Seeds(_) => self.learn_from_seeds(block),
             ScreenPhase::Halves => {
                 for (set, outcome) in block.into_ended() {
-                    self.halves.record(set, outcome, &self.conditions);
+                    self.evidence.halves.record(set, outcome, &self.conditions);
                 }
             }
             ScreenPhase::Pairs(condition) => self.learn_from_pairs(condition, block),
@@ -161,19 +157,7 @@ impl Screen {
         }
     }
 
-    fn count_single(&mut self, set: &[usize], outcome: Outcome) {
-        match *set {
-            [] => self.plain.add(outcome),
-            [condition, ..] => {
-                self.singles[condition].add(outcome);
-                if outcome == Outcome::NotCounted {
-                    self.refused.push(condition);
-                }
-            }
-        }
-    }
-
-    fn learn_from_seeds(&mut self, block: Block) {
+    fn learn_from_seeds(&mut self, block: Block<Outcome>) {
         let Some(test) = self.seed_tests.last_mut() else {
             return;
         };
@@ -188,7 +172,7 @@ impl Screen {
         }
     }
 
-    fn learn_from_pairs(&mut self, condition: usize, block: Block) {
+    fn learn_from_pairs(&mut self, condition: usize, block: Block<Outcome>) {
         let Some(test) = self.tests.last_mut() else {
             return;
         };
@@ -197,19 +181,17 @@ impl Screen {
             let is_first = pair[0].0 == [condition];
             let (with, without) = if is_first { (0, 1) } else { (1, 0) };
             test.push_pair(pair[with].1, pair[without].1);
-            let reference = &pair[without];
-            match *reference.0 {
-                [] => self.plain.add(reference.1),
-                [sham, ..] => self.singles[sham].add(reference.1),
-            }
+            test.decide(test.wealth);
+            let (set, outcome) = &pair[without];
+            self.evidence.count_single(set, *outcome);
         }
         match test.state {
             PairTestState::Open => {}
             PairTestState::Futile => self.levels.spend(test.needed_wealth.recip()),
             PairTestState::Claimed => {
-                self.halves_at_claim = self.halves.count();
+                self.halves_at_claim = self.evidence.halves.count();
                 let claimed = self.claimed_conditions();
-                self.halves.leave_out(&claimed, &self.conditions);
+                self.evidence.halves.leave_out(&claimed, &self.conditions);
                 self.begin_dose(condition);
             }
         }
@@ -222,7 +204,7 @@ impl Screen {
 
     /// Returns the counts of plain trials, those of pairs included.
     pub fn plain_counts(&self) -> Counts {
-        self.plain
+        self.evidence.plain
     }
 
     /// Returns the tests in pairs, in their order; only the last one may be open.
@@ -248,20 +230,13 @@ impl Screen {
     pub fn result_of(&self, condition: usize) -> ConditionResult {
         let pairs = self.tests.iter().find(|test| test.condition == condition);
         let dose = self.doses.iter().find(|dose| dose.condition == condition);
-        let singles = self.singles[condition];
-        let halves = self.halves.whole_contrast(condition, &self.conditions);
-        let is_tried =
-            singles.trials + halves[0].trials > 0 || pairs.is_some_and(|test| test.with.trials > 0);
-        let verdict = match pairs {
-            Some(test) if test.state == PairTestState::Claimed => match test.direction {
-                Direction::Raises => ConditionVerdict::Raises,
-                Direction::Removes => ConditionVerdict::Removes,
-            },
-            _ if is_tried => ConditionVerdict::NoDifferenceSeen,
-            _ => ConditionVerdict::Untried,
-        };
+        let singles = self.evidence.singles[condition];
+        let halves = self
+            .evidence
+            .halves
+            .whole_contrast(condition, &self.conditions);
         ConditionResult {
-            verdict,
+            verdict: ConditionVerdict::new(pairs, singles.trials + halves[0].trials > 0),
             singles,
             halves,
             pairs: pairs.cloned(),

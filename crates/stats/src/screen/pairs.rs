@@ -27,6 +27,17 @@ pub enum Direction {
     Removes,
 }
 
+impl Direction {
+    /// Returns the direction of evidence, which is negative if failures are less frequent.
+    pub(super) fn of_evidence(evidence: f64) -> Self {
+        if evidence > 0.0 {
+            Self::Raises
+        } else {
+            Self::Removes
+        }
+    }
+}
+
 /// The state of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairTestState {
@@ -77,7 +88,7 @@ impl PairTest {
         }
     }
 
-    /// Adds a pair; pairs after the decision change nothing.
+    /// Adds a pair, unless the test is decided.
     pub(super) fn push_pair(&mut self, with: Outcome, without: Outcome) {
         if self.state != PairTestState::Open {
             return;
@@ -95,15 +106,21 @@ impl PairTest {
             }
             self.wealth = pair_wealth(self.wins, self.losses);
         }
-        self.state = self.decide();
     }
 
-    fn decide(&self) -> PairTestState {
+    /// Decides the test by its evidence, which is its wealth if no other test runs in the same pairs.
+    pub(super) fn decide(&mut self, evidence: f64) {
+        if self.state == PairTestState::Open {
+            self.state = self.state_with(evidence);
+        }
+    }
+
+    fn state_with(&self, evidence: f64) -> PairTestState {
         let pairs = self.with.trials;
         let lead = real(self.wins) - real(self.losses);
         let is_behind = pairs >= EARLIEST && lead < LEAD_PER_PAIR * real(pairs) - ALLOWANCE;
         let is_concordant = pairs >= CONCORDANT && self.wins + self.losses == 0;
-        if self.wealth >= self.needed_wealth {
+        if evidence >= self.needed_wealth {
             PairTestState::Claimed
         } else if is_behind || is_concordant || self.dropped_pairs >= pairs + DROPPED {
             PairTestState::Futile

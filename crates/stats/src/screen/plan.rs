@@ -7,8 +7,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::Screen;
-use super::condition::ConditionRole;
+use super::condition::{Condition, ConditionRole};
 use super::dose::{DoseSearch, STEP_TRIALS};
+use super::evidence::Evidence;
 use super::halves::draw_half;
 use super::pairs::{Direction, PairTest, PairTestState};
 use super::result::ScreenPhase;
@@ -23,28 +24,26 @@ const PLAIN: usize = 3;
 /// Number of plain trials after which they are assumed not to differ.
 const MOST_PLAIN: u64 = 20;
 /// Number of single conditions between plain trials.
-const BETWEEN_PLAIN: usize = 5;
+pub(super) const BETWEEN_PLAIN: usize = 5;
 /// If more families than this differ from plain trials, their conditions are tried again before a test.
 const DIFFERENT_FAMILIES: usize = 3;
 /// Number of trials of halves after which candidates are looked for.
-const CHUNK: usize = 8;
+pub(super) const CHUNK: usize = 8;
 /// Maximum number of trials of halves: if plain trials differ, if they do not, and after a claim.
-const HALVES_MIXED: usize = 128;
-const HALVES_CONSTANT: usize = 64;
+pub(super) const HALVES_MIXED: usize = 128;
+pub(super) const HALVES_CONSTANT: usize = 64;
 const HALVES_AFTER_CLAIM: usize = 32;
 /// Number of harsh conditions that are tried alone after a chunk of halves.
-const HARSH: usize = 2;
+pub(super) const HARSH: usize = 2;
 /// Number of trials of a harsh condition after which it is not tried again.
-const HARSH_TRIALS: u64 = 10;
+pub(super) const HARSH_TRIALS: u64 = 10;
 /// Evidence (twice the log-likelihood ratio, as a number of standard deviations) for a candidate: if plain trials do not
 /// differ; if they do, at first, and after many halves.
-const CANDIDATE_CONSTANT: f64 = 1.9;
+pub(super) const CANDIDATE_CONSTANT: f64 = 1.9;
 const CANDIDATE_EARLY: f64 = 3.4;
 const CANDIDATE_LATE: f64 = 2.0;
 /// Number of trials of halves after which the threshold is the late one.
 const LATE: usize = 100;
-/// Evidence at which a sham is assumed to have the effect itself.
-const SHAM_EFFECT: f64 = 2.0;
 /// A ladder is searched if the outcome under the condition, and that of its reference, is as sure as this.
 const SURE: f64 = 0.8;
 
@@ -54,7 +53,7 @@ pub(super) fn first_trials() -> Vec<Vec<usize>> {
 }
 
 /// Returns trials under single conditions, with plain trials between and at the end.
-fn singles_with_plain(conditions: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn singles_with_plain(conditions: &[usize]) -> Vec<Vec<usize>> {
     let mut sets = Vec::new();
     for chunk in conditions.chunks(BETWEEN_PLAIN) {
         sets.extend(chunk.iter().map(|&condition| vec![condition]));
@@ -63,10 +62,53 @@ fn singles_with_plain(conditions: &[usize]) -> Vec<Vec<usize>> {
     sets
 }
 
+/// Returns pairs of a condition and its reference, each in random order; at least one.
+pub(super) fn draw_pairs(
+    condition: usize,
+    sham: Option<usize>,
+    count: usize,
+    random: &mut Pcg64Mcg,
+) -> Vec<Vec<usize>> {
+    let pairs = (0..count.max(1)).flat_map(|_| {
+        let mut pair = [vec![condition], sham.into_iter().collect()];
+        if random.random_bool(0.5) {
+            pair.reverse();
+        }
+        pair
+    });
+    pairs.collect()
+}
+
+/// Returns the random numbers of a block.
+pub(super) fn random_numbers(seed: u64, block: u64) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(seed ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// Returns the conditions with a role.
+pub(super) fn conditions_with(
+    conditions: &[Condition],
+    has_role: impl Fn(ConditionRole) -> bool,
+) -> Vec<usize> {
+    let conditions = conditions.iter().enumerate();
+    conditions
+        .filter(|(_, condition)| has_role(condition.role))
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// Returns the evidence that makes a condition a candidate.
+pub(super) fn candidate_threshold(evidence: &Evidence) -> f64 {
+    if !evidence.plain.is_mixed() {
+        return CANDIDATE_CONSTANT;
+    }
+    let share = (real(evidence.halves.count() as u64) / real(LATE as u64)).min(1.0);
+    CANDIDATE_EARLY + share * (CANDIDATE_LATE - CANDIDATE_EARLY)
+}
+
 impl Screen {
     /// Returns the next block, of which the limit may cut the end; nothing runs any more.
     pub(super) fn plan_block(&mut self) -> PlannedBlock {
-        let planned = if self.plain.trials == 0 || self.remaining_trials() < 2 {
+        let planned = if self.evidence.plain.trials == 0 || self.remaining_trials() < 2 {
             None
         } else {
             self.plan_pairs()
@@ -83,7 +125,7 @@ impl Screen {
 
     /// Returns the random numbers of the next block.
     fn random(&self) -> Pcg64Mcg {
-        Pcg64Mcg::seed_from_u64(self.seed ^ self.blocks.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        random_numbers(self.seed, self.blocks)
     }
 
     /// Returns pairs of the open test.
@@ -92,16 +134,9 @@ impl Screen {
         if test.state != PairTestState::Open {
             return None;
         }
-        let mut random = self.random();
         let sham = self.conditions[test.condition].sham;
-        let mut sets = Vec::new();
-        for _ in 0..(self.limits.parallel / 2).max(1) {
-            let mut pair = [vec![test.condition], sham.into_iter().collect()];
-            if random.random_bool(0.5) {
-                pair.reverse();
-            }
-            sets.extend(pair);
-        }
+        let count = self.limits.parallel / 2;
+        let sets = draw_pairs(test.condition, sham, count, &mut self.random());
         Some((ScreenPhase::Pairs(test.condition), sets))
     }
 
@@ -122,11 +157,7 @@ impl Screen {
     }
 
     fn conditions_with(&self, has_role: impl Fn(ConditionRole) -> bool) -> Vec<usize> {
-        let conditions = self.conditions.iter().enumerate();
-        conditions
-            .filter(|(_, condition)| has_role(condition.role))
-            .map(|(index, _)| index)
-            .collect()
+        conditions_with(&self.conditions, has_role)
     }
 
     /// Returns the trials of the next step of a ladder.
@@ -141,7 +172,7 @@ impl Screen {
     fn plan_round(&mut self) -> Option<PlannedBlock> {
         let mut conditions = self.conditions_with(|role| role == ConditionRole::Tried);
         conditions.retain(|&condition| {
-            let is_needed = self.conditions[condition].is_harsh || !self.plain.is_mixed();
+            let is_needed = self.conditions[condition].is_harsh || !self.evidence.plain.is_mixed();
             is_needed && condition >= self.round_begin
         });
         conditions.truncate(BETWEEN_PLAIN);
@@ -154,7 +185,7 @@ impl Screen {
 
     /// Returns the conditions that differ from plain trials, if they are many.
     fn plan_repetition(&mut self) -> Option<PlannedBlock> {
-        if self.is_repeat_over || self.plain.is_mixed() {
+        if self.is_repeat_over || self.evidence.plain.is_mixed() {
             return None;
         }
         self.is_repeat_over = true;
@@ -169,7 +200,7 @@ impl Screen {
 
     /// Returns the trials of a seed test if plain trials differ.
     fn plan_seeds(&mut self) -> Option<PlannedBlock> {
-        if !self.plain.is_mixed() {
+        if !self.evidence.plain.is_mixed() {
             return None;
         }
         if self.seed_tests.last().is_none_or(SeedTest::is_over) {
@@ -187,8 +218,13 @@ impl Screen {
             .conditions
             .iter()
             .any(|c| c.role == ConditionRole::Seed);
-        let is_open = self.plain.trials < MOST_PLAIN && self.claimed_conditions().is_empty();
-        if has_seeds && is_open && self.halves.is_mixed() && !self.plain.is_mixed() {
+        let is_open =
+            self.evidence.plain.trials < MOST_PLAIN && self.claimed_conditions().is_empty();
+        if has_seeds
+            && is_open
+            && self.evidence.halves.is_mixed()
+            && !self.evidence.plain.is_mixed()
+        {
             return Some((ScreenPhase::Plain, first_trials()));
         }
         None
@@ -211,29 +247,21 @@ impl Screen {
         let candidates = self.open_conditions();
         let best = candidates
             .into_iter()
-            .filter(|&condition| !self.is_explained_by_sham(condition))
+            .filter(|&condition| {
+                !self
+                    .evidence
+                    .is_explained_by_sham(condition, &self.conditions)
+            })
             .map(|condition| (condition, self.evidence_of(condition)))
             .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()).then(b.0.cmp(&a.0)))?;
         let (condition, evidence) = best;
-        if evidence.abs() < self.candidate_threshold() {
+        if evidence.abs() < candidate_threshold(&self.evidence) {
             return None;
         }
-        let direction = if evidence > 0.0 {
-            Direction::Raises
-        } else {
-            Direction::Removes
-        };
+        let direction = Direction::of_evidence(evidence);
         let level = self.levels.level_of_pairs();
         self.tests.push(PairTest::new(condition, direction, level));
         self.plan_pairs()
-    }
-
-    fn candidate_threshold(&self) -> f64 {
-        if !self.plain.is_mixed() {
-            return CANDIDATE_CONSTANT;
-        }
-        let share = (real(self.halves.count() as u64) / real(LATE as u64)).min(1.0);
-        CANDIDATE_EARLY + share * (CANDIDATE_LATE - CANDIDATE_EARLY)
     }
 
     /// Returns the conditions that may become candidates: not tested, and of a family without a claim.
@@ -251,35 +279,21 @@ impl Screen {
         open
     }
 
-    /// Returns the evidence that a condition has an effect, in standard deviations; negative if it removes failures.
     fn evidence_of(&self, condition: usize) -> f64 {
-        let family = self.conditions[condition].family;
-        let [with, without] = self.halves.contrast(condition, family);
-        let evidence =
-            with.signed_evidence(without) + self.singles[condition].signed_evidence(self.plain);
-        deviations(evidence)
+        self.evidence.of_condition(condition, &self.conditions)
     }
 
     /// Orders untried conditions first, then those with more evidence.
     fn compare_promise(&self, a: usize, b: usize) -> Ordering {
-        let is_tried = |condition: usize| self.singles[condition].trials > 0;
+        let is_tried = |condition: usize| self.evidence.singles[condition].trials > 0;
         let evidence = |condition: usize| self.evidence_of(condition).abs();
         let by_evidence = evidence(b).total_cmp(&evidence(a));
         is_tried(a).cmp(&is_tried(b)).then(by_evidence)
     }
 
-    /// Returns whether the sham of a condition seems to have the effect itself.
-    fn is_explained_by_sham(&self, condition: usize) -> bool {
-        self.conditions[condition].sham.is_some_and(|sham| {
-            let of_sham = deviations(self.singles[sham].signed_evidence(self.plain));
-            of_sham.abs() >= SHAM_EFFECT
-                && of_sham.is_sign_positive() == (self.evidence_of(condition) > 0.0)
-        })
-    }
-
     /// Returns trials under random halves of the families, and harsh conditions between.
     fn plan_halves(&self) -> Option<PlannedBlock> {
-        let is_mixed = self.plain.is_mixed();
+        let is_mixed = self.evidence.plain.is_mixed();
         let has_claim = !self.claimed_conditions().is_empty();
         if self.seed_tests.iter().any(SeedTest::is_claimed) {
             return None;
@@ -290,19 +304,24 @@ impl Screen {
             (true, true) => self.halves_at_claim + HALVES_AFTER_CLAIM,
             (false, true) => 0,
         };
-        if self.halves.count() >= most {
+        if self.evidence.halves.count() >= most {
             return None;
         }
         let mut usable = self.open_conditions();
         usable.retain(|&condition| {
-            !self.refused.contains(&condition) && !self.is_explained_by_sham(condition)
+            !self.evidence.refused.contains(&condition)
+                && !self
+                    .evidence
+                    .is_explained_by_sham(condition, &self.conditions)
         });
-        let suspects: BTreeSet<usize> = self.halves.suspects().collect();
+        let suspects: BTreeSet<usize> = self.evidence.halves.suspects().collect();
         let untried: Vec<usize> = usable
             .iter()
             .copied()
             .filter(|condition| suspects.contains(condition))
-            .filter(|&i| self.singles[i].trials == 0 && !self.halves.has_counted(i))
+            .filter(|&i| {
+                self.evidence.singles[i].trials == 0 && !self.evidence.halves.has_counted(i)
+            })
             .collect();
         if !untried.is_empty() {
             return Some((ScreenPhase::Round, singles_with_plain(&untried)));
@@ -310,7 +329,7 @@ impl Screen {
         let (mut harsh, mild): (Vec<usize>, Vec<usize>) = usable
             .into_iter()
             .partition(|&condition| self.conditions[condition].is_harsh);
-        harsh.retain(|&condition| self.singles[condition].trials < HARSH_TRIALS);
+        harsh.retain(|&condition| self.evidence.singles[condition].trials < HARSH_TRIALS);
         if is_mixed && !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
             harsh.sort_by(|&a, &b| self.compare_promise(a, b));
             harsh.truncate(HARSH);
@@ -323,9 +342,4 @@ impl Screen {
         let sets = (0..CHUNK).map(|_| draw_half(&mild, &self.conditions, &mut random));
         Some((ScreenPhase::Halves, sets.collect()))
     }
-}
-
-/// Returns a log-likelihood ratio as a number of standard deviations.
-fn deviations(evidence: f64) -> f64 {
-    (2.0 * evidence.abs()).sqrt().copysign(evidence)
 }

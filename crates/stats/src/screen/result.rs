@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::dose::Dose;
-use super::pairs::PairTest;
+use super::pairs::{Direction, PairTest, PairTestState};
 
 /// What a screen found about a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,21 @@ pub enum ConditionVerdict {
     NoDifferenceSeen,
     /// No trial under it was counted.
     Untried,
+}
+
+impl ConditionVerdict {
+    /// Returns the verdict about a condition by its pairs, if there are any, and whether it was tried before them.
+    pub(super) fn new(pairs: Option<&PairTest>, is_tried: bool) -> Self {
+        match pairs {
+            Some(test) if test.state == PairTestState::Claimed => match test.direction {
+                Direction::Raises => Self::Raises,
+                Direction::Removes => Self::Removes,
+            },
+            Some(test) if test.with.trials > 0 => Self::NoDifferenceSeen,
+            _ if is_tried => Self::NoDifferenceSeen,
+            _ => Self::Untried,
+        }
+    }
 }
 
 /// The result of a condition.

@@ -111,6 +111,9 @@ impl SeedTest {
 
     /// Ends the test after its last trial, or if a claim is impossible.
     pub(super) fn decide(&mut self) {
+        if self.is_over {
+            return;
+        }
         let first_pass = self.table.iter().map(|seed| seed.outcomes[0]);
         let failures = first_pass
             .clone()

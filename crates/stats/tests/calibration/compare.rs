@@ -1,4 +1,4 @@
-use provoke_stats::{Contrast, EProcess, fisher, pairs_to_tell};
+use provoke_stats::{ComparisonLevels, Contrast, EProcess, fisher, pairs_to_tell};
 
 use super::chance::{Chance, share};
 
@@ -185,9 +185,58 @@ fn repeated_fisher_tests_exceed_the_promised_error() {
     }
 }
 
+/// Returns whether a comparison distinguishes the rates, after any pair or by the planned look after the last one.
+fn distinguishes(
+    chance: &mut Chance,
+    a: f64,
+    b: f64,
+    levels: ComparisonLevels,
+    pairs: u64,
+) -> bool {
+    let mut process = EProcess::new();
+    for _ in 0..pairs {
+        process.push_a(chance.fails(a));
+        process.push_b(chance.fails(b));
+    }
+    let (failures_a, failures_b) = process.failure_counts();
+    process.ln_e_max() >= -levels.every_pair.ln() || levels.look(failures_a, failures_b, pairs)
+}
+
+#[test]
+fn equal_rates_are_rarely_called_different_with_a_planned_look() {
+    let mut chance = Chance::new(147);
+    let levels = ComparisonLevels::with_planned_look(ALPHA);
+    for p in [0.5, 0.1, 0.03, 0.01] {
+        assert_rarely_wrong(&format!("p {p}"), || {
+            distinguishes(&mut chance, p, p, levels, u64::from(PAIRS))
+        });
+    }
+}
+
+#[test]
+fn the_stated_number_of_pairs_has_the_stated_power_with_a_planned_look() {
+    let mut chance = Chance::new(148);
+    let levels = ComparisonLevels::with_planned_look(ALPHA);
+    for (a, b) in [
+        (0.5, 0.1),
+        (0.1, 0.01),
+        (0.5, 0.3),
+        (0.12, 0.06),
+        (0.1, 0.05),
+    ] {
+        let pairs = pairs_to_tell(a, b, levels, 0.8).unwrap();
+        let power = share_of(|| distinguishes(&mut chance, a, b, levels, pairs));
+        assert!(
+            (0.765..0.85).contains(&power),
+            "{a}, {b}, {pairs} pairs: {power}"
+        );
+    }
+}
+
 #[test]
 fn the_stated_number_of_pairs_has_the_stated_power() {
     let mut chance = Chance::new(47);
+    let levels = ComparisonLevels::at_any_time;
     let mut power = |a: f64, b: f64, alpha: f64, pairs: u64| {
         share_of(|| first_distinguishing_pair(&mut chance, a, b, alpha, pairs).is_some())
     };
@@ -202,12 +251,12 @@ fn the_stated_number_of_pairs_has_the_stated_power() {
         (0.3, 0.9, 0.87),
         (0.5, 0.0, 0.92), // 17 pairs; 16 would be too few
     ] {
-        let pairs = pairs_to_tell(a, b, ALPHA, 0.8).unwrap();
+        let pairs = pairs_to_tell(a, b, levels(ALPHA), 0.8).unwrap();
         let power = power(a, b, ALPHA, pairs);
         assert!(power >= 0.765, "{a}, {b}, {pairs} pairs: {power}");
         assert!(power <= most, "{a}, {b}, {pairs} pairs: {power}");
     }
-    let pairs = pairs_to_tell(0.3, 0.1, 0.005, 0.95).unwrap();
+    let pairs = pairs_to_tell(0.3, 0.1, levels(0.005), 0.95).unwrap();
     let power = power(0.3, 0.1, 0.005, pairs);
     assert!((0.93..0.97).contains(&power), "{pairs} pairs: {power}");
 }

@@ -3,11 +3,11 @@
 
 use provoke_stats::screen::{
     Condition, ConditionRole, ConditionVerdict, Limits, Next, Outcome, PairTestState, Screen,
-    ScreenPhase,
+    ScreenPhase, SuiteScreen,
 };
 
 use super::chance::{Chance, share};
-use super::simulated_screen::{Ended, World};
+use super::simulated_screen::{Ended, SuiteWorld, World};
 
 const ALPHA: f64 = 0.05;
 const SCREENS: u32 = 200;
@@ -288,4 +288,122 @@ fn the_limit_of_trials_is_kept() {
         assert!(ended.trials <= limit, "{limit}: {}", ended.trials);
         assert_eq!(ended.screen.phase(), ScreenPhase::Over);
     }
+}
+
+/// Returns a suite of tests with these failure rates.
+fn suite(rates: &[f64]) -> SuiteWorld {
+    let tests = rates.iter().map(|rate| World::harmless(*rate, COUNT));
+    SuiteWorld {
+        tests: tests.collect(),
+        fail_together: false,
+    }
+}
+
+/// Returns the share of screens with a wrong claim about any of the tests, and the mean number of effects that are found.
+fn suite_shares(suite: &SuiteWorld) -> (f64, f64) {
+    let (mut wrong, mut found) = (0, 0);
+    for seed in 0..u64::from(SCREENS) {
+        let ended = suite.run_screen(seed, 300);
+        wrong += u32::from(ended.is_wrong);
+        found += u32::try_from(ended.found).unwrap();
+    }
+    (
+        f64::from(wrong) / f64::from(SCREENS),
+        f64::from(found) / f64::from(SCREENS),
+    )
+}
+
+#[test]
+fn suites_without_an_effect_make_a_claim_about_any_test_in_at_most_one_of_twenty_cases() {
+    for (name, rates) in [
+        ("rare", vec![0.02; 20]),
+        ("some", vec![0.2; 8]),
+        ("half", vec![0.5; 3]),
+        ("mixed", vec![0.0, 0.01, 0.05, 0.2, 0.5, 0.9, 1.0]),
+    ] {
+        for fail_together in [false, true] {
+            let (wrong, _) = suite_shares(&SuiteWorld {
+                fail_together,
+                ..suite(&rates)
+            });
+            assert!(wrong <= most_wrong(), "{name}, {fail_together}: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn effects_on_some_tests_do_not_lead_to_claims_about_others() {
+    let mut world = suite(&[0.0, 0.0, 0.1, 0.1, 0.3, 0.02, 0.02, 0.02]);
+    for (test, condition) in [(0, 3), (1, 9), (2, 3)] {
+        world.tests[test].effects = vec![(condition, 1.0)];
+    }
+    let (wrong, found) = suite_shares(&world);
+    assert!(wrong <= most_wrong(), "{wrong}");
+    assert!(found > 2.8, "{found}");
+}
+
+#[test]
+fn the_condition_of_each_test_of_a_suite_is_found() {
+    let mut world = suite(&[0.0; 40]);
+    for (test, condition) in [(5, 3), (6, 3), (7, 11), (8, 24)] {
+        world.tests[test].effects = vec![(condition, 1.0)];
+    }
+    let ended = world.run_screen(1, 300);
+    let mut claims: Vec<(usize, usize)> = ended
+        .screen
+        .claims()
+        .map(|(test, pairs)| (test, pairs.condition))
+        .collect();
+    claims.sort_unstable();
+    assert_eq!(claims, [(5, 3), (6, 3), (7, 11), (8, 24)]);
+    // Tests that never failed are not in the way.
+    assert_eq!(ended.screen.failing_tests().count(), 4);
+    assert!(ended.trials < 80, "{}", ended.trials);
+}
+
+#[test]
+fn tests_that_all_fail_under_one_condition_cost_as_much_as_one() {
+    let trials = [1, 200].map(|count| {
+        let mut world = suite(&vec![0.0; count]);
+        for test in &mut world.tests {
+            test.effects = vec![(7, 1.0)];
+        }
+        let ended = world.run_screen(1, 300);
+        assert_eq!(ended.found, count);
+        ended.trials
+    });
+    assert_eq!(trials[0], trials[1]);
+}
+
+#[test]
+fn a_seed_that_decides_about_one_test_is_claimed_for_it_alone() {
+    let mut world = suite(&[0.0, 0.0, 0.0]);
+    for test in &mut world.tests {
+        *test = World::harmless(0.0, 2).with_seeds();
+    }
+    world.tests[1].base = [0.5; 2];
+    world.tests[1].fixed_seeds = true;
+    let mut found = 0;
+    for seed in 0..50 {
+        let ended = world.run_screen(seed, 300);
+        assert!(!ended.is_wrong);
+        found += usize::from(ended.seed_claims == [1]);
+    }
+    // A quarter of the screens sees no difference among the first plain trials.
+    assert!(found > 35, "{found}");
+}
+
+#[test]
+fn a_condition_under_which_no_test_is_counted_is_not_combined_with_others() {
+    let conditions = vec![condition(0), condition(1)];
+    let mut screen = SuiteScreen::new(conditions, ALPHA, Limits::default(), 1);
+    let mut count = 0;
+    while let Next::Trial(set) = screen.next(&[]) {
+        let is_counted = !set.contains(&0);
+        count += u32::from(!is_counted);
+        let outcomes = vec![Outcome::Passed; 3];
+        screen.record(&set, if is_counted { outcomes } else { Vec::new() });
+    }
+    assert_eq!(count, 1);
+    assert!(!screen.is_tried(0) && screen.is_tried(1));
 }

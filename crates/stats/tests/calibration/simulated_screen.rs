@@ -2,6 +2,7 @@
 
 use provoke_stats::screen::{
     Condition, ConditionRole, ConditionVerdict, Limits, Next, Outcome, Screen, SeedTest,
+    SuiteScreen,
 };
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -184,6 +185,75 @@ impl World {
             found: right.len(),
             is_wrong: is_right.contains(&false) || (seeds.is_some() && !self.fixed_seeds),
             seed_claim: seeds,
+            screen,
+        }
+    }
+}
+
+/// A suite: each test is a program of its own, under the same conditions.
+pub(crate) struct SuiteWorld {
+    /// The tests.
+    pub(crate) tests: Vec<World>,
+    /// Whether tests with the same rate fail in the same trials.
+    pub(crate) fail_together: bool,
+}
+
+/// The end of a screen of a suite.
+pub(crate) struct SuiteEnded {
+    /// Number of trials.
+    pub(crate) trials: u64,
+    /// Number of tests with an effect that is claimed, in the true direction.
+    pub(crate) found: usize,
+    /// Whether there is a wrong claim about any test.
+    pub(crate) is_wrong: bool,
+    /// The tests whose outcome is claimed to depend on the seed.
+    pub(crate) seed_claims: Vec<usize>,
+    /// The screen itself.
+    pub(crate) screen: SuiteScreen,
+}
+
+impl SuiteWorld {
+    fn outcomes(&self, set: &[usize], trial: u64, random: &mut Pcg64Mcg) -> Vec<Outcome> {
+        let shared = Pcg64Mcg::seed_from_u64(random.random());
+        let outcomes = self.tests.iter().map(|test| {
+            if self.fail_together {
+                test.outcome(set, trial, &mut shared.clone())
+            } else {
+                test.outcome(set, trial, random)
+            }
+        });
+        outcomes.collect()
+    }
+
+    /// Runs a screen, with one trial at a time.
+    pub(crate) fn run_screen(&self, seed: u64, trials: u64) -> SuiteEnded {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let limits = Limits {
+            trials,
+            parallel: 1,
+        };
+        let conditions = self.tests[0].conditions.clone();
+        let mut screen = SuiteScreen::new(conditions, 0.05, limits, random.random());
+        let mut trials = 0;
+        while let Next::Trial(set) = screen.next(&[]) {
+            let outcomes = self.outcomes(&set, trials, &mut random);
+            screen.record(&set, outcomes);
+            trials += 1;
+        }
+        let is_right: Vec<bool> = screen
+            .claims()
+            .map(|(test, pairs)| {
+                let verdict = screen.result_of(test, pairs.condition).verdict;
+                self.tests[test].is_correct(pairs.condition, verdict)
+            })
+            .collect();
+        let seed_claims: Vec<usize> = screen.seed_claims().map(|(test, _)| test).collect();
+        let is_fixed = |test: &usize| self.tests[*test].fixed_seeds;
+        SuiteEnded {
+            trials,
+            found: is_right.iter().filter(|is_right| **is_right).count(),
+            is_wrong: is_right.contains(&false) || !seed_claims.iter().all(is_fixed),
+            seed_claims,
             screen,
         }
     }

@@ -1,0 +1,526 @@
+//! Finds the conditions under which the tests of a suite fail, all in the same trials.
+//!
+//! Each trial runs the whole suite, so it is a trial of each test. The trials are those of a [`super::Screen`]: plain ones,
+//! each condition once, seeds, random halves, and fresh pairs of a condition and its reference. They differ in that
+//!
+//! * each condition is tried once even if some tests fail sometimes, because others do not;
+//! * conditions under which a test ended otherwise run once more before pairs, because among many tests some fail by chance;
+//! * the pairs of a condition are those of all tests that it may matter for ([`super::batch`]);
+//! * no ladder is searched: each test may have another limit.
+//!
+//! The level is divided among the pairs of conditions as in a screen. So at most alpha of the suites have a wrong claim
+//! about any of their tests, and a test that never failed costs nothing.
+
+use super::batch::Batch;
+use super::block::Block;
+use super::condition::{Condition, ConditionRole, Limits, Next, Outcome};
+use super::counts::Counts;
+use super::evidence::Evidence;
+use super::halves::draw_half;
+use super::levels::Levels;
+use super::pairs::{Direction, PairTest, PairTestState};
+use super::plan::{
+    self, BETWEEN_PLAIN, CANDIDATE_CONSTANT, CHUNK, HALVES_CONSTANT, HALVES_MIXED, HARSH,
+    HARSH_TRIALS, PlannedBlock, candidate_threshold, singles_with_plain,
+};
+use super::result::{ConditionVerdict, ScreenPhase};
+use super::seeds::SeedTest;
+use rand_pcg::Pcg64Mcg;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+
+/// Evidence for a candidate if plain trials do not differ: two trials under the condition that ended otherwise.
+const CANDIDATE_REPEATED: f64 = 2.5;
+
+/// A search for the conditions under which the tests of a suite fail.
+#[derive(Debug, Clone)]
+pub struct SuiteScreen {
+    conditions: Vec<Condition>,
+    limits: Limits,
+    seed: u64,
+    levels: Levels,
+    phase: ScreenPhase,
+    block: Block<Vec<Outcome>>,
+    /// Number of blocks so far.
+    blocks: u64,
+    /// Number of trials of all blocks so far.
+    trials: u64,
+    /// The trials before and between pairs.
+    ended: Vec<SuiteTrial>,
+    /// The tests that failed, with their trials.
+    evidence: BTreeMap<usize, Evidence>,
+    /// The first condition that the round has not reached.
+    round_begin: usize,
+    is_repeat_over: bool,
+    batches: Vec<Batch>,
+    /// The tests of the suite whose seeds are tested, by family.
+    seed_tests: Vec<Vec<(usize, SeedTest)>>,
+}
+
+/// A trial of all tests.
+#[derive(Debug, Clone)]
+struct SuiteTrial {
+    is_half: bool,
+    set: Vec<usize>,
+    /// The outcome of each test; tests at the end without an outcome were not counted.
+    outcomes: Vec<Outcome>,
+}
+
+/// The result of a condition and a test.
+#[derive(Debug, Clone)]
+pub struct TestResult {
+    /// The verdict.
+    pub verdict: ConditionVerdict,
+    /// Trials of the test under this condition before the pairs: alone, and with others.
+    pub tried: Counts,
+    /// The pairs.
+    pub pairs: Option<PairTest>,
+}
+
+impl SuiteTrial {
+    fn outcome_of(&self, test: usize) -> Outcome {
+        outcome_of(&self.outcomes, test)
+    }
+
+    fn add_to(&self, evidence: &mut Evidence, test: usize, conditions: &[Condition]) {
+        let outcome = self.outcome_of(test);
+        if self.is_half {
+            evidence
+                .halves
+                .record(self.set.clone(), outcome, conditions);
+        } else {
+            evidence.count_single(&self.set, outcome);
+        }
+    }
+
+    fn is_counted(&self) -> bool {
+        self.outcomes
+            .iter()
+            .any(|outcome| *outcome != Outcome::NotCounted)
+    }
+}
+
+fn outcome_of(outcomes: &[Outcome], test: usize) -> Outcome {
+    outcomes.get(test).copied().unwrap_or(Outcome::NotCounted)
+}
+
+impl SuiteScreen {
+    /// Creates a screen whose claims about all tests are correct with a probability of `1 - alpha`.
+    pub fn new(conditions: Vec<Condition>, alpha: f64, limits: Limits, seed: u64) -> Self {
+        let mut screen = Self {
+            conditions,
+            limits,
+            seed,
+            levels: Levels::new(alpha),
+            phase: ScreenPhase::Plain,
+            block: Block::new(Vec::new()),
+            blocks: 0,
+            trials: 0,
+            ended: Vec::new(),
+            evidence: BTreeMap::new(),
+            round_begin: 0,
+            is_repeat_over: false,
+            batches: Vec::new(),
+            seed_tests: Vec::new(),
+        };
+        screen.begin_block((ScreenPhase::Plain, plan::first_trials()));
+        screen
+    }
+
+    /// Returns the next trial, given the conditions of the running ones.
+    pub fn next(&self, running: &[Vec<usize>]) -> Next {
+        if self.phase == ScreenPhase::Over {
+            return Next::Done;
+        }
+        match self.block.next_set(running) {
+            Some(set) => Next::Trial(set.clone()),
+            None => Next::Wait,
+        }
+    }
+
+    /// Adds the outcomes of all tests of a trial; a trial that the screen did not choose is ignored.
+    pub fn record(&mut self, set: &[usize], outcomes: Vec<Outcome>) {
+        if self.block.record(set, outcomes) && self.block.is_complete() {
+            let block = mem::replace(&mut self.block, Block::new(Vec::new()));
+            self.learn_from(block);
+            let planned = self.plan_block();
+            self.begin_block(planned);
+        }
+    }
+
+    fn begin_block(&mut self, (phase, mut sets): PlannedBlock) {
+        sets.truncate(usize::try_from(self.remaining_trials()).unwrap_or(usize::MAX));
+        self.phase = if sets.is_empty() {
+            ScreenPhase::Over
+        } else {
+            phase
+        };
+        self.block = Block::new(sets);
+        self.blocks += 1;
+        self.trials += self.block.size() as u64;
+    }
+
+    fn remaining_trials(&self) -> u64 {
+        self.limits.trials.saturating_sub(self.trials)
+    }
+
+    /// Adds the outcomes of a block to the results of its phase.
+    fn learn_from(&mut self, block: Block<Vec<Outcome>>) {
+        let trials: Vec<(Vec<usize>, Vec<Outcome>)> = block.into_ended().collect();
+        match self.phase {
+            ScreenPhase::Seeds(_) => self.learn_from_seeds(&trials),
+            ScreenPhase::Pairs(condition) => self.learn_from_pairs(condition, trials),
+            phase => {
+                for (set, outcomes) in trials {
+                    self.add_trial(set, outcomes, phase == ScreenPhase::Halves);
+                }
+            }
+        }
+    }
+
+    /// Adds a trial to the evidence about the tests that ever failed.
+    fn add_trial(&mut self, set: Vec<usize>, outcomes: Vec<Outcome>, is_half: bool) {
+        let trial = SuiteTrial {
+            is_half,
+            set,
+            outcomes,
+        };
+        for (test, evidence) in &mut self.evidence {
+            trial.add_to(evidence, *test, &self.conditions);
+        }
+        let failed = (0..).zip(&trial.outcomes);
+        let failed = failed.filter(|(_, outcome)| **outcome == Outcome::Failed);
+        let failed: Vec<usize> = failed.map(|(test, _)| test).collect();
+        self.ended.push(trial);
+        for test in failed {
+            self.evidence.entry(test).or_insert_with(|| {
+                let mut evidence = Evidence::new(self.conditions.len());
+                for trial in &self.ended {
+                    trial.add_to(&mut evidence, test, &self.conditions);
+                }
+                evidence
+            });
+        }
+    }
+
+    fn learn_from_seeds(&mut self, trials: &[(Vec<usize>, Vec<Outcome>)]) {
+        let Some(tests) = self.seed_tests.last_mut() else {
+            return;
+        };
+        for (test, seeds) in &mut *tests {
+            for (set, outcomes) in trials {
+                for condition in set {
+                    seeds.record(*condition, outcome_of(outcomes, *test));
+                }
+            }
+            seeds.decide();
+        }
+        let level: f64 = tests.iter().map(|(_, seeds)| seeds.level).sum();
+        let is_over = tests.iter().all(|(_, seeds)| seeds.is_over());
+        if is_over && !tests.iter().all(|(_, seeds)| seeds.is_claimed()) {
+            self.levels.spend(level);
+        }
+    }
+
+    fn learn_from_pairs(&mut self, condition: usize, trials: Vec<(Vec<usize>, Vec<Outcome>)>) {
+        let Some(mut batch) = self.batches.pop() else {
+            return;
+        };
+        let mut trials = trials.into_iter();
+        while let (Some(first), Some(second)) = (trials.next(), trials.next()) {
+            let (with, without) = if first.0 == [condition] {
+                (first, second)
+            } else {
+                (second, first)
+            };
+            batch
+                .push_pair(|test| [&with.1, &without.1].map(|outcomes| outcome_of(outcomes, test)));
+            self.add_trial(without.0, without.1, false);
+        }
+        let is_open = batch.is_open();
+        // A level is returned only if a claim about a test for which the condition is harmless would be among the claims.
+        if !is_open && batch.count_of(PairTestState::Futile) > 0 {
+            self.levels.spend(batch.level);
+        }
+        let tests: Vec<usize> = batch.tests.iter().map(|(test, _)| *test).collect();
+        self.batches.push(batch);
+        if !is_open {
+            for test in tests {
+                let claimed = self.claims_of(test);
+                if let Some(evidence) = self.evidence.get_mut(&test) {
+                    evidence.halves.leave_out(&claimed, &self.conditions);
+                }
+            }
+        }
+    }
+
+    fn plan_block(&mut self) -> PlannedBlock {
+        let planned = if !self.has_plain_tests() || self.remaining_trials() < 2 {
+            None
+        } else {
+            self.plan_pairs()
+                .or_else(|| self.plan_round())
+                .or_else(|| self.plan_repetition())
+                .or_else(|| self.plan_seeds())
+                .or_else(|| self.plan_batch())
+                .or_else(|| self.plan_halves())
+        };
+        planned.unwrap_or((ScreenPhase::Over, Vec::new()))
+    }
+
+    fn random(&self) -> Pcg64Mcg {
+        plan::random_numbers(self.seed, self.blocks)
+    }
+
+    fn conditions_with(&self, has_role: impl Fn(ConditionRole) -> bool) -> Vec<usize> {
+        plan::conditions_with(&self.conditions, has_role)
+    }
+
+    /// Returns pairs of the open batch.
+    fn plan_pairs(&self) -> Option<PlannedBlock> {
+        let batch = self.batches.last()?;
+        if !batch.is_open() {
+            return None;
+        }
+        let sham = self.conditions[batch.condition].sham;
+        let count = self.limits.parallel / 2;
+        let sets = plan::draw_pairs(batch.condition, sham, count, &mut self.random());
+        Some((ScreenPhase::Pairs(batch.condition), sets))
+    }
+
+    /// Returns the next single conditions of the round.
+    fn plan_round(&mut self) -> Option<PlannedBlock> {
+        let mut conditions = self.conditions_with(|role| role == ConditionRole::Tried);
+        conditions.retain(|&condition| condition >= self.round_begin);
+        conditions.truncate(BETWEEN_PLAIN);
+        self.round_begin = conditions
+            .last()
+            .map_or(self.conditions.len(), |last| last + 1);
+        let sets = singles_with_plain(&conditions);
+        (!sets.is_empty()).then_some((ScreenPhase::Round, sets))
+    }
+
+    /// Returns the conditions under which tests ended otherwise that always ended alike without them.
+    fn plan_repetition(&mut self) -> Option<PlannedBlock> {
+        if self.is_repeat_over {
+            return None;
+        }
+        self.is_repeat_over = true;
+        let constant = self.evidence.iter().filter(|(_, e)| !e.plain.is_mixed());
+        let different: BTreeSet<usize> = constant
+            .flat_map(|(&test, evidence)| {
+                let mut open = self.open_conditions(test);
+                open.retain(|&condition| {
+                    evidence.of_condition(condition, &self.conditions).abs() >= CANDIDATE_CONSTANT
+                });
+                open
+            })
+            .collect();
+        let sets = singles_with_plain(&different.into_iter().collect::<Vec<_>>());
+        (!sets.is_empty()).then_some((ScreenPhase::Round, sets))
+    }
+
+    /// Returns the trials of the seed tests of all tests whose plain trials differ.
+    fn plan_seeds(&mut self) -> Option<PlannedBlock> {
+        let last = self.seed_tests.last();
+        if last.is_none_or(|tests| tests.iter().all(|(_, seeds)| seeds.is_over())) {
+            self.begin_seed_tests()?;
+        }
+        let mut tests = self.seed_tests.last()?.iter();
+        let (_, open) = tests.find(|(_, seeds)| !seeds.is_over())?;
+        let seeds = open.next_seeds(&mut self.random());
+        let sets = seeds.into_iter().map(|seed| vec![seed]).collect();
+        Some((ScreenPhase::Seeds(open.family), sets))
+    }
+
+    /// Begins the tests of the first family of seeds without them.
+    fn begin_seed_tests(&mut self) -> Option<()> {
+        let mut seeds = self.conditions_with(|role| role == ConditionRole::Seed);
+        let is_tested = |family| {
+            let mut tested = self.seed_tests.iter().flatten();
+            tested.any(|(_, test)| test.family == family)
+        };
+        let mut families = seeds.iter().map(|&seed| self.conditions[seed].family);
+        let family = families.find(|family| !is_tested(*family))?;
+        seeds.retain(|&seed| self.conditions[seed].family == family);
+        let mixed = self.unexplained_tests();
+        if mixed.is_empty() {
+            return None;
+        }
+        let level = self.levels.level_of_seeds() / crate::real(mixed.len() as u64);
+        let tests = mixed
+            .into_iter()
+            .map(|test| (test, SeedTest::new(family, &seeds, level)));
+        self.seed_tests.push(tests.collect());
+        Some(())
+    }
+
+    /// Returns the tests whose plain trials differ, and for which nothing has been found.
+    fn unexplained_tests(&self) -> Vec<usize> {
+        let mixed = self.evidence.iter().filter(|(_, e)| e.plain.is_mixed());
+        let unexplained = mixed.map(|(test, _)| *test).filter(|test| {
+            let mut seeds = self.seed_claims();
+            self.claims_of(*test).is_empty() && !seeds.any(|(other, _)| other == *test)
+        });
+        unexplained.collect()
+    }
+
+    /// Begins the pairs of the condition with the most evidence, for all tests that it may matter for.
+    fn plan_batch(&mut self) -> Option<PlannedBlock> {
+        let mut candidates: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
+        for (&test, evidence) in &self.evidence {
+            let needed = if evidence.plain.is_mixed() {
+                candidate_threshold(evidence)
+            } else {
+                CANDIDATE_REPEATED
+            };
+            for condition in self.open_conditions(test) {
+                let measured = evidence.of_condition(condition, &self.conditions);
+                if measured.abs() >= needed {
+                    candidates
+                        .entry(condition)
+                        .or_default()
+                        .push((test, measured));
+                }
+            }
+        }
+        let most = |tests: &[(usize, f64)]| tests.iter().map(|t| t.1.abs()).fold(0.0, f64::max);
+        let best = candidates
+            .into_iter()
+            .max_by(|a, b| most(&a.1).total_cmp(&most(&b.1)).then(b.0.cmp(&a.0)))?;
+        let (condition, tests) = best;
+        let tests: Vec<(usize, Direction)> = tests
+            .into_iter()
+            .map(|(test, evidence)| (test, Direction::of_evidence(evidence)))
+            .collect();
+        let level = self.levels.level_of_pairs();
+        self.batches.push(Batch::new(condition, &tests, level));
+        self.plan_pairs()
+    }
+
+    /// Returns the conditions that may become candidates for a test: not tested for it, and of a family without a claim.
+    fn open_conditions(&self, test: usize) -> Vec<usize> {
+        let claimed = self.claims_of(test);
+        let evidence = self.evidence.get(&test);
+        let mut open = self.conditions_with(|role| role == ConditionRole::Tried);
+        open.retain(|&condition| {
+            let family = self.conditions[condition].family;
+            let is_claimed = claimed
+                .iter()
+                .any(|&other| self.conditions[other].family == family);
+            let is_sham =
+                evidence.is_some_and(|e| e.is_explained_by_sham(condition, &self.conditions));
+            !is_claimed && !is_sham && self.find_pairs(test, condition).is_none()
+        });
+        open
+    }
+
+    /// Returns trials under random halves of the families, and harsh conditions between.
+    fn plan_halves(&self) -> Option<PlannedBlock> {
+        let is_mixed = !self.unexplained_tests().is_empty();
+        let has_claim = self.claims().next().is_some() || self.seed_claims().next().is_some();
+        let most = match (is_mixed, has_claim) {
+            (true, _) => HALVES_MIXED,
+            (false, false) => HALVES_CONSTANT,
+            (false, true) => 0,
+        };
+        if self.ended.iter().filter(|trial| trial.is_half).count() >= most {
+            return None;
+        }
+        let singles = |condition: usize| {
+            let alone = self
+                .ended
+                .iter()
+                .filter(move |t| !t.is_half && t.set == [condition]);
+            alone.map(SuiteTrial::is_counted)
+        };
+        let mut usable = self.conditions_with(|role| role == ConditionRole::Tried);
+        usable.retain(|&condition| singles(condition).all(|is_counted| is_counted));
+        let (mut harsh, mild): (Vec<usize>, Vec<usize>) = usable
+            .into_iter()
+            .partition(|&condition| self.conditions[condition].is_harsh);
+        harsh.retain(|&condition| (singles(condition).count() as u64) < HARSH_TRIALS);
+        if is_mixed && !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
+            harsh.sort_by_key(|&condition| singles(condition).count());
+            harsh.truncate(HARSH);
+            return Some((ScreenPhase::Round, singles_with_plain(&harsh)));
+        }
+        if mild.is_empty() {
+            return None;
+        }
+        let mut random = self.random();
+        let sets = (0..CHUNK).map(|_| draw_half(&mild, &self.conditions, &mut random));
+        Some((ScreenPhase::Halves, sets.collect()))
+    }
+
+    fn find_pairs(&self, test: usize, condition: usize) -> Option<&PairTest> {
+        let batches = self
+            .batches
+            .iter()
+            .filter(|batch| batch.condition == condition);
+        let mut tests = batches.flat_map(|batch| &batch.tests);
+        tests
+            .find(|(other, _)| *other == test)
+            .map(|(_, pairs)| pairs)
+    }
+
+    fn claims_of(&self, test: usize) -> Vec<usize> {
+        let claims = self.claims().filter(|(other, _)| *other == test);
+        claims.map(|(_, pairs)| pairs.condition).collect()
+    }
+
+    /// Returns the present phase.
+    pub fn phase(&self) -> ScreenPhase {
+        self.phase
+    }
+
+    /// Returns the tests that ever failed, with the counts of their plain trials, those of pairs included.
+    pub fn failing_tests(&self) -> impl Iterator<Item = (usize, Counts)> {
+        self.evidence
+            .iter()
+            .map(|(test, evidence)| (*test, evidence.plain))
+    }
+
+    /// Returns the claims: a test and its pairs under a condition and without it, in the order in which they were tested.
+    pub fn claims(&self) -> impl Iterator<Item = (usize, &PairTest)> {
+        let tests = self.batches.iter().flat_map(|batch| &batch.tests);
+        tests
+            .filter(|(_, pairs)| pairs.state == PairTestState::Claimed)
+            .map(|(test, pairs)| (*test, pairs))
+    }
+
+    /// Returns the tests of the suite whose outcome depends on a seed.
+    pub fn seed_claims(&self) -> impl Iterator<Item = (usize, &SeedTest)> {
+        let tests = self.seed_tests.iter().flatten();
+        tests
+            .filter(|(_, seeds)| seeds.is_claimed())
+            .map(|(test, seeds)| (*test, seeds))
+    }
+
+    /// Returns whether any test was counted in a plain trial.
+    pub fn has_plain_tests(&self) -> bool {
+        let mut plain = self.ended.iter().filter(|trial| trial.set.is_empty());
+        plain.any(SuiteTrial::is_counted)
+    }
+
+    /// Returns whether a trial under this condition, which is not a sham, was counted before pairs.
+    pub fn is_tried(&self, condition: usize) -> bool {
+        let mut trials = self.ended.iter().filter(|trial| trial.is_counted());
+        trials.any(|trial| trial.set.contains(&condition))
+    }
+
+    /// Returns what was found about a condition and a test.
+    pub fn result_of(&self, test: usize, condition: usize) -> TestResult {
+        let pairs = self.find_pairs(test, condition);
+        let tried = self.evidence.get(&test).map(|evidence| {
+            let [halves, _] = evidence.halves.whole_contrast(condition, &self.conditions);
+            evidence.singles[condition].plus(halves)
+        });
+        let tried = tried.unwrap_or_default();
+        TestResult {
+            verdict: ConditionVerdict::new(pairs, tried.trials > 0),
+            tried,
+            pairs: pairs.cloned(),
+        }
+    }
+}
