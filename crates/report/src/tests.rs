@@ -890,7 +890,7 @@ fn a_run_that_ended_early_has_an_any_time_interval() {
     run.trial(21, crashed(""));
     insta::assert_snapshot!(format!("{without}\n{}", headline(&run)), @"
     0 of 20 trials failed: rate below 23 % (95 % interval, wider because the run ended early)
-    SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0.01 to 23 %, wider because the run ended early)
+    SIGSEGV in 1 of 21 trials: 4.8 % (95 % interval 0.01 to 24 %, wider because the run ended early)
     ");
     assert_eq!(
         super::headlines::rate_headline(&SimulatedRun::new(plan(1)).report().variants[0], 95.0),

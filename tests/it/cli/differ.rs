@@ -130,7 +130,7 @@ fn the_rare_path_of_failing_trials_is_named() {
         output.stdout.contains("Before the failure, in "),
         "{output}"
     );
-    assert!(output.stdout.contains(" plain ("), "{output}");
+    assert!(output.stdout.contains(" without observation ("), "{output}");
 }
 
 #[test]

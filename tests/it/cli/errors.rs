@@ -175,9 +175,9 @@ fn plan_prints_a_table_of_trials_and_time() {
       confirm a fix: PROBABLY FIXED after                    50   1m 40s
         FIXED (also excludes half the rate) after           103   3m 28s
         FIXED, if `hunt` makes half of trials fail           12   TIME
-      compare with a variant that never fails               156   5m 12s
-        that fails a tenth as often                         306  10m 12s
-        that fails half as often                           1918   1h 03m
+      compare with a variant that never fails               180   6m 00s
+        that fails a tenth as often                         302  10m 04s
+        that fails half as often                           1354  45m 08s
       find the good one of 4 variants (--variants)    about 126   4m 12s
       find the first bad of 64 versions (--versions)  about 229   7m 40s
         `bisect --raise-rate` first looks for a setting with more failures
@@ -216,9 +216,9 @@ fn plan_without_arguments_uses_the_newest_run_with_failures() {
       confirm a fix: PROBABLY FIXED after                    50   TIME
         FIXED (also excludes half the rate) after           103   1m 43s
         FIXED, if `hunt` makes half of trials fail           12   TIME
-      compare with a variant that never fails               156   2m 36s
-        that fails a tenth as often                         306   5m 06s
-        that fails half as often                           1918  31m 58s
+      compare with a variant that never fails               180   3m 00s
+        that fails a tenth as often                         302   5m 02s
+        that fails half as often                           1354  22m 34s
       find the good one of 4 variants (--variants)    about 126   2m 06s
       find the first bad of 64 versions (--versions)  about 229   3m 49s
         `bisect --raise-rate` first looks for a setting with more failures

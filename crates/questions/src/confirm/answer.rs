@@ -450,8 +450,12 @@ fn trial_flags(trials: &TrialsPlan) -> String {
     let jobs = (trials.jobs > 1).then(|| format!("-j {}", trials.jobs));
     let conditions = levers::typed_conditions(&trials.conditions).into_iter();
     let conditions = conditions.map(|typed| format!("--under {}", shell_word(typed.as_ref())));
-    let flags = only.chain(jobs).chain(conditions);
-    flags.map(|flag| format!(" {flag}")).collect()
+    let mut flags = String::new();
+    for flag in only.chain(jobs).chain(conditions) {
+        flags.push(' ');
+        flags.push_str(&flag);
+    }
+    flags
 }
 
 /// Returns the word of a command that a fix probably changed: a program with a path, or else the first file that it

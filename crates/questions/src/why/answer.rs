@@ -267,9 +267,7 @@ impl ConditionReport {
                 .to_owned()
         };
         match (&self.same_up_to, &self.changes_from) {
-            (Some(without), Some(with)) => {
-                format!("from {} on, not at {}", value(with), value(without))
-            }
+            (Some(without), Some(with)) => format!("{}, not {}", value(with), value(without)),
             (None, Some(with)) => format!("{} or less", value(with)),
             _ => String::new(),
         }
