@@ -130,8 +130,7 @@ fn describe_order(order: RunOrder) -> &'static str {
 fn rates_section(runs: &[TrendRun<'_>]) -> Markup {
     let columns = vec![
         Column::words("run"),
-        // Never broken into lines, as numbers.
-        Column::numbers("started (UTC)"),
+        Column::words("started (UTC)"),
         Column::words("commit"),
         Column::numbers("failed"),
         Column::numbers("trials"),
@@ -232,7 +231,7 @@ fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
     page_section("failures", "Which failures", &body)
 }
 
-/// Returns the minute in which a run started.
+/// Returns the minute in which a run started. A narrow screen breaks it only between date and time.
 fn start_minute(report: Masked<&Report>) -> String {
     report
         .started_at
@@ -240,6 +239,7 @@ fn start_minute(report: Masked<&Report>) -> String {
         .take(16)
         .collect::<String>()
         .replace('T', " ")
+        .replace('-', "\u{2011}")
 }
 
 /// Returns one run, folded.
