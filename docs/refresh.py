@@ -184,7 +184,7 @@ class Part:
 
 def words(lines):
     """Returns the words of an output that are the same in each run: without numbers, times and paths."""
-    text = re.sub(r"\b(explain|replay|confirm|report|--baseline|--held) [0-9a-f]{4}\b", r"\1", "\n".join(lines))
+    text = re.sub(r"\b(explain|replay|confirm|report|resume|--baseline|--held)\s+[0-9a-f]{4}\b", r"\1", "\n".join(lines))
     text = re.sub(r"(?<!\w)[\w.~…-]*/[\w./…-]*", " ", text)
     found = set()
     for word in text.split():
