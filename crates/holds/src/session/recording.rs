@@ -173,7 +173,7 @@ impl PathRecorder {
         index
     }
 
-    /// Returns the entries of the functions of a file, and the blocks of those that the plan names.
+    /// Returns the entries of all functions of a file, and the blocks of the functions that the plan names.
     fn entries_and_chosen_blocks(&self, file: &CodeFile) -> Vec<(u64, BlockKind)> {
         let of_file = |point: &&CodePoint| point.object.as_os_str() == file.path().as_os_str();
         let chosen = self.plan.inside.iter().filter(of_file);

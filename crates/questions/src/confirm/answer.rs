@@ -4,6 +4,7 @@ use super::assumptions::list_assumptions;
 use super::baseline_text::{
     describe_baseline, describe_bug, describe_clumps, describe_drift, describe_rarest,
 };
+use super::comparison::{in_turns, suggest_comparison};
 use super::more_failures::MoreFailures;
 use super::policy::clean_needed_for;
 use super::sweep::{SweepMemory, SweepReport, is_never_reached};
@@ -12,24 +13,16 @@ use crate::answer::{
     one_of, rate_row, rate_table,
 };
 use crate::{BaselineReport, ConfirmProgress, FailureCounts, Policy as _, StopRule, Verdict};
-use provoke_levers as levers;
 use provoke_model::{
-    Baseline, BugFilter, ConditionDifference, ConfirmQuestion, KnownBug, MeasuredBaseline, Text,
-    TrialsPlan, VariantId,
+    Baseline, ConditionDifference, ConfirmQuestion, KnownBug, MeasuredBaseline, VariantId,
 };
 use provoke_state::State;
-use provoke_stats::{self as stats, ComparisonLevels, real};
+use provoke_stats::{self as stats, real};
 use provoke_survey as survey;
 use provoke_words as words;
 use provoke_words::document::{SuggestedCommand, Table};
-use provoke_words::names::is_similar_name;
 use provoke_words::untrusted::SafeText;
-use provoke_words::untrusted::shell_word;
 use serde::Serialize;
-use std::ffi::{OsStr, OsString};
-
-/// Power of the suggested comparison of the old and the new program.
-const POWER: f64 = 0.8;
 
 /// Whether the bug is fixed, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
@@ -370,114 +363,6 @@ fn differing_from_baseline(
     })
 }
 
-/// Suggests comparing the old and the new program, with enough trials to show that the fix halves the failure rate.
-fn suggest_comparison(
-    state: &State,
-    base: &MeasuredBaseline,
-    alpha: f64,
-) -> Option<SuggestedCommand> {
-    let (failures, trials) = base.counts_of_all_bugs();
-    let rate = real(failures) / real(trials.max(1));
-    let levels = ComparisonLevels::with_planned_look(alpha);
-    let needed = stats::pairs_to_tell(rate, rate / 2.0, levels, POWER)?;
-    // A suite has another program than the one that a fix changes, and `compare` has no flags for a load.
-    if state.trials.cases.is_some() || state.trials.load.is_some() {
-        return None;
-    }
-    let line = in_turns(state, Some(base), &format!(" -n {needed}"));
-    let old = match renamed_program(Some(base), &main_words(state)) {
-        Some(_) => "",
-        None => "; OLD: what it was before the fix",
-    };
-    let remark = format!("enough trials to show that it fails half as often{old}");
-    Some(SuggestedCommand::new("did it help?", line).with_remark(remark))
-}
-
-/// Returns the words of the command that decides the outcome of a trial.
-fn main_words(state: &State) -> Vec<&OsStr> {
-    let actors = state.trials.variant_plan(VariantId(0)).actors.iter();
-    let commands = actors
-        .filter(|actor| actor.role.decides_outcome())
-        .map(|actor| &actor.command);
-    let words = commands.flatten().skip(state.trials.wrapped as usize);
-    words.map(Text::as_os_str).collect()
-}
-
-/// Returns the program of the baseline if only its name changed. The arguments of another program are not known; those
-/// of a program with a similar name are probably the same.
-fn renamed_program<'a>(base: Option<&'a MeasuredBaseline>, words: &[&OsStr]) -> Option<&'a OsStr> {
-    let is_renamed = |old: &&OsStr| {
-        index_of_changed_file(words) == 0
-            && words.first().is_some_and(|new| {
-                old != new && is_similar_name(&old.to_string_lossy(), &new.to_string_lossy())
-            })
-    };
-    let old_program = base.and_then(|base| base.program.as_ref());
-    old_program.map(Text::as_os_str).filter(is_renamed)
-}
-
-/// Returns the command that compares the old and the new program in turns, with further flags. `OLD` stands for the old
-/// program, unless its name is similar to that of the new one.
-fn in_turns(state: &State, base: Option<&MeasuredBaseline>, flags: &str) -> String {
-    let words = main_words(state);
-    let changed = index_of_changed_file(&words);
-    let name = if changed == 0 { "PROGRAM" } else { "FILE" };
-    let mut files = OsString::from(format!("{name}="));
-    files.push(renamed_program(base, &words).unwrap_or(OsStr::new("OLD")));
-    files.push(",");
-    files.extend(words.get(changed).copied());
-    let shown = words.iter().enumerate().map(|(index, word)| {
-        if index == changed {
-            format!("'{{{name}}}'")
-        } else {
-            shell_word(word).into_string()
-        }
-    });
-    format!(
-        "provoke compare --find different{flags}{} -L {} -- {}",
-        trial_flags(&state.trials),
-        shell_word(&files).into_string(),
-        shown.collect::<Vec<_>>().join(" "),
-    )
-}
-
-/// Returns the flags for the same trials: the bug, the trials at a time, and the conditions. The signatures of the
-/// baseline are left out: another build may have others.
-fn trial_flags(trials: &TrialsPlan) -> String {
-    let is_kind = |filter: &&BugFilter| !matches!(filter, BugFilter::Signature(_));
-    let only = trials.rules.only.iter().filter(is_kind);
-    let only = only.map(|filter| format!("--only {}", shell_word(filter.to_string().as_ref())));
-    let jobs = (trials.jobs > 1).then(|| format!("-j {}", trials.jobs));
-    let conditions = levers::typed_conditions(&trials.conditions).into_iter();
-    let conditions = conditions.map(|typed| format!("--under {}", shell_word(typed.as_ref())));
-    let mut flags = String::new();
-    for flag in only.chain(jobs).chain(conditions) {
-        flags.push(' ');
-        flags.push_str(&flag);
-    }
-    flags
-}
-
-/// Returns the word of a command that a fix probably changed: a program with a path, or else the first file that it
-/// reads, such as a script.
-fn index_of_changed_file(words: &[&OsStr]) -> usize {
-    let contains = |word: &OsStr, bytes: &[u8]| {
-        let mut of_word = word.as_encoded_bytes().iter();
-        of_word.any(|byte| bytes.contains(byte))
-    };
-    let is_file =
-        |word: &&OsStr| !word.as_encoded_bytes().starts_with(b"-") && contains(word, b"/.");
-    match words.first() {
-        Some(program) if !contains(program, b"/") => {
-            let mut arguments = words.iter().enumerate().skip(1);
-            arguments
-                .find(|(_, word)| is_file(word))
-                .map_or(0, |(index, _)| index)
-        }
-        _ => 0,
-    }
-}
-
 /// Describes the number and the duration of the required clean trials before the start.
 pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> Vec<String> {
     let against = describe_baseline(&question.baseline);
@@ -744,18 +629,5 @@ mod tests {
         assert_eq!(leading_capitals("NOT YET: 5 passing trials"), "NOT YET");
         assert_eq!(leading_capitals("FIXED (95 %): 70 passing trials"), "FIXED");
         assert_eq!(leading_capitals("it does not"), "");
-    }
-
-    #[test]
-    fn the_changed_file_is_a_program_with_a_path_or_a_script() {
-        for (command, changed) in [
-            ("./crash job.py", 0),
-            ("python3.11 -u job.py --fast", 2),
-            ("java -jar build/app.jar", 2),
-            ("crash --times 3", 0),
-        ] {
-            let words: Vec<&OsStr> = command.split(' ').map(OsStr::new).collect();
-            assert_eq!(index_of_changed_file(&words), changed, "{command}");
-        }
     }
 }

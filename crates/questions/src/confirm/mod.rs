@@ -3,6 +3,7 @@
 mod answer;
 mod assumptions;
 mod baseline_text;
+mod comparison;
 mod more_failures;
 mod plan;
 mod policy;

@@ -12,8 +12,8 @@ const AROUND: usize = 3;
 /// Number of functions that a thread entered last before a failure.
 const LAST: usize = 16;
 
-/// Returns the first instructions of the functions that may differ, the most promising ones first: those of differences and
-/// those around them, those that had not returned in failing trials, and those that were entered last.
+/// Returns the first instructions of the functions that may differ, the most promising first: functions of
+/// differences with their callers and callees, functions that had not returned in failing trials, and functions entered last.
 pub(super) fn choose_functions(
     points: &KnownPoints,
     comparison: &PathComparison,

@@ -36,7 +36,7 @@ pub(super) struct HuntMemory {
     pub(super) watched: BTreeMap<Vec<Hold>, u64>,
     /// Trials in which threads were held, whatever was held. Those that watched memory do not count.
     pub(super) tried: FailureCounts,
-    /// Duration of plain trials, of all others, and of those of the others that were only traced, or recorded.
+    /// Duration of plain trials, of all others, and among the others, of traced and of recorded ones.
     pub(super) plain_time: Duration,
     pub(super) held_time: Duration,
     pub(super) control_time: Duration,

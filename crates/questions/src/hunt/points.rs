@@ -70,7 +70,7 @@ impl HuntPoints {
         !self.leading.is_empty()
     }
 
-    /// Returns the points that are tried before all others, of those that the program reached.
+    /// Returns the reached points that are tried before all others.
     pub(super) fn leading(&self) -> impl Iterator<Item = &HoldPoint> {
         let points = self.order.iter();
         points.take_while(|point| self.leading.contains(point))
