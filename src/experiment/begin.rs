@@ -43,7 +43,7 @@ impl Experiment {
         if plan.trials.hosts.is_none() {
             fit_to_this_machine(&mut plan.trials)?;
             if let Some(question) = plan.goal.question.as_why_mut() {
-                question.untested = untested_conditions(&plan.trials);
+                question.untested = untested_conditions(&plan.trials)?;
             }
             plan.trials.settings.no_cores = no_cores(&plan.trials);
         }

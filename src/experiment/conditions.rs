@@ -3,15 +3,18 @@
 use provoke_levers::{LEVERS, Lever, TrialStart, find_lever};
 use provoke_model::{ItemKind, TrialsPlan, UntestedCondition};
 use provoke_prepare as prepare;
+use provoke_words::diagnostic::Diagnostic;
 use provoke_words::document::{Cell, Column, Place, Row, Table, Tone};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Returns the conditions of a search that this machine cannot set.
-pub(super) fn untested_conditions(trials: &TrialsPlan) -> Vec<UntestedCondition> {
-    let space = trials.space.iter();
-    let items = (0..).zip(space.flat_map(|space| space.choices.as_items()));
-    let untested = items.filter_map(|(item, named)| {
+/// Returns the conditions of a search that this machine cannot set. Fails if it can set none.
+pub(super) fn untested_conditions(
+    trials: &TrialsPlan,
+) -> Result<Vec<UntestedCondition>, Diagnostic> {
+    let space = trials.space.as_ref();
+    let items = space.map_or(&[][..], |space| space.choices.as_items());
+    let untested = (0..).zip(items).filter_map(|(item, named)| {
         let ItemKind::Condition(condition) = &named.what else {
             return None;
         };
@@ -19,7 +22,14 @@ pub(super) fn untested_conditions(trials: &TrialsPlan) -> Vec<UntestedCondition>
         let reason = find_obstacle(trials, lever, &condition.value)?;
         Some(UntestedCondition { item, reason })
     });
-    untested.collect()
+    let untested: Vec<UntestedCondition> = untested.collect();
+    match untested.first() {
+        Some(first) if untested.len() == items.len() => {
+            let refusal = Diagnostic::could_not("none of the conditions can be tried");
+            Err(refusal.because(format!("{}: {}", items[0].name, first.reason)))
+        }
+        _ => Ok(untested),
+    }
 }
 
 /// Returns why this machine cannot set a stored value of a lever for trials, if it cannot.

@@ -102,6 +102,12 @@ fn an_order_that_the_runner_cannot_use_is_refused() {
     hint: leave the condition out
     [exit status: Some(125)]
     ");
+    insta::assert_snapshot!(refuse("why --cases --try order=reverse -- cargo test"), @r"
+    ------- stderr -------
+    error: none of the conditions can be tried
+      caused by: order=reverse: stable libtest runs its tests in the order of their names; leave the condition out
+    [exit status: Some(125)]
+    ");
     insta::assert_snapshot!(refuse("run --cases --under order=reverse -- go test"), @r"
     ------- stderr -------
     error: cannot set the condition `order=reverse`
