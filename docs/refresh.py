@@ -6,7 +6,8 @@
 
 With `--check`, no page is changed. The script fails if a quoted output differs from the present one in
 more than numbers, times, names of runs and paths, and if a page quotes provoke in a block that cannot
-be renewed. Without a page, it checks README.md, docs/*.md and docs/zoo/*.md, four at a time.
+be renewed. Without a page, it checks README.md, docs/*.md and docs/zoo/*.md, four at a time. A page
+that differs is checked a second time, alone: a busy machine changes which level or limit is found.
 
 A page is read from top to bottom:
 
@@ -301,19 +302,32 @@ def renew(pages, base):
         page.write_text(text)
 
 
+def differences_of(page, base):
+    """Returns the differences between the quoted outputs of a page and the present ones."""
+    differing = []
+    try:
+        renewed(page, base, differing)
+    except Skipped as needed:
+        print(f"{page}: the rest is skipped, because this failed: {needed}")
+    except Failed as failure:
+        differing.append(f"{page}: {failure}")
+    return differing
+
+
 def check(pages, base):
-    """Returns the differences between all quoted outputs and the present ones."""
-    def differences_of(page):
-        differing = []
-        try:
-            renewed(page, base, differing)
-        except Skipped as needed:
-            print(f"{page}: the rest is skipped, because this failed: {needed}")
-        except Failed as failure:
-            differing.append(f"{page}: {failure}")
-        return differing
+    """Returns the differences that pages have twice: while others run, and alone."""
+    together, alone = base / "together", base / "alone"
+    together.mkdir()
+    alone.mkdir()
     with concurrent.futures.ThreadPoolExecutor(PAGES_AT_A_TIME) as pool:
-        return [line for found in pool.map(differences_of, pages) for line in found]
+        found = dict(zip(pages, pool.map(lambda page: differences_of(page, together), pages)))
+    differing = []
+    for page, lines in found.items():
+        if lines:
+            print("\n".join(lines))
+            print(f"{page}: checked a second time, alone")
+            differing += differences_of(page, alone)
+    return differing
 
 
 def main():

@@ -46,7 +46,7 @@ impl Execute for RunArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {
         let add_flags = self.flags.with_command(self.command)?;
         let overlay = |scenario: &mut Scenario| {
-            scenario.stop_if_alike = !self.keep_going;
+            scenario.stop.if_alike = !self.keep_going;
             add_flags(scenario);
         };
         let mut observer = self.output.observer();

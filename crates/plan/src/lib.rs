@@ -131,9 +131,6 @@ pub struct Scenario {
     /// What a run under load had that is done again.
     #[serde(skip)]
     pub again: RepeatedLoad,
-    /// Stop if the first trials all fail in the same way; cannot be set in a file.
-    #[serde(skip)]
-    pub stop_if_alike: bool,
     /// Run commands of runs of other users; cannot be set in a file.
     #[serde(skip)]
     pub trust: bool,

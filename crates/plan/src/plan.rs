@@ -134,7 +134,7 @@ impl Scenario {
         };
         Ok(Plan {
             stop: StopLimits {
-                all_alike: self.stop_if_alike && has_one_result && !self.limits_trials_or_rate(),
+                all_alike: self.stop.if_alike && has_one_result && !self.limits_trials_or_rate(),
                 ..self.plan_stop(asked.trials, asked.time)?
             },
             goal: Goal {

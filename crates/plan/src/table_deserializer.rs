@@ -44,7 +44,6 @@ impl Scenario {
                 None => None,
             },
             again: RepeatedLoad::default(),
-            stop_if_alike: false,
             trust: false,
         })
     }

@@ -30,8 +30,8 @@
 //! | `special` | special functions used by all others; the only user of `statrs` |
 //! | `convert` | the number conversions, with their reasons |
 //!
-//! `docs/statistics.md` explains what each number means and what would make it wrong, `docs/statistics-appendix.md` the
-//! formulas and their calibration.
+//! `docs/statistics.md` explains what each number means and what would make it wrong, `docs/statistics-appendix.md` how
+//! often each was measured to be wrong.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

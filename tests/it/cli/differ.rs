@@ -41,7 +41,7 @@ __attribute__((noinline)) static void increase(void) {
   usleep(300);
   count = old + 1;
 }
-static void *run(void *unused) { work(); usleep(draw() % 1500); increase(); return unused; }
+static void *run(void *unused) { work(); usleep(draw() % 4000); increase(); return unused; }
 int main(void) {
   pthread_t threads[2];
   for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, run, 0);
@@ -95,13 +95,82 @@ int main(void) {
 }
 "#;
 
-fn differ(sandbox: &Sandbox, source: &str, args: &[&str]) -> (Value, CommandOutput) {
-    let program = compile(
+/// Reaches many blocks, in time that passes unseen unless they are observed, and fails only if it was fast enough.
+const QUICK: &str = r"
+#include <time.h>
+#define TWICE(text) text text
+#define BLOCK if (total != number) total = number;
+__attribute__((noinline)) static int many_blocks(int number) {
+  TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(BLOCK)))))))))
+  return number;
+}
+static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000 + t.tv_nsec / 1000000; }
+__attribute__((noinline)) static int skip(void) { return 1; }
+__attribute__((noinline)) static int wait_for_it(void) { return 0; }
+int main(void) {
+  long began = now();
+  many_blocks(total + 1);
+  int is_quick = now() - began < 4;
+  int skipped = draw() % 2 ? skip() : wait_for_it();
+  return is_quick && skipped;
+}
+";
+
+/// Fails if an update is lost, which a hold provokes, and if the strict check is chosen.
+const CHECKED_UPDATE: &str = r"
+static volatile int count;
+__attribute__((noinline)) static void increase(void) { count = count + 1; }
+static void *run(void *unused) { increase(); return unused; }
+__attribute__((noinline)) static int is_exact(void) { return count == 2; }
+__attribute__((noinline)) static int is_positive(void) { return count > 0; }
+int main(void) {
+  int is_strict = draw() % 10 < 9;
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, run, 0);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+  return !(is_strict ? is_exact() : is_positive());
+}
+";
+
+/// A server that dies after some requests if it answered one of them in a rare way.
+const SERVER: &str = r#"
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/socket.h>
+static const char *response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+static int answers, was_rare;
+__attribute__((noinline)) static void answer_rarely(int client) { was_rare = 1; write(client, response, strlen(response)); }
+__attribute__((noinline)) static void answer_often(int client) { write(client, response, strlen(response)); }
+static void serve(int client) {
+  char request[4096];
+  while (read(client, request, sizeof request) > 0) {
+    if (draw() % 50 == 0) answer_rarely(client); else answer_often(client);
+    if (++answers == 20 && was_rare) _exit(3);
+  }
+  close(client);
+}
+int main(int count, char **words) {
+  struct sockaddr_in address = {AF_INET, htons(atoi(words[1])), {htonl(INADDR_LOOPBACK)}};
+  int yes = 1, server = socket(AF_INET, SOCK_STREAM, 0);
+  setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  bind(server, (struct sockaddr *)&address, sizeof address);
+  listen(server, 8);
+  for (;;) serve(accept(server, 0, 0));
+}
+"#;
+
+/// Compiles a program of these tests.
+fn build(sandbox: &Sandbox, source: &str) -> String {
+    compile(
         sandbox,
         "program",
         &format!("{RANDOM}{source}"),
         &["-O1", "-g", "-pthread"],
-    );
+    )
+}
+
+fn differ(sandbox: &Sandbox, source: &str, args: &[&str]) -> (Value, CommandOutput) {
+    let program = build(sandbox, source);
     let args = [&["--seed", "1"], args, &["--", &program]].concat();
     let (report, output) = sandbox.run_with_report("differ", &args);
     (report["answer"]["differ"].clone(), output)
@@ -241,6 +310,49 @@ fn lines_of_python_are_named() {
     assert_eq!(
         lead["statement"], "the program reached program.py:4 in short()",
         "{output}"
+    );
+}
+
+#[test]
+fn only_functions_are_observed_if_blocks_hide_the_failure() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let (answer, output) = differ(&sandbox, QUICK, &[]);
+    assert_eq!(answer["only_functions"], true, "{output}");
+    assert!(answer["hidden"]["failures"].as_u64() < Some(3), "{output}");
+    let (functions, statement) = lead_of(&answer);
+    assert_eq!(functions, ["skip"], "{statement}");
+}
+
+#[test]
+fn trials_in_which_threads_are_held_are_compared() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let program = build(&sandbox, CHECKED_UPDATE);
+    let hunted = sandbox.provoke(&["hunt", "-q", "--seed", "1", "-d", "20s", "--", &program]);
+    assert_eq!(hunted.code, Some(1), "{hunted}");
+    let (answer, output) = differ(&sandbox, CHECKED_UPDATE, &["--held", "last"]);
+    assert_eq!(answer["is_held"], true, "{output}");
+    let (functions, statement) = lead_of(&answer);
+    assert!(functions.contains(&"is_exact"), "{statement}: {output}");
+}
+
+#[test]
+fn trials_of_a_service_under_load_are_compared() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let server = build(&sandbox, SERVER);
+    let port = super::load::port();
+    let file = format!(
+        "command = ['{server}', '{port}']\nask = 'differ'\nseed = 1\n\
+         [load]\nurl = 'http://127.0.0.1:{port}'\nclients = 1\nrequests = 20\nwarm-requests = 0\nquiet-time = '10ms'\n"
+    );
+    sandbox.write("differ.toml", &file);
+    let (report, output) = sandbox.run_with_report("scenario", &["differ.toml"]);
+    let (functions, statement) = lead_of(&report["answer"]["differ"]);
+    assert!(
+        functions.contains(&"answer_rarely"),
+        "{statement}: {output}"
     );
 }
 

@@ -518,7 +518,7 @@ fn variants_are_compared_by_one_test_with_a_comma_in_its_name() {
     );
     let output = sandbox.provoke(&args);
     insta::assert_snapshot!(output, @r"
-    DIFFERENT at 95 %: MODE=bad fails more often than MODE=good, by about 100 points (at most 100)
+    DIFFERENT at 95 %: MODE=bad fails more often than MODE=good, by about 100 points
     ------- stderr -------
     [exit status: Some(1)]
     ");

@@ -40,4 +40,8 @@ pub struct StopSettings {
     /// Confidence of every interval and answer, in percent [default: 95]
     #[arg(long, value_name = "PERCENT", hide_short_help = true)]
     pub conf: Option<Confidence>,
+    /// Stop if the first trials all fail in the same way; cannot be set in a file.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub if_alike: bool,
 }

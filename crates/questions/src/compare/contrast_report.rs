@@ -137,17 +137,19 @@ impl ContrastReport {
         let is_higher = lo + hi > 0.0;
         // The direction is known; if the interval contains 0, that end is shown as it is.
         let (min, max) = if is_higher { (lo, hi) } else { (-hi, -lo) };
-        let bounds_text = if min > 0.0 {
-            format!("{} to {}", format_points(min), format_points(max))
+        let (observed, max) = (format_points(self.observed.abs()), format_points(max));
+        let bounds = if min > 0.0 {
+            format!(" ({} to {max})", format_points(min))
+        } else if max == observed {
+            String::new()
         } else {
-            format!("at most {}", format_points(max))
+            format!(" (at most {max})")
         };
         format!(
-            "{} fails {} often than {}, by about {} points ({bounds_text})",
+            "{} fails {} often than {}, by about {observed} points{bounds}",
             self.level_name(&self.other),
             if is_higher { "more" } else { "less" },
             self.level_name(&self.reference),
-            format_points(self.observed.abs()),
         )
     }
 }

@@ -50,8 +50,11 @@ pub struct DifferAnswer {
     pub observed: FailureCounts,
     /// Trials in which a random half of the points was observed.
     pub half_observed: FailureCounts,
-    /// Whether only the entries of functions were observed in the compared trials, because everything else takes too long.
+    /// Whether only the entries of functions were observed in the compared trials, because everything else takes too long, or
+    /// hides the failure.
     pub only_functions: bool,
+    /// Earlier trials in which everything was observed, if that hid the failure.
+    pub hidden: Option<FailureCounts>,
     /// Trials in which only the entries of functions were observed, to choose those whose blocks were observed in later
     /// trials; null if all trials are of one kind.
     pub functions_observed: Option<FailureCounts>,
@@ -117,6 +120,7 @@ impl DifferAnswer {
             observed: memory.recorded(Recording::Full),
             half_observed: memory.recorded(Recording::Half),
             only_functions: memory.compares_functions(),
+            hidden: memory.hidden(),
             functions_observed: memory.first_stage().map(|stage| stage.observed),
             inside_functions: memory.inside().len() as u64,
             is_held: state.trials.held.is_some(),
@@ -177,10 +181,18 @@ impl DifferAnswer {
 
     /// Says which points were observed, if not all.
     fn describe_stages(&self) -> Option<String> {
-        let only_functions =
-            "these trials observed only calls of functions: the program is too slow otherwise";
+        let only_functions = match self.hidden {
+            Some(hidden) => format!(
+                "these trials observed only calls of functions: otherwise, {} failed",
+                hidden.in_words()
+            ),
+            None => {
+                "these trials observed only calls of functions: the program is too slow otherwise"
+                    .to_owned()
+            }
+        };
         let Some(functions) = self.functions_observed else {
-            return self.only_functions.then(|| only_functions.to_owned());
+            return self.only_functions.then_some(only_functions);
         };
         let chosen = words::format_count(self.inside_functions, "function");
         Some(if self.only_functions {

@@ -21,6 +21,9 @@ const PROBES: u64 = 2;
 /// At first, only functions are recorded if blocks make a trial this many times longer, and longer than this time.
 const SLOWER: u32 = 5;
 const LONG: Duration = Duration::from_millis(300);
+/// Recording blocks hides the failure if this many of the recorded trials would fail at the rate of plain ones, of which as
+/// many failed, but almost none does.
+const EXPECTED_FAILURES: u64 = 10;
 /// The search ends before the last look with a difference of at least this score; with more trials, a clearer one may come
 /// first.
 const CLEAR: f64 = 0.95;
@@ -36,7 +39,10 @@ pub(crate) struct DifferMemory {
     detail: Option<PathDetail>,
     /// The first stage, if it has ended: only the entries of functions were recorded.
     first_stage: Option<FirstStage>,
+    /// The trials that recorded blocks, if that hid the failure: those that follow record only the entries of functions.
+    hidden: Option<FailureCounts>,
     plain: MeanTime,
+    plain_counts: FailureCounts,
     probed: MeanTime,
     /// Whether a path with all blocks had too many points.
     is_cut: bool,
@@ -116,6 +122,8 @@ impl DifferMemory {
             failure: None,
             detail: None,
             first_stage: None,
+            hidden: None,
+            plain_counts: FailureCounts::default(),
             plain: MeanTime::default(),
             probed: MeanTime::default(),
             is_cut: false,
@@ -148,6 +156,11 @@ impl DifferMemory {
         self.first_stage.as_ref()
     }
 
+    /// Returns the trials that recorded blocks, if that hid the failure.
+    pub(super) fn hidden(&self) -> Option<FailureCounts> {
+        self.hidden
+    }
+
     /// Returns whether the comparison is that of trials that recorded only functions.
     pub(super) fn compares_functions(&self) -> bool {
         let of_first_stage = self.first_stage.as_ref().map(|stage| &stage.comparison);
@@ -158,12 +171,21 @@ impl DifferMemory {
             })
     }
 
+    /// Returns whether the functions whose blocks are recorded later are still to be chosen.
+    fn is_first_stage(&self) -> bool {
+        self.detail() == PathDetail::Functions
+            && self.first_stage.is_none()
+            && self.hidden.is_none()
+    }
+
     /// Returns the comparisons of the trials that are recorded now.
     fn planned_looks(&self) -> &'static [Look] {
-        match (self.detail(), &self.first_stage) {
-            (PathDetail::Functions, None) => &LOOKS_AT_FUNCTIONS,
-            (PathDetail::Functions, Some(_)) => &LOOKS_INSIDE_FUNCTIONS,
-            (PathDetail::None | PathDetail::Blocks, _) => &LOOKS,
+        if self.is_first_stage() {
+            &LOOKS_AT_FUNCTIONS
+        } else if self.first_stage.is_some() {
+            &LOOKS_INSIDE_FUNCTIONS
+        } else {
+            &LOOKS
         }
     }
 
@@ -285,18 +307,30 @@ impl DifferMemory {
     fn look(&mut self) {
         self.comparison = OnceLock::new();
         let full = self.recorded(Recording::Full);
+        if self.detail == Some(PathDetail::Blocks) && self.is_hidden(full) {
+            self.hidden = Some(full);
+            return self.record_functions();
+        }
         let passing = full.trials - full.failures;
         let Some(look) = due_look(self.planned_looks(), self.looks, full.failures, passing) else {
             return;
         };
         let comparison = self.compare(look.error);
-        if self.detail() == PathDetail::Functions && self.first_stage.is_none() {
+        if self.is_first_stage() {
             return self.begin_second_stage(comparison);
         }
         self.looks += 1;
         let lead = comparison.lead.and_then(|lead| comparison.groups.get(lead));
         self.is_answered = lead.is_some_and(|lead| lead.score >= CLEAR) || self.looked_last();
         self.comparison = OnceLock::from(comparison);
+    }
+
+    /// Returns whether the failure nearly disappears if blocks are recorded.
+    fn is_hidden(&self, recorded: FailureCounts) -> bool {
+        let plain = self.plain_counts;
+        plain.failures >= EXPECTED_FAILURES
+            && plain.failures * recorded.trials >= EXPECTED_FAILURES * plain.trials
+            && recorded.failures < MIN_FAILING
     }
 
     /// Ends the trials that record only functions: those that follow are compared alone, and also record the blocks of the
@@ -324,12 +358,16 @@ impl DifferMemory {
     fn choose_detail(&mut self) {
         let (plain, probed) = (self.plain.mean(), self.probed.mean());
         let is_slow = probed > plain * SLOWER && probed.saturating_sub(plain) > LONG;
-        self.detail = Some(if is_slow || self.is_cut {
-            self.forget_trials();
-            PathDetail::Functions
+        if is_slow || self.is_cut {
+            self.record_functions();
         } else {
-            PathDetail::Blocks
-        });
+            self.detail = Some(PathDetail::Blocks);
+        }
+    }
+
+    fn record_functions(&mut self) {
+        self.detail = Some(PathDetail::Functions);
+        self.forget_trials();
     }
 
     fn note_failure(&mut self, outcome: &Outcome) {
@@ -358,6 +396,11 @@ impl Memory for DifferMemory {
     fn add_trial(&mut self, _: &State, _: &Trial, facts: &TrialFacts) {
         self.note_failure(&facts.outcome);
         self.plain.add(facts.elapsed);
+        match facts.outcome {
+            Outcome::Pass => self.plain_counts.add_trial(false),
+            Outcome::Fail(_) => self.plain_counts.add_trial(true),
+            Outcome::Other(_) | Outcome::Inconclusive(_) => {}
+        }
     }
 
     fn add_held_trial(&mut self, _: &State, trial: &Trial, facts: &TrialFacts) {

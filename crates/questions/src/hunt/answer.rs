@@ -75,10 +75,9 @@ pub struct HuntAnswer {
     pub points: u64,
     /// All trials with holds, whatever was held. Those that watched memory do not count.
     pub tried: FailureCounts,
-    /// Trials that were observed, but in which no thread was held, to learn where failing ones differ.
-    pub observed: FailureCounts,
-    /// What failing ones of them do differently, if the search used it.
-    pub difference: Option<String>,
+    /// Trials that were observed to learn where to hold threads.
+    #[serde(flatten)]
+    pub learning: LearningTrials,
     /// Plain trials that were stopped before any plain trial had passed.
     pub unended: u64,
     /// Where no thread was held.
@@ -86,6 +85,16 @@ pub struct HuntAnswer {
     pub unheld: UnheldCode,
     /// The assumptions of the answer.
     pub assumptions: Vec<String>,
+}
+
+/// Trials that were observed, but in which no thread was held.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LearningTrials {
+    /// Trials that were observed, but in which no thread was held, to learn where failing ones differ.
+    pub observed: FailureCounts,
+    /// What failing ones of them do differently, if the search used it.
+    pub difference: Option<String>,
 }
 
 /// Code in which no thread was held, and why.
@@ -170,13 +179,15 @@ impl HuntAnswer {
             ),
             points: memory.held_trials.points.in_order().len() as u64,
             tried: memory.tried,
-            observed: memory.observed(),
-            difference: if memory.question.leading.is_empty()
-                && memory.held_trials.points.has_leading()
-            {
-                describe_lead(&memory.differ)
-            } else {
-                None
+            learning: LearningTrials {
+                observed: memory.observed(),
+                difference: if memory.question.leading.is_empty()
+                    && memory.held_trials.points.has_leading()
+                {
+                    describe_lead(&memory.differ)
+                } else {
+                    None
+                },
             },
             unended: memory.unended,
             unheld: UnheldCode {
@@ -252,10 +263,10 @@ impl HuntAnswer {
             format!(
                 "NOT KNOWN: no trial with holds was conclusive; without a hold it failed in {natural} trials"
             )
-        } else if self.observed.failures > 0 {
+        } else if self.learning.observed.failures > 0 {
             format!(
                 "NOT KNOWN YET: it failed in {} trials that were only observed, but in none of {} with holds; without a hold in {natural}",
-                self.observed.in_words(),
+                self.learning.observed.in_words(),
                 self.tried.trials
             )
         } else if !others.is_empty() {
@@ -383,7 +394,7 @@ impl AnswerText for HuntAnswer {
                 words::format_interval(interval)
             ));
         }
-        if let Some(difference) = &self.difference {
+        if let Some(difference) = &self.learning.difference {
             lines.push(format!(
                 "searched first where failing trials differ: {difference}"
             ));

@@ -9,8 +9,10 @@ use provoke_model::{Hold, HoldPlan, HoldPoint};
 use provoke_state::State;
 use std::time::Duration;
 
-/// Part of the time limit before the first recorded trial: most searches need no lead, and have found a hold then.
+/// Before the first recorded trial, this part of the time limit ends, and this time: most searches need no lead, and have found
+/// a hold then.
 const SEARCH_TIME_PART: u32 = 6;
+const SEARCH_TIME: Duration = Duration::from_secs(30);
 /// Recorded trials get at most this share of the time: one part of this many.
 const RECORDING_SHARE: u32 = 4;
 /// Recording ends after this number of recorded trials if all of them failed, or none.
@@ -50,7 +52,9 @@ pub(super) fn recorded_trial(
     let worked = memory.plain_time + memory.held_time;
     let budget = state.stop.time_budget();
     let tried_all = || memory.singles_left() == 0;
-    let is_late = budget.map_or_else(tried_all, |budget| worked * SEARCH_TIME_PART > budget);
+    let is_late = budget.map_or_else(tried_all, |budget| {
+        worked > SEARCH_TIME.max(budget / SEARCH_TIME_PART)
+    });
     (is_late && *recorded_time * RECORDING_SHARE < worked).then(|| HeldTrial {
         plan: record_all(differ),
         timeout: Some(timeout),

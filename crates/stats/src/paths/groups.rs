@@ -90,8 +90,7 @@ impl Evidence<'_> {
             let set = self.statements[members[number][0]].1.clone();
             (describe(number), set)
         });
-        let mut groups: Vec<(PathGroup, TrialSet)> = significant.collect();
-        rank_groups(&mut groups);
+        let groups = rank_groups(significant.collect());
         others.sort_unstable_by(|a, b| {
             let by_p = p_values[*a].total_cmp(&p_values[*b]);
             by_p.then_with(|| members[*a].cmp(&members[*b]))
@@ -252,11 +251,29 @@ fn order_distance(statement: PathStatement, trial: &TrialIndex) -> u64 {
         .map_or(0, |(first, second)| u64::from(second.saturating_sub(first)))
 }
 
+/// Returns whether a group is about an order of two arrivals of which one alone separates the trials as well.
+fn follows_from_arrival(group: &PathGroup, groups: &[(PathGroup, TrialSet)]) -> bool {
+    let PathStatement::Before {
+        point, other_point, ..
+    } = group.statements[0]
+    else {
+        return false;
+    };
+    let is_arrival = |statement: &PathStatement| matches!(statement, PathStatement::Reached { point: reached, .. } if [point, other_point].contains(reached));
+    groups.iter().any(|(other, _)| {
+        other.failing >= group.failing
+            && other.passing <= group.passing
+            && other.statements.iter().any(is_arrival)
+    })
+}
+
 /// Sorts groups: of those before the failure, first those with nearly the best score by time, then the others by score, then
-/// those that may only report the failure, because an earlier one exists; then those after it by time.
-fn rank_groups(groups: &mut [(PathGroup, TrialSet)]) {
+/// those that may only report the failure, because an earlier one exists, and orders that say no more than an arrival; then
+/// those after it by time.
+fn rank_groups(groups: Vec<(PathGroup, TrialSet)>) -> Vec<(PathGroup, TrialSet)> {
+    let follows = |group: &PathGroup| follows_from_arrival(group, &groups);
     let before = groups.iter().map(|(group, _)| group);
-    let before = before.filter(|group| !group.is_after_failure);
+    let before = before.filter(|group| !group.is_after_failure && !follows(group));
     let lasting = before.clone().filter(|group| !group.is_last);
     let earliest = lasting
         .map(|group| group.time)
@@ -269,7 +286,7 @@ fn rank_groups(groups: &mut [(PathGroup, TrialSet)]) {
     let rank = |group: &PathGroup| {
         if group.is_after_failure {
             (3, group.time)
-        } else if may_report(group) {
+        } else if may_report(group) || follows(group) {
             (2, -group.score)
         } else if group.score >= NEAR_BEST * best {
             (0, group.time)
@@ -277,13 +294,16 @@ fn rank_groups(groups: &mut [(PathGroup, TrialSet)]) {
             (1, -group.score)
         }
     };
-    groups.sort_by(|(a, _), (b, _)| {
-        let (rank_a, rank_b) = (rank(a), rank(b));
-        let by_rank = rank_a.0.cmp(&rank_b.0).then(rank_a.1.total_cmp(&rank_b.1));
-        by_rank
+    let ranks: Vec<(u8, f64)> = groups.iter().map(|(group, _)| rank(group)).collect();
+    let mut ranked: Vec<_> = ranks.into_iter().zip(groups).collect();
+    ranked.sort_by(|((rank_a, order_a), (a, _)), ((rank_b, order_b), (b, _))| {
+        rank_a
+            .cmp(rank_b)
+            .then(order_a.total_cmp(order_b))
             .then(b.score.total_cmp(&a.score))
             .then_with(|| a.statements.cmp(&b.statements))
     });
+    ranked.into_iter().map(|(_, group)| group).collect()
 }
 
 fn harmonic_mean(a: f64, b: f64) -> f64 {

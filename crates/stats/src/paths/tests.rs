@@ -294,6 +294,22 @@ fn an_arrival_that_may_only_report_is_not_the_lead_if_an_earlier_difference_exis
 }
 
 #[test]
+fn an_order_of_two_arrivals_is_not_the_lead_if_one_of_them_separates_as_well() {
+    // Half of the trials fail. In one of them, the point that only they reach is not the last one.
+    let last: [(u32, u32); 4] = [(0, 0), (0, 1), (0, 3), (0, 2)];
+    let early = [(0, 0), (0, 2), (0, 1), (0, 3)];
+    let trials: Vec<PathTrial> = (0..40)
+        .map(|number| match number {
+            0 => trial(true, &early),
+            _ if number % 2 == 0 => trial(true, &last),
+            _ => trial(false, &last[..3]),
+        })
+        .collect();
+    let lead = lead_of(&points(4, PointKind::Entry), &trials);
+    assert_eq!(lead[0], PathStatement::Reached { point: 2, times: 1 });
+}
+
+#[test]
 fn ignored_points_are_not_evidence() {
     let mut points = points(3, PointKind::Signal);
     points[1].is_ignored = true;

@@ -29,7 +29,7 @@
 //! | 8, .03, .01 | | 1690, .05 |
 //! | 64, .03, .01 | | 2869, .06 |
 //!
-//! `docs/statistics-appendix.md` and `benches/README.md` have all cells, and slots, weights and reductions.
+//! `docs/statistics-appendix.md` and `benches/README.md` have more cells, and slots, weights and reductions.
 //!
 //! # Rates that differ between bad versions
 //!
