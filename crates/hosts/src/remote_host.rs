@@ -134,6 +134,9 @@ impl Waiting {
                 }
                 ordered.open.pop_front();
                 relocate_cores(&mut observation, trial, there, here);
+                for hook in [&mut observation.prepare, &mut observation.conclude] {
+                    hook.as_mut().map(|failed| clip_text(&mut failed.output));
+                }
                 for actor in &mut observation.actors {
                     clip_text(&mut actor.last_words);
                     actor.crash_message.as_mut().map(clip_text);
@@ -149,7 +152,12 @@ impl Waiting {
                 let sender = self.makings.remove(&variant);
                 sender.is_some_and(|sender| sender.send(result).is_ok())
             }
-            WorkerReply::Hooked(result) => {
+            WorkerReply::Hooked(mut result) => {
+                match &mut result {
+                    Ok(Some(failed)) => clip_text(&mut failed.output),
+                    Ok(None) => {}
+                    Err(reason) => clip_text(reason),
+                }
                 let sender = self.hook.take();
                 sender.is_some_and(|sender| sender.send(result.map_err(io::Error::other)).is_ok())
             }
@@ -811,8 +819,13 @@ mod tests {
             crash_message: Some(long),
             ..ActorObservation::default()
         };
+        let hook = FailedHook {
+            output: actor.last_words.clone(),
+            ..FailedHook::default()
+        };
         let observation = Box::new(Observation {
             actors: vec![actor],
+            prepare: Some(hook),
             ..Observation::default()
         });
         let reply = WorkerReply::Finished(SlotId(0), TrialId(7), observation);
@@ -820,6 +833,8 @@ mod tests {
         let Ok(LeaseReply::Finished(_, observation)) = passed.try_recv() else {
             panic!("no result");
         };
+        let hook = observation.prepare.as_ref().unwrap();
+        assert_eq!(hook.output.len(), MAX_TEXT);
         let actor = &observation.actors[0];
         assert_eq!(actor.last_words.len(), MAX_TEXT);
         assert_eq!(
