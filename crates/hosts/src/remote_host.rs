@@ -446,7 +446,7 @@ fn lock<T>(register: &Register<T>) -> MutexGuard<'_, T> {
     register.lock().expect("no panic")
 }
 
-/// Returns whether a journal can hold a result. Its tests have limits of their own.
+/// Returns whether a journal can hold a result. Its tests have other limits.
 fn is_storable(observation: &mut Observation) -> bool {
     let cases = observation.cases.take();
     let json = serde_json::to_vec(observation).unwrap_or_default();
