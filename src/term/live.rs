@@ -197,7 +197,7 @@ impl LiveDisplay {
     fn trial_ended(
         &mut self,
         state: &State,
-        id: TrialId,
+        (id, variant): (TrialId, VariantId),
         of: &str,
         observation: &Observation,
         outcome: &Outcome,
@@ -265,10 +265,10 @@ impl LiveDisplay {
             self.is_early_end_shown = true;
             self.print_line(&format!("         {text}"));
         }
-        if let Some(killer) = judge::describe_killer(
-            observation,
-            &provoke_levers::resource_limits(&state.trials.conditions),
-        ) {
+        let trials = &state.trials;
+        let conditions = trials.conditions_of(trials.variant_plan(variant));
+        let limits = provoke_levers::resource_limits(&conditions);
+        if let Some(killer) = judge::describe_killer(observation, &limits) {
             self.print_line(&format!("         killed by: {killer}"));
         }
         for leaked in observation.residue.leaked.iter().take(3) {
@@ -508,7 +508,8 @@ impl EventSink for LiveDisplay {
                     format!("{}  ", style(name).bold())
                 });
                 if !state.stage.runs_extra_trials() || self.every_trial {
-                    self.trial_ended(state, *trial, &of, observation, outcome);
+                    let ended = (*trial, variant.unwrap_or(VariantId(0)));
+                    self.trial_ended(state, ended, &of, observation, outcome);
                 }
                 self.print_hint(state);
                 if self.rate.is_some() && *outcome == Outcome::Pass {

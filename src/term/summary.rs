@@ -213,11 +213,7 @@ fn groups_of(screen: &mut Screen, variant: &VariantReport) {
     for group in group_failures(variant) {
         let mut trials: Vec<u64> = group.measured_trials().collect();
         trials.sort_unstable();
-        let aside = if group.signature.is_the_bug {
-            ""
-        } else {
-            "   (not the bug looked for)"
-        };
+        let aside = aside(group.signature);
         let count = format!("{}x", trials.len());
         screen.push_hanging_text(
             2,
@@ -245,11 +241,21 @@ fn groups_of(screen: &mut Screen, variant: &VariantReport) {
     }
 }
 
+/// Marks a failure that is not counted.
+fn aside(signature: &SignatureReport) -> &'static str {
+    if signature.is_the_bug {
+        ""
+    } else {
+        "   (not the bug looked for)"
+    }
+}
+
 /// Writes a failure of captured trials.
 fn write_captured(screen: &mut Screen, mark: &str, failure: &CapturedFailure<'_>, end: &str) {
     let (title, id) = (&failure.signature.title, &failure.signature.id);
     let title = style(words::sanitize_line(title)).red();
-    screen.push_hanging_text(2, 8, &format!("{mark} {title}   {}", style(id).dim()));
+    let text = format!("{mark} {title}   {}{}", style(id).dim(), aside(failure.signature));
+    screen.push_hanging_text(2, 8, &text);
     write_sites(screen, &failure.signature.sites);
     let trials = words::trial_list(&failure.trials, LISTED);
     let text = format!("in extra trials {trials}{end}");
@@ -317,9 +323,10 @@ fn late_trials(screen: &mut Screen, report: &Report) {
     }
 }
 
-/// Lists the captured failures of a comparison, each with its variants.
+/// Lists the captured failures that a comparison counts, each with its variants.
 fn captured_by_variant(screen: &mut Screen, report: &Report) {
-    for failure in captured_failures(&report.variants) {
+    let captured = captured_failures(&report.variants).into_iter();
+    for failure in captured.filter(|failure| failure.signature.is_the_bug) {
         screen.push_gap();
         let names = words::sanitize_line(&failure.variant_names());
         write_captured(screen, &format!("{names}:"), &failure, "");

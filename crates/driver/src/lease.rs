@@ -3,7 +3,9 @@
 use super::{LoopState, TaskResult};
 use provoke_exec::{ExecutorFuture, StopUrgency};
 use provoke_levers::delay_of;
-use provoke_model::{CaptureMode, Event, KeepRule, Observation, SlotId, Trial, TrialId, VariantId};
+use provoke_model::{
+    CaptureMode, Event, KeepRule, Observation, SlotId, Trial, TrialId, TrialsPlan, VariantId,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -118,6 +120,13 @@ impl PlainPasses {
     }
 }
 
+/// Returns whether there is a pause before the trials of any variant.
+fn has_delay(trials: &TrialsPlan) -> bool {
+    let variants = trials.variants.iter().map(|variant| &variant.conditions);
+    let mut conditions = variants.chain([&trials.conditions]);
+    conditions.any(|conditions| !delay_of(conditions).is_zero())
+}
+
 impl LoopState<'_, '_> {
     /// Returns the number of trials that a slot may get at once. It is 1 if each trial has evidence, conditions of its
     /// own, or decides what the next trial does.
@@ -125,7 +134,7 @@ impl LoopState<'_, '_> {
         let state = &*self.driver.state;
         let trials = &state.trials;
         let one_by_one = trials.waves
-            || !delay_of(&trials.conditions).is_zero()
+            || has_delay(trials)
             || trials.load.is_some()
             || trials.cases.is_some()
             || trials.settings.keep == KeepRule::All
@@ -194,7 +203,11 @@ impl LoopState<'_, '_> {
             return;
         };
         tracing::trace!(target: "slot", slot = slot.0, trials = lease.trials.len(), "give trials to a slot");
-        let delay = delay_of(&self.driver.state.trials.conditions);
+        let trials = &self.driver.state.trials;
+        // Trials with a delay are given to a slot one by one.
+        let delay = lease.trials.front().map_or(Duration::ZERO, |trial| {
+            delay_of(&trials.conditions_of(trials.variant_plan(trial.variant)))
+        });
         let results = self.results.clone();
         let report = move |id, observation| {
             // The receiver exists as long as the loop.

@@ -44,7 +44,7 @@ pub use delay::delay_of;
 pub use rlimit::{core_limit, resource_limits, without_core};
 pub use user::{names_secret, user_of};
 
-use provoke_model::{CaseOrder, ItemKind, ResourceLimit, TrialConditions, TrialsPlan};
+use provoke_model::{CaseOrder, ItemKind, ResourceLimit, TrialConditions, TrialsPlan, VariantPlan};
 use provoke_sys::cgroup::TrialLimits;
 use provoke_sys::limits as system_limits;
 use provoke_sys::start_step::StartStep;
@@ -352,12 +352,15 @@ pub fn may_change_user(trials: &TrialsPlan) -> bool {
 
 /// Checks that all levers that have a value apply to the trials.
 pub fn check_trials(trials: &TrialsPlan) -> Result<(), Diagnostic> {
-    let mut actors = trials.variants.iter().flat_map(|variant| &variant.actors);
-    if actors.all(|actor| actor.container.is_none()) {
-        return Ok(());
-    }
-    let refused = set_levers(&trials.conditions)
-        .find_map(|(lever, _)| Some((lever.name(), lever.instead_in_containers()?)));
+    let is_contained =
+        |variant: &&VariantPlan| variant.actors.iter().any(|actor| actor.container.is_some());
+    let contained = trials.variants.iter().filter(is_contained);
+    let refused = contained
+        .map(|variant| trials.conditions_of(variant))
+        .find_map(|conditions| {
+            set_levers(&conditions)
+                .find_map(|(lever, _)| Some((lever.name(), lever.instead_in_containers()?)))
+        });
     refused.map_or(Ok(()), |(name, instead)| {
         let message = format!("the condition `{name}` does not apply to trials in containers");
         Err(Diagnostic::usage(message).with_hint(instead))
@@ -509,14 +512,17 @@ mod tests {
                 "seed": 0,
             }))
             .unwrap();
-            trials.conditions.set(lever, "1s".to_owned());
-            let refusal = check_trials(&trials).err();
             let message = "the condition `user` does not apply to trials in containers";
             let expected = is_refused.then_some(message);
-            assert_eq!(
-                refusal.as_ref().map(|refusal| refusal.message.as_str()),
-                expected
-            );
+            let refusal_of =
+                |trials: &TrialsPlan| check_trials(trials).err().map(|error| error.message);
+            let mut of_one_variant = trials.clone();
+            let conditions = &mut of_one_variant.variants[0].conditions;
+            conditions.set(lever, "1s".to_owned());
+            trials.conditions.set(lever, "1s".to_owned());
+            for trials in [trials, of_one_variant] {
+                assert_eq!(refusal_of(&trials).as_deref(), expected);
+            }
         }
     }
 

@@ -31,6 +31,7 @@ mod search;
 mod settings;
 mod syntax;
 mod table_deserializer;
+mod typed_flags;
 mod value;
 mod write;
 

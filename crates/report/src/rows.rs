@@ -240,7 +240,7 @@ impl RowReader {
         let (name, class, mut detail) =
             classify_outcome(outcome, &mut observation, decisive.as_ref());
         let plan = self.plan.as_ref()?;
-        let limits = provoke_levers::resource_limits(&plan.trials.conditions);
+        let limits = provoke_levers::resource_limits(&plan.trials.conditions_of(variant));
         let failure = outcome.any_failure();
         let kind = failure.map(|failure| &failure.kind);
         if let Some(FailureKind::Signal {

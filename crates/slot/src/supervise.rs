@@ -276,6 +276,10 @@ impl Slot {
             match order {
                 Some(TrialOrder::Over(is_hung)) => run.end_load(is_hung),
                 Some(TrialOrder::Stop { now, inspect }) => {
+                    if now {
+                        // A fork bomb would leave no CPU time for ending it.
+                        self.forbid_forks();
+                    }
                     self.stop_trial(&mut run, processes, patterns, inspect);
                     if now && !matches!(run.phase, EndPhase::Killed(_)) {
                         run.kill(processes, Instant::now());
@@ -367,6 +371,7 @@ impl Slot {
     ) {
         tracing::debug!(target: "slot", inspects, "stop early");
         run.end_pauses();
+        self.stop_growth();
         self.crash_monitor.stop_listening(&process_ids(processes));
         if inspects && run.phase == EndPhase::Running && !run.is_over {
             look_into_containers(processes);

@@ -502,7 +502,8 @@ impl Slot {
         unkillable
     }
 
-    fn forbid_forks(&mut self) {
+    /// Lets the trial start no more processes, and the slot run before those that it has.
+    pub(super) fn forbid_forks(&mut self) {
         self.precedence.take();
         self.group.iter_mut().for_each(TrialGroup::forbid_forks);
     }

@@ -492,3 +492,25 @@ fn a_list_of_programs_is_compared() {
         assert_eq!(variants[0]["name"], "program=./old", "{output}");
     }
 }
+
+#[test]
+fn a_delay_of_one_variant_comes_before_each_of_its_trials() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ended", "0");
+    let line = "begin=$(date +%s%N); ended=$(cat ended); date +%s%N > ended; \
+        [ {variant} = plain ] || [ $((begin - ended)) -ge 500000000 ]";
+    let args = [
+        "-n",
+        "3",
+        "--under",
+        "plain,delay=500ms",
+        "--",
+        "sh",
+        "-c",
+        line,
+    ];
+    let (report, output) = sandbox.run_with_report("compare", &args);
+    for variant in report["variants"].as_array().unwrap() {
+        assert_eq!(variant["outcomes"], json!({"pass": 3}), "{output}");
+    }
+}

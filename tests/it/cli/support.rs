@@ -136,6 +136,7 @@ impl Sandbox {
         command
             .args(args)
             .current_dir(self.folder.path())
+            .env("PWD", self.folder.path())
             .stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy().into_owned();

@@ -1,6 +1,7 @@
 //! Tests `why` with real programs.
 
-use super::support::{Sandbox, words};
+use super::support::{CommandOutput, PROVOKE, Sandbox, words};
+use crate::limited;
 use crate::needs::{needs, python};
 use serde_json::{Value, json};
 
@@ -123,4 +124,51 @@ fn conditions_that_exclude_each_other_are_refused_before_the_first_trial() {
     hint: leave the condition out
     [exit status: Some(125)]
     ");
+}
+
+#[test]
+fn the_command_that_reproduces_a_failure_has_all_settings_of_the_search() {
+    let sandbox = Sandbox::new();
+    sandbox.write("input", "word\n");
+    std::fs::create_dir(sandbox.path("folder")).unwrap();
+    // It exits with 7 unless its directory, its input and its variables are those of the search.
+    let line = "read word; [ \"$(basename $PWD)$word$A\" = 'folderworda b' ] && [ -z $HOME ] || exit 7; [ -z $CI ] || exit 5";
+    let flags = ["--try", "ci=true", "-e", "A=a b", "-e", "HOME", "-e", "CI"];
+    let others = [
+        "-e",
+        "TOKEN=abcdefgh",
+        "--cwd",
+        "folder",
+        "--stdin",
+        "input",
+        "-t",
+        "60s",
+    ];
+    let rules = [
+        "--ok",
+        "0,3",
+        "--under",
+        "umask=027",
+        "--wrap",
+        "env",
+        "--",
+        "sh",
+        "-c",
+        line,
+    ];
+    let (_, output) = sandbox.run_with_report("why", &[&flags[..], &others, &rules].concat());
+    let proposed = output.stdout.lines().find_map(|line| {
+        let (_, flags) = line.split_once("provoke run ")?;
+        Some(flags)
+    });
+    let flags = proposed.unwrap_or_else(|| panic!("{output}"));
+    let shown = flags.replace(&*sandbox.path("").to_string_lossy(), "DIR/");
+    insta::assert_snapshot!(shown, @r#"-n 5 --under 'ci=true' -e 'A=a b' -e CI -e HOME -e 'TOKEN=***' --cwd DIR/folder --stdin DIR/input --wrap env --under 'umask=027' -t 60s --ok '0,3' -- sh -c 'read word; [ "$(basename $PWD)$word$A" = '"'folderworda b' ] && [ -z "'$HOME ] || exit 7; [ -z $CI ] || exit 5'"#);
+    let line = format!("{PROVOKE} run -q {flags}");
+    let mut command = sandbox.program_command("sh", &["-c", &line]);
+    let repeated: CommandOutput = limited::output(&mut command).unwrap().into();
+    assert!(
+        repeated.stdout.starts_with("exit 5 in 5 of 5 trials"),
+        "{repeated}"
+    );
 }

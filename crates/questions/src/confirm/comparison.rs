@@ -1,7 +1,7 @@
 //! Suggests the comparison of the old and the new program that shows whether a fix helped.
 
-use provoke_levers as levers;
-use provoke_model::{BugFilter, MeasuredBaseline, Text, TrialsPlan, VariantId};
+use provoke_model::{MeasuredBaseline, Text, VariantId};
+use provoke_plan::Scenario;
 use provoke_state::State;
 use provoke_stats::{self as stats, ComparisonLevels, real};
 use provoke_words::document::SuggestedCommand;
@@ -75,29 +75,13 @@ pub(super) fn in_turns(state: &State, base: Option<&MeasuredBaseline>, flags: &s
             shell_word(word).into_string()
         }
     });
-    format!(
-        "provoke compare --find different{flags}{} -L {} -- {}",
-        trial_flags(&state.trials),
-        shell_word(&files).into_string(),
-        shown.collect::<Vec<_>>().join(" "),
-    )
-}
-
-/// Returns the flags for the same trials: the bug, the trials at a time, and the conditions. The signatures of the
-/// baseline are left out: another build may have others.
-fn trial_flags(trials: &TrialsPlan) -> String {
-    let is_kind = |filter: &&BugFilter| !matches!(filter, BugFilter::Signature(_));
-    let only = trials.rules.only.iter().filter(is_kind);
-    let only = only.map(|filter| format!("--only {}", shell_word(filter.to_string().as_ref())));
-    let jobs = (trials.jobs > 1).then(|| format!("-j {}", trials.jobs));
-    let conditions = levers::typed_conditions(&trials.conditions).into_iter();
-    let conditions = conditions.map(|typed| format!("--under {}", shell_word(typed.as_ref())));
-    let mut flags = String::new();
-    for flag in only.chain(jobs).chain(conditions) {
-        flags.push(' ');
-        flags.push_str(&flag);
+    let mut line = format!("provoke compare --find different{flags}");
+    for flag in Scenario::typed_flags(&state.goal, &state.trials, VariantId(0)) {
+        line.push(' ');
+        line.push_str(&flag);
     }
-    flags
+    let shown = shown.collect::<Vec<_>>().join(" ");
+    format!("{line} -L {} -- {shown}", shell_word(&files).into_string())
 }
 
 /// Returns the word of a command that a fix probably changed: a program with a path, or else the first file that it

@@ -9,8 +9,9 @@ use crate::answer::{
 use crate::{FailureCounts, Policy as _, Verdict};
 use provoke_levers::find_lever;
 use provoke_model::{
-    ConditionRole, Item, PLAIN, SearchedCondition, Subset, TrialsPlan, VariantChoice, VariantId,
+    ConditionRole, Item, PLAIN, SearchedCondition, Subset, VariantChoice, VariantId,
 };
+use provoke_plan::Scenario;
 use provoke_state::State;
 use provoke_stats::screen::{self, Outcome, Screen, ScreenPhase, SeedTest, SuiteScreen};
 use provoke_words as words;
@@ -132,7 +133,7 @@ impl WhyAnswer {
             causes: Vec::new(),
             error_rate: state.goal.alpha.to_probability(),
             assumptions: list_assumptions(state),
-            command: main_command(&state.trials),
+            command: main_command(state),
         };
         answer.causes = answer.find_causes();
         answer.sentence = answer.write_sentence(WhyPolicy.verdict_of(state));
@@ -435,9 +436,9 @@ impl AnswerText for WhyAnswer {
             };
             let under = format!("--under {}", shell_word(condition.name.as_ref()));
             let FailureCounts { failures, trials } = condition.with;
-            let run = format!("provoke run -n 5 {under} -- {command}");
+            let run = format!("provoke run -n 5 {under} {command}");
             let baseline = format!("--baseline {failures}/{trials}");
-            let fixed = format!("provoke confirm {baseline} {under} -- {command}");
+            let fixed = format!("provoke confirm {baseline} {under} {command}");
             [
                 SuggestedCommand::new(&reproduce, run),
                 SuggestedCommand::new(&confirm, fixed),
@@ -568,10 +569,12 @@ pub(super) fn list_names(names: &[&str]) -> String {
     }
 }
 
-/// Returns the main command of the plain variant, as a shell reads it.
-pub(super) fn main_command(trials: &TrialsPlan) -> String {
-    let command = trials.unwrapped_command(VariantId(0)).iter();
+/// Returns the flags and the main command of the plain variant, as a shell reads them.
+pub(super) fn main_command(state: &State) -> String {
+    let flags = Scenario::typed_flags(&state.goal, &state.trials, VariantId(0)).into_iter();
+    let command = state.trials.unwrapped_command(VariantId(0)).iter();
     let words = command.map(|word| shell_word(word.as_os_str()).into_string());
+    let words = flags.chain(["--".to_owned()]).chain(words);
     words.collect::<Vec<_>>().join(" ")
 }
 

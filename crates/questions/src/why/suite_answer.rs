@@ -116,7 +116,7 @@ impl SuiteWhyAnswer {
             conditions: conditions.collect(),
             error_rate: state.goal.alpha.to_probability(),
             assumptions: list_assumptions(state),
-            command: main_command(&state.trials),
+            command: main_command(state),
         };
         answer.sentence = answer.write_sentence(WhyPolicy.verdict_of(state));
         Some(answer)
@@ -394,17 +394,15 @@ impl AnswerText for SuiteWhyAnswer {
         vec![
             SuggestedCommand::new(
                 "reproduce the first",
-                format!("provoke run -n 5 {only} {under} -- {command}"),
+                format!("provoke run -n 5 {only} {under} {command}"),
             ),
             SuggestedCommand::new(
                 "from which value on?",
-                format!("provoke why --try {lever} {only} -- {command}"),
+                format!("provoke why --try {lever} {only} {command}"),
             ),
             SuggestedCommand::new(
                 "is it fixed?",
-                format!(
-                    "provoke confirm --baseline {failures}/{trials} {only} {under} -- {command}"
-                ),
+                format!("provoke confirm --baseline {failures}/{trials} {only} {under} {command}"),
             ),
         ]
     }
