@@ -134,8 +134,9 @@ impl Waiting {
                 }
                 ordered.open.pop_front();
                 relocate_cores(&mut observation, trial, there, here);
-                for hook in [&mut observation.prepare, &mut observation.conclude] {
-                    hook.as_mut().map(|failed| clip_text(&mut failed.output));
+                let hooks = [&mut observation.prepare, &mut observation.conclude];
+                for failed in hooks.into_iter().flatten() {
+                    clip_text(&mut failed.output);
                 }
                 for actor in &mut observation.actors {
                     clip_text(&mut actor.last_words);
