@@ -3,7 +3,7 @@
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use provoke_journal::{RunFolder, Secrets, SharedData, copy_to_share};
-use provoke_model::STORY_FILE;
+use provoke_model::{STORY_FILE, parse_small_json};
 use provoke_report::{ExportOptions, Exporter, Json, Markdown, MaskedRun, Report, export_report};
 use provoke_sys::files;
 use provoke_words::diagnostic::Diagnostic;
@@ -99,7 +99,7 @@ fn add_trial(
                 if let Some(json) = read_regular(&path).filter(|json| json.len() as u64 <= LARGEST)
                 {
                     let story: serde_json::Value =
-                        secrets.parse_masked(&json, |json| serde_json::from_slice(json))?;
+                        secrets.parse_masked(&json, |json| parse_small_json(json))?;
                     append_file(archive, &inside, &serde_json::to_vec(&story)?)?;
                 }
             }

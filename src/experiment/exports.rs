@@ -189,10 +189,9 @@ fn write_pictures(
         export_pictures(run, options).map_err(|error| cannot_export(directory, error))?;
     for picture in pictures {
         let path = directory.join(picture.name);
-        write_private_file(&path, |mut file| {
-            file.write_all(picture.svg.as_bytes())
-                .map_err(|error| cannot_open(&path, error))
-        })?;
+        let write = |mut file: File| file.write_all(picture.svg.as_bytes());
+        // The user names only the directory, so a link in it is replaced.
+        files::replace(&path, write, |error| error).map_err(|error| cannot_open(&path, error))?;
         journal::remember_report(&path, &default_root());
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Reads the evidence in the directory of a trial.
 
+use provoke_model::parse_untrusted_json;
 use provoke_report::story::RequestInFlight;
 use provoke_sys::files;
 use serde_json::Value;
@@ -9,6 +10,8 @@ use std::path::Path;
 const REQUEST_LINE: u64 = 8192;
 /// Maximum size of a file of evidence that is read as a whole.
 pub(super) const LARGEST: u64 = 64 << 20;
+/// Maximum size of a file with JSON values, which can take twenty times as much memory.
+const LARGEST_LIST: u64 = 8 << 20;
 /// Maximum number of bytes that are read of the end of an output.
 const OUTPUT: u64 = 64 << 10;
 /// Number of output lines that are shown.
@@ -16,11 +19,10 @@ const LAST_LINES: usize = 15;
 
 /// Returns the JSON values of a file with one per line; empty if the file cannot be read.
 pub(super) fn json_lines(file: &Path) -> Vec<Value> {
-    let bytes = files::read_itself(file, LARGEST).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines = text.lines();
+    let bytes = files::read_itself(file, LARGEST_LIST).unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n');
     lines
-        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter_map(|line| parse_untrusted_json(line).ok())
         .collect()
 }
 

@@ -5,10 +5,9 @@ use super::known_difference::find_difference;
 use super::stored_trial::StoredTrial;
 use super::trial_evidence::{LARGEST, in_flight, last_output};
 use provoke_judge as judge;
-use provoke_model::STORY_FILE;
 use provoke_model::{
     AccessingThread, Autopsy, Crash, EvidenceDepth, Failure, HoldPlan, HoldPoint,
-    InconclusiveReason, Outcome, Signature, Text,
+    InconclusiveReason, Outcome, STORY_FILE, Signature, Text, parse_small_json,
 };
 use provoke_questions::HeldPlace;
 use provoke_report::story::{BetterTrial, TrialDetails, trial_story};
@@ -35,7 +34,7 @@ impl StoredTrial {
         }
         let written = files::read_itself(&self.directory().join(STORY_FILE), LARGEST)
             .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok());
+            .and_then(|text| parse_small_json(&text).ok());
         Ok(written.unwrap_or_else(|| {
             let short = cores.filter_map(|core| core.crash.as_deref());
             let named_autopsy = |crash: &Crash| Autopsy {

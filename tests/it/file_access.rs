@@ -24,10 +24,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "the project that is copied, and repositories of git",
     ),
     (
-        "crates/report/src/source_line.rs",
-        "source files of the program",
-    ),
-    (
         "crates/journal/src/folder.rs",
         "the list of runs, in a directory that the user names",
     ),

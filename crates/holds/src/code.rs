@@ -227,13 +227,15 @@ impl CodeFile {
 
     fn read_code(&self, range: &Range<u64>) -> Option<Vec<u8>> {
         let contains = |segment: &&LoadedSegment| {
-            (segment.address..segment.address + segment.size).contains(&range.start)
+            (segment.address..segment.address.saturating_add(segment.size)).contains(&range.start)
         };
         let segment = self.segments.iter().find(contains)?;
         let start = range.start - segment.address;
         let length = (range.end - range.start).min(segment.size - start);
-        let mut code = vec![0; usize::try_from(length).ok()?];
         let file = File::open(&self.source).ok()?;
+        // A damaged header names more than the file has.
+        let length = length.min(file.metadata().ok()?.len());
+        let mut code = vec![0; usize::try_from(length).ok()?];
         file.read_exact_at(&mut code, segment.offset + start).ok()?;
         Some(code)
     }
@@ -360,7 +362,7 @@ fn read_functions(path: &Path) -> Result<Vec<CodeFunction>, CodeError> {
         .sections()
         .filter(|section| is_executable(section.flags()))
         .filter(|section| !section.name().is_ok_and(is_linkage))
-        .map(|section| section.address()..section.address() + section.size())
+        .map(|section| section.address()..section.address().saturating_add(section.size()))
         .collect();
     let mut ranges = function_ranges(&file);
     ranges.sort_by_key(|range| range.start);

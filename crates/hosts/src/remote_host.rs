@@ -5,7 +5,9 @@ use super::files::{path_below, relocate_cores};
 use super::limits::{ArrivedData, REPLY_WITHIN, ReplyLimits};
 use super::wire::{WorkerOrder, WorkerReply};
 use provoke_exec::{PreparationResult, StopUrgency, TrialReporter, wait_for_raise};
-use provoke_model::{FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId};
+use provoke_model::{
+    FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId, is_parsed_untrusted,
+};
 use provoke_sys::files;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write as _};
@@ -29,6 +31,8 @@ const MAX_FILES: u64 = 2 << 30;
 const MAX_FILE_COUNT: u32 = 1000;
 /// A host that sends a larger file than this, which would be read and dropped, is lost.
 const MAX_DROPPED: u64 = 64 << 30;
+/// Limit in bytes of a result without its tests: no journal could hold a much longer one.
+const MAX_RESULT: usize = 16 << 20;
 /// Maximum number of messages about what failed on a host.
 const MAX_COMPLAINTS: usize = 100;
 /// Longest message or line of output from a host in bytes.
@@ -124,8 +128,16 @@ impl Waiting {
                 if ordered.open.front() != Some(&trial) {
                     return false;
                 }
+                if !is_storable(&mut observation) {
+                    self.give_up("it sent a result that is too large");
+                    return false;
+                }
                 ordered.open.pop_front();
                 relocate_cores(&mut observation, trial, there, here);
+                let hooks = [&mut observation.prepare, &mut observation.conclude];
+                for failed in hooks.into_iter().flatten() {
+                    clip_text(&mut failed.output);
+                }
                 for actor in &mut observation.actors {
                     clip_text(&mut actor.last_words);
                     actor.crash_message.as_mut().map(clip_text);
@@ -141,7 +153,12 @@ impl Waiting {
                 let sender = self.makings.remove(&variant);
                 sender.is_some_and(|sender| sender.send(result).is_ok())
             }
-            WorkerReply::Hooked(result) => {
+            WorkerReply::Hooked(mut result) => {
+                match &mut result {
+                    Ok(Some(failed)) => clip_text(&mut failed.output),
+                    Ok(None) => {}
+                    Err(reason) => clip_text(reason),
+                }
                 let sender = self.hook.take();
                 sender.is_some_and(|sender| sender.send(result.map_err(io::Error::other)).is_ok())
             }
@@ -301,6 +318,13 @@ impl RemoteHost {
         loop {
             tokio::select! {
                 reply = replies.recv() => match reply {
+                    // The trial would be ordered again for ever.
+                    Some(LeaseReply::Finished(_, observation))
+                        if observation.interrupted && urgency == StopUrgency::No =>
+                    {
+                        self.lock().give_up("it stopped a trial that it was ordered to run");
+                        break;
+                    }
                     Some(LeaseReply::Finished(id, observation)) => {
                         open.pop_front();
                         overdue.set(self.wait_until_overdue(limit_of_next(&open)));
@@ -421,6 +445,15 @@ impl RemoteHost {
 
 fn lock<T>(register: &Register<T>) -> MutexGuard<'_, T> {
     register.lock().expect("no panic")
+}
+
+/// Returns whether a journal can hold a result. Its tests have other limits.
+fn is_storable(observation: &mut Observation) -> bool {
+    let cases = observation.cases.take();
+    let json = serde_json::to_vec(observation).unwrap_or_default();
+    observation.cases = cases;
+    // The judgement, which the journal holds as well, repeats parts of it.
+    json.len() <= MAX_RESULT && is_parsed_untrusted(&json.repeat(2))
 }
 
 /// Shortens text of a host to its limit.
@@ -659,6 +692,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_host_that_stops_a_trial_without_an_order_is_lost() {
+        let stopped = Observation {
+            interrupted: true,
+            ..Observation::default()
+        };
+        let replies = vec![WorkerReply::Finished(
+            SlotId(0),
+            TrialId(7),
+            Box::new(stopped),
+        )];
+        let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
+        let reason = "it stopped a trial that it was ordered to run";
+        assert_eq!(lost.as_deref(), Some(reason));
+        assert_eq!(reported.len(), 1);
+        assert!(reported[0].1.lost.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_host_may_end_its_trials_after_the_first() {
         let replies = vec![finished(0, 7), WorkerReply::Idle(SlotId(0))];
         let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
@@ -736,6 +787,26 @@ mod tests {
         assert!(matches!(reply, Ok(LeaseReply::Finished(TrialId(7), _))));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_host_whose_result_no_journal_can_hold_is_lost() {
+        // In a journal, an empty actor becomes two objects.
+        let many = Observation {
+            actors: vec![ActorObservation::default(); 40_000],
+            ..Observation::default()
+        };
+        let long = Observation {
+            lost: Some("x".repeat(MAX_RESULT)),
+            ..Observation::default()
+        };
+        for observation in [many, long] {
+            let reply = WorkerReply::Finished(SlotId(0), TrialId(7), Box::new(observation));
+            let (reported, lost) = run_two_trials(Waiting::default(), vec![reply]).await;
+            assert_eq!(lost.as_deref(), Some("it sent a result that is too large"));
+            assert_eq!(reported.len(), 1);
+            assert!(reported[0].1.actors.is_empty());
+        }
+    }
+
     #[test]
     fn lines_of_output_are_limited_in_length() {
         let mut waiting = Waiting::default();
@@ -749,8 +820,13 @@ mod tests {
             crash_message: Some(long),
             ..ActorObservation::default()
         };
+        let hook = FailedHook {
+            output: actor.last_words.clone(),
+            ..FailedHook::default()
+        };
         let observation = Box::new(Observation {
             actors: vec![actor],
+            prepare: Some(hook),
             ..Observation::default()
         });
         let reply = WorkerReply::Finished(SlotId(0), TrialId(7), observation);
@@ -758,6 +834,8 @@ mod tests {
         let Ok(LeaseReply::Finished(_, observation)) = passed.try_recv() else {
             panic!("no result");
         };
+        let hook = observation.prepare.as_ref().unwrap();
+        assert_eq!(hook.output.len(), MAX_TEXT);
         let actor = &observation.actors[0];
         assert_eq!(actor.last_words.len(), MAX_TEXT);
         assert_eq!(

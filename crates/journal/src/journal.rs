@@ -4,7 +4,7 @@ use super::lines::{Checksum, JournalLines, LONGEST_LINE, LineError};
 use super::secrets::{Secrets, SharedData};
 use super::sequence::EventSequence;
 use super::{JournalDamage, StoreError, upgrade};
-use provoke_model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome};
+use provoke_model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome, is_parsed_untrusted};
 use provoke_runners::runner_named;
 use provoke_state::{EventSink, Fold, State};
 use provoke_sys::files;
@@ -129,7 +129,7 @@ impl Journal {
         }
         let start = self.waiting.len();
         let written = event.write_json(&mut self.waiting).map_err(io::Error::from);
-        let checked = written.and_then(|()| check_length(self.waiting.len() - start));
+        let checked = written.and_then(|()| check_readable(&self.waiting[start..]));
         match checked {
             Ok(()) => self.checksum.finish_line(&mut self.waiting, start),
             // A partial line would damage those after it, and no reader reads a longer one.
@@ -207,14 +207,17 @@ impl EventSink for Journal {
 }
 
 /// Refuses an event that no reader would read: only the plan of a search can have so many candidates.
-fn check_length(length: usize) -> io::Result<()> {
+fn check_readable(event: &[u8]) -> io::Result<()> {
     // The checksum follows.
     const LONGEST_EVENT: usize = LONGEST_LINE - 64;
-    if length > LONGEST_EVENT {
-        let message = format!("an event of {} MiB is too long", length >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    Ok(())
+    let problem = if event.len() > LONGEST_EVENT {
+        format!("an event of {} MiB is too long", event.len() >> 20)
+    } else if !is_parsed_untrusted(event) {
+        "an event has too many parts".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, problem))
 }
 
 /// Locks a journal. A slot that starts shares the lock of its provoke until its `exec`, so the lock of a provoke that

@@ -1,6 +1,8 @@
 //! Masks secrets in all shared data: variables and request headers with secret names.
 
-use provoke_model::{Event, RequestBody, RequestPlan, TrialsPlan, encode_hex, is_secret};
+use provoke_model::{
+    Event, RequestBody, RequestPlan, TrialsPlan, encode_hex, is_secret, parse_untrusted_json,
+};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -156,7 +158,7 @@ impl Secrets {
         if !self.is_in_json(json) {
             return parse(json);
         }
-        let value: Value = serde_json::from_slice(json)?;
+        let value: Value = parse_untrusted_json(json)?;
         // Text is parsed again: code that reads values would double the code that reads journals.
         let parse_value = |value: &Value| parse(&serde_json::to_vec(value)?);
         // A secret may equal a word of the format, such as the name of a state.

@@ -50,7 +50,7 @@ fn judge_container_ending(
     last_words: &str,
     dead: &[CrashedProcess],
 ) -> FailureKind {
-    let signal = Signal(code - 128);
+    let signal = Signal(code.saturating_sub(128));
     let is_signal = (1..=31).contains(&signal.0);
     match container.ended {
         Some(Ending::Signaled(signal, core)) => FailureKind::Signal {
@@ -76,7 +76,7 @@ fn judge_container_ending(
 
 /// Interprets an exit code by the conventions of launchers.
 fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
-    let shell_signal = Signal(code - 128);
+    let shell_signal = Signal(code.saturating_sub(128));
     if (1..=31).contains(&shell_signal.0) {
         let has_message = shell_words(shell_signal).is_some_and(|words| last_words.contains(words));
         let evidence = if has_message {
@@ -91,7 +91,7 @@ fn judge_exit_code(code: i32, last_words: &str) -> FailureKind {
     }
     // Python's `sys.exit(returncode)` for a crashed child. Only SIGKILL and the signals of crashes
     // are accepted, because 255 and similar numbers are common error codes.
-    let signal = Signal(256 - code);
+    let signal = Signal(256_i32.saturating_sub(code));
     if signal.is_crash() || signal == Signal::KILL {
         return FailureKind::Signal {
             signal,
@@ -114,4 +114,16 @@ fn shell_words(signal: Signal) -> Option<&'static str> {
         31 => "Bad system call",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_exit_code_of_a_host_is_judged() {
+        for code in [i32::MIN, -1, i32::MAX] {
+            assert_eq!(judge_exit_code(code, ""), FailureKind::Exit { code });
+        }
+    }
 }

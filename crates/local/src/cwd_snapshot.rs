@@ -3,6 +3,7 @@
 use provoke_levers::TrialStart;
 use provoke_model::{ItemKind, SearchSpace, Text, TrialConditions, TrialsPlan};
 use provoke_prepare as prepare;
+use provoke_sys::files;
 use std::path::Path;
 
 /// Name of the copy, beside the folders of trials.
@@ -25,6 +26,8 @@ pub(super) fn copy_before_trials(
     let cwd = &main.ok_or("there is no main process")?.cwd;
     let copy = trials.with_file_name(NAME);
     let run = copy.parent().unwrap_or(trials);
+    // A run that was killed left its copy, which may be incomplete.
+    let _ = files::remove_tree(&copy);
     prepare::copy_directory(Path::new(cwd.as_os_str()), &copy, &[run])
         .map_err(|refusal| format!("cannot copy the working directory: {}", refusal.message))?;
     Ok(Some((cwd.clone(), copy.as_os_str().into())))

@@ -474,6 +474,7 @@ impl ExecutorContext {
         let mut slot = slot?;
         let end_text = slot.kill_and_wait();
         self.kill_orphans();
+        cgroup::remove_cpu_group(slot.pid());
         for engine in self.plan_engines() {
             engine.remove_orphans(Some(slot.pid()));
         }

@@ -96,7 +96,7 @@ pub use space::{
 pub use survey::Survey;
 pub use text::Text;
 pub use trial::{SlotId, Trial, TrialId, TrialPurpose, VariantId, trial_seed};
-pub use untrusted_json::{parse_small_json, parse_untrusted_json};
+pub use untrusted_json::{is_parsed_untrusted, parse_small_json, parse_untrusted_json};
 
 /// Serializes durations as whole microseconds: compact in the journal, and exact.
 pub mod micros {

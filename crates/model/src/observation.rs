@@ -267,7 +267,7 @@ pub struct RemainingProcesses {
 impl RemainingProcesses {
     /// Returns the number of leaked processes.
     pub fn process_count(&self) -> u64 {
-        self.leaked.len() as u64 + self.unlisted
+        self.unlisted.saturating_add(self.leaked.len() as u64)
     }
 
     /// Returns whether anything was leaked.

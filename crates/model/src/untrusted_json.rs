@@ -12,6 +12,9 @@ const BYTES_PER_OBJECT: usize = 16;
 const MOST_OBJECTS_OF_ALL: usize = 1 << 21;
 /// Objects of a text outside of long lists. An object can take twenty times as much memory as its text.
 const MOST_OBJECTS: usize = 1 << 17;
+/// Elements of lists that every text may contain: a search has at most a million candidates. A short text in a list takes
+/// twenty times as much memory as its JSON.
+const FREE_ELEMENTS: usize = 1 << 21;
 /// Lists of objects that take little memory, of which there can be many: candidates and items of a search, names of tests,
 /// their results and failures.
 const LONG_LISTS: [&[u8]; 7] = [
@@ -26,31 +29,44 @@ const LONG_LISTS: [&[u8]; 7] = [
 /// Depth to which the parser reads objects and lists.
 const DEEPEST: usize = 128;
 
-/// Parses JSON, unless it has far more objects than its length suggests: `{}` is a process with default values, which takes
-/// hundreds of bytes of memory and of the journal.
+/// Parses JSON, unless it has far more objects or elements of lists than its length suggests: `{}` is a process with default
+/// values, which takes hundreds of bytes of memory and of the journal.
 pub fn parse_untrusted_json<'de, T: Deserialize<'de>>(json: &'de [u8]) -> serde_json::Result<T> {
-    let most = MOST_OBJECTS_OF_ALL.min(FREE_OBJECTS + json.len() / BYTES_PER_OBJECT);
-    let braces = count_braces(json);
-    // Text of a program may consist of braces.
-    if braces > most.min(MOST_OBJECTS) {
-        let objects = ObjectCount::of(json);
-        if objects.all > most || objects.outside_of_long_lists > MOST_OBJECTS {
-            return Err(serde_json::Error::custom("too many objects for its length"));
-        }
+    if !is_parsed_untrusted(json) {
+        return Err(serde_json::Error::custom("too many objects for its length"));
     }
     serde_json::from_slice(json)
 }
 
+/// Returns whether [`parse_untrusted_json`] parses JSON, and does not refuse it because of its objects and lists.
+pub fn is_parsed_untrusted(json: &[u8]) -> bool {
+    let of_length = FREE_OBJECTS + json.len() / BYTES_PER_OBJECT;
+    let (most, most_elements) = (
+        MOST_OBJECTS_OF_ALL.min(of_length),
+        FREE_ELEMENTS.max(of_length),
+    );
+    // Text of a program may consist of braces and commas.
+    let may_have_more = count_bytes(json, b'{') > most.min(MOST_OBJECTS)
+        || json.len() > most_elements && count_bytes(json, b',') > most_elements;
+    if !may_have_more {
+        return true;
+    }
+    let objects = ObjectCount::of(json);
+    objects.all <= most
+        && objects.outside_of_long_lists <= MOST_OBJECTS
+        && objects.elements <= most_elements
+}
+
 /// Parses JSON that must be small, because each of its objects takes much memory.
 pub fn parse_small_json<'de, T: Deserialize<'de>>(json: &'de [u8]) -> serde_json::Result<T> {
-    if count_braces(json) > MOST_OBJECTS && ObjectCount::of(json).all > MOST_OBJECTS {
+    if count_bytes(json, b'{') > MOST_OBJECTS && ObjectCount::of(json).all > MOST_OBJECTS {
         return Err(serde_json::Error::custom("too many objects"));
     }
     parse_untrusted_json(json)
 }
 
-fn count_braces(json: &[u8]) -> usize {
-    json.iter().map(|byte| usize::from(*byte == b'{')).sum()
+fn count_bytes(json: &[u8], wanted: u8) -> usize {
+    json.iter().map(|byte| usize::from(*byte == wanted)).sum()
 }
 
 /// Numbers of objects in a text.
@@ -58,16 +74,18 @@ fn count_braces(json: &[u8]) -> usize {
 struct ObjectCount {
     all: usize,
     outside_of_long_lists: usize,
+    /// Elements of lists, without the last one of each list.
+    elements: usize,
 }
 
 impl ObjectCount {
     fn of(json: &[u8]) -> Self {
         let mut count = Self::default();
-        // The key before a value, and for each open object and list whether it is in a long list.
+        // The key before a value, and for each open object and list its first byte, and whether it is in a long list.
         let (mut key, mut open) = (&[][..], Vec::new());
         let mut position = 0;
         while let Some(byte) = json.get(position) {
-            let is_in_long_list = open.last() == Some(&true);
+            let is_in_long_list = open.last().is_some_and(|(_, is_long)| *is_long);
             match byte {
                 b'"' => {
                     let end = end_of_string(json, position + 1);
@@ -80,9 +98,13 @@ impl ObjectCount {
                 b'{' => {
                     count.all += 1;
                     count.outside_of_long_lists += usize::from(!is_in_long_list);
-                    open.push(is_in_long_list);
+                    open.push((b'{', is_in_long_list));
                 }
-                b'[' => open.push(is_in_long_list || LONG_LISTS.contains(&key)),
+                b'[' => open.push((b'[', is_in_long_list || LONG_LISTS.contains(&key))),
+                b',' => {
+                    let is_in_list = open.last().is_some_and(|(first, _)| *first == b'[');
+                    count.elements += usize::from(is_in_list);
+                }
                 b'}' | b']' => drop(open.pop()),
                 _ => {}
             }
@@ -123,6 +145,20 @@ mod tests {
         assert!(parse(&list(r#"{"last_words":"\\"}"#)).is_ok());
         let few = format!("[{}{{}}]", "{},".repeat(1000));
         assert_eq!(parse(&few).unwrap().len(), 1001);
+    }
+
+    #[test]
+    fn lists_with_far_too_many_elements_are_refused_before_they_take_memory() {
+        let list =
+            |element: &str, count| format!("[{}{element}]", format!("{element},").repeat(count));
+        let is_parsed = |json: String| is_parsed_untrusted(json.as_bytes());
+        for element in ["0", "\"\"", "[]"] {
+            assert!(!is_parsed(list(element, 2_200_000)), "{element}");
+            assert!(is_parsed(list(element, 2_000_000)), "{element}");
+        }
+        assert!(is_parsed(list("\"a name of a test\"", 2_200_000)));
+        let text = ",".repeat(3_000_000);
+        assert!(is_parsed(format!("[\"{text}\"]")));
     }
 
     #[test]

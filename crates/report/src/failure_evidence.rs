@@ -4,7 +4,7 @@ use super::output::read_stream_end;
 use super::rows::kept_trials;
 use super::{FailureGroup, MaskedRun, source_line};
 use provoke_journal::Secrets;
-use provoke_model::{Autopsy, TrialId};
+use provoke_model::{Autopsy, TrialId, parse_small_json};
 use provoke_sys::files;
 use std::path::Path;
 
@@ -66,7 +66,7 @@ fn read_autopsy(trial: &Path, secrets: &Secrets) -> Option<Autopsy> {
     // The program under test may have created a link or a pipe of this name.
     let json = files::read_itself(&trial.join(ANALYSIS), LONGEST).ok()?;
     let autopsies: Vec<Autopsy> = secrets
-        .parse_masked(&json, |json| serde_json::from_slice(json))
+        .parse_masked(&json, |json| parse_small_json(json))
         .ok()?;
     autopsies
         .into_iter()

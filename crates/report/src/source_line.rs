@@ -1,12 +1,12 @@
 //! Reads the text of a line of source code.
 
 use provoke_model::Site;
+use provoke_sys::files;
 use provoke_words::shorten_text;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::Path;
 
-/// Names of files that may be shown: paths come from programs, and other files may contain secrets.
+/// Names of files that may be shown: paths come from programs, and other files, to which links may lead, may contain secrets.
 const LANGUAGES: [&str; 20] = [
     "c", "cc", "cpp", "cxx", "h", "hh", "hpp", "hxx", "rs", "go", "py", "pyx", "js", "mjs", "ts",
     "java", "rb", "swift", "zig", "f90",
@@ -18,12 +18,11 @@ const LONGEST: usize = 240;
 
 /// Returns the text of a line of source code, if the file exists.
 pub fn source_line(site: &Site) -> Option<String> {
-    let path = Path::new(&site.file);
-    let language = path.extension()?.to_str()?;
-    if !LANGUAGES.contains(&language) || !fs::metadata(path).ok()?.is_file() {
+    let path = fs::canonicalize(&site.file).ok()?;
+    if !LANGUAGES.contains(&path.extension()?.to_str()?) {
         return None;
     }
-    let file = BufReader::new(File::open(path).ok()?.take(LARGEST));
+    let file = BufReader::new(files::regular_itself(&path).ok()?.take(LARGEST));
     let line = usize::try_from(site.line).ok()?.checked_sub(1)?;
     let text = file.lines().nth(line)?.ok()?;
     let text = text.trim();
@@ -33,11 +32,17 @@ pub fn source_line(site: &Site) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     fn line_of(name: &str, line: u32) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
         fs::write(&path, "one\n  two\n\n").unwrap();
+        line_of_file(&path, line)
+    }
+
+    fn line_of_file(path: &Path, line: u32) -> Option<String> {
         source_line(&Site {
             file: path.to_str().unwrap().to_owned(),
             line,
@@ -53,5 +58,19 @@ mod tests {
         assert_eq!(line_of("a.c", 0), None);
         assert_eq!(line_of("shadow", 1), None);
         assert_eq!(line_of("secrets.env", 1), None);
+    }
+
+    #[test]
+    fn a_link_with_the_name_of_source_code_shows_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for (target, link, line) in [
+            ("real.c", "linked.c", Some("one")),
+            ("shadow", "shadow.c", None),
+        ] {
+            fs::write(path(target), "one\n").unwrap();
+            symlink(path(target), path(link)).unwrap();
+            assert_eq!(line_of_file(&path(link), 1).as_deref(), line, "{target}");
+        }
     }
 }

@@ -171,7 +171,9 @@ impl Tally {
         self.ended_in_grace += u64::from(facts.ended_in_grace);
         self.helpers_ended_early += u64::from(facts.helper_ended_early);
         self.leaks.trials += u64::from(facts.leaked_processes > 0);
-        self.leaks.processes += facts.leaked_processes;
+        // A host can report any number.
+        let processes = self.leaks.processes.saturating_add(facts.leaked_processes);
+        self.leaks.processes = processes;
         if let Some(load) = &facts.load {
             self.requests.add_service_run(load);
         }

@@ -311,7 +311,7 @@ impl CpuGroup {
         if version != CgroupVersion::One {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let path = parent.join(format!("{PREFIX}{}-cpu", std::process::id()));
+        let path = parent.join(cpu_group_name(std::process::id().cast_signed()));
         let folder = LockedFolder::try_create(path).ok_or(io::ErrorKind::PermissionDenied)?;
         let joining = open_joining(&folder.path)?.into();
         Ok(Self { folder, joining })
@@ -321,6 +321,17 @@ impl CpuGroup {
 impl Drop for CpuGroup {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.folder.path);
+    }
+}
+
+fn cpu_group_name(slot: i32) -> String {
+    format!("{PREFIX}{slot}-cpu")
+}
+
+/// Removes the cgroup for the CPU time of a slot that was killed, and could not remove it itself.
+pub fn remove_cpu_group(slot: i32) {
+    if let Some((CgroupVersion::One, parent)) = own_group("cpu") {
+        let _ = fs::remove_dir(parent.join(cpu_group_name(slot)));
     }
 }
 

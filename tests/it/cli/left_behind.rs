@@ -329,6 +329,22 @@ fn no_process_survives_a_killed_provoke() {
 }
 
 #[test]
+fn a_killed_run_whose_trials_run_in_copies_of_the_directory_can_be_resumed() {
+    let sandbox = Sandbox::new();
+    let up = sandbox.path("up");
+    let line = format!("touch {}; test -e go || exec sleep 1000", up.display());
+    let args = ["run", "-n", "2", "--under", "fresh-dir", "--out", "killed"];
+    let child = sandbox.start(&[&args[..], &["--", "sh", "-c", &line]].concat());
+    wait_until("a trial runs", || up.exists());
+    child.signal(Signal::KILL);
+    child.end();
+    sandbox.write("go", "");
+    let output = sandbox.provoke(&["resume", "--progress=none", "killed"]);
+    assert_eq!(output.code, Some(0), "{output}");
+    assert!(output.stdout.contains("0 of 2 trials failed"), "{output}");
+}
+
+#[test]
 fn a_killed_slot_costs_one_attempt_and_leaves_no_process() {
     let sandbox = Sandbox::new();
     let linger = unique_linger();

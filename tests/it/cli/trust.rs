@@ -102,6 +102,20 @@ fn no_page_is_written_through_a_link_or_to_another_user() {
 }
 
 #[test]
+fn no_picture_is_written_through_a_link() {
+    let sandbox = sandbox_with_run();
+    sandbox.provoke(&["report", "last", "--svg", "pictures"]);
+    let mut pictures = fs::read_dir(sandbox.path("pictures")).unwrap();
+    let picture = pictures.next().unwrap().unwrap().path();
+    fs::remove_file(&picture).unwrap();
+    symlink(sandbox.write("precious", "precious"), &picture).unwrap();
+    let output = sandbox.provoke(&["report", "last", "--svg", "pictures"]);
+    assert_eq!(output.code, Some(0), "{output}");
+    assert_eq!(sandbox.read("precious"), "precious");
+    assert!(fs::symlink_metadata(&picture).unwrap().is_file());
+}
+
+#[test]
 fn no_run_is_stored_in_a_directory_of_another_user() {
     needs!(root());
     let sandbox = Sandbox::new();

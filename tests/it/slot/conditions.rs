@@ -247,6 +247,29 @@ fn each_trial_runs_in_a_copy_of_the_working_directory_from_before_the_first_tria
 }
 
 #[test]
+fn no_cgroup_remains_of_a_killed_slot_with_a_quota_of_cpu_time() {
+    let group = "/sys/fs/cgroup/cpu";
+    needs!(
+        needs::root(),
+        success(&["test", "-e", &format!("{group}/cpu.cfs_quota_us")])
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mkdir first || exit 0; group={group}$(grep ':cpu:' /proc/self/cgroup | cut -d: -f3); \
+         echo $group >group; kill -9 $PPID; sleep 1000"
+    );
+    let mut run = Command::new(PROVOKE);
+    run.args(["run", "-n", "1", "--under", "slow-cpu=50%", "--out", "run"])
+        .args(["--", "sh", "-c", &script])
+        .current_dir(folder.path());
+    let output = limited::output(&mut run).unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let group = fs::read_to_string(folder.path().join("group")).unwrap();
+    assert!(group.trim().ends_with("-cpu"), "{group}");
+    assert!(!fs::exists(group.trim()).unwrap(), "{group}");
+}
+
+#[test]
 fn a_quota_of_cpu_time_throttles_the_processes_of_a_trial() {
     let group = "/sys/fs/cgroup/cpu";
     needs!(
