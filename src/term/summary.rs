@@ -254,7 +254,11 @@ fn aside(signature: &SignatureReport) -> &'static str {
 fn write_captured(screen: &mut Screen, mark: &str, failure: &CapturedFailure<'_>, end: &str) {
     let (title, id) = (&failure.signature.title, &failure.signature.id);
     let title = style(words::sanitize_line(title)).red();
-    let text = format!("{mark} {title}   {}{}", style(id).dim(), aside(failure.signature));
+    let text = format!(
+        "{mark} {title}   {}{}",
+        style(id).dim(),
+        aside(failure.signature)
+    );
     screen.push_hanging_text(2, 8, &text);
     write_sites(screen, &failure.signature.sites);
     let trials = words::trial_list(&failure.trials, LISTED);
