@@ -578,6 +578,7 @@ fn hunt_refuses_several_variants() {
 fn a_program_with_one_thread_has_nothing_to_hold() {
     let sandbox = Sandbox::new();
     let output = sandbox.provoke(&["hunt", "-n", "10", "--progress=none", "--", "true"]);
+    assert_eq!(output.code, Some(3), "{output}");
     assert!(
         output
             .stdout

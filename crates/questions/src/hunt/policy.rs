@@ -155,11 +155,12 @@ impl Policy for HuntPolicy {
         };
         let alpha = state.goal.alpha.to_probability();
         let has_claim = memory.held_trials.claimed_examination(alpha).is_some();
+        let held_none = memory.refused.is_some() || memory.tried.trials == 0;
         if has_claim || plain.failures > 0 || fails_if_traced(state, memory) {
             Verdict::Failing
         } else if nothing_counts(state) {
             Verdict::CouldNotTest
-        } else if memory.tried.failures + memory.observed().failures > 0 {
+        } else if held_none || memory.tried.failures + memory.observed().failures > 0 {
             Verdict::Undecided
         } else {
             Verdict::Clean
