@@ -96,9 +96,11 @@ fn measure_tally(
             && match filter {
                 BaselineFilter::Any => true,
                 BaselineFilter::AsThere => group.is_the_bug,
-                BaselineFilter::Only(filters) => {
-                    filters.iter().any(|only| only.covers_failure(&shown))
-                }
+                BaselineFilter::Only(filters) => filters.iter().any(|only| {
+                    // Reports name the signature of captured trials at the same instruction.
+                    only.covers_failure(&shown)
+                        || matches!(only, BugFilter::Signature(id) if as_a_bug(group).names.contains(id))
+                }),
                 BaselineFilter::Like(bugs) => bugs.iter().any(|bug| bug.is_same(&as_a_bug(group))),
             }
     };

@@ -4,7 +4,7 @@ use super::of_goal;
 use provoke_model::{
     BugFilter, CaptureMode, ExcludedRun, Goal, MeasuredBaseline, RunCounts, TrialsPlan,
 };
-use provoke_plan::Scenario;
+use provoke_plan::{OnlyRule, Scenario};
 use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 use serde::Serialize;
@@ -242,7 +242,12 @@ pub(super) fn check_baseline(
         0 => "all trials of the baseline were inconclusive".to_owned(),
         trials => format!("none of the {trials} trials of the baseline failed{that_way}"),
     };
-    let hint = "name a run with failures (`provoke list` shows them); without --baseline, the newest one counts";
+    let by_signature = |rule: &OnlyRule| matches!(rule.0, BugFilter::Signature(_));
+    let hint = if scenario.judge.only.0.iter().any(by_signature) {
+        "trials without a stack do not have the signature of a stack: name the kind of failure, such as --only SIGABRT"
+    } else {
+        "name a run with failures (`provoke list` shows them); without --baseline, the newest one counts"
+    };
     Err(Diagnostic::of_field("baseline", message, hint))
 }
 

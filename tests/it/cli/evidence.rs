@@ -888,12 +888,12 @@ fn only_accepts_a_family_of_signatures() {
     assert_eq!(report["verdict"], "not_fixed", "{output}");
 }
 
-/// Runs trials without cores until the kernel logs a crash, because it logs only ten crashes in five seconds, of all
+/// Runs trials until the kernel logs a crash, because it logs only ten crashes in five seconds, of all
 /// tests together. Returns the signature.
-fn logged_signature(sandbox: &Sandbox, command: &[&str]) -> (Value, CommandOutput) {
+fn logged_signature(sandbox: &Sandbox, capture: &str, command: &[&str]) -> (Value, CommandOutput) {
     let mut found = None;
     wait_until("the kernel logs the crash", || {
-        let args = ["-n", "4", "--capture", "off"];
+        let args = ["-n", "4", "--capture", capture];
         let (report, output) = sandbox.report(&[&args, command].concat());
         let seen = report["variants"][0]["signatures"][0].clone();
         sleep(Duration::from_millis(300));
@@ -908,13 +908,34 @@ fn an_address_in_the_kernel_log_is_resolved_to_its_function_and_line() {
     needs!(kernel_log());
     let sandbox = Sandbox::new();
     let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
-    let (signature, output) = logged_signature(&sandbox, &["--", &program]);
+    let (signature, output) = logged_signature(&sandbox, "off", &["--", &program]);
     let title = signature["title"].as_str().unwrap();
     assert!(
         title.starts_with("SIGSEGV, null pointer, in conv at null+0x"),
         "{output}"
     );
     assert!(output.stdout.contains("null.c:4 in conv"), "{output}");
+}
+
+#[test]
+fn the_signature_of_a_captured_stack_names_the_measured_failures_of_a_baseline() {
+    needs!(kernel_log());
+    let sandbox = Sandbox::new();
+    let program = compile(&sandbox, "null", NULL, &["-g", "-O1"]);
+    let (signature, output) = logged_signature(&sandbox, "auto", &["--", &program]);
+    let caught = signature["same_as"][0].as_str().expect(&output.stdout);
+    let only = format!("sig:{caught}");
+    let confirmed = sandbox.provoke(&[
+        "confirm",
+        "--baseline",
+        "last",
+        "--only",
+        &only,
+        "--",
+        "true",
+    ]);
+    assert_eq!(confirmed.code, Some(0), "{confirmed}");
+    assert!(confirmed.stdout.contains("FIXED"), "{confirmed}");
 }
 
 /// Libraries without a soname, which the program requires by the path at which they were linked.
@@ -942,7 +963,7 @@ fn an_address_in_a_library_in_the_kernel_log_is_resolved_if_only_one_file_has_it
     };
     let one = library("one", "libcrash.so.1.2", "first");
     program("user", "first(0)", &[&one]);
-    let (named, output) = logged_signature(&sandbox, &["--", "./user"]);
+    let (named, output) = logged_signature(&sandbox, "off", &["--", "./user"]);
     let title = named["title"].as_str().unwrap();
     let start = "SIGSEGV, null pointer, in first at libcrash.so+0x";
     assert!(title.starts_with(start), "{output}");
@@ -961,7 +982,7 @@ fn an_address_in_a_library_in_the_kernel_log_is_resolved_if_only_one_file_has_it
         &["--shell", searched],
         &["--shell", modified],
     ] {
-        let (unnamed, output) = logged_signature(&sandbox, command);
+        let (unnamed, output) = logged_signature(&sandbox, "off", command);
         let title = unnamed["title"].as_str().unwrap();
         assert!(title.contains("at libcrash.so+0x"), "{output}");
         assert!(!title.contains(" in first"), "{output}");

@@ -62,11 +62,12 @@ impl PlannedQuestion for ConfirmKind {
                 Baseline::Measured(Box::new(checked_baseline(scenario, measured)?))
             }
             (None, None) => {
-                return Err(Diagnostic::of_field(
-                    "baseline",
-                    "there is no baseline: no stored run has failures",
-                    MEASURE_FIRST,
-                ));
+                let message = if scenario.judge.only.0.is_empty() {
+                    "there is no baseline: no stored run has failures"
+                } else {
+                    "there is no baseline: no stored run has failures that `only` names"
+                };
+                return Err(Diagnostic::of_field("baseline", message, MEASURE_FIRST));
             }
         };
         // A user who sets `only` knows the other failures.
