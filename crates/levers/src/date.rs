@@ -48,8 +48,15 @@ impl Lever for Date {
     fn search(&self) -> Option<LeverSearch> {
         Some(LeverSearch {
             family: "date",
-            // A certificate has usually expired, or is not valid yet, and 2038 is the last year of a 32-bit time.
-            values: &["+2y", "2039-06-15", "2015-06-15"],
+            // A certificate has usually expired, or is not valid yet, and 2038 is the last year of a 32-bit time. The others are a
+            // leap day, and the last day of a month and of a year with 366 days.
+            values: &[
+                "+2y",
+                "2039-06-15",
+                "2015-06-15",
+                "2028-02-29",
+                "2028-12-31",
+            ],
             sham: Some("+0"),
             ladder: &[
                 "+1d", "+7d", "+30d", "+90d", "+180d", "+365d", "+600d", "+730d", "+2y",
@@ -57,7 +64,7 @@ impl Lever for Date {
             seeds: &[],
             only_in_suites: false,
             is_harsh: false,
-            cause: "date: it depends on the date, as with a certificate or a year in the code",
+            cause: "date: it depends on the date, as with a certificate, a leap day or a year in the code",
         })
     }
 
