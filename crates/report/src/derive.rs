@@ -13,6 +13,7 @@ use super::{
     source_line,
 };
 use crate::failure_groups::describe_failures;
+use crate::shared_failures::captured_failures;
 use provoke_judge as judge;
 use provoke_levers::typed_conditions;
 use provoke_model::{
@@ -611,13 +612,11 @@ fn describe_unexpected_responses(variants: &[VariantReport]) -> Option<String> {
 
 /// Suggests that failures with different signatures have one cause, if all of them are of a damaged heap.
 fn describe_heap_damage(variants: &[VariantReport]) -> Option<String> {
-    let signatures = variants.iter().flat_map(|variant| {
-        variant
-            .signatures
-            .iter()
-            .chain(variant.captured_signatures())
-    });
-    let damaged: BTreeSet<&str> = signatures
+    let measured = variants.iter().flat_map(group_failures);
+    let measured = measured.map(|group| group.signature);
+    let captured = captured_failures(variants).into_iter();
+    let damaged: BTreeSet<&str> = measured
+        .chain(captured.map(|failure| failure.signature))
         .filter(|signature| signature.family.is_some())
         .map(|signature| signature.id.as_str())
         .collect();

@@ -131,7 +131,7 @@ pub(crate) fn verdict_text(verdict: Verdict) -> &'static str {
         Verdict::Different => "Variants differ",
         Verdict::NoDifference => "No difference found",
         Verdict::Found => "Found",
-        Verdict::NotThere => "Nothing to find",
+        Verdict::NotThere => "Nothing found",
         Verdict::Undecided => "Undecided",
         Verdict::CouldNotTest => "Not testable",
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;
-use provoke_questions::AnswerText;
+use provoke_questions::{AnswerText, Verdict};
 use provoke_words as words;
 use provoke_words::capitalize_first;
 use provoke_words::document::Place;
@@ -56,7 +56,11 @@ fn write_markdown(
     let verdict = format!("**{}{so_far}.**", headlines::verdict_text(report.verdict));
     match report.variants.as_slice() {
         [variant] => {
-            let headline = headlines::rate_headline(variant, report.confidence);
+            let mut headline = headlines::rate_headline(variant, report.confidence);
+            if report.verdict == Verdict::Failing && variant.failures == 0 {
+                // Only trials that were changed failed.
+                headline.insert_str(0, "plain trials: ");
+            }
             writeln!(out, "{verdict} {}.\n", capitalize_first(&headline))?;
             write_sentence(report, out)?;
         }
@@ -299,9 +303,14 @@ fn after_a_fix(report: Masked<&Report>, issue: &Issue, out: &mut dyn io::Write) 
     else {
         return Ok(());
     };
+    let alone = if variant.rate.design_effect > 1.0 {
+        "because the failures of this run come in clumps. The command has only their number, and asks for fewer"
+    } else {
+        "with this run alone as the baseline"
+    };
     writeln!(
         out,
-        "### After a fix\n\nFIXED at {} % takes {}, with this run alone as the baseline:\n",
+        "### After a fix\n\nFIXED at {} % takes {}, {alone}:\n",
         report.confidence,
         words::format_count(needed, "passing trial")
     )?;

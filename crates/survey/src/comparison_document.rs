@@ -155,15 +155,13 @@ fn describe_significance(compared: &RunComparison) -> String {
             "The measured failure rates are equal; that does not exclude a difference.".to_owned()
         }
         (Some(p), _) => {
-            let not = if p <= RunComparison::SIGNIFICANT {
-                ""
-            } else {
-                "do not "
-            };
-            format!(
-                "The failure rates {not}differ significantly ({}).",
-                describe_test(compared, p)
-            )
+            let test = describe_test(compared, p);
+            if p > RunComparison::SIGNIFICANT {
+                return format!("The failure rates do not differ significantly ({test}).");
+            }
+            let is_worse = left.failures * right.trials < right.failures * left.trials;
+            let change = if is_worse { "more" } else { "less" };
+            format!("{B} fails significantly {change} often than {A} ({test}).")
         }
         (None, reason) => {
             let reason = reason.as_deref().unwrap_or_default();
@@ -322,11 +320,11 @@ mod tests {
         };
         assert_eq!(
             sentence(&[], 10.0),
-            "The failure rates differ significantly (Fisher's exact test: p = 0.030; failures clump, so 10 trials count as one)."
+            "B fails significantly less often than A (Fisher's exact test: p = 0.030; failures clump, so 10 trials count as one)."
         );
         assert_eq!(
             sentence(&["a"], 1.0),
-            "The failure rates differ significantly (p = 0.030, by intervals that hold at any time, because a did not run a fixed number of trials)."
+            "B fails significantly less often than A (p = 0.030, by intervals that hold at any time, because a did not run a fixed number of trials)."
         );
     }
 
