@@ -123,7 +123,7 @@ fn diff_compares_failure_rates_only_under_equal_conditions() {
     assert!(
         output
             .stdout
-            .contains("differ significantly (Fisher's exact test: p < 0.001)"),
+            .contains("B fails significantly more often than A (Fisher's exact test: p < 0.001)"),
         "{output}"
     );
     let compared = json(&sandbox.provoke(&["diff", "a", "b", "--json"]));
