@@ -51,10 +51,10 @@ pub struct DifferAnswer {
     /// Trials in which a random half of the points was observed.
     pub half_observed: FailureCounts,
     /// Whether only the entries of functions were observed in the compared trials, because everything else takes too long, or
-    /// hides the failure.
+    /// decides how trials end.
     pub only_functions: bool,
-    /// Earlier trials in which everything was observed, if that hid the failure.
-    pub hidden: Option<FailureCounts>,
+    /// Earlier trials in which everything was observed, if nearly all of them failed or passed, and plain ones did not.
+    pub ended_alike: Option<FailureCounts>,
     /// Trials in which only the entries of functions were observed, to choose those whose blocks were observed in later
     /// trials; null if all trials are of one kind.
     pub functions_observed: Option<FailureCounts>,
@@ -120,7 +120,7 @@ impl DifferAnswer {
             observed: memory.recorded(Recording::Full),
             half_observed: memory.recorded(Recording::Half),
             only_functions: memory.compares_functions(),
-            hidden: memory.hidden(),
+            ended_alike: memory.ended_alike(),
             functions_observed: memory.first_stage().map(|stage| stage.observed),
             inside_functions: memory.inside().len() as u64,
             is_held: state.trials.held.is_some(),
@@ -181,10 +181,10 @@ impl DifferAnswer {
 
     /// Says which points were observed, if not all.
     fn describe_stages(&self) -> Option<String> {
-        let only_functions = match self.hidden {
-            Some(hidden) => format!(
+        let only_functions = match self.ended_alike {
+            Some(earlier) => format!(
                 "these trials observed only calls of functions: otherwise, {} failed",
-                hidden.in_words()
+                earlier.in_words()
             ),
             None => {
                 "these trials observed only calls of functions: the program is too slow otherwise"

@@ -21,9 +21,9 @@ const PROBES: u64 = 2;
 /// At first, only functions are recorded if blocks make a trial this many times longer, and longer than this time.
 const SLOWER: u32 = 5;
 const LONG: Duration = Duration::from_millis(300);
-/// Recording blocks hides the failure if this many of the recorded trials would fail at the rate of plain ones, of which as
-/// many failed, but almost none does.
-const EXPECTED_FAILURES: u64 = 10;
+/// Recording blocks decides how trials end if this many of them would fail at the rate of plain ones, of which as many failed,
+/// but almost none does; or if as many would pass.
+const EXPECTED: u64 = 10;
 /// The search ends before the last look with a difference of at least this score; with more trials, a clearer one may come
 /// first.
 const CLEAR: f64 = 0.95;
@@ -39,8 +39,8 @@ pub(crate) struct DifferMemory {
     detail: Option<PathDetail>,
     /// The first stage, if it has ended: only the entries of functions were recorded.
     first_stage: Option<FirstStage>,
-    /// The trials that recorded blocks, if that hid the failure: those that follow record only the entries of functions.
-    hidden: Option<FailureCounts>,
+    /// The trials that recorded blocks, if nearly all of them ended alike: the next ones record only the entries of functions.
+    ended_alike: Option<FailureCounts>,
     plain: MeanTime,
     plain_counts: FailureCounts,
     probed: MeanTime,
@@ -122,7 +122,7 @@ impl DifferMemory {
             failure: None,
             detail: None,
             first_stage: None,
-            hidden: None,
+            ended_alike: None,
             plain_counts: FailureCounts::default(),
             plain: MeanTime::default(),
             probed: MeanTime::default(),
@@ -156,9 +156,9 @@ impl DifferMemory {
         self.first_stage.as_ref()
     }
 
-    /// Returns the trials that recorded blocks, if that hid the failure.
-    pub(super) fn hidden(&self) -> Option<FailureCounts> {
-        self.hidden
+    /// Returns the trials that recorded blocks, if nearly all of them ended alike.
+    pub(super) fn ended_alike(&self) -> Option<FailureCounts> {
+        self.ended_alike
     }
 
     /// Returns whether the comparison is that of trials that recorded only functions.
@@ -175,7 +175,7 @@ impl DifferMemory {
     fn is_first_stage(&self) -> bool {
         self.detail() == PathDetail::Functions
             && self.first_stage.is_none()
-            && self.hidden.is_none()
+            && self.ended_alike.is_none()
     }
 
     /// Returns the comparisons of the trials that are recorded now.
@@ -307,8 +307,8 @@ impl DifferMemory {
     fn look(&mut self) {
         self.comparison = OnceLock::new();
         let full = self.recorded(Recording::Full);
-        if self.detail == Some(PathDetail::Blocks) && self.is_hidden(full) {
-            self.hidden = Some(full);
+        if self.detail == Some(PathDetail::Blocks) && self.end_alike(full) {
+            self.ended_alike = Some(full);
             return self.record_functions();
         }
         let passing = full.trials - full.failures;
@@ -325,12 +325,16 @@ impl DifferMemory {
         self.comparison = OnceLock::from(comparison);
     }
 
-    /// Returns whether the failure nearly disappears if blocks are recorded.
-    fn is_hidden(&self, recorded: FailureCounts) -> bool {
+    /// Returns whether nearly all trials end alike if blocks are recorded, and plain ones do not.
+    fn end_alike(&self, recorded: FailureCounts) -> bool {
         let plain = self.plain_counts;
-        plain.failures >= EXPECTED_FAILURES
-            && plain.failures * recorded.trials >= EXPECTED_FAILURES * plain.trials
-            && recorded.failures < MIN_FAILING
+        let is_lost = |of_plain: u64, of_recorded: u64| {
+            of_plain >= EXPECTED
+                && of_plain * recorded.trials >= EXPECTED * plain.trials
+                && of_recorded < MIN_FAILING
+        };
+        let passes = |counts: FailureCounts| counts.trials - counts.failures;
+        is_lost(plain.failures, recorded.failures) || is_lost(passes(plain), passes(recorded))
     }
 
     /// Ends the trials that record only functions: those that follow are compared alone, and also record the blocks of the
