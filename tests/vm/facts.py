@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-WORK, TEMPORARY, GROUPS = Path("/run/work"), Path("/run/tmp"), Path("/sys/fs/cgroup")
+WORK, TEMPORARY, GROUPS = Path("/run/trials"), Path("/run/tmp"), Path("/sys/fs/cgroup")
 USER = "65534"
 AS_USER = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", "--inh-caps=-all"]
 # The answer to a connection that is refused has crossed the loopback interface twice.
@@ -29,7 +29,7 @@ LIMITS = {
 OTHERS = {
     "rlimit=nofile=50": "[ $(ulimit -n) = 50 ]", "fds=40": "[ $(ulimit -n) = 40 ]", "stack=256K": "[ $(ulimit -s) = 256 ]",
     "address-space=1G": "[ $(ulimit -v) = 1048576 ]", "umask=027": "[ $(umask) = 0027 ]", "cpus=1": "[ $(nproc) = 1 ]",
-    "delay=1s": "(($(date +%s%N) - $(cat /run/work/ended) >= 1000000000))",
+    "delay=1s": "(($(date +%s%N) - $(cat /run/trials/ended) >= 1000000000))",
     "date=2039-06-15": "[ $(date +%Y) = 2039 ]", "clock=03:04:05": "[ $(date +%H) = 03 ]",
     "pauses=300ms": PAUSES, "tz=America/St_Johns": "[ $TZ = America/St_Johns ]", "locale=C": "[ $LC_ALL = C ]",
     "slow-sync=1s": "touch file && begin=$SECONDS && sync file && ((SECONDS > begin))",
