@@ -106,7 +106,12 @@ fn examine_dump(
     let mut remaining = MAX_FOLLOWED;
     let mut stacks = Vec::new();
     for thread in &notes.threads {
-        let stack = unwinder.follow_stack(&thread.registers, DEEPEST.min(remaining));
+        let mut stack = unwinder.follow_stack(&thread.registers, DEEPEST.min(remaining));
+        if !stacks.is_empty() {
+            // Only those of the thread that crashed are needed.
+            stack.signals = Vec::new();
+        }
+        stack.addresses.shrink_to_fit();
         remaining = remaining.saturating_sub(stack.addresses.len());
         stacks.push(stack);
     }

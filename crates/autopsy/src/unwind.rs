@@ -12,6 +12,11 @@ use std::rc::Rc;
 /// deeper stack adds no information.
 pub(super) const DEEPEST: usize = 600_000;
 
+/// Limit of the instructions whose rules are cached: a hostile stack may contain millions of addresses.
+const MAX_CACHED: usize = 1 << 16;
+/// Limit of nested signal handlers on a stack.
+const MAX_SIGNALS: usize = 1000;
+
 /// Code address on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CodeAddress {
@@ -83,6 +88,10 @@ impl<'a> Unwinder<'a> {
                     stack.cut = Some("the stack contains a cycle".to_owned());
                     return stack;
                 }
+                if stack.signals.len() >= MAX_SIGNALS {
+                    stack.cut = Some(format!("only {MAX_SIGNALS} signals are followed"));
+                    return stack;
+                }
                 // The restored instruction is exact, not a return address.
                 if let Some(last) = stack.addresses.last_mut() {
                     last.exact = true;
@@ -111,6 +120,9 @@ impl<'a> Unwinder<'a> {
 
     fn is_trampoline(&self, address: u64) -> bool {
         let mut cache = self.trampolines.borrow_mut();
+        if cache.len() >= MAX_CACHED {
+            cache.clear();
+        }
         *cache
             .entry(address)
             .or_insert_with(|| is_trampoline(self.space, address))
@@ -158,6 +170,9 @@ impl<'a> Unwinder<'a> {
         find: impl FnOnce() -> Option<UnwindRow>,
     ) -> Option<Rc<UnwindRow>> {
         let mut rows = self.rows.borrow_mut();
+        if rows.len() >= MAX_CACHED {
+            rows.clear();
+        }
         let row = rows.entry(address).or_insert_with(|| find().map(Rc::new));
         row.clone()
     }
