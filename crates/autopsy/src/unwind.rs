@@ -155,7 +155,11 @@ impl<'a> Unwinder<'a> {
                 Err(UnwindError::Rules) => Err("its unwind information is invalid".to_owned()),
             };
         }
-        if let Some(caller) = self.guess_caller(bank, place) {
+        let caller = self.guess_caller(bank, place);
+        // Generated code may use the frame pointer for something else.
+        if let Some(caller) = caller
+            && (module.is_some() || self.space.follows_call(caller[RIP]))
+        {
             return Ok(Some(caller));
         }
         Err(match module {
@@ -192,7 +196,8 @@ impl<'a> Unwinder<'a> {
             caller[RBP] = self.space.word_at(frame)?;
             caller[RIP] = self.space.word_at(frame.checked_add(8)?)?;
             caller[RSP] = frame.checked_add(16)?;
-            (frame >= bank[RSP] && self.is_return_address(caller[RIP])).then_some(caller)
+            let is_frame = self.space.is_same_stack(bank[RSP], frame);
+            (is_frame && self.is_return_address(caller[RIP])).then_some(caller)
         };
         if address.exact && !self.space.is_code(address.address) {
             return on_top();
