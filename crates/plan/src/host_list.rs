@@ -236,7 +236,7 @@ mod tests {
             let error = read_host_file(&folder.path().join(name)).unwrap_err();
             error
                 .hint()
-                .replace(&format!("{}/", folder.path().display()), "")
+                .replace(&format!("{}/", folder.path().to_str().unwrap()), "")
         };
         assert_eq!(hint_of("node.txt"), "did you mean `nodes.txt`?");
         assert_eq!(hint_of("hosts"), "give the path of a list of hosts");
