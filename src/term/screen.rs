@@ -2,6 +2,7 @@
 
 use console::{Term, measure_text_width, style};
 use provoke_report::wrap_text;
+use provoke_words as words;
 use provoke_words::document::SuggestedCommand;
 use std::borrow::Cow;
 
@@ -105,6 +106,13 @@ impl Screen {
     }
 
     /// Adds a line unchanged: a row of a table, or output of a program.
+/// Splits a note into its text, and the indented lines of output below it.
+pub(super) fn split_note(note: &str) -> (String, Vec<String>) {
+    let mut lines = note.lines().map(words::sanitize_line);
+    let text = lines.next().unwrap_or_default();
+    (text, lines.map(|line| format!("      {line}")).collect())
+}
+
     pub fn push_row(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
