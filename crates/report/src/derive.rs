@@ -520,6 +520,7 @@ fn collect_notes(
         }
         // Several builds often fail alike; the last line names the file of each.
         let details = match details.rsplit_once('\n') {
+            _ if !shown_outputs.insert(details) => "",
             Some((output, place)) if !shown_outputs.insert(output) => place,
             _ => details,
         };

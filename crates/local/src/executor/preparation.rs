@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Mutex, watch};
 
-/// Lines of the output of a failed build that are shown.
+/// Lines of the output of a failed build or `setup` that are shown.
 const SHOWN_LINES: usize = 8;
 
 impl ExecutorContext {
@@ -130,7 +130,9 @@ impl ExecutorContext {
         };
         let result = self.run_in_hook_slot(hook_slot, &hook, halt).await;
         if let Some(hook) = result.map_err(|error| error.to_string())? {
-            return Err(format!("`setup` failed: {}", in_a_line(&hook)));
+            let mut lines = vec![format!("`setup` failed: {}", in_a_line(&hook))];
+            lines.extend(last_lines(&hook));
+            return Err(lines.join("\n"));
         }
         self.set_up.lock().expect("no panic").insert(id);
         Ok(())
