@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::given_flags::Given;
 use super::question_flags::{ExperimentArgs, at_most, for_one_variant};
 use clap::Args;
-use provoke_plan::{DifferSettings, QuestionSettings, Scenario};
+use provoke_plan::{DifferSettings, QuestionSettings};
 use provoke_words::diagnostic::Diagnostic;
 
 /// Find what failing runs do differently before they fail
@@ -44,12 +44,10 @@ Examples:
 
 impl Execute for DifferArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {
-        self.rest.ask_question(|scenario: &mut Scenario| {
-            scenario.outline.ask = Some(QuestionSettings::Differ);
-            self.differ.apply_to(&mut scenario.differ);
-            if let Some(baseline) = &self.baseline {
-                scenario.baseline.baseline = Some(baseline.clone());
-            }
-        })
+        self.rest.ask_about_run(
+            QuestionSettings::Differ,
+            self.baseline.as_ref(),
+            |scenario| self.differ.apply_to(&mut scenario.differ),
+        )
     }
 }

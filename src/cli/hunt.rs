@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::given_flags::Given;
 use super::question_flags::{ExperimentArgs, at_most, for_one_variant};
 use clap::Args;
-use provoke_plan::{HuntSettings, QuestionSettings, Scenario};
+use provoke_plan::{HuntSettings, QuestionSettings};
 use provoke_words::diagnostic::Diagnostic;
 
 /// Find a schedule of threads under which a rare failure happens
@@ -45,12 +45,9 @@ Examples:
 
 impl Execute for HuntArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {
-        self.rest.ask_question(|scenario: &mut Scenario| {
-            scenario.outline.ask = Some(QuestionSettings::Hunt);
-            self.hunt.apply_to(&mut scenario.hunt);
-            if let Some(baseline) = &self.baseline {
-                scenario.baseline.baseline = Some(baseline.clone());
-            }
-        })
+        self.rest
+            .ask_about_run(QuestionSettings::Hunt, self.baseline.as_ref(), |scenario| {
+                self.hunt.apply_to(&mut scenario.hunt);
+            })
     }
 }

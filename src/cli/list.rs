@@ -21,7 +21,7 @@ pub(super) struct ListArgs {}
 impl Execute for ListArgs {
     fn execute_command(self) -> Result<Exit, Diagnostic> {
         let root = default_root();
-        let (runs, errors) = list_runs(&root);
+        let (runs, errors) = list_runs(&root)?;
         if !runs.is_empty() {
             term::print_result(&term::format_runs(&runs, term::stdout_width()))?;
         }

@@ -5,7 +5,7 @@ use super::execution::begin_experiment;
 use super::exit::Exit;
 use crate::experiment::{plan_from_file, plan_from_settings};
 use clap::Args;
-use provoke_plan::Scenario;
+use provoke_plan::{QuestionSettings, Scenario};
 use provoke_words::diagnostic::Diagnostic;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,6 +44,22 @@ impl ExperimentArgs {
             None => plan_from_settings(&overlay, &mut observer)?,
         };
         begin_experiment(plan, &self.output, observer)
+    }
+
+    /// Runs a question with its settings, which may look for the failure of an earlier run.
+    pub(super) fn ask_about_run(
+        self,
+        question: QuestionSettings,
+        baseline: Option<&String>,
+        settings: impl Fn(&mut Scenario),
+    ) -> Result<Exit, Diagnostic> {
+        self.ask_question(|scenario| {
+            scenario.outline.ask = Some(question);
+            settings(scenario);
+            if let Some(baseline) = baseline {
+                scenario.baseline.baseline = Some(baseline.clone());
+            }
+        })
     }
 }
 

@@ -54,13 +54,10 @@ impl Execute for WhyArgs {
         if self.list {
             return list_conditions();
         }
-        self.rest.ask_question(|scenario: &mut Scenario| {
-            scenario.outline.ask = Some(QuestionSettings::Why);
-            self.why.apply_to(&mut scenario.why);
-            if let Some(baseline) = &self.baseline {
-                scenario.baseline.baseline = Some(baseline.clone());
-            }
-        })
+        self.rest
+            .ask_about_run(QuestionSettings::Why, self.baseline.as_ref(), |scenario| {
+                self.why.apply_to(&mut scenario.why);
+            })
     }
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// List small programs with a bug each, or write the files of one
 ///
 /// Each program fails only sometimes, and shows one question that provoke answers. With NAME, its files are
-/// written to a new directory, and the command to run next is printed. docs/zoo has a page about each.
+/// written to a new directory, and the commands to run are printed. docs/zoo has a page about each.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ZooArgs {
@@ -33,7 +33,7 @@ const EXAMPLES: &str = "\
 Examples:
   List the bugs:
     provoke zoo
-  Write the files of one, and print the command to run next:
+  Write the files of one, and print the commands to run:
     provoke zoo deadlock";
 
 impl Execute for ZooArgs {
@@ -62,7 +62,7 @@ fn print_bugs() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the files of a bug, and prints the command to run next. Only the command goes to stdout.
+/// Writes the files of a bug, and prints the commands to run. Only the first one goes to stdout.
 fn write_bug(bug: &Bug, folder: &Path) -> Result<(), Diagnostic> {
     write_files(bug, folder).map_err(|error| {
         let message = format!("cannot write to a new directory `{}`", folder.to_safe());
@@ -78,7 +78,9 @@ fn write_bug(bug: &Bug, folder: &Path) -> Result<(), Diagnostic> {
     );
     term::print_message(&message);
     let command = format!("cd {} && {}\n", shell_word(folder.as_os_str()), bug.command);
-    Ok(term::print_result(&command)?)
+    term::print_result(&command)?;
+    term::say_as_it_is(&format!("then:\n{}", bug.next.join("\n")));
+    Ok(())
 }
 
 fn write_files(bug: &Bug, folder: &Path) -> io::Result<()> {

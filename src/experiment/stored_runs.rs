@@ -32,8 +32,8 @@ pub struct StoredReport {
 }
 
 /// Lists the runs in a directory, the newest last, and the errors of runs that cannot be read.
-pub fn list_runs(root: &Path) -> (Vec<StoredRun>, Vec<StoreError>) {
-    let folders = RunFolder::all_runs(root).unwrap_or_default();
+pub fn list_runs(root: &Path) -> Result<(Vec<StoredRun>, Vec<StoreError>), StoreError> {
+    let folders = RunFolder::all_runs(root)?;
     let references = RunFolder::shortest_references(&folders, root);
     let now = Zoned::now();
     let mut errors = Vec::new();
@@ -49,7 +49,7 @@ pub fn list_runs(root: &Path) -> (Vec<StoredRun>, Vec<StoreError>) {
             listing: state.as_ref().map(RunListing::new),
         }
     });
-    (runs.collect(), errors)
+    Ok((runs.collect(), errors))
 }
 
 /// Returns a table of stored runs, one row each.

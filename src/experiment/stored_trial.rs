@@ -177,14 +177,34 @@ fn best_trial(folder: &RunFolder) -> Result<TrialId, Diagnostic> {
         no_failure(&state).with_hint(
             match report.confirmed_run().map(|run| shell_word(run.as_ref())) {
                 Some(run) => format!("to explain a failure before the fix: provoke explain {run}"),
+                None if !state.untestable.is_empty() => {
+                    let run = shell_word(state.origin.run.as_ref());
+                    format!("for more about them: provoke report {run}")
+                }
                 None => "`provoke list` shows which of the stored runs failed".to_owned(),
             },
         )
     })
 }
 
+/// Reports that no trial of a run failed, and which variants could not be tested.
 fn no_failure(state: &State) -> Diagnostic {
-    Diagnostic::usage(format!("no trial of the run {} failed", state.origin.run))
+    let message = format!("no trial of the run {} failed", state.origin.run);
+    let untestable: Vec<String> = state
+        .untestable
+        .iter()
+        .take(LISTED)
+        .map(|(id, reason)| {
+            let name = state.trials.variant_plan(*id).display_label();
+            format!("cannot test the variant `{name}`: {reason}")
+        })
+        .collect();
+    let error = Diagnostic::usage(message);
+    if untestable.is_empty() {
+        error
+    } else {
+        error.because(untestable.join("\n"))
+    }
 }
 
 /// Reports that a run has no such trial, and lists its trials.

@@ -54,11 +54,16 @@ fn hint_at_value(error: &clap::Error) -> Option<String> {
         .and_then(|source| source.downcast_ref::<ParseIntError>())
         .is_some();
     let intended = match flag {
-        "--jobs" if ["auto", "max", "all", "nproc"].contains(&value.as_str()) => {
+        "--shell" if value.is_empty() => {
+            return Some("give the line as one argument: --shell './program | cat'".to_owned());
+        }
+        "--jobs" if ["auto", "max", "all", "nproc", "0"].contains(&value.as_str()) => {
             std::thread::available_parallelism().ok()?.to_string()
         }
         "--clients" | "--rate" => number_range(&value)?,
-        _ if is_whole => whole_number(&value)?.to_string(),
+        _ if is_whole => whole_number(&value)
+            .filter(|number| *number > 0)?
+            .to_string(),
         _ => return None,
     };
     Some(format!("did you mean `{flag} {intended}`?"))

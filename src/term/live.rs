@@ -560,12 +560,15 @@ impl EventSink for LiveDisplay {
                 .iter()
                 .any(|(shown_text, times)| shown_text == text && *times > 1) => {}
             Event::Note { level, text } => {
-                let text = words::sanitize_line(text);
+                let (text, output) = screen::split_note(text);
                 match level {
                     NoteLevel::Info => self.print_text(2, &text),
                     NoteLevel::Warning => {
                         self.print_text(0, &format!("{} {text}", style("warning:").yellow()));
                     }
+                }
+                for line in output {
+                    self.print_line(&line);
                 }
             }
             _ => {}

@@ -2,6 +2,7 @@
 
 use console::{Term, measure_text_width, style};
 use provoke_report::wrap_text;
+use provoke_words as words;
 use provoke_words::document::SuggestedCommand;
 use std::borrow::Cow;
 
@@ -29,8 +30,8 @@ pub fn help_width() -> usize {
     terminal.map_or(HELP_WIDTH, |(_, columns)| usize::from(columns).min(WIDEST))
 }
 
-/// Returns a page for stdout. If it is longer than the terminal, its first paragraph, which is the answer, is repeated
-/// at the end, because the beginning scrolls off the screen.
+/// Returns a page for stdout. If it is longer than the terminal, its answer is repeated at the end, because the beginning
+/// scrolls off the screen.
 pub(super) fn with_answer_last(page: &str) -> Cow<'_, str> {
     match Term::stdout().size_checked() {
         Some((rows, columns)) => repeat_answer(page, usize::from(rows), usize::from(columns)),
@@ -38,7 +39,8 @@ pub(super) fn with_answer_last(page: &str) -> Cow<'_, str> {
     }
 }
 
-/// Repeats the first paragraph of a page at its end, if the page does not fit into these rows and the paragraph does.
+/// Repeats the first paragraph of a page at its end, if the page does not fit into these rows; only the first sentence of
+/// a paragraph that would fill more than half of them.
 fn repeat_answer(page: &str, rows: usize, columns: usize) -> Cow<'_, str> {
     let rows_of = |text: &str| -> usize {
         let rows_of_line = |line| measure_text_width(line).div_ceil(columns.max(1)).max(1);
@@ -48,11 +50,31 @@ fn repeat_answer(page: &str, rows: usize, columns: usize) -> Cow<'_, str> {
         return page.into();
     };
     // The prompt of the shell needs a row, too.
-    let fits = |text: &str| rows_of(text) < rows;
-    if rest.trim().is_empty() || fits(page) || !fits(answer) {
+    if rest.trim().is_empty() || rows_of(page) < rows {
         return page.into();
     }
-    format!("{}\n\n{answer}\n", page.trim_end()).into()
+    let answer = if rows_of(answer) <= rows / 2 {
+        answer
+    } else {
+        first_sentence(answer, columns)
+    };
+    format!("{}\n\n{}\n", page.trim_end(), answer.trim_end()).into()
+}
+
+/// Returns the first sentence of a paragraph, whose further lines begin with a word that did not fit into the line before.
+fn first_sentence(paragraph: &str, columns: usize) -> &str {
+    let width = columns.clamp(NARROWEST, WIDEST);
+    let mut end = 0;
+    let mut used = width;
+    for line in paragraph.split_inclusive('\n') {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        if used + 1 + measure_text_width(word) <= width {
+            break;
+        }
+        used = measure_text_width(line.trim_end());
+        end += line.len();
+    }
+    &paragraph[..end]
 }
 
 /// Wraps lines for stderr, if that is a terminal.
@@ -82,6 +104,13 @@ fn break_lines(text: &str, width: usize) -> String {
         ));
     }
     lines.join("\n")
+}
+
+/// Splits a note into its text, and the indented lines of output below it.
+pub(super) fn split_note(note: &str) -> (String, Vec<String>) {
+    let mut lines = note.lines().map(words::sanitize_line);
+    let text = lines.next().unwrap_or_default();
+    (text, lines.map(|line| format!("      {line}")).collect())
 }
 
 /// Lines of a screen.
@@ -232,8 +261,17 @@ mod tests {
         ");
         // In a narrow terminal, a line has several rows.
         assert_ne!(repeat_answer(page, 7, 10), page);
-        let long_answer = "one\ntwo\nthree\n\nthe rest\n";
-        assert_eq!(repeat_answer(long_answer, 3, 80), long_answer);
+        let long_answer = "it fails in 20 of 20 new trials if a\n  thread is held\n  failure: exit 1\n\nthe rest\n";
+        insta::assert_snapshot!(repeat_answer(long_answer, 5, 40), @"
+        it fails in 20 of 20 new trials if a
+          thread is held
+          failure: exit 1
+
+        the rest
+
+        it fails in 20 of 20 new trials if a
+          thread is held
+        ");
         let one_paragraph = "one\ntwo\nthree\n";
         assert_eq!(repeat_answer(one_paragraph, 2, 80), one_paragraph);
     }

@@ -1,7 +1,7 @@
 //! Shows the first screen of a result: the answer, its evidence, and the next commands.
 
 use super::document::{push_assumptions, push_facts, push_lines};
-use super::screen::Screen;
+use super::screen::{Screen, split_note};
 use super::table::{push_table, toned};
 use super::{pictures, suite};
 use console::style;
@@ -84,7 +84,11 @@ pub fn format_summary(
     }
     for note in &report.notes {
         let mark = style("note:").yellow();
-        screen.push_text(2, &format!("{mark} {}", words::sanitize_line(note)));
+        let (text, output) = split_note(note);
+        screen.push_text(2, &format!("{mark} {text}"));
+        for line in &output {
+            screen.push_row(line);
+        }
     }
     screen.push_gap();
     let mut commands = next_commands(report, reference, pooled);

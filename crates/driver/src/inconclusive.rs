@@ -71,35 +71,37 @@ impl LoopState<'_, '_> {
             let reason_text = last_reason.map_or(String::new(), |reason| format!(": {reason}"));
             self.give_up(
                 variant,
-                format!("{patience} consecutive trials were inconclusive{reason_text}"),
+                &format!("{patience} consecutive trials were inconclusive{reason_text}"),
             );
         }
         let otherwise: Vec<VariantId> = self.driver.state.failing_otherwise().collect();
         for variant in otherwise {
             let other_failure = self.driver.state.tally_of(variant).title_of_others();
             let title = other_failure.map_or(String::new(), |title| format!(": {title}"));
-            self.give_up(variant, format!("it fails in another way{title}"));
+            self.give_up(variant, &format!("it fails in another way{title}"));
         }
         (!self.driver.state.any_testable()).then_some(StopCause::NothingCounts)
     }
 
-    /// Marks a variant as not testable, unless it is already.
-    pub(super) fn give_up(&mut self, variant: VariantId, reason: String) {
+    /// Marks a variant as not testable, unless it is already. The reason is one line; the
+    /// output of a command, and where it is, may follow in further lines.
+    pub(super) fn give_up(&mut self, variant: VariantId, reason: &str) {
         let state = &*self.driver.state;
         if state.is_testable(variant) {
             let name = state.trials.variant_plan(variant).display_label();
             // In a reduction, many sets are not testable.
-            let level = if self.driver.question.expects_untestable() {
-                NoteLevel::Info
+            let why = reason.lines().next().unwrap_or_default();
+            let (level, shown_reason) = if self.driver.question.expects_untestable() {
+                (NoteLevel::Info, why)
             } else {
-                NoteLevel::Warning
+                (NoteLevel::Warning, reason)
             };
-            let text = format!("cannot test the variant `{name}`: {reason}");
+            let text = format!("cannot test the variant `{name}`: {shown_reason}");
             self.emit_event(&Event::Note { level, text });
             let time = self.working_time();
             self.emit_event(&Event::VariantUntestable {
                 variant,
-                why: reason,
+                why: why.to_owned(),
                 at: time,
             });
         }

@@ -204,7 +204,7 @@ impl LoopState<'_, '_> {
                     at: time,
                 });
             }
-            PreparationResult::Failed(reason) => self.give_up(variant, reason),
+            PreparationResult::Failed(reason) => self.give_up(variant, &reason),
             PreparationResult::Broken(reason) => {
                 let name = &self.driver.state.trials.variant_plan(variant).name;
                 self.emit_warning(format!("cannot build `{name}`: {reason}"));

@@ -296,7 +296,7 @@ impl LoopState<'_, '_> {
             }
             // Only a bug of provoke causes this.
             Err(error) => match self.preparing.remove(&error.id()) {
-                Some((id, _)) => self.give_up(id, error.to_string()),
+                Some((id, _)) => self.give_up(id, &error.to_string()),
                 None => self.lease_broke(error.id(), &error.to_string()).await,
             },
         }

@@ -140,6 +140,7 @@ async fn do_step(
         }
         HostStep::Make(id) => match host.make_variant(id, halt).await {
             Some(PreparationResult::Failed(reason) | PreparationResult::Broken(reason)) => {
+                let reason = reason.lines().next().unwrap_or_default();
                 Some(format!("it cannot prepare a variant: {reason}"))
             }
             Some(PreparationResult::Ready { .. } | PreparationResult::Halted) | None => None,

@@ -120,11 +120,13 @@ impl RunFolder {
             if is_run(path) {
                 return Self::found_at(path);
             }
+            if let Err(source) = fs::symlink_metadata(path.join(JOURNAL))
+                && source.kind() == io::ErrorKind::PermissionDenied
+            {
+                return Err(unreadable_folder(path)(source));
+            }
         }
-        let mut several = Self::all_runs(root).map_err(|_| StoreError::NoRun {
-            name: name.to_owned(),
-            root: root.to_owned(),
-        })?;
+        let mut several = Self::all_runs(root)?;
         several.retain(|folder| {
             folder.run_name().starts_with(name) || folder.run_name().ends_with(name)
         });
@@ -158,10 +160,14 @@ impl RunFolder {
         })
     }
 
-    /// Returns every run below the root, the oldest first.
-    pub fn all_runs(root: &Path) -> io::Result<Vec<Self>> {
-        let entries = fs::read_dir(root)?.flatten();
+    /// Returns every run below the root, the oldest first; none if the root does not exist.
+    pub fn all_runs(root: &Path) -> Result<Vec<Self>, StoreError> {
+        let entries = match fs::read_dir(root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(unreadable_folder(root))?,
+        };
         let folders = entries
+            .flatten()
             .filter(|entry| entry.file_name() != LAST)
             .map(|entry| entry.path());
         let runs = folders.filter(|path| is_run(path));
@@ -295,6 +301,15 @@ fn not_an_option(path: String) -> String {
 }
 
 /// Returns whether a path leads to the directory of a run.
+fn unreadable_folder(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Io {
+        what: "read the directory",
+        path,
+        source,
+    }
+}
+
 fn is_run(path: &Path) -> bool {
     files::is_regular(&path.join(JOURNAL))
 }

@@ -36,7 +36,8 @@ pub use written_reports::{remember_report, written_reports};
 use provoke_model::TrialId;
 use provoke_words::diagnostic::{Diagnostic, ErrorCategory};
 use provoke_words::untrusted::{Untrusted as _, shell_word};
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// An error of the stored data.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +135,10 @@ impl StoreError {
     /// Returns a hint.
     pub fn hint(&self) -> String {
         match self {
+            Self::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+                "check its permissions, or choose another place with `--out DIR` or PROVOKE_HOME"
+                    .to_owned()
+            }
             Self::Io { .. } => "choose another place with `--out DIR` or PROVOKE_HOME".to_owned(),
             Self::Busy(_) => {
                 "wait until it ends, or stop it with Ctrl-C and use `provoke resume`".to_owned()
@@ -148,6 +153,10 @@ impl StoreError {
                     shell_word(name.as_ref())
                 )
             }
+            Self::NoRun { name, .. } if Path::new(name).is_dir() => format!(
+                "the directory `{}` has no journal `events.jsonl`, so it is not a run",
+                name.to_safe()
+            ),
             Self::NoRun { root, .. }
                 if RunFolder::all_runs(root).is_ok_and(|runs| !runs.is_empty()) =>
             {

@@ -286,6 +286,7 @@ impl Executor for LocalExecutor {
         let hook = RunHook {
             variant: variant.unwrap_or_default(),
             own: variant.is_some(),
+            has_log: false,
             command: command.clone(),
             cwd: if variant.is_none() {
                 self.cwd.clone()

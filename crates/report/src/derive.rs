@@ -29,6 +29,7 @@ use provoke_stats::{self as stats, real};
 use provoke_words as words;
 use provoke_words::untrusted::shell_word;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 impl Report {
     /// Derives the report from the state.
@@ -510,13 +511,23 @@ fn collect_notes(
     if !journal_complete {
         notes.push("the journal is incomplete: the last events could not be written".to_owned());
     }
-    for (text, count) in &state.notes {
-        let times = if *count > 1 {
-            format!(" ({count} times)")
-        } else {
-            String::new()
+    let mut shown_outputs = BTreeSet::new();
+    for (note, count) in &state.notes {
+        let (text, details) = note.split_once('\n').unwrap_or((note, ""));
+        let mut note = text.to_owned();
+        if *count > 1 {
+            let _ = write!(note, " ({count} times)");
+        }
+        // Several builds often fail alike; the last line names the file of each.
+        let details = match details.rsplit_once('\n') {
+            _ if !shown_outputs.insert(details) => "",
+            Some((output, place)) if !shown_outputs.insert(output) => place,
+            _ => details,
         };
-        notes.push(format!("{text}{times}"));
+        if !details.is_empty() {
+            let _ = write!(note, "\n{details}");
+        }
+        notes.push(note);
     }
     notes
 }

@@ -112,7 +112,11 @@ fn write_markdown(
     }
     writeln!(out, "</details>\n")?;
     for note in &report.notes {
-        writeln!(out, "- {}", escape_markdown(note))?;
+        let (text, output) = note.split_once('\n').unwrap_or((note, ""));
+        writeln!(out, "- {}", escape_markdown(text))?;
+        if !output.is_empty() {
+            writeln!(out, "\n{}", fence_code("text", output))?;
+        }
     }
     if !report.notes.is_empty() {
         writeln!(out)?;

@@ -14,8 +14,10 @@ use std::time::Duration;
 
 /// Time limit of a hook, after which it is killed and has failed.
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(600);
-/// Bytes of a failed hook's output that are reported.
-const HOOK_OUTPUT: usize = 4 * 1024;
+/// Bytes of a failed hook's output that are reported; the journal contains them.
+pub(super) const HOOK_OUTPUT: usize = 4 * 1024;
+/// Bytes of each stream of a failed build that are reported.
+const BUILD_OUTPUT: usize = 256 * 1024;
 
 /// Result of a hook.
 pub(super) enum HookResult {
@@ -33,6 +35,7 @@ impl Slot {
         recipe: &VariantRecipe,
         actor: &ActorPlan,
         numbers: &PlaceholderValues,
+        output_bytes: usize,
     ) -> HookResult {
         let limits = recipe.start.process_limits();
         let null_device = self.nothing.as_fd();
@@ -72,7 +75,7 @@ impl Slot {
         }
         if ending != Ending::Exited(0) {
             let ends = [&process.stdout, &process.err]
-                .map(|stream| stream.capture.end_of_stream(HOOK_OUTPUT));
+                .map(|stream| stream.capture.end_of_stream(output_bytes));
             return HookResult::Failed(FailedHook {
                 ending,
                 output: ends.concat(),
@@ -94,7 +97,12 @@ impl Slot {
         } else {
             PlaceholderValues::default()
         };
-        let hooked = self.run_hook(&known_recipe.0, &actor, &numbers);
+        let output_bytes = if hook.has_log {
+            BUILD_OUTPUT
+        } else {
+            HOOK_OUTPUT
+        };
+        let hooked = self.run_hook(&known_recipe.0, &actor, &numbers, output_bytes);
         self.recipes.insert(hook.variant, known_recipe);
         match hooked {
             HookResult::Done => None,

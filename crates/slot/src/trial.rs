@@ -4,7 +4,7 @@ use super::capture::OutputPatterns;
 use super::command::{CommandLine, PlaceholderValues};
 use super::container::ContainerStart;
 use super::fake_clock::FakeClock;
-use super::hooks::{HookResult, shell_actor};
+use super::hooks::{HOOK_OUTPUT, HookResult, shell_actor};
 use super::process::{TracedRoles, TrialContext, TrialProcess};
 use super::setup::{self, TrialSetup};
 use super::snapshots::SnapshotFolder;
@@ -141,7 +141,12 @@ impl Slot {
         match &recipe.prepare {
             Some(hook) => {
                 let has_own_hook = recipe.variant.hooks.prepare.is_some();
-                self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers)
+                self.run_hook(
+                    recipe,
+                    &shell_actor(recipe, hook, has_own_hook),
+                    numbers,
+                    HOOK_OUTPUT,
+                )
             }
             None => HookResult::Done,
         }
@@ -288,7 +293,12 @@ impl Slot {
         // This hook may kill processes that the hook before the trial started.
         self.crash_monitor.stop_listening(pids);
         let has_own_hook = recipe.variant.hooks.conclude.is_some();
-        match self.run_hook(recipe, &shell_actor(recipe, hook, has_own_hook), numbers) {
+        match self.run_hook(
+            recipe,
+            &shell_actor(recipe, hook, has_own_hook),
+            numbers,
+            HOOK_OUTPUT,
+        ) {
             HookResult::Done => {}
             HookResult::Failed(hook) => observation.conclude = Some(hook),
             HookResult::Interrupted => observation.interrupted = true,

@@ -57,6 +57,8 @@ pub struct RunHook {
     pub variant: VariantId,
     /// The hook belongs to this variant only, and gets its variables.
     pub own: bool,
+    /// Its output is written to a file, and not only shown in an error.
+    pub has_log: bool,
     /// Command for `sh -c`.
     pub command: Text,
     /// Working directory, if it is not that of the variant.

@@ -192,13 +192,19 @@ pub fn create_private_folders(path: &Path) -> io::Result<()> {
 }
 
 fn create_folders_as(path: &Path, mode: Mode) -> io::Result<()> {
-    let location = Location::of_path(path);
-    let created = location.and_then(|place| Ok(mkdirat(place.folder(), place.name, mode)?));
-    match created {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create_folders_as(path.parent().ok_or(error)?, mode)?;
-            create_folders_as(path, mode)
+    let create = || -> io::Result<()> {
+        let location = Location::of_path(path)?;
+        Ok(mkdirat(location.folder(), location.name, mode)?)
+    };
+    let created = match (create(), path.parent()) {
+        // In some file systems, such as /proc, nothing can be created although the folder above exists.
+        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+            create_folders_as(parent, mode)?;
+            create()
         }
+        (created, _) => created,
+    };
+    match created {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_folder = metadata_itself(path)?.is_dir();
             if is_folder { Ok(()) } else { Err(error) }
@@ -429,6 +435,11 @@ mod tests {
     fn only_regular_files_are_mapped() {
         assert!(map_program(Path::new("/dev/zero")).is_err());
         assert!(map_program(Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn a_file_system_without_new_folders_is_an_error() {
+        assert!(create_folders(Path::new("/proc/provoke/folder")).is_err());
     }
 
     #[test]

@@ -23,16 +23,23 @@ pub const COMMANDS: Equivalents = Equivalents(&[
 /// Flags that are not names of scenario fields: the equivalent here, in which `V` stands for the value, or a sentence that
 /// explains why there is none.
 pub const FLAGS: Equivalents = Equivalents(&[
-    ("--tries --trials --rounds --attempts -N", "-n V"),
+    (
+        "--tries --trials --rounds --attempts --max-runs --repeat-each --runs-per-test --stress-count -N",
+        "-n V",
+    ),
     ("--procs -P", "-j V"),
     ("-c --sh", "--shell V"),
     ("--output-json", "--json=FILE"),
     ("--junitxml --junit-xml", "--junit=FILE"),
     ("--markdown", "--md=FILE"),
-    ("--until-fail --until-failure --exitfirst", "-x"),
+    (
+        "--until-fail --until-failure --until-failed --exitfirst --stop --stop-on-fail",
+        "-x",
+    ),
     ("--max-failure-rate --threshold", "--max-rate V"),
     ("-C --chdir", "--cwd V"),
-    ("--for --budget --time", "-d V"),
+    ("--for --budget --time --stress-duration", "-d V"),
+    ("--forever --infinite --endless", NO_ENDLESS_RUN),
     ("--seconds --secs", "-d Vs"),
     ("--minutes --mins", "-d Vm"),
     ("--against --reference", "--baseline V"),
@@ -43,6 +50,7 @@ pub const FLAGS: Equivalents = Equivalents(&[
 ]);
 
 const NO_RETRIES: &str = "provoke does not retry: every trial counts; -n sets how many run";
+const NO_ENDLESS_RUN: &str = "a run has an end: -d sets how long it takes, such as -d 8h, and -x ends it at the first failure";
 const NO_WATCHED_ENGINE: &str =
     "provoke counts no containers as leaks; docs/containers.md has a hook that does";
 const NO_SHRINKING: &str = "provoke reduce --requests RUN finds the requests that a crash needs";

@@ -7,6 +7,7 @@ use crate::needs::{needs, program, python};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -222,6 +223,26 @@ fn a_commit_whose_build_exceeds_the_build_limit_is_untestable() {
     let wanted = "the build failed: it took more than 3 s";
     assert!(result.1.stdout.contains(wanted), "{}", result.1);
     assert_eq!(processes_with(&word), Vec::<i32>::new());
+}
+
+#[test]
+fn a_commit_whose_build_fails_is_reported_with_the_end_of_the_output() {
+    needs!(program("git"));
+    let repository = Repository::new();
+    let build = "[ $(cat number) -lt 7 ] || { echo compiling; printf 'a.c:1: error: \\033[1mno b\\033[m\\nmake: Error 1\\n' >&2; exit 2; }";
+    let output = repository.bisect(&["--build", build, "--", "sh", "t.sh"]).1;
+    assert!(output.stdout.starts_with("NOT TESTED: "), "{output}");
+    assert!(
+        output
+            .answer()
+            .contains("the build failed: exit 2: make: Error 1"),
+        "{output}"
+    );
+    let lines = "\n      compiling\n      a.c:1: error: no b\n      make: Error 1\n      output: ";
+    assert!(output.stdout.contains(lines), "{output}");
+    let (_, log) = output.stdout.split_once("      output: ").unwrap();
+    let log = fs::read_to_string(log.lines().next().unwrap()).unwrap();
+    assert!(log.ends_with("make: Error 1\n"), "{log}");
 }
 
 #[test]

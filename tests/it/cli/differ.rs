@@ -280,7 +280,8 @@ fn a_difference_that_passing_trials_have_as_well_precedes_the_message_of_the_fai
     assert!(functions.contains(&"retry"), "{statement}: {output}");
     // All trials reach the line of the branch, so the branch is named.
     assert!(
-        statement.contains("took the branch to 0x") && statement.contains("then entered retry()"),
+        statement.contains("took the branch to main+0x")
+            && statement.contains("then entered retry()"),
         "{statement}"
     );
     let lead = &answer["lead"];

@@ -109,6 +109,31 @@ fn a_missing_run_is_refused() {
 }
 
 #[test]
+fn a_directory_without_a_journal_is_not_a_run() {
+    insta::assert_snapshot!(output_of(&["report", "."]), @"
+    ------- stderr -------
+    error: there is no run `.` in `provoke-out`
+
+    hint: the directory `.` has no journal `events.jsonl`, so it is not a run
+    [exit status: Some(2)]
+    ");
+}
+
+#[test]
+fn a_place_of_runs_that_cannot_be_read_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.write("provoke-out", "");
+    insta::assert_snapshot!(sandbox.provoke(&["list"]), @"
+    ------- stderr -------
+    error: cannot read the directory `provoke-out`
+      caused by: Not a directory (os error 20)
+
+    hint: choose another place with `--out DIR` or PROVOKE_HOME
+    [exit status: Some(125)]
+    ");
+}
+
+#[test]
 fn a_trial_number_without_a_run_is_refused() {
     insta::assert_snapshot!(output_of(&["replay", "17"]), @"
     ------- stderr -------

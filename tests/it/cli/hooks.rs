@@ -25,6 +25,21 @@ fn hooks_run_in_their_order() {
 }
 
 #[test]
+fn explain_shows_why_the_hook_before_a_trial_failed() {
+    let sandbox = Sandbox::new();
+    let prepare = "echo compiling; echo a.c:1: no b; exit 3";
+    sandbox.provoke(&["run", "-n", "1", "--prepare", prepare, "--", "true"]);
+    insta::assert_snapshot!(sandbox.provoke(&["explain", "last#1"]), @"
+    #1 is inconclusive: prepare failed.
+      it ended with exit 3; its last lines:
+      compiling
+      a.c:1: no b
+    ------- stderr -------
+    [exit status: Some(0)]
+    ");
+}
+
+#[test]
 fn a_failed_setup_ends_the_run_with_an_error() {
     let sandbox = Sandbox::new();
     let output = sandbox.provoke(&[

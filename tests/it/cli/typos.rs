@@ -33,6 +33,13 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_hint_at_a_number_is_not_the_refused_number() {
+    let output = sandbox().provoke(&["run", "--jobs", "0", "true"]);
+    assert!(output.stderr.contains("must be at least 1"), "{output}");
+    assert!(!output.stderr.contains("--jobs 0"), "{output}");
+}
+
+#[test]
 fn natural_command_lines_are_accepted() {
     let sandbox = sandbox();
     for (line, trials) in [
@@ -134,6 +141,24 @@ fn mistyped_command_lines_are_refused_with_a_hint() {
             2,
             "`provoke run` has no flag `--runs10`",
             "did you mean `--runs 10`?",
+        ),
+        (
+            "run --forever true",
+            2,
+            "`provoke run` has no flag `--forever`",
+            "a run has an end: -d sets how long it takes, such as -d 8h, and -x ends it at the first failure",
+        ),
+        (
+            "run --stress-count 5 -- true",
+            2,
+            "`provoke run` has no flag `--stress-count`",
+            "did you mean `-n 5`?",
+        ),
+        (
+            "run --shell -- './a | ./b'",
+            2,
+            "a value is required for '--shell <LINE>' but none was supplied",
+            "give the line as one argument: --shell './program | cat'",
         ),
         (
             "run --quiet1 -- true",

@@ -31,11 +31,13 @@ fn names(sandbox: &Sandbox) -> Vec<String> {
         .collect()
 }
 
-/// Writes the files of a bug, and returns the printed command.
-fn write_files(sandbox: &Sandbox, name: &str) -> String {
+/// Writes the files of a bug, and returns the printed commands.
+fn write_files(sandbox: &Sandbox, name: &str) -> Vec<String> {
     let output = sandbox.provoke(&["zoo", name]);
     assert_eq!(output.code, Some(0), "{output}");
-    output.stdout.trim_end().to_owned()
+    let (_, next) = output.stderr.split_once("then:\n").unwrap();
+    let commands = output.stdout.lines().chain(next.lines());
+    commands.map(str::to_owned).collect()
 }
 
 /// Runs a command of a shell, and asserts its exit code and words of its output.
@@ -52,14 +54,15 @@ fn run_line(sandbox: &Sandbox, line: &str, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn each_bug_has_a_page_with_its_command() {
+fn each_bug_has_a_page_with_its_commands() {
     let sandbox = Sandbox::new();
     let names = names(&sandbox);
     assert_eq!(names.len(), 12, "{names:?}");
     for name in names {
         let printed = write_files(&sandbox, &name);
-        let commands = page_commands(&name);
-        assert_eq!(printed, format!("cd {name} && {}", commands[0]));
+        let mut commands = page_commands(&name);
+        commands[0].insert_str(0, &format!("cd {name} && "));
+        assert_eq!(printed, commands);
         assert!(commands.len() > 1, "{name} has no fix");
         assert!(sandbox.path(&name).join("fix.patch").is_file(), "{name}");
     }
@@ -102,6 +105,8 @@ fn the_list_is_complete_and_the_files_are_new() {
     cd 'my race' && cc -g -pthread race.c -o race && provoke hunt --seed 1 -- ./race
     ------- stderr -------
     wrote race.c, fix.patch to `my race`; next:
+    then:
+    patch <fix.patch && cc -g -pthread race.c -o race && provoke confirm --held last
     [exit status: Some(0)]
     ");
     insta::assert_snapshot!(sandbox.provoke(&["zoo", "race", "-o", "my race"]), @r"

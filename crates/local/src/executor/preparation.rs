@@ -15,6 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Mutex, watch};
 
+/// Lines of the output of a failed build or `setup` that are shown.
+const SHOWN_LINES: usize = 8;
+
 impl ExecutorContext {
     /// Creates the folder of a variant, and runs its `setup`.
     pub(super) async fn make_variant(
@@ -121,12 +124,15 @@ impl ExecutorContext {
         let hook = RunHook {
             variant: id,
             own: true,
+            has_log: false,
             command,
             cwd: hooks.cwd.clone(),
         };
         let result = self.run_in_hook_slot(hook_slot, &hook, halt).await;
         if let Some(hook) = result.map_err(|error| error.to_string())? {
-            return Err(format!("`setup` failed: {}", in_a_line(&hook)));
+            let mut lines = vec![format!("`setup` failed: {}", in_a_line(&hook))];
+            lines.extend(last_lines(&hook));
+            return Err(lines.join("\n"));
         }
         self.set_up.lock().expect("no panic").insert(id);
         Ok(())
@@ -153,6 +159,7 @@ impl ExecutorContext {
         let hook = RunHook {
             variant: id,
             own: false,
+            has_log: true,
             command: format!("PROVOKE_MADE='{folder}'; export PROVOKE_MADE\n{script}").into(),
             cwd: Some(cwd.clone()),
         };
@@ -183,11 +190,10 @@ impl ExecutorContext {
                 // The error contains the last line, even if the log cannot be written.
                 let _ = files::create_private(&reserved.log_path())
                     .and_then(|mut file| file.write_all(hook.output.as_bytes()));
-                Err(format!(
-                    "{} (full log: {})",
-                    in_a_line(&hook),
-                    reserved.log_path().to_safe()
-                ))
+                let mut lines = vec![in_a_line(&hook)];
+                lines.extend(last_lines(&hook));
+                lines.push(format!("output: {}", reserved.log_path().to_safe()));
+                Err(lines.join("\n"))
             }
             Err(error) => Err(self.reap_lost_slot(&mut slot, &error)),
         }
@@ -201,6 +207,20 @@ impl ExecutorContext {
             None => self.builders[0].lock().await,
         }
     }
+}
+
+/// Returns the last lines of the output of a command; none if the output is one line.
+fn last_lines(hook: &FailedHook) -> Vec<String> {
+    let output = provoke_words::without_colours(hook.output.trim_end());
+    let mut lines: Vec<String> = output
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    if lines.len() < 2 {
+        return Vec::new();
+    }
+    lines.split_off(lines.len().saturating_sub(SHOWN_LINES))
 }
 
 /// Describes how a command failed, with the last line of its output.

@@ -47,9 +47,11 @@ impl PathPlaceReport {
         let at_line = || line.map(|line| line_name(file.as_deref(), Some(line), None));
         let (place, verbs) = match &point.place {
             PathPlace::Code(object, address, kind) => {
-                let object = file_name(*object).unwrap_or_default();
-                let by_address = || format!("{}+0x{address:x}", base_name(&object));
-                let verbs = code_verbs(*kind, points.is_within_line(number), *address);
+                let name = file_name(*object).unwrap_or_default();
+                let by_address = || format!("{}+0x{address:x}", base_name(&name));
+                let block = points.offset_in_function(number);
+                let block = block.unwrap_or_else(by_address);
+                let verbs = code_verbs(*kind, points.is_within_line(number), &block);
                 (at_line().unwrap_or_else(by_address), verbs)
             }
             PathPlace::Line(..) => (at_line().unwrap_or_default(), plain(["reached", "reach"])),
@@ -115,18 +117,18 @@ impl PathPlaceReport {
 }
 
 /// Returns what a thread does at a point in code, and the same after `did not`. Of a line with several blocks, only a part
-/// is reached, so the part is named.
-fn code_verbs(kind: BlockKind, is_within_line: bool, address: u64) -> [String; 2] {
+/// is reached, so its block is named.
+fn code_verbs(kind: BlockKind, is_within_line: bool, block: &str) -> [String; 2] {
     match kind {
         BlockKind::Function => plain(["entered", "enter"]),
         BlockKind::Return if is_within_line => {
             plain(["returned from a call at", "return from a call at"])
         }
         BlockKind::Taken | BlockKind::NotTaken if is_within_line => {
-            ["took", "take"].map(|verb| format!("{verb} the branch to 0x{address:x} at"))
+            ["took", "take"].map(|verb| format!("{verb} the branch to {block} at"))
         }
         BlockKind::Other if is_within_line => {
-            ["reached", "reach"].map(|verb| format!("{verb} 0x{address:x} at"))
+            ["reached", "reach"].map(|verb| format!("{verb} {block} at"))
         }
         _ => plain(["reached", "reach"]),
     }

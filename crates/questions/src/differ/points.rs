@@ -118,6 +118,23 @@ impl KnownPoints {
         }
     }
 
+    /// Returns a point in code as an offset in its function, `retry+0x1f`, as disassemblers do; `None` if the entry of the
+    /// function is not known.
+    pub(super) fn offset_in_function(&self, number: u32) -> Option<String> {
+        let point = self.get(number)?;
+        let PathPlace::Code(file, address, _) = point.place else {
+            return None;
+        };
+        let entry = self.get(self.function_of(file, address))?;
+        let PathPlace::Code(_, start, _) = entry.place else {
+            return None;
+        };
+        // The code of an inlined function has another name than the function that contains it.
+        let name = entry.name.function.as_ref()?;
+        (Some(name) == point.name.function.as_ref())
+            .then(|| format!("{name}+0x{:x}", address - start))
+    }
+
     /// Returns whether some of the points are in native code.
     pub(super) fn has_code(&self) -> bool {
         let mut points = self.points.iter();

@@ -49,6 +49,12 @@ pub(crate) fn not_tested(state: &State) -> String {
         let name = words::sanitize_line(&failing.name);
         return format!("NOT TESTED: preparing {name} took all of the time; -d allows more");
     }
+    if let Some(reason) = state.untestable.get(&State::FAILING)
+        && state.launched_trials(State::FAILING) == 0
+    {
+        let name = words::sanitize_line(&failing.name);
+        return format!("NOT TESTED: {name}: {}", words::sanitize_line(reason));
+    }
     let space = state.trials.space.as_ref();
     let preparation = space.and_then(|space| space.template.make.as_ref());
     let way_out = match preparation.map(|preparation| &preparation.script) {

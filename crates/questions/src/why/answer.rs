@@ -25,7 +25,7 @@ const LISTED: usize = 4;
 /// Maximum number of conditions for which commands are proposed.
 const MAX_COMMANDS: usize = 3;
 /// Name of the answer of a search that ended without a condition.
-const NOT_FOUND: &str = "no condition found";
+pub(super) const NOT_FOUND: &str = "no condition found";
 
 /// Under which conditions the program fails, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
@@ -181,16 +181,9 @@ impl WhyAnswer {
         if !parts.is_empty() {
             return words::capitalize_first(&parts.join("; "));
         }
-        let tried = self.found(ConditionVerdict::NoDifferenceSeen).len() as u64;
+        let tried = self.found(ConditionVerdict::NoDifferenceSeen).len();
         let plain = format!("{} plain trials failed", self.plain.in_words());
-        match verdict {
-            Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
-            Verdict::NotThere => format!(
-                "NO CONDITION FOUND: no difference was seen under {}; {plain}",
-                words::format_count(tried, "condition")
-            ),
-            _ => format!("NOT KNOWN YET: no condition is confirmed; {plain}"),
-        }
+        sentence_without_condition(verdict, tried, &plain)
     }
 
     /// Returns what the program depends on, by the levers of the conditions that were found.
@@ -210,12 +203,38 @@ impl WhyAnswer {
     }
 }
 
+/// Returns the sentence of a search that found no condition; `plain` says what happened without any.
+pub(super) fn sentence_without_condition(verdict: Verdict, tried: usize, plain: &str) -> String {
+    match verdict {
+        Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
+        Verdict::NotThere => format!(
+            "NO CONDITION FOUND: no difference was seen under {}; {plain}",
+            words::format_count(tried as u64, "condition")
+        ),
+        _ => format!("NOT KNOWN YET: no condition is confirmed; {plain}"),
+    }
+}
+
 /// Returns what programs depend on for which these conditions matter.
 pub(super) fn causes_of<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let searches = names.filter_map(|name| find_lever(name.split('=').next()?)?.search());
     let mut known = BTreeSet::new();
     let causes = searches.map(|search| search.cause.to_owned());
     causes.filter(|cause| known.insert(cause.clone())).collect()
+}
+
+/// Returns the line of the conditions without effect: the values of each lever together.
+pub(super) fn tried_line<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut levers: Vec<(&str, String)> = Vec::new();
+    for name in names {
+        let (lever, value) = name.split_once('=').unwrap_or((name, ""));
+        match levers.iter_mut().find(|(known, _)| *known == lever) {
+            Some((_, values)) => values.extend([", ", value]),
+            None => levers.push((lever, name.to_owned())),
+        }
+    }
+    let levers: Vec<String> = levers.into_iter().map(|(_, values)| values).collect();
+    (!levers.is_empty()).then(|| format!("tried: {}", levers.join("; ")))
 }
 
 /// Returns the lines about the limits of a search: conditions that were not tested, and its error.
@@ -322,6 +341,9 @@ impl AnswerText for WhyAnswer {
                 "without any condition: {} trials failed",
                 self.plain.in_words()
             ));
+        } else if !self.seeds.as_ref().is_some_and(|seeds| seeds.decides) {
+            let tried = self.found(ConditionVerdict::NoDifferenceSeen).into_iter();
+            lines.extend(tried_line(tried.map(|condition| &*condition.name)));
         }
         lines.extend(self.causes.iter().map(|cause| match self.causes.len() {
             1 => format!("cause: {cause}"),

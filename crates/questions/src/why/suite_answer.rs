@@ -2,8 +2,8 @@
 
 use super::WhyPolicy;
 use super::answer::{
-    ConditionVerdict, SeedReport, causes_of, counts, limit_lines, list_assumptions, list_names,
-    main_command, sham_of, untested_table,
+    ConditionVerdict, NOT_FOUND, SeedReport, causes_of, counts, limit_lines, list_assumptions,
+    list_names, main_command, sentence_without_condition, sham_of, tried_line, untested_table,
 };
 use super::conditions::condition_of;
 use super::memory::WhyMemory;
@@ -20,8 +20,6 @@ use std::collections::BTreeSet;
 
 /// Tests without a condition that the table lists.
 const MOST_UNEXPLAINED: usize = 10;
-/// Name of the answer of a search that ended without a condition.
-const NOT_FOUND: &str = "no condition found";
 
 /// Under which conditions the tests of a suite fail, with the numbers behind the answer.
 #[derive(Clone, Debug, Serialize)]
@@ -150,19 +148,14 @@ impl SuiteWhyAnswer {
             return format!("{count} of {total} depend on a condition{unexplained}");
         }
         let failing = self.unexplained().count();
-        let tried = self
-            .conditions
-            .iter()
-            .filter(|condition| condition.is_tried);
-        let tried = words::format_count(tried.count() as u64, "condition");
         let plain = format!("{failing} of {total} failed in plain trials");
-        match verdict {
-            Verdict::CouldNotTest => "NOT TESTED: no trial was conclusive".to_owned(),
-            Verdict::NotThere => {
-                format!("NO CONDITION FOUND: no difference was seen under {tried}; {plain}")
-            }
-            _ => format!("NOT KNOWN YET: no condition is confirmed; {plain}"),
-        }
+        sentence_without_condition(verdict, self.tried().count(), &plain)
+    }
+
+    fn tried(&self) -> impl Iterator<Item = &TriedCondition> {
+        self.conditions
+            .iter()
+            .filter(|condition| condition.is_tried)
     }
 
     /// Returns the conditions that could not be tried, with the reasons.
@@ -300,6 +293,10 @@ impl AnswerText for SuiteWhyAnswer {
         lines.extend(causes.into_iter().map(|cause| format!("cause: {cause}")));
         let never_failed = words::format_count(self.passing_tests, "test");
         lines.push(format!("{never_failed} never failed"));
+        if self.explained().next().is_none() {
+            let tried = self.tried().map(|condition| &*condition.name);
+            lines.extend(tried_line(tried));
+        }
         lines.extend(limit_lines(self.untested(), self.error_rate));
         lines
     }

@@ -2,7 +2,7 @@
 
 use super::source::PageSource;
 use super::table::{fact_list, page_section, sentence_text, text_list};
-use crate::page_text::PageText;
+use crate::page_text::{PageLines, PageText};
 use crate::{Masked, Report, headlines};
 use maud::{Markup, html};
 use provoke_words as words;
@@ -64,9 +64,18 @@ pub(super) fn answer_section(source: &PageSource<'_>) -> Markup {
             pre.command { code { (PageText(&source.issue.command)) } }
             (fact_list(&run_facts(report)))
             @if !report.notes.is_empty() {
-                ul.notes { @for note in report.notes.iter().take(NOTES) { li { (sentence_text(&capitalize_first(note))) } } }
+                ul.notes { @for note in report.notes.iter().take(NOTES) { li { (note_text(note)) } } }
             }
         }
+    }
+}
+
+/// Returns a note, with the lines of output below its text.
+fn note_text(note: &str) -> Markup {
+    let (text, output) = note.split_once('\n').unwrap_or((note, ""));
+    html! {
+        (sentence_text(&capitalize_first(text)))
+        @if !output.is_empty() { pre { code { (PageLines(output)) } } }
     }
 }
 

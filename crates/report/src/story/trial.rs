@@ -13,7 +13,9 @@ use provoke_model::{
     Autopsy, Ending, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation, Outcome,
     Signature, Site, TrialConditions, TrialId, WaitObject,
 };
-use provoke_words::{format_bytes, format_count, format_seconds, plural_of, sanitize_line};
+use provoke_words::{
+    format_bytes, format_count, format_seconds, plural_of, sanitize_line, without_colours,
+};
 
 /// The facts for the description of a trial.
 pub struct TrialDetails<'a> {
@@ -94,6 +96,7 @@ pub fn trial_story(details: &TrialDetails<'_>) -> String {
             Some(hang) => push_failure(details, hang, &mut lines),
             None => {
                 lines.push_line(&format!("{} is inconclusive: {void}.", details.trial));
+                push_inconclusive_reason(details.observation, &mut lines);
                 push_load_lines(details, &mut lines);
             }
         },
@@ -102,6 +105,24 @@ pub fn trial_story(details: &TrialDetails<'_>) -> String {
         }
     }
     lines.into_text()
+}
+
+/// Says why a trial is not counted, with the last lines of a hook that failed.
+fn push_inconclusive_reason(observation: &Observation, lines: &mut WrappedText) {
+    let reason = observation
+        .not_started()
+        .or_else(|| observation.lost.clone())
+        .or_else(|| observation.not_ready());
+    if let Some(reason) = reason {
+        lines.push_detail(&sanitize_line(&reason));
+    }
+    if let Some(hook) = &observation.prepare {
+        lines.push_detail(&format!("it ended with {}; its last lines:", hook.ending));
+        let output: Vec<&str> = hook.output.trim_end().lines().collect();
+        for line in &output[output.len().saturating_sub(HOOK_LINES)..] {
+            lines.push_quoted(&sanitize_line(&without_colours(line)));
+        }
+    }
 }
 
 fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut WrappedText) {
@@ -352,6 +373,8 @@ fn push_load_lines(details: &TrialDetails<'_>, lines: &mut WrappedText) {
 
 /// Maximum number of requests in flight that are listed.
 const REQUESTS: usize = 16;
+/// Maximum number of shown lines of the output of a hook that failed.
+const HOOK_LINES: usize = 12;
 
 /// Lists the requests in flight when the service crashed.
 fn in_flight(details: &TrialDetails<'_>, lines: &mut WrappedText) {

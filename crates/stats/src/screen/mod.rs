@@ -29,6 +29,7 @@ mod levels;
 mod pairs;
 mod plan;
 mod result;
+mod schedule;
 mod seeds;
 mod suite;
 
@@ -41,26 +42,18 @@ pub use result::{ConditionResult, ConditionVerdict, ScreenPhase};
 pub use seeds::{SeedOutcomes, SeedTest};
 pub use suite::{SuiteScreen, TestResult};
 
-use std::mem;
-
 use block::Block;
 use dose::DoseSearch;
 use evidence::Evidence;
 use levels::Levels;
+use schedule::Schedule;
 
 /// A search for the conditions under which a program fails.
 #[derive(Debug, Clone)]
 pub struct Screen {
     conditions: Vec<Condition>,
-    limits: Limits,
-    seed: u64,
+    schedule: Schedule<Outcome>,
     levels: Levels,
-    phase: ScreenPhase,
-    block: Block<Outcome>,
-    /// Number of blocks so far.
-    blocks: u64,
-    /// Number of trials of all blocks so far.
-    trials: u64,
     evidence: Evidence,
     /// Number of trials of halves at the last claim.
     halves_at_claim: usize,
@@ -75,67 +68,37 @@ pub struct Screen {
 impl Screen {
     /// Creates a screen whose claims are all correct with a probability of `1 - alpha`.
     pub fn new(conditions: Vec<Condition>, alpha: f64, limits: Limits, seed: u64) -> Self {
-        let mut screen = Self {
+        Self {
             evidence: Evidence::new(conditions.len()),
             conditions,
-            limits,
-            seed,
+            schedule: Schedule::new(limits, seed),
             levels: Levels::new(alpha),
-            phase: ScreenPhase::Plain,
-            block: Block::new(Vec::new()),
-            blocks: 0,
-            trials: 0,
             halves_at_claim: 0,
             round_begin: 0,
             is_repeat_over: false,
             tests: Vec::new(),
             seed_tests: Vec::new(),
             doses: Vec::new(),
-        };
-        screen.begin_block((ScreenPhase::Plain, plan::first_trials()));
-        screen
+        }
     }
 
     /// Returns the next trial, given the conditions of the running ones.
     pub fn next(&self, running: &[Vec<usize>]) -> Next {
-        if self.phase == ScreenPhase::Over {
-            return Next::Done;
-        }
-        match self.block.next_set(running) {
-            Some(set) => Next::Trial(set.clone()),
-            None => Next::Wait,
-        }
+        self.schedule.next(running)
     }
 
     /// Adds the outcome of a trial; a trial that the screen did not choose is ignored.
     pub fn record(&mut self, set: &[usize], outcome: Outcome) {
-        if self.block.record(set, outcome) && self.block.is_complete() {
-            let block = mem::replace(&mut self.block, Block::new(Vec::new()));
+        if let Some(block) = self.schedule.record(set, outcome) {
             self.learn_from(block);
             let planned = self.plan_block();
-            self.begin_block(planned);
+            self.schedule.begin_block(planned);
         }
-    }
-
-    fn begin_block(&mut self, (phase, mut sets): plan::PlannedBlock) {
-        sets.truncate(usize::try_from(self.remaining_trials()).unwrap_or(usize::MAX));
-        self.phase = if sets.is_empty() {
-            ScreenPhase::Over
-        } else {
-            phase
-        };
-        self.block = Block::new(sets);
-        self.blocks += 1;
-        self.trials += self.block.size() as u64;
-    }
-
-    fn remaining_trials(&self) -> u64 {
-        self.limits.trials.saturating_sub(self.trials)
     }
 
     /// Adds the outcomes of a block to the results of its phase.
     fn learn_from(&mut self, block: Block<Outcome>) {
-        match self.phase {
+        match self.schedule.phase {
             ScreenPhase::Plain | ScreenPhase::Round => {
                 for (set, outcome) in block.into_ended() {
                     self.evidence.count_single(&set, outcome);
@@ -200,7 +163,7 @@ impl Screen {
 
     /// Returns the present phase.
     pub fn phase(&self) -> ScreenPhase {
-        self.phase
+        self.schedule.phase
     }
 
     /// Returns the counts of plain trials, those of pairs included.

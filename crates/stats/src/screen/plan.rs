@@ -1,7 +1,6 @@
 //! Chooses the trials of the next block.
 
 use rand::RngExt as _;
-use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -100,11 +99,6 @@ pub(super) fn draw_pairs(
     pairs.collect()
 }
 
-/// Returns the random numbers of a block.
-pub(super) fn random_numbers(seed: u64, block: u64) -> Pcg64Mcg {
-    Pcg64Mcg::seed_from_u64(seed ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-}
-
 /// Returns the conditions with a role.
 pub(super) fn conditions_with(
     conditions: &[Condition],
@@ -129,7 +123,7 @@ pub(super) fn candidate_threshold(evidence: &Evidence) -> f64 {
 impl Screen {
     /// Returns the next block, of which the limit may cut the end; nothing runs any more.
     pub(super) fn plan_block(&mut self) -> PlannedBlock {
-        let planned = if self.evidence.plain.trials == 0 || self.remaining_trials() < 2 {
+        let planned = if self.evidence.plain.trials == 0 || self.schedule.remaining_trials() < 2 {
             None
         } else {
             self.plan_pairs()
@@ -144,11 +138,6 @@ impl Screen {
         planned.unwrap_or((ScreenPhase::Over, Vec::new()))
     }
 
-    /// Returns the random numbers of the next block.
-    fn random(&self) -> Pcg64Mcg {
-        random_numbers(self.seed, self.blocks)
-    }
-
     /// Returns pairs of the open test.
     fn plan_pairs(&self) -> Option<PlannedBlock> {
         let test = self.tests.last()?;
@@ -156,8 +145,8 @@ impl Screen {
             return None;
         }
         let sham = self.conditions[test.condition].sham;
-        let count = self.limits.parallel / 2;
-        let sets = draw_pairs(test.condition, sham, count, &mut self.random());
+        let count = self.schedule.limits.parallel / 2;
+        let sets = draw_pairs(test.condition, sham, count, &mut self.schedule.random());
         Some((ScreenPhase::Pairs(test.condition), sets))
     }
 
@@ -228,7 +217,7 @@ impl Screen {
             self.begin_seed_test()?;
         }
         let test = self.seed_tests.last()?;
-        let seeds = test.next_seeds(&mut self.random());
+        let seeds = test.next_seeds(&mut self.schedule.random());
         let sets = seeds.into_iter().map(|seed| vec![seed]).collect();
         Some((ScreenPhase::Seeds(test.family), sets))
     }
@@ -357,7 +346,7 @@ impl Screen {
             .partition(|&condition| self.conditions[condition].is_harsh);
         let limit = HarshTrials::new(is_mixed);
         harsh.retain(|&condition| self.evidence.singles[condition].trials < limit.most);
-        if !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
+        if !harsh.is_empty() && (self.schedule.phase == ScreenPhase::Halves || mild.is_empty()) {
             harsh.sort_by(|&a, &b| self.compare_promise(a, b));
             harsh.truncate(limit.conditions);
             return Some((ScreenPhase::Round, singles_with_plain(&harsh)));
@@ -365,7 +354,7 @@ impl Screen {
         if mild.is_empty() {
             return None;
         }
-        let mut random = self.random();
+        let mut random = self.schedule.random();
         let sets = (0..CHUNK).map(|_| draw_half(&mild, &self.conditions, &mut random));
         Some((ScreenPhase::Halves, sets.collect()))
     }

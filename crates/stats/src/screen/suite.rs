@@ -24,10 +24,9 @@ use super::plan::{
     PlannedBlock, candidate_threshold, singles_with_plain,
 };
 use super::result::{ConditionVerdict, ScreenPhase};
+use super::schedule::Schedule;
 use super::seeds::SeedTest;
-use rand_pcg::Pcg64Mcg;
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 
 /// Evidence for a candidate if plain trials do not differ: two trials under the condition that ended otherwise.
 const CANDIDATE_REPEATED: f64 = 2.5;
@@ -36,15 +35,8 @@ const CANDIDATE_REPEATED: f64 = 2.5;
 #[derive(Debug, Clone)]
 pub struct SuiteScreen {
     conditions: Vec<Condition>,
-    limits: Limits,
-    seed: u64,
+    schedule: Schedule<Vec<Outcome>>,
     levels: Levels,
-    phase: ScreenPhase,
-    block: Block<Vec<Outcome>>,
-    /// Number of blocks so far.
-    blocks: u64,
-    /// Number of trials of all blocks so far.
-    trials: u64,
     /// The trials before and between pairs.
     ended: Vec<SuiteTrial>,
     /// The tests that failed, with their trials.
@@ -107,67 +99,37 @@ fn outcome_of(outcomes: &[Outcome], test: usize) -> Outcome {
 impl SuiteScreen {
     /// Creates a screen whose claims about all tests are correct with a probability of `1 - alpha`.
     pub fn new(conditions: Vec<Condition>, alpha: f64, limits: Limits, seed: u64) -> Self {
-        let mut screen = Self {
+        Self {
             conditions,
-            limits,
-            seed,
+            schedule: Schedule::new(limits, seed),
             levels: Levels::new(alpha),
-            phase: ScreenPhase::Plain,
-            block: Block::new(Vec::new()),
-            blocks: 0,
-            trials: 0,
             ended: Vec::new(),
             evidence: BTreeMap::new(),
             round_begin: 0,
             is_repeat_over: false,
             batches: Vec::new(),
             seed_tests: Vec::new(),
-        };
-        screen.begin_block((ScreenPhase::Plain, plan::first_trials()));
-        screen
+        }
     }
 
     /// Returns the next trial, given the conditions of the running ones.
     pub fn next(&self, running: &[Vec<usize>]) -> Next {
-        if self.phase == ScreenPhase::Over {
-            return Next::Done;
-        }
-        match self.block.next_set(running) {
-            Some(set) => Next::Trial(set.clone()),
-            None => Next::Wait,
-        }
+        self.schedule.next(running)
     }
 
     /// Adds the outcomes of all tests of a trial; a trial that the screen did not choose is ignored.
     pub fn record(&mut self, set: &[usize], outcomes: Vec<Outcome>) {
-        if self.block.record(set, outcomes) && self.block.is_complete() {
-            let block = mem::replace(&mut self.block, Block::new(Vec::new()));
+        if let Some(block) = self.schedule.record(set, outcomes) {
             self.learn_from(block);
             let planned = self.plan_block();
-            self.begin_block(planned);
+            self.schedule.begin_block(planned);
         }
-    }
-
-    fn begin_block(&mut self, (phase, mut sets): PlannedBlock) {
-        sets.truncate(usize::try_from(self.remaining_trials()).unwrap_or(usize::MAX));
-        self.phase = if sets.is_empty() {
-            ScreenPhase::Over
-        } else {
-            phase
-        };
-        self.block = Block::new(sets);
-        self.blocks += 1;
-        self.trials += self.block.size() as u64;
-    }
-
-    fn remaining_trials(&self) -> u64 {
-        self.limits.trials.saturating_sub(self.trials)
     }
 
     /// Adds the outcomes of a block to the results of its phase.
     fn learn_from(&mut self, block: Block<Vec<Outcome>>) {
         let trials: Vec<(Vec<usize>, Vec<Outcome>)> = block.into_ended().collect();
-        match self.phase {
+        match self.schedule.phase {
             ScreenPhase::Seeds(_) => self.learn_from_seeds(&trials),
             ScreenPhase::Pairs(condition) => self.learn_from_pairs(condition, trials),
             phase => {
@@ -255,7 +217,7 @@ impl SuiteScreen {
     }
 
     fn plan_block(&mut self) -> PlannedBlock {
-        let planned = if !self.has_plain_tests() || self.remaining_trials() < 2 {
+        let planned = if !self.has_plain_tests() || self.schedule.remaining_trials() < 2 {
             None
         } else {
             self.plan_pairs()
@@ -266,10 +228,6 @@ impl SuiteScreen {
                 .or_else(|| self.plan_halves())
         };
         planned.unwrap_or((ScreenPhase::Over, Vec::new()))
-    }
-
-    fn random(&self) -> Pcg64Mcg {
-        plan::random_numbers(self.seed, self.blocks)
     }
 
     fn conditions_with(&self, has_role: impl Fn(ConditionRole) -> bool) -> Vec<usize> {
@@ -283,8 +241,8 @@ impl SuiteScreen {
             return None;
         }
         let sham = self.conditions[batch.condition].sham;
-        let count = self.limits.parallel / 2;
-        let sets = plan::draw_pairs(batch.condition, sham, count, &mut self.random());
+        let count = self.schedule.limits.parallel / 2;
+        let sets = plan::draw_pairs(batch.condition, sham, count, &mut self.schedule.random());
         Some((ScreenPhase::Pairs(batch.condition), sets))
     }
 
@@ -328,7 +286,7 @@ impl SuiteScreen {
         }
         let mut tests = self.seed_tests.last()?.iter();
         let (_, open) = tests.find(|(_, seeds)| !seeds.is_over())?;
-        let seeds = open.next_seeds(&mut self.random());
+        let seeds = open.next_seeds(&mut self.schedule.random());
         let sets = seeds.into_iter().map(|seed| vec![seed]).collect();
         Some((ScreenPhase::Seeds(open.family), sets))
     }
@@ -441,7 +399,7 @@ impl SuiteScreen {
             .partition(|&condition| self.conditions[condition].is_harsh);
         let limit = HarshTrials::new(is_mixed);
         harsh.retain(|&condition| (singles(condition).count() as u64) < limit.most);
-        if !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
+        if !harsh.is_empty() && (self.schedule.phase == ScreenPhase::Halves || mild.is_empty()) {
             harsh.sort_by_key(|&condition| singles(condition).count());
             harsh.truncate(limit.conditions);
             return Some((ScreenPhase::Round, singles_with_plain(&harsh)));
@@ -449,7 +407,7 @@ impl SuiteScreen {
         if mild.is_empty() {
             return None;
         }
-        let mut random = self.random();
+        let mut random = self.schedule.random();
         let sets = (0..CHUNK).map(|_| draw_half(&mild, &self.conditions, &mut random));
         Some((ScreenPhase::Halves, sets.collect()))
     }
@@ -472,7 +430,7 @@ impl SuiteScreen {
 
     /// Returns the present phase.
     pub fn phase(&self) -> ScreenPhase {
-        self.phase
+        self.schedule.phase
     }
 
     /// Returns the tests that ever failed, with the counts of their plain trials, those of pairs included.
