@@ -26,6 +26,7 @@ mod series;
 mod stage;
 mod tally;
 mod trial_facts;
+mod trial_queue;
 
 pub use cases::{CaseCounts, CaseNames, SuiteCounts, TrialOrder};
 pub use counts::IsolatedCounts;
@@ -41,8 +42,6 @@ pub use tally::{DurationHistogram, SignatureFailures, Tally};
 pub use trial_facts::TrialFacts;
 
 use counts::{SignatureCounts, VariantState};
-use early_trials::EarlyTrials;
-use open_trials::OpenTrial;
 use provoke_model::{
     Event, FailureKind, Goal, Host, HostPlan, NoteLevel, Observation, Outcome, Plan, ResumeLimits,
     SignatureId, StopCause, StopLimits, Survey, Trial, TrialId, TrialsPlan, VariantChoice,
@@ -50,6 +49,7 @@ use provoke_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use trial_queue::{OpenTrial, TrialQueue};
 
 /// Maximum number of stored notes; the journal has all of them.
 const NOTES: usize = 20;
@@ -112,21 +112,6 @@ pub struct PreparationState {
     pub running: BTreeSet<VariantId>,
     /// Number of prepared variants, and the total duration.
     pub made: (u64, Duration),
-}
-
-/// Trials that were launched and did not enter the tally yet.
-#[derive(Debug, Default)]
-struct TrialQueue {
-    /// All trials from the first uncounted one on.
-    open: BTreeMap<TrialId, OpenTrial>,
-    /// Open trials that must be retried: a hanging trial can make `open` long, so they have their own set.
-    retries: BTreeSet<TrialId>,
-    launched: u64,
-    /// The variant that was launched last.
-    last_launched: Option<VariantId>,
-    early_trials: EarlyTrials,
-    /// The open trials of the measurement, while it is paused.
-    paused: Option<pause::PausedTrials>,
 }
 
 /// State of a run.

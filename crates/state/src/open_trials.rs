@@ -3,29 +3,9 @@
 use super::counts::{CountedTrials, SignatureCounts};
 use super::repeated_trials::is_repeated;
 use super::trial_facts::TrialFacts;
+use super::trial_queue::OpenTrial;
 use super::{FirstFailure, State};
 use provoke_model::{HoldPlan, InconclusiveReason, Observation, Outcome, Trial, TrialId};
-
-#[derive(Debug)]
-pub(super) enum OpenTrial {
-    /// The trial, and how often it was lost.
-    Running(Trial, u32),
-    /// To be retried under the same number.
-    Again(Trial, u32),
-    Finished(Trial, TrialFacts),
-}
-
-impl OpenTrial {
-    fn trial(&self) -> &Trial {
-        match self {
-            Self::Running(trial, _) | Self::Again(trial, _) | Self::Finished(trial, _) => trial,
-        }
-    }
-
-    pub(super) fn is_finished(&self) -> bool {
-        matches!(self, Self::Finished(..))
-    }
-}
 
 impl State {
     pub(super) fn trial_started(&mut self, trial: Trial) {

@@ -1,17 +1,7 @@
 //! Pauses a measurement that the user stopped, while extra trials capture evidence of its crashes.
 
 use super::State;
-use super::open_trials::OpenTrial;
-use provoke_model::TrialId;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The uncounted trials of the measurement; they continue when the run is resumed.
-#[derive(Debug)]
-pub(super) struct PausedTrials {
-    open: BTreeMap<TrialId, OpenTrial>,
-    retries: BTreeSet<TrialId>,
-    last_counted: TrialId,
-}
+use super::trial_queue::{OpenTrial, PausedTrials};
 
 impl State {
     /// Sets the open trials of the measurement aside.

@@ -1,8 +1,8 @@
 //! Trials that run again under their number: those that were interrupted, or lost with their host or slot.
 
 use super::State;
-use super::open_trials::OpenTrial;
 use super::trial_facts::TrialFacts;
+use super::trial_queue::OpenTrial;
 use provoke_model::{InconclusiveReason, Observation, Outcome, Trial};
 
 /// Number of times that a trial may be lost with its slot before it is inconclusive.
