@@ -43,9 +43,16 @@ pub struct BaselineRun {
     pub is_newest: bool,
 }
 
-impl ResolvedBaseline {
+/// A stored run as a baseline, without the trials of other runs.
+pub(super) struct StoredBaseline {
+    folder: RunFolder,
+    state: State,
+    variant: VariantId,
+}
+
+impl StoredBaseline {
     /// Reads a run as the baseline of a scenario.
-    pub(super) fn of_run(
+    pub(super) fn read(
         name: &str,
         asked: &Scenario,
         looked_for: &BaselineFilter,
@@ -89,6 +96,44 @@ impl ResolvedBaseline {
             None => find_variant(&state, asked.baseline.of.as_deref())?,
         };
         check_searched_cases(&state, looked_for)?;
+        Ok(Self {
+            folder,
+            state,
+            variant,
+        })
+    }
+
+    /// Returns whether its own trials have failures.
+    pub(super) fn has_failures(&self, looked_for: &BaselineFilter) -> bool {
+        measure_variant(&self.state, self.variant, looked_for).failures > 0
+    }
+}
+
+impl ResolvedBaseline {
+    /// Reads a run as the baseline of a scenario.
+    pub(super) fn of_run(
+        name: &str,
+        asked: &Scenario,
+        looked_for: &BaselineFilter,
+    ) -> Result<Self, Diagnostic> {
+        Self::of_stored(
+            StoredBaseline::read(name, asked, looked_for)?,
+            asked,
+            looked_for,
+        )
+    }
+
+    /// Adds the trials of other runs of the same program.
+    pub(super) fn of_stored(
+        stored: StoredBaseline,
+        asked: &Scenario,
+        looked_for: &BaselineFilter,
+    ) -> Result<Self, Diagnostic> {
+        let StoredBaseline {
+            folder,
+            state,
+            variant,
+        } = stored;
         let mut again = Scenario::of_variant(&state.goal, &state.trials, variant).ok();
         if let Some(again) = &mut again {
             questions::of_scenario(asked).restore_settings(&state.goal.question, again);

@@ -1,11 +1,11 @@
 //! Chooses the baseline if no flag names one.
 
-use super::baseline_run::{BaselineRun, ResolvedBaseline};
+use super::baseline_run::{BaselineRun, ResolvedBaseline, StoredBaseline};
 use super::hunt_holds::measure_hunt;
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
-use provoke_model::{Event, Text, VariantId};
+use provoke_model::{Event, Plan, Text, VariantId};
 use provoke_plan::Scenario;
 use provoke_questions as questions;
 use provoke_report as report;
@@ -28,29 +28,44 @@ pub(super) fn find_default(
     let typed = asked.typed_command();
     let typed = typed.map(|words| words.into_iter().map(Text::from).collect::<Vec<_>>());
     let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
-    let mut of_other_commands: Vec<(Vec<Text>, ResolvedBaseline)> = Vec::new();
+    // The newest failing run of each other command.
+    let mut of_other_commands: Vec<(Vec<Text>, String)> = Vec::new();
     let mut hunt = None;
     for folder in folders.iter().rev() {
+        let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path())
+        else {
+            continue;
+        };
         if hunt.is_none() && typed.is_some() {
-            hunt = describe_hunt(folder, looked_for);
+            hunt = describe_hunt(folder, &plan, looked_for);
         }
-        let Some(command) = measured_command(folder, asked) else {
+        let Some(command) = measured_command(&plan, asked) else {
             continue;
         };
         let is_listed = of_other_commands.iter().any(|(other, _)| *other == command);
         if is_listed {
             continue;
         }
-        let Some(baseline) = read_failing(folder, asked, looked_for) else {
+        let name = folder.run_name();
+        let Some(stored) = read_failing(&name, asked, looked_for) else {
             continue;
         };
         if typed.as_ref().is_none_or(|typed| *typed == command) {
-            return Ok(Some(baseline));
+            return resolve_newest(stored, asked, looked_for).map(Some);
         }
-        of_other_commands.push((command, baseline));
+        of_other_commands.push((command, name));
     }
+    let resolve = |name: &str| {
+        let stored = read_failing(name, asked, looked_for)?;
+        resolve_newest(stored, asked, looked_for).ok()
+    };
     if of_other_commands.len() > 1 || hunt.is_some() {
-        return Err(refuse_choice(typed.as_deref(), of_other_commands, hunt));
+        return Err(refuse_choice(
+            typed.as_deref(),
+            of_other_commands,
+            resolve,
+            hunt,
+        ));
     }
     if of_other_commands.is_empty() && asked.baseline.of.is_none() {
         let mut newest_first = folders.iter().rev();
@@ -62,14 +77,11 @@ pub(super) fn find_default(
             ));
         }
     }
-    Ok(of_other_commands.pop().map(|(_, baseline)| baseline))
+    Ok(of_other_commands.pop().and_then(|(_, name)| resolve(&name)))
 }
 
 /// Returns the command of a run that measured a rate.
-fn measured_command(folder: &RunFolder, asked: &Scenario) -> Option<Vec<Text>> {
-    let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
-        return None;
-    };
+fn measured_command(plan: &Plan, asked: &Scenario) -> Option<Vec<Text>> {
     // In other questions, the outcomes of earlier trials determine which variant runs next.
     let question = questions::of_goal(&plan.goal);
     let one = question.only_measures() && plan.trials.variants.len() == 1;
@@ -80,14 +92,23 @@ fn measured_command(folder: &RunFolder, asked: &Scenario) -> Option<Vec<Text>> {
 
 /// Reads a run as a baseline, if it has failures.
 fn read_failing(
-    folder: &RunFolder,
+    name: &str,
     asked: &Scenario,
     looked_for: &BaselineFilter,
-) -> Option<ResolvedBaseline> {
-    let found = ResolvedBaseline::of_run(&folder.run_name(), asked, looked_for).ok()?;
-    let chosen = found.chosen.filter(|chosen| chosen.failures > 0)?;
-    Some(ResolvedBaseline {
-        chosen: Some(BaselineRun {
+) -> Option<StoredBaseline> {
+    let stored = StoredBaseline::read(name, asked, looked_for).ok()?;
+    stored.has_failures(looked_for).then_some(stored)
+}
+
+/// Adds the trials of other runs to the newest run with failures.
+fn resolve_newest(
+    stored: StoredBaseline,
+    asked: &Scenario,
+    looked_for: &BaselineFilter,
+) -> Result<ResolvedBaseline, Diagnostic> {
+    let found = ResolvedBaseline::of_stored(stored, asked, looked_for)?;
+    Ok(ResolvedBaseline {
+        chosen: found.chosen.map(|chosen| BaselineRun {
             is_newest: true,
             ..chosen
         }),
@@ -96,10 +117,7 @@ fn read_failing(
 }
 
 /// Returns the flag that repeats the hold of a hunt, with a description, if the program failed under it.
-fn describe_hunt(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<String> {
-    let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
-        return None;
-    };
+fn describe_hunt(folder: &RunFolder, plan: &Plan, looked_for: &BaselineFilter) -> Option<String> {
     if !questions::of_goal(&plan.goal).searches_schedules() {
         return None;
     }
@@ -141,10 +159,11 @@ fn describe_variant(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<S
 }
 
 /// Refuses to choose among runs of several commands and a hunt. Runs whose command is similar to the typed one are listed
-/// first, the newest first.
+/// first, the newest first. Only those that are listed are resolved: that reads the other runs of their commands.
 fn refuse_choice(
     typed: Option<&[Text]>,
-    newest_first: Vec<(Vec<Text>, ResolvedBaseline)>,
+    newest_first: Vec<(Vec<Text>, String)>,
+    resolve: impl Fn(&str) -> Option<ResolvedBaseline>,
     hunt: Option<String>,
 ) -> Diagnostic {
     let as_line = |command: &[Text]| {
@@ -163,9 +182,9 @@ fn refuse_choice(
     let (similar, others): (Vec<_>, Vec<_>) = newest_first
         .into_iter()
         .partition(|(command, _)| is_similar(command));
-    let baselines = similar.into_iter().chain(others);
-    let chosen = baselines.filter_map(|(_, baseline)| baseline.chosen);
-    let lines = chosen.take(MAX_LISTED).map(|run| {
+    let listed = similar.into_iter().chain(others).take(MAX_LISTED);
+    let chosen = listed.filter_map(|(_, name)| resolve(&name)?.chosen);
+    let lines = chosen.map(|run| {
         format!(
             "--baseline {}   # {} of {} trials failed: {}",
             run.reference.to_safe(),

@@ -35,7 +35,7 @@ pub(super) fn write_suite(
 /// Returns the selected tests of every variant.
 pub fn format_cases(report: &Report, selection: &CaseSelection, width: Option<usize>) -> String {
     let mut screen = Screen::new(width);
-    for variant in &report.variants {
+    for variant in report.listed_variants() {
         let Some(suite) = &variant.suite else {
             continue;
         };

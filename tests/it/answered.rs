@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::answers::{
-    SETTINGS, Simulation, compare_plan, confirm_plan, failure, hunt_plan, ramp_plan,
+    DIFFER, SETTINGS, Simulation, compare_plan, confirm_plan, failure, hunt_plan, ramp_plan,
     reduction_plan, search_plan, why_plan,
 };
 use crate::held_program::hold_threads;
@@ -148,6 +148,17 @@ pub(crate) fn answered_hunt() -> RecordedRun {
     finish(simulation.record_answer(&plan))
 }
 
+/// Returns a search for the conditions under which the tests of a suite fail.
+fn answered_suite_search() -> RecordedRun {
+    let (mut searched, rates) = why_plan(1.0, 0.0);
+    searched.trials.cases = plan("cases = 'pytest'").trials.cases;
+    let mut simulation = Simulation::new(7, &rates, SETTINGS[0]);
+    simulation.failures = vec![crash()];
+    simulation.time = Duration::from_millis(6);
+    simulation.runs_suite = true;
+    finish(simulation.record_answer(&searched))
+}
+
 /// Returns a run for each verdict, with its name.
 pub(crate) fn answered_questions() -> Vec<(&'static str, RecordedRun)> {
     let repeated = vec![
@@ -212,6 +223,11 @@ pub(crate) fn answered_questions() -> Vec<(&'static str, RecordedRun)> {
     let searches = searches
         .into_iter()
         .map(|(name, (plan, rates))| (name, answered(&plan, &rates)));
-    let others = [("hunt", answered_hunt()), ("hosts", run_on_hosts(4, 80))];
+    let others = [
+        ("hunt", answered_hunt()),
+        ("why_suite", answered_suite_search()),
+        ("differ", answered(&plan(DIFFER), &[0.2])),
+        ("hosts", run_on_hosts(4, 80)),
+    ];
     repeated.chain(searches).chain(others).collect()
 }

@@ -30,6 +30,7 @@ use crate::held_program::{
     hold_two_threads, hold_two_threads_unrecorded, record_without_cause,
 };
 use crate::loop_and_fold::{begin, hash, plan};
+use crate::observed::{cases_of, name_cases};
 use crate::ramp::levels_of_load;
 
 const ALPHA: f64 = 0.05;
@@ -77,6 +78,8 @@ pub(crate) struct Simulation {
     pub(crate) failures: Vec<Failure>,
     /// The duration of each trial.
     pub(crate) time: Duration,
+    /// Whether trials are those of a suite, whose first case ends as the trial.
+    pub(crate) runs_suite: bool,
     /// The observation of holds in a trial, and whether it fails. The number in [0, 1) is drawn for the trial.
     pub(crate) hold: fn(&HoldPlan, f64) -> (HoldObservation, bool),
 }
@@ -99,6 +102,7 @@ impl Simulation {
             late: 0,
             failures: vec![failure(1)],
             time: Duration::ZERO,
+            runs_suite: false,
             hold: |plan, drawn| match plan {
                 HoldPlan::Record(_) => hold_threads(plan, drawn),
                 _ => (HoldObservation::default(), false),
@@ -188,6 +192,9 @@ impl Simulation {
             state.apply_event(&event, questions::is_done);
             tape(&event);
         };
+        if self.runs_suite {
+            happens(state, name_cases());
+        }
         let is_untestable = |variant: u32| {
             self.untestable
                 .is_some_and(|every| variant % every == every - 1)
@@ -229,6 +236,7 @@ impl Simulation {
                 seen: Box::new(Observation {
                     elapsed: self.time,
                     holds,
+                    case_record: self.runs_suite.then(|| Box::new(cases_of(&outcome))),
                     ..Observation::default()
                 }),
                 outcome,
@@ -840,7 +848,7 @@ fn a_run_that_is_cut_at_any_event_has_the_same_result() {
 }
 
 /// A search for what failing trials do differently.
-const DIFFER: &str = "ask = 'differ'\nruns = 1000";
+pub(crate) const DIFFER: &str = "ask = 'differ'\nruns = 1000";
 
 #[test]
 fn two_threads_in_a_window_at_once_are_named_in_any_order_of_ends() {

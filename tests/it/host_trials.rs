@@ -1,16 +1,21 @@
 //! Trials on simulated hosts, half of which have a processor without AVX2.
 
+use provoke_exec::{Executor, ExecutorFuture, HostChange, StopUrgency};
 use provoke_model::{
     Event, Host, HostId, InconclusiveReason, JoinedHost, Observation, Outcome, SlotId, Survey,
     Trial, TrialId, TrialPurpose, VariantId,
 };
 use provoke_questions as questions;
 use provoke_report::Report;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use crate::answered::RecordedRun;
 use crate::answers::failure;
-use crate::loop_and_fold::{begin, plan};
+use crate::loop_and_fold::{begin, plan, run_with};
 
 /// Runs trials on this number of hosts in turn; those on the hosts without AVX2 fail.
 pub(crate) fn run_on_hosts(hosts: u32, trials: u64) -> RecordedRun {
@@ -182,4 +187,62 @@ fn a_variant_that_loses_its_hosts_more_often_is_reported() {
     assert_eq!((losses.lost, losses.attempts), (7, 17));
     assert_eq!((losses.others_lost, losses.others_attempts), (0, 10));
     insta::assert_snapshot!(losses.text(), @"Hosts were lost more often during trials of `mode=y`: in 7 of 17 attempts, and in 0 of 10 of the others: p = 0.026");
+}
+
+/// A host that ends its trials only when they must be killed.
+#[derive(Clone, Default)]
+struct UnresponsiveHost {
+    changes: Arc<Mutex<Option<mpsc::UnboundedReceiver<HostChange>>>>,
+    /// Time from the start of a trial to this order.
+    killed_after: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Executor for UnresponsiveHost {
+    fn run_trial(
+        &self,
+        _: Trial,
+        mut halt: watch::Receiver<StopUrgency>,
+    ) -> ExecutorFuture<Observation> {
+        let killed_after = Arc::clone(&self.killed_after);
+        Box::pin(async move {
+            let started_at = Instant::now();
+            let _ = halt.wait_for(|level| *level == StopUrgency::Now).await;
+            killed_after.lock().unwrap().push(started_at.elapsed());
+            Observation {
+                interrupted: true,
+                ..Observation::default()
+            }
+        })
+    }
+
+    fn keep_output(&self, _: SlotId, _: PathBuf, _: bool) -> ExecutorFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn host_changes(&self) -> Option<mpsc::UnboundedReceiver<HostChange>> {
+        self.changes.lock().unwrap().take()
+    }
+}
+
+#[test]
+fn trials_on_hosts_are_killed_some_time_after_a_signal() {
+    let settings = "on = 'ssh:node1'\nruns = 5\ntimeout = '1h'\ngrace = '6s'";
+    let (_, mut state) = begin(plan(settings));
+    let (sender, changes) = mpsc::unbounded_channel();
+    let joined = JoinedHost {
+        destination: "node1".to_owned(),
+        machine: Host::default(),
+        survey: Survey::default(),
+        first_slot: SlotId(0),
+        slots: 1,
+    };
+    let joined = HostChange::Joined(Box::new(joined));
+    assert!(sender.send(joined).is_ok());
+    let host = UnresponsiveHost::default();
+    *host.changes.lock().unwrap() = Some(changes);
+    let interrupt_after = Duration::from_secs(60);
+    run_with(&mut state, Arc::new(host.clone()), Some(interrupt_after));
+    // Both grace periods, and ten seconds.
+    let expected = interrupt_after + Duration::from_secs(6 + 2 + 10);
+    assert_eq!(*host.killed_after.lock().unwrap(), [expected]);
 }

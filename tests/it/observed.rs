@@ -29,6 +29,45 @@ const CASES: [(&str, &str); 6] = [
 /// Signature of a test that crashed, without its stack.
 const CRASH_OF_TEST: SignatureId = SignatureId(78);
 
+/// Returns the event that names all cases.
+pub(crate) fn name_cases() -> Event {
+    let names = CASES.map(|(suite, name)| CaseName {
+        suite: suite.to_owned(),
+        name: name.to_owned(),
+    });
+    Event::CasesNamed(names.to_vec())
+}
+
+/// Returns the failure of a case.
+fn case_failures(signature: Signature, number: u32) -> CaseFailures {
+    CaseFailures {
+        signature_id: signature.id,
+        signature: Some(Box::new(signature)),
+        cases: NumberList::encode(&[number]),
+        failure: Some(Box::new(CaseFailure {
+            kind: "AssertionError".to_owned(),
+            message: "the order is empty".to_owned(),
+            ..CaseFailure::default()
+        })),
+    }
+}
+
+/// Returns the record of a trial in which the first case ended as the trial, and all others passed.
+pub(crate) fn cases_of(outcome: &Outcome) -> CaseRecord {
+    let failure = outcome.any_failure();
+    let mut ends = vec![Some(CaseEnd::Passed); CASES.len()];
+    if failure.is_some() {
+        ends[0] = Some(CaseEnd::Failed);
+    }
+    CaseRecord {
+        ends: CaseRecord::encode_ends(&ends),
+        failures: (failure.iter())
+            .map(|failure| case_failures(failure.signature.clone(), 0))
+            .collect(),
+        ..CaseRecord::default()
+    }
+}
+
 /// What random observations of a run contain.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Surroundings {
@@ -218,24 +257,16 @@ impl Surroundings {
                     "AssertionError: the order is empty",
                 ),
             };
-            failures.push(CaseFailures {
-                signature_id,
-                signature: Some(Box::new(Signature {
-                    id: signature_id,
-                    title: title.to_owned(),
-                    depth,
-                    also: Vec::new(),
-                    placed: false,
-                    family: None,
-                    families: Vec::new(),
-                })),
-                cases: NumberList::encode(&[number]),
-                failure: Some(Box::new(CaseFailure {
-                    kind: "AssertionError".to_owned(),
-                    message: "the order is empty".to_owned(),
-                    ..CaseFailure::default()
-                })),
-            });
+            let signature = Signature {
+                id: signature_id,
+                title: title.to_owned(),
+                depth,
+                also: Vec::new(),
+                placed: false,
+                family: None,
+                families: Vec::new(),
+            };
+            failures.push(case_failures(signature, number));
         }
         let first = if fails { self.failing_case } else { 0 };
         let mut order: Vec<u32> = (0..6).collect();
@@ -551,11 +582,7 @@ pub(crate) fn add_events(
         });
     }
     if plan.cases.is_some() {
-        let names = CASES.map(|(suite, name)| CaseName {
-            suite: suite.to_owned(),
-            name: name.to_owned(),
-        });
-        added.push(Event::CasesNamed(names.to_vec()));
+        added.push(name_cases());
     }
     let joined = added
         .iter()

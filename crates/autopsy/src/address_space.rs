@@ -5,6 +5,11 @@ use super::fault_context::{MappedRange, MemoryReader};
 use super::file_cache::FileCache;
 use super::modules::LoadedModules;
 
+/// Length of the longest call without segment override.
+const LONGEST_CALL: usize = 7;
+/// Limit of the adjacent segments of a stack.
+const MAX_PARTS: usize = 64;
+
 pub(super) struct AddressSpace<'a> {
     pub(super) dump: &'a Dump,
     pub(super) modules: &'a LoadedModules,
@@ -25,6 +30,32 @@ impl AddressSpace<'_> {
             Some(segment) => segment.is_executable(),
             None => self.modules.number_at(address).is_some(),
         }
+    }
+
+    /// Returns whether the memory from a stack pointer to a frame above it is writable.
+    pub(super) fn is_same_stack(&self, stack_pointer: u64, frame: u64) -> bool {
+        let mut reached = stack_pointer;
+        for _ in 0..MAX_PARTS {
+            match self.dump.segment_at(reached) {
+                Some(segment) if !segment.is_writable() => return false,
+                Some(segment) if frame < segment.end => return frame >= stack_pointer,
+                Some(segment) => reached = segment.end,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// Returns whether the instruction before an address is a call, or is not known.
+    pub(super) fn follows_call(&self, address: u64) -> bool {
+        let mut code = [0; LONGEST_CALL];
+        let start = address.wrapping_sub(LONGEST_CALL as u64);
+        if !self.read_memory(start, &mut code) {
+            return true;
+        }
+        let calls_register_or_memory =
+            |pair: &[u8]| matches!(pair, [0xff, operands] if operands >> 3 & 7 == 2);
+        code[2] == 0xe8 || code.windows(2).any(calls_register_or_memory)
     }
 
     /// Copies memory from the mapped file.

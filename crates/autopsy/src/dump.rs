@@ -9,7 +9,8 @@ use provoke_sys::files;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufReader, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::rc::Rc;
@@ -18,6 +19,10 @@ use std::rc::Rc;
 const MAX_NOTES: u64 = 256 << 20;
 /// Limit of segments: the kernel allows 65530 mappings by default.
 const MAX_SEGMENTS: u64 = 1 << 20;
+/// Limit of segments with notes: the kernel writes one.
+const MAX_NOTE_SEGMENTS: usize = 1000;
+/// Number of segment headers that are read at once.
+const HEADERS_AT_ONCE: u64 = 4096;
 const BLOCK: u64 = 16 << 10;
 const MAX_BLOCKS: usize = 4096;
 
@@ -31,7 +36,8 @@ pub(super) struct Dump {
     length: u64,
     /// Parts of the address space, in order, without overlap.
     pub(super) segments: Vec<Segment>,
-    pub(super) notes: Vec<u8>,
+    /// Ranges of the file that contain notes.
+    notes: Vec<Range<u64>>,
     /// The core consists of 64-bit structures.
     pub(super) wide: bool,
     /// Description of the program if its architecture is not supported, otherwise `None`.
@@ -125,10 +131,8 @@ impl Dump {
             (183, _) => Some("an aarch64 program".to_owned()),
             (machine, _) => Some(format!("another architecture (ELF machine {machine})")),
         };
-        let headers = dump
-            .read_headers(&head)
+        dump.read_headers(&head)
             .ok_or(broken("it has no headers"))?;
-        dump.take_headers(&headers);
         if dump.notes.is_empty() {
             return Err(broken("its notes are missing"));
         }
@@ -143,7 +147,7 @@ impl Dump {
         }
     }
 
-    fn read_headers(&self, head: &[u8]) -> Option<Vec<SegmentHeader>> {
+    fn read_headers(&mut self, head: &[u8]) -> Option<()> {
         let word = |wide: usize, narrow: usize| {
             if self.wide {
                 u64_at(head, wide)
@@ -169,13 +173,21 @@ impl Dump {
             count = u64::from(u32::from_le_bytes(number));
         }
         let available = self.length.checked_sub(table)? / u64::from(size);
-        let count = count.min(available).min(MAX_SEGMENTS);
-        let mut bytes = vec![0; usize::try_from(count * u64::from(size)).ok()?];
-        self.read_exactly(table, &mut bytes).then_some(())?;
-        bytes
-            .chunks_exact(size.into())
-            .map(|header| self.parse_header(header))
-            .collect()
+        let mut left = count.min(available).min(MAX_SEGMENTS);
+        let mut offset = table;
+        while left > 0 {
+            let length = left.min(HEADERS_AT_ONCE) * u64::from(size);
+            let mut bytes = vec![0; usize::try_from(length).ok()?];
+            self.read_exactly(offset, &mut bytes).then_some(())?;
+            for header in bytes.chunks_exact(size.into()) {
+                let header = self.parse_header(header)?;
+                self.take_header(&header);
+            }
+            left = left.saturating_sub(HEADERS_AT_ONCE);
+            offset += length;
+        }
+        self.order_segments();
+        Some(())
     }
 
     fn parse_header(&self, bytes: &[u8]) -> Option<SegmentHeader> {
@@ -201,33 +213,34 @@ impl Dump {
         })
     }
 
-    fn take_headers(&mut self, headers: &[SegmentHeader]) {
-        for header in headers {
-            let available = self.length.saturating_sub(header.offset);
-            let filled = header.file_size.min(available);
-            self.truncated |= filled < header.file_size;
-            match header.kind {
-                PT_NOTE => {
-                    let room = MAX_NOTES.saturating_sub(self.notes.len() as u64);
-                    let mut bytes = vec![0; usize::try_from(filled.min(room)).unwrap_or(0)];
-                    if self.read_exactly(header.offset, &mut bytes) {
-                        self.notes.append(&mut bytes);
-                    }
+    fn take_header(&mut self, header: &SegmentHeader) {
+        let available = self.length.saturating_sub(header.offset);
+        let filled = header.file_size.min(available);
+        self.truncated |= filled < header.file_size;
+        match header.kind {
+            PT_NOTE if self.notes.len() < MAX_NOTE_SEGMENTS => {
+                let room = MAX_NOTES.saturating_sub(self.notes.iter().map(range_length).sum());
+                let filled = filled.min(room);
+                if filled > 0 {
+                    self.notes.push(header.offset..header.offset + filled);
                 }
-                PT_LOAD => {
-                    if let Some(end) = header.start.checked_add(header.size) {
-                        self.segments.push(Segment {
-                            start: header.start,
-                            end,
-                            offset: header.offset,
-                            filled: filled.min(header.size),
-                            flags: header.flags,
-                        });
-                    }
-                }
-                _ => {}
             }
+            PT_LOAD => {
+                if let Some(end) = header.start.checked_add(header.size) {
+                    self.segments.push(Segment {
+                        start: header.start,
+                        end,
+                        offset: header.offset,
+                        filled: filled.min(header.size),
+                        flags: header.flags,
+                    });
+                }
+            }
+            _ => {}
         }
+    }
+
+    fn order_segments(&mut self) {
         self.segments.sort_by_key(|segment| segment.start);
         let mut reached = 0;
         self.segments.retain(|segment| {
@@ -237,6 +250,15 @@ impl Dump {
             }
             fits
         });
+    }
+
+    /// Returns readers of the notes, each with the number of bytes.
+    pub(super) fn note_readers(&self) -> impl Iterator<Item = (BufReader<&File>, u64)> {
+        self.notes.iter().filter_map(|range| {
+            let mut reader = BufReader::new(&self.file);
+            reader.seek(SeekFrom::Start(range.start)).ok()?;
+            Some((reader, range_length(range)))
+        })
     }
 
     /// Returns the segment that contains this address.
@@ -306,4 +328,8 @@ impl Dump {
     fn read_exactly(&self, offset: u64, buffer: &mut [u8]) -> bool {
         self.file.read_exact_at(buffer, offset).is_ok()
     }
+}
+
+fn range_length(range: &Range<u64>) -> u64 {
+    range.end - range.start
 }

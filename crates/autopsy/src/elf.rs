@@ -143,3 +143,47 @@ pub(super) fn section_content(elf: &ElfObject, name: &str) -> Option<&'static [u
     };
     (!bytes.is_empty()).then_some(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf_headers::tests::{EXTREMES, elf_file};
+
+    #[test]
+    fn segments_near_the_end_of_the_address_space_have_a_layout() {
+        for offset in EXTREMES {
+            for address in EXTREMES {
+                for size in EXTREMES {
+                    let segments = [1, 2, 4, 0x6474_e550].map(|kind| (kind, offset, address, size));
+                    let layout = Layout::from_bytes(&elf_file(&segments, &[])).unwrap();
+                    for bias in EXTREMES {
+                        assert_eq!(layout.loaded_parts(bias).count(), 1);
+                        let _ = layout.load_bias(bias, offset, true);
+                        let _ = layout.load_bias(bias, size, false);
+                        let _ = layout.address_of(bias);
+                        let _ = layout.loaded_content(&[0; 64], bias);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_segments_than_the_file_has_are_refused() {
+        let mut file = elf_file(&[(1, 0, 0, 64)], &[]);
+        assert!(Layout::from_bytes(&file).is_some());
+        file[56..58].copy_from_slice(&0xfffe_u16.to_le_bytes());
+        assert!(Layout::from_bytes(&file).is_none());
+        // The number of segments is in a section header, which does not exist.
+        file[56..58].copy_from_slice(&0xffff_u16.to_le_bytes());
+        for offset in EXTREMES {
+            file[40..48].copy_from_slice(&offset.to_le_bytes());
+            assert!(Layout::from_bytes(&file).is_none());
+        }
+        for offset in &EXTREMES[1..] {
+            let mut file = elf_file(&[(1, 0, 0, 64)], &[]);
+            file[32..40].copy_from_slice(&offset.to_le_bytes());
+            assert!(Layout::from_bytes(&file).is_none());
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::abort;
 use super::address_space::{AddressSpace, core_mappings};
-use super::dump::Dump;
+use super::dump::{Dump, Segment};
 use super::fault;
 use super::fault_context::{FaultContext, Registers};
 use super::file_cache::{self, FileCache};
@@ -17,6 +17,8 @@ use provoke_model::{Autopsy, Crash, Fault, Frame, Module, ProcessPhase, Thread};
 use provoke_sys::python::{self, PythonCall};
 use std::path::Path;
 
+/// Function of executable memory outside of any file.
+const GENERATED: &str = "(generated code)";
 /// Frames in the short form of a crash.
 const MAX_CRASH_FRAMES: usize = 40;
 /// Frames that are listed of one thread, after recursion has been collapsed.
@@ -53,6 +55,7 @@ pub(super) fn examine_crash(
     autopsy.crash.thread = u32::try_from(earlier.count() + 1).unwrap_or(u32::MAX);
 
     let mut namer = AddressResolver {
+        dump,
         modules: &modules,
         file_cache,
         room: MAX_FRAMES,
@@ -106,7 +109,12 @@ fn examine_dump(
     let mut remaining = MAX_FOLLOWED;
     let mut stacks = Vec::new();
     for thread in &notes.threads {
-        let stack = unwinder.follow_stack(&thread.registers, DEEPEST.min(remaining));
+        let mut stack = unwinder.follow_stack(&thread.registers, DEEPEST.min(remaining));
+        if !stacks.is_empty() {
+            // Only those of the thread that crashed are needed.
+            stack.signals = Vec::new();
+        }
+        stack.addresses.shrink_to_fit();
         remaining = remaining.saturating_sub(stack.addresses.len());
         stacks.push(stack);
     }
@@ -173,6 +181,7 @@ fn python_calls(space: &AddressSpace<'_>, tid: i32) -> Vec<Frame> {
 
 /// Resolves places to functions and lines.
 struct AddressResolver<'a> {
+    dump: &'a Dump,
     modules: &'a LoadedModules,
     file_cache: &'a mut FileCache,
     /// Number of frames that may still be listed.
@@ -233,8 +242,11 @@ impl AddressResolver<'_> {
         let instruction_address = address.instruction_address();
         let module_number = self.modules.number_at(instruction_address);
         let Some(module) = module_number.map(|number| &self.modules.list[number]) else {
+            let segment = self.dump.segment_at(instruction_address);
+            let is_generated = segment.is_some_and(Segment::is_executable);
             frames.push(Frame {
                 offset: address.address,
+                function: is_generated.then(|| GENERATED.to_owned()),
                 ..Frame::default()
             });
             return;

@@ -167,7 +167,7 @@ impl Examiner {
         if dump.foreign.is_some() {
             return no_values;
         }
-        let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
+        let notes = ParsedNotes::of_core(&dump);
         let (settings, file_cache) = (&self.settings, &mut self.file_cache);
         let modules = LoadedModules::of_core(&notes, &dump, file_cache, settings, &mut Vec::new());
         let name = |address: &u64| {
@@ -183,7 +183,7 @@ impl Examiner {
     /// Reads a core.
     pub fn examine_core(&mut self, core: &Path) -> Result<Autopsy, CoreError> {
         let dump = Dump::open_core(core)?;
-        let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
+        let notes = ParsedNotes::of_core(&dump);
         let owner = notes
             .core_owner(dump.truncated)
             .ok_or_else(|| CoreError::without_owner(core))?;
@@ -229,8 +229,8 @@ pub struct CoreOwner {
 /// Returns the mapped files that a core lists.
 pub fn mapped_paths(core: &Path) -> Result<BTreeSet<PathBuf>, CoreError> {
     let dump = Dump::open_core(core)?;
-    let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
-    let files = notes.files.iter().map(|file| PathBuf::from(&file.path));
+    let notes = ParsedNotes::of_core(&dump);
+    let files = notes.files.into_iter().map(|file| PathBuf::from(file.path));
     Ok(files.filter(|file| file.is_absolute()).collect())
 }
 
@@ -243,7 +243,7 @@ const VARIABLES: usize = 256 * 1024;
 /// Returns the value that an environment variable had when the process of a core started.
 pub fn start_variable(core: &Path, name: &str) -> Option<String> {
     let dump = Dump::open_core(core).ok()?;
-    let end = ParsedNotes::from_bytes(&dump.notes, dump.wide).auxv_value(AT_EXECFN)?;
+    let end = ParsedNotes::of_core(&dump).auxv_value(AT_EXECFN)?;
     let begin = dump
         .segment_at(end)?
         .start
@@ -258,7 +258,7 @@ pub fn start_variable(core: &Path, name: &str) -> Option<String> {
 /// Returns the owner of a core, without unwinding any stack.
 pub fn core_owner(core: &Path) -> Result<CoreOwner, CoreError> {
     let dump = Dump::open_core(core)?;
-    let notes = ParsedNotes::from_bytes(&dump.notes, dump.wide);
+    let notes = ParsedNotes::of_core(&dump);
     notes
         .core_owner(dump.truncated)
         .ok_or_else(|| CoreError::without_owner(core))

@@ -240,6 +240,34 @@ mod tests {
     }
 
     #[test]
+    fn libraries_that_need_each_other_are_found_once() {
+        use elf_headers::tests::elf_file;
+        let folder = tempfile::tempdir().unwrap();
+        let at = 64 + 3 * 56;
+        for (name, needed) in [("program", "a.so"), ("a.so", "b.so"), ("b.so", "a.so")] {
+            // The names of the library and of the directory, by their offsets in the text behind the entries.
+            let entries = [(5, at + 80), (10, 14), (1, 1), (29, 6), (0, 0)];
+            let words = entries.iter().flat_map(|(tag, value)| [*tag, *value]);
+            let words: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            let content = [&words, format!("\0{needed}\0$ORIGIN\0").as_bytes()].concat();
+            // The third segment is the name of the loader.
+            let segments = [(1, 0, 0, 4096), (2, at, at, 80), (3, at + 80, 0, 14)];
+            fs::write(folder.path().join(name), elf_file(&segments, &content)).unwrap();
+        }
+        let program = folder.path().join("program");
+        let settings = LoaderSettings {
+            cwd: "/".into(),
+            preloaded: Vec::new(),
+            by_variable: Vec::new(),
+            by_configuration: Vec::new(),
+        };
+        let libraries = find_libraries(&program, &settings);
+        let names: Vec<&str> = libraries.keys().map(String::as_str).collect();
+        assert_eq!(names, ["a.so", "b.so"]);
+        assert!(libraries.values().all(|library| library.file.is_some()));
+    }
+
+    #[test]
     fn origin_is_replaced_by_the_directory_of_the_program() {
         let list = ["$ORIGIN/../lib", "${ORIGIN}", "", "/x"].map(str::to_owned);
         let found = expand_folders(&list, Path::new("/no/such/bin/program"));

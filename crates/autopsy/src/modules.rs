@@ -80,11 +80,10 @@ impl LoadedModules {
         if files.is_empty() {
             gaps.push("the core does not list the mapped files".to_owned());
         }
-        for parts in group_by_file(files) {
-            if is_code(&parts, dump) && modules.list.len() < MAX_MODULES {
-                let module = make_module(parts, notes, dump, file_cache, settings, gaps);
-                modules.list.extend(module);
-            }
+        let code_files = group_by_file(files).filter(|parts| is_code(parts, dump));
+        for parts in code_files.take(MAX_MODULES) {
+            let module = make_module(parts, notes, dump, file_cache, settings, gaps);
+            modules.list.extend(module);
         }
         modules
             .list
@@ -111,20 +110,14 @@ impl LoadedModules {
 }
 
 /// Groups mappings by file. A file that is mapped twice from its beginning makes two groups.
-fn group_by_file(files: &[MappedFile]) -> Vec<Vec<MappedFile>> {
-    let mut groups: Vec<Vec<MappedFile>> = Vec::new();
-    for file in files {
-        match groups.last_mut() {
-            Some(group)
-                if group[0].path == file.path
-                    && (file.offset > 0 || group.iter().all(|file| file.offset == 0)) =>
-            {
-                group.push(file.clone());
-            }
-            _ => groups.push(vec![file.clone()]),
-        }
-    }
-    groups
+fn group_by_file(files: &[MappedFile]) -> impl Iterator<Item = &[MappedFile]> {
+    let mut is_at_beginning = true;
+    files.chunk_by(move |file, next| {
+        is_at_beginning &= file.offset == 0;
+        let is_same = file.path == next.path && (next.offset > 0 || is_at_beginning);
+        is_at_beginning |= !is_same;
+        is_same
+    })
 }
 
 /// Returns whether any mapping of the file is executable.
@@ -137,7 +130,7 @@ fn is_code(files: &[MappedFile], dump: &Dump) -> bool {
 }
 
 fn make_module(
-    files: Vec<MappedFile>,
+    files: &[MappedFile],
     notes: &ParsedNotes,
     dump: &Dump,
     file_cache: &mut FileCache,
@@ -148,7 +141,7 @@ fn make_module(
     let base = first.start;
     let path = path_without_mark(&first.path);
     let name = name_of(path).to_owned();
-    let remembered = remembered_layout(&files, dump);
+    let remembered = remembered_layout(files, dump);
     let is_program = notes.auxv_value(AT_ENTRY).is_some_and(|entry| {
         files
             .iter()
@@ -191,11 +184,11 @@ fn make_module(
         return None;
     }
     Some(LoadedModule {
-        bias: module_bias(&files, &layout, dump).unwrap_or(base),
+        bias: module_bias(files, &layout, dump).unwrap_or(base),
         path: path.to_owned(),
         name,
         base,
-        parts: files,
+        parts: files.to_vec(),
         layout,
         book,
     })

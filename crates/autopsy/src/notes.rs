@@ -2,7 +2,10 @@
 
 use super::CoreOwner;
 use super::bytes::{i32_at, text_before_nul, u16_at, u32_at, u64_at};
+use super::dump::Dump;
 use super::fault_context::Registers;
+use std::fs::File;
+use std::io::{BufReader, Read as _};
 
 const PRSTATUS: u32 = 1;
 const PRPSINFO: u32 = 3;
@@ -12,6 +15,12 @@ const FILE: u32 = 0x4649_4c45;
 
 const MAX_THREADS: usize = 1 << 16;
 const MAX_FILES: u64 = 1 << 18;
+/// Limit of the list of files in bytes: that of the kernel.
+const MAX_FILE_LIST: u64 = 16 << 20;
+/// Limit of a path in bytes: that of the kernel.
+const LONGEST_PATH: usize = 4096;
+/// Limit of the bytes that are read of another note.
+const MAX_NOTE: u64 = 4096;
 
 /// Content of all notes.
 #[derive(Debug, Default)]
@@ -80,30 +89,40 @@ pub(super) struct MappedFile {
 }
 
 impl ParsedNotes {
-    /// Reads the notes, and skips invalid ones.
-    pub(super) fn from_bytes(bytes: &[u8], wide: bool) -> Self {
+    /// Reads the notes of a core one by one, and skips invalid ones.
+    pub(super) fn of_core(dump: &Dump) -> Self {
         let mut notes = Self::default();
-        let mut rest = bytes;
-        while let Some((kind, core, body, next)) = parse_note(rest) {
-            match kind {
-                PRSTATUS if core && notes.threads.len() < MAX_THREADS => {
-                    notes.threads.extend(parse_status(body, wide));
+        let mut body = Vec::new();
+        for (mut reader, mut left) in dump.note_readers() {
+            while let Some((kind, is_kernels)) = read_note(&mut reader, &mut left, &mut body) {
+                if is_kernels {
+                    notes.add_note(kind, &body, dump.wide);
                 }
-                PRPSINFO if core => notes.process = parse_process(body, wide).or(notes.process),
-                SIGINFO if core => notes.info = notes.info.or_else(|| parse_info(body)),
-                FILE if core && wide => notes.files = parse_files(body).unwrap_or_default(),
-                AUXV if core && wide => {
-                    notes.auxv = body
-                        .chunks_exact(16)
-                        .filter_map(|pair| Some((u64_at(pair, 0)?, u64_at(pair, 8)?)))
-                        .take(256)
-                        .collect();
-                }
-                _ => {}
             }
-            rest = next;
         }
         notes
+    }
+
+    fn add_note(&mut self, kind: u32, body: &[u8], wide: bool) {
+        match kind {
+            PRSTATUS if self.threads.len() < MAX_THREADS => {
+                self.threads.extend(parse_status(body, wide));
+            }
+            PRPSINFO => self.process = parse_process(body, wide).or(self.process.take()),
+            SIGINFO => self.info = self.info.or_else(|| parse_info(body)),
+            FILE if wide => {
+                self.files.clear();
+                parse_files(body, &mut self.files);
+            }
+            AUXV if wide => {
+                self.auxv = body
+                    .chunks_exact(16)
+                    .filter_map(|pair| Some((u64_at(pair, 0)?, u64_at(pair, 8)?)))
+                    .take(256)
+                    .collect();
+            }
+            _ => {}
+        }
     }
 
     /// Returns the signal that killed the process, or 0.
@@ -139,18 +158,39 @@ impl ParsedNotes {
     }
 }
 
-/// Splits off the first note: type, whether the kernel wrote it, content, and the remaining notes.
-fn parse_note(bytes: &[u8]) -> Option<(u32, bool, &[u8], &[u8])> {
-    let padded = |size: u32| usize::try_from(size).ok()?.checked_next_multiple_of(4);
-    let name_size = u32_at(bytes, 0)?;
-    let size = usize::try_from(u32_at(bytes, 4)?).ok()?;
-    let kind = u32_at(bytes, 8)?;
-    let body_at = padded(name_size)?.checked_add(12)?;
-    let name = bytes.get(12..body_at)?;
-    let body = bytes.get(body_at..body_at.checked_add(size)?)?;
-    let end = body_at.checked_add(size.checked_next_multiple_of(4)?)?;
-    let rest = bytes.get(end..).unwrap_or_default();
-    Some((kind, name.starts_with(b"CORE\0"), body, rest))
+/// Reads the next note, as far as it is needed, into `body`. Returns its type, and whether the kernel wrote it.
+fn read_note(
+    reader: &mut BufReader<&File>,
+    left: &mut u64,
+    body: &mut Vec<u8>,
+) -> Option<(u32, bool)> {
+    let padded = |size: u32| u64::from(size).next_multiple_of(4);
+    let mut header = [0; 12];
+    reader.read_exact(&mut header).ok()?;
+    let (name_size, size) = (u32_at(&header, 0)?, u32_at(&header, 4)?);
+    let kind = u32_at(&header, 8)?;
+    let name_end = 12 + padded(name_size);
+    let rest = left.checked_sub(name_end + u64::from(size))?;
+    // The last note may lack its padding.
+    let padding = (padded(size) - u64::from(size)).min(rest);
+    *left = rest - padding;
+    let mut read = |max: u64, length: u64| {
+        body.clear();
+        let part = length.min(max);
+        let was_read = (&mut *reader).take(part).read_to_end(body).ok()?;
+        let skipped = i64::try_from(length - part).ok()?;
+        reader.seek_relative(skipped).ok()?;
+        (was_read as u64 == part).then_some(body.starts_with(b"CORE\0"))
+    };
+    let is_kernels = read(5, padded(name_size))?;
+    let max = match kind {
+        FILE => MAX_FILE_LIST,
+        PRSTATUS | PRPSINFO | SIGINFO | AUXV => MAX_NOTE,
+        _ => 0,
+    };
+    read(max, u64::from(size))?;
+    reader.seek_relative(i64::try_from(padding).ok()?).ok()?;
+    Some((kind, is_kernels))
 }
 
 fn parse_status(body: &[u8], wide: bool) -> Option<ThreadNote> {
@@ -212,23 +252,25 @@ fn parse_info(body: &[u8]) -> Option<SignalInfo> {
     })
 }
 
-fn parse_files(body: &[u8]) -> Option<Vec<MappedFile>> {
+/// Adds the mapped files of a list whose end may be cut off.
+fn parse_files(body: &[u8], files: &mut Vec<MappedFile>) -> Option<()> {
     let count = u64_at(body, 0)?.min(MAX_FILES);
     let page = u64_at(body, 8)?;
     let count = usize::try_from(count).ok()?;
     let names_at = count.checked_mul(24)?.checked_add(16)?;
-    let mut names = body.get(names_at..)?.split(|byte| *byte == 0);
-    let mut files = Vec::new();
-    for number in 0..count {
-        let offset = 16 + 24 * number;
-        files.push(MappedFile {
-            start: u64_at(body, offset)?,
-            end: u64_at(body, offset + 8)?,
-            offset: u64_at(body, offset + 16)?.wrapping_mul(page),
-            path: String::from_utf8_lossy(names.next()?).into_owned(),
-        });
+    let names = body.get(names_at..)?.split(|byte| *byte == 0);
+    for (entry, name) in body[16..names_at].chunks_exact(24).zip(names) {
+        let name = &name[..name.len().min(LONGEST_PATH)];
+        let file = MappedFile {
+            start: u64_at(entry, 0)?,
+            end: u64_at(entry, 8)?,
+            offset: u64_at(entry, 16)?.wrapping_mul(page),
+            path: String::from_utf8_lossy(name).into_owned(),
+        };
+        if file.start < file.end {
+            files.push(file);
+        }
     }
-    files.retain(|file| file.start < file.end);
     files.sort_by_key(|file| file.start);
-    Some(files)
+    Some(())
 }

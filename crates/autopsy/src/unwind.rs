@@ -12,6 +12,11 @@ use std::rc::Rc;
 /// deeper stack adds no information.
 pub(super) const DEEPEST: usize = 600_000;
 
+/// Limit of the instructions whose rules are cached: a hostile stack may contain millions of addresses.
+const MAX_CACHED: usize = 1 << 16;
+/// Limit of nested signal handlers on a stack.
+const MAX_SIGNALS: usize = 1000;
+
 /// Code address on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CodeAddress {
@@ -83,6 +88,10 @@ impl<'a> Unwinder<'a> {
                     stack.cut = Some("the stack contains a cycle".to_owned());
                     return stack;
                 }
+                if stack.signals.len() >= MAX_SIGNALS {
+                    stack.cut = Some(format!("only {MAX_SIGNALS} signals are followed"));
+                    return stack;
+                }
                 // The restored instruction is exact, not a return address.
                 if let Some(last) = stack.addresses.last_mut() {
                     last.exact = true;
@@ -111,6 +120,9 @@ impl<'a> Unwinder<'a> {
 
     fn is_trampoline(&self, address: u64) -> bool {
         let mut cache = self.trampolines.borrow_mut();
+        if cache.len() >= MAX_CACHED {
+            cache.clear();
+        }
         *cache
             .entry(address)
             .or_insert_with(|| is_trampoline(self.space, address))
@@ -143,7 +155,11 @@ impl<'a> Unwinder<'a> {
                 Err(UnwindError::Rules) => Err("its unwind information is invalid".to_owned()),
             };
         }
-        if let Some(caller) = self.guess_caller(bank, place) {
+        let caller = self.guess_caller(bank, place);
+        // Generated code may use the frame pointer for something else.
+        if let Some(caller) = caller
+            && (module.is_some() || self.space.follows_call(caller[RIP]))
+        {
             return Ok(Some(caller));
         }
         Err(match module {
@@ -158,6 +174,9 @@ impl<'a> Unwinder<'a> {
         find: impl FnOnce() -> Option<UnwindRow>,
     ) -> Option<Rc<UnwindRow>> {
         let mut rows = self.rows.borrow_mut();
+        if rows.len() >= MAX_CACHED {
+            rows.clear();
+        }
         let row = rows.entry(address).or_insert_with(|| find().map(Rc::new));
         row.clone()
     }
@@ -177,7 +196,8 @@ impl<'a> Unwinder<'a> {
             caller[RBP] = self.space.word_at(frame)?;
             caller[RIP] = self.space.word_at(frame.checked_add(8)?)?;
             caller[RSP] = frame.checked_add(16)?;
-            (frame >= bank[RSP] && self.is_return_address(caller[RIP])).then_some(caller)
+            let is_frame = self.space.is_same_stack(bank[RSP], frame);
+            (is_frame && self.is_return_address(caller[RIP])).then_some(caller)
         };
         if address.exact && !self.space.is_code(address.address) {
             return on_top();

@@ -4,7 +4,12 @@ use super::LoopState;
 use provoke_exec::{HostChange, StopUrgency};
 use provoke_model::{Event, SlotId, StopCause, VariantId};
 use provoke_state::HostState;
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
+
+/// Time after the grace periods in which a host must end its trials if a signal stops the run.
+const END_WITHIN: Duration = Duration::from_secs(10);
 
 impl LoopState<'_, '_> {
     /// Records all changes that are known.
@@ -98,6 +103,22 @@ impl LoopState<'_, '_> {
         let is_needed = state.trials.hosts.is_some() && !state.stage.is_decided();
         let is_any = state.hosts.up().next().is_some() || state.awaited_hosts() > 0;
         (is_needed && !is_any).then_some(StopCause::HostsLost)
+    }
+
+    /// Returns when trials on hosts are killed that have not ended after a signal: a host may not respond. A `conclude` hook
+    /// may take longer.
+    pub(super) fn time_to_kill_on_hosts(&self) -> Option<Instant> {
+        let trials = &self.driver.state.trials;
+        let variants = trials.variants.iter().map(|variant| &variant.hooks);
+        let mut hooks = variants.chain([&trials.hooks]);
+        if trials.hosts.is_none() || hooks.any(|hooks| hooks.conclude.is_some()) {
+            return None;
+        }
+        let limits = [trials.settings.grace, trials.settings.leak_grace];
+        let limit = limits
+            .into_iter()
+            .fold(END_WITHIN, Duration::saturating_add);
+        Instant::now().checked_add(limit)
     }
 
     /// Returns whether no host is left for further trials, but some may still join.

@@ -218,6 +218,7 @@ impl LoopState<'_, '_> {
     async fn run_stage(&mut self, ends: Option<Instant>) -> Option<StopCause> {
         let mut broken_off = None;
         let mut is_over = false;
+        let mut kill_at = None;
         let mut tick = tokio::time::interval(TICK);
         loop {
             self.note_host_changes();
@@ -257,6 +258,10 @@ impl LoopState<'_, '_> {
                         self.raise_halt(StopUrgency::Now);
                     }
                     broken_off.get_or_insert(StopCause::Signal(signal));
+                    kill_at = kill_at.or_else(|| self.time_to_kill_on_hosts());
+                }
+                () = sleep_until(kill_at), if self.halt != StopUrgency::Now => {
+                    self.raise_halt(StopUrgency::Now);
                 }
                 Some((slot, trial, observation)) = self.finished.recv() => {
                     self.finish_trial(slot, trial, *observation).await;

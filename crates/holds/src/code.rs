@@ -236,7 +236,8 @@ impl CodeFile {
         // A damaged header names more than the file has.
         let length = length.min(file.metadata().ok()?.len());
         let mut code = vec![0; usize::try_from(length).ok()?];
-        file.read_exact_at(&mut code, segment.offset + start).ok()?;
+        file.read_exact_at(&mut code, segment.offset.checked_add(start)?)
+            .ok()?;
         Some(code)
     }
 
@@ -251,7 +252,8 @@ impl CodeFile {
     pub(crate) fn load_bias(&self, mapped_at: u64, offset: u64) -> Option<u64> {
         let segment = self.segments.iter().find(|segment| {
             let first_page = segment.offset & !0xfff;
-            segment.executable && (first_page..segment.offset + segment.size).contains(&offset)
+            let end = segment.offset.saturating_add(segment.size);
+            segment.executable && (first_page..end).contains(&offset)
         })?;
         let address = segment
             .address
@@ -423,7 +425,7 @@ fn function_ranges(file: &ElfFile<'_>) -> Vec<Range<u64>> {
             && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)
             && fde.len() > 0
         {
-            ranges.push(fde.initial_address()..fde.initial_address() + fde.len());
+            ranges.push(fde.initial_address()..fde.initial_address().saturating_add(fde.len()));
         }
     }
     ranges
@@ -470,4 +472,67 @@ fn decode_instructions(code: &[u8], address: u64) -> Vec<CodeInstruction> {
         });
     }
     instructions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    const EXTREMES: [u64; 5] = [0, 1 << 31, 1 << 63, u64::MAX - 8, u64::MAX];
+
+    /// Reads everything about a file.
+    fn read_all(path: &Path) -> Option<usize> {
+        let file = CodeFile::read(path).ok()?;
+        for extreme in EXTREMES {
+            let _ = file.load_bias(extreme, extreme);
+            let _ = file.instruction_before(extreme);
+        }
+        for (start, _) in file.block_starts() {
+            let _ = file.anchor_of(*start);
+        }
+        Some(file.functions().len())
+    }
+
+    #[test]
+    fn a_file_with_any_damaged_number_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program.so");
+        let source = folder.path().join("program.c");
+        fs::write(&source, "int one(int a) { return a ? a + 1 : 2; }").unwrap();
+        let arguments = ["-O1", "-shared", "-nostdlib", "-o"];
+        let compiled = Command::new("cc")
+            .args(arguments)
+            .args([&path, &source])
+            .status();
+        assert!(compiled.unwrap().success());
+        assert_eq!(read_all(&path), Some(1));
+        let whole = fs::read(&path).unwrap();
+        let headers = {
+            let file = object::File::parse(&*whole).unwrap();
+            let tables = [".eh_frame", ".symtab", ".dynsym"].map(|name| {
+                let section = file.section_by_name(name).unwrap();
+                section.file_range().unwrap()
+            });
+            let sections = u64::from_le_bytes(whole[40..48].try_into().unwrap());
+            let rest = whole.len() as u64 - sections;
+            [(0, 1024), (sections, rest)]
+                .into_iter()
+                .chain(tables)
+                .collect::<Vec<_>>()
+        };
+        let positions = headers
+            .into_iter()
+            .flat_map(|(start, size)| (start..start + size).step_by(4));
+        for position in positions {
+            let position = usize::try_from(position).unwrap();
+            for extreme in EXTREMES {
+                let mut damaged = whole.clone();
+                let end = damaged.len().min(position + 8);
+                damaged[position..end].copy_from_slice(&extreme.to_le_bytes()[..end - position]);
+                fs::write(&path, &damaged).unwrap();
+                read_all(&path);
+            }
+        }
+    }
 }

@@ -15,7 +15,7 @@ use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
 };
 use tokio::net::UnixStream;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, consume_budget};
 use tokio::time::timeout;
 
 /// Time in which a worker checks the plan.
@@ -190,6 +190,8 @@ async fn next_reply(
     mut report_bytes: impl FnMut(usize),
 ) -> io::Result<WorkerReply> {
     loop {
+        // Messages that arrive faster than they are read leave time for signals and other hosts.
+        consume_budget().await;
         let available = wait_for_bytes(reader, silence).await?;
         let end = available.iter().position(|byte| *byte == b'\n');
         let length = end.map_or(available.len(), |end| end + 1);
@@ -273,7 +275,9 @@ impl Drop for MessageTail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::duplex;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+    use tokio::io::{AsyncRead, ReadBuf, duplex};
 
     /// Reads a message that another side sends in pieces, with a pause after each.
     async fn receive_in_pieces(
@@ -328,5 +332,42 @@ mod tests {
         let message = WorkerReply::Complaint("x".repeat(MAX_LINE));
         let (reply, _) = receive_in_pieces(&message, 1, Duration::ZERO).await;
         assert_eq!(reply.unwrap_err().to_string(), "it sent too long a message");
+    }
+
+    /// A connection on which the same message always arrives.
+    struct EndlessMessages;
+
+    impl AsyncRead for EndlessMessages {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            unreachable!("messages are read from the buffer")
+        }
+    }
+
+    impl AsyncBufRead for EndlessMessages {
+        fn poll_fill_buf(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+            Poll::Ready(Ok(b"\"alive\"\n"))
+        }
+
+        fn consume(self: Pin<&mut Self>, _: usize) {}
+    }
+
+    #[tokio::test]
+    async fn endless_messages_leave_time_for_other_tasks() {
+        let reading = tokio::spawn(async {
+            let mut unread = Vec::new();
+            while next_reply(&mut EndlessMessages, &mut unread, SILENCE, |_| {})
+                .await
+                .is_ok()
+            {}
+        });
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!reading.is_finished());
+        reading.abort();
     }
 }

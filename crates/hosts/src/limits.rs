@@ -3,9 +3,15 @@
 use provoke_local::{HOOK_TIMEOUT, longest_trial};
 use provoke_model::{Hooks, Trial, TrialSettings, TrialsPlan, VariantPlan};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Time after all other limits in which a reply must arrive: for collecting evidence, and for a slow host.
 pub(super) const REPLY_WITHIN: Duration = Duration::from_secs(180);
+/// Time in which a host must kill its trials or a hook.
+pub(super) const KILL_WITHIN: Duration = Duration::from_secs(10);
+/// Number of messages that nobody waits for, and how many more there may be in each second: a worker sends one.
+const MAX_UNWANTED: u64 = 1000;
+const MAX_UNWANTED_PER_SECOND: u64 = 10;
 /// Data that arrives at this rate, in bytes per second, is not late.
 const LOWEST_RATE: u64 = 64 << 10;
 
@@ -69,12 +75,26 @@ impl ReplyLimits {
 }
 
 /// The data that arrived from a host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ArrivedData {
+    since: Instant,
+    /// Number of messages that nobody waited for.
+    unwanted_messages: u64,
     /// Bytes of files and messages that were wanted.
     wanted: u64,
     /// Bytes of the message that arrives now.
     of_message: u64,
+}
+
+impl Default for ArrivedData {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            unwanted_messages: 0,
+            wanted: 0,
+            of_message: 0,
+        }
+    }
 }
 
 impl ArrivedData {
@@ -86,7 +106,15 @@ impl ArrivedData {
         let bytes = std::mem::take(&mut self.of_message);
         if is_wanted {
             self.wanted += bytes;
+        } else {
+            self.unwanted_messages += 1;
         }
+    }
+
+    /// Returns whether more messages arrived that nobody waited for than a worker sends.
+    pub(super) fn is_flood(&self) -> bool {
+        let of_time = MAX_UNWANTED_PER_SECOND * self.since.elapsed().as_secs();
+        self.unwanted_messages > MAX_UNWANTED + of_time
     }
 
     pub(super) fn add_part_of_file(&mut self, bytes: usize) {
@@ -144,5 +172,24 @@ mod tests {
         arrived.end_message(true);
         arrived.add_part_of_file(1 << 20);
         assert_eq!(arrived.longest_time(), Duration::from_secs(32));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_may_send_a_message_every_second() {
+        let mut arrived = ArrivedData::default();
+        for _ in 0..100_000 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            arrived.end_message(false);
+        }
+        assert!(!arrived.is_flood());
+        let mut arrived = ArrivedData::default();
+        for _ in 0..10_000 {
+            arrived.end_message(true);
+        }
+        assert!(!arrived.is_flood());
+        for _ in 0..10_000 {
+            arrived.end_message(false);
+        }
+        assert!(arrived.is_flood());
     }
 }

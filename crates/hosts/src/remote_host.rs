@@ -2,7 +2,7 @@
 
 use super::connection::{WorkerReceiver, send_line};
 use super::files::{path_below, relocate_cores};
-use super::limits::{ArrivedData, REPLY_WITHIN, ReplyLimits};
+use super::limits::{ArrivedData, KILL_WITHIN, REPLY_WITHIN, ReplyLimits};
 use super::wire::{WorkerOrder, WorkerReply};
 use provoke_exec::{PreparationResult, StopUrgency, TrialReporter, wait_for_raise};
 use provoke_model::{
@@ -63,6 +63,8 @@ struct Waiting {
     given_up: Arc<Notify>,
     /// Whether the worker was told to end.
     is_closing: bool,
+    /// Whether the worker was told to kill what runs.
+    is_urgent: bool,
     arrived: ArrivedData,
     slots: BTreeMap<SlotId, OrderedTrials>,
     makings: BTreeMap<VariantId, oneshot::Sender<PreparationResult>>,
@@ -263,11 +265,11 @@ impl RemoteHost {
     }
 
     /// Waits for a reply, and sends an order for each rise of urgency. Returns `None` if the host is lost, also because it did
-    /// not reply in time.
+    /// not reply within the first limit, or within the second one of an order to kill what runs.
     async fn wait_for<T>(
         &self,
         mut reply: oneshot::Receiver<T>,
-        limit: Duration,
+        (limit, kill_limit): (Duration, Duration),
         mut halt: watch::Receiver<StopUrgency>,
         halt_order: impl Fn(StopUrgency) -> WorkerOrder,
     ) -> Option<T> {
@@ -283,6 +285,9 @@ impl RemoteHost {
                 level = wait_for_raise(&mut halt, urgency) => {
                     urgency = level;
                     self.send_order(halt_order(level));
+                    if level == StopUrgency::Now {
+                        overdue.set(self.wait_until_overdue(kill_limit));
+                    }
                 }
             }
         }
@@ -327,7 +332,11 @@ impl RemoteHost {
                     }
                     Some(LeaseReply::Finished(id, observation)) => {
                         open.pop_front();
-                        overdue.set(self.wait_until_overdue(limit_of_next(&open)));
+                        let limit = match urgency {
+                            StopUrgency::Now => KILL_WITHIN,
+                            _ => limit_of_next(&open),
+                        };
+                        overdue.set(self.wait_until_overdue(limit));
                         report(id, *observation);
                     }
                     Some(LeaseReply::Idle) if open.len() < ordered => return,
@@ -341,6 +350,10 @@ impl RemoteHost {
                 level = wait_for_raise(&mut halt, urgency) => {
                     urgency = level;
                     self.send_order(WorkerOrder::Halt(slot, level));
+                    if level == StopUrgency::Now {
+                        self.lock().is_urgent = true;
+                        overdue.set(self.wait_until_overdue(KILL_WITHIN));
+                    }
                 }
                 () = &mut overdue => {
                     self.lock().give_up("it sent no result of a trial in time");
@@ -389,8 +402,10 @@ impl RemoteHost {
             waiting.makings.insert(id, sender);
         });
         let limit = self.limits().of_preparation();
-        self.wait_for(reply, limit, halt, |_| WorkerOrder::StopPreparation)
-            .await
+        self.wait_for(reply, (limit, limit), halt, |_| {
+            WorkerOrder::StopPreparation
+        })
+        .await
     }
 
     /// Runs a hook. A lost host runs no trials, so it needs none.
@@ -405,7 +420,7 @@ impl RemoteHost {
         });
         let limit = self.limits().of_hook();
         let result = self
-            .wait_for(reply, limit, halt, WorkerOrder::HaltHook)
+            .wait_for(reply, (limit, KILL_WITHIN), halt, WorkerOrder::HaltHook)
             .await;
         result.unwrap_or(Ok(None))
     }
@@ -426,13 +441,21 @@ impl RemoteHost {
 
     /// Ends the worker, and waits for its last files. Returns what failed there.
     pub(super) async fn close(&self) -> Vec<String> {
-        self.lock().is_closing = true;
+        let limit = {
+            let mut waiting = self.lock();
+            waiting.is_closing = true;
+            if waiting.is_urgent {
+                KILL_WITHIN
+            } else {
+                CLOSE_WITHIN
+            }
+        };
         drop(self.orders.lock().expect("no panic").take());
         let reader = self.reader.lock().expect("no panic").take();
         if let Some(mut reader) = reader {
             tokio::select! {
                 _ = &mut reader => {}
-                () = self.wait_until_overdue(CLOSE_WITHIN) => reader.abort(),
+                () = self.wait_until_overdue(limit) => reader.abort(),
             }
         }
         let complaints = self.lock().take_complaints();
@@ -509,6 +532,9 @@ impl ReplyReader {
     async fn read_replies(&mut self) -> Option<String> {
         loop {
             let waiting = &self.waiting;
+            if lock(waiting).arrived.is_flood() {
+                return Some("it sent too many messages".to_owned());
+            }
             let add_part = |bytes| lock(waiting).arrived.add_part_of_message(bytes);
             match self.receiver.next_reply(add_part).await {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
@@ -524,7 +550,11 @@ impl ReplyReader {
                 Ok(WorkerReply::Closed) if self.lock().is_closing => return None,
                 Ok(WorkerReply::Closed) => return Some("its worker ended".to_owned()),
                 Ok(WorkerReply::File { slot, path, size }) => {
-                    self.lock().arrived.end_message(false);
+                    {
+                        let mut waiting = self.lock();
+                        let is_expected = waiting.kept.contains_key(&slot);
+                        waiting.arrived.end_message(is_expected);
+                    }
                     let path = Path::new(path.as_os_str());
                     if let Err(error) = self.receive_file(slot, path, size).await {
                         return Some(error.to_string());
@@ -733,6 +763,36 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), 600 + 5 + 180);
         let lost = host.lock().lost.clone();
         assert_eq!(lost.as_deref(), Some("it did not reply in time"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_does_not_kill_a_trial_or_a_hook_is_lost_soon() {
+        let host = RemoteHost {
+            name: "h1".to_owned(),
+            limits: limits(),
+            orders: Register::default(),
+            waiting: Arc::default(),
+            reader: Register::default(),
+        };
+        let (_halt, halt) = watch::channel(StopUrgency::Now);
+        let trial = Trial {
+            id: TrialId(7),
+            variant: VariantId(0),
+            slot: SlotId(0),
+            seed: 7,
+            timeout: Duration::from_secs(1),
+            purpose: TrialPurpose::Measure,
+            hold: None,
+        };
+        let began = Instant::now();
+        let hook = host.run_hook(None, "true".into(), halt.clone());
+        let trials = host.run_trials(SlotId(0), vec![trial], halt, Box::new(|_, _| {}));
+        let (result, ()) = tokio::join!(hook, trials);
+        assert!(matches!(result, Ok(None)));
+        assert_eq!(began.elapsed(), KILL_WITHIN);
+        assert!(host.lock().lost.is_some());
+        host.close().await;
+        assert_eq!(began.elapsed(), KILL_WITHIN);
     }
 
     /// Waits until a reply is overdue, while a message arrives in parts of 2 MiB, one a minute. It is one that the host was

@@ -7,12 +7,15 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::ops::Range;
+use std::string::FromUtf8Error;
 use std::sync::LazyLock;
 
 /// Minimum length of a secret: a shorter value may also be a common word.
 const SHORTEST: usize = 8;
 /// Minimum length of a part of a secret at a cut.
 const SHORTEST_PART: usize = 4;
+/// Visible bytes of text that are searched at once.
+const WINDOW: usize = 1 << 20;
 /// Size limit of the pattern that matches all secrets.
 const PATTERN_LIMIT: usize = 64 << 20;
 
@@ -75,7 +78,10 @@ impl Secrets {
         values.extend(lossy);
         let seen: Vec<Vec<u8>> = values
             .iter()
-            .map(|value| VisibleText::new(value).bytes)
+            .map(|value| {
+                let pieces = visible_pieces(value).map(|piece| &value[piece]);
+                pieces.collect::<Vec<_>>().concat()
+            })
             .collect();
         values.extend(seen);
         values.retain(|value| value.len() >= SHORTEST);
@@ -108,28 +114,25 @@ impl Secrets {
         let Some(pattern) = &self.whole else {
             return Cow::Borrowed(text);
         };
-        let mut pieces = text.split_inclusive(|byte| *byte == b'\n').peekable();
-        let (mut segment, mut masked) = (Vec::new(), Vec::with_capacity(text.len()));
-        while let Some(line) = pieces.next() {
-            let is_cut = line.starts_with(b"[provoke: ") && line.ends_with(b" not kept here]\n");
-            if !is_cut {
-                segment.extend_from_slice(line);
-            }
-            if is_cut || pieces.peek().is_none() {
-                masked.extend(self.masked_segment(pattern, &segment));
-                segment.clear();
-            }
-            if is_cut {
+        let mut masked = Vec::with_capacity(text.len());
+        let (mut start, mut position) = (0, 0);
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let end = position + line.len();
+            if line.starts_with(b"[provoke: ") && line.ends_with(b" not kept here]\n") {
+                self.mask_segment(pattern, &text[start..position], &mut masked);
                 masked.extend_from_slice(line);
+                start = end;
             }
+            position = end;
         }
+        self.mask_segment(pattern, &text[start..], &mut masked);
         Cow::Owned(masked)
     }
 
-    fn masked_segment(&self, pattern: &Regex, text: &[u8]) -> Vec<u8> {
-        let visible = VisibleText::new(text);
-        let bytes = visible.bytes.as_slice();
-        let mut secret_ranges: Vec<Range<usize>> = Vec::new();
+    /// Adds text with its secrets masked. The text may have been cut inside a secret. It is searched in windows, because it
+    /// may be large.
+    fn mask_segment(&self, pattern: &Regex, text: &[u8], masked: &mut Vec<u8>) {
+        let longest = self.values.first().map_or(0, Vec::len);
         let length_of = |values_end: &dyn Fn(&[u8], usize) -> bool, limit: usize| {
             let lengths = self.values.iter().filter_map(|value| {
                 let max = value.len().saturating_sub(1).min(limit);
@@ -138,15 +141,59 @@ impl Secrets {
             });
             lengths.max()
         };
-        // The text may have been cut inside a secret.
-        let ends_with =
-            |value: &[u8], length: usize| bytes.starts_with(&value[value.len() - length..]);
-        secret_ranges.extend(length_of(&ends_with, bytes.len()).map(|length| 0..length));
-        secret_ranges.extend(pattern.find_iter(bytes).map(|found| found.range()));
-        let end = end_of_cut_text(bytes);
-        let begins = |value: &[u8], length: usize| bytes[..end].ends_with(&value[..length]);
-        secret_ranges.extend(length_of(&begins, end).map(|length| end - length..end));
-        visible.replace_ranges(text, secret_ranges)
+        let mut pieces = visible_pieces(text);
+        let mut window = VisibleWindow::default();
+        let mut output = MaskedOutput {
+            text,
+            masked,
+            end: 0,
+        };
+        let (mut is_first, mut searched) = (true, 0);
+        loop {
+            let is_last = !window.fill(text, &mut pieces, WINDOW + longest);
+            let bytes = window.bytes.as_slice();
+            if std::mem::take(&mut is_first) {
+                let ends_with =
+                    |value: &[u8], length: usize| bytes.starts_with(&value[value.len() - length..]);
+                if let Some(length) = length_of(&ends_with, bytes.len()) {
+                    output.mask_range(&window, 0..length);
+                }
+            }
+            // Text that follows does not change which secrets begin before this position.
+            let settled = if is_last {
+                bytes.len()
+            } else {
+                bytes.len() - longest
+            };
+            let end = end_of_cut_text(bytes);
+            let begins = |value: &[u8], length: usize| bytes[..end].ends_with(&value[..length]);
+            let cut_length = if is_last {
+                length_of(&begins, end)
+            } else {
+                None
+            };
+            let mut cut = cut_length.map(|length| end - length..end);
+            let first = searched;
+            for found in pattern.find_iter(&bytes[first..]) {
+                let range = first + found.start()..first + found.end();
+                if range.start >= settled {
+                    break;
+                }
+                searched = range.end;
+                if let Some(cut) = cut.take_if(|cut| cut.start < range.start) {
+                    output.mask_range(&window, cut);
+                }
+                output.mask_range(&window, range);
+            }
+            if let Some(cut) = cut {
+                output.mask_range(&window, cut);
+            }
+            if is_last {
+                return output.finish();
+            }
+            searched = searched.max(settled) - settled;
+            window.drain(settled);
+        }
     }
 
     /// Parses JSON with the secrets in its strings masked.
@@ -158,12 +205,15 @@ impl Secrets {
         if !self.is_in_json(json) {
             return parse(json);
         }
-        let value: Value = parse_untrusted_json(json)?;
         // Text is parsed again: code that reads values would double the code that reads journals.
-        let parse_value = |value: &Value| parse(&serde_json::to_vec(value)?);
+        let parse_masked = |words_too| {
+            let masked = self.masked_value(parse_untrusted_json(json)?, words_too);
+            let json = serde_json::to_vec(&masked)?;
+            drop(masked);
+            parse(&json)
+        };
         // A secret may equal a word of the format, such as the name of a state.
-        parse_value(&self.masked_value(value.clone(), true))
-            .or_else(|_| parse_value(&self.masked_value(value, false)))
+        parse_masked(true).or_else(|_| parse_masked(false))
     }
 
     /// Masks secrets in the strings of JSON; in all of them, or only in strings that are not a single plain word.
@@ -178,8 +228,10 @@ impl Secrets {
                 Value::String(MASK.to_owned())
             }
             Value::String(text) => {
-                let masked = self.mask_text(text.as_bytes());
-                Value::String(String::from_utf8_lossy(&masked).into_owned())
+                let masked = self.mask_text(text.as_bytes()).into_owned();
+                let replaced =
+                    |error: FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
+                Value::String(String::from_utf8(masked).unwrap_or_else(replaced))
             }
             Value::Array(values) => {
                 let values = values.into_iter();
@@ -203,27 +255,57 @@ impl Secrets {
     }
 }
 
-/// Text without what is invisible in it.
-struct VisibleText {
+/// Returns the ranges of text between what is invisible in it. None is long.
+fn visible_pieces(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let invisible = INVISIBLE_PARTS.find_iter(text).map(|part| part.range());
+    let with_end = invisible.chain(std::iter::once(text.len()..text.len()));
+    let visible = with_end.scan(0, |end, part| {
+        let start = std::mem::replace(end, part.end);
+        Some(start..part.start)
+    });
+    visible.flat_map(|range| {
+        let starts = range.clone().step_by(WINDOW);
+        starts.map(move |start| start..range.end.min(start + WINDOW))
+    })
+}
+
+/// A part of a text without what is invisible in it.
+#[derive(Default)]
+struct VisibleWindow {
     bytes: Vec<u8>,
-    /// Positions in `bytes`, and the positions of the same bytes in the text, at the beginning and after each invisible part.
+    /// Positions in `bytes`, and the positions of the same bytes in the text, of each visible piece.
     positions: Vec<(usize, usize)>,
 }
 
-impl VisibleText {
-    fn new(text: &[u8]) -> Self {
-        let mut visible = Self {
-            bytes: Vec::with_capacity(text.len()),
-            positions: vec![(0, 0)],
-        };
-        let mut end = 0;
-        for part in INVISIBLE_PARTS.find_iter(text) {
-            visible.bytes.extend_from_slice(&text[end..part.start()]);
-            end = part.end();
-            visible.positions.push((visible.bytes.len(), end));
+impl VisibleWindow {
+    /// Adds pieces until the window has enough bytes; returns whether it has.
+    fn fill(
+        &mut self,
+        text: &[u8],
+        pieces: &mut impl Iterator<Item = Range<usize>>,
+        enough: usize,
+    ) -> bool {
+        while self.bytes.len() < enough {
+            let Some(piece) = pieces.next() else {
+                return false;
+            };
+            self.positions.push((self.bytes.len(), piece.start));
+            self.bytes.extend_from_slice(&text[piece]);
         }
-        visible.bytes.extend_from_slice(&text[end..]);
-        visible
+        true
+    }
+
+    /// Removes this many bytes of the beginning.
+    fn drain(&mut self, length: usize) {
+        self.bytes.drain(..length);
+        let removed = self
+            .positions
+            .partition_point(|(start, _)| *start <= length);
+        self.positions.drain(..removed.saturating_sub(1));
+        for (start, in_text) in &mut self.positions {
+            *in_text += length.saturating_sub(*start);
+            *start = start.saturating_sub(length);
+        }
     }
 
     /// Returns the position in the text of a visible byte.
@@ -234,24 +316,33 @@ impl VisibleText {
         let (start, in_text) = self.positions[after - 1];
         in_text + visible - start
     }
+}
 
-    /// Returns the text with a mask in place of each of these ranges of visible bytes.
-    fn replace_ranges(&self, text: &[u8], mut ranges: Vec<Range<usize>>) -> Vec<u8> {
-        ranges.sort_by_key(|range| range.start);
-        let mut masked = Vec::with_capacity(text.len());
-        let (mut kept, mut last_end) = (0, None);
-        for range in ranges.into_iter().filter(|range| !range.is_empty()) {
-            let start = self.position_in_text(range.start);
-            let end = self.position_in_text(range.end - 1) + 1;
-            if last_end.is_none_or(|last| start >= last) {
-                masked.extend_from_slice(&text[kept..start]);
-                masked.extend_from_slice(MASK.as_bytes());
-            }
-            kept = end.max(kept);
-            last_end = Some(kept);
+/// Text of which ranges are replaced by a mask, in order.
+struct MaskedOutput<'a> {
+    text: &'a [u8],
+    masked: &'a mut Vec<u8>,
+    /// Position behind the text that was copied or masked.
+    end: usize,
+}
+
+impl MaskedOutput<'_> {
+    /// Masks a range of visible bytes, which may overlap the last one.
+    fn mask_range(&mut self, window: &VisibleWindow, range: Range<usize>) {
+        if range.is_empty() {
+            return;
         }
-        masked.extend_from_slice(&text[kept..]);
-        masked
+        let start = window.position_in_text(range.start);
+        let end = window.position_in_text(range.end - 1) + 1;
+        if start >= self.end {
+            self.masked.extend_from_slice(&self.text[self.end..start]);
+            self.masked.extend_from_slice(MASK.as_bytes());
+        }
+        self.end = end.max(self.end);
+    }
+
+    fn finish(self) {
+        self.masked.extend_from_slice(&self.text[self.end..]);
     }
 }
 
@@ -459,6 +550,27 @@ mod tests {
         assert_eq!(masked("nter\x1b[1m2 rest"), "*** rest");
         let two_lines = mask_text(&[b"secret line\nshort"], b"x secret line\nshort y");
         assert_eq!(two_lines, "x *** y");
+    }
+
+    #[test]
+    fn secrets_at_every_position_of_a_large_text_are_masked() {
+        let secret = b"hunter2hunter2".as_slice();
+        for visible in (0..=secret.len()).chain([WINDOW / 2, WINDOW + 1]) {
+            for invisible in ["", "\n", "\u{1b}[1m"] {
+                let before = "x".repeat(WINDOW + visible);
+                let text = format!("{before}{invisible}hunter2h{invisible}unter2y");
+                let expected = format!("{before}{invisible}***y");
+                assert!(
+                    mask_text(&[secret], text.as_bytes()) == expected,
+                    "{visible} {invisible:?}"
+                );
+            }
+        }
+        // Each visible byte is a piece of its own, and each end of the text is a part of the secret.
+        let lines = "a\n".repeat(WINDOW);
+        let text = format!("er2hunter2{lines}hunter2hunter2{lines}hunt");
+        let expected = format!("***{lines}***{lines}***");
+        assert!(mask_text(&[secret], text.as_bytes()) == expected);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Client of a load: its connection with its time limit, and its random numbers.
 
 use super::check::ResponseFacts;
-use super::client_stop::{ClientChannel, ClientSignal, ClientStop};
+use super::client_deadline::{ClientChannel, ClientSignal, ClientStop};
 use super::clock::duration_nanos;
 use super::connect::ConnectionStream;
 use super::http2_connection::SharedConnection;

@@ -3,7 +3,7 @@
 use super::body::{FileBody, RequestTail};
 use super::check::ResponseChecker;
 use super::client::{Client, KeptConnection};
-use super::client_stop::{ClientSignal, ClientStop};
+use super::client_deadline::{ClientSignal, ClientStop};
 use super::clock::duration_nanos;
 use super::connect::{ConnectionStream, classify_error};
 use super::record::{RequestEnd, RingIndex};

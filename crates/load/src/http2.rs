@@ -2,7 +2,7 @@
 
 use super::check::{ResponseChecker, ResponseVerdict};
 use super::client::Client;
-use super::client_stop::{ClientSignal, ClientStop};
+use super::client_deadline::{ClientSignal, ClientStop};
 use super::clock::duration_nanos;
 use super::http2_connection::{OpenConnection, SharedConnection};
 use super::record::{RequestEnd, RingIndex};

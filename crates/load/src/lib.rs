@@ -16,11 +16,12 @@
 mod body;
 mod check;
 mod client;
-mod client_stop;
+mod client_deadline;
 mod clock;
 mod connect;
 mod crash_effect;
 mod fixed_rate;
+mod fixed_rate_timer;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod http1;
@@ -39,7 +40,6 @@ mod service_trial;
 mod session;
 mod target;
 mod thread;
-mod timer;
 mod tls;
 mod worker;
 

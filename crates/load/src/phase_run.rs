@@ -1,7 +1,7 @@
 //! Runs one phase of a load: the warm-up, or the measured load.
 
 use super::LoadProgress;
-use super::client_stop::ClientStop;
+use super::client_deadline::ClientStop;
 use super::clock::{Clock, duration_nanos};
 use super::connect::Dialer;
 use super::phase::LoadPhase;

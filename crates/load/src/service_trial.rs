@@ -1,7 +1,7 @@
 //! Drives one trial of a service from its first response to its end, as its clients see it.
 
 use super::body::RequestTail;
-use super::client_stop::ClientStop;
+use super::client_deadline::ClientStop;
 use super::clock::Clock;
 use super::connect::Dialer;
 use super::crash_effect::{self, CrashEffect};

@@ -1,7 +1,7 @@
 //! Runs a client: draws requests and sends them until the load ends.
 
 use super::client::{Client, KeptConnection};
-use super::client_stop::ClientStop;
+use super::client_deadline::ClientStop;
 use super::clock::duration_nanos;
 use super::fixed_rate::RequestRate;
 use super::request::DrawnRequest;

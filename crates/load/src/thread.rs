@@ -1,9 +1,9 @@
 //! Thread that runs some of the clients of a load.
 
 use super::client::Client;
+use super::fixed_rate_timer::Timer;
 use super::http2_connection::SharedConnection;
 use super::record::WorkerRecord;
-use super::timer::Timer;
 use super::worker::{PhaseShared, Worker};
 use provoke_model::HttpVersion;
 use std::io;

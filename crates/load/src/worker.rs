@@ -1,14 +1,14 @@
 //! State that the clients of one thread share: limits, stop signal, counts.
 
 use super::LoadProgress;
-use super::client_stop::{ClientChannel, ClientSignal, ClientStop};
+use super::client_deadline::{ClientChannel, ClientSignal, ClientStop};
 use super::clock::Clock;
 use super::connect::Dialer;
+use super::fixed_rate_timer::TimerQueue;
 use super::phase::LoadPhase;
 use super::record::WorkerRecord;
 use super::request::{RequestDraws, Requests, hash_number};
 use super::target::Target;
-use super::timer::TimerQueue;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;

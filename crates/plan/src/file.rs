@@ -188,7 +188,7 @@ fn cannot_read(file: &Path, purpose: &str, error: &io::Error) -> Diagnostic {
     let give_path = || format!("give the path of a {purpose}");
     let (message, help) = match error.kind() {
         io::ErrorKind::NotFound => {
-            let help = match similar_file(file) {
+            let help = match similar_file(file, purpose) {
                 Some(similar) => format!("did you mean `{}`?", similar.to_safe()),
                 None => give_path(),
             };
@@ -203,23 +203,23 @@ fn cannot_read(file: &Path, purpose: &str, error: &io::Error) -> Diagnostic {
     refuse_file(file, message, help)
 }
 
-/// Returns a scenario file with a similar name in the directory of the missing one.
-fn similar_file(file: &Path) -> Option<PathBuf> {
+/// Returns a file with a similar name in the directory of the missing one. Scenario files end in `.toml`.
+fn similar_file(file: &Path, purpose: &str) -> Option<PathBuf> {
     let folder = file.parent()?;
     let parent = if folder.as_os_str().is_empty() {
         Path::new(".")
     } else {
         folder
     };
-    let files = parent
-        .read_dir()
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|file| file.extension().is_some_and(|end| end == "toml"));
-    let stems: Vec<_> = files
-        .filter_map(|file| file.file_stem()?.to_str().map(str::to_owned))
+    let (end, wanted_name) = match purpose {
+        SCENARIO => (".toml", file.file_stem()?),
+        _ => ("", file.file_name()?),
+    };
+    let entries = parent.read_dir().ok()?.flatten();
+    let files = entries.filter(|entry| !entry.path().is_dir());
+    let names: Vec<String> = files
+        .filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(end)?.to_owned()))
         .collect();
-    let wanted_stem = file.file_stem()?.to_str()?;
-    let stem = nearest_name(wanted_stem, stems.iter().map(String::as_str))?;
-    Some(folder.join(format!("{stem}.toml")))
+    let name = nearest_name(wanted_name.to_str()?, names.iter().map(String::as_str))?;
+    Some(folder.join(format!("{name}{end}")))
 }

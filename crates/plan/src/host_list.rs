@@ -227,4 +227,18 @@ mod tests {
             assert_eq!(format!("{position}: {}", error.message), place);
         }
     }
+    #[test]
+    fn a_missing_file_has_the_hint_of_a_similar_list_of_hosts() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("nodes.txt"), "a\n").unwrap();
+        std::fs::write(folder.path().join("node.toml"), "").unwrap();
+        let hint_of = |name: &str| {
+            let error = read_host_file(&folder.path().join(name)).unwrap_err();
+            error
+                .hint()
+                .replace(&format!("{}/", folder.path().to_str().unwrap()), "")
+        };
+        assert_eq!(hint_of("node.txt"), "did you mean `nodes.txt`?");
+        assert_eq!(hint_of("hosts"), "give the path of a list of hosts");
+    }
 }

@@ -21,6 +21,7 @@ mod open_trials;
 mod overhead;
 mod pause;
 mod raise;
+mod repeated_trials;
 mod series;
 mod stage;
 mod tally;
@@ -32,8 +33,8 @@ pub use fold::Fold;
 pub use hosts::{HostCounts, HostState, Hosts};
 pub use load::RequestTotals;
 pub use memory::Memory;
-pub use open_trials::is_repeated;
 pub use raise::{TriedOutcome, TriedSetting, TriedSettings};
+pub use repeated_trials::is_repeated;
 pub use series::{RateSeries, UsageSeries};
 pub use stage::RunStage;
 pub use tally::{DurationHistogram, SignatureFailures, Tally};
@@ -423,18 +424,7 @@ impl State {
             self.update_memory(|memory, state| memory.restart(state));
         }
         self.usage = UsageSeries::default();
-        for (id, open) in &mut self.queue.open {
-            match open {
-                OpenTrial::Running(trial, attempts) => {
-                    self.inconclusive.repeated += 1;
-                    self.queue.retries.insert(*id);
-                    *open = OpenTrial::Again(trial.clone(), *attempts);
-                }
-                OpenTrial::Finished(_, facts) => facts.usage = None,
-                OpenTrial::Again(..) => {}
-            }
-        }
-        self.abandon_retries();
+        self.repeat_running_trials();
     }
 
     /// Resumes the run on other hosts.

@@ -1,25 +1,10 @@
 //! Trials that were launched and are not counted yet: they run, wait for a retry, or wait for an earlier trial.
 
 use super::counts::{CountedTrials, SignatureCounts};
+use super::repeated_trials::is_repeated;
 use super::trial_facts::TrialFacts;
 use super::{FirstFailure, State};
 use provoke_model::{HoldPlan, InconclusiveReason, Observation, Outcome, Trial, TrialId};
-
-/// Number of times that a trial may be lost with its slot before it is inconclusive.
-const MAX_LOSSES: u32 = 2;
-
-/// Returns whether a trial is retried under its number after this outcome. `losses` is the number of times that it was
-/// lost, which this outcome increases.
-pub fn is_repeated(outcome: &Outcome, losses: &mut u32) -> bool {
-    match outcome {
-        Outcome::Inconclusive(InconclusiveReason::Interrupted) => true,
-        Outcome::Inconclusive(InconclusiveReason::Lost) => {
-            *losses += 1;
-            *losses < MAX_LOSSES
-        }
-        _ => false,
-    }
-}
 
 #[derive(Debug)]
 pub(super) enum OpenTrial {
@@ -145,25 +130,6 @@ impl State {
         if self.stage.is_decided() {
             self.queue.open.remove(&id);
             self.queue.retries.remove(&id);
-        }
-    }
-
-    /// Drops retries of variants that are no longer launched: later trials would wait for them forever.
-    pub(super) fn abandon_retries(&mut self) {
-        let untestable = &self.untestable;
-        for (id, open) in &mut self.queue.open {
-            if let OpenTrial::Again(trial, _) = open
-                && untestable.contains_key(&trial.variant)
-            {
-                self.variants[trial.variant.index()]
-                    .counted_for(trial)
-                    .pending -= 1;
-                let no_observation = Observation::default();
-                let outcome = Outcome::Inconclusive(InconclusiveReason::Interrupted);
-                let facts = TrialFacts::new(&self.trials, trial, &no_observation, outcome);
-                self.queue.retries.remove(id);
-                *open = OpenTrial::Finished(trial.clone(), facts);
-            }
         }
     }
 
@@ -308,14 +274,6 @@ impl State {
             OpenTrial::Finished(_, facts) => Some((*id, &facts.outcome)),
             _ => None,
         })
-    }
-
-    /// Returns the first trial that must be retried under its old number.
-    pub fn to_repeat(&self) -> Option<&Trial> {
-        match self.queue.open.get(self.queue.retries.first()?) {
-            Some(OpenTrial::Again(trial, _)) => Some(trial),
-            _ => None,
-        }
     }
 
     /// Returns the number of the next new trial.

@@ -32,7 +32,7 @@ pub fn library_ranges(memory: &ProcessMemory, auxv: &[u8]) -> Vec<Range<u64>> {
 fn follow_list(memory: &ProcessMemory, auxv: &[u8], ranges: &mut Vec<Range<u64>>) -> Option<()> {
     let auxv = parse_auxv(auxv);
     let (headers, count) = (*auxv.get(&AT_PHDR)?, *auxv.get(&AT_PHNUM)?);
-    ranges.push(headers..headers + count * 56);
+    ranges.push(range_at(headers, count.saturating_mul(56)));
     let mut moved = None;
     let mut dynamic = None;
     for header_address in (headers..).step_by(56).take(usize::try_from(count).ok()?) {
@@ -47,7 +47,7 @@ fn follow_list(memory: &ProcessMemory, auxv: &[u8], ranges: &mut Vec<Range<u64>>
     let mut list = None;
     for address in (dynamic..).step_by(16).take(MAX_LIBRARIES) {
         let [tag, value] = memory.read_words(address).ok()?;
-        ranges.push(address..address + 16);
+        ranges.push(range_at(address, 16));
         match tag {
             0 => break,
             DT_DEBUG => list = Some(value),
@@ -55,17 +55,22 @@ fn follow_list(memory: &ProcessMemory, auxv: &[u8], ranges: &mut Vec<Range<u64>>
         }
     }
     let list = list?;
-    ranges.push(list..list + 40);
+    ranges.push(range_at(list, 40));
     let [_version, mut next] = memory.read_words(list).ok()?;
     for _ in 0..MAX_LIBRARIES {
         if next == 0 {
             break;
         }
         let [_address, name, section, following] = memory.read_words(next).ok()?;
-        ranges.extend([next..next + 64, name..name + NAME, section..section + 16]);
+        let parts = [(next, 64), (name, NAME), (section, 16)];
+        ranges.extend(parts.map(|(start, size)| range_at(start, size)));
         next = following;
     }
     Some(())
+}
+
+fn range_at(start: u64, size: u64) -> Range<u64> {
+    start..start.saturating_add(size)
 }
 
 fn parse_auxv(auxv: &[u8]) -> BTreeMap<u64, u64> {

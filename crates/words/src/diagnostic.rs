@@ -150,8 +150,11 @@ impl fmt::Display for Diagnostic {
 impl Error for Diagnostic {}
 
 impl From<io::Error> for Diagnostic {
+    /// Returns the error for the user, if it is one.
     fn from(error: io::Error) -> Self {
-        Self::of_error(ErrorCategory::CouldNotTest, &error)
+        error
+            .downcast()
+            .unwrap_or_else(|error| Self::of_error(ErrorCategory::CouldNotTest, &error))
     }
 }
 
@@ -163,10 +166,12 @@ mod tests {
     fn an_error_has_the_messages_of_all_its_causes() {
         let refused = Diagnostic::could_not("cannot write `a`").because("first\nlast");
         assert_eq!(refused.in_a_line(), "cannot write `a`: last");
-        let outer = io::Error::other(io::Error::other(refused));
+        let outer = io::Error::other(io::Error::other(refused.clone()));
         let error = Diagnostic::usage("cannot start").because(outer);
         assert_eq!(error.causes, ["cannot write `a`"]);
         assert_eq!(error.hint(), "");
+        let refused = refused.with_hint("choose another file");
+        assert_eq!(Diagnostic::from(io::Error::other(refused.clone())), refused);
         let located = refuse_at(
             "`runs` is too large",
             &["variant", "2", "runs"],

@@ -121,8 +121,15 @@ pub fn shorten_text(text: &str, max_length: usize) -> String {
     format!("{prefix}\u{2026}")
 }
 
-/// Returns text with a capital first letter.
+/// Returns text with a capital first letter, unless it begins with a name such as `suite::test_name`.
 pub fn capitalize_first(text: &str) -> String {
+    let first_word = text.split([' ', ',', ';']).next().unwrap_or_default();
+    let is_name = first_word
+        .trim_end_matches(':')
+        .contains(['_', ':', '.', '/', '=']);
+    if is_name {
+        return text.to_owned();
+    }
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(rest).collect()

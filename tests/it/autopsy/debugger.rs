@@ -2,8 +2,8 @@
 
 use super::python::Extension;
 use super::victims::{
-    AT_EXIT, BEFORE_MAIN, DOUBLE_FREE, HANDLER, INLINED, Lab, NULL_CALL, QSORT, RUST, TEMPLATES,
-    THROW, TWO_THREADS, examined,
+    AT_EXIT, BEFORE_MAIN, DOUBLE_FREE, GENERATED, HANDLER, INLINED, Lab, NULL_CALL, QSORT, RUST,
+    TEMPLATES, THROW, TWO_THREADS, examined,
 };
 use crate::needs::{needs, program, python_headers};
 use std::path::Path;
@@ -114,4 +114,34 @@ fn the_stack_of_an_interpreter_equals_that_of_the_debugger() {
     let extension = Extension::new();
     let core = extension.core("boom.crash()", false);
     assert_stack_equals_debugger(&extension.interpreter, &core);
+}
+
+#[test]
+fn generated_code_is_followed_by_its_frame_pointer_further_than_by_the_debugger() {
+    needs!(program("gdb"));
+    let lab = Lab::new();
+    for (flag, outer) in [
+        ("-g", &["run", "main"][..]),
+        ("-DBARE", &[]),
+        ("-DDATA", &[]),
+    ] {
+        let program = lab.compile("generated", "generated.c", GENERATED, &["-O2", "-g", flag]);
+        let core = lab.core(&program, &[], &[]);
+        let thread = &examined(&core).threads[0];
+        let functions = thread.frames.iter().map(|frame| frame.function.as_deref());
+        let functions: Vec<&str> = functions.map(|name| name.unwrap_or("?")).collect();
+        let inner = ["crash", "callback", "(generated code)"];
+        let expected = [&inner, outer].concat();
+        assert_eq!(functions[..expected.len()], expected, "{flag}");
+        let theirs = debugger_frames(&program, &core);
+        assert_eq!(theirs[..3], ["crash", "callback", "??"], "{flag}");
+        match outer {
+            [] => {
+                assert_eq!(functions, expected, "{flag}");
+                let cut = thread.cut.as_deref().unwrap();
+                assert!(cut.ends_with("is in no file"), "{cut}");
+            }
+            _ => assert_eq!(thread.cut, None),
+        }
+    }
 }

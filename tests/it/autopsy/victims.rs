@@ -219,6 +219,32 @@ __attribute__((noinline)) static int dispatch(int (*volatile f)(void)) { return 
 int main(void) { return dispatch(0) + 1; }
 ";
 
+/// Crashes in a function that generated code calls. With `-DBARE`, this code has no frame pointer, and with `-DDATA`, the frame
+/// pointer leads to a code address that follows no call.
+pub(crate) const GENERATED: &str = r"
+#include <string.h>
+#include <sys/mman.h>
+typedef int (*generated)(int (*)(int), int);
+__attribute__((noinline)) static int crash(int a) { return *(volatile int *)8 + a; }
+__attribute__((noinline)) static int callback(int a) { return crash(a) + 1; }
+__attribute__((noinline)) static int run(generated code) { return code(callback, 3) + 1; }
+int main(void) {
+#ifdef BARE
+  /* xor ebp,ebp; sub rsp,8; mov rax,rdi; call rax */
+  static const unsigned char code[] = {0x31,0xed,0x48,0x83,0xec,8,0x48,0x89,0xf8,0xff,0xd0,0xcc};
+#elif defined DATA
+  /* push rdi; push rdi; mov rbp,rsp; sub rsp,8; mov rax,rdi; call rax */
+  static const unsigned char code[] = {0x57,0x57,0x48,0x89,0xe5,0x48,0x83,0xec,8,0x48,0x89,0xf8,0xff,0xd0,0xcc};
+#else
+  /* push rbp; mov rbp,rsp; sub rsp,16; mov rax,rdi; mov edi,esi; call rax; leave; ret */
+  static const unsigned char code[] = {0x55,0x48,0x89,0xe5,0x48,0x83,0xec,16,0x48,0x89,0xf8,0x89,0xf7,0xff,0xd0,0xc9,0xc3};
+#endif
+  void *memory = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memcpy(memory, code, sizeof code);
+  return run((generated)memory) + 1;
+}
+";
+
 pub(crate) const INLINED: &str = r"
 static inline __attribute__((always_inline)) int deepest(int *p) { return *p; }
 static inline __attribute__((always_inline)) int middle(int *p) { return deepest(p) + 1; }

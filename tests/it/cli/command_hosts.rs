@@ -298,6 +298,25 @@ fn a_host_whose_command_does_not_pass_on_its_stdin_is_an_error() {
 }
 
 #[test]
+fn a_host_that_sends_endless_messages_is_lost() {
+    let sandbox = Sandbox::new();
+    // The first lines are those of the script and of the worker that is ready.
+    let floods = "sh -c \"$0\" | { for line in 1 2 3; do IFS= read -r line; printf \"%s\\n\" \"$line\"; done; \
+        yes \\\"alive\\\" & exec cat; }";
+    let on = format!("exec:sh -c '{floods}' {{script}}");
+    let args = [
+        "run", "--on", &on, "--hosts", "here", "-n", "5", "--", "sleep", "1000",
+    ];
+    let mut command = sandbox.command(&args);
+    command.env("XDG_CACHE_HOME", CACHE);
+    let output = crate::limited::output(&mut command).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let last = "warning: the host `here` was lost: it sent too many messages; its trials run again on another host";
+    assert_eq!(errors.lines().last(), Some(last), "{errors}");
+    assert_eq!(output.status.code(), Some(125));
+}
+
+#[test]
 fn a_command_that_does_not_reach_its_host_is_an_error_with_a_hint() {
     let sandbox = Sandbox::new();
     let errors: Vec<String> = [

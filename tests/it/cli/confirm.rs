@@ -3,10 +3,13 @@
 use super::support::{CommandOutput, PROVOKE, Sandbox, wait_until, words};
 use crate::needs::{needs, program};
 use regex::Regex;
+use rustix::fs::inotify;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::mem::MaybeUninit;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 
 impl Sandbox {
@@ -1106,6 +1109,50 @@ fn runs_of_similar_commands_are_the_first_suggested_baselines() {
             .is_some_and(|line| line.ends_with(": ./other")),
         "{refused}"
     );
+}
+
+/// Returns how often each of these files is opened while a function runs.
+fn count_openings(files: &[PathBuf], run: impl FnOnce()) -> Vec<usize> {
+    let inotify = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    let watches = files
+        .iter()
+        .map(|file| inotify::add_watch(&inotify, file, inotify::WatchFlags::OPEN).unwrap());
+    let watches: Vec<i32> = watches.collect();
+    run();
+    let mut counts = vec![0; files.len()];
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&inotify, &mut buffer);
+    while let Ok(event) = events.next() {
+        let file = watches.iter().position(|watch| *watch == event.wd());
+        counts[file.unwrap()] += 1;
+    }
+    counts
+}
+
+#[test]
+fn each_journal_is_read_as_often_however_many_runs_may_be_the_baseline() {
+    let sandbox = Sandbox::new();
+    let openings = |trials: &[&str]| {
+        let mut journals = Vec::new();
+        for name in trials {
+            let out = format!("provoke-out/{name}");
+            if !sandbox.path(&out).exists() {
+                let command = ["sh", "-c", "exit 1", name];
+                sandbox.provoke(&[&["run", "-o", &out, "-n", "1", "--"], &command[..]].concat());
+            }
+            journals.push(sandbox.path(&out).join("events.jsonl"));
+        }
+        let counts = count_openings(&journals, || {
+            let refused = sandbox.provoke(&["confirm", "--", "true"]);
+            assert_eq!(refused.code, Some(2), "{refused}");
+        });
+        counts.into_iter().max().unwrap()
+    };
+    let names: Vec<String> = ('a'..='l').map(|name| name.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let of_six = openings(&names[..6]);
+    assert!(of_six > 0);
+    assert_eq!(openings(&names), of_six);
 }
 
 #[test]

@@ -95,7 +95,7 @@ int main(void) {
 }
 "#;
 
-/// Reaches many blocks, in time that passes unseen unless they are observed, and fails only if it was fast enough.
+/// Reaches many blocks, in time that passes unseen unless they are observed. `FAILS` depends on whether it was fast enough.
 const QUICK: &str = r"
 #include <time.h>
 #define TWICE(text) text text
@@ -112,7 +112,7 @@ int main(void) {
   many_blocks(total + 1);
   int is_quick = now() - began < 4;
   int skipped = draw() % 2 ? skip() : wait_for_it();
-  return is_quick && skipped;
+  return FAILS;
 }
 ";
 
@@ -319,12 +319,27 @@ fn lines_of_python_are_named() {
 fn only_functions_are_observed_if_blocks_hide_the_failure() {
     needs!(program("cc"));
     let sandbox = Sandbox::new();
-    let (answer, output) = differ(&sandbox, QUICK, &[]);
+    let source = format!("#define FAILS is_quick && skipped{QUICK}");
+    let (answer, output) = differ(&sandbox, &source, &[]);
     assert_eq!(answer["only_functions"], true, "{output}");
     assert!(
         answer["ended_alike"]["failures"].as_u64() < Some(3),
         "{output}"
     );
+    let (functions, statement) = lead_of(&answer);
+    assert_eq!(functions, ["skip"], "{statement}");
+}
+
+#[test]
+fn only_functions_are_observed_if_blocks_make_every_trial_fail() {
+    needs!(program("cc"));
+    let sandbox = Sandbox::new();
+    let source = format!("#define FAILS !is_quick || skipped{QUICK}");
+    let (answer, output) = differ(&sandbox, &source, &[]);
+    assert_eq!(answer["only_functions"], true, "{output}");
+    let observed = &answer["ended_alike"];
+    let passes = observed["trials"].as_u64().unwrap() - observed["failures"].as_u64().unwrap();
+    assert!(passes < 3, "{output}");
     let (functions, statement) = lead_of(&answer);
     assert_eq!(functions, ["skip"], "{statement}");
 }

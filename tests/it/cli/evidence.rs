@@ -1,12 +1,13 @@
 //! Tests the evidence of real crashes and hangs, from the exit status to the source line.
 
-use super::support::{CommandOutput, LAST_RUN, Running, Sandbox, send, wait_until};
+use super::support::{CommandOutput, LAST_RUN, PROVOKE, Running, Sandbox, send, wait_until};
 use crate::autopsy::python::Extension;
 use crate::needs::{kernel_log, needs, program, python_headers, root};
 use provoke_sys::pidfd::Pidfd;
 use provoke_sys::process::child_pids;
 use rustix::process::Signal;
 use serde_json::Value;
+use std::fs;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -1005,4 +1006,54 @@ fn a_crash_that_could_not_be_captured_is_reported_with_a_hint() {
             .contains("--capture on dumps cores in every trial"),
         "{output}"
     );
+}
+
+/// Returns a core whose kernel noted this many mapped files with names of this length. Their names are not UTF-8 text.
+fn core_with_files(count: u64, name_length: usize) -> Vec<u8> {
+    let note = |kind: u32, body: &[u8]| {
+        let size = u32::try_from(body.len()).unwrap();
+        let words = [5, size, kind].map(u32::to_le_bytes);
+        let mut note = [words.as_flattened(), b"CORE\0\0\0\0", body].concat();
+        note.resize(note.len().next_multiple_of(4), 0);
+        note
+    };
+    let mut files: Vec<u8> = [count, 4096].map(u64::to_le_bytes).concat();
+    for number in 0..count {
+        let start = (1 << 32) + (number << 16);
+        files.extend([start, start + 4096, 0].map(u64::to_le_bytes).concat());
+    }
+    let name = [&vec![0xff; name_length][..], b"\0"].concat();
+    files.extend(name.repeat(usize::try_from(count).unwrap()));
+    let mut status = vec![0; 336];
+    status[12] = 11;
+    status[32] = 7;
+    let notes = [note(1, &status), note(0x4649_4c45, &files)].concat();
+    let mut core = b"\x7fELF\x02\x01\x01".to_vec();
+    core.resize(16, 0);
+    core.extend([4_u16, 62, 1, 0].map(u16::to_le_bytes).concat());
+    core.extend([0, 64_u64, 0].map(u64::to_le_bytes).concat());
+    core.extend(
+        [0, 0, 64, 56, 1, 0, 0, 0_u16]
+            .map(u16::to_le_bytes)
+            .concat(),
+    );
+    core.extend([4, 4_u32].map(u32::to_le_bytes).concat());
+    let segment = [120, 0, 0, notes.len() as u64, 0, 4];
+    core.extend(segment.map(u64::to_le_bytes).concat());
+    core.extend(notes);
+    core
+}
+
+#[test]
+fn a_core_with_long_notes_takes_little_memory() {
+    let sandbox = Sandbox::new();
+    for (count, name_length) in [(1 << 18, 205), (1 << 18, 30)] {
+        fs::write(sandbox.path("core"), core_with_files(count, name_length)).unwrap();
+        let limit = "ulimit -d 131072; exec \"$0\" explain core";
+        let mut command = sandbox.program_command("sh", &["-c", limit, PROVOKE]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.starts_with("SIGSEGV in 0x0"), "{text}");
+    }
 }

@@ -267,6 +267,27 @@ fn a_bundle_contains_the_run_without_secrets() {
 }
 
 #[test]
+fn a_bundle_of_large_sparse_files_takes_little_memory() {
+    let sandbox = run_with_secret();
+    let trial = sandbox.path("provoke-out/last/trials/1");
+    for name in ["stdout", "other.stderr", "main.core"] {
+        let file = fs::File::create(trial.join(name)).unwrap();
+        file.set_len(5 << 30).unwrap();
+    }
+    let limit = "ulimit -d 262144; exec \"$0\" report last --with cores --bundle b.tar.gz";
+    let mut command = sandbox.program_command("sh", &["-c", limit, super::support::PROVOKE]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let listed = sandbox
+        .program_command("tar", &["-tzf", "b.tar.gz"])
+        .output();
+    let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
+    for name in ["stdout", "other.stderr", "main.core"] {
+        assert!(listed.contains(&format!("/trials/1/{name}\n")), "{listed}");
+    }
+}
+
+#[test]
 fn a_bundle_contains_cores_only_if_requested() {
     let sandbox = Sandbox::new();
     sandbox.provoke(&[

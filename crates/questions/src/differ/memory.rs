@@ -24,6 +24,8 @@ const LONG: Duration = Duration::from_millis(300);
 /// Recording blocks decides how trials end if this many of them would fail at the rate of plain ones, of which as many failed,
 /// but almost none does; or if as many would pass.
 const EXPECTED: u64 = 10;
+/// Fewer trials than this are almost none.
+const ALMOST_NONE: u64 = 3;
 /// The search ends before the last look with a difference of at least this score; with more trials, a clearer one may come
 /// first.
 const CLEAR: f64 = 0.95;
@@ -331,7 +333,7 @@ impl DifferMemory {
         let is_lost = |of_plain: u64, of_recorded: u64| {
             of_plain >= EXPECTED
                 && of_plain * recorded.trials >= EXPECTED * plain.trials
-                && of_recorded < MIN_FAILING
+                && of_recorded < ALMOST_NONE
         };
         let passes = |counts: FailureCounts| counts.trials - counts.failures;
         is_lost(plain.failures, recorded.failures) || is_lost(passes(plain), passes(recorded))

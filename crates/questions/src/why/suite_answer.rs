@@ -307,10 +307,10 @@ impl AnswerText for SuiteWhyAnswer {
     fn tables(&self, _: &[VariantSummary], _: f64) -> Vec<Table> {
         let columns = vec![
             Column::words("test"),
-            Column::numbers("plain"),
+            Column::numbers("plain").leaving(2),
             Column::words("condition"),
             Column::numbers("with it"),
-            Column::numbers("without"),
+            Column::numbers("without").leaving(1),
             Column::words("result"),
         ];
         let unexplained = self.unexplained().take(MOST_UNEXPLAINED);

@@ -14,8 +14,8 @@ const DOT_ROWS: usize = 60;
 pub(super) fn suite_section(source: &PageSource<'_>, detail: &PageDetail) -> Option<Markup> {
     let report = source.report;
     let variants: Vec<(&VariantReport, &SuiteReport)> = report
-        .variants
-        .iter()
+        .listed_variants()
+        .into_iter()
         .filter_map(|variant| Some((variant, variant.suite.as_ref()?)))
         .take(detail.rows)
         .collect();

@@ -11,7 +11,8 @@
 //!
 //! Only fresh pairs and seed tests lead to claims, so candidates may be chosen in any way. If plain trials differ, the
 //! single conditions are left out, because one trial of each shows little; only the harsh ones are tried, which are
-//! never combined. The first round and the halves thus never use up the error.
+//! never combined. If they do not differ, and nothing was found, each harsh condition is tried up to two times more between
+//! the halves. The first round and the halves thus never use up the error.
 //!
 //! The choice of trials follows from the outcomes and the seed alone. Trials are chosen in blocks, so their outcomes may
 //! come in any order.

@@ -33,10 +33,31 @@ pub(super) const CHUNK: usize = 8;
 pub(super) const HALVES_MIXED: usize = 128;
 pub(super) const HALVES_CONSTANT: usize = 64;
 const HALVES_AFTER_CLAIM: usize = 32;
-/// Number of harsh conditions that are tried alone after a chunk of halves.
-pub(super) const HARSH: usize = 2;
-/// Number of trials of a harsh condition after which it is not tried again.
-pub(super) const HARSH_TRIALS: u64 = 10;
+/// How often harsh conditions are tried alone between chunks of halves.
+pub(super) struct HarshTrials {
+    /// Number of conditions after a chunk.
+    pub(super) conditions: usize,
+    /// Number of trials after which a condition is not tried again.
+    pub(super) most: u64,
+}
+
+impl HarshTrials {
+    /// If plain trials do not differ, few trials show an effect, so each condition gets some.
+    pub(super) fn new(is_mixed: bool) -> Self {
+        if is_mixed {
+            Self {
+                conditions: 2,
+                most: 10,
+            }
+        } else {
+            Self {
+                conditions: 4,
+                most: 3,
+            }
+        }
+    }
+}
+
 /// Evidence (twice the log-likelihood ratio, as a number of standard deviations) for a candidate: if plain trials do not
 /// differ; if they do, at first, and after many halves.
 pub(super) const CANDIDATE_CONSTANT: f64 = 1.9;
@@ -283,12 +304,17 @@ impl Screen {
         self.evidence.of_condition(condition, &self.conditions)
     }
 
-    /// Orders untried conditions first, then those with more evidence.
+    /// Orders untried conditions first, then those with more evidence; if plain trials do not differ, those with fewer trials
+    /// first.
     fn compare_promise(&self, a: usize, b: usize) -> Ordering {
-        let is_tried = |condition: usize| self.evidence.singles[condition].trials > 0;
+        let is_mixed = self.evidence.plain.is_mixed();
+        let tried = |condition: usize| match self.evidence.singles[condition].trials {
+            trials if is_mixed => trials.min(1),
+            trials => trials,
+        };
         let evidence = |condition: usize| self.evidence_of(condition).abs();
         let by_evidence = evidence(b).total_cmp(&evidence(a));
-        is_tried(a).cmp(&is_tried(b)).then(by_evidence)
+        tried(a).cmp(&tried(b)).then(by_evidence)
     }
 
     /// Returns trials under random halves of the families, and harsh conditions between.
@@ -329,10 +355,11 @@ impl Screen {
         let (mut harsh, mild): (Vec<usize>, Vec<usize>) = usable
             .into_iter()
             .partition(|&condition| self.conditions[condition].is_harsh);
-        harsh.retain(|&condition| self.evidence.singles[condition].trials < HARSH_TRIALS);
-        if is_mixed && !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
+        let limit = HarshTrials::new(is_mixed);
+        harsh.retain(|&condition| self.evidence.singles[condition].trials < limit.most);
+        if !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
             harsh.sort_by(|&a, &b| self.compare_promise(a, b));
-            harsh.truncate(HARSH);
+            harsh.truncate(limit.conditions);
             return Some((ScreenPhase::Round, singles_with_plain(&harsh)));
         }
         if mild.is_empty() {

@@ -20,8 +20,8 @@ use super::halves::draw_half;
 use super::levels::Levels;
 use super::pairs::{Direction, PairTest, PairTestState};
 use super::plan::{
-    self, BETWEEN_PLAIN, CANDIDATE_CONSTANT, CHUNK, HALVES_CONSTANT, HALVES_MIXED, HARSH,
-    HARSH_TRIALS, PlannedBlock, candidate_threshold, singles_with_plain,
+    self, BETWEEN_PLAIN, CANDIDATE_CONSTANT, CHUNK, HALVES_CONSTANT, HALVES_MIXED, HarshTrials,
+    PlannedBlock, candidate_threshold, singles_with_plain,
 };
 use super::result::{ConditionVerdict, ScreenPhase};
 use super::seeds::SeedTest;
@@ -439,10 +439,11 @@ impl SuiteScreen {
         let (mut harsh, mild): (Vec<usize>, Vec<usize>) = usable
             .into_iter()
             .partition(|&condition| self.conditions[condition].is_harsh);
-        harsh.retain(|&condition| (singles(condition).count() as u64) < HARSH_TRIALS);
-        if is_mixed && !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
+        let limit = HarshTrials::new(is_mixed);
+        harsh.retain(|&condition| (singles(condition).count() as u64) < limit.most);
+        if !harsh.is_empty() && (self.phase == ScreenPhase::Halves || mild.is_empty()) {
             harsh.sort_by_key(|&condition| singles(condition).count());
-            harsh.truncate(HARSH);
+            harsh.truncate(limit.conditions);
             return Some((ScreenPhase::Round, singles_with_plain(&harsh)));
         }
         if mild.is_empty() {

@@ -110,6 +110,15 @@ fn effects_are_claimed_in_the_stated_number_of_trials() {
 }
 
 #[test]
+fn a_harsh_condition_that_often_fails_is_found_although_its_first_trial_passed() {
+    let world = World::harmless(0.0, 50)
+        .with_effects(&[(7, 0.6)])
+        .with_harsh(15);
+    let (found, _) = power(&world);
+    assert!(found >= 0.85, "{found}");
+}
+
+#[test]
 fn all_of_several_conditions_are_claimed() {
     let world = World::harmless(0.0, COUNT).with_effects(&[(3, 1.0), (9, 1.0), (20, 1.0)]);
     assert_eq!(power(&world).0.to_bits(), 1.0_f64.to_bits());

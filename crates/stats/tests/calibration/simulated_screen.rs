@@ -82,6 +82,14 @@ impl World {
         self
     }
 
+    /// Makes the first conditions harsh.
+    pub(crate) fn with_harsh(mut self, count: usize) -> Self {
+        for condition in &mut self.conditions[..count] {
+            condition.is_harsh = true;
+        }
+        self
+    }
+
     /// Adds twelve seeds of a family of their own.
     pub(crate) fn with_seeds(mut self) -> Self {
         let family = self.conditions.len();
