@@ -13,7 +13,8 @@ use provoke_words::untrusted::Untrusted as _;
 /// List the stored runs, the newest last
 ///
 /// The first column is the shortest text that names the run in other commands. In the column CRASH, `+1` means that one
-/// more kind of failure was seen. Runs are stored in the directory in which provoke was started.
+/// more kind of failure was seen. Runs are stored in the directory in which provoke was started. A run with `--out` is not listed: its
+/// directory is its name.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  provoke list")]
 pub(super) struct ListArgs {}

@@ -2,9 +2,9 @@
 
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
-use provoke_model::{Event, Goal, Host, MeasuredBaseline, TrialsPlan};
+use provoke_model::{Event, Goal, Host, MeasuredBaseline, Plan, Survey, TrialsPlan, VariantId};
 use provoke_questions as questions;
-use provoke_survey as survey;
+use provoke_survey::{self as survey, RunFacts, find_unchanged_program};
 use provoke_words::diagnostic::Diagnostic;
 
 /// Refuses a baseline that cannot give an answer, because the failure rate may differ from it for another reason than
@@ -42,6 +42,42 @@ pub(super) fn check_baseline(
         "{} under the conditions of the baseline, or measure a baseline under these conditions; if the differences cannot change the failure rate, add --accept-different-conditions",
         question.command()
     )))
+}
+
+/// Notes in a check of a fix whether the program is the same as in the run of the baseline.
+pub(super) fn note_unchanged_program(plan: &mut Plan, host: &Host, survey: &Survey) {
+    let question = questions::of_goal(&plan.goal);
+    let baseline = question
+        .baseline(&plan.goal)
+        .filter(|_| question.tests_a_fix());
+    let run = baseline.and_then(|baseline| baseline.measured.run.as_ref());
+    let folder = run.and_then(|run| RunFolder::find_run(run, &default_root()).ok());
+    let started = folder.and_then(|folder| journal::first_event(&folder.journal_path()).ok());
+    let Some(Event::RunStarted {
+        plan: before,
+        host: host_before,
+        survey: survey_before,
+        ..
+    }) = started
+    else {
+        return;
+    };
+    let now = RunFacts {
+        plan: &plan.trials,
+        host,
+        survey,
+    };
+    let before = RunFacts {
+        plan: &before.trials,
+        host: &host_before,
+        survey: &survey_before,
+    };
+    let mut variants = (0..).map(VariantId).take(before.plan.variants.len());
+    let unchanged =
+        variants.find_map(|id| find_unchanged_program((now, VariantId(0)), (before, id)));
+    if let Some(unchanged) = unchanged {
+        question.set_unchanged_program(&mut plan.goal, unchanged);
+    }
 }
 
 /// Refuses a baseline whose rate changed, if its half that counts has no failure.

@@ -34,7 +34,7 @@ struct EarlierRun {
     measured: MeasuredBaseline,
     /// One of each of its failures.
     failed: Vec<Failure>,
-    /// Files that only one of the two runs had in the working directory.
+    /// Files in the working directory in which the two runs differ.
     other_files: Vec<String>,
 }
 
@@ -240,7 +240,7 @@ fn find_earlier_runs(
     (runs, excluded_runs)
 }
 
-/// Returns the variants of a run with the same command, the files that only one of the two runs had, and the reason if
+/// Returns the variants of a run with the same command, the files in which the two runs differ, and the reason if
 /// the run does not count; `None` if the run has no such variant.
 fn matching_variants(
     folder: &RunFolder,

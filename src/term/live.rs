@@ -344,11 +344,12 @@ impl LiveDisplay {
         }
         let failed: u64 = counts.values().sum();
         let remaining = questions::policy_of(state).remaining_trials(state);
-        let ran = match remaining {
+        let question = questions::of(state);
+        let planned = remaining.filter(|_| !question.forecasts_trials());
+        let ran = match planned {
             Some(remaining) => format!("{completed} of {} trials", completed + remaining),
             None => words::format_count(completed, "trial"),
         };
-        let question = questions::of(state);
         let progress = question.progress(state);
         let (first, last) = if question.tests_a_fix() {
             // Only passing trials bring the end closer.

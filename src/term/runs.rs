@@ -30,13 +30,13 @@ pub fn format_runs(runs: &[StoredRun], width: Option<usize>) -> String {
 
 /// Returns the number of stored runs in a directory, and the name of the newest.
 pub fn describe_run_count(runs: usize, root: &Path) -> String {
-    if runs == 0 {
-        return format!("there are no runs in `{}`", root.to_safe());
-    }
-    let count = words::format_count(runs as u64, "run");
     let last = RunFolder::find_run("last", root).map_or(String::new(), |last| {
         format!("; `last` is {}", last.shortest_reference(root).to_safe())
     });
+    if runs == 0 {
+        return format!("there are no runs in `{}`{last}", root.to_safe());
+    }
+    let count = words::format_count(runs as u64, "run");
     let folder = path::absolute(root).unwrap_or_else(|_| root.to_owned());
     format!("{count} in `{}`{last}", folder.to_safe())
 }

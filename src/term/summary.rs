@@ -10,7 +10,7 @@ use provoke_questions::{DescribedVariants, PooledBaseline, Verdict};
 use provoke_report::{
     CapturedFailure, CountRange, LateTrial, Report, SignatureReport, VariantReport,
     captured_failures, count_ranges, group_failures, headlines, host_lines, host_table,
-    next_commands, source_line,
+    last_stderr_line, next_commands, source_line,
 };
 use provoke_words as words;
 use provoke_words::document::{Place, SuggestedCommand, Tone};
@@ -47,7 +47,7 @@ pub fn format_verdict(report: &Report) -> String {
 /// Returns the first screen of a run, wrapped to this width. Commands name the run by this reference.
 pub fn format_summary(
     report: &Report,
-    evidence: &Path,
+    folder: &Path,
     reference: &str,
     pooled: Option<PooledBaseline>,
     more_commands: Vec<SuggestedCommand>,
@@ -66,11 +66,13 @@ pub fn format_summary(
         DescribedVariants::Each => {
             for variant in &report.variants {
                 screen.push_gap();
-                write_variant_details(&mut screen, report, variant, reference);
+                write_variant_details(&mut screen, report, variant, reference, folder);
             }
         }
         DescribedVariants::Captured => captured_by_variant(&mut screen, report),
-        DescribedVariants::One(id, heading) => describe_one(&mut screen, report, id, &heading),
+        DescribedVariants::One(id, heading) => {
+            describe_one(&mut screen, report, id, &heading, folder);
+        }
         DescribedVariants::None => {}
     }
     if report.hosts.len() > 1 {
@@ -93,19 +95,19 @@ pub fn format_summary(
     screen.push_gap();
     let mut commands = next_commands(report, reference, pooled);
     commands.extend(more_commands);
-    commands.push(saved_in_command(evidence));
+    commands.push(saved_in_command(folder));
     screen.push_commands(&commands);
     screen.into_text()
 }
 
 /// Describes the failures of one variant, and the requests in flight.
-fn describe_one(screen: &mut Screen, report: &Report, id: VariantId, heading: &str) {
+fn describe_one(screen: &mut Screen, report: &Report, id: VariantId, heading: &str, folder: &Path) {
     let Some(variant) = report.variants.get(id.index()) else {
         return;
     };
     screen.push_gap();
     screen.push_text(2, &words::sanitize_line(heading));
-    groups_of(screen, variant);
+    groups_of(screen, variant, folder);
     if let Some(load) = &variant.load {
         push_lines(screen, &load.death_lines());
     }
@@ -126,6 +128,7 @@ fn write_variant_details(
     report: &Report,
     variant: &VariantReport,
     reference: &str,
+    folder: &Path,
 ) {
     if report.answer.is_some() && variant.failures > 0 {
         let headline = headlines::rate_headline(variant, report.confidence);
@@ -133,7 +136,7 @@ fn write_variant_details(
     }
     match &variant.suite {
         Some(tests) => suite::write_suite(screen, tests, report.confidence, reference),
-        None => groups_of(screen, variant),
+        None => groups_of(screen, variant, folder),
     }
     push_lines(screen, &headlines::uncounted_lines(variant));
     if let Some(text) = format_durations(variant) {
@@ -213,7 +216,7 @@ fn format_durations(variant: &VariantReport) -> Option<String> {
 }
 
 /// Writes the failures of a variant, the most frequent first.
-fn groups_of(screen: &mut Screen, variant: &VariantReport) {
+fn groups_of(screen: &mut Screen, variant: &VariantReport, folder: &Path) {
     for group in group_failures(variant) {
         let mut trials: Vec<u64> = group.measured_trials().collect();
         trials.sort_unstable();
@@ -235,6 +238,14 @@ fn groups_of(screen: &mut Screen, variant: &VariantReport) {
             });
         screen.push_text(8, &format!("{rate}{}", format_trial_numbers(&trials)));
         for text in group.describe_evidence(LISTED) {
+            screen.push_text(8, &style(text).dim().to_string());
+        }
+        // Otherwise a stack or a message of the program is shown.
+        let depth = group.signature.depth;
+        if matches!(depth, EvidenceDepth::Status | EvidenceDepth::Kernel)
+            && let Some(line) = last_stderr_line(folder, &trials)
+        {
+            let text = format!("last line of stderr: {}", words::sanitize_line(&line));
             screen.push_text(8, &style(text).dim().to_string());
         }
     }
@@ -374,8 +385,8 @@ fn describe_signature(variant: &VariantReport, signature: &SignatureReport) -> S
     }
 }
 
-fn saved_in_command(evidence: &Path) -> SuggestedCommand {
-    SuggestedCommand::new("saved in", relative_to_cwd(evidence).to_safe().to_string())
+fn saved_in_command(folder: &Path) -> SuggestedCommand {
+    SuggestedCommand::new("saved in", relative_to_cwd(folder).to_safe().to_string())
 }
 
 /// Returns a path relative to the working directory, if it is below it.

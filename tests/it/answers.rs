@@ -337,6 +337,7 @@ pub(crate) fn confirm_plan(failures: u64, trials: u64) -> Plan {
         independent: false,
         accept_conditions: false,
         earlier_attempts: 0,
+        unchanged: None,
         doubts: Vec::new(),
     });
     plan

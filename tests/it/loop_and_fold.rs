@@ -130,10 +130,14 @@ pub(crate) fn exited(code: i32) -> Observation {
 
 /// Returns a crash, optionally with a core.
 fn crashed(trial: &Trial) -> Observation {
-    let mut seen = ended(Ending::Signaled(Signal::SEGV, trial.captures_evidence()));
+    crashed_with(trial, Signal::SEGV)
+}
+
+fn crashed_with(trial: &Trial, signal: Signal) -> Observation {
+    let mut seen = ended(Ending::Signaled(signal, trial.captures_evidence()));
     if trial.captures_evidence() {
         let crash = Crash {
-            signal: Some(Signal::SEGV),
+            signal: Some(signal),
             ..Crash::default()
         };
         seen.cores.push(CoreObservation {
@@ -586,6 +590,23 @@ fn evidence_trials_run_after_the_measurement_and_are_not_counted() {
     };
     let starts = events.iter().filter_map(of);
     assert!(starts.into_iter().all(|(later, capture)| later == capture));
+}
+
+#[test]
+fn evidence_trials_go_on_until_the_most_frequent_crash_has_a_stack() {
+    let (_, mut state) = begin(plan("runs = 20"));
+    let script = |trial: &Trial| {
+        let number = trial.id.0;
+        let seen = match number {
+            7 | 21..=23 => crashed_with(trial, Signal::ABRT),
+            _ if number.is_multiple_of(4) && (number <= 20 || number == 40) => crashed(trial),
+            _ => exited(0),
+        };
+        (Duration::from_millis(10), seen)
+    };
+    run(&mut state, script, None);
+    let captured = state.captured_tally(VariantId(0));
+    assert_eq!((captured.finished_trials(), captured.failures), (20, 4));
 }
 
 #[test]

@@ -64,8 +64,11 @@ impl RunFolder {
         let trials = files::create_private_folder(&folder.trials_path());
         trials.map_err(io("create a directory in", shown))?;
         if output.is_none() {
-            folder.become_last();
+            // Git ignores the runs.
+            let file = files::create_new(&folder.path.with_file_name(".gitignore"));
+            let _ = file.and_then(|mut file| file.write_all(b"*\n"));
         }
+        folder.become_last(root);
         Ok(folder)
     }
 
@@ -101,16 +104,21 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Points the link to this run, and makes git ignore the runs; errors are ignored.
-    fn become_last(&self) {
-        let in_root = |name| self.path.with_file_name(name);
-        let link = in_root(".last");
-        let created = files::create_symlink(Path::new(&self.run_name()), &link);
-        if created.is_err() || files::rename(&link, &in_root(LAST)).is_err() {
+    /// Points the link in the root to this run, if the root exists; errors are ignored.
+    fn become_last(&self, root: &Path) {
+        let Ok(path) = fs::canonicalize(root) else {
+            return;
+        };
+        if check_default_root(root, &path).is_err() {
+            return;
+        }
+        let (link, last) = (path.join(".last"), path.join(LAST));
+        // A run elsewhere has an absolute path.
+        let target = self.path.strip_prefix(&path).unwrap_or(&self.path);
+        let created = files::create_symlink(target, &link);
+        if created.is_err() || files::rename(&link, &last).is_err() {
             let _ = files::remove_file(&link);
         }
-        let file = files::create_new(&in_root(".gitignore"));
-        let _ = file.and_then(|mut file| file.write_all(b"*\n"));
     }
 
     /// Finds a run: by its directory, its name or the beginning of the name, or `last`.

@@ -163,7 +163,7 @@ impl StoreError {
                 "`provoke list` shows the stored runs".to_owned()
             }
             Self::NoRun { .. } => {
-                "no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME"
+                "no run is stored here: go to the directory in which it ran, set PROVOKE_HOME, or name the directory of `--out`"
                     .to_owned()
             }
             Self::Untrusted { path, .. } => format!(

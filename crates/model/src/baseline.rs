@@ -27,6 +27,9 @@ pub struct MeasuredBaseline {
     /// Number of trials, in thousandths, that are worth one independent trial because failures clump.
     #[serde(skip_serializing_if = "is_default")]
     pub design_effect: Option<u32>,
+    /// Whether the failures are assumed to be independent nevertheless.
+    #[serde(skip_serializing_if = "is_default")]
+    pub assumed_independent: bool,
     /// Number of clumps of failures, if there was a warning.
     #[serde(skip_serializing_if = "is_default")]
     pub clumps: Option<u64>,
@@ -209,6 +212,9 @@ impl MeasuredBaseline {
 
     /// Returns how many trials are worth one independent trial.
     pub fn design_effect(&self) -> f64 {
+        if self.assumed_independent {
+            return 1.0;
+        }
         f64::from(self.design_effect.unwrap_or(1000).max(1000)) / 1000.0
     }
 }
@@ -223,7 +229,7 @@ pub struct RunCounts {
     pub failures: u64,
     /// Counted trials.
     pub trials: u64,
-    /// Files in the working directory that this run had and the present one has not, or the other way round.
+    /// Files in the working directory in which this run and the present one differ.
     #[serde(default, skip_serializing_if = "is_default")]
     pub other_files: Vec<String>,
 }

@@ -80,7 +80,7 @@ pub use plan::{
 pub use question::{
     BisectQuestion, CompareGoal, CompareQuestion, ConfirmQuestion, DifferQuestion, EarlierTrials,
     Factor, FailingRate, HuntQuestion, KnownCrash, LoadGoal, Question, RampQuestion,
-    SearchQuestion, UntestedCondition, WhyQuestion,
+    SearchQuestion, UnchangedProgram, UntestedCondition, WhyQuestion,
 };
 pub use rules::{BugFilter, LeakRule, RefusalRules, Rules};
 pub use same_failure::FailureName;

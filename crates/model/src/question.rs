@@ -410,6 +410,17 @@ pub struct ConfirmQuestion {
     /// does not know.
     #[serde(default, skip_serializing_if = "is_default")]
     pub doubts: Vec<SignatureId>,
+    /// Set if the program is the same as in the baseline.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unchanged: Option<UnchangedProgram>,
+}
+
+/// The program of a possible fix is the same as in the baseline, so it may not have been rebuilt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnchangedProgram {
+    /// Files of the working directory that changed, such as its source.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub changed_files: Vec<String>,
 }
 
 /// The question which variants fail, and whether they differ.

@@ -375,7 +375,7 @@ pub(super) fn independence_assumptions(state: &State) -> Vec<String> {
     held_assumption.into_iter().chain(shared).collect()
 }
 
-/// Says that runs which count together may differ in unrecorded facts, and in files that only some of them had.
+/// Says that runs which count together may differ in unrecorded facts, and in files that their command does not name.
 pub(super) fn unrecorded_assumption(runs: &str, counted: &[RunCounts]) -> Vec<String> {
     let files: BTreeSet<&String> = counted.iter().flat_map(|run| &run.other_files).collect();
     let names: Vec<String> = files
@@ -389,7 +389,7 @@ pub(super) fn unrecorded_assumption(runs: &str, counted: &[RunCounts]) -> Vec<St
     };
     let with_files = (!files.is_empty()).then(|| {
         format!(
-            "files that only some of these runs had do not matter: {}{more}",
+            "files in which these runs differ do not matter: {}{more}",
             names.join(", ")
         )
     });

@@ -1,14 +1,16 @@
 //! Launches a few more trials after the measurement, to capture evidence of the failures.
 //!
 //! Writing cores disturbs the trials that run at the same time and later, so the measured trials write none. The extra
-//! trials run until a few crashes of every variant are captured, or as many as were measured; or until three times as
-//! many trials have run as in the measurement: a crash that did not occur in that many trials is too rare to wait for.
+//! trials run until a few crashes of every variant are captured, or as many as were measured, among them the most frequent
+//! crash and each other one that is not rare; or until three times as many trials have run as in the measurement: a crash
+//! that did not occur in that many trials is too rare to wait for.
 //! With only as many trials, a crash that was measured three times would be missed in one of twenty cases, and more
 //! often if the measurement ended with its last crash.
 
 use super::{Step, of};
 use provoke_model::{CaptureMode, EvidenceDepth, ServiceOwner, VariantId};
-use provoke_state::{State, Tally};
+use provoke_state::{SignatureFailures, State, Tally};
+use std::cmp::Reverse;
 use std::time::Duration;
 
 /// Number of captured crashes of each variant that is enough.
@@ -45,6 +47,15 @@ impl CapturePolicy {
         crashed_variants(state).next().is_some()
     }
 
+    /// Returns whether a stack was captured.
+    pub fn has_stack(state: &State) -> bool {
+        crashed_variants(state).any(|(id, _)| {
+            crashes_with_stack(state.captured_tally(id))
+                .next()
+                .is_some()
+        })
+    }
+
     /// Returns whether captured trials have run.
     pub fn has_run(state: &State) -> bool {
         crashed_variants(state).any(|(id, _)| state.captured_tally(id).finished_trials() > 0)
@@ -79,18 +90,19 @@ impl CapturePolicy {
     /// Returns the numbers of captured and of wanted crashes.
     pub fn caught_and_wanted(state: &State) -> (u64, u64) {
         crashed_variants(state).fold((0, 0), |(caught, wanted), (id, measured)| {
-            let enough = wanted_crashes(measured);
-            let caught_here = self::caught_crashes(state.captured_tally(id)).min(enough);
-            (caught + caught_here, wanted + enough)
+            let needed = CrashesOfVariant::count(measured, state.captured_tally(id));
+            (caught + needed.caught, wanted + needed.wanted)
         })
     }
 
     /// Returns the next step if a slot is free.
     pub fn next_step(&self, state: &State) -> Step {
         let missing = |id: &VariantId| {
-            let tally = state.captured_tally(*id);
-            caught_crashes(tally) < wanted_crashes(state.tally_of(*id))
-                && crash_count(tally) - caught_crashes(tally) < INCONCLUSIVE_LIMIT
+            let captured = state.captured_tally(*id);
+            let CrashesOfVariant { caught, wanted } =
+                CrashesOfVariant::count(state.tally_of(*id), captured);
+            let with_stack: u64 = crashes_with_stack(captured).map(trial_count).sum();
+            caught < wanted && crash_count(captured) - with_stack < INCONCLUSIVE_LIMIT
         };
         let room =
             |id: &VariantId| state.captures_underway(*id) < most_captures(state.tally_of(*id));
@@ -120,23 +132,65 @@ fn crashed_variants(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> 
     crashed.filter(move |(id, _)| !searched || *id == State::FAILING)
 }
 
+/// The crashes of a variant of which a stack is wanted, and those of them that were captured.
+struct CrashesOfVariant {
+    caught: u64,
+    wanted: u64,
+}
+
+impl CrashesOfVariant {
+    fn count(measured: &Tally, captured: &Tally) -> Self {
+        let mut crashes: Vec<&SignatureFailures> = crashes(measured).collect();
+        crashes.sort_by_key(|group| Reverse(trial_count(group)));
+        let is_frequent = |(rank, group): &(usize, &SignatureFailures)| {
+            *rank == 0 || trial_count(group) >= ENOUGH
+        };
+        let frequent = crashes.into_iter().enumerate().filter(is_frequent);
+        let has_stack = |group: &SignatureFailures| {
+            crashes_with_stack(captured).any(|other| is_same_crash(group, other))
+        };
+        let (explained, unexplained): (Vec<_>, Vec<_>) =
+            frequent.partition(|(_, group)| has_stack(group));
+        let (explained, unexplained) = (explained.len() as u64, unexplained.len() as u64);
+        let wanted = crash_count(measured)
+            .min(ENOUGH)
+            .max(explained + unexplained);
+        let with_stack: u64 = crashes_with_stack(captured).map(trial_count).sum();
+        Self {
+            caught: with_stack.min(wanted - unexplained),
+            wanted,
+        }
+    }
+}
+
+/// Returns whether a captured crash with a stack is the measured one, as far as is known.
+fn is_same_crash(measured: &SignatureFailures, captured: &SignatureFailures) -> bool {
+    let signature = &measured.signature;
+    let mut instructions = captured
+        .signature
+        .names_at(EvidenceDepth::Kernel)
+        .peekable();
+    if signature.depth == EvidenceDepth::Kernel && instructions.peek().is_some() {
+        instructions.any(|instruction| instruction == signature.id)
+    } else {
+        measured.name().is_same(captured.name())
+    }
+}
+
+fn crashes(tally: &Tally) -> impl Iterator<Item = &SignatureFailures> {
+    tally.groups.values().filter(|group| group.kind.is_crash())
+}
+
+fn crashes_with_stack(tally: &Tally) -> impl Iterator<Item = &SignatureFailures> {
+    crashes(tally).filter(|group| group.signature.depth == EvidenceDepth::Stack)
+}
+
 fn crash_count(tally: &Tally) -> u64 {
-    let crash = tally.groups.values().filter(|group| group.kind.is_crash());
-    crash.map(|group| group.trials.len() as u64).sum()
+    crashes(tally).map(trial_count).sum()
 }
 
-/// Returns how many crashes of a variant should be captured, given the measured ones.
-fn wanted_crashes(measured: &Tally) -> u64 {
-    crash_count(measured).min(ENOUGH)
-}
-
-/// Returns how many of the crashes have a stack.
-fn caught_crashes(tally: &Tally) -> u64 {
-    let deep = tally
-        .groups
-        .values()
-        .filter(|group| group.signature.depth == EvidenceDepth::Stack);
-    deep.map(|group| group.trials.len() as u64).sum()
+fn trial_count(group: &SignatureFailures) -> u64 {
+    group.trials.len() as u64
 }
 
 fn most_captures(measured: &Tally) -> u64 {

@@ -86,7 +86,9 @@ pub use stop_rule::{StopRule, interval_at_any_time};
 pub use why::{SuiteWhyAnswer, WhyAnswer, WhyPolicy};
 
 use policy::nothing_counts;
-use provoke_model::{Goal, MeasuredBaseline, Plan, Question, TrialsPlan, VariantId};
+use provoke_model::{
+    Goal, MeasuredBaseline, Plan, Question, TrialsPlan, UnchangedProgram, VariantId,
+};
 use provoke_plan::{PlanContext, PlannedQuestion, QuestionSettings, Scenario};
 use provoke_state::{Fold, Memory, State};
 use provoke_words::diagnostic::Diagnostic;
@@ -151,6 +153,14 @@ pub trait QuestionKind: PlannedQuestion + Send {
 
     /// Sets how many fixes were tried against its baseline before.
     fn set_earlier_attempts(&self, _: &mut Goal, _attempts: u64) {}
+
+    /// Sets that the program is the same as in its baseline.
+    fn set_unchanged_program(&self, _: &mut Goal, _: UnchangedProgram) {}
+
+    /// Returns whether the number of its remaining trials is a forecast, which changes with every result.
+    fn forecasts_trials(&self) -> bool {
+        false
+    }
 
     /// Returns the limit of trials if the user gave none.
     fn default_trial_limit(&self, _: &State) -> Option<u64> {

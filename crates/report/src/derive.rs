@@ -491,10 +491,7 @@ fn collect_notes(
     }
     let searched =
         state.trials.settings.capture == CaptureMode::Auto && CapturePolicy::has_run(state);
-    if searched
-        && CapturePolicy::caught_and_wanted(state).0 == 0
-        && state.trials.settings.no_cores.is_none()
-    {
+    if searched && !CapturePolicy::has_stack(state) && state.trials.settings.no_cores.is_none() {
         notes.push(
             "no core was captured in extra trials: --capture on dumps cores in every trial"
                 .to_owned(),
@@ -543,7 +540,7 @@ fn notes_of_variant(variant: &VariantReport) -> Vec<String> {
     }
     if let Some(clumps) = variant.clumps.filter(|clumps| clumps.warns) {
         notes.push(format!(
-            "{} came in {} ({}), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure",
+            "{} came in {} ({}), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure; if a second run has none, use `confirm --independent`",
             words::format_count(variant.failures, "failure"),
             words::format_count(clumps.clumps, "clump"),
             words::p_value(clumps.p_value),

@@ -44,10 +44,9 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
     let (k, n) = (variant.failures, variant.trials);
     let rate = &variant.rate;
     if n == 0 {
-        return "no trial was conclusive: the failure rate is not known".to_owned();
+        return describe_counts(variant) + ": the failure rate is not known";
     }
     let interval_text = format_interval(rate.interval());
-    let trials = format_count(n, "trial");
     let wider = match variant.stop_rule {
         StopRule::User => ", wider because the run ended early",
         _ => "",
@@ -55,7 +54,8 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
     match rate.point {
         None if k == 0 => {
             let bound = percent_bound(rate.interval()[1]);
-            format!("0 of {trials} failed: rate below {bound} % ({confidence} % interval{wider})")
+            let counts = describe_counts(variant);
+            format!("{counts}: rate below {bound} % ({confidence} % interval{wider})")
         }
         None => {
             let passes = plural_of(n - 1, "pass", "passes");
@@ -63,12 +63,21 @@ fn describe_rate(variant: &VariantReport, confidence: f64) -> String {
         }
         Some(point) => {
             let point = percent_within(point, rate.interval());
-            let failed = match only_outcome(variant) {
-                Some(outcome) => format!("{outcome} in {k} of {trials}"),
-                None => format!("{k} of {trials} failed"),
-            };
-            format!("{failed}: {point} % ({confidence} % interval {interval_text}{wider})")
+            let counts = describe_counts(variant);
+            format!("{counts}: {point} % ({confidence} % interval {interval_text}{wider})")
         }
+    }
+}
+
+/// Returns `SIGSEGV in 3 of 100 trials`.
+pub(super) fn describe_counts(variant: &VariantReport) -> String {
+    if variant.trials == 0 {
+        return "no trial was conclusive".to_owned();
+    }
+    let (failures, trials) = (variant.failures, format_count(variant.trials, "trial"));
+    match only_outcome(variant) {
+        Some(outcome) => format!("{outcome} in {failures} of {trials}"),
+        None => format!("{failures} of {trials} failed"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Report in `JUnit` XML for people: a case for the verdict, for each failure by signature, and for each test of the suite
 //! that the trials run.
 //!
-//! The file fails if the verdict does. If the verdict passes, such as a rate below the maximum, failures pass as flaky.
+//! The file fails if the verdict does. If the verdict passes, such as a rate below the maximum, failures pass as flaky. If a
+//! question about tests fails, such as whether one is fixed, other tests that failed in some trials are flaky.
 
 use super::failure_evidence::FailureEvidence;
 use super::junit_suite::{
@@ -53,7 +54,7 @@ impl Exporter for Junit {
             .collect();
         if suites.is_empty() {
             suites.push(suite_of_failures(run));
-        } else if report.answer_text().is_some() {
+        } else {
             suites.insert(0, verdict_suite(report));
         }
         Ok(document(report, suites).write(out)?)
@@ -220,32 +221,36 @@ fn failure_message(failure: &SharedFailure<'_>) -> String {
 
 /// Returns a suite with a case for each test.
 fn suite_of_tests(report: Masked<&Report>, variant: &VariantReport) -> Suite {
-    let allowed = report.answer_text().and_then(AnswerText::allowed_rate);
     let class = class_of_variant(variant);
     let tests = variant.suite.iter().flat_map(|suite| &suite.cases);
     Suite {
-        cases: tests.map(|test| test_case(test, &class, allowed)).collect(),
+        cases: tests.map(|test| test_case(report, test, &class)).collect(),
         ..variant_suite(report, variant)
     }
 }
 
-/// Returns the case of a test. A test that failed in some trials passes as flaky, unless its rate is above the allowed one.
-fn test_case(test: &CaseReport, class: &str, allowed: Option<f64>) -> Case {
+/// Returns the case of a test. A test that failed fails if that decides the verdict: without a question, if no trial is to
+/// fail, or if its rate is above the allowed one. Otherwise, one that failed in some trials passes as flaky.
+fn test_case(report: Masked<&Report>, test: &CaseReport, class: &str) -> Case {
     let failed = format!(
         "failed in {} of {} ({})",
         test.failures,
         words::format_count(test.trials, "trial"),
         words::format_interval(test.shown_interval())
     );
-    let is_above = allowed.is_some_and(|allowed| test.shown_interval()[0] > allowed);
     let details = test.signatures.iter().map(|signature| {
         let title = words::sanitize_line(&signature.title);
         let text = format!("{}x {title} ({})", signature.count, signature.id);
         (title, text)
     });
+    let answer = report.answer_text();
+    let allowed = answer.and_then(AnswerText::allowed_rate);
     let passes = match test.verdict {
         CaseVerdict::Passes => true,
-        CaseVerdict::Flaky | CaseVerdict::Crashes => !is_above,
+        _ if answer.is_none() => verdict_passes(report),
+        CaseVerdict::Flaky | CaseVerdict::Crashes => {
+            allowed.is_none_or(|allowed| test.shown_interval()[0] <= allowed)
+        }
         _ => false,
     };
     let status = match test.verdict {

@@ -16,7 +16,8 @@ use super::{
 };
 use escape::{escape_markdown, fence_code, inline_code};
 use provoke_model::Site;
-use provoke_questions::{AnswerText, Verdict};
+use provoke_questions::{AnswerText, RateMeaning, Verdict};
+use provoke_stats as stats;
 use provoke_words as words;
 use provoke_words::capitalize_first;
 use provoke_words::document::Place;
@@ -68,7 +69,11 @@ fn write_markdown(
             writeln!(out, "{verdict}\n")?;
             write_sentence(report, out)?;
             for variant in report.listed_variants() {
-                let headline = headlines::rate_headline(variant, report.confidence);
+                // The results of a search chose the number of trials, so the answer has its own intervals.
+                let headline = match report.rate_meaning() {
+                    RateMeaning::Searched => headlines::describe_counts(variant),
+                    _ => headlines::rate_headline(variant, report.confidence),
+                };
                 writeln!(out, "- {}: {headline}", inline_code(&variant.name))?;
             }
             writeln!(out)?;
@@ -76,7 +81,7 @@ fn write_markdown(
     }
     write_figures(report, out)?;
     tables::write_suite(report, out)?;
-    write_failure_source(issue, out)?;
+    write_failure_source(report, issue, out)?;
     last_output(issue, out)?;
     write_reproduction(report, issue, out)?;
     write_builds(report, issue, out)?;
@@ -166,7 +171,17 @@ fn describe_title(report: Masked<&Report>, issue: &Issue) -> String {
         let result = crash.map_or_else(|| verdict.to_owned(), escape_markdown);
         return format!("{command}: {result}");
     };
-    let failure = match Site::naming_site(&issue.sites) {
+    let site = Site::naming_site(&issue.sites);
+    if let (None, [variant]) = (site, report.variants.as_slice())
+        && let Some(test) = variant.suite.as_ref().and_then(|suite| suite.cases.first())
+        && test.failures > 0
+    {
+        // Other tests may have failed in the same trials.
+        let name = escape_markdown(&words::sanitize_line(&test.name));
+        let trials = words::format_count(test.trials, "trial");
+        return format!("{command}: {name}, {} of {trials}", test.failures);
+    }
+    let failure = match site {
         Some(site) => escape_markdown(&format!("{outcome} at {}", site.file_and_line())),
         None => escape_markdown(title),
     };
@@ -202,7 +217,11 @@ fn write_figures(report: Masked<&Report>, out: &mut dyn io::Write) -> io::Result
 }
 
 /// Writes the failure and its source lines.
-fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_failure_source(
+    report: Masked<&Report>,
+    issue: &Issue,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let Some((title, id, count, total)) = &issue.failure else {
         return Ok(());
     };
@@ -211,13 +230,23 @@ fn write_failure_source(issue: &Issue, out: &mut dyn io::Write) -> io::Result<()
         (count, all) if count == all => format!("All {all} failed trials"),
         (count, all) => format!("{count} of {all} failed trials"),
     };
+    // The title counts a test also in the trials in which others failed.
+    let has_tests = report
+        .variants
+        .iter()
+        .any(|variant| variant.suite.is_some());
+    let only = if has_tests && issue.sites.is_empty() {
+        " with only these failures"
+    } else {
+        ""
+    };
     let of_variant = issue
         .variant
         .as_ref()
         .map_or(String::new(), |name| format!(" of {}", inline_code(name)));
     writeln!(
         out,
-        "### {}\n\n{of_failures}{of_variant}: {} (`{id}`)\n",
+        "### {}\n\n{of_failures}{only}{of_variant}: {} (`{id}`)\n",
         if count == total {
             "Failure"
         } else {
@@ -307,10 +336,18 @@ fn after_a_fix(report: Masked<&Report>, issue: &Issue, out: &mut dyn io::Write) 
     else {
         return Ok(());
     };
-    let alone = if variant.rate.design_effect > 1.0 {
-        "because the failures of this run come in clumps. The command has only their number, and asks for fewer"
+    let failures = variant.rarest_failures.unwrap_or(variant.failures);
+    let alpha = (100.0 - report.confidence) / 100.0;
+    let alone = if variant.rate.design_effect > 1.0
+        && let Some(enough) =
+            stats::clean_runs_to_exclude_half(failures, variant.trials, 1.0, alpha)
+    {
+        let enough = words::format_count(enough, "passing trial");
+        format!(
+            "because the failures of this run come in clumps, or {enough} if that was chance, which a second run of the unfixed program tests. The command asks for {enough}"
+        )
     } else {
-        "with this run alone as the baseline"
+        "with this run alone as the baseline".to_owned()
     };
     writeln!(
         out,
@@ -319,8 +356,7 @@ fn after_a_fix(report: Masked<&Report>, issue: &Issue, out: &mut dyn io::Write) 
         words::format_count(needed, "passing trial")
     )?;
     let command = format!(
-        "provoke confirm --baseline {}/{} {words}",
-        variant.rarest_failures.unwrap_or(variant.failures),
+        "provoke confirm --baseline {failures}/{} {words}",
         variant.trials
     );
     writeln!(out, "{}", fence_code("sh", &command))

@@ -9,6 +9,17 @@ use std::path::{Path, PathBuf};
 /// Maximum number of bytes shown of a stream of a trial, from its end.
 const OUTPUT: u64 = 8 * 1024;
 
+/// Returns the last line of stderr of the first of these trials whose stderr is in the directory of their run.
+pub fn last_stderr_line(folder: &Path, trials: &[u64]) -> Option<String> {
+    let secrets = Secrets::default();
+    let text = trials.iter().find_map(|trial| {
+        let folder = folder.join("trials").join(trial.to_string());
+        read_stream_end(&folder, "stderr", &secrets)
+    })?;
+    let line = text.lines().rfind(|line| !line.trim().is_empty())?;
+    Some(line.trim().to_owned())
+}
+
 /// Returns the end of a stream of a trial, of each process that wrote to it.
 pub(super) fn read_stream_end(trial: &Path, name: &str, secrets: &Secrets) -> Option<String> {
     let mut paths = files::folder_entries(trial).ok()?;

@@ -3,26 +3,29 @@
 
 use super::conditions::variant_conditions;
 use super::file_names::NOT_FOUND;
-use super::files::{
-    ENTRIES, EntryDifference, FILES, FileComparison, NAMED, UNKNOWN, compare_files,
-};
-use super::main_facts::of_main;
+use super::files::{EntryDifference, FILES, UNKNOWN, compare_files};
+use super::main_facts::{is_digest, of_main};
 use super::ranking::{FactGroup, group_of, group_of_variable};
 use super::{RunFacts, mains_of};
 use provoke_autopsy::CommandEnvironment;
 use provoke_levers::fact_title;
 use provoke_model::{
-    ActorPlan, CaptureMode, Hooks, Rules, Text, TrialsPlan, VariantId, VariantPlan,
+    ActorPlan, CaptureMode, Hooks, Rules, Text, TrialsPlan, UnchangedProgram, VariantId,
+    VariantPlan,
 };
 use provoke_words as words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::Path;
+
+/// Name of the fact whether processes dump cores.
+const CAPTURE: &str = "`capture`";
 
 /// How similar the trials of two variants of different runs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrialSimilarity {
-    /// Program, files, machine and conditions are the same, except that only one of the two had these further files in
-    /// the working directory.
+    /// Program, machine and conditions are the same. These files in the working directory differ, of which the command
+    /// names none.
     Same(Vec<String>),
     /// The command is the same, but another fact differs or is unknown.
     Unlike(String),
@@ -61,41 +64,96 @@ pub fn compare_variants(
     if let Some(reason) = other_facts.unknown.or(own_facts.unknown) {
         return TrialSimilarity::Unlike(reason);
     }
-    let mut added = BTreeSet::new();
-    for (own_files, other_files) in own_facts.files.iter().zip(&other_facts.files) {
-        if own_files.get(FILES) == other_files.get(FILES) {
-            continue;
+    let mut other_files = BTreeSet::new();
+    for (own, other) in own_facts.files.iter().zip(&other_facts.files) {
+        let Some(files) = compare_files(own, other) else {
+            return TrialSimilarity::Unlike(UNKNOWN_FILE.to_owned());
+        };
+        let changed = if runs_own_binary(this_variant) {
+            &[]
+        } else {
+            files.changed.as_slice()
+        };
+        if let Some(difference) = describe_changed(&files.of_program, "")
+            .or_else(|| describe_changed(changed, " in the working directory"))
+        {
+            return TrialSimilarity::Unlike(difference);
         }
-        match compare_files(own_files, other_files) {
-            Some(FileComparison::Added(files)) => {
-                added.extend(files.into_iter().map(|file| file.path));
-            }
-            Some(FileComparison::Changed(files)) => {
-                return TrialSimilarity::Unlike(describe_changed(&files));
-            }
-            None => {
-                return TrialSimilarity::Unlike(
-                    "a file of the command or of its working directory differs".to_owned(),
-                );
-            }
-        }
+        let others = files.changed.into_iter().chain(files.added);
+        other_files.extend(others.map(|file| file.path));
     }
-    TrialSimilarity::Same(added.into_iter().collect())
+    TrialSimilarity::Same(other_files.into_iter().collect())
 }
 
-/// Returns `the file `settings` differs`.
-fn describe_changed(files: &[EntryDifference]) -> String {
-    let [first, other_files @ ..] = files else {
-        return "a file differs".to_owned();
+/// Returns whether a variant has the same command and program as a variant of another run, under the same conditions.
+///
+pub fn find_unchanged_program(
+    this_variant: (RunFacts<'_>, VariantId),
+    other_variant: (RunFacts<'_>, VariantId),
+) -> Option<UnchangedProgram> {
+    let sides = [this_variant, other_variant];
+    let [own_facts, other_facts] = sides.map(|(side, id)| VariantFacts::of_variant(side, id));
+    let [own_conditions, other_conditions] =
+        sides.map(|(side, id)| variant_conditions(side.plan, id, side.host));
+    let is_known = own_facts.unknown.is_none() && other_facts.unknown.is_none();
+    let has_fact = |facts: &VariantFacts<'_>, key: &(u32, String), value: &String| {
+        // `confirm` turns on core dumps.
+        key.1 == CAPTURE || facts.facts.get(key) == Some(value)
     };
-    let path = &first.path;
-    match other_files {
-        [] => format!("`{path}` differs"),
-        others => format!(
-            "`{path}` and {} differ",
-            words::format_count(others.len() as u64, "other file")
-        ),
+    let contains = |facts: &VariantFacts<'_>, others: &VariantFacts<'_>| {
+        let mut others = others.facts.iter();
+        others.all(|(key, value)| has_fact(facts, key, value))
+    };
+    if !is_known
+        || own_facts.commands != other_facts.commands
+        || own_conditions != other_conditions
+        || !contains(&own_facts, &other_facts)
+        || !contains(&other_facts, &own_facts)
+    {
+        return None;
     }
+    let mut changed_files = BTreeSet::new();
+    for (own_files, other_files) in own_facts.files.iter().zip(&other_facts.files) {
+        let files = compare_files(own_files, other_files)?;
+        if !files.of_program.is_empty() {
+            return None;
+        }
+        changed_files.extend(files.changed.into_iter().map(|file| file.path));
+    }
+    (changed_files.is_empty() || runs_own_binary(this_variant)).then(|| UnchangedProgram {
+        changed_files: changed_files.into_iter().collect(),
+    })
+}
+
+/// Returns whether the main commands of a variant are binaries in the working directory. Only these are complete without
+/// the other files of the directory: a script, a test runner or a build tool runs code in files that its command does not
+/// name.
+pub(super) fn runs_own_binary((side, id): (RunFacts<'_>, VariantId)) -> bool {
+    let indirect = ["interpreter", "launched", "script"].map(|part| format!("program.{part}.path"));
+    let is_own_binary = |(name, main): (String, &ActorPlan)| {
+        let facts = of_main(main, &name, side.survey);
+        let cwd = CommandEnvironment::of_actor(&side.plan.environment, main).cwd;
+        let path = facts.get("program.path").map(Path::new);
+        path.is_some_and(|path| path.starts_with(cwd))
+            && indirect.iter().all(|fact| !facts.contains_key(fact))
+    };
+    let variant = side.plan.variants.get(id.index());
+    variant.is_some_and(|variant| mains_of(variant).all(is_own_binary))
+}
+
+/// Says that one of too many files differs.
+pub(super) const UNKNOWN_FILE: &str = "a file of the command or of its working directory differs";
+
+/// Returns `the file `settings` differs`.
+fn describe_changed(files: &[EntryDifference], place: &str) -> Option<String> {
+    let (first, others) = files.split_first()?;
+    let path = &first.path;
+    Some(if others.is_empty() {
+        format!("`{path}`{place} differs")
+    } else {
+        let others = words::format_count(others.len() as u64, "other file");
+        format!("`{path}` and {others}{place} differ")
+    })
 }
 
 /// Facts that determine how often a variant fails, and the unknown ones among them.
@@ -159,12 +217,12 @@ impl<'a> VariantFacts<'a> {
             recipe.files.push(
                 facts
                     .iter()
-                    .filter(|(name, _)| is_file_fact(name))
+                    .filter(|(name, _)| is_digest(name))
                     .map(|(name, value)| (name.clone(), *value))
                     .collect(),
             );
             for (name, value) in facts {
-                if is_file_fact(&name) {
+                if is_digest(&name) {
                     continue;
                 }
                 // Builds of prepared variants may differ, because they are prepared in the same
@@ -212,15 +270,10 @@ impl<'a> VariantFacts<'a> {
         self.insert_fact("`warmup`", plan.warmup.to_string());
         self.insert_fact("`tmp-per-run`", plan.settings.scratch.to_string());
         let dumps = plan.settings.capture == CaptureMode::On;
-        self.insert_fact("`capture`", dumps.to_string());
+        self.insert_fact(CAPTURE, dumps.to_string());
         let make_script = variant.make.as_ref().map(|make| (&make.script, &make.cwd));
         self.insert_fact("the build", format!("{make_script:?} {:?}", variant.edits));
     }
-}
-
-/// Returns whether a fact describes files that the command may read, which are compared one by one.
-fn is_file_fact(name: &str) -> bool {
-    [FILES, NAMED, ENTRIES].contains(&name)
 }
 
 fn describe_commands(variant: &VariantPlan) -> String {

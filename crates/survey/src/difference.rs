@@ -1,11 +1,12 @@
 //! Compares the environments of two runs, the most suspicious difference first.
 
-use super::files::{EntryDifference, FileComparison, compare_files};
+use super::comparability::{UNKNOWN_FILE, runs_own_binary};
+use super::files::{EntryDifference, FILES, FileComparison, compare_files};
 use super::main_facts::is_digest;
 use super::ranking::{FactGroup, group_of, group_of_variable, is_used};
 use super::{SuiteDifference, main_name};
 use provoke_autopsy::CommandEnvironment;
-use provoke_model::{Host, Survey, Text, TrialsPlan, is_secret};
+use provoke_model::{Host, Survey, Text, TrialsPlan, VariantId, is_secret};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -140,15 +141,16 @@ pub fn find_differences(left_run: RunFacts<'_>, right: RunFacts<'_>) -> Vec<Fact
         })
     });
     let mut differences: Vec<FactDifference> = differing.collect();
-    differences.extend(file_differences(left_run.survey, right.survey));
+    differences.extend(file_differences(left_run, right));
     mark_irrelevant_commit(&mut differences);
     differences
 }
 
 /// Returns the differences between the files that the first command of both runs may read.
-fn file_differences(left: &Survey, right: &Survey) -> Vec<FactDifference> {
-    let [left, right] = [left, right].map(|survey| {
-        let facts = survey
+fn file_differences(left_run: RunFacts<'_>, right: RunFacts<'_>) -> Vec<FactDifference> {
+    let [left, right] = [left_run, right].map(|side| {
+        let facts = side
+            .survey
             .0
             .iter()
             .map(|(name, value)| (name.clone(), value.as_str()));
@@ -161,22 +163,45 @@ fn file_differences(left: &Survey, right: &Survey) -> Vec<FactDifference> {
         right: file.right,
         note: None,
     };
-    match compare_files(&left, &right) {
-        Some(FileComparison::Changed(files)) => files
-            .into_iter()
-            .map(|file| difference(FactGroup::Program, file))
-            .collect(),
-        Some(FileComparison::Added(files)) => files
-            .into_iter()
-            .map(|file| difference(FactGroup::Trifle, file))
-            .collect(),
-        None => Vec::new(),
-    }
+    let Some(FileComparison {
+        of_program,
+        changed,
+        added,
+    }) = compare_files(&left, &right)
+    else {
+        let digest =
+            |facts: &BTreeMap<String, &str>| facts.get(FILES).map(|text| (*text).to_owned());
+        let files = digest(&left)
+            .zip(digest(&right))
+            .map(|(left, right)| FactDifference {
+                group: FactGroup::WorkingDirectory,
+                name: "files".to_owned(),
+                left: Some(left),
+                right: Some(right),
+                note: Some(UNKNOWN_FILE.to_owned()),
+            });
+        return files.into_iter().collect();
+    };
+    let directory = if runs_own_binary((left_run, VariantId(0))) {
+        FactGroup::Trifle
+    } else {
+        FactGroup::WorkingDirectory
+    };
+    [
+        (FactGroup::Program, of_program),
+        (directory, changed),
+        (FactGroup::Trifle, added),
+    ]
+    .into_iter()
+    .flat_map(|(group, files)| files.into_iter().map(move |file| difference(group, file)))
+    .collect()
 }
 
 /// The name of a commit hardly ever matters if the program and its files are the same.
 fn mark_irrelevant_commit(differences: &mut [FactDifference]) {
-    let of_program = |difference: &&FactDifference| difference.group == FactGroup::Program;
+    let of_program = |difference: &&FactDifference| {
+        [FactGroup::Program, FactGroup::WorkingDirectory].contains(&difference.group)
+    };
     let is_commit = |difference: &FactDifference| difference.name == Survey::COMMIT;
     if differences.iter().filter(of_program).all(is_commit)
         && let Some(commit) = differences

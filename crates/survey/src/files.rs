@@ -1,10 +1,13 @@
 //! Compares the files that a command may read with those of another run.
 //!
 //! These are the files in the working directory, all files that the command or a hook names, and
-//! all files in folders where languages search modules. Files of provoke, version control and
-//! caches are left out, and so are packages, whose versions are recorded separately. One digest of
-//! all files is recorded. A file that is not read, because it is large or there are too many files,
-//! is represented by its size and modification time.
+//! all files in folders where languages search modules. Files of provoke, version control, editors,
+//! logs and caches are left out, and so are packages, whose versions are recorded separately. One
+//! digest of all files is recorded. A file that is not read, because it is large or there are too
+//! many files, is represented by its size and modification time.
+//!
+//! Files that the command names, and modules, belong to the program. Whether the program reads the
+//! other files of the working directory is not known.
 
 use super::build::{hash_file, update_hash};
 use super::main_facts::of_main;
@@ -22,9 +25,11 @@ use std::path::{Path, PathBuf};
 /// Name of the fact with the digest of all files, or the reason why there is none.
 pub(super) const FILES: &str = "files.digest";
 /// Name of the fact with a digest of each file that the command names, and of each entry of the folders that it names.
-pub(super) const NAMED: &str = "files.named";
-/// Name of the fact with a digest of each other entry of the working directory.
-pub(super) const ENTRIES: &str = "files.entries";
+const NAMED: &str = "files.named";
+/// Name of the fact with a digest of each other file below the working directory.
+const BESIDE: &str = "files.beside";
+/// Name of the fact with a digest of each other entry of the working directory, if there are too many files.
+const ENTRIES: &str = "files.entries";
 /// Prefix of the value if the digest is unknown; the reason follows.
 pub(super) const UNKNOWN: &str = "unknown: ";
 
@@ -34,18 +39,21 @@ const MAX_FILES: usize = 10_000;
 const LARGEST: u64 = 1 << 20;
 /// Limit of bytes that are read of all files together.
 const MAX_BYTES: u64 = 16 << 20;
-/// Limit of entries of folders; with more, only the digest of all files is recorded.
+/// Limit of digests; with more files, entries of folders are recorded, and with more entries only the digest of all files.
 const MAX_ENTRIES: usize = 300;
 /// Limit of arguments of commands and hooks that may name files.
 const MAX_WORDS: usize = 2_000;
 
 /// Folder names that are left out everywhere. Modules that Node.js and Python install are recorded
 /// as packages.
-const LEFT_OUT: [&str; 9] = [
+const LEFT_OUT: [&str; 12] = [
     ".git",
     ".hg",
+    ".idea",
     ".jj",
     ".svn",
+    ".vs",
+    ".vscode",
     "__pycache__",
     "lost+found",
     "node_modules",
@@ -104,10 +112,13 @@ pub fn add_files(survey: &mut Survey, plan: &TrialsPlan, own_folders: &[PathBuf]
 struct FileDigests {
     /// The digest of all files together, or why there is none.
     digest: String,
-    /// A line for each file that the command names, and for each entry of the folders that it names: digest and path.
+    /// A line for each file that the command names, and for each file or entry of the folders that it names: digest and
+    /// path.
     named: Vec<String>,
-    /// The same for each other entry of the working directory.
-    entries: Vec<String>,
+    /// The same for the rest of the working directory.
+    beside: Vec<String>,
+    /// Whether the lines stand for entries of folders, because there are too many files.
+    are_entries: bool,
 }
 
 impl FileDigests {
@@ -120,20 +131,23 @@ impl FileDigests {
 
     fn add_facts(&self, survey: &mut Survey, name: impl Fn(&str) -> String) {
         survey.set_fact(name(FILES), self.digest.clone());
-        if self.named.len() + self.entries.len() <= MAX_ENTRIES {
+        if self.named.len() + self.beside.len() <= MAX_ENTRIES {
+            let beside = if self.are_entries { ENTRIES } else { BESIDE };
             survey.set_fact(name(NAMED), self.named.join("\n"));
-            survey.set_fact(name(ENTRIES), self.entries.join("\n"));
+            survey.set_fact(name(beside), self.beside.join("\n"));
         }
     }
 }
 
 /// How the files of two runs differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum FileComparison {
-    /// These files, or folders with them, have other contents, or the command names them and only one run had them.
-    Changed(Vec<EntryDifference>),
-    /// The files that both runs had are the same; only one run had these.
-    Added(Vec<EntryDifference>),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileComparison {
+    /// Files that belong to the program and have other contents, or that only one run had.
+    pub of_program: Vec<EntryDifference>,
+    /// Other files of the working directory with other contents.
+    pub changed: Vec<EntryDifference>,
+    /// Other files of the working directory that only one run had.
+    pub added: Vec<EntryDifference>,
 }
 
 /// A file or folder that differs, with its digests; `None` if the run did not have it.
@@ -147,25 +161,28 @@ pub(super) struct EntryDifference {
     pub right: Option<String>,
 }
 
-/// Compares the recorded files of two runs whose digests differ; `None` if they were not recorded one by one.
+/// Compares the recorded files of two runs; `None` if they differ and were not recorded one by one.
 pub(super) fn compare_files(
     left: &BTreeMap<String, &str>,
     right: &BTreeMap<String, &str>,
 ) -> Option<FileComparison> {
-    let beside = differing_entries(left.get(ENTRIES)?, right.get(ENTRIES)?);
+    if left.get(FILES) == right.get(FILES) {
+        return Some(FileComparison::default());
+    }
+    let mut lists = [BESIDE, ENTRIES].into_iter();
+    let (left_beside, right_beside) =
+        lists.find_map(|name| Some((left.get(name)?, right.get(name)?)))?;
     let [left_named, right_named] =
         [left, right].map(|facts| facts.get(NAMED).copied().unwrap_or_default());
-    let mut changed = differing_entries(left_named, right_named);
-    let (both, added): (Vec<_>, Vec<_>) = beside
-        .into_iter()
+    let of_program = differing_entries(left_named, right_named);
+    let beside = differing_entries(left_beside, right_beside).into_iter();
+    let (changed, added) = beside
+        .filter(|entry| of_program.iter().all(|other| other.path != entry.path))
         .partition(|entry| entry.left.is_some() && entry.right.is_some());
-    changed.extend(both);
-    changed.sort_unstable();
-    changed.dedup_by(|entry, before| entry.path == before.path);
-    Some(if changed.is_empty() {
-        FileComparison::Added(added)
-    } else {
-        FileComparison::Changed(changed)
+    Some(FileComparison {
+        of_program,
+        changed,
+        added,
     })
 }
 
@@ -260,6 +277,8 @@ fn digest_files(roots: &InputRoots, own_folders: &[PathBuf]) -> FileDigests {
             return FileDigests::unknown(&reason);
         }
     }
+    let is_folder = |path: &Path| files.get(path).is_some_and(Metadata::is_dir);
+    let are_entries = files.values().filter(|file| !file.is_dir()).count() > MAX_ENTRIES;
     let mut budget = MAX_BYTES;
     let mut sum = 0;
     let mut entries: BTreeMap<&Path, u64> = BTreeMap::new();
@@ -267,24 +286,31 @@ fn digest_files(roots: &InputRoots, own_folders: &[PathBuf]) -> FileDigests {
         let name = path.as_os_str().as_bytes();
         let contents = digest_contents(path, metadata, &mut budget);
         sum = update_hash(update_hash(sum, name), contents.as_bytes());
-        let entry = entries.entry(entry_of(path, roots)).or_default();
+        let entry = if are_entries {
+            entry_of(path, roots)
+        } else {
+            path.as_path()
+        };
+        let entry = entries.entry(entry).or_default();
         *entry = update_hash(update_hash(*entry, name), contents.as_bytes());
     }
-    // A folder is represented by its entries.
-    entries.retain(|path, _| !roots.paths.contains(*path) || !files[*path].is_dir());
+    // A folder is represented by its files or entries.
+    entries.retain(|path, _| !is_folder(path) || are_entries && !roots.paths.contains(*path));
     let line = |(path, digest): (&Path, u64)| {
         let relative = path.strip_prefix(&roots.cwd).unwrap_or(path);
         let shown = relative.to_string_lossy().replace('\n', "?");
         format!("{digest:016x} {shown}")
     };
-    let (named, found_sizes): (BTreeMap<&Path, u64>, BTreeMap<&Path, u64>) =
+    let (named, beside): (BTreeMap<&Path, u64>, BTreeMap<&Path, u64>) =
         entries.into_iter().partition(|(path, _)| {
-            roots.paths.contains(*path) || path.parent() != Some(roots.cwd.as_path())
+            let mut roots_above = path.ancestors().filter(|path| roots.paths.contains(*path));
+            roots_above.next() != Some(roots.cwd.as_path())
         });
     FileDigests {
         digest: format!("hash:{sum:016x}"),
         named: named.into_iter().map(line).collect(),
-        entries: found_sizes.into_iter().map(line).collect(),
+        beside: beside.into_iter().map(line).collect(),
+        are_entries,
     }
 }
 
@@ -337,7 +363,7 @@ fn list_below(
     Ok(())
 }
 
-/// Returns whether provoke, version control or a cache wrote the entry, or it is a core.
+/// Returns whether provoke, version control, an editor or a cache wrote the entry, or it is a log or a core.
 fn is_left_out(path: &Path, metadata: &Metadata, own_folders: &[PathBuf]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if own_folders.iter().any(|folder| folder == path) {
@@ -346,6 +372,13 @@ fn is_left_out(path: &Path, metadata: &Metadata, own_folders: &[PathBuf]) -> boo
     if metadata.is_dir() {
         return LEFT_OUT.contains(&name.as_ref())
             || MARKS.iter().any(|mark| path.join(mark).is_file());
+    }
+    let of_editor = name.ends_with('~')
+        || name.starts_with(".#")
+        || name.starts_with('#') && name.ends_with('#')
+        || name.starts_with('.') && [".swp", ".swo"].iter().any(|end| name.ends_with(end));
+    if of_editor || name.ends_with(".log") || name == "nohup.out" || name == ".DS_Store" {
+        return true;
     }
     let number = name
         .strip_prefix("core")

@@ -33,7 +33,7 @@ mod tests;
 mod variants;
 mod warnings;
 
-pub use comparability::{TrialSimilarity, compare_variants};
+pub use comparability::{TrialSimilarity, compare_variants, find_unchanged_program};
 pub use conditions::{differing_conditions, variant_conditions};
 pub use difference::{ComparedRun, FactDifference, RunComparison, RunFacts, find_differences};
 pub use distinguishing::{

@@ -14,6 +14,8 @@ pub enum FactGroup {
     Library,
     /// A package of its language.
     Package,
+    /// A file of the working directory that the command does not name, so that the program may not read it.
+    WorkingDirectory,
     /// A variable of the environment.
     Variable,
     /// How trials were run.
@@ -37,6 +39,7 @@ impl FactGroup {
             Self::Program => "program",
             Self::Library => "libraries",
             Self::Package => "packages",
+            Self::WorkingDirectory => "working directory",
             Self::Variable => "variables",
             Self::Run => "how it was run",
             Self::Given => "given facts",

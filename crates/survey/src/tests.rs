@@ -2,7 +2,7 @@
 
 use super::{
     FactGroup, HostFacts, RunFacts, TrialSimilarity, add_files, compare_variants, find_differences,
-    survey_plan,
+    find_unchanged_program, survey_plan,
 };
 use provoke_model::{
     ActorPlan, ActorRole, CaptureMode, Container, Hooks, Host, Rules, Survey, Text,
@@ -841,17 +841,22 @@ fn a_new_file_in_the_working_directory_keeps_runs_similar() {
     folder.file("logs/one", "1");
     assert_eq!(
         before.similarity_to(&folder.run_data(|_| {})),
-        TrialSimilarity::Same(vec!["issue.md".to_owned(), "logs".to_owned()])
+        TrialSimilarity::Same(vec!["issue.md".to_owned(), "logs/one".to_owned()])
+    );
+    folder.file("data/two", "1");
+    assert!(matches!(
+        before.similarity_to(&folder.run_data(|_| {})),
+        TrialSimilarity::Same(_)
+    ));
+    folder.file("data/one", "2");
+    assert_eq!(
+        before.similarity_to(&folder.run_data(|_| {})),
+        unlike("`data/one` in the working directory differs")
     );
     folder.file("input", "2");
     assert_eq!(
         before.similarity_to(&folder.run_data(|_| {})),
         unlike("`input` differs")
-    );
-    folder.file("data/two", "1");
-    assert_eq!(
-        before.similarity_to(&folder.run_data(|_| {})),
-        unlike("`data` and 1 other file differ")
     );
     // A file that the command names may be read.
     let named = |plan: &mut TrialsPlan| plan.variants[0].actors[0].command.push("named".into());
@@ -873,6 +878,99 @@ fn a_new_file_in_the_working_directory_keeps_runs_similar() {
 }
 
 #[test]
+fn differences_of_files_are_those_of_the_program_or_of_its_directory() {
+    let folder = Folder::new();
+    folder.file("input", "1");
+    folder.file("notes", "1");
+    let before = folder.run_data(|_| {});
+    folder.file("input", "2");
+    folder.file("notes", "2");
+    folder.file("new", "1");
+    let after = folder.run_data(|_| {});
+    let [left, right] =
+        [&before, &after].map(|RunData(plan, host, survey)| RunFacts { plan, host, survey });
+    let differences = find_differences(left, right);
+    let differences: Vec<(FactGroup, &str)> = differences
+        .iter()
+        .map(|difference| (difference.group, difference.name.as_str()))
+        .collect();
+    assert_eq!(
+        differences,
+        [
+            (FactGroup::Program, "input"),
+            (FactGroup::WorkingDirectory, "notes"),
+            (FactGroup::Trifle, "new")
+        ]
+    );
+}
+
+#[test]
+fn files_that_are_not_recorded_one_by_one_differ_in_diff_as_well() {
+    let folder = Folder::new();
+    for number in 0..400 {
+        folder.file(&number.to_string(), "");
+    }
+    let before = folder.run_data(|_| {});
+    folder.file("0", "1");
+    let after = folder.run_data(|_| {});
+    let reason = "a file of the command or of its working directory differs";
+    assert_eq!(before.similarity_to(&after), unlike(reason));
+    let [left, right] =
+        [&before, &after].map(|RunData(plan, host, survey)| RunFacts { plan, host, survey });
+    let differences = find_differences(left, right);
+    let [difference] = differences.as_slice() else {
+        panic!("{differences:?}");
+    };
+    assert_eq!(difference.group, FactGroup::WorkingDirectory);
+    assert_eq!(difference.note.as_deref(), Some(reason));
+}
+
+/// Returns the changed files if the program of the first run is the one of the second.
+fn unchanged_program(now: &RunData, before: &RunData) -> Option<Vec<String>> {
+    let [now, before] = [now, before].map(|RunData(plan, host, survey)| {
+        let side = RunFacts { plan, host, survey };
+        (side, VariantId(0))
+    });
+    find_unchanged_program(now, before).map(|unchanged| unchanged.changed_files)
+}
+
+#[test]
+fn a_program_that_was_not_rebuilt_is_found_although_its_source_changed() {
+    let folder = Folder::new();
+    let program = folder.path("program");
+    fs::copy("/bin/true", &program).unwrap();
+    folder.file("source.c", "1");
+    let run = |command: &str, capture| {
+        folder.run_data(|plan| {
+            plan.variants[0].actors[0].command = vec![command.into()];
+            plan.settings.capture = capture;
+        })
+    };
+    let before = run("./program", CaptureMode::Auto);
+    let again = || run("./program", CaptureMode::On);
+    assert_eq!(unchanged_program(&again(), &before), Some(Vec::new()));
+    let measured = again();
+    folder.file("source.c", "2");
+    assert_eq!(
+        unchanged_program(&again(), &before),
+        Some(vec!["source.c".to_owned()])
+    );
+    assert_eq!(
+        again().similarity_to(&measured),
+        TrialSimilarity::Same(vec!["source.c".to_owned()])
+    );
+    fs::copy("/bin/false", &program).unwrap();
+    assert_eq!(unchanged_program(&again(), &before), None);
+    // A program of the system may read any file.
+    folder.file("input", "1");
+    let before = run("/bin/true", CaptureMode::Auto);
+    let again = || run("/bin/true", CaptureMode::On);
+    assert_eq!(unchanged_program(&again(), &before), Some(Vec::new()));
+    folder.file("input", "2");
+    assert_eq!(unchanged_program(&again(), &before), None);
+}
+
+#[test]
 fn files_of_caches_and_of_provoke_are_ignored() {
     let folder = Folder::new();
     folder.file("input", "1");
@@ -886,6 +984,11 @@ fn files_of_caches_and_of_provoke_are_ignored() {
         "__pycache__/a.pyc",
         "core",
         "core.123",
+        "run.log",
+        ".input.swp",
+        "input~",
+        ".#input",
+        ".vscode/settings.json",
     ] {
         folder.file(file, "1");
     }

@@ -54,6 +54,6 @@ fn a_file_that_cannot_be_explained_is_refused_with_a_hint() {
     insta::assert_snapshot!(text, @"
     error: found neither a core file nor a run `no-such-core`
 
-    hint: no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME
+    hint: no run is stored here: go to the directory in which it ran, set PROVOKE_HOME, or name the directory of `--out`
     ");
 }

@@ -844,9 +844,10 @@ fn failures_in_one_clump_count_as_one_failure() {
 
       10x   exit 1: the program reported failure
             trials 121-130
+            last line of stderr: victim: about to exit with code 1
       median time: pass TIME, failure TIME
 
-      note: 10 failures came in 1 clump (p < 0.001), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure
+      note: 10 failures came in 1 clump (p < 0.001), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure; if a second run has none, use `confirm --independent`
 
     is it fixed?       provoke confirm --baseline before   # N passing trials
     repeat one trial   provoke replay before#121
@@ -867,9 +868,43 @@ fn failures_in_one_clump_count_as_one_failure() {
         "NOT YET: 3 passing trials, 3797 more needed",
         "an interleaved comparison excludes that: provoke compare --find different -L 'PROGRAM=OLD,true' -- '{PROGRAM}'",
         "clumps of failures are as large and as frequent as in the baseline, with 10 failures in 1 clump",
+        "if failures do not come in clumps, ",
     ] {
         assert!(output.stdout.contains(line), "{line}: {output}");
     }
+    let (report, output) =
+        sandbox.confirm(&["--baseline", "before", "--independent", "--", "true"]);
+    assert_eq!(output.code, Some(0), "{output}");
+    let answer = &report["answer"]["confirm"];
+    assert_eq!(answer["clean_if_independent"], Value::Null);
+    let assumed = "failures are independent, and came in clumps by chance in the baseline, with 10 failures in 1 clump";
+    assert!(
+        answer["assumptions"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(assumed)),
+        "{answer}"
+    );
+}
+
+#[test]
+fn confirm_says_that_the_program_was_not_rebuilt() {
+    let sandbox = Sandbox::new();
+    std::fs::copy(PROVOKE, sandbox.path("program")).unwrap();
+    std::fs::write(sandbox.path("source.c"), "bug").unwrap();
+    let program = ["--", "./program", "victim", "exit", "--fail-on", "3"];
+    sandbox.provoke(&[&["run", "-q", "-n", "10", "-o", "before"], &program[..]].concat());
+    std::fs::write(sandbox.path("source.c"), "fix").unwrap();
+    let line = "the program is the same as in the baseline, although `source.c` changed: was it rebuilt after the fix?";
+    let output = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "4"]);
+    assert!(output.stderr.contains(line), "{output}");
+    assert!(output.stdout.contains(line), "{output}");
+    std::fs::write(sandbox.path("program"), "#!/bin/sh\n").unwrap();
+    let output = sandbox.provoke(&["confirm", "--baseline", "before", "-n", "4"]);
+    assert!(
+        !output.stderr.contains("the program is the same"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -881,9 +916,10 @@ fn three_failures_just_before_the_end_count_as_one_failure() {
 
       3x    exit 1: the program reported failure
             trials 178-180
+            last line of stderr: victim: about to exit with code 1
       median time: pass TIME, failure TIME
 
-      note: 3 failures came in 1 clump (p < 0.001), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure
+      note: 3 failures came in 1 clump (p < 0.001), so one cause may have hit several trials: the interval and `confirm` count each clump as one failure; if a second run has none, use `confirm --independent`
 
     is it fixed?       provoke confirm --baseline before   # N passing trials
     repeat one trial   provoke replay before#178
@@ -910,6 +946,7 @@ fn confirm_uses_the_half_with_fewer_failures_if_the_rate_changed() {
 
       13x   exit 1: the program reported failure
             trials 1, 7, 12, 20, 26, 33, 40, 47, 55, 61, 70, 150, 190
+            last line of stderr: victim: about to exit with code 1
       median time: pass TIME, failure TIME
 
       note: the failure rate fell during the run (Laplace's trend test, p = 0.0043; possibly a warm-up): the rate above is an average, and `confirm` uses the half with fewer failures

@@ -70,6 +70,7 @@ fn all_earlier_runs_of_the_program_count_for_the_baseline() {
     assert_eq!(base["runs"][0]["run"], base["run"]);
     insta::assert_snapshot!(output, @"
     FIXED (95 %): 388 passing trials; before, 6 of 300 in 3 runs failed. Even at half that rate, this many passes would occur by chance in at most 1 of 20 cases
+      the program is the same as in the baseline, so it may not contain the fix
       baseline: 3 of 100 failed in RUN, 3 of 200 in 2 other runs of the same program (--ignore-earlier-runs ignores the others)
 
       assumes: the runs of the baseline do not differ in anything that is not recorded, such as an external database
@@ -78,6 +79,7 @@ fn all_earlier_runs_of_the_program_count_for_the_baseline() {
     saved in   provoke-out/RUN
     ------- stderr -------
       6 of 300 in 3 runs failed; FIXED needs 388 passing trials, about TIME; the first failure means NOT FIXED
+      the program is the same as in the baseline, so it may not contain the fix
       the bug: exit 1, or another failure with the same exit status
     wrote report.json
     [exit status: Some(0)]
@@ -148,7 +150,7 @@ fn runs_with_another_configuration_do_not_count() {
     assert_eq!(base["runs"], json!([]));
     insta::assert_debug_snapshot!(reasons(&base["left_out"]), @r#"
     [
-        "`settings` differs",
+        "`settings` in the working directory differs",
         "parallel trials: 2 instead of 1",
         "the environment variable THREADS differs",
         "a hook differs",

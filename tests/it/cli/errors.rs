@@ -103,7 +103,7 @@ fn a_missing_run_is_refused() {
     ------- stderr -------
     error: there is no run `nothing` in `provoke-out`
 
-    hint: no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME
+    hint: no run is stored here: go to the directory in which it ran, set PROVOKE_HOME, or name the directory of `--out`
     [exit status: Some(2)]
     ");
 }

@@ -241,7 +241,7 @@ fn explain_shows_the_first_failure_of_a_run_without_evidence() {
     ------- stderr -------
     error: found neither a core file nor a run `nothing`
 
-    hint: no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME
+    hint: no run is stored here: go to the directory in which it ran, set PROVOKE_HOME, or name the directory of `--out`
     [exit status: Some(2)]
     ");
 }

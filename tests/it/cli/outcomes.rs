@@ -53,6 +53,29 @@ fn a_crash_reported_by_exit_code_has_the_outcome_of_its_signal() {
 }
 
 #[test]
+fn a_failure_without_a_stack_is_shown_with_the_last_line_of_stderr() {
+    let sandbox = Sandbox::new();
+    let script = "echo begin >&2; echo 'queue 7 is empty' >&2; exit $((PROVOKE_TRIAL % 2))";
+    let output = sandbox.provoke(&["run", "-n", "2", "--", "sh", "-c", script]);
+    let line = "last line of stderr: queue 7 is empty";
+    assert!(output.stdout.contains(line), "{output}");
+    let script = "echo 'queue 8 is empty' >&2; kill -SEGV $$";
+    let output = sandbox.provoke(&[
+        "run",
+        "-n",
+        "2",
+        "--capture",
+        "off",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
+    let line = "last line of stderr: queue 8 is empty";
+    assert!(output.stdout.contains(line), "{output}");
+}
+
+#[test]
 fn exit_codes_are_counted_separately() {
     let sandbox = Sandbox::new();
     let (report, _) = sandbox.report(&["-n", "6", "--", "sh", "-c", "exit $((PROVOKE_TRIAL % 3))"]);

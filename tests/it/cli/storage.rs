@@ -439,6 +439,30 @@ fn no_command_uses_a_damaged_journal() {
 }
 
 #[test]
+fn last_names_a_run_in_a_chosen_directory_if_runs_are_stored_here() {
+    let sandbox = Sandbox::new();
+    let run = |flags: &[&str], number: &str| {
+        let output =
+            sandbox.provoke(&[&["run", "-q", "-n", number], flags, &["--", "true"]].concat());
+        assert_eq!(output.code, Some(0), "{output}");
+    };
+    run(&["--out", "alone"], "2");
+    assert!(!sandbox.path("provoke-out").exists());
+    run(&[], "3");
+    run(&["--out", "results/one"], "4");
+    let report = sandbox.provoke(&["report", "last"]);
+    assert!(
+        report.stdout.starts_with("0 of 4 trials failed"),
+        "{report}"
+    );
+    let listed = sandbox.provoke(&["list"]);
+    assert!(listed.stderr.contains("`last` is results/one"), "{listed}");
+    run(&["--out", "provoke-out/long"], "5");
+    let link = std::fs::read_link(sandbox.path("provoke-out/last")).unwrap();
+    assert_eq!(link, std::path::Path::new("long"));
+}
+
+#[test]
 fn list_shows_the_stored_runs() {
     let sandbox = Sandbox::new();
     sandbox.provoke(&["run", "--progress=none", "-n", "2", "--", "true"]);

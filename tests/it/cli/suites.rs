@@ -338,8 +338,9 @@ fn failing_tests_are_listed_for_the_runner() {
     let csv = sandbox.provoke(&["report", "last", "--csv-cases"]).stdout;
     assert_eq!(csv.lines().count(), 5, "{csv}");
     let junit = sandbox.provoke(&["report", "last", "--junit"]).stdout;
-    assert_eq!(junit.matches("<testcase ").count(), 4, "{junit}");
-    assert_eq!(junit.matches("<flakyFailure ").count(), 1, "{junit}");
+    assert_eq!(junit.matches("<testcase ").count(), 5, "{junit}");
+    // The verdict fails, and the two tests.
+    assert_eq!(junit.matches("<failure ").count(), 3, "{junit}");
     let sandbox = suite_folder("");
     sandbox.provoke(&["run", "-n", "1", "--", "true"]);
     let without = sandbox.provoke(&list);

@@ -206,7 +206,7 @@ fn mistyped_command_lines_are_refused_with_a_hint() {
             "explain last",
             2,
             "found neither a core file nor a run `last`",
-            "no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME",
+            "no run is stored here: go to the directory in which it ran, set PROVOKE_HOME, or name the directory of `--out`",
         ),
         (
             "confirm --baseline last ./prog",
@@ -308,7 +308,7 @@ fn mistyped_command_lines_are_refused_with_a_hint() {
             "replay last",
             2,
             "there is no run `last` in `provoke-out`",
-            "no run is stored here: go to the directory in which it ran, or set PROVOKE_HOME",
+            "no run is stored here: go to the directory in which it ran, set PROVOKE_HOME, or name the directory of `--out`",
         ),
         (
             "repeat -n 3 ./prog",

@@ -42,7 +42,7 @@ pub struct ConfirmSettings {
         default_missing_value = "true", hide_possible_values = true,
     )]
     pub exclude_half: Option<bool>,
-    /// Assume that trials are independent although they share what --setup started
+    /// Assume that trials are independent, although they share what --setup started or failures came in clumps
     #[arg(
         long,
         num_args = 0,

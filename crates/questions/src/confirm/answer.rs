@@ -2,7 +2,8 @@
 
 use super::assumptions::list_assumptions;
 use super::baseline_text::{
-    describe_baseline, describe_bug, describe_clumps, describe_drift, describe_rarest,
+    describe_baseline, describe_bug, describe_dependence, describe_drift, describe_rarest,
+    describe_unchanged,
 };
 use super::comparison::{in_turns, suggest_comparison};
 use super::more_failures::MoreFailures;
@@ -38,6 +39,9 @@ pub struct ConfirmAnswer {
     pub clean: u64,
     /// Passing trials needed for FIXED; null if no number is enough.
     pub clean_needed: Option<u64>,
+    /// Passing trials that are enough if the failures of the baseline are independent; null if nothing shows that they are
+    /// not.
+    pub clean_if_independent: Option<u64>,
     /// Passing trials still missing.
     pub clean_missing: Option<u64>,
     /// The probability that an unchanged program passes as many trials.
@@ -64,6 +68,8 @@ pub struct ConfirmAnswer {
     pub error_rate_of_attempts: f64,
     /// Trials at the points around the hold; null without `--held`.
     pub sweep: Option<SweepReport>,
+    /// Whether the program is the same as in the baseline, so that it may not have been rebuilt.
+    pub unchanged_program: bool,
     /// Conditions that differ from the baseline.
     pub differences: Vec<ConditionDifference>,
     /// The command that compares both programs in turns, if the rate may have changed without the fix; null if there is
@@ -71,6 +77,9 @@ pub struct ConfirmAnswer {
     pub compare: Option<String>,
     /// The assumptions of the answer.
     pub assumptions: Vec<String>,
+    /// Says that the program is the same as in the baseline.
+    #[serde(skip)]
+    unchanged: Option<String>,
     /// The comparison that shows whether an insufficient fix helped.
     #[serde(skip)]
     did_it_help: Option<SuggestedCommand>,
@@ -98,6 +107,8 @@ impl ConfirmAnswer {
             assumed_rate,
             clean: progress.clean,
             clean_needed: progress.needed,
+            clean_if_independent: baseline
+                .and_then(|base| passes_if_independent(base, progress.excludes_half, alpha)),
             clean_missing: progress.missing_trials(),
             unchanged_p: progress.unchanged,
             error_rate: alpha,
@@ -122,6 +133,8 @@ impl ConfirmAnswer {
                 .and_then(|memory| memory.report(state)),
             compare: (may_change && state.trials.load.is_none())
                 .then(|| in_turns(state, baseline, "")),
+            unchanged_program: question.unchanged.is_some(),
+            unchanged: question.unchanged.as_ref().map(describe_unchanged),
             did_it_help: (progress.failures > 0 && state.trials.held.is_none())
                 .then(|| baseline.and_then(|base| suggest_comparison(state, base, alpha)))
                 .flatten(),
@@ -145,7 +158,8 @@ impl AnswerText for ConfirmAnswer {
 
     fn detail_lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
-        let mut lines = base.map_or_else(Vec::new, BaselineReport::say_runs);
+        let mut lines: Vec<String> = self.unchanged.iter().cloned().collect();
+        lines.extend(base.into_iter().flat_map(BaselineReport::say_runs));
         let clumps = self
             .baseline
             .as_ref()
@@ -155,6 +169,15 @@ impl AnswerText for ConfirmAnswer {
                 "the failure rate is at most {} % ({} % confidence), if failures come in clumps as in the baseline",
                 words::percent_bound(bound),
                 words::format_percent(1.0 - self.error_rate)
+            ));
+        }
+        if self.rate_below.is_some()
+            && self.clean_missing != Some(0)
+            && let Some(enough) = self.clean_if_independent
+        {
+            lines.push(format!(
+                "if failures do not come in clumps, {} are enough; a second run of the unfixed program tests this, and --independent assumes it",
+                words::format_count(enough, "passing trial"),
             ));
         }
         let is_fixed = self.rate_below.is_some() && self.clean_missing == Some(0);
@@ -390,10 +413,14 @@ pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> V
     let mut lines = vec![format!(
         "{against} failed; {goal}; the first failure means NOT FIXED",
     )];
+    lines.extend(question.unchanged.as_ref().map(describe_unchanged));
     if let Baseline::Measured(base) = &question.baseline {
         lines.extend(BaselineReport::new(base, None).runs_beforehand());
         lines.extend(base.drift.map(describe_drift));
-        lines.extend(base.clumps.map(|clumps| describe_clumps(base, clumps)));
+        lines.extend(
+            passes_if_independent(base, excludes_half, alpha)
+                .map(|enough| describe_dependence(base, enough)),
+        );
         lines.extend(describe_bug(base, &state.trials.rules.only));
         lines.extend(describe_rarest(base).map(|rarest| {
             format!("the rarest failure determines this number: {rarest} (--only selects another failure)")
@@ -405,6 +432,13 @@ pub(super) fn lines_before_start(state: &State, question: &ConfirmQuestion) -> V
         lines.push(format!("-n allows at most {trials}: too few for FIXED"));
     }
     lines
+}
+
+/// Returns how many passing trials are enough if the failures of the baseline are independent, although they came in clumps.
+fn passes_if_independent(base: &MeasuredBaseline, excludes_half: bool, alpha: f64) -> Option<u64> {
+    let depends = base.design_effect() > 1.0;
+    let enough = || clean_needed_for(base.reference_counts(), 1.0, excludes_half, alpha);
+    depends.then(enough).flatten()
 }
 
 /// Returns the probability that a fix which only halves the rate passes: its clean trials are about as likely as half

@@ -74,7 +74,7 @@ pub(super) fn list_assumptions(
                     "the bug does not come and go by itself, for example from hour to hour".to_owned(),
                 ),
             }
-            let has_measured_effect = base.run.is_some() && base.design_effect() <= 1.0;
+            let has_measured_effect = base.run.is_some() && base.design_effect.is_none();
             if has_measured_effect && (2..=TOO_FEW_FOR_CLUMPS).contains(&base.failures) {
                 let (failures, trials) = base.counts_of_all_bugs();
                 let effect = real(base.failures);
@@ -93,20 +93,36 @@ pub(super) fn list_assumptions(
                     words::format_count(base.failures, "failure"),
                 ));
             }
-            if let Some(clumps) = base.clumps {
-                assumptions.push(format!(
-                    "clumps of failures are as large and as frequent as in the baseline, with {} in {}",
-                    words::format_count(base.failures, "failure"),
-                    words::format_count(clumps, "clump")
-                ));
-            }
-            if base.design_effect() > 1.0 && base.clumps.is_none() {
-                assumptions.push(format!(
-                    "failures depend on each other as they did in the baseline, where {} trials counted as one",
-                    words::format_number(base.design_effect()),
-                ));
-            }
+            assumptions.extend(dependence_assumption(base));
         }
     }
     assumptions
+}
+
+/// Says how failures of a program that depend on each other in the baseline do so now.
+fn dependence_assumption(base: &MeasuredBaseline) -> Option<String> {
+    let clumps = base.clumps.map(|clumps| {
+        format!(
+            "{} in {}",
+            words::format_count(base.failures, "failure"),
+            words::format_count(clumps, "clump")
+        )
+    });
+    Some(match clumps {
+        Some(clumps) if base.assumed_independent => format!(
+            "failures are independent, and came in clumps by chance in the baseline, with {clumps}"
+        ),
+        Some(clumps) => format!(
+            "clumps of failures are as large and as frequent as in the baseline, with {clumps}"
+        ),
+        None if base.design_effect.is_none() => return None,
+        None if base.assumed_independent => {
+            "failures are independent, and depended on each other by chance in the baseline"
+                .to_owned()
+        }
+        None => format!(
+            "failures depend on each other as they did in the baseline, where {} trials counted as one",
+            words::format_number(base.design_effect()),
+        ),
+    })
 }

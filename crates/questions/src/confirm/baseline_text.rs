@@ -1,6 +1,6 @@
 //! Describes the baseline of a fix: its counts, its bug, and why its failures count as fewer.
 
-use provoke_model::{Baseline, BugFilter, KnownBug, MeasuredBaseline, RateDrift};
+use provoke_model::{Baseline, BugFilter, KnownBug, MeasuredBaseline, RateDrift, UnchangedProgram};
 use provoke_words as words;
 
 /// Returns the reference of the fix: `3/30`, `an assumed 1 %`.
@@ -73,6 +73,20 @@ pub(super) fn describe_bug(base: &MeasuredBaseline, filters: &[BugFilter]) -> Op
     })
 }
 
+/// Says that the program is the same as in the baseline.
+pub(super) fn describe_unchanged(unchanged: &UnchangedProgram) -> String {
+    let same = "the program is the same as in the baseline";
+    let Some((file, others)) = unchanged.changed_files.split_first() else {
+        return format!("{same}, so it may not contain the fix");
+    };
+    let file = words::sanitize_line(file);
+    let others = match others.len() as u64 {
+        0 => String::new(),
+        others => format!(" and {}", words::format_count(others, "other file")),
+    };
+    format!("{same}, although `{file}`{others} changed: was it rebuilt after the fix?")
+}
+
 /// Says that the rate changed while the baseline ran, and how that is taken into account.
 pub(super) fn describe_drift(drift: RateDrift) -> String {
     format!(
@@ -90,11 +104,22 @@ pub(super) fn quieter_half_name(drift: RateDrift) -> &'static str {
     if drift.late { "first" } else { "second" }
 }
 
-/// Says that the failures of the baseline clumped, and how that is taken into account.
-pub(super) fn describe_clumps(base: &MeasuredBaseline, clumps: u64) -> String {
+/// Says that failures of the baseline depend on each other, how that is taken into account, and how many passing trials are
+/// enough if they do not.
+pub(super) fn describe_dependence(base: &MeasuredBaseline, if_independent: u64) -> String {
+    let counted = match base.clumps {
+        Some(clumps) => format!(
+            "{} of the baseline came in {}: each clump counts as one failure",
+            words::format_count(base.failures, "failure"),
+            words::format_count(clumps, "clump"),
+        ),
+        None => format!(
+            "failures of the baseline depend on each other: {} trials count as one",
+            words::format_number(base.design_effect()),
+        ),
+    };
     format!(
-        "{} of the baseline came in {}: each clump counts as one failure",
-        words::format_count(base.failures, "failure"),
-        words::format_count(clumps, "clump"),
+        "{counted}; if that was chance, {} are enough (--independent)",
+        words::format_count(if_independent, "passing trial"),
     )
 }

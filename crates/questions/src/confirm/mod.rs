@@ -16,7 +16,7 @@ pub(crate) use policy::{clean_needed, doubtful_failures, seconds_of_a_pass};
 
 use super::{ComparedBaseline, Policy, QuestionKind};
 use crate::answer::{AnswerContext, AnswerKind};
-use provoke_model::{Goal, TrialsPlan};
+use provoke_model::{Goal, TrialsPlan, UnchangedProgram};
 use provoke_state::{Memory, State};
 use sweep::SweepMemory;
 
@@ -43,6 +43,12 @@ impl QuestionKind for ConfirmKind {
     fn set_earlier_attempts(&self, goal: &mut Goal, attempts: u64) {
         if let Some(question) = goal.question.as_confirm_mut() {
             question.earlier_attempts = attempts;
+        }
+    }
+
+    fn set_unchanged_program(&self, goal: &mut Goal, unchanged: UnchangedProgram) {
+        if let Some(question) = goal.question.as_confirm_mut() {
+            question.unchanged = Some(unchanged);
         }
     }
 

@@ -59,7 +59,9 @@ impl PlannedQuestion for ConfirmKind {
             }
             (None, Some(rate)) => Baseline::Assumed(rate.0),
             (Some(measured), None) => {
-                Baseline::Measured(Box::new(checked_baseline(scenario, measured)?))
+                let mut measured = checked_baseline(scenario, measured)?;
+                measured.assumed_independent = scenario.confirm.independent.unwrap_or(false);
+                Baseline::Measured(Box::new(measured))
             }
             (None, None) => {
                 let message = if scenario.judge.only.0.is_empty() {
@@ -87,6 +89,7 @@ impl PlannedQuestion for ConfirmKind {
                 .accept_different_conditions
                 .unwrap_or(false),
             earlier_attempts: 0,
+            unchanged: None,
         };
         Ok(QuestionPlan {
             bugs: filters,

@@ -34,6 +34,10 @@ impl QuestionKind for RampKind {
         }
     }
 
+    fn forecasts_trials(&self) -> bool {
+        true
+    }
+
     fn lines_before_start(&self, state: &State) -> Vec<String> {
         let question = state.goal.question.as_ramp();
         question.map_or_else(Vec::new, |question| {
