@@ -2,7 +2,7 @@
 
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
-use provoke_model::{Event, Goal, Host, MeasuredBaseline, Plan, Survey, TrialsPlan, VariantId};
+use provoke_model::{Event, Goal, Host, MeasuredBaseline, Survey, TrialsPlan, VariantId};
 use provoke_questions as questions;
 use provoke_survey::{self as survey, RunFacts, find_unchanged_program};
 use provoke_words::diagnostic::Diagnostic;
@@ -45,11 +45,14 @@ pub(super) fn check_baseline(
 }
 
 /// Notes in a check of a fix whether the program is the same as in the run of the baseline.
-pub(super) fn note_unchanged_program(plan: &mut Plan, host: &Host, survey: &Survey) {
-    let question = questions::of_goal(&plan.goal);
-    let baseline = question
-        .baseline(&plan.goal)
-        .filter(|_| question.tests_a_fix());
+pub(super) fn note_unchanged_program(
+    goal: &mut Goal,
+    trials: &TrialsPlan,
+    host: &Host,
+    survey: &Survey,
+) {
+    let question = questions::of_goal(goal);
+    let baseline = question.baseline(goal).filter(|_| question.tests_a_fix());
     let run = baseline.and_then(|baseline| baseline.measured.run.as_ref());
     let folder = run.and_then(|run| RunFolder::find_run(run, &default_root()).ok());
     let started = folder.and_then(|folder| journal::first_event(&folder.journal_path()).ok());
@@ -63,7 +66,7 @@ pub(super) fn note_unchanged_program(plan: &mut Plan, host: &Host, survey: &Surv
         return;
     };
     let now = RunFacts {
-        plan: &plan.trials,
+        plan: trials,
         host,
         survey,
     };
@@ -76,7 +79,7 @@ pub(super) fn note_unchanged_program(plan: &mut Plan, host: &Host, survey: &Surv
     let unchanged =
         variants.find_map(|id| find_unchanged_program((now, VariantId(0)), (before, id)));
     if let Some(unchanged) = unchanged {
-        question.set_unchanged_program(&mut plan.goal, unchanged);
+        question.set_unchanged_program(goal, unchanged);
     }
 }
 

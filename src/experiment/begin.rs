@@ -71,7 +71,7 @@ impl Experiment {
         let first_slot = first_slot.and_then(Result::ok);
         let survey = survey_trials(&plan.trials, &[&root, folder.path()], &settings.reports);
         earlier_runs::add_to_search(&mut plan.goal, &plan.trials, &host, &survey);
-        baseline_check::note_unchanged_program(&mut plan, &host, &survey);
+        baseline_check::note_unchanged_program(&mut plan.goal, &plan.trials, &host, &survey);
         plan.goal.earlier_checks = earlier_runs::count_checks(&plan, &host, &survey);
         // The time of the journal file and that of its first event are compared before its commands are run again.
         let time = jiff::Timestamp::now().as_second();

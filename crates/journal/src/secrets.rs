@@ -160,7 +160,7 @@ impl Secrets {
                 }
             }
             // Text that follows does not change which secrets begin before this position.
-            let settled = if is_last {
+            let decided = if is_last {
                 bytes.len()
             } else {
                 bytes.len() - longest
@@ -176,7 +176,7 @@ impl Secrets {
             let first = searched;
             for found in pattern.find_iter(&bytes[first..]) {
                 let range = first + found.start()..first + found.end();
-                if range.start >= settled {
+                if range.start >= decided {
                     break;
                 }
                 searched = range.end;
@@ -191,8 +191,8 @@ impl Secrets {
             if is_last {
                 return output.finish();
             }
-            searched = searched.max(settled) - settled;
-            window.drain(settled);
+            searched = searched.max(decided) - decided;
+            window.drain(decided);
         }
     }
 

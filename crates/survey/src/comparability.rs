@@ -86,7 +86,6 @@ pub fn compare_variants(
 }
 
 /// Returns whether a variant has the same command and program as a variant of another run, under the same conditions.
-///
 pub fn find_unchanged_program(
     this_variant: (RunFacts<'_>, VariantId),
     other_variant: (RunFacts<'_>, VariantId),

@@ -9,6 +9,7 @@ use provoke_autopsy::CommandEnvironment;
 use provoke_model::{Host, Survey, Text, TrialsPlan, VariantId, is_secret};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Two runs and the differences between their environments; `provoke diff --json` prints it.
 #[derive(Clone, Debug, Serialize)]
@@ -187,8 +188,13 @@ fn file_differences(left_run: RunFacts<'_>, right: RunFacts<'_>) -> Vec<FactDiff
     } else {
         FactGroup::WorkingDirectory
     };
+    // The digest of the program is compared with its other facts.
+    let program = left.get("program.path").map(Path::new);
+    let is_program =
+        |file: &EntryDifference| program.is_some_and(|path| path.ends_with(&file.path));
+    let of_program = of_program.into_iter().filter(|file| !is_program(file));
     [
-        (FactGroup::Program, of_program),
+        (FactGroup::Program, of_program.collect()),
         (directory, changed),
         (FactGroup::Trifle, added),
     ]

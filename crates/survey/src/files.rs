@@ -169,14 +169,20 @@ pub(super) fn compare_files(
     if left.get(FILES) == right.get(FILES) {
         return Some(FileComparison::default());
     }
-    let mut lists = [BESIDE, ENTRIES].into_iter();
-    let (left_beside, right_beside) =
-        lists.find_map(|name| Some((left.get(name)?, right.get(name)?)))?;
-    let [left_named, right_named] =
-        [left, right].map(|facts| facts.get(NAMED).copied().unwrap_or_default());
-    let of_program = differing_entries(left_named, right_named);
-    let beside = differing_entries(left_beside, right_beside).into_iter();
-    let (changed, added) = beside
+    // A list without files is not recorded.
+    let list = |facts: &BTreeMap<String, &str>| {
+        let mut lists = [ENTRIES, BESIDE, NAMED].into_iter();
+        let recorded = lists.find(|name| facts.contains_key(*name))?;
+        Some(if recorded == ENTRIES { ENTRIES } else { BESIDE })
+    };
+    let beside = list(left).filter(|name| list(right) == Some(*name))?;
+    let differing = |name: &str| {
+        let lists = [left, right].map(|facts| facts.get(name).copied().unwrap_or_default());
+        differing_entries(lists[0], lists[1])
+    };
+    let of_program = differing(NAMED);
+    let (changed, added) = differing(beside)
+        .into_iter()
         .filter(|entry| of_program.iter().all(|other| other.path != entry.path))
         .partition(|entry| entry.left.is_some() && entry.right.is_some());
     Some(FileComparison {

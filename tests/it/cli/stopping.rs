@@ -96,6 +96,7 @@ fn run_prints_the_failures_and_the_next_commands() {
 
       2x    exit 1: the program reported failure
             trials 3, 7
+            last line of stderr: victim: about to exit with code 1
       median time: pass TIME, failure TIME
 
     is it fixed?       provoke confirm --baseline RUN   # 70 passing trials, about TIME

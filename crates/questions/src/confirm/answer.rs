@@ -68,8 +68,9 @@ pub struct ConfirmAnswer {
     pub error_rate_of_attempts: f64,
     /// Trials at the points around the hold; null without `--held`.
     pub sweep: Option<SweepReport>,
-    /// Whether the program is the same as in the baseline, so that it may not have been rebuilt.
-    pub unchanged_program: bool,
+    /// Says that the program is the same as in the baseline, so that it may not contain the fix; null if it differs, or if that
+    /// is not known.
+    pub unchanged_program: Option<String>,
     /// Conditions that differ from the baseline.
     pub differences: Vec<ConditionDifference>,
     /// The command that compares both programs in turns, if the rate may have changed without the fix; null if there is
@@ -77,9 +78,6 @@ pub struct ConfirmAnswer {
     pub compare: Option<String>,
     /// The assumptions of the answer.
     pub assumptions: Vec<String>,
-    /// Says that the program is the same as in the baseline.
-    #[serde(skip)]
-    unchanged: Option<String>,
     /// The comparison that shows whether an insufficient fix helped.
     #[serde(skip)]
     did_it_help: Option<SuggestedCommand>,
@@ -133,8 +131,7 @@ impl ConfirmAnswer {
                 .and_then(|memory| memory.report(state)),
             compare: (may_change && state.trials.load.is_none())
                 .then(|| in_turns(state, baseline, "")),
-            unchanged_program: question.unchanged.is_some(),
-            unchanged: question.unchanged.as_ref().map(describe_unchanged),
+            unchanged_program: question.unchanged.as_ref().map(describe_unchanged),
             did_it_help: (progress.failures > 0 && state.trials.held.is_none())
                 .then(|| baseline.and_then(|base| suggest_comparison(state, base, alpha)))
                 .flatten(),
@@ -158,7 +155,7 @@ impl AnswerText for ConfirmAnswer {
 
     fn detail_lines(&self) -> Vec<String> {
         let base = self.baseline.as_ref();
-        let mut lines: Vec<String> = self.unchanged.iter().cloned().collect();
+        let mut lines: Vec<String> = self.unchanged_program.iter().cloned().collect();
         lines.extend(base.into_iter().flat_map(BaselineReport::say_runs));
         let clumps = self
             .baseline
