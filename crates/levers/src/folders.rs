@@ -27,8 +27,7 @@ pub(super) static HOME: SimpleLever = SimpleLever {
     way_out: NAMESPACES,
     in_containers: "set the variable in the container: --env HOME=/nonexistent",
     search: LeverSearch {
-        values: &["unset", "read-only"],
-        sham: Some("empty"),
+        values: &["empty", "unset", "read-only"],
         cause: "home: it needs files or a place in the home directory",
         ..SEARCH
     },
