@@ -111,7 +111,7 @@ fn examine_dump(
     for thread in &notes.threads {
         let mut stack = unwinder.follow_stack(&thread.registers, DEEPEST.min(remaining));
         if !stacks.is_empty() {
-            // Only those of the thread that crashed are needed.
+            // Only the signals of the crashed thread are needed.
             stack.signals = Vec::new();
         }
         stack.addresses.shrink_to_fit();

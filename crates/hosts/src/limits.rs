@@ -9,7 +9,7 @@ use tokio::time::Instant;
 pub(super) const REPLY_WITHIN: Duration = Duration::from_secs(180);
 /// Time in which a host must kill its trials or a hook.
 pub(super) const KILL_WITHIN: Duration = Duration::from_secs(10);
-/// Number of messages that nobody waits for, and how many more there may be in each second: a worker sends one.
+/// Number of messages that were not asked for, and how many more there may be in each second: a worker sends one.
 const MAX_UNWANTED: u64 = 1000;
 const MAX_UNWANTED_PER_SECOND: u64 = 10;
 /// Data that arrives at this rate, in bytes per second, is not late.
@@ -78,7 +78,7 @@ impl ReplyLimits {
 #[derive(Debug)]
 pub(super) struct ArrivedData {
     since: Instant,
-    /// Number of messages that nobody waited for.
+    /// Number of messages that were not asked for.
     unwanted_messages: u64,
     /// Bytes of files and messages that were wanted.
     wanted: u64,
@@ -111,7 +111,7 @@ impl ArrivedData {
         }
     }
 
-    /// Returns whether more messages arrived that nobody waited for than a worker sends.
+    /// Returns whether more messages arrived without being asked for than a worker sends.
     pub(super) fn is_flood(&self) -> bool {
         let of_time = MAX_UNWANTED_PER_SECOND * self.since.elapsed().as_secs();
         self.unwanted_messages > MAX_UNWANTED + of_time

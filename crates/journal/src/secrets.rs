@@ -566,7 +566,7 @@ mod tests {
                 );
             }
         }
-        // Each visible byte is a piece of its own, and each end of the text is a part of the secret.
+        // Each visible byte is a separate piece, and both ends of the text are parts of the secret.
         let lines = "a\n".repeat(WINDOW);
         let text = format!("er2hunter2{lines}hunter2hunter2{lines}hunt");
         let expected = format!("***{lines}***{lines}***");

@@ -132,7 +132,7 @@ fn crashed_variants(state: &State) -> impl Iterator<Item = (VariantId, &Tally)> 
     crashed.filter(move |(id, _)| !searched || *id == State::FAILING)
 }
 
-/// The crashes of a variant of which a stack is wanted, and those of them that were captured.
+/// How many crashes of a variant were captured, and how many are wanted with a stack.
 struct CrashesOfVariant {
     caught: u64,
     wanted: u64,

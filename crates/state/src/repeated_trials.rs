@@ -1,4 +1,4 @@
-//! Trials that run again under their number: those that were interrupted, or lost with their host or slot.
+//! Trials that run again under their number, because they were interrupted, or lost with their host or slot.
 
 use super::State;
 use super::trial_facts::TrialFacts;
