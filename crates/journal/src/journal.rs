@@ -1,8 +1,9 @@
 //! Writes and reads the journal of a run, and cuts off a line that was not completed.
 
 use super::lines::{Checksum, JournalLines, LONGEST_LINE, LineError};
-use super::secrets::{Secrets, SharedData};
+use super::secrets::Secrets;
 use super::sequence::EventSequence;
+use super::shared_data::SharedData;
 use super::{JournalDamage, StoreError, upgrade};
 use provoke_model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome, is_parsed_untrusted};
 use provoke_runners::runner_named;

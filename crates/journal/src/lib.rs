@@ -18,8 +18,10 @@ mod journal;
 mod lines;
 mod secrets;
 mod sequence;
+mod shared_data;
 #[cfg(test)]
 mod tests;
+mod text_mask;
 mod trust;
 mod upgrade;
 mod written_reports;
@@ -28,8 +30,8 @@ pub use folder::{RunFolder, default_root, runs_nearby};
 pub use journal::{
     EventReader, Journal, copy_to_share, first_event, read_masked, read_run, read_run_for_cases,
 };
-pub use secrets::strip_environment;
-pub use secrets::{Secrets, SharedData};
+pub use secrets::Secrets;
+pub use shared_data::{SharedData, strip_environment};
 pub use trust::DistrustReason;
 pub use written_reports::{remember_report, written_reports};
 
