@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod awaited_replies;
 mod binary;
 mod builds;
 mod connection;
@@ -14,6 +15,7 @@ mod host_start;
 mod launch;
 mod limits;
 mod remote_host;
+mod reply_reader;
 mod waiting;
 pub mod wire;
 

@@ -1,23 +1,21 @@
 //! Sends orders to the worker of a host, and passes its replies on.
 
+use super::awaited_replies::{AwaitedReplies, LeaseReply};
 use super::connection::{WorkerReceiver, send_line};
-use super::files::{path_below, relocate_cores};
-use super::limits::{ArrivedData, KILL_WITHIN, REPLY_WITHIN, ReplyLimits};
-use super::wire::{WorkerOrder, WorkerReply};
+use super::limits::{KILL_WITHIN, REPLY_WITHIN, ReplyLimits};
+use super::reply_reader::ReplyReader;
+use super::wire::WorkerOrder;
 use provoke_exec::{PreparationResult, StopUrgency, TrialReporter, wait_for_raise};
-use provoke_model::{
-    FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId, is_parsed_untrusted,
-};
-use provoke_sys::files;
-use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use provoke_model::{FailedHook, Observation, SlotId, Text, Trial, TrialId, VariantId};
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex as Register, MutexGuard};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -25,18 +23,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 const PULSE: Duration = Duration::from_secs(1);
 /// Time in which a worker ends all processes, sends its last files and removes the others.
 const CLOSE_WITHIN: Duration = Duration::from_secs(120);
-/// Limit in bytes of the files of one trial.
-const MAX_FILES: u64 = 2 << 30;
-/// Limit of the number of files of one trial.
-const MAX_FILE_COUNT: u32 = 1000;
-/// A host that sends a larger file than this, which would be read and dropped, is lost.
-const MAX_DROPPED: u64 = 64 << 30;
-/// Limit in bytes of a result without its tests: no journal could hold a much longer one.
-const MAX_RESULT: usize = 16 << 20;
-/// Maximum number of messages about what failed on a host.
-const MAX_COMPLAINTS: usize = 100;
-/// Longest message or line of output from a host in bytes.
-const MAX_TEXT: usize = 4096;
 
 /// A host with a worker.
 pub(super) struct RemoteHost {
@@ -44,151 +30,8 @@ pub(super) struct RemoteHost {
     limits: Arc<Register<ReplyLimits>>,
     /// `None` after the end of the run.
     orders: Register<Option<mpsc::UnboundedSender<WorkerOrder>>>,
-    waiting: Arc<Register<Waiting>>,
+    awaited: Arc<Register<AwaitedReplies>>,
     reader: Register<Option<JoinHandle<()>>>,
-}
-
-/// A reply about the trials of a slot.
-enum LeaseReply {
-    Finished(TrialId, Box<Observation>),
-    Idle,
-}
-
-/// Those who wait for replies.
-#[derive(Default)]
-struct Waiting {
-    /// Why the host was lost.
-    lost: Option<String>,
-    /// Wakes the reader if the host counts as lost although it still sends messages.
-    given_up: Arc<Notify>,
-    /// Whether the worker was told to end.
-    is_closing: bool,
-    /// Whether the worker was told to kill what runs.
-    is_urgent: bool,
-    arrived: ArrivedData,
-    slots: BTreeMap<SlotId, OrderedTrials>,
-    makings: BTreeMap<VariantId, oneshot::Sender<PreparationResult>>,
-    hook: Option<oneshot::Sender<io::Result<Option<FailedHook>>>>,
-    /// Where the files of the last trial of a slot go.
-    kept: BTreeMap<SlotId, KeptFiles>,
-    complaints: Vec<String>,
-    /// Number of complaints that were dropped because there were too many.
-    dropped_complaints: u64,
-}
-
-/// The trials that a slot was ordered to run.
-struct OrderedTrials {
-    replies: mpsc::UnboundedSender<LeaseReply>,
-    /// The trials without a result. A slot runs them in this order.
-    open: VecDeque<TrialId>,
-}
-
-/// The files of a trial that are copied to this host.
-struct KeptFiles {
-    folder: PathBuf,
-    /// How many bytes and how many files may still arrive.
-    bytes_left: u64,
-    files_left: u32,
-}
-
-impl Waiting {
-    /// Ends all waiting.
-    fn lose(&mut self, reason: String) {
-        self.slots.clear();
-        self.makings.clear();
-        self.hook = None;
-        self.kept.clear();
-        self.lost.get_or_insert(reason);
-    }
-
-    /// Ends all waiting for a host that still sends messages, and its connection.
-    fn give_up(&mut self, reason: &str) {
-        tracing::warn!(target: "host", reason, "give up a host");
-        self.lose(reason.to_owned());
-        self.given_up.notify_one();
-    }
-
-    /// Records what failed on the host, up to a limit.
-    fn complain(&mut self, mut text: String) {
-        if self.complaints.len() >= MAX_COMPLAINTS {
-            self.dropped_complaints += 1;
-            return;
-        }
-        clip_text(&mut text);
-        self.complaints.push(text);
-    }
-
-    /// Passes a reply on, and returns whether it was awaited. `folders` are the directories of trials there and here.
-    fn pass_reply(&mut self, reply: WorkerReply, (there, here): &(PathBuf, PathBuf)) -> bool {
-        // Someone who no longer waits needs no reply.
-        match reply {
-            WorkerReply::Finished(slot, trial, mut observation) => {
-                // A result that was not ordered, or comes again, takes no memory.
-                let Some(ordered) = self.slots.get_mut(&slot) else {
-                    return false;
-                };
-                if ordered.open.front() != Some(&trial) {
-                    return false;
-                }
-                if !is_storable(&mut observation) {
-                    self.give_up("it sent a result that is too large");
-                    return false;
-                }
-                ordered.open.pop_front();
-                relocate_cores(&mut observation, trial, there, here);
-                let hooks = [&mut observation.prepare, &mut observation.conclude];
-                for failed in hooks.into_iter().flatten() {
-                    clip_text(&mut failed.output);
-                }
-                for actor in &mut observation.actors {
-                    clip_text(&mut actor.last_words);
-                    actor.crash_message.as_mut().map(clip_text);
-                }
-                let finished = LeaseReply::Finished(trial, observation);
-                ordered.replies.send(finished).is_ok()
-            }
-            WorkerReply::Idle(slot) => {
-                let ordered = self.slots.remove(&slot);
-                ordered.is_some_and(|ordered| ordered.replies.send(LeaseReply::Idle).is_ok())
-            }
-            WorkerReply::Made(variant, result) => {
-                let sender = self.makings.remove(&variant);
-                sender.is_some_and(|sender| sender.send(result).is_ok())
-            }
-            WorkerReply::Hooked(mut result) => {
-                match &mut result {
-                    Ok(Some(failed)) => clip_text(&mut failed.output),
-                    Ok(None) => {}
-                    Err(reason) => clip_text(reason),
-                }
-                let sender = self.hook.take();
-                sender.is_some_and(|sender| sender.send(result.map_err(io::Error::other)).is_ok())
-            }
-            WorkerReply::Kept(slot) => self.kept.remove(&slot).is_some(),
-            WorkerReply::Complaint(text) => {
-                self.complain(text);
-                false
-            }
-            WorkerReply::Ready(_)
-            | WorkerReply::Refused(..)
-            | WorkerReply::File { .. }
-            | WorkerReply::Alive
-            | WorkerReply::Closed => false,
-        }
-    }
-
-    fn take_complaints(&mut self) -> Vec<String> {
-        let mut complaints = std::mem::take(&mut self.complaints);
-        if self.dropped_complaints > 0 {
-            complaints.push(format!("{} more messages", self.dropped_complaints));
-        }
-        complaints
-    }
-
-    fn lost_reason(&self) -> String {
-        let reason = self.lost.as_deref();
-        reason.unwrap_or("the connection was closed").to_owned()
-    }
 }
 
 impl RemoteHost {
@@ -201,12 +44,12 @@ impl RemoteHost {
         report_loss: impl FnOnce(String) + Send + 'static,
     ) -> Arc<Self> {
         let (orders, queue) = mpsc::unbounded_channel();
-        let waiting = Arc::new(Register::new(Waiting::default()));
+        let awaited = Arc::new(Register::new(AwaitedReplies::default()));
         let name = receiver.host.clone();
         tokio::spawn(send_orders(queue, writer));
         let replies = ReplyReader {
             receiver,
-            waiting: Arc::clone(&waiting),
+            awaited: Arc::clone(&awaited),
             folders,
         };
         let reader = tokio::spawn(replies.read_to_end(report_loss));
@@ -214,17 +57,17 @@ impl RemoteHost {
             name,
             limits,
             orders: Register::new(Some(orders)),
-            waiting,
+            awaited,
             reader: Register::new(Some(reader)),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        lock(&self.waiting)
+    fn lock(&self) -> MutexGuard<'_, AwaitedReplies> {
+        self.awaited.lock().expect("no panic")
     }
 
     fn limits(&self) -> MutexGuard<'_, ReplyLimits> {
-        lock(&self.limits)
+        self.limits.lock().expect("no panic")
     }
 
     /// Waits until a reply is overdue: for the limit, and for the time that needs what arrives meanwhile.
@@ -253,12 +96,12 @@ impl RemoteHost {
     fn ask<T>(
         &self,
         order: WorkerOrder,
-        wait: impl FnOnce(&mut Waiting, oneshot::Sender<T>),
+        wait: impl FnOnce(&mut AwaitedReplies, oneshot::Sender<T>),
     ) -> oneshot::Receiver<T> {
         let (sender, receiver) = oneshot::channel();
-        let mut waiting = self.lock();
-        if waiting.lost.is_none() {
-            wait(&mut waiting, sender);
+        let mut awaited = self.lock();
+        if awaited.lost.is_none() {
+            wait(&mut awaited, sender);
             self.send_order(order);
         }
         receiver
@@ -379,16 +222,12 @@ impl RemoteHost {
         slot: SlotId,
         trials: Vec<Trial>,
     ) -> mpsc::UnboundedReceiver<LeaseReply> {
-        let (sender, replies) = mpsc::unbounded_channel();
-        let mut waiting = self.lock();
-        if waiting.lost.is_none() {
-            let ordered = OrderedTrials {
-                replies: sender,
-                open: trials.iter().map(|trial| trial.id).collect(),
-            };
-            waiting.slots.insert(slot, ordered);
-            self.send_order(WorkerOrder::Run(slot, trials));
+        let mut awaited = self.lock();
+        if awaited.lost.is_some() {
+            return mpsc::unbounded_channel().1;
         }
+        let replies = awaited.add_trials(slot, &trials);
+        self.send_order(WorkerOrder::Run(slot, trials));
         replies
     }
 
@@ -398,8 +237,8 @@ impl RemoteHost {
         id: VariantId,
         halt: watch::Receiver<StopUrgency>,
     ) -> Option<PreparationResult> {
-        let reply = self.ask(WorkerOrder::Make(id), |waiting, sender| {
-            waiting.makings.insert(id, sender);
+        let reply = self.ask(WorkerOrder::Make(id), |awaited, sender| {
+            awaited.makings.insert(id, sender);
         });
         let limit = self.limits().of_preparation();
         self.wait_for(reply, (limit, limit), halt, |_| {
@@ -415,8 +254,8 @@ impl RemoteHost {
         command: Text,
         halt: watch::Receiver<StopUrgency>,
     ) -> io::Result<Option<FailedHook>> {
-        let reply = self.ask(WorkerOrder::Hook(variant, command), |waiting, sender| {
-            waiting.hook = Some(sender);
+        let reply = self.ask(WorkerOrder::Hook(variant, command), |awaited, sender| {
+            awaited.hook = Some(sender);
         });
         let limit = self.limits().of_hook();
         let result = self
@@ -425,16 +264,11 @@ impl RemoteHost {
         result.unwrap_or(Ok(None))
     }
 
-    /// Copies the files of the last trial of a slot to a directory, without waiting for them.
+    /// Copies the files of the last trial of a slot to a directory, without awaited for them.
     pub(super) fn keep_files(&self, slot: SlotId, folder: PathBuf, with_cores: bool) {
-        let mut waiting = self.lock();
-        if waiting.lost.is_none() {
-            let kept = KeptFiles {
-                folder,
-                bytes_left: MAX_FILES,
-                files_left: MAX_FILE_COUNT,
-            };
-            waiting.kept.insert(slot, kept);
+        let mut awaited = self.lock();
+        if awaited.lost.is_none() {
+            awaited.add_files(slot, folder);
             self.send_order(WorkerOrder::Keep { slot, with_cores });
         }
     }
@@ -442,9 +276,9 @@ impl RemoteHost {
     /// Ends the worker, and waits for its last files. Returns what failed there.
     pub(super) async fn close(&self) -> Vec<String> {
         let limit = {
-            let mut waiting = self.lock();
-            waiting.is_closing = true;
-            if waiting.is_urgent {
+            let mut awaited = self.lock();
+            awaited.is_closing = true;
+            if awaited.is_urgent {
                 KILL_WITHIN
             } else {
                 CLOSE_WITHIN
@@ -466,26 +300,6 @@ impl RemoteHost {
     }
 }
 
-fn lock<T>(register: &Register<T>) -> MutexGuard<'_, T> {
-    register.lock().expect("no panic")
-}
-
-/// Returns whether a journal can hold a result. Its tests have other limits.
-fn is_storable(observation: &mut Observation) -> bool {
-    let cases = observation.cases.take();
-    let json = serde_json::to_vec(observation).unwrap_or_default();
-    observation.cases = cases;
-    // The judgement, which the journal holds as well, repeats parts of it.
-    json.len() <= MAX_RESULT && is_parsed_untrusted(&json.repeat(2))
-}
-
-/// Shortens text of a host to its limit.
-fn clip_text(text: &mut String) {
-    let ends = (0..=MAX_TEXT.min(text.len())).rev();
-    let end = ends.into_iter().find(|end| text.is_char_boundary(*end));
-    text.truncate(end.unwrap_or(0));
-}
-
 /// Sends orders, and a message every second without one. At the end, closes this direction of the connection.
 async fn send_orders(mut orders: mpsc::UnboundedReceiver<WorkerOrder>, mut writer: UnixStream) {
     loop {
@@ -502,124 +316,10 @@ async fn send_orders(mut orders: mpsc::UnboundedReceiver<WorkerOrder>, mut write
     let _ = writer.shutdown().await;
 }
 
-/// Reads the replies of a worker.
-struct ReplyReader {
-    receiver: WorkerReceiver,
-    waiting: Arc<Register<Waiting>>,
-    /// Directories of trials there and here.
-    folders: (PathBuf, PathBuf),
-}
-
-impl ReplyReader {
-    /// Passes the replies on until the worker has closed, or the host is lost. Reports the loss before the lost trials.
-    async fn read_to_end(mut self, report_loss: impl FnOnce(String)) {
-        let given_up = Arc::clone(&self.lock().given_up);
-        let reason = tokio::select! {
-            reason = self.read_replies() => reason,
-            () = given_up.notified() => Some(self.lock().lost_reason()),
-        };
-        let Some(reason) = reason else {
-            self.lock().lose("the run is over".to_owned());
-            return;
-        };
-        report_loss(reason.clone());
-        self.lock().lose(reason);
-        // The end of the process can take a moment, in which the other hosts get their messages.
-        tokio::task::spawn_blocking(move || drop(self.receiver));
-    }
-
-    /// Passes the replies on. Returns why the host was lost; `None` if the worker has closed at the end of the run.
-    async fn read_replies(&mut self) -> Option<String> {
-        loop {
-            let waiting = &self.waiting;
-            if lock(waiting).arrived.is_flood() {
-                return Some("it sent too many messages".to_owned());
-            }
-            let add_part = |bytes| lock(waiting).arrived.add_part_of_message(bytes);
-            match self.receiver.next_reply(add_part).await {
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    return Some(error.to_string());
-                }
-                Err(error) => {
-                    let message = self.receiver.last_message().await;
-                    return Some(message.unwrap_or_else(|| match error.kind() {
-                        io::ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
-                        _ => error.to_string(),
-                    }));
-                }
-                Ok(WorkerReply::Closed) if self.lock().is_closing => return None,
-                Ok(WorkerReply::Closed) => return Some("its worker ended".to_owned()),
-                Ok(WorkerReply::File { slot, path, size }) => {
-                    {
-                        let mut waiting = self.lock();
-                        let is_expected = waiting.kept.contains_key(&slot);
-                        waiting.arrived.end_message(is_expected);
-                    }
-                    let path = Path::new(path.as_os_str());
-                    if let Err(error) = self.receive_file(slot, path, size).await {
-                        return Some(error.to_string());
-                    }
-                }
-                Ok(reply) => {
-                    let mut waiting = self.lock();
-                    let was_awaited = waiting.pass_reply(reply, &self.folders);
-                    waiting.arrived.end_message(was_awaited);
-                }
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        lock(&self.waiting)
-    }
-
-    /// Writes a file of a trial. A file that nobody wants, or that is too large, is read and dropped.
-    async fn receive_file(&mut self, slot: SlotId, name: &Path, size: u64) -> io::Result<()> {
-        if size > MAX_DROPPED {
-            return Err(io::Error::other(format!("it sent a file of {size} bytes")));
-        }
-        let path = self.reserve_file(slot, name, size);
-        let mut file = path.and_then(|path| {
-            files::create_folders(path.parent()?).ok()?;
-            // An earlier attempt may have left a file.
-            files::create_private(&path).ok()
-        });
-        let mut left = size;
-        while left > 0 {
-            let bytes = self.receiver.read_bytes(left).await?;
-            left -= bytes.len() as u64;
-            if file.is_some() {
-                lock(&self.waiting).arrived.add_part_of_file(bytes.len());
-            }
-            let written = file.as_mut().map(|file| file.write_all(bytes));
-            if let Some(Err(error)) = written {
-                file = None;
-                self.lock()
-                    .complain(format!("cannot write a file of a trial: {error}"));
-            }
-        }
-        self.receiver.end_file();
-        Ok(())
-    }
-
-    /// Returns the path of a file that is wanted and small enough.
-    fn reserve_file(&self, slot: SlotId, name: &Path, size: u64) -> Option<PathBuf> {
-        let mut waiting = self.lock();
-        let kept = waiting.kept.get_mut(&slot)?;
-        let (Some(bytes_left), Some(files_left)) = (
-            kept.bytes_left.checked_sub(size),
-            kept.files_left.checked_sub(1),
-        ) else {
-            waiting.complain("a trial has too many or too large files to be copied".to_owned());
-            return None;
-        };
-        (kept.bytes_left, kept.files_left) = (bytes_left, files_left);
-        path_below(&kept.folder, name)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::awaited_replies::MAX_RESULT;
+    use super::super::wire::WorkerReply;
     use super::*;
     use provoke_model::{ActorObservation, TrialPurpose, TrialSettings};
 
@@ -631,14 +331,14 @@ mod tests {
     /// Orders the trials 7 and 8 from a host that then sends these replies. Returns what is reported of them, and why the host
     /// was lost.
     async fn run_two_trials(
-        waiting: Waiting,
+        awaited: AwaitedReplies,
         replies: Vec<WorkerReply>,
     ) -> (Vec<(TrialId, Observation)>, Option<String>) {
         let host = RemoteHost {
             name: "h1".to_owned(),
             limits: limits(),
             orders: Register::default(),
-            waiting: Arc::new(Register::new(waiting)),
+            awaited: Arc::new(Register::new(awaited)),
             reader: Register::default(),
         };
         let trials = [7, 8].map(|number| Trial {
@@ -675,9 +375,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_host_that_was_lost_before_its_trials_loses_them() {
-        let lost = Waiting {
+        let lost = AwaitedReplies {
             lost: Some("the connection was closed".to_owned()),
-            ..Waiting::default()
+            ..AwaitedReplies::default()
         };
         let (reported, _) = run_two_trials(lost, Vec::new()).await;
         let [(TrialId(7), observation)] = &*reported else {
@@ -690,7 +390,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_host_that_sends_no_result_is_lost() {
         let began = Instant::now();
-        let (reported, lost) = run_two_trials(Waiting::default(), Vec::new()).await;
+        let (reported, lost) = run_two_trials(AwaitedReplies::default(), Vec::new()).await;
         let reason = "it sent no result of a trial in time";
         assert_eq!(lost.as_deref(), Some(reason));
         let of_trial = format!("the host `h1` was lost: {reason}");
@@ -703,7 +403,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_host_that_keeps_its_slot_after_all_results_is_lost() {
         let replies = vec![finished(0, 7), finished(0, 8)];
-        let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
+        let (reported, lost) = run_two_trials(AwaitedReplies::default(), replies).await;
         assert_eq!(lost.unwrap(), "it sent no result of a trial in time");
         let trials: Vec<u64> = reported.iter().map(|(id, _)| id.0).collect();
         assert_eq!(trials, [7, 8]);
@@ -714,7 +414,7 @@ mod tests {
     async fn a_host_that_runs_none_of_its_trials_is_lost() {
         // Results of another slot are not results of these trials.
         let replies = vec![finished(1, 7), WorkerReply::Idle(SlotId(0))];
-        let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
+        let (reported, lost) = run_two_trials(AwaitedReplies::default(), replies).await;
         let reason = "it ran none of the trials that it was ordered to run";
         assert_eq!(lost.as_deref(), Some(reason));
         assert_eq!(reported.len(), 1);
@@ -732,7 +432,7 @@ mod tests {
             TrialId(7),
             Box::new(stopped),
         )];
-        let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
+        let (reported, lost) = run_two_trials(AwaitedReplies::default(), replies).await;
         let reason = "it stopped a trial that it was ordered to run";
         assert_eq!(lost.as_deref(), Some(reason));
         assert_eq!(reported.len(), 1);
@@ -742,7 +442,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_host_may_end_its_trials_after_the_first() {
         let replies = vec![finished(0, 7), WorkerReply::Idle(SlotId(0))];
-        let (reported, lost) = run_two_trials(Waiting::default(), replies).await;
+        let (reported, lost) = run_two_trials(AwaitedReplies::default(), replies).await;
         assert_eq!(lost, None);
         assert_eq!(reported.len(), 1);
     }
@@ -753,7 +453,7 @@ mod tests {
             name: "h1".to_owned(),
             limits: limits(),
             orders: Register::default(),
-            waiting: Arc::default(),
+            awaited: Arc::default(),
             reader: Register::default(),
         };
         let (_halt, halt) = watch::channel(StopUrgency::No);
@@ -771,7 +471,7 @@ mod tests {
             name: "h1".to_owned(),
             limits: limits(),
             orders: Register::default(),
-            waiting: Arc::default(),
+            awaited: Arc::default(),
             reader: Register::default(),
         };
         let (_halt, halt) = watch::channel(StopUrgency::Now);
@@ -802,7 +502,7 @@ mod tests {
             name: "h1".to_owned(),
             limits: limits(),
             orders: Register::default(),
-            waiting: Arc::default(),
+            awaited: Arc::default(),
             reader: Register::default(),
         };
         let began = Instant::now();
@@ -830,23 +530,6 @@ mod tests {
         assert!(limit.as_secs() < 600 + 10 * 32, "{limit:?}");
     }
 
-    #[test]
-    fn results_that_were_not_ordered_are_not_kept() {
-        let mut waiting = Waiting::default();
-        let (replies, mut passed) = mpsc::unbounded_channel();
-        let open = VecDeque::from([TrialId(7)]);
-        let ordered = OrderedTrials { replies, open };
-        waiting.slots.insert(SlotId(0), ordered);
-        for _ in 0..100 {
-            for trial in [8, 7] {
-                waiting.pass_reply(finished(0, trial), &Default::default());
-            }
-        }
-        assert_eq!(passed.len(), 1);
-        let reply = passed.try_recv();
-        assert!(matches!(reply, Ok(LeaseReply::Finished(TrialId(7), _))));
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_host_whose_result_no_journal_can_hold_is_lost() {
         // In a journal, an empty actor becomes two objects.
@@ -860,59 +543,10 @@ mod tests {
         };
         for observation in [many, long] {
             let reply = WorkerReply::Finished(SlotId(0), TrialId(7), Box::new(observation));
-            let (reported, lost) = run_two_trials(Waiting::default(), vec![reply]).await;
+            let (reported, lost) = run_two_trials(AwaitedReplies::default(), vec![reply]).await;
             assert_eq!(lost.as_deref(), Some("it sent a result that is too large"));
             assert_eq!(reported.len(), 1);
             assert!(reported[0].1.actors.is_empty());
         }
-    }
-
-    #[test]
-    fn lines_of_output_are_limited_in_length() {
-        let mut waiting = Waiting::default();
-        let (replies, mut passed) = mpsc::unbounded_channel();
-        let open = VecDeque::from([TrialId(7)]);
-        let ordered = OrderedTrials { replies, open };
-        waiting.slots.insert(SlotId(0), ordered);
-        let long = "\u{e9}".repeat(10_000);
-        let actor = ActorObservation {
-            last_words: long.clone(),
-            crash_message: Some(long),
-            ..ActorObservation::default()
-        };
-        let hook = FailedHook {
-            output: actor.last_words.clone(),
-            ..FailedHook::default()
-        };
-        let observation = Box::new(Observation {
-            actors: vec![actor],
-            prepare: Some(hook),
-            ..Observation::default()
-        });
-        let reply = WorkerReply::Finished(SlotId(0), TrialId(7), observation);
-        waiting.pass_reply(reply, &Default::default());
-        let Ok(LeaseReply::Finished(_, observation)) = passed.try_recv() else {
-            panic!("no result");
-        };
-        let hook = observation.prepare.as_ref().unwrap();
-        assert_eq!(hook.output.len(), MAX_TEXT);
-        let actor = &observation.actors[0];
-        assert_eq!(actor.last_words.len(), MAX_TEXT);
-        assert_eq!(
-            actor.crash_message.as_ref().map(String::len),
-            Some(MAX_TEXT)
-        );
-    }
-
-    #[test]
-    fn messages_about_failures_are_limited_in_number_and_length() {
-        let mut waiting = Waiting::default();
-        for _ in 0..1000 {
-            waiting.complain("\u{e9}".repeat(10_000));
-        }
-        let complaints = waiting.take_complaints();
-        assert_eq!(complaints.len(), MAX_COMPLAINTS + 1);
-        assert!(complaints.iter().all(|text| text.len() <= MAX_TEXT));
-        assert_eq!(complaints.last().unwrap(), "900 more messages");
     }
 }
