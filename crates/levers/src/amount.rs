@@ -31,6 +31,16 @@ pub fn parse_bytes(text: &str) -> Result<Option<u64>, String> {
     })
 }
 
+/// Returns an amount in its largest whole unit: `512M` for 536870912.
+pub(super) fn typed_amount(stored: &str) -> String {
+    let Ok(number @ 1..) = stored.parse::<u64>() else {
+        return stored.to_owned();
+    };
+    let unit = (number.trailing_zeros() / 10).min(4);
+    let name = ["", "K", "M", "G", "T"][unit as usize];
+    format!("{}{name}", number >> (10 * unit))
+}
+
 /// Reads a time such as `60s`, `1.5s`, `2m` or `1h 30m`; a bare number is seconds.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     let wrong =

@@ -33,6 +33,10 @@ impl Lever for Delay {
         Ok(format!("{}us", parse_time(typed)?.as_micros()))
     }
 
+    fn typed(&self, value: &str) -> String {
+        format!("{}s", parse_time(value).unwrap_or_default().as_secs_f64())
+    }
+
     fn fact_title(&self) -> &'static str {
         "pause before a trial"
     }

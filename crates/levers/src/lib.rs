@@ -128,6 +128,11 @@ pub trait Lever: Sync {
         self.fact_name()
     }
 
+    /// Returns a stored value as people type it.
+    fn typed(&self, value: &str) -> String {
+        value.to_owned()
+    }
+
     /// Returns the fact about a stored value.
     fn fact(&self, value: &str) -> String {
         value.to_owned()
@@ -329,7 +334,7 @@ pub fn set_levers(
 pub fn typed_conditions(conditions: &TrialConditions) -> Vec<String> {
     let typed = set_levers(conditions).map(|(lever, value)| match value {
         "" => lever.name().to_owned(),
-        _ => format!("{}={value}", lever.name()),
+        _ => format!("{}={}", lever.name(), lever.typed(value)),
     });
     typed.collect()
 }
@@ -422,6 +427,7 @@ mod tests {
             let lever = find_lever(lever).unwrap();
             assert_eq!(lever.parse(typed).unwrap(), stored);
             assert_eq!(lever.parse(stored).unwrap(), stored);
+            assert_eq!(lever.parse(&lever.typed(stored)).unwrap(), stored);
         }
     }
 

@@ -1,5 +1,6 @@
 //! `--memory`: a limit of the memory of a trial.
 
+use super::amount::typed_amount;
 use super::simple::SEARCH;
 use super::total_limit::TotalLimit;
 use super::{Lever, LeverHelp, LeverSearch, TrialStart, ValueShape, parse_bytes};
@@ -51,6 +52,10 @@ Above the limit, the kernel kills one of them (outcome `oom`).",
             Ok(Some(bytes)) => Ok(bytes.to_string()),
             _ => Err(format!("`{typed}` is not a size such as `500M` or `2G`")),
         }
+    }
+
+    fn typed(&self, value: &str) -> String {
+        typed_amount(value)
     }
 
     fn fact_title(&self) -> &'static str {

@@ -1,5 +1,6 @@
 //! `--rlimit`: limits of every process, as `ulimit` sets them.
 
+use super::amount::typed_amount;
 use super::{Lever, LeverHelp, TrialStart, ValueShape, parse_bytes};
 use provoke_model::{Resource, ResourceLimit, TrialConditions};
 use std::collections::BTreeMap;
@@ -61,6 +62,14 @@ core=4G also turns on the capture of cores.",
     fn combine(&self, value: &str, later: &str) -> String {
         let mut limits = split_limits(value);
         limits.extend(split_limits(later));
+        join_limits(&limits)
+    }
+
+    fn typed(&self, value: &str) -> String {
+        let mut limits = split_limits(value);
+        for amount in limits.values_mut() {
+            *amount = typed_amount(amount);
+        }
         join_limits(&limits)
     }
 
