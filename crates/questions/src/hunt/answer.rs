@@ -6,7 +6,7 @@ use super::other_failures::{OtherFailures, count_failure, is_examined_failure};
 use super::places::{HeldPlace, describe_place};
 use super::policy::{HuntPolicy, fails_if_plain, fails_if_traced};
 use super::races::{RACE_TITLE, RaceReport, seen_races};
-use super::window::{WindowLine, draw_window, window_lines};
+use super::window::{WindowLine, describe_window, window_lines};
 use crate::answer::{
     AnswerContext, AnswerText, RateMeaning, VariantSummary, independence_assumptions, rate_row,
     rate_table,
@@ -17,7 +17,7 @@ use provoke_model::{CodeScope, HoldPoint, KnownBug, VariantId};
 use provoke_state::State;
 use provoke_stats::real;
 use provoke_words as words;
-use provoke_words::document::{Figure, SuggestedCommand, Table};
+use provoke_words::document::{SuggestedCommand, Table};
 use provoke_words::untrusted::SafeText;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -416,18 +416,14 @@ impl AnswerText for HuntAnswer {
                 self.unheld.left_out[..shown].join(", ")
             ));
         }
-        lines
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        let mut lines = draw_window(&self.window, self.held, self.places.len() > 1);
+        lines.extend(describe_window(
+            &self.window,
+            self.held,
+            self.places.len() > 1,
+        ));
         let races = self.races.iter().take(SHOWN_RACES);
         lines.extend(races.map(|race| format!("{RACE_TITLE}: {}", race.describe())));
-        let figure = (!lines.is_empty()).then_some(Figure {
-            title: "Window",
-            lines,
-        });
-        figure.into_iter().collect()
+        lines
     }
 
     fn tables(&self, _: &[VariantSummary], _confidence: f64) -> Vec<Table> {

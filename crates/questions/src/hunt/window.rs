@@ -9,8 +9,6 @@ use provoke_words as words;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Widest bar of a line of the window.
-const BAR: u64 = 10;
 /// Limit of the lines of the window that are shown.
 const SHOWN_LINES: usize = 8;
 /// With two holds, a line belongs to the window if its failure rate is at least this part of that of the best hold.
@@ -96,11 +94,11 @@ pub(super) fn window_lines(
     lines.into_values().collect()
 }
 
-/// Draws the failing lines with a bar each, and counts the others.
+/// Describes the failing lines, and counts the others.
 ///
 /// If two threads are held, one of them alone may make it fail sometimes. So lines far below the rate of both holds do not
 /// count as failing then.
-pub(super) fn draw_window(
+pub(super) fn describe_window(
     window: &[WindowLine],
     held: Option<FailureCounts>,
     is_pair: bool,
@@ -122,12 +120,8 @@ pub(super) fn draw_window(
             .text
             .as_ref()
             .map_or_else(String::new, |text| format!("  `{text}`"));
-        let filled = (line.failures * BAR).div_ceil(line.trials.max(1));
-        let bar: String = (0..BAR)
-            .map(|position| if position < filled { '#' } else { '.' })
-            .collect();
         lines.push(format!(
-            "search: a thread held at {place_text}: {bar} {} of {} failed{text}",
+            "search: a thread held at {place_text}: {} of {} failed{text}",
             line.failures, line.trials
         ));
     }
