@@ -28,7 +28,7 @@ pub(super) fn scrolling_table(label: &str, table: &Markup) -> Markup {
 const NARROW_COLUMNS: usize = 6;
 
 /// Returns the classes of a table. On a narrow screen, names, pictures and sentences have lines of their own, and the
-/// other columns are beside each other.
+/// other columns are beside each other, in two lines if they are many.
 fn table_classes(table: &Table) -> Option<String> {
     let names = table.name_column();
     let columns = table.columns.iter().enumerate();
@@ -39,7 +39,10 @@ fn table_classes(table: &Table) -> Option<String> {
         );
         Some(*index) != names && !has_line && table.has_content(*index)
     });
-    let beside = beside.count();
+    let beside = match beside.count() {
+        many if many > NARROW_COLUMNS => many.div_ceil(2),
+        few => few,
+    };
     (1..=NARROW_COLUMNS)
         .contains(&beside)
         .then(|| format!("stacked columns-{beside}"))
