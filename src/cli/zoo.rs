@@ -8,6 +8,7 @@ use crate::term;
 use bugs::{BUGS, Bug};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use provoke_report::wrap_text;
 use provoke_sys::files;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::{Untrusted as _, shell_word};
@@ -48,14 +49,19 @@ impl Execute for ZooArgs {
 }
 
 fn print_bugs() -> io::Result<()> {
+    let room = term::stdout_width();
     let describe = |bug: &Bug| {
-        let Bug {
-            name,
-            description,
-            question,
-            ..
-        } = bug;
-        format!("  {name:<16}  {description}\n{:20}{question}\n", "")
+        let name = format!("  {:<16}  ", bug.name);
+        let hang = name.len();
+        let mut lines = wrap_text(&name, hang, bug.description, room, str::len);
+        lines.extend(wrap_text(
+            &" ".repeat(hang),
+            hang,
+            bug.question,
+            room,
+            str::len,
+        ));
+        lines.join("\n") + "\n"
     };
     term::print_result(&BUGS.iter().map(describe).collect::<String>())?;
     term::print_message("\nwrite the files of one   provoke zoo NAME");
