@@ -375,10 +375,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_host_that_was_lost_before_its_trials_loses_them() {
-        let lost = AwaitedReplies {
-            lost: Some("the connection was closed".to_owned()),
-            ..AwaitedReplies::default()
-        };
+        let mut lost = AwaitedReplies::default();
+        lost.lose("the connection was closed".to_owned());
         let (reported, _) = run_two_trials(lost, Vec::new()).await;
         let [(TrialId(7), observation)] = &*reported else {
             panic!("{reported:?}");

@@ -16,8 +16,8 @@ use crate::search::{not_tested, reproduction_needed, search_assumptions, ways_to
 use crate::{Answer, EarlierTrialsReport, Policy as _, RaiseReport, StopRule, Verdict};
 use provoke_model::{Boundary, Candidate, VariantId};
 use provoke_state::State;
-use provoke_stats as stats;
 use provoke_stats::search::SearchVerdict as Found;
+use provoke_stats::{self as stats, real};
 use provoke_words as words;
 use provoke_words::document::Table;
 use serde::Serialize;
@@ -261,7 +261,8 @@ impl BisectAnswer {
         let candidates_left =
             words::format_count(self.credible.len() as u64, candidate_noun(state));
         let likeliest = match &self.credible[..] {
-            [name, _, ..] => format!(
+            // If all are about equally likely, none is named.
+            [name, _, ..] if self.probability * real(self.credible.len() as u64) > 2.0 => format!(
                 ", most likely {name} ({} %)",
                 words::format_percent(self.probability)
             ),

@@ -109,13 +109,11 @@ pub(super) fn describe_detectable(state: &State) -> String {
     let example = EXAMPLES.iter().find_map(|rate| {
         let below = DetectableRates::of_rate(*rate, pairs, levels).below?;
         let (rate, below) = (words::format_percent(*rate), words::format_percent(below));
-        Some(format!("{rate} % from {below} %"))
+        Some(format!("a fall from {rate} % to {below} %"))
     });
     let trials = words::format_count(pairs, "trial");
     match example {
         None => format!("{trials} of each variant are too few to detect even large differences"),
-        Some(rates) => {
-            format!("{trials} of each variant distinguish {rates} ({DETECTED})")
-        }
+        Some(fall) => format!("{trials} of each variant show {fall} {DETECTED}"),
     }
 }

@@ -273,8 +273,8 @@ impl AnswerText for ConfirmAnswer {
 
     fn commands(&self, run: &SafeText) -> Vec<SuggestedCommand> {
         let line = format!("provoke confirm --baseline {run}");
-        let next_fix =
-            SuggestedCommand::new("try the next fix", line).with_remark("same baseline and flags");
+        let next_fix = SuggestedCommand::new("try the next fix", line)
+            .with_remark("with the baseline and the flags of this run");
         let comparison = self.did_it_help.clone();
         comparison.into_iter().chain([next_fix]).collect()
     }
@@ -340,7 +340,7 @@ fn describe_attempts(question: &ConfirmQuestion, alpha: f64) -> String {
     }
     let attempts = question.earlier_attempts + 1;
     format!(
-        ". This is check {attempts} against this baseline: if none of the {attempts} fixes had an effect, one of them would still be called FIXED in up to {} % of cases",
+        ". This is check {attempts} against this baseline: of {attempts} fixes without effect, one would be called FIXED in up to {} % of cases",
         words::format_percent(error_of_attempts(question, alpha)),
     )
 }

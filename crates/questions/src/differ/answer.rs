@@ -241,11 +241,11 @@ impl AnswerText for DifferAnswer {
     fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(lead) = &self.lead {
-            lines.push(format!(
-                "{}, corrected for {}",
-                words::p_value(lead.adjusted_p),
-                words::format_count(self.tests, "tested difference"),
-            ));
+            let corrected = match self.tests {
+                0 | 1 => String::new(),
+                tests => format!(", corrected for {tests} tested differences"),
+            };
+            lines.push(words::p_value(lead.adjusted_p) + &corrected);
         }
         let rates = self
             .rates()
