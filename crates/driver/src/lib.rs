@@ -14,8 +14,7 @@ mod timeout;
 
 use hosts::next_change;
 use lease::{Lease, PlainPasses};
-use provoke_exec::KeptCores;
-use provoke_exec::{Executor, HostChange, PreparationResult, StopUrgency};
+use provoke_exec::{Executor, HostChange, KeptCores, PreparationResult, StopUrgency};
 use provoke_model::{Event, NoteLevel, Observation, Signal, SlotId, StopCause, TrialId, VariantId};
 use provoke_questions::{CapturePolicy, Policy, QuestionKind, RerunPolicy};
 use provoke_state::{EventSink, State};

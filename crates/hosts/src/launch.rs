@@ -74,8 +74,8 @@ fn start_process(launch: &Launch) -> io::Result<WorkerConnection> {
     WorkerConnection::new(&launch.host, child, own_end, own_messages)
 }
 
-/// Returns the script that starts the worker. It contains no single quote. If this program is not in the cache of the host, or its contents are wrong
-/// there, the script reads it from its input.
+/// Returns the script that starts the worker. It contains no single quote. If this program is not in the cache of the
+/// host, or its contents are wrong there, the script reads it from its input.
 pub(super) fn start_script(binary: &OwnBinary) -> String {
     let OwnBinary { size, digest, .. } = binary;
     // The filter has no character that is special in a shell.

@@ -144,7 +144,7 @@ pub struct Scenario {
 pub struct Outline {
     /// What this scenario is about, in one sentence.
     pub description: Option<String>,
-    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?), `bisect` (which candidate is the first bad one?), `reduce` (which items does the failure need?) or `ramp` (at which concurrency does it fail?).
+    /// The question: `rate` (how often does it fail?), `confirm` (is it fixed?), `compare` (which variants fail?), `bisect` (which candidate is the first bad one?), `reduce` (which items does the failure need?), `ramp` (at which concurrency does it fail?), `hunt` (under which schedule does it fail in most runs?), `why` (under which conditions does it fail?) or `differ` (what do failing trials do differently?).
     pub ask: Option<QuestionSettings>,
     /// Processes that run together in a trial, instead of `command`.
     #[serde(rename = "actor")]

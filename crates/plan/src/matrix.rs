@@ -214,7 +214,7 @@ impl<'a> MatrixSubstitution<'a> {
         out
     }
 
-    /// Returns the result of [`fill`](Self::fill) as a text of a plan.
+    /// Returns the result of [`fill_values`](Self::fill_values) as a text of a plan.
     pub(super) fn fill_text(&self, text: &str) -> Text {
         self.fill_values(text).into()
     }

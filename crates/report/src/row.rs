@@ -79,9 +79,9 @@ pub struct TrialRow {
     pub host: String,
     /// Verdict of the whole run, the same in every row.
     pub verdict: Verdict,
-    /// Old name of `slot`, until version 0.3.
+    /// `slot` again, under its name before version 0.3.
     #[serde(rename = "lane")]
-    pub old_slot: u32,
+    pub slot_under_old_name: u32,
     /// Meaning of the failure, in words.
     #[serde(skip)]
     pub(super) words: String,

@@ -265,7 +265,7 @@ impl RowReader {
             trial: number,
             variant: variant.display_label(),
             slot: trial.slot.0,
-            old_slot: trial.slot.0,
+            slot_under_old_name: trial.slot.0,
             seed: trial.seed,
             attempt: open.attempt,
             started: if is_known {

@@ -339,7 +339,7 @@ fn describe_spawn_error(error: &SpawnError, program_name: &OsStr, actor: &ActorP
         SpawnStep::Limit
         | SpawnStep::Condition(_)
         | SpawnStep::Identity
-        | SpawnStep::Clock
+        | SpawnStep::Trace
         | SpawnStep::Clone => error.to_string(),
     };
     format!("{message}: {}", plain_error(&error.source))

@@ -128,8 +128,8 @@ pub enum SpawnStep {
     Condition(&'static str),
     /// Changing the user.
     Identity,
-    /// Tracing the program, because it needs another wall clock.
-    Clock,
+    /// Tracing the program, because its conditions need a tracer.
+    Trace,
     /// Entering the working directory.
     Chdir,
     /// Executing the program.
@@ -143,7 +143,7 @@ pub enum SpawnStep {
     SpawnStep::Limit => "cannot set a limit",
     SpawnStep::Condition(failure) => failure,
     SpawnStep::Identity => "cannot become another user",
-    SpawnStep::Clock => "cannot trace it, as its conditions need",
+    SpawnStep::Trace => "cannot trace it, as its conditions need",
     SpawnStep::Chdir => "cannot enter the working directory",
     SpawnStep::Exec => "cannot execute",
 })]
@@ -227,13 +227,13 @@ impl Spawner {
     ) -> Result<(i32, io::Result<()>), SpawnError> {
         let filter = CallFilter::new(program.traced_calls, program.wall_clock).transpose();
         let needs_tracer = program.needs_tracer;
-        let clock_error = |source| SpawnError {
-            step: SpawnStep::Clock,
+        let tracer_error = |source| SpawnError {
+            step: SpawnStep::Trace,
             source,
         };
         let (filter, unfiltered) = match filter {
             Ok(filter) => (filter, None),
-            Err(error) if needs_tracer => return Err(clock_error(error)),
+            Err(error) if needs_tracer => return Err(tracer_error(error)),
             Err(error) => (None, Some(error)),
         };
         let child = self.start_child(program, true, filter.as_ref(), ExecWait::Suspended)?;
@@ -256,7 +256,7 @@ impl Spawner {
                 let _ = super::signals::send_signal(child.pid, rustix::process::Signal::KILL);
                 let _ = super::child::wait_for_child(child.pid);
                 if needs_tracer {
-                    return Err(clock_error(error));
+                    return Err(tracer_error(error));
                 }
                 Ok((self.spawn_program(program)?, Err(error)))
             }
@@ -413,7 +413,7 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
         let needs_tracer = program.needs_tracer;
         if child.follow && libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
             if needs_tracer {
-                return fail_child(child, SpawnStep::Clock);
+                return fail_child(child, SpawnStep::Trace);
             }
             child.refused = Some(*libc::__errno_location());
         }
@@ -424,7 +424,7 @@ extern "C" fn enter_child(child: *mut libc::c_void) -> libc::c_int {
         {
             if needs_tracer {
                 *libc::__errno_location() = errno;
-                return fail_child(child, SpawnStep::Clock);
+                return fail_child(child, SpawnStep::Trace);
             }
             child.unfiltered = Some(errno);
         }
