@@ -1,5 +1,6 @@
 //! Describes in plain words which value the schema expects.
 
+use provoke_words as words;
 use serde_json::Value;
 use toml::de::DeValue;
 
@@ -70,12 +71,7 @@ pub(super) fn type_words(kind: &str) -> &'static str {
 
 /// Joins quoted names, with `or` before the last one.
 pub(super) fn list_alternatives(names: &[&str]) -> String {
-    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.as_slice() {
-        [] => "nothing".to_owned(),
-        [alternative] => alternative.clone(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
-    }
+    words::join_names("or", names.iter().map(|name| format!("`{name}`")))
 }
 
 /// Returns the purpose of a field, without the final period.

@@ -42,7 +42,7 @@ pub use preparation::order_obstacle;
 pub use reading::read_cases;
 pub use registry::{
     describe_known_runners, describe_setting, exclusions, find_runner, isolates_cases,
-    join_alternatives, parse_runner, runner_named, setting_values, titles_of,
+    parse_runner, runner_named, setting_values, titles_of,
 };
 pub use runner::{Exclusion, OrderControl, Runner, RunnerArgument, SharedFile};
 pub use selection::select_case;

@@ -4,6 +4,7 @@ use super::RUNNERS;
 use super::command::split_runner_words;
 use super::runner::{Exclusion, OrderControl, Runner};
 use provoke_model::{CaseRunner, CasesPlan, Text};
+use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 
 /// Returns the test runner of a command, if its words name one.
@@ -53,7 +54,10 @@ pub fn parse_runner(text: &str) -> Result<CaseRunner, String> {
         None => (text, None),
     };
     let unknown = || {
-        let values = join_alternatives(std::iter::once("auto".to_owned()).chain(setting_values()));
+        let values = words::join_names(
+            "or",
+            std::iter::once("auto".to_owned()).chain(setting_values()),
+        );
         format!("`{text}` is not a test runner: {values}")
     };
     let runner = runner_named(name).ok_or_else(unknown)?;
@@ -94,27 +98,13 @@ pub fn describe_known_runners() -> String {
         }
         None => runner.name().to_owned(),
     });
-    format!("name it: --cases={}", join_alternatives(values))
-}
-
-/// Joins names by commas, and the last two by `or`.
-pub fn join_alternatives(names: impl IntoIterator<Item = String>) -> String {
-    join_names_by("or", names)
+    format!("name it: --cases={}", words::join_names("or", values))
 }
 
 /// Joins the names of runners in sentences, for help texts.
 pub fn titles_of(is_included: impl Fn(&dyn Runner) -> bool) -> String {
     let included = RUNNERS.iter().filter(|runner| is_included(**runner));
-    join_names_by("and", included.map(|runner| runner.title().to_owned()))
-}
-
-/// Joins names by commas, and the last two by a word.
-fn join_names_by(word: &str, names: impl IntoIterator<Item = String>) -> String {
-    let mut names: Vec<String> = names.into_iter().collect();
-    match names.pop() {
-        Some(last) if !names.is_empty() => format!("{} {word} {last}", names.join(", ")),
-        last => last.unwrap_or_default(),
-    }
+    words::join_names("and", included.map(|runner| runner.title()))
 }
 
 /// Returns the help of the setting `cases`.
@@ -127,7 +117,7 @@ pub fn describe_setting() -> String {
     });
     format!(
         "Runners: {}. Without a value, the runner is recognized by the words of the command.",
-        join_names_by("and", values)
+        words::join_names("and", values)
     )
 }
 

@@ -9,6 +9,7 @@ pub mod names;
 pub mod untrusted;
 
 use crate::untrusted::{SafeText, Untrusted as _, shell_word};
+use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 
@@ -269,6 +270,16 @@ pub fn trial_list(ids: &[u64], at_most: usize) -> String {
     }
 }
 
+/// Joins names by commas, and the last two by a word: `a, b and c`.
+pub fn join_names<N: Borrow<str>>(word: &str, names: impl IntoIterator<Item = N>) -> String {
+    match names.into_iter().collect::<Vec<_>>().as_slice() {
+        [first @ .., last] if !first.is_empty() => {
+            format!("{} {word} {}", first.join(", "), last.borrow())
+        }
+        names => names.join(", "),
+    }
+}
+
 /// Quotes an argument if a shell would read it differently.
 pub fn quote_word(word: &OsStr) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:=@#%+,-{}".contains(byte);
@@ -391,6 +402,14 @@ mod tests {
             trial_list(&[u64::MAX - 1, u64::MAX], 3),
             "18446744073709551614, 18446744073709551615"
         );
+    }
+
+    #[test]
+    fn names_are_joined_by_commas_and_a_word() {
+        assert_eq!(join_names::<&str>("and", []), "");
+        assert_eq!(join_names("and", ["a"]), "a");
+        assert_eq!(join_names("or", ["a", "b"]), "a or b");
+        assert_eq!(join_names("and", ["a", "b", "c"]), "a, b and c");
     }
 
     #[test]

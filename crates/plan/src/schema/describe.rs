@@ -7,8 +7,9 @@ use crate::{
     Frequency, HostList, HostsValue, IntegerRange, LimitValue, Matrix, MatrixValue, OnlyRule,
     Pattern, RateValue, ReadyWhen, TimeoutValue,
 };
-use provoke_runners::{join_alternatives, setting_values};
+use provoke_runners::setting_values;
 use provoke_transports::TRANSPORTS;
+use provoke_words as words;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
@@ -128,7 +129,7 @@ describe! {
 fn describe_runner_value() -> String {
     let values = std::iter::once("auto".to_owned()).chain(setting_values());
     let quoted = values.map(|value| format!("`{value}`"));
-    format!("The test runner: {}.", join_alternatives(quoted))
+    format!("The test runner: {}.", words::join_names("or", quoted))
 }
 
 impl JsonSchema for Matrix {

@@ -7,6 +7,7 @@ use crate::value::hosts_examples;
 use clap::Args;
 use provoke_model::{HostFacts, HostPlan, HostRequest, RequestedHosts};
 use provoke_transports::{HostsShape, TRANSPORTS, Transport, TransportHelp, find_transport};
+use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::Untrusted as _;
 use serde::{Deserialize, Serialize};
@@ -231,11 +232,9 @@ fn all_values(separator: &str, get: fn(TransportHelp) -> &'static str) -> String
 
 fn on_purpose() -> String {
     let examples = TRANSPORTS.iter().map(|transport| transport.help().example);
-    let examples: Vec<&str> = examples.collect();
-    let (last, others) = examples.split_last().expect("there are transports");
     format!(
-        "Run the trials on other hosts: {} or {last}",
-        others.join(", ")
+        "Run the trials on other hosts: {}",
+        words::join_names("or", examples)
     )
 }
 

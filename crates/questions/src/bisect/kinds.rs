@@ -54,16 +54,12 @@ pub(super) fn describe_kinds(
             (index, versions) if index + 1 == count => {
                 format!("{end} from {}", versions.first().unwrap_or(&""))
             }
-            (_, versions) => format!("{end} in {}", join_names(versions)),
+            (_, versions) => format!(
+                "{end} in {}",
+                words::join_names("and", versions.iter().copied())
+            ),
         }
     };
     let parts: Vec<String> = segments.iter().enumerate().map(describe).collect();
     Some(parts.join(", "))
-}
-
-fn join_names(names: &[&str]) -> String {
-    match names {
-        [names @ .., last] if !names.is_empty() => format!("{} and {last}", names.join(", ")),
-        _ => names.concat(),
-    }
 }

@@ -590,12 +590,9 @@ fn list_names(names: &[&str]) -> String {
         .take(SHOWN)
         .map(|name| words::sanitize_line(name))
         .collect();
-    match (rest, shown_names.as_slice()) {
-        (0, [first @ .., last]) if !first.is_empty() => {
-            format!("{} and {last}", first.join(", "))
-        }
-        (0, shown) => shown.join(", "),
-        (rest, shown) => format!("{} and {rest} more", shown.join(", ")),
+    match rest {
+        0 => words::join_names("and", shown_names),
+        rest => format!("{} and {rest} more", shown_names.join(", ")),
     }
 }
 
