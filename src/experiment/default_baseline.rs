@@ -12,7 +12,7 @@ use provoke_report as report;
 use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::names::is_similar_name;
-use provoke_words::untrusted::{SafeText, Untrusted as _, shell_word};
+use provoke_words::untrusted::{Untrusted as _, shell_word};
 
 /// At most this many runs are listed if several could be the baseline.
 const MAX_LISTED: usize = 4;
@@ -166,17 +166,11 @@ fn refuse_choice(
     resolve: impl Fn(&str) -> Option<ResolvedBaseline>,
     hunt: Option<String>,
 ) -> Diagnostic {
-    let as_line = |command: &[Text]| {
-        let words = command.iter().map(|word| shell_word(word.as_os_str()));
-        words
-            .map(SafeText::into_string)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let typed_line = typed.map(as_line);
+    let typed_line = typed.map(words::shell_line);
     let is_similar = |command: &[Text]| {
         let typed_line = typed_line.as_deref();
-        typed_line.is_some_and(|typed_line| is_similar_name(typed_line, &as_line(command)))
+        typed_line
+            .is_some_and(|typed_line| is_similar_name(typed_line, &words::shell_line(command)))
     };
     let count = newest_first.len();
     let (similar, others): (Vec<_>, Vec<_>) = newest_first

@@ -132,7 +132,7 @@ fn check_script(actor: &ActorPlan, cwd: &Path, path: Option<&OsStr>) -> Result<(
     if is_in_path || cwd.join(script.as_os_str()).exists() {
         return Ok(());
     }
-    let line = shell_line(&actor.command);
+    let line = words::shell_line(&actor.command);
     let error = format!("cannot run `{line}`: there is no file `{script}`");
     let similar = similar_path(Path::new(script.as_os_str()), cwd, Path::is_file);
     Err(Diagnostic::could_not(error).with_hint(match similar {
@@ -237,7 +237,7 @@ fn explain_assignment(name: &Text, actor: &ActorPlan) -> Option<Diagnostic> {
         .join(" ");
     let command = match words_left {
         [] => "CMD".to_owned(),
-        command => shell_line(command),
+        command => words::shell_line(command),
     };
     let hint = hint_with_command(
         "set environment variables with -e: ",
@@ -271,7 +271,7 @@ fn explain_shell(name: &Text, actor: &ActorPlan) -> Option<Diagnostic> {
         }
         b"source" | b"." | b"export" | b"ulimit" | b"umask" | b"alias" | b"eval" | b"exec"
         | b"if" | b"for" | b"while" => cannot_run(name, reason)
-            .with_hint(run_in_shell(OsStr::new(&shell_line(&actor.command)))),
+            .with_hint(run_in_shell(OsStr::new(&words::shell_line(&actor.command)))),
         _ => return None,
     })
 }
@@ -279,14 +279,6 @@ fn explain_shell(name: &Text, actor: &ActorPlan) -> Option<Diagnostic> {
 /// Returns a hint that ends with the corrected command line: `end` replaces the words from `from` on.
 fn hint_with_command(text: &str, from: &OsStr, end: &str) -> String {
     format!("{text}{}", retyped_line(from, end))
-}
-
-/// Joins arguments to a line that a shell reads as these arguments.
-fn shell_line(arguments: &[Text]) -> String {
-    let words = arguments
-        .iter()
-        .map(|word| shell_word(word.as_os_str()).into_string());
-    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Explains that a file is source code, and how to run it.
@@ -321,7 +313,7 @@ fn as_source(name: &Text, actor: &ActorPlan, source: SourceFileRunner) -> Diagno
 fn with_arguments(command: &str, actor: &ActorPlan) -> String {
     match &actor.command[1..] {
         [] => format!("-- {command}"),
-        arguments => format!("-- {command} {}", shell_line(arguments)),
+        arguments => format!("-- {command} {}", words::shell_line(arguments)),
     }
 }
 

@@ -25,8 +25,8 @@ pub fn command_as_text(command: Vec<OsString>) -> Result<Vec<String>, Diagnostic
 }
 
 /// Joins arguments into a shell line.
-pub fn shell_line(words: &[OsString]) -> String {
-    let quoted = words.iter().map(|word| quote_word(word));
+pub fn shell_line<W: AsRef<OsStr>>(words: &[W]) -> String {
+    let quoted = words.iter().map(|word| quote_word(word.as_ref()));
     quoted.collect::<Vec<_>>().join(" ")
 }
 

@@ -1,5 +1,6 @@
 //! Refuses flags of provoke after the program, where they would be arguments of the program.
 
+use super::command_line::shell_line;
 use super::flags::is_flag;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::equivalents::{OFTEN_MISPLACED, has_word};
@@ -33,8 +34,7 @@ pub fn refuse_misplaced_flags(command: &[String]) -> Result<(), Diagnostic> {
     let line = |flags: &[String], arguments: &[String]| {
         let end = ["--".to_owned(), program.clone()];
         let words = [&with_command, flags, &end, arguments].concat();
-        let quoted = words.iter().map(|word| quote_word(word.as_ref()));
-        format!("provoke {}", quoted.collect::<Vec<_>>().join(" "))
+        format!("provoke {}", shell_line(&words))
     };
     let program_word = quote_word(program.as_ref());
     let message = format!("the flag `{flag}` comes after the program `{program_word}`");

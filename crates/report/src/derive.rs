@@ -27,7 +27,6 @@ use provoke_questions::{
 use provoke_state::{DurationHistogram, SignatureFailures, State, Tally};
 use provoke_stats::{self as stats, real};
 use provoke_words as words;
-use provoke_words::untrusted::shell_word;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -686,11 +685,5 @@ fn describe_families(variant: &VariantReport) -> impl Iterator<Item = String> {
 /// Returns the command of a variant as a shell line.
 pub fn command_line(trials: &TrialsPlan, variant: VariantId) -> String {
     let main = trials.variant_plan(variant).main_actor();
-    main.map_or_else(String::new, |main| {
-        let words = main.command.iter();
-        words
-            .map(|word| shell_word(word.as_os_str()).into_string())
-            .collect::<Vec<_>>()
-            .join(" ")
-    })
+    main.map_or_else(String::new, |main| words::shell_line(&main.command))
 }

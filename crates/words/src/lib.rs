@@ -295,6 +295,16 @@ pub fn quote_word(word: &OsStr) -> String {
     }
 }
 
+/// Joins words to a line that every shell reads as these words: one of a program, which may contain any bytes. Lines that
+/// a user typed are joined by [`quote_word`], which leaves more of them as they were.
+pub fn shell_line<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> String {
+    let quoted = words.into_iter().map(|word| shell_word(word.as_ref()));
+    quoted
+        .map(SafeText::into_string)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 /// Escapes the text of a child process for a single line; see [`SafeText`].
 pub fn sanitize_line(text: &str) -> String {
     SafeText::from_line(text).into_string()

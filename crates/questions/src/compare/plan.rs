@@ -7,6 +7,7 @@ use provoke_plan::{
     DEFAULT_DURATION, PlannedQuestion, QuestionDraft, QuestionPlan, RateValue, Scenario,
     SettingsGroup,
 };
+use provoke_words as words;
 use provoke_words::diagnostic::Diagnostic;
 use provoke_words::untrusted::shell_word;
 
@@ -102,17 +103,14 @@ fn compared_programs(scenario: &Scenario) -> Option<String> {
     if programs.len() < 2 {
         return None;
     }
-    let quoted = |words: &[String]| {
-        let words = words
-            .iter()
-            .map(|word| shell_word(word.as_ref()).to_string());
-        words.collect::<Vec<_>>()
-    };
-    let command = [&["{bin}".to_owned()], quoted(arguments).as_slice()].concat();
+    let programs = programs
+        .iter()
+        .map(|word| shell_word(word.as_ref()).into_string());
+    let command = format!("{{bin}} {}", words::shell_line(arguments));
     Some(format!(
         "to compare programs: provoke compare -L bin={} -- {}",
-        quoted(programs).join(","),
-        command.join(" ")
+        programs.collect::<Vec<_>>().join(","),
+        command.trim_end()
     ))
 }
 
