@@ -1,10 +1,11 @@
 //! Checks that the baseline of a question can give an answer.
 
+use super::earlier_runs::{facts_of_start, make_side};
 use provoke_journal as journal;
-use provoke_journal::{RunFolder, default_root};
-use provoke_model::{Event, Goal, Host, MeasuredBaseline, Survey, TrialsPlan, VariantId};
+use provoke_journal::{RunFolder, RunStart, default_root};
+use provoke_model::{Goal, Host, MeasuredBaseline, Survey, TrialsPlan, VariantId};
 use provoke_questions as questions;
-use provoke_survey::{self as survey, RunFacts, find_unchanged_program};
+use provoke_survey::{self as survey, find_unchanged_program};
 use provoke_words::diagnostic::Diagnostic;
 
 /// Refuses a baseline that cannot give an answer, because the failure rate may differ from it for another reason than
@@ -55,26 +56,11 @@ pub(super) fn note_unchanged_program(
     let baseline = question.baseline(goal).filter(|_| question.tests_a_fix());
     let run = baseline.and_then(|baseline| baseline.measured.run.as_ref());
     let folder = run.and_then(|run| RunFolder::find_run(run, &default_root()).ok());
-    let started = folder.and_then(|folder| journal::first_event(&folder.journal_path()).ok());
-    let Some(Event::RunStarted {
-        plan: before,
-        host: host_before,
-        survey: survey_before,
-        ..
-    }) = started
-    else {
+    let Some(Ok(start)) = folder.map(|folder| journal::read_start(&folder.journal_path())) else {
         return;
     };
-    let now = RunFacts {
-        plan: trials,
-        host,
-        survey,
-    };
-    let before = RunFacts {
-        plan: &before.trials,
-        host: &host_before,
-        survey: &survey_before,
-    };
+    let now = make_side(trials, host, survey);
+    let before = facts_of_start(&start);
     let mut variants = (0..).map(VariantId).take(before.plan.variants.len());
     let unchanged =
         variants.find_map(|id| find_unchanged_program((now, VariantId(0)), (before, id)));
@@ -102,8 +88,7 @@ fn refuse_drift(base: &MeasuredBaseline) -> Result<(), Diagnostic> {
 fn earlier_attempts(baseline: &MeasuredBaseline) -> u64 {
     let folders = RunFolder::all_runs(&default_root()).unwrap_or_default();
     let same = |folder: &RunFolder| {
-        let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path())
-        else {
+        let Ok(RunStart { plan, .. }) = journal::read_start(&folder.journal_path()) else {
             return false;
         };
         let question = questions::of_goal(&plan.goal);

@@ -4,8 +4,8 @@ use super::baseline_run::{BaselineRun, ResolvedBaseline, StoredBaseline};
 use super::hunt_holds::measure_hunt;
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use provoke_journal as journal;
-use provoke_journal::{RunFolder, default_root};
-use provoke_model::{Event, Plan, Text, VariantId};
+use provoke_journal::{RunFolder, RunStart, default_root};
+use provoke_model::{Plan, Text, VariantId};
 use provoke_plan::Scenario;
 use provoke_questions as questions;
 use provoke_report as report;
@@ -32,8 +32,7 @@ pub(super) fn find_default(
     let mut of_other_commands: Vec<(Vec<Text>, String)> = Vec::new();
     let mut hunt = None;
     for folder in folders.iter().rev() {
-        let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path())
-        else {
+        let Ok(RunStart { plan, .. }) = journal::read_start(&folder.journal_path()) else {
             continue;
         };
         if hunt.is_none() && typed.is_some() {
@@ -135,9 +134,7 @@ fn describe_hunt(folder: &RunFolder, plan: &Plan, looked_for: &BaselineFilter) -
 /// Returns the flags that make the variant with the most failures the baseline, with a description, if a run has several
 /// variants.
 fn describe_variant(folder: &RunFolder, looked_for: &BaselineFilter) -> Option<String> {
-    let Ok(Event::RunStarted { plan, .. }) = journal::first_event(&folder.journal_path()) else {
-        return None;
-    };
+    let plan = journal::read_start(&folder.journal_path()).ok()?.plan;
     if !questions::of_goal(&plan.goal).measures_variants() || plan.trials.variants.len() < 2 {
         return None;
     }

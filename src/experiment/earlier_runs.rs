@@ -5,10 +5,10 @@
 
 use super::measured_variant::{BaselineFilter, measure_variant, read_baseline_run};
 use provoke_journal as journal;
-use provoke_journal::{RunFolder, default_root};
+use provoke_journal::{RunFolder, RunStart, default_root};
 use provoke_model::{
-    EarlierTrials, Event, ExcludedRun, ExpectedResult, Failure, FailureName, Goal, Host,
-    MeasuredBaseline, Plan, RateMismatch, RunCounts, Survey, TrialsPlan, VariantId,
+    EarlierTrials, ExcludedRun, ExpectedResult, Failure, FailureName, Goal, Host, MeasuredBaseline,
+    Plan, RateMismatch, RunCounts, Survey, TrialsPlan, VariantId,
 };
 use provoke_questions as questions;
 use provoke_state::State;
@@ -174,17 +174,11 @@ pub(super) fn count_checks(plan: &Plan, host: &Host, survey: &Survey) -> u64 {
     }
     let side = make_side(&plan.trials, host, survey);
     let is_check = |folder: &RunFolder| {
-        let Ok(Event::RunStarted {
-            plan: earlier,
-            host,
-            survey,
-            ..
-        }) = journal::first_event(&folder.journal_path())
-        else {
+        let Ok(start) = journal::read_start(&folder.journal_path()) else {
             return false;
         };
-        let earlier_side = make_side(&earlier.trials, &host, &survey);
-        let of_first = ((side, VariantId(0)), (earlier_side, VariantId(0)));
+        let earlier = &start.plan;
+        let of_first = ((side, VariantId(0)), (facts_of_start(&start), VariantId(0)));
         earlier.goal.expect == plan.goal.expect
             && earlier.trials.variants.len() == plan.trials.variants.len()
             && matches!(
@@ -204,8 +198,17 @@ fn add_failure(failures: &mut Vec<Failure>, failure: &Failure) {
     }
 }
 
-fn make_side<'a>(plan: &'a TrialsPlan, host: &'a Host, survey: &'a Survey) -> RunFacts<'a> {
+pub(super) fn make_side<'a>(
+    plan: &'a TrialsPlan,
+    host: &'a Host,
+    survey: &'a Survey,
+) -> RunFacts<'a> {
     RunFacts { plan, host, survey }
+}
+
+/// Returns the facts of a stored run.
+pub(super) fn facts_of_start(start: &RunStart) -> RunFacts<'_> {
+    make_side(&start.plan.trials, &start.host, &start.survey)
 }
 
 /// Finds the runs of the same program, the oldest first, and the runs of the same command that do not count.
@@ -247,13 +250,8 @@ fn matching_variants(
     query: &EarlierQuery,
     seeds: &mut BTreeSet<u64>,
 ) -> Option<(Vec<VariantId>, Vec<String>, Option<String>)> {
-    let Ok(Event::RunStarted {
-        plan, host, survey, ..
-    }) = journal::first_event(&folder.journal_path())
-    else {
-        return None;
-    };
-    let earlier_facts = make_side(&plan.trials, &host, &survey);
+    let start = journal::read_start(&folder.journal_path()).ok()?;
+    let plan = &start.plan;
     let is_search = plan.trials.space.is_some();
     let ids = (0..)
         .map(VariantId)
@@ -261,7 +259,7 @@ fn matching_variants(
         .filter(|id| !is_search || *id == State::FAILING);
     let (mut same, mut unlike, mut other_files) = (Vec::new(), Vec::new(), Vec::new());
     for id in ids {
-        match compare_variants((query.side, query.variant), (earlier_facts, id)) {
+        match compare_variants((query.side, query.variant), (facts_of_start(&start), id)) {
             TrialSimilarity::Same(files) => {
                 same.push(id);
                 other_files = files;

@@ -1,11 +1,12 @@
 //! Finds what an earlier run found out about failing trials of the same program.
 
+use super::earlier_runs::{facts_of_start, make_side};
 use provoke_journal as journal;
 use provoke_journal::{RunFolder, default_root};
-use provoke_model::{Event, VariantId};
+use provoke_model::VariantId;
 use provoke_questions as questions;
 use provoke_state::State;
-use provoke_survey::{RunFacts, TrialSimilarity, compare_variants};
+use provoke_survey::{TrialSimilarity, compare_variants};
 use provoke_words as words;
 
 /// Returns the answer of the newest search for differences in trials like those of a variant: of the same program, built in
@@ -27,25 +28,15 @@ pub(super) fn find_difference(state: &State, variant: VariantId) -> Option<Strin
 
 /// Returns whether a run searched for differences in trials like those of a variant.
 fn is_like(folder: &RunFolder, state: &State, variant: VariantId) -> bool {
-    let Ok(Event::RunStarted {
-        plan, host, survey, ..
-    }) = journal::first_event(&folder.journal_path())
-    else {
+    let Ok(start) = journal::read_start(&folder.journal_path()) else {
         return false;
     };
-    let earlier = RunFacts {
-        plan: &plan.trials,
-        host: &host,
-        survey: &survey,
-    };
-    let here = RunFacts {
-        plan: &state.trials,
-        host: &state.origin.host,
-        survey: &state.origin.survey,
-    };
+    let here = make_side(&state.trials, &state.origin.host, &state.origin.survey);
     let is_same = matches!(
-        compare_variants((here, variant), (earlier, VariantId(0))),
+        compare_variants((here, variant), (facts_of_start(&start), VariantId(0))),
         TrialSimilarity::Same(_)
     );
-    plan.goal.question.as_differ().is_some() && is_same && folder.clone().check_trust(false).is_ok()
+    start.plan.goal.question.as_differ().is_some()
+        && is_same
+        && folder.clone().check_trust(false).is_ok()
 }

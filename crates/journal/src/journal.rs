@@ -5,7 +5,10 @@ use super::secrets::Secrets;
 use super::sequence::EventSequence;
 use super::shared_data::SharedData;
 use super::{JournalDamage, StoreError, upgrade};
-use provoke_model::{CasePattern, Event, FORMAT, InconclusiveReason, Outcome, is_parsed_untrusted};
+use provoke_model::{
+    CasePattern, Event, FORMAT, Host, InconclusiveReason, Outcome, Plan, Survey,
+    is_parsed_untrusted,
+};
 use provoke_runners::runner_named;
 use provoke_state::{EventSink, Fold, State};
 use provoke_sys::files;
@@ -266,8 +269,40 @@ fn at_line(path: &Path, (line, start): (u64, u64), error: LineError) -> StoreErr
     }
 }
 
+/// The facts about a run in the first event of its journal.
+#[derive(Clone, Debug)]
+pub struct RunStart {
+    /// The plan of the run.
+    pub plan: Box<Plan>,
+    /// The machine.
+    pub host: Host,
+    /// Further facts of the environment.
+    pub survey: Survey,
+    /// Seconds since 1970.
+    pub at: i64,
+}
+
+/// Reads how a run began.
+pub fn read_start(journal: &Path) -> Result<RunStart, StoreError> {
+    match first_event(journal)? {
+        Event::RunStarted {
+            plan,
+            host,
+            survey,
+            at,
+            ..
+        } => Ok(RunStart {
+            plan,
+            host,
+            survey,
+            at,
+        }),
+        _ => Err(StoreError::NotAJournal(journal.to_owned())),
+    }
+}
+
 /// Returns the first event of a journal.
-pub fn first_event(journal: &Path) -> Result<Event, StoreError> {
+pub(super) fn first_event(journal: &Path) -> Result<Event, StoreError> {
     EventReader::open(journal, Secrets::default())?
         .next_event()?
         .ok_or_else(|| StoreError::NotAJournal(journal.to_owned()))
@@ -359,10 +394,7 @@ fn unknown_runner(start: &Event) -> Option<String> {
 impl Secrets {
     /// Finds the secrets of a run.
     pub fn of_run(journal: &Path) -> Result<Self, StoreError> {
-        Ok(match first_event(journal)? {
-            Event::RunStarted { plan, .. } => Self::of_trials(&plan.trials),
-            _ => Self::default(),
-        })
+        Ok(Self::of_trials(&read_start(journal)?.plan.trials))
     }
 }
 

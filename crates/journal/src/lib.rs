@@ -28,7 +28,8 @@ mod written_reports;
 
 pub use folder::{RunFolder, default_root, runs_nearby};
 pub use journal::{
-    EventReader, Journal, copy_to_share, first_event, read_masked, read_run, read_run_for_cases,
+    EventReader, Journal, RunStart, copy_to_share, read_masked, read_run, read_run_for_cases,
+    read_start,
 };
 pub use secrets::Secrets;
 pub use shared_data::{SharedData, strip_environment};

@@ -168,7 +168,7 @@ impl WholeJournal {
         let ends: Vec<usize> = memchr::memchr_iter(b'\n', &bytes)
             .map(|newline| newline + 1)
             .collect();
-        let mut events = vec![super::first_event(path).unwrap()];
+        let mut events = vec![super::journal::first_event(path).unwrap()];
         read_run(path, Fold::OF_COUNTS, |event, _| events.push(event.clone())).unwrap();
         assert_eq!(events.len(), ends.len());
         Self {

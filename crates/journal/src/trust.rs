@@ -4,9 +4,8 @@
 //! unknown origin is a program of unknown origin: it may come from a directory that other users can write to, from an
 //! archive, or from a CI server. Reading a journal is harmless.
 
-use super::journal::first_event;
+use super::journal::read_start;
 use super::{RunFolder, StoreError};
-use provoke_model::Event;
 use provoke_sys::{files, user};
 use rustix::fs::{AtFlags, StatxFlags, statx};
 use std::fs::Metadata;
@@ -106,9 +105,7 @@ pub(super) fn foreign_owner(metadata: &Metadata) -> Option<String> {
 /// Recognizes a copy by the creation time of its file, which cannot be set. If the file system does not record it,
 /// copies are not recognized.
 fn copy_distrust(journal: &Path) -> Result<Option<DistrustReason>, StoreError> {
-    let Event::RunStarted { at: written, .. } = first_event(journal)? else {
-        return Err(StoreError::NotAJournal(journal.to_owned()));
-    };
+    let written = read_start(journal)?.at;
     let status = files::regular_itself(journal)
         .and_then(|file| Ok(statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME)?));
     let Ok(status) = status else {

@@ -6,7 +6,6 @@ use crate::issue::Issue;
 use crate::{ExportError, Masked, MaskedRun, Report, group_failures, next_commands};
 use provoke_journal as journal;
 use provoke_journal::RunFolder;
-use provoke_model::Event;
 use provoke_questions as questions;
 use provoke_questions::PooledBaseline;
 use provoke_words::document::SuggestedCommand;
@@ -94,10 +93,8 @@ impl<'a> PageSource<'a> {
 
 /// Returns the home directory in the recorded environment of a run.
 pub(super) fn home_directory(folder: &RunFolder) -> Result<Option<String>, ExportError> {
-    let Event::RunStarted { plan, .. } = journal::first_event(&folder.journal_path())? else {
-        return Ok(None);
-    };
-    let mut variables = plan.trials.environment.iter();
+    let start = journal::read_start(&folder.journal_path())?;
+    let mut variables = start.plan.trials.environment.iter();
     let home = variables.find(|(name, _)| name.as_bytes() == b"HOME");
     let home = home.map(|(_, value)| value.to_string());
     Ok(home.filter(|home| home.starts_with('/') && home.len() > 2 && !home.ends_with('/')))
