@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use provoke_runners::{ctest, go, gtest, junit, libtest, stream, tap};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::BufReader;
 
@@ -40,7 +41,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             failure.and_then(|failure| failure.signal)
         );
     }
-    for case in cases.unstarted_cases() {
+    let reported: HashSet<_> = cases.results.iter().map(|result| &result.case).collect();
+    let planned = cases.planned.iter().flatten();
+    for case in planned.filter(|case| !reported.contains(case)) {
         println!("{:?} not started", case.to_string());
     }
     for complaint in &cases.complaints {
