@@ -1,6 +1,7 @@
 //! `clock`: another time of day for the processes of trials.
 
 use super::clock_shift::{ClockShift, check_machine};
+use super::simple::SEARCH;
 use super::{Lever, LeverSearch, TrialStart};
 use provoke_model::TrialsPlan;
 use provoke_words::diagnostic::Diagnostic;
@@ -43,11 +44,8 @@ impl Lever for Clock {
             // need the date of the change, too.
             values: &["23:59:58", "23:30:00", "00:10:00"],
             sham: Some("now"),
-            ladder: &[],
-            seeds: &[],
-            only_in_suites: false,
-            is_harsh: false,
             cause: "time of day: it depends on the time of day, as when midnight passes during a test",
+            ..SEARCH
         })
     }
 

@@ -1,6 +1,7 @@
 //! `date`: another date for the processes of trials.
 
 use super::clock_shift::{ClockShift, check_machine};
+use super::simple::SEARCH;
 use super::{Lever, LeverSearch, TrialStart};
 use provoke_model::TrialsPlan;
 use provoke_words::diagnostic::Diagnostic;
@@ -48,8 +49,8 @@ impl Lever for Date {
     fn search(&self) -> Option<LeverSearch> {
         Some(LeverSearch {
             family: "date",
-            // A certificate has usually expired, or is not valid yet, and 2038 is the last year of a 32-bit time. The others are a
-            // leap day, and the last day of a month and of a year with 366 days.
+            // A certificate has usually expired, or is not valid yet, and 2038 is the last year of a 32-bit time. The
+            // others are a leap day, and the last day of a month and of a year with 366 days.
             values: &[
                 "+2y",
                 "2039-06-15",
@@ -61,10 +62,8 @@ impl Lever for Date {
             ladder: &[
                 "+1d", "+7d", "+30d", "+90d", "+180d", "+365d", "+600d", "+730d", "+2y",
             ],
-            seeds: &[],
-            only_in_suites: false,
-            is_harsh: false,
             cause: "date: it depends on the date, as with a certificate, a leap day or a year in the code",
+            ..SEARCH
         })
     }
 

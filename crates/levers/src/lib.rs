@@ -194,13 +194,8 @@ impl LeverSearch {
     pub fn of_one(lever: &'static dyn Lever) -> Self {
         Self {
             family: lever.name(),
-            values: &[],
-            sham: None,
-            ladder: &[],
-            seeds: &[],
-            only_in_suites: false,
-            is_harsh: false,
             cause: lever.about(),
+            ..simple::SEARCH
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A disk that takes longer to keep data.
 
 use super::clock_shift::check_machine;
+use super::simple::SEARCH;
 use super::{Lever, LeverSearch, TrialStart, parse_time};
 use provoke_model::TrialsPlan;
 use provoke_words::diagnostic::Diagnostic;
@@ -42,10 +43,8 @@ impl Lever for SlowSync {
             values: &["100ms"],
             sham: Some("0ms"),
             ladder: &["5ms", "20ms", "50ms", "100ms"],
-            seeds: &[],
-            only_in_suites: false,
-            is_harsh: false,
             cause: "slow disk: it assumes that data is on the disk soon",
+            ..SEARCH
         })
     }
 
