@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use provoke_judge::early_end;
+use provoke_judge::signature::{find_culprit, main_actors};
 use provoke_model::{
     ActorObservation, Ending, EvidenceDepth, FailureKind, InconclusiveReason, LoadStage,
-    Observation, Outcome, ProcessObservation,
+    Observation, Outcome, ProcessObservation, VariantPlan,
 };
 use provoke_questions::Verdict;
 use serde::{Serialize, Serializer};
@@ -117,29 +118,26 @@ pub enum TrialClass {
 
 /// Returns the process whose end decided the outcome; of several copies, one that ended in this way.
 pub(super) fn decisive_actor<'a>(
-    mains: &mut dyn Iterator<Item = &'a ActorObservation>,
+    variant: &'a VariantPlan,
+    observation: &'a Observation,
     outcome: &Outcome,
 ) -> Option<&'a ActorObservation> {
-    let mains: Vec<&ActorObservation> = mains.collect();
-    let fits = |main: &&&ActorObservation| match (outcome, &main.ending) {
-        (Outcome::Fail(failure) | Outcome::Other(failure), ending) => {
-            match (&failure.kind, ending) {
-                (FailureKind::Hang { .. }, Ending::TimedOut { .. }) => true,
-                (FailureKind::Signal { signal, .. }, Ending::Signaled(observed_signal, _)) => {
-                    signal == observed_signal
-                }
-                (FailureKind::Oom { .. }, ending) => *ending != Ending::Exited(0),
-                (kind, Ending::Exited(code)) => kind.exit_code() == Some(*code),
-                _ => false,
-            }
+    let fits: fn(&Ending) -> bool = match outcome {
+        Outcome::Pass => |_| true,
+        Outcome::Fail(failure) | Outcome::Other(failure)
+            if !matches!(failure.kind, FailureKind::Oom { .. }) =>
+        {
+            return find_culprit(&failure.kind, variant, observation);
         }
-        (Outcome::Inconclusive(InconclusiveReason::NotStarted), ending) => {
-            matches!(ending, Ending::NotStarted(_))
+        Outcome::Inconclusive(InconclusiveReason::NotStarted) => {
+            |ending| matches!(ending, Ending::NotStarted(_))
         }
-        (Outcome::Inconclusive(_), ending) => *ending != Ending::Exited(0),
-        (Outcome::Pass, _) => true,
+        _ => |ending| *ending != Ending::Exited(0),
     };
-    mains.iter().find(fits).or_else(|| mains.first()).copied()
+    let mut mains = main_actors(variant, observation);
+    let first = mains.next()?;
+    let mut all = std::iter::once(first).chain(mains);
+    Some(all.find(|main| fits(&main.ending)).unwrap_or(first))
 }
 
 pub(super) fn classify_outcome(

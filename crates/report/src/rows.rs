@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use provoke_journal::{EventReader, RunFolder};
 use provoke_judge as judge;
 use provoke_model::{
-    ActorObservation, Ending, Event, FailureKind, LoadObservation, Observation, Outcome, Plan,
-    Signal, SlotId, Survey, Trial, TrialId, TrialPurpose, VariantPlan,
+    Ending, Event, FailureKind, LoadObservation, Observation, Outcome, Plan, Signal, SlotId,
+    Survey, Trial, TrialId, TrialPurpose,
 };
 use provoke_questions::Verdict;
 use provoke_state as state;
@@ -236,7 +236,7 @@ impl RowReader {
             .trials
             .variants
             .get(trial.variant.index())?;
-        let decisive = decisive_of_variant(variant, &observation, outcome).cloned();
+        let decisive = decisive_actor(variant, &observation, outcome).cloned();
         let (name, class, mut detail) =
             classify_outcome(outcome, &mut observation, decisive.as_ref());
         let plan = self.plan.as_ref()?;
@@ -344,17 +344,4 @@ impl RowReader {
             .checked_add(after)
             .ok()
     }
-}
-
-/// Returns the process that decided the outcome of a trial.
-fn decisive_of_variant<'a>(
-    variant: &VariantPlan,
-    observation: &'a Observation,
-    outcome: &Outcome,
-) -> Option<&'a ActorObservation> {
-    let decides = |actor: &&ActorObservation| {
-        let planned = variant.actors.get(actor.actor as usize);
-        planned.is_some_and(|planned| planned.role.decides_outcome())
-    };
-    decisive_actor(&mut observation.actors.iter().filter(decides), outcome)
 }

@@ -161,8 +161,8 @@ pub fn main_actors<'a>(
         .filter(move |actor| role(actor).is_some_and(ActorRole::decides_outcome))
 }
 
-/// Returns the main process with this failure.
-fn find_culprit<'a>(
+/// Returns the main process with this failure; the first one if none ended with it.
+pub fn find_culprit<'a>(
     kind: &FailureKind,
     variant: &'a VariantPlan,
     observation: &'a Observation,
