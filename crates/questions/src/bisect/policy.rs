@@ -4,8 +4,8 @@
 //! few candidates between them run as well: histories often go from good to bad and back.
 
 use crate::search::{
-    self, is_spent, needs_preparation, preparation_cost, raise_step, reproduction_step,
-    step_for_choice, under_way,
+    self, first_preparation, is_spent, needs_preparation, preparation_cost, raise_step,
+    reproduction_step, step_for_choice, step_for_next, under_way, untried_variants,
 };
 use crate::{
     Policy, ReproductionProgress, Step, StopRule, Verdict, nothing_counts, reproduction_progress,
@@ -351,26 +351,14 @@ impl Policy for BisectPolicy {
         }
         // The candidate with the most information is tried, or prepared, or waited for: trials of candidates that
         // happen to be prepared would give little information, and delay it.
-        match search
-            .choose_candidates(state, 1, usize::MAX)
-            .first()
-            .and_then(|index| choice_of_place(*index))
-        {
-            Some(choice) => step_for_choice(state, choice),
-            // The running trials may decide the search, although no further trial can.
-            None if state.has_open_trials() || !state.preparation.running.is_empty() => Step::Wait,
-            None => Step::Done,
-        }
+        let candidates = search.choose_candidates(state, 1, usize::MAX);
+        let choice = candidates.first().and_then(|index| choice_of_place(*index));
+        step_for_next(state, choice)
     }
 
     /// Prepares the candidate that will probably be tried next.
     fn step_ahead(&self, state: &State) -> Option<Step> {
-        let ids = || state.all_tallies().map(|(id, _)| id);
-        let is_setting = |id: VariantId| state.trials.variant_plan(id).setting.is_some();
-        let untried = |id: &VariantId| {
-            state.is_ready(*id) && state.launched_trials(*id) == 0 && !is_setting(*id)
-        };
-        let stored = ids().filter(untried).count() + state.preparation.running.len();
+        let stored = untried_variants(state) + state.preparation.running.len();
         let parallel_builds = state.trials.space.as_ref()?.parallel_builds as usize;
         let is_over = is_spent(state)
             || state.undecided_raise().is_some()
@@ -386,14 +374,8 @@ impl Policy for BisectPolicy {
         if !matches!(search.current_verdict(), Found::Open(_)) {
             return None;
         }
-        let soon = search
-            .choose_candidates(state, parallel_builds + 1, parallel_builds)
-            .into_iter();
-        let choices = soon.filter_map(choice_of_place);
-        let mut steps = choices
-            .map(|choice| step_for_choice(state, choice))
-            .filter(|step| matches!(step, Step::Choose(_) | Step::Make(_)));
-        steps.next()
+        let soon = search.choose_candidates(state, parallel_builds + 1, parallel_builds);
+        first_preparation(state, soon.into_iter().filter_map(choice_of_place))
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {

@@ -4,8 +4,8 @@
 
 use super::memory::{with_required, without_required};
 use crate::search::{
-    self, free_builders, is_spent, needs_preparation, raise_step, reproduction_step,
-    step_for_choice, under_way,
+    self, first_preparation, free_builders, is_spent, needs_preparation, raise_step,
+    reproduction_step, step_for_next, under_way, untried_variants,
 };
 use crate::{
     Policy, ReproductionProgress, Step, StopRule, Verdict, next_extra_step, nothing_counts,
@@ -45,11 +45,7 @@ impl Policy for ReducePolicy {
         if is_spent(state) || state.learned().is_some_and(Reduction::is_over) {
             return Step::wait_or_done(state);
         }
-        match choose_sets(state, 1).pop() {
-            Some(choice) => step_for_choice(state, choice),
-            None if state.has_open_trials() || !state.preparation.running.is_empty() => Step::Wait,
-            None => Step::Done,
-        }
+        step_for_next(state, choose_sets(state, 1).pop())
     }
 
     /// The next set is computed only if a slot is free, because this takes time.
@@ -72,25 +68,15 @@ impl Policy for ReducePolicy {
     }
 
     fn step_ahead(&self, state: &State) -> Option<Step> {
-        let ids = state.all_tallies().map(|(id, _)| id);
-        let untried = |id: &VariantId| {
-            let setting = state.trials.variant_plan(*id).setting;
-            state.is_ready(*id) && state.launched_trials(*id) == 0 && setting.is_none()
-        };
-        let stored = ids.filter(untried);
         if state.undecided_raise().is_some()
             || !needs_preparation(state)
             || free_builders(state) == 0
             || is_spent(state)
-            || stored.count() > 0
+            || untried_variants(state) > 0
         {
             return None;
         }
-        let mut steps = choose_sets(state, 2)
-            .into_iter()
-            .map(|choice| step_for_choice(state, choice))
-            .filter(|step| matches!(step, Step::Choose(_) | Step::Make(_)));
-        steps.next()
+        first_preparation(state, choose_sets(state, 2))
     }
 
     fn verdict_of(&self, state: &State) -> Verdict {

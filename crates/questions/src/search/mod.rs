@@ -20,8 +20,9 @@ pub use reproduction::{EarlierUse, Reproduction, ReproductionProgress, reproduct
 pub use searched_failure::SearchedFailure;
 pub use steps::trial_limit;
 pub(crate) use steps::{
-    free_builders, is_crowded, is_spent, launch_or_make, needs_preparation, preparation_cost,
-    reproduction_step, step_for_choice, stop_rule, under_way,
+    first_preparation, free_builders, is_crowded, is_spent, launch_or_make, needs_preparation,
+    preparation_cost, reproduction_step, step_for_choice, step_for_next, stop_rule, under_way,
+    untried_variants,
 };
 
 use super::answer::unrecorded_assumption;

@@ -46,6 +46,36 @@ pub(crate) fn step_for_choice(state: &State, choice: VariantChoice) -> Step {
     }
 }
 
+/// Returns the step that tries the next choice, if there is one.
+pub(crate) fn step_for_next(state: &State, choice: Option<VariantChoice>) -> Step {
+    match choice {
+        Some(choice) => step_for_choice(state, choice),
+        // The running trials may decide the search, although no further trial can.
+        None if state.has_open_trials() || !state.preparation.running.is_empty() => Step::Wait,
+        None => Step::Done,
+    }
+}
+
+/// Returns the step that prepares the first of these choices that is not prepared.
+pub(crate) fn first_preparation(
+    state: &State,
+    choices: impl IntoIterator<Item = VariantChoice>,
+) -> Option<Step> {
+    let mut steps = choices
+        .into_iter()
+        .map(|choice| step_for_choice(state, choice));
+    steps.find(|step| matches!(step, Step::Choose(_) | Step::Make(_)))
+}
+
+/// Returns the number of prepared variants of which no trial was launched.
+pub(crate) fn untried_variants(state: &State) -> usize {
+    let untried = state.all_tallies().filter(|(id, _)| {
+        let setting = state.trials.variant_plan(*id).setting;
+        state.is_ready(*id) && state.launched_trials(*id) == 0 && setting.is_none()
+    });
+    untried.count()
+}
+
 pub(crate) fn launch_or_make(state: &State, variant: VariantId) -> Step {
     if state.is_ready(variant) {
         Step::Launch(variant)
