@@ -28,7 +28,7 @@ impl Text {
 
     /// Returns the text with marks such as `{variant}` filled in; marks in the inserted values are not replaced.
     #[must_use]
-    pub fn fill_marks<T: AsRef<OsStr>>(&self, marks: &[(&str, T)]) -> Self {
+    pub fn fill_marks<M: AsRef<str>, T: AsRef<OsStr>>(&self, marks: &[(M, T)]) -> Self {
         let mut filled = Vec::with_capacity(self.as_bytes().len());
         let mut rest = self.as_bytes();
         while let Some(position) = rest.iter().position(|byte| *byte == b'{') {
@@ -36,9 +36,9 @@ impl Text {
             rest = &rest[position..];
             let mark_here = marks
                 .iter()
-                .find(|(mark, _)| rest.starts_with(mark.as_bytes()));
+                .find(|(mark, _)| rest.starts_with(mark.as_ref().as_bytes()));
             let (mark, value) = mark_here.map_or((1, &rest[..1]), |(mark, value)| {
-                (mark.len(), value.as_ref().as_bytes())
+                (mark.as_ref().len(), value.as_ref().as_bytes())
             });
             filled.extend_from_slice(value);
             rest = &rest[mark..];

@@ -189,34 +189,20 @@ impl<'a> MatrixSubstitution<'a> {
 
     /// Returns the text with all values filled in; marks in the inserted values are not replaced.
     pub(super) fn fill_values(&self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(position) = rest.find('{') {
-            out.push_str(&rest[..position]);
-            rest = &rest[position..];
-            match self
-                .values
-                .iter()
-                .find(|(name, _)| begins_with_mark(rest, name))
-            {
-                Some((name, value)) => {
-                    self.used.borrow_mut().insert(name);
-                    out.push_str(value);
-                    rest = &rest[name.len() + 2..];
-                }
-                None => {
-                    out.push('{');
-                    rest = &rest[1..];
-                }
-            }
-        }
-        out.push_str(rest);
-        out
+        self.fill_text(text).to_string()
     }
 
     /// Returns the result of [`fill_values`](Self::fill_values) as a text of a plan.
     pub(super) fn fill_text(&self, text: &str) -> Text {
-        self.fill_values(text).into()
+        let mut marks = Vec::new();
+        for (name, value) in self.values {
+            let mark = format!("{{{name}}}");
+            if text.contains(&mark) {
+                self.used.borrow_mut().insert(name);
+                marks.push((mark, value));
+            }
+        }
+        Text::from(text).fill_marks(&marks)
     }
 
     /// Returns the variables whose marks did not occur so far, which are set in the environment.
@@ -243,13 +229,6 @@ impl<'a> MatrixSubstitution<'a> {
         };
         unused.map(variable).collect()
     }
-}
-
-/// Returns whether a text begins with the mark of a variable.
-fn begins_with_mark(text: &str, name: &str) -> bool {
-    let inner = text.strip_prefix('{');
-    let rest = inner.and_then(|inner| inner.strip_prefix(name));
-    rest.is_some_and(|rest| rest.starts_with('}'))
 }
 
 impl Scenario {
