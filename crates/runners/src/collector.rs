@@ -3,6 +3,7 @@
 use super::limits::{MOST_CASES, MOST_COMPLAINTS, MOST_FAILURES, MOST_NAMES, PER_FAILURE};
 use super::text::{clip_message, clip_name};
 use provoke_model::{CaseEnd, CaseFailure, CaseName, CaseResult, TrialCases};
+use provoke_words as words;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
@@ -216,10 +217,10 @@ fn severity_of(end: CaseEnd) -> u8 {
 
 /// Returns the complaint about cases that the runner retried.
 pub(crate) fn describe_retries(cases: usize) -> String {
-    let word = if cases == 1 { "case" } else { "cases" };
     format!(
-        "the runner retried {cases} {word}: only the first attempt counts; switch retries off, for example with \
-         `--reruns 0` (pytest) or `--retries 0` (nextest)"
+        "the runner retried {}: only the first attempt counts; switch retries off, for example with `--reruns 0` \
+         (pytest) or `--retries 0` (nextest)",
+        words::format_count(cases as u64, "case")
     )
 }
 

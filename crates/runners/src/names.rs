@@ -1,27 +1,16 @@
 //! Names of cases that change from trial to trial.
 
-use super::collector::CaseCollector;
+use super::collector::merge_reports;
 use provoke_model::{CaseName, TrialCases};
 use std::collections::BTreeMap;
 
 /// Removes parts of the names of cases, and joins the cases that then have the same name. The worst end counts.
-pub fn join_names(cases: TrialCases, strip: impl Fn(&str) -> String) -> TrialCases {
-    let mut collector = CaseCollector::default();
-    let rename = |case: CaseName| CaseName {
-        name: strip(&case.name),
-        suite: case.suite,
-    };
-    if let Some(planned) = cases.planned {
-        collector.plan_cases(planned.into_iter().map(rename));
+pub fn join_names(mut cases: TrialCases, strip: impl Fn(&str) -> String) -> TrialCases {
+    let results = cases.results.iter_mut().map(|result| &mut result.case);
+    for case in cases.planned.iter_mut().flatten().chain(results) {
+        case.name = strip(&case.name);
     }
-    for mut result in cases.results {
-        result.case = rename(result.case);
-        collector.add_result(result);
-    }
-    for complaint in cases.complaints {
-        collector.complain(complaint);
-    }
-    collector.finish()
+    merge_reports([cases])
 }
 
 /// Names that occur in one trial each and differ only in numbers or addresses, so that they are probably one case.

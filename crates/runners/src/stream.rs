@@ -13,6 +13,7 @@ use super::trial_report::TrialReport;
 use provoke_model::{
     CaseEnd, CaseFailure, CaseName, CaseOrder, CasesPlan, Site, TrialCases, VariantPlan,
 };
+use provoke_words as words;
 use serde::Deserialize;
 use std::io::BufRead;
 use std::time::Duration;
@@ -379,9 +380,9 @@ impl StreamReader {
             self.collector.complain(describe_retries(retried));
         }
         if repeated > 0 {
-            let word = if repeated == 1 { "case" } else { "cases" };
             self.collector.complain(format!(
-                "{repeated} {word} ran several times in this trial: a case fails if any of its runs fails"
+                "{} ran several times in this trial: a case fails if any of its runs fails",
+                words::format_count(repeated as u64, "case")
             ));
         }
         if let Some((line, reason)) = self.first_bad_line {
