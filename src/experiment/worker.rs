@@ -8,7 +8,7 @@ use crate::trace::WorkerTrace;
 use provoke_exec::{Executor as _, StopUrgency};
 use provoke_hosts::SILENCE;
 use provoke_hosts::wire::{
-    MAX_LINE, PROTOCOL, SharedFile, WorkerGreeting, WorkerOrder, WorkerReply, WorkerTask,
+    MAX_LINE, SharedFile, WorkerGreeting, WorkerOrder, WorkerReply, WorkerTask,
 };
 use provoke_judge as judge;
 use provoke_local::LocalExecutor;
@@ -235,11 +235,6 @@ type LastTrials = Arc<Mutex<BTreeMap<SlotId, TrialId>>>;
 impl Worker {
     /// Checks the plan, and starts the executor.
     fn begin(task: WorkerTask, output: &std_mpsc::Sender<Output>) -> Result<Self, Diagnostic> {
-        if task.protocol != PROTOCOL {
-            return Err(Diagnostic::could_not(
-                "another version of provoke started this worker",
-            ));
-        }
         if let Some(file) = &task.shared_file
             && !file.is_seen()
         {
@@ -265,7 +260,6 @@ impl Worker {
         let folder = WorkerFolder::create()?;
         let executor = LocalExecutor::without_builds(&plan, &folder.trials_path())?;
         let greeting = WorkerGreeting {
-            protocol: PROTOCOL,
             boot_id: host::boot_id(),
             machine: survey::this_host(),
             survey: survey::survey_plan(&plan),

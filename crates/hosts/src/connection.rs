@@ -1,6 +1,6 @@
 //! Connection to a worker, and the process that carries it.
 
-use super::wire::{MAX_LINE, PROTOCOL, WorkerGreeting, WorkerReply, WorkerTask};
+use super::wire::{MAX_LINE, WorkerGreeting, WorkerReply, WorkerTask};
 use super::{HostError, SILENCE};
 use provoke_model::parse_untrusted_json;
 use provoke_sys::signals;
@@ -136,9 +136,6 @@ impl WorkerConnection {
             }
             Ok(Ok(_)) => return Err(fail("its worker sent an unexpected message")),
         };
-        if greeting.protocol != PROTOCOL {
-            return Err(fail("its worker is another build of provoke"));
-        }
         let receiver = WorkerReceiver {
             host: self.host,
             reader: self.reader,

@@ -7,7 +7,7 @@ use super::host_start::HostStarter;
 use super::limits::ReplyLimits;
 use super::remote_host::RemoteHost;
 use super::waiting::AwaitedHosts;
-use super::wire::{PROTOCOL, WorkerOrder, WorkerTask};
+use super::wire::{WorkerOrder, WorkerTask};
 use super::{HostError, launch};
 use provoke_exec::{
     Executor, ExecutorFuture, HostChange, PreparationResult, StopUrgency, TrialReporter,
@@ -74,7 +74,6 @@ impl HostsExecutor {
         let starter = Arc::new(HostStarter {
             binary,
             task: WorkerTask {
-                protocol: PROTOCOL,
                 plan: Box::new(plan_of_worker(plan, hosts)),
                 shared_file,
             },

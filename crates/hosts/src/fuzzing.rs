@@ -3,7 +3,7 @@
 use super::connection::WorkerConnection;
 use super::limits::ReplyLimits;
 use super::remote_host::RemoteHost;
-use super::wire::{PROTOCOL, WorkerTask};
+use super::wire::WorkerTask;
 use provoke_exec::StopUrgency;
 use provoke_model::{SlotId, Trial, TrialId, TrialPurpose, TrialsPlan, VariantId};
 use provoke_sys::files;
@@ -36,7 +36,6 @@ async fn receive_files(plan: &TrialsPlan, messages: &[u8], folder: &Path) -> io:
     let carrier = Command::new("true").spawn()?;
     let connection = WorkerConnection::new("host", carrier, stream, errors)?;
     let task = WorkerTask {
-        protocol: PROTOCOL,
         plan: Box::new(plan.clone()),
         shared_file: None,
     };

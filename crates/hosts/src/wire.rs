@@ -1,4 +1,6 @@
 //! Messages between provoke and a worker: JSON, one message per line.
+//!
+//! They have no version, because a worker is the same program: its digest is checked before it is started.
 
 use provoke_exec::{PreparationResult, StopUrgency};
 use provoke_model::{
@@ -9,9 +11,6 @@ use provoke_sys::files;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Version of these messages.
-pub const PROTOCOL: u32 = 1;
-
 /// Longest line of a message in bytes: an observation contains the stacks of its cores and all tests of a suite, whose text is
 /// limited to 40 MiB.
 pub const MAX_LINE: usize = 64 << 20;
@@ -19,8 +18,6 @@ pub const MAX_LINE: usize = 64 << 20;
 /// The first message from provoke to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerTask {
-    /// See [`PROTOCOL`].
-    pub protocol: u32,
     /// The plan, whose parallel trials are those of the worker.
     pub plan: Box<TrialsPlan>,
     /// A file below the directory of the run, if the host must see this directory.
@@ -115,8 +112,6 @@ pub enum WorkerReply {
 /// Facts about a worker that is ready.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerGreeting {
-    /// See [`PROTOCOL`].
-    pub protocol: u32,
     /// What distinguishes the running kernel of its machine from all others.
     pub boot_id: String,
     /// The machine.
