@@ -1099,76 +1099,69 @@ fn another_failure_under_a_condition_is_not_the_failure_that_is_looked_for() {
     assert_eq!(found_conditions(&state), Vec::<String>::new());
 }
 
-#[test]
-fn a_reduction_finds_the_needed_items_in_few_trials() {
-    const FEW: u32 = 30;
-    for (setting, most) in [(SETTINGS[0], 110.0), (SETTINGS[3], 200.0)] {
+/// Checks that at most three of the searches have a wrong answer, and the mean number of their trials. `limits` are the
+/// greatest means. `search` returns a searched state, and whether its answer is wrong.
+fn check_searches(
+    searches: u32,
+    limits: [((usize, Order), f64); 2],
+    search: impl Fn(u64, (usize, Order)) -> (State, bool),
+) {
+    for (setting, most) in limits {
         let (mut wrong, mut trials) = (0, 0);
-        for seed in 0..u64::from(FEW) {
-            let (plan, rates) = reduction_plan(8, 0.5);
-            let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
-            assert_eq!(verdict(&state), Verdict::Found);
-            let mut found = state
-                .learned::<Reduction>()
-                .unwrap()
-                .current_answer()
-                .needed
-                .concat();
-            found.sort_unstable();
-            let needed = NEEDED.map(|thing| usize::try_from(thing).unwrap());
-            wrong += u32::from(found != needed);
+        for seed in 0..u64::from(searches) {
+            let (state, is_wrong) = search(seed, setting);
+            wrong += u32::from(is_wrong);
             let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
             trials += u32::try_from(all.sum::<u64>()).unwrap();
         }
-        let mean = f64::from(trials) / f64::from(FEW);
-        assert!(wrong <= 3, "{setting:?}: {wrong} of {FEW}");
+        let mean = f64::from(trials) / f64::from(searches);
+        assert!(wrong <= 3, "{setting:?}: {wrong} of {searches}");
         assert!(mean <= most, "{setting:?}: {mean}");
     }
+}
+
+#[test]
+fn a_reduction_finds_the_needed_items_in_few_trials() {
+    let limits = [(SETTINGS[0], 110.0), (SETTINGS[3], 200.0)];
+    check_searches(30, limits, |seed, setting| {
+        let (plan, rates) = reduction_plan(8, 0.5);
+        let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
+        assert_eq!(verdict(&state), Verdict::Found);
+        let reduction = state.learned::<Reduction>().unwrap();
+        let mut found = reduction.current_answer().needed.concat();
+        found.sort_unstable();
+        let needed = NEEDED.map(|thing| usize::try_from(thing).unwrap());
+        (state, found != needed)
+    });
 }
 
 /// The tests of the search engine show its error rate; this test shows that it is used correctly.
 #[test]
 fn a_bisection_finds_the_first_failing_candidate_in_few_trials() {
-    const FEW: u32 = 30;
-    for (setting, most) in [(SETTINGS[0], 50.0), (SETTINGS[3], 90.0)] {
-        let (mut wrong, mut trials) = (0, 0);
-        for seed in 0..u64::from(FEW) {
-            let first = 1 + usize::try_from(hash(seed, 7) % 8).unwrap();
-            let (plan, rates) = search_plan(8, first, 0.5);
-            let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
-            assert_eq!(verdict(&state), Verdict::Found);
-            let found = BisectProgress::of_state(&state)
-                .unwrap()
-                .bisection
-                .likeliest_group();
-            wrong += u32::from((found.first, found.last) != (first, first));
-            let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
-            trials += u32::try_from(all.sum::<u64>()).unwrap();
-        }
-        let mean = f64::from(trials) / f64::from(FEW);
-        assert!(wrong <= 3, "{setting:?}: {wrong} of {FEW}");
-        assert!(mean <= most, "{setting:?}: {mean}");
-    }
+    let limits = [(SETTINGS[0], 50.0), (SETTINGS[3], 90.0)];
+    check_searches(30, limits, |seed, setting| {
+        let first = 1 + usize::try_from(hash(seed, 7) % 8).unwrap();
+        let (plan, rates) = search_plan(8, first, 0.5);
+        let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
+        assert_eq!(verdict(&state), Verdict::Found);
+        let progress = BisectProgress::of_state(&state).unwrap();
+        let found = progress.bisection.likeliest_group();
+        let is_wrong = (found.first, found.last) != (first, first);
+        (state, is_wrong)
+    });
 }
 
 #[test]
 fn a_ramp_finds_the_lowest_failing_level_in_few_trials() {
-    const FEW: u32 = 60;
     let levels = [1, 2, 4, 6, 8, 12, 16];
-    for (setting, most) in [(SETTINGS[0], 75.0), (SETTINGS[3], 110.0)] {
-        let (mut wrong, mut trials) = (0, 0);
-        for seed in 0..u64::from(FEW) {
-            let first = usize::try_from(hash(seed, 9) % 7).unwrap();
-            let (plan, rates) = ramp_plan(&levels, first, 0.3);
-            let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
-            wrong += u32::from(questions::RampPolicy::next_action(&state) != RampStep::From(first));
-            let all = state.all_tallies().map(|(_, tally)| tally.counted_trials());
-            trials += u32::try_from(all.sum::<u64>()).unwrap();
-        }
-        let mean = f64::from(trials) / f64::from(FEW);
-        assert!(wrong <= 3, "{setting:?}: {wrong} of {FEW}");
-        assert!(mean <= most, "{setting:?}: {mean}");
-    }
+    let limits = [(SETTINGS[0], 75.0), (SETTINGS[3], 110.0)];
+    check_searches(60, limits, |seed, setting| {
+        let first = usize::try_from(hash(seed, 9) % 7).unwrap();
+        let (plan, rates) = ramp_plan(&levels, first, 0.3);
+        let state = Simulation::new(seed, &rates, setting).answer_question(&plan);
+        let is_wrong = questions::RampPolicy::next_action(&state) != RampStep::From(first);
+        (state, is_wrong)
+    });
 }
 
 #[test]

@@ -1,24 +1,22 @@
 //! Tests searches whose variants take time to prepare, cannot all be prepared, and are evicted when the disk budget is
 //! spent: the loop, the fold and the policies with an executor in virtual time.
 
-use crate::loop_and_fold::{begin, exited, hash, plan};
+use crate::loop_and_fold::{begin, exited, hash, plan, run_with};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use provoke_driver::{Driver, drive_run};
 use provoke_exec::{Executor, ExecutorFuture, PreparationResult, StopUrgency};
 use provoke_model::{
-    Event, Observation, Plan, Signal, SlotId, Trial, TrialsPlan, VariantChoice, VariantId,
-    VariantPlan,
+    Event, Observation, Plan, SlotId, Trial, TrialsPlan, VariantChoice, VariantId, VariantPlan,
 };
 use provoke_questions as questions;
 use provoke_report::Report;
-use provoke_state::{EventSink, State};
+use provoke_state::State;
 use provoke_stats::search::Reduction;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// The true state: the command fails from a candidate on, or with two items.
 #[derive(Clone, Copy, Debug)]
@@ -174,48 +172,10 @@ impl Executor for SimulatedExecutor {
     }
 }
 
-#[derive(Default)]
-struct EventRecorder(Vec<Event>);
-
-impl EventSink for EventRecorder {
-    fn on_event(&mut self, event: &Event, _: &State) {
-        self.0.push(event.clone());
-    }
-}
-
 /// Runs a state to its end, or to an interruption; returns the events.
 fn run(state: &mut State, simulation: Simulation, interrupt: Option<Duration>) -> Vec<Event> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build();
-    let question = questions::of(state);
-    let executor = Arc::new(SimulatedExecutor::new(simulation, &state.trials));
-    let mut recorder = EventRecorder::default();
-    runtime.unwrap().block_on(async {
-        let (sender, mut signals) = mpsc::unbounded_channel();
-        let interrupt = async {
-            match interrupt {
-                Some(time) => tokio::time::sleep(time).await,
-                None => std::future::pending().await,
-            }
-            sender.send(Signal::INT).unwrap();
-            std::future::pending::<()>().await;
-        };
-        let mut driver = Driver {
-            state,
-            question,
-            executor,
-            sinks: vec![&mut recorder],
-            signals: &mut signals,
-            evidence: PathBuf::new(),
-        };
-        tokio::select! {
-            () = drive_run(&mut driver) => {}
-            () = interrupt => {}
-        }
-    });
-    recorder.0
+    let executor = SimulatedExecutor::new(simulation, &state.trials);
+    run_with(state, Arc::new(executor), interrupt)
 }
 
 const CANDIDATES: u32 = 16;
