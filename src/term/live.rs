@@ -260,7 +260,7 @@ impl LiveDisplay {
         };
         self.print_line(&fit_trial_line(&head, &text, &time, &words, columns));
         if !self.is_early_end_shown
-            && let Some(text) = judge::early_end(observation)
+            && let Some(text) = judge::unusual_end(observation)
         {
             self.is_early_end_shown = true;
             self.print_line(&format!("         {text}"));
@@ -633,7 +633,8 @@ fn describe_rate(state: &State, failed: u64, completed: u64) -> Option<String> {
 
 /// Returns the name of a failure, and the text after it.
 fn describe_failure(failure: &Failure) -> (String, String) {
-    if failure.signature.depth > EvidenceDepth::Output {
+    let is_slow = failure.signature.title == judge::signature::ENDED_BY_ITSELF;
+    if is_slow || failure.signature.depth > EvidenceDepth::Output {
         return (
             words::sanitize_line(&failure.signature.title),
             String::new(),

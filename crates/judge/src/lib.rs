@@ -5,17 +5,17 @@
 //! leaked? Last: is that the bug that is searched?
 
 mod cases;
-mod early_end;
 mod ending;
 mod killer;
 pub mod signature;
+mod unusual_end;
 
 pub use crate::signature::{
     HangDiagnosis, bare_module, diagnose_hang, logged_place, signature_of_failure, sites_of_crash,
 };
 pub use cases::case_signature;
-pub use early_end::early_end;
 pub use killer::describe_killer;
+pub use unusual_end::unusual_end;
 
 use crate::signature::{failure_functions, failure_sites, main_actors};
 use ending::{end_of_life, judge_ending};

@@ -29,6 +29,14 @@ pub struct Hang {
         with = "micros"
     )]
     pub ended_before: Duration,
+    /// Time after the time limit at which the trial ended by itself, before its stacks were taken or while they were. Zero
+    /// if it did not.
+    #[serde(
+        rename = "ended_after_us",
+        skip_serializing_if = "is_default",
+        with = "micros"
+    )]
+    pub ended_after: Duration,
     /// Processes with the base names of their executables.
     #[serde(skip_serializing_if = "is_default")]
     pub programs: Vec<(i32, String)>,

@@ -327,9 +327,13 @@ fn signatures_seen(
                 .clone()
                 .filter(move |other_signature| other_signature.also.contains(&weaker))
         };
-        // An exit leaves no stack. Without a message it may be any exit with this code, unless a crash caused it.
+        // An exit leaves no stack. Without a message it may be any exit with this code, unless a crash caused it. A
+        // timeout of which no thread is known may be any hang, or a trial that was only slow.
+        let is_unknown_hang = matches!(group.kind, FailureKind::Hang { .. })
+            && group.signature.depth == EvidenceDepth::Status
+            && group.signature.also.is_empty();
         let explains = |signature: &Signature| {
-            group.kind.has_stack() || signature.depth >= EvidenceDepth::Kernel
+            !is_unknown_hang && (group.kind.has_stack() || signature.depth >= EvidenceDepth::Kernel)
         };
         let same_ids: Vec<String> = deeper(&group.signature)
             .filter(|signature| deeper(signature).next().is_none() && explains(signature))

@@ -1,6 +1,7 @@
 //! Groups the failures of one bug: measured trials together with captured trials.
 
 use super::{SignatureReport, VariantReport};
+use provoke_judge::signature::ENDED_BY_ITSELF;
 use provoke_model::EvidenceDepth;
 use provoke_words as words;
 
@@ -112,6 +113,9 @@ impl FailureGroup<'_> {
         };
         let total = self.trial_count();
         let mut lines = Vec::new();
+        if self.signature.title == ENDED_BY_ITSELF {
+            lines.push("only slow, no hang: a longer time limit (-t) lets it end".to_owned());
+        }
         if !self.measured.iter().any(|signature| is_itself(&signature)) {
             let caught = words::trial_list(&self.signature.trials, max);
             lines.push(match self.signature.trials.len() {
@@ -278,6 +282,35 @@ mod tests {
         let two_loops = groups(&hang, vec![parse(), busy_loop(""), wait]);
         let trials: Vec<&[u64]> = two_loops.iter().map(|(trials, _)| &trials[..]).collect();
         assert_eq!(trials.len(), 3, "{two_loops:?}");
+    }
+
+    #[test]
+    fn a_timeout_without_a_stack_never_joins_a_hang() {
+        let hang = FailureKind::Hang { stopped: false };
+        let without_stack = |ended_after: u64| {
+            let mut seen = busy_loop("");
+            seen.hang = Some(Hang {
+                ended_after: Duration::from_millis(ended_after),
+                ..Hang::default()
+            });
+            seen
+        };
+        let seen = vec![
+            busy_loop("parse < main"),
+            without_stack(0),
+            without_stack(57),
+        ];
+        let advice = "only slow, no hang: a longer time limit (-t) lets it end";
+        let mut groups = groups(&hang, seen);
+        groups.sort();
+        assert_eq!(
+            groups,
+            [
+                (vec![1], Vec::new()),
+                (vec![2], Vec::new()),
+                (vec![3], vec![advice.to_owned()])
+            ]
+        );
     }
 
     /// Returns a crash that the kernel logged at an offset of the program, with this stack if there is a core.

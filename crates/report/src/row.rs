@@ -1,8 +1,8 @@
 //! Row of one trial in a report, derived from its observation.
 
 use jiff::Timestamp;
-use provoke_judge::early_end;
 use provoke_judge::signature::{find_culprit, main_actors};
+use provoke_judge::unusual_end;
 use provoke_model::{
     ActorObservation, Ending, EvidenceDepth, FailureKind, InconclusiveReason, LoadStage,
     Observation, Outcome, ProcessObservation, VariantPlan,
@@ -188,7 +188,7 @@ fn known_by(
             .min_by_key(|(rule, _)| *rule)
             .map(|(_, line)| line.clone()),
         FailureKind::Leak => observation.residue.leaked.first().map(command),
-        FailureKind::Hang { .. } => early_end(observation),
+        FailureKind::Hang { .. } => unusual_end(observation),
         _ => kind.evidence_label(),
     };
     (kind.name(), class, detail.unwrap_or_default())

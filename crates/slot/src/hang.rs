@@ -96,7 +96,11 @@ impl Slot {
         // Read output during the pause; otherwise processes would block on full pipes.
         let pause = Instant::now() + WATCHED;
         let mut called = false;
-        while Instant::now() < pause && !called {
+        let is_any_left = |processes: &[TrialProcess]| {
+            let mut processes = processes.iter();
+            processes.any(|process| process.pid.is_some())
+        };
+        while Instant::now() < pause && !called && is_any_left(processes) {
             called = self.wait_for_activity(processes, patterns, pause);
         }
         let mut threads = compare_looks(first, look_at_threads(listed, &tids));

@@ -79,6 +79,8 @@ pub(super) struct TrialProcess {
     pub(super) observation: ActorObservation,
     /// The ending is already decided, because provoke ends the process.
     pub(super) has_ending: bool,
+    /// When it exited, if it did so after its outcome was decided.
+    pub(super) exited_late: Option<Instant>,
     /// Reason why the process is not traced although it should be.
     pub(super) unfollowed: Option<String>,
     /// Container of the actor; the process itself is then the engine's client.
@@ -120,6 +122,7 @@ impl TrialProcess {
             pid: None,
             observation: ActorObservation::default(),
             has_ending: false,
+            exited_late: None,
             unfollowed: None,
             container: None,
             stdout: OutputStream::default(),
@@ -247,7 +250,10 @@ impl TrialProcess {
         self.observation.elapsed = self.started.elapsed();
         self.observation.cpu = child_end.cpu;
         self.observation.max_rss = child_end.max_rss;
-        if !self.has_ending {
+        if self.has_ending {
+            let is_exit = matches!(child_end.status, WaitStatus::Exited(_));
+            self.exited_late = is_exit.then(Instant::now);
+        } else {
             self.observation.ending = match child_end.status {
                 WaitStatus::Exited(code) => Ending::Exited(code),
                 WaitStatus::Signaled(signal, core) => Ending::Signaled(Signal(signal), core),

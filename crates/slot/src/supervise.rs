@@ -265,6 +265,10 @@ impl Slot {
                 EndPhase::Killed(deadline) if now >= deadline => break,
                 EndPhase::Running | EndPhase::Asked(_) | EndPhase::Killed(_) => {}
             }
+            // The last process may have ended while its stack was taken.
+            if run.is_complete(processes) {
+                continue;
+            }
             let order = self.wait_for_order_until(processes, patterns, run.next_moment());
             if let Some(line) = run.waits_for_line
                 && processes.iter().any(|process| process.has_said(line))
@@ -356,7 +360,16 @@ impl Slot {
                 }
                 Some(hang)
             }
-            None => snapshots.map(|snapshots| self.inspect_hang(processes, patterns, snapshots)),
+            None => snapshots.map(|snapshots| {
+                let mut hang = self.inspect_hang(processes, patterns, snapshots);
+                // Reaps a process that ended while the stacks were taken. An order stays in the queue.
+                self.wait_for_activity(processes, patterns, Instant::now());
+                // A service is expected to run on, and threads that were held continue only now.
+                if !run.has_service && !self.tracer.holds.is_active() {
+                    hang.ended_after = ended_after(processes, run.deadline);
+                }
+                hang
+            }),
         };
         run.ask_to_end();
     }
@@ -588,6 +601,20 @@ fn decide_endings(processes: &mut [TrialProcess], ending: impl Fn(&TrialProcess)
         process.observation.ending = ending(process);
         process.has_ending = true;
     }
+}
+
+/// Returns how long after the deadline the last process exited that had not ended by then; zero if one of them still runs
+/// or died of a signal.
+fn ended_after(processes: &[TrialProcess], deadline: Instant) -> Duration {
+    let late = processes
+        .iter()
+        .filter(|process| matches!(process.observation.ending, Ending::TimedOut { .. }));
+    let times: Option<Vec<Instant>> = late.map(|process| process.exited_late).collect();
+    let last = times.and_then(|times| times.into_iter().max());
+    last.map_or(Duration::ZERO, |last| {
+        let time = last.saturating_duration_since(deadline);
+        time.max(Duration::from_micros(1))
+    })
 }
 
 fn timed_out(process: &TrialProcess, tracer: &Tracer) -> Ending {

@@ -103,6 +103,41 @@ fn a_deadlock_is_recorded_with_its_cycle_and_both_stacks() {
     assert!(!output.contains("?? ()"), "{output}");
 }
 
+/// Reads the time until which it sleeps from its argument, in milliseconds.
+const SLOW: &str = r"
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **words) { (void)count; return usleep(1000 * atoi(words[1])); }
+";
+
+#[test]
+fn a_program_that_ends_while_it_is_examined_only_timed_out() {
+    let mut bench = Bench::new();
+    // The trial ends with its last process. A wait for SIGTERM to act would last as long as this.
+    bench.grace = 100 * LONG;
+    let program = bench.compile("slow", SLOW);
+    let limit = Duration::from_millis(200);
+    // How long after its start the program is examined is not known.
+    let seen = (0..).find_map(|trial| {
+        let sleep = (220 + trial % 8 * 20).to_string();
+        let seen = bench.run(&[&program, &sleep], limit);
+        let hang = seen.hang.as_ref()?;
+        (!hang.ended_after.is_zero() && hang.threads.is_empty()).then_some(seen)
+    });
+    let seen = seen.expect("there are infinitely many trials");
+    assert!(matches!(seen.actors[0].ending, Ending::TimedOut { .. }));
+    assert_eq!(hang(&seen).cores, []);
+    assert!(seen.actors[0].elapsed > limit);
+    assert!(hang(&seen).ended_after < seen.actors[0].elapsed);
+}
+
+#[test]
+fn a_program_that_is_ended_after_its_timeout_did_not_end_by_itself() {
+    let mut bench = Bench::new();
+    let seen = bench.run(&["sleep", "1000"], Duration::from_millis(200));
+    assert_eq!(hang(&seen).ended_after, Duration::ZERO);
+}
+
 #[test]
 fn a_deadlock_is_found_without_root() {
     let mut bench = Bench::without_root();

@@ -23,6 +23,7 @@ pub use diagnosis::{HangDiagnosis, diagnose_hang};
 pub use frames::bare_module;
 pub use kernel::place_in_file as logged_place;
 pub use sites::{failure_functions, failure_sites, is_library_source, of_crash as sites_of_crash};
+pub use status::ENDED_BY_ITSELF;
 
 use provoke_model::{
     ActorObservation, ActorRole, CaseEnd, CaseFailure, CoreObservation, Crash, Ending,
@@ -307,7 +308,8 @@ fn of_hang(
     let Some(hang) = &observation.hang else {
         return Vec::new();
     };
-    if matches!(kind, FailureKind::Hang { stopped: true }) {
+    let is_stopped = matches!(kind, FailureKind::Hang { stopped: true });
+    if is_stopped || !hang.ended_after.is_zero() {
         return Vec::new();
     }
     let named = hang::name_hang(hang, main.map(|main| main.pid), |program| {

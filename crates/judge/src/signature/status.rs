@@ -6,6 +6,9 @@ use provoke_model::{
     EvidenceDepth, FailureKind, Observation, ProcessObservation, RemainingProcesses, RequestResult,
 };
 
+/// Title of a timeout of a trial that was only slow.
+pub const ENDED_BY_ITSELF: &str = "timeout: it ended by itself after the limit";
+
 pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> EvidenceName {
     let name = kind.name();
     if *kind == FailureKind::Leak {
@@ -24,6 +27,18 @@ pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> Evi
         let result = errors.max_by_key(|(_, count)| **count);
         let title = result.map_or_else(|| name.clone(), |(result, _)| refusal_title(result));
         return EvidenceName::new(EvidenceDepth::Status, format!("{name} | {title}"), title);
+    }
+    if *kind == (FailureKind::Hang { stopped: false })
+        && let Some(hang) = &observation.hang
+    {
+        if !hang.ended_after.is_zero() {
+            // It was only slow: it never has the name of a hang.
+            let text = format!("{name} | it ended by itself");
+            return EvidenceName::new(EvidenceDepth::Status, text, ENDED_BY_ITSELF);
+        }
+        if hang.threads.is_empty() && hang.ended_before.is_zero() {
+            return EvidenceName::new(EvidenceDepth::Status, &*name, "hang: no stack");
+        }
     }
     // If the ending does not show it, the processes that died in the tree are part of the name.
     let mut deaths: Vec<String> = match kind {

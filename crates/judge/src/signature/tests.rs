@@ -659,6 +659,18 @@ fn observation_of_hang(threads: Vec<HungThread>, cycle: &[i32]) -> Observation {
 }
 
 #[test]
+fn a_trial_that_ended_by_itself_after_its_timeout_never_has_the_name_of_a_hang() {
+    let mut seen = observation_of_hang(vec![thread(77, "clock_nanosleep", "")], &[]);
+    seen.hang.as_mut().unwrap().ended_after = std::time::Duration::from_millis(57);
+    let slow = signature_of_observation(&seen);
+    insta::assert_snapshot!(slow.title, @"timeout: it ended by itself after the limit");
+    assert_eq!((slow.depth, slow.also), (EvidenceDepth::Status, Vec::new()));
+    let no_stack = hang(Vec::new(), &[]);
+    insta::assert_snapshot!(no_stack.title, @"hang: no stack");
+    assert_ne!(slow.id, no_stack.id);
+}
+
+#[test]
 fn a_deadlock_has_the_same_signature_in_any_thread_order() {
     let a = || {
         thread(

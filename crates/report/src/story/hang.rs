@@ -28,7 +28,9 @@ pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>
         );
     }
     lines.push_gap();
-    lines.push_line("What its threads were doing:");
+    if !hang.threads.is_empty() {
+        lines.push_line("What its threads were doing:");
+    }
     for (text, threads) in group_equal(
         hang.threads
             .iter()
@@ -70,6 +72,20 @@ pub(super) fn hang_story(lines: &mut WrappedText, hang: &Hang, main: Option<i32>
 fn answer_sentence(hang: &Hang, main: Option<i32>) -> String {
     if let Some(first) = hang.cycle.first() {
         return describe_deadlock(hang, *first);
+    }
+    if !hang.ended_after.is_zero() {
+        let late = format_seconds(hang.ended_after.as_secs_f64());
+        let it = match hang.threads.as_slice() {
+            [] => "No stack was taken: it",
+            _ => "It",
+        };
+        return format!(
+            "{it} ended by itself {late} after the time limit. It was only slow: a longer limit (-t) lets it end."
+        );
+    }
+    if hang.threads.is_empty() && hang.ended_before.is_zero() {
+        return "It did not end in time. No stack was taken: when its threads were examined, none was left."
+            .to_owned();
     }
     let Some(diagnosis) = diagnose_hang(hang, main) else {
         return "It did not end in time; what it was doing is not known.".to_owned();

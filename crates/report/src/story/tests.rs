@@ -458,8 +458,14 @@ fn busy_stuck_blocked_and_stopped_processes_are_distinguished() {
       process 77 (boom): stopped, in futex, at futex_do_wait in the kernel
     ");
     insta::assert_snapshot!(describe_threads(Vec::new()), @"
-    It did not end in time; what it was doing is not known.
-
-    What its threads were doing:
+    It did not end in time. No stack was taken: when its threads were examined, none was left.
+    ");
+    let slow = Hang {
+        ended_after: std::time::Duration::from_millis(57),
+        ..Hang::default()
+    };
+    insta::assert_snapshot!(describe_hang(&slow), @"
+    No stack was taken: it ended by itself 57 ms after the time limit. It was only slow: a longer limit
+    (-t) lets it end.
     ");
 }

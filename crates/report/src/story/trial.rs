@@ -7,7 +7,7 @@ use super::{
     DETAILS, describe_site, hang_story, push_details, push_headline, push_source_line, push_stacks,
 };
 use provoke_judge as judge;
-use provoke_judge::early_end;
+use provoke_judge::unusual_end;
 use provoke_levers::{resource_limits, typed_conditions};
 use provoke_model::{
     Autopsy, Ending, EvidenceDepth, Failure, FailureKind, LoadPlan, Observation, Outcome,
@@ -176,7 +176,7 @@ fn push_failure(details: &TrialDetails<'_>, failure: &Failure, lines: &mut Wrapp
     }
     lines.push_gap();
     lines.push_line(DETAILS);
-    if let Some(text) = early_end(observation) {
+    if let Some(text) = unusual_end(observation) {
         lines.push_detail(&text);
     } else if details.seeming_hang.is_none() {
         lines.push_detail(&format!(
