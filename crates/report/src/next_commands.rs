@@ -1,6 +1,9 @@
 //! Suggests the commands that may follow a run: to continue it, to explain a failure, to confirm a fix.
 
-use super::{CaseReport, OrderEffect, Report, SuiteReport, VariantReport, group_failures};
+use super::{
+    CaseReport, FailureGroup, OrderEffect, Report, SuiteReport, VariantReport, group_failures,
+};
+use provoke_model::EvidenceDepth;
 use provoke_questions::{
     AnswerText, PooledBaseline, RateMeaning, RequiredPasses, Verdict, required_by_default,
 };
@@ -11,6 +14,10 @@ use provoke_words::document::SuggestedCommand;
 use provoke_words::untrusted::{SafeText, shell_word};
 use std::fmt::Write as _;
 
+/// Maximum number of failures for which a command asks about one alone.
+const SINGLE_BUGS: usize = 3;
+/// Maximum length of the title of a failure in a remark.
+const SHORT_TITLE: usize = 40;
 /// Failure rates that a longer run can rule out.
 const RARE: [f64; 2] = [0.01, 0.001];
 
@@ -118,6 +125,7 @@ fn after_the_end(
         }
         RateMeaning::Measured | RateMeaning::Limited => {
             commands.extend(confirm_command(report, variant, run, pooled));
+            commands.extend(confirm_one_commands(report, variant, run));
         }
         RateMeaning::OfFix | RateMeaning::Searched => {}
     }
@@ -273,6 +281,40 @@ fn confirm_command(
         format!("; baseline: this run and {other_runs}")
     });
     Some(SuggestedCommand::new("is it fixed?", line).with_remark(format!("{passes}{counted}")))
+}
+
+/// Returns the commands that confirm a fix of one of several failures, the most frequent first. Together, the rarest one
+/// determines the number of passing trials.
+fn confirm_one_commands(
+    report: &Report,
+    variant: &VariantReport,
+    run: &SafeText,
+) -> Vec<SuggestedCommand> {
+    let alpha = 1.0 - report.confidence / 100.0;
+    let effect = variant.rate.design_effect;
+    let pass = variant.durations.get("pass").map(|pass| pass.p50);
+    let mut bugs = group_failures(variant);
+    bugs.retain(|group| group.signature.is_the_bug);
+    if bugs.len() < 2 || !variant.name.is_empty() {
+        return Vec::new();
+    }
+    // Every failure that ends alike has the signature of the exit status.
+    bugs.retain(|group| group.signature.depth > EvidenceDepth::Status);
+    bugs.sort_by_key(|group| std::cmp::Reverse(group.trial_count()));
+    let command = |group: &FailureGroup<'_>| {
+        let count = group.trial_count();
+        // The trials with the other failures do not count.
+        let trials = variant.trials - (variant.failures - count);
+        let needed = stats::clean_runs_needed_effective(count, trials, effect, alpha)?;
+        let half = stats::clean_runs_to_exclude_half(count, trials, effect, alpha)?;
+        let required = required_passes(report, needed, half, pass);
+        let id = &group.signature.id;
+        let line = format!("provoke confirm --baseline {run} --only sig:{id}");
+        let title = words::shorten_text(&group.signature.title, SHORT_TITLE);
+        let remark = format!("{title}: {}", describe_required(report, required, pass));
+        Some(SuggestedCommand::new("is this one fixed?", line).with_remark(remark))
+    };
+    bugs.iter().take(SINGLE_BUGS).filter_map(command).collect()
 }
 
 /// Returns how many trials must pass by default after a fix, if a passing trial takes `pass` seconds.
