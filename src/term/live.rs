@@ -8,8 +8,8 @@ use console::{Term, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use provoke_judge as judge;
 use provoke_model::{
-    Event, EvidenceDepth, Failure, InconclusiveReason, NoteLevel, Observation, Outcome, TrialId,
-    VariantId,
+    Event, EvidenceDepth, Failure, HoldPlan, InconclusiveReason, NoteLevel, Observation, Outcome,
+    TrialId, VariantId,
 };
 use provoke_questions as questions;
 use provoke_questions::{CapturePolicy, ReproductionProgress, RerunPolicy, StopRule};
@@ -17,7 +17,7 @@ use provoke_report::{ANNOUNCED_FROM, LoadMeasurements, forecast_duration as load
 use provoke_state::{EventSink, State};
 use provoke_stats::real;
 use provoke_words as words;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Interval of progress lines without a terminal.
@@ -49,7 +49,7 @@ pub(super) struct LiveDisplay {
     /// The running trials: their starting times, and their variants if there are several.
     running: BTreeMap<TrialId, (Instant, Option<VariantId>)>,
     /// The running trials that hold threads.
-    held_trials: BTreeSet<TrialId>,
+    traced_trials: BTreeMap<TrialId, &'static str>,
     /// When the last trials ended, if they run on hosts.
     recent_ends: VecDeque<Instant>,
     /// Working time before this process, for a resumed run.
@@ -97,7 +97,7 @@ impl LiveDisplay {
             shown: BTreeMap::new(),
             is_early_end_shown: false,
             hinted: false,
-            held_trials: BTreeSet::new(),
+            traced_trials: BTreeMap::new(),
             recent_ends: VecDeque::new(),
             running: BTreeMap::new(),
             worked_before: Duration::ZERO,
@@ -484,7 +484,13 @@ impl EventSink for LiveDisplay {
                 let variant = is_one_of.then_some(trial.variant);
                 self.running.insert(trial.id, (Instant::now(), variant));
                 if trial.explores_schedule() {
-                    self.held_trials.insert(trial.id);
+                    let holds = match trial.hold.as_deref() {
+                        Some(HoldPlan::Hold { .. }) => true,
+                        Some(HoldPlan::Record(plan)) => !plan.holds.is_empty(),
+                        _ => false,
+                    };
+                    let label = if holds { "held  " } else { "observed  " };
+                    self.traced_trials.insert(trial.id, label);
                 }
             }
             Event::TrialFinished {
@@ -499,11 +505,7 @@ impl EventSink for LiveDisplay {
                     self.recent_ends.retain(|end| end.elapsed() < RATE_WINDOW);
                 }
                 let variant = self.running.remove(trial).and_then(|(_, variant)| variant);
-                let held_text = if self.held_trials.remove(trial) {
-                    "held  "
-                } else {
-                    ""
-                };
+                let held_text = self.traced_trials.remove(trial).unwrap_or_default();
                 let of = variant.map_or(held_text.to_owned(), |id| {
                     let name = words::sanitize_line(&state.trials.variant_plan(id).display_label());
                     format!("{}  ", style(name).bold())

@@ -155,6 +155,9 @@ impl DifferAnswer {
                 "NO DIFFERENCE before the failure: {} tested in {compared}",
                 words::format_count(self.tests, "difference")
             ),
+            _ if self.separating_difference().is_some() => {
+                format!("NOT KNOWN: no difference before the failure in {compared}")
+            }
             _ if self.tests > 0 => {
                 format!("NOT KNOWN YET: no difference before the failure in {compared}")
             }
@@ -169,6 +172,16 @@ impl DifferAnswer {
                 "NOT KNOWN YET: {compared} while observed; about 5 and 20 are needed, and -d gives more time"
             ),
         }
+    }
+
+    /// Returns the difference on the way to the failure that is true in all failing trials and in no passing one. More
+    /// trials would show it again.
+    fn separating_difference(&self) -> Option<&DifferenceReport> {
+        let mut after = self.differences.iter();
+        after.find(|report| {
+            let (failing, passing) = (report.failing, report.passing);
+            report.is_after_failure && failing.count == failing.trials && passing.count == 0
+        })
     }
 
     fn rates(&self) -> [(&'static str, FailureCounts); 3] {
@@ -246,6 +259,16 @@ impl AnswerText for DifferAnswer {
                 tests => format!(", corrected for {tests} tested differences"),
             };
             lines.push(words::p_value(lead.adjusted_p) + &corrected);
+        }
+        if self.lead.is_none()
+            && let Some(after) = self.separating_difference()
+        {
+            lines.push(format!(
+                "in failing trials only, {} ({}; passing trials: {})",
+                after.statement,
+                after.failing.in_words(),
+                after.passing.in_words(),
+            ));
         }
         let rates = self
             .rates()
@@ -435,4 +458,73 @@ pub(super) fn describe_progress(state: &State) -> Option<String> {
         0 => "runs without observation".to_owned(),
         _ => format!("observed: {} failed", observed.in_words()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::statements::TrueIn;
+    use super::*;
+
+    /// Returns an answer of which only a difference on the way to the failure is known.
+    fn answer(passing: u64) -> DifferAnswer {
+        let after = DifferenceReport {
+            statement: "the program reached silent.py:5".to_owned(),
+            places: Vec::new(),
+            failing: TrueIn {
+                count: 10,
+                trials: 10,
+            },
+            passing: TrueIn {
+                count: passing,
+                trials: 29,
+            },
+            adjusted_p: 0.0001,
+            score: 1.0,
+            is_after_failure: true,
+            same_trials: Vec::new(),
+            is_order: false,
+        };
+        DifferAnswer {
+            sentence: String::new(),
+            lead: None,
+            second: None,
+            failure_path: None,
+            observed_points: Vec::new(),
+            differences: vec![after],
+            not_significant: Vec::new(),
+            tests: 1,
+            is_limited: false,
+            plain: FailureCounts::default(),
+            observed: FailureCounts {
+                failures: 10,
+                trials: 39,
+            },
+            half_observed: FailureCounts::default(),
+            only_functions: false,
+            ended_alike: None,
+            functions_observed: None,
+            inside_functions: 0,
+            is_held: false,
+            refused: None,
+            error_rate: 0.05,
+            assumptions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_place_that_only_failing_trials_reach_is_named() {
+        let known = answer(0);
+        assert_eq!(
+            known.write_sentence(Verdict::Undecided),
+            "NOT KNOWN: no difference before the failure in 10 failing and 29 passing trials"
+        );
+        assert_eq!(
+            known.detail_lines()[0],
+            "in failing trials only, the program reached silent.py:5 (10 of 10; passing trials: 0 of 29)"
+        );
+        let vague = answer(3);
+        let sentence = vague.write_sentence(Verdict::Undecided);
+        assert!(sentence.starts_with("NOT KNOWN YET"), "{sentence}");
+        assert!(!vague.detail_lines()[0].contains("silent.py"));
+    }
 }
