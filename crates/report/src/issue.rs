@@ -2,7 +2,8 @@
 
 use super::failure_evidence::FailureEvidence;
 use super::{
-    Masked, MaskedRun, Report, VariantReport, derive, group_failures, load_assumptions, story,
+    FailureGroup, Masked, MaskedRun, Report, VariantReport, derive, group_failures,
+    load_assumptions, story,
 };
 use provoke_journal as journal;
 use provoke_journal::StoreError;
@@ -41,6 +42,8 @@ pub(super) struct Issue {
     pub(super) source: Vec<String>,
     /// The calls of the crashed thread, one per line.
     pub(super) stack: Vec<String>,
+    /// The next most frequent failures of the same variant.
+    pub(super) others: Vec<OtherFailure>,
     /// A trial, and the last lines of its output.
     pub(super) output: Option<(TrialId, String)>,
     /// The command as a shell line, with the variables that the experiment set.
@@ -54,6 +57,46 @@ pub(super) struct Issue {
     pub(super) hunt: Option<String>,
     /// Builds and versions.
     pub(super) builds: Vec<(String, String)>,
+}
+
+/// Maximum number of other failures with their source lines and stacks.
+const OTHER_FAILURES: usize = 3;
+
+/// A failure that is less frequent than another one.
+pub(super) struct OtherFailure {
+    /// Its title.
+    pub(super) title: String,
+    /// Its signature.
+    pub(super) id: String,
+    /// How many trials show it.
+    pub(super) count: u64,
+    /// The source lines that it points at.
+    pub(super) sites: Vec<Site>,
+    /// The text of the source lines that can be read, with their numbers.
+    pub(super) source: Vec<String>,
+    /// The calls of the crashed thread, one per line.
+    pub(super) stack: Vec<String>,
+}
+
+impl OtherFailure {
+    fn has_place(&self) -> bool {
+        !self.sites.is_empty() || !self.stack.is_empty()
+    }
+
+    fn read_from(group: &FailureGroup<'_>, run: &MaskedRun<'_>) -> Self {
+        let evidence = FailureEvidence::read_from(group, run);
+        Self {
+            title: group.signature.title.clone(),
+            id: group.signature.id.clone(),
+            count: group.trial_count(),
+            sites: group.signature.sites.clone(),
+            source: evidence.source,
+            stack: evidence
+                .analysis
+                .as_ref()
+                .map_or_else(Vec::new, story::stack_lines),
+        }
+    }
 }
 
 impl Issue {
@@ -107,6 +150,14 @@ impl Issue {
             }
             issue.source = evidence.source;
             issue.output = evidence.output;
+            let others = group_failures(variant).into_iter().filter(|other| {
+                other.signature.is_the_bug && other.signature.id != group.signature.id
+            });
+            issue.others = others
+                .map(|other| OtherFailure::read_from(&other, run))
+                .filter(OtherFailure::has_place)
+                .take(OTHER_FAILURES)
+                .collect();
         }
         issue.command = shell_command(&plan.trials, failing);
         issue.around = load_assumptions(&plan.trials);

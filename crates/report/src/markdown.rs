@@ -89,7 +89,7 @@ fn write_markdown(
     writeln!(out, "<details><summary>All counts</summary>\n")?;
     let own_tables = [
         results_table(&report),
-        failure_table(&report),
+        tables::with_notes_in_cells(failure_table(&report)),
         times_table(&report),
     ];
     for table in report.tables(&Place::ALL).iter().chain(&own_tables) {
@@ -254,17 +254,38 @@ fn write_failure_source(
         },
         escape_markdown(title)
     )?;
-    for site in &issue.sites {
+    write_place(&issue.sites, &issue.source, &issue.stack, out)?;
+    if issue.others.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "### Other failures\n")?;
+    for other in &issue.others {
+        let trials = words::format_count(other.count, "failed trial");
+        let title = escape_markdown(&other.title);
+        writeln!(out, "{trials}: {title} (`{}`)\n", other.id)?;
+        write_place(&other.sites, &other.source, &other.stack, out)?;
+    }
+    Ok(())
+}
+
+/// Writes the source lines and the stack of a failure.
+fn write_place(
+    sites: &[Site],
+    source: &[String],
+    stack: &[String],
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    for site in sites {
         writeln!(out, "- {}", inline_code(&site.to_string()))?;
     }
-    if !issue.sites.is_empty() {
+    if !sites.is_empty() {
         writeln!(out)?;
     }
-    if !issue.source.is_empty() {
-        writeln!(out, "{}", fence_code("text", &issue.source.join("\n")))?;
-    }
-    if !issue.stack.is_empty() {
-        writeln!(out, "{}", fence_code("text", &issue.stack.join("\n")))?;
+    for lines in [source, stack]
+        .into_iter()
+        .filter(|lines| !lines.is_empty())
+    {
+        writeln!(out, "{}", fence_code("text", &lines.join("\n")))?;
     }
     Ok(())
 }

@@ -527,6 +527,63 @@ fn markdown_contains_the_facts_for_an_issue() {
     ");
 }
 
+/// Returns a run of 100 trials with two failures at different lines: one in 10 trials, and one in 2.
+fn run_with_two_failures() -> SimulatedRun {
+    let mut run = SimulatedRun::new(plan(100));
+    let failed_at = |line: u32| {
+        let mut failure = failure(SEGV);
+        failure.signature.id = SignatureId(line);
+        failure.signature.title = format!("SIGSEGV in line_{line}");
+        failure.signature.depth = EvidenceDepth::Stack;
+        failure.sites = vec![provoke_model::Site {
+            file: "app.c".to_owned(),
+            line,
+            ..provoke_model::Site::default()
+        }];
+        let seen = died(Ending::Signaled(Signal::SEGV, true), "");
+        (seen, Outcome::Fail(Box::new(failure)))
+    };
+    for number in 1..=100 {
+        run.trial(
+            number,
+            match number {
+                20 | 70 => failed_at(17),
+                _ if number % 10 == 5 => failed_at(28),
+                _ => passed(),
+            },
+        );
+    }
+    run.finish();
+    run
+}
+
+#[test]
+fn markdown_contains_the_place_of_each_failure() {
+    let markdown = run_with_two_failures().export(&Markdown);
+    for expected in [
+        "10 of 12 failed trials: SIGSEGV in line\\_28",
+        "- `app.c:28`",
+        "### Other failures\n\n2 failed trials: SIGSEGV in line\\_17",
+        "- `app.c:17`",
+    ] {
+        assert!(markdown.contains(expected), "no {expected}:\n{markdown}");
+    }
+}
+
+#[test]
+fn each_of_several_failures_has_a_command_that_confirms_its_fix() {
+    let commands = super::next_commands(&run_with_two_failures().report(), "a1b2", None);
+    let confirm = commands
+        .iter()
+        .filter(|command| command.line.contains("confirm"));
+    let lines = confirm.map(|command| format!("{} # {}", command.line, command.remark));
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
+    provoke confirm --baseline a1b2 # 346 passing trials for PROBABLY FIXED, about 5m 46s
+    provoke confirm --baseline a1b2 --only sig:0000001c # SIGSEGV in line_28: 68 passing trials, about 1m 08s
+    provoke confirm --baseline a1b2 --only sig:00000011 # SIGSEGV in line_17: 311 passing trials for PROBABLY FIXED, about 5m 12s
+    ");
+}
+
 #[test]
 fn junit_has_a_case_for_the_verdict_and_for_each_failure() {
     insta::assert_snapshot!(run_with_every_ending().export(&Junit), @r#"

@@ -70,6 +70,24 @@ pub(super) fn write_table(table: &Table, out: &mut dyn io::Write) -> io::Result<
     Ok(())
 }
 
+/// Returns a table with each note in the last cell of the row above it: Markdown has no row that spans its columns.
+pub(super) fn with_notes_in_cells(mut table: Table) -> Table {
+    let mut rows: Vec<Row> = Vec::new();
+    for row in table.rows {
+        if let Row::Note(note, _) = &row
+            && let Some(Row::Cells(cells)) = rows.last_mut()
+            && let Some(Cell::Text(text, _)) = cells.last_mut()
+        {
+            *text += "; ";
+            *text += note;
+        } else {
+            rows.push(row);
+        }
+    }
+    table.rows = rows;
+    table
+}
+
 /// Maximum number of failing tests of a suite.
 const TESTS: usize = 50;
 
@@ -116,4 +134,26 @@ pub(super) fn write_load_lines(report: Masked<&Report>, out: &mut dyn io::Write)
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use provoke_words::document::{Place, Tone};
+
+    #[test]
+    fn a_note_is_in_the_last_cell_of_the_row_above_it() {
+        let columns = vec![Column::words("failure"), Column::words("which")];
+        let mut table = Table::new("Failures", Place::Details, columns);
+        let cells = ["SIGSEGV", "2, 7"].map(Cell::text).to_vec();
+        let note = "stack from extra trial 1002".to_owned();
+        table.rows = vec![Row::Cells(cells), Row::Note(note, Tone::Plain)];
+        let mut out = Vec::new();
+        write_table(&with_notes_in_cells(table), &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(
+            out.contains("| 2, 7; stack from extra trial 1002 |\n"),
+            "{out}"
+        );
+    }
 }
