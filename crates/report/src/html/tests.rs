@@ -9,7 +9,7 @@ use crate::{
     ExportOptions, Exporter, Jsonl, Junit, Markdown, MaskedRun, RunOfTrend, RunOrder,
     export_pictures, export_report, export_trend,
 };
-use provoke_model::{Ending, EvidenceDepth, FailureKind, Outcome, Plan, Text};
+use provoke_model::{Ending, EvidenceDepth, FailureKind, Outcome, Plan, SignatureId, Text};
 use provoke_questions as questions;
 
 /// Text that is markup, in every context of a page.
@@ -191,6 +191,30 @@ fn a_page_about_several_runs_says_whether_their_rates_differ() {
     assert!(page.contains("<title>Nightly – The failure rates"));
     // The failure was first seen in the second run.
     assert!(page.contains("<strong>new</strong>"));
+}
+
+#[test]
+fn a_page_about_several_runs_joins_the_signatures_of_one_failure() {
+    let failed_by = |id: u32, depth, also: &[(EvidenceDepth, SignatureId)]| {
+        let (seen, outcome) = crashed("");
+        let Outcome::Fail(mut failure) = outcome else {
+            unreachable!("it crashed");
+        };
+        failure.signature.id = SignatureId(id);
+        failure.signature.title = format!("SIGSEGV known by the {depth}");
+        failure.signature.depth = depth;
+        failure.signature.also = also.to_vec();
+        (seen, Outcome::Fail(failure))
+    };
+    let logged = (EvidenceDepth::Kernel, SignatureId(8));
+    let mut run = SimulatedRun::new(plan(3));
+    run.trial(1, failed_by(7, EvidenceDepth::Stack, &[logged]));
+    run.trial(2, failed_by(8, EvidenceDepth::Kernel, &[]));
+    run.trial(3, passed());
+    run.finish();
+    let page = trend_of(&[&run, &run], &PageOptions::default());
+    assert!(page.contains("SIGSEGV known by the stack"), "{page}");
+    assert!(!page.contains("SIGSEGV known by the kernel"), "{page}");
 }
 
 #[test]

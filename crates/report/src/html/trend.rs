@@ -6,7 +6,7 @@ use super::table::{
 };
 use crate::page_text::PageText;
 use crate::svg::draw_column_bars;
-use crate::{Masked, Report, RunOrder, VariantReport, headlines};
+use crate::{Masked, Report, RunOrder, VariantReport, group_failures, headlines};
 use maud::{Markup, html};
 use provoke_journal::RunFolder;
 use provoke_stats::{fisher, holm};
@@ -180,8 +180,9 @@ struct TrendSignature<'a> {
 fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
     let mut signatures: Vec<TrendSignature<'_>> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
-        let variants = run.report.variants.iter();
-        for signature in variants.flat_map(|variant| &variant.signatures) {
+        let variants = run.report.get().variants.iter();
+        for group in variants.flat_map(group_failures) {
+            let signature = group.signature;
             let known = signatures.iter().position(|known| known.id == signature.id);
             let position = known.unwrap_or_else(|| {
                 signatures.push(TrendSignature {
@@ -191,7 +192,7 @@ fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
                 });
                 signatures.len() - 1
             });
-            signatures[position].counts[index] += signature.count;
+            signatures[position].counts[index] += group.trial_count();
         }
     }
     if signatures.is_empty() {
@@ -245,13 +246,10 @@ fn start_minute(report: Masked<&Report>) -> String {
 /// Returns one run, folded.
 fn run_block(run: &TrendRun<'_>) -> Markup {
     let report = run.report;
-    let signatures = report
-        .variants
-        .iter()
-        .flat_map(|variant| &variant.signatures);
-    let failures: Vec<String> = signatures
+    let groups = report.get().variants.iter().flat_map(group_failures);
+    let failures: Vec<String> = groups
         .take(FAILURES)
-        .map(|signature| format!("{}× {}", signature.count, signature.title))
+        .map(|group| format!("{}× {}", group.trial_count(), group.signature.title))
         .collect();
     let sentences: Vec<String> = headlines::answer_sentences(&report)
         .iter()
