@@ -277,7 +277,7 @@ fn matching_variants(
         return None;
     }
     let refused = if question.tests_a_fix() {
-        Some("the run confirmed a change of the program".to_owned())
+        Some("`confirm` runs are not part of the baseline".to_owned())
     } else if same.is_empty() {
         unlike.pop()
     } else if !counts {

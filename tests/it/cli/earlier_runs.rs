@@ -199,7 +199,7 @@ fn a_run_that_confirmed_a_fix_does_not_count() {
         let (answer, output) = sandbox.confirm_against(name, &[]);
         let base = &answer["baseline"];
         assert_eq!([&base["failures"], &base["trials"]], [3, 30], "{output}");
-        let why = vec!["the run confirmed a change of the program"; confirmed];
+        let why = vec!["`confirm` runs are not part of the baseline"; confirmed];
         assert_eq!(reasons(&base["left_out"]), why, "{output}");
     }
 }
