@@ -5,16 +5,14 @@ use super::core_limits::{do_not_queue_for_cores, no_cores};
 use super::exports::RequestedReports;
 use super::helper::refuse_helper;
 use super::observer::ExperimentObserver;
-use super::preflight::{check_commands, check_plan, fit_to_this_machine};
+use super::preflight::{check_plan, check_program, fit_to_this_machine};
 use super::run::{Experiment, ExperimentSettings};
 use super::{baseline_check, earlier_runs, engine};
 use provoke_journal as journal;
 use provoke_journal::{Journal, RunFolder, default_root};
 use provoke_levers as levers;
 use provoke_local::StartedSlot;
-use provoke_model::{
-    Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, TrialsPlan, VariantId,
-};
+use provoke_model::{Event, FORMAT, LoadPlan, NoteLevel, Plan, ServiceOwner, Survey, TrialsPlan};
 use provoke_plan as plan;
 use provoke_prepare as prepare;
 use provoke_questions as questions;
@@ -127,22 +125,6 @@ impl Experiment {
         if let Some(text) = engine::unheeded_limit(&self.state.trials) {
             self.record_note(NoteLevel::Warning, text, observer);
         }
-    }
-}
-
-/// Checks the program of a plain run before anything is stored. Other commands may be created first.
-fn check_program(trials: &TrialsPlan) -> Result<(), Diagnostic> {
-    match trials.variants.as_slice() {
-        [variant]
-            if trials.hosts.is_none()
-                && trials.space.is_none()
-                && trials.hooks.setup.is_none()
-                && variant.hooks.setup.is_none()
-                && variant.edits.is_empty() =>
-        {
-            check_commands(trials, VariantId(0))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -13,7 +13,7 @@ use provoke_state::State;
 use provoke_sys::files;
 use provoke_sys::held_folder::HeldFolder;
 use provoke_words::diagnostic::Diagnostic;
-use provoke_words::untrusted::Untrusted as _;
+use provoke_words::untrusted::{Untrusted as _, shell_word};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -350,5 +350,13 @@ fn cannot_export(name: &Path, error: ExportError) -> Diagnostic {
 }
 
 fn cannot_open(path: &Path, error: io::Error) -> Diagnostic {
-    Diagnostic::usage(format!("cannot write `{}`", path.to_safe())).because(error)
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
+    let refused = Diagnostic::usage(format!("cannot write `{}`", path.to_safe())).because(error);
+    match path.parent().filter(|_| is_missing) {
+        Some(folder) => refused.with_hint(format!(
+            "create the directory: mkdir -p {}",
+            shell_word(folder.as_os_str())
+        )),
+        None => refused,
+    }
 }

@@ -119,10 +119,9 @@ impl Experiment {
         for (variant, error) in failed {
             let reason = error.in_a_line();
             let name = &self.state.trials.variant_plan(variant).name;
-            self.warn_user(
-                words::sanitize_line(&format!("cannot test the variant `{name}`: {reason}")),
-                observer,
-            );
+            let text = words::sanitize_line(&format!("cannot test the variant `{name}`: {reason}"));
+            self.announced.push(text.clone());
+            self.warn_user(text, observer);
             let time = self.state.worked;
             let event = Event::VariantUntestable {
                 variant,

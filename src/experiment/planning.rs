@@ -3,6 +3,7 @@
 use super::baseline_run::{BaselineRun, ResolvedBaseline};
 use super::hunt_holds::planned_holds;
 use super::observer::{ExperimentMessage, ExperimentObserver};
+use super::preflight::check_program;
 use super::search::find_searched;
 use provoke_model::{Plan, VariantId};
 use provoke_plan as plan;
@@ -66,6 +67,8 @@ pub fn plan_from_settings(
     if let Some(run) = chosen.flatten()
         && (run.is_newest || run.command != report::command_line(&plan.trials, VariantId(0)))
     {
+        // A program that does not exist has no baseline.
+        check_program(&plan.trials)?;
         observer.on_message(ExperimentMessage::Baseline(describe_baseline(&run)));
     }
     Ok(plan)

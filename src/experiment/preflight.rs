@@ -74,6 +74,22 @@ fn check_load(trials: &TrialsPlan) -> Result<(), Diagnostic> {
     Ok(load::check_target(load, &fill)?)
 }
 
+/// Checks the program of a plain run before anything is stored. Other commands may be created first.
+pub(super) fn check_program(trials: &TrialsPlan) -> Result<(), Diagnostic> {
+    match trials.variants.as_slice() {
+        [variant]
+            if trials.hosts.is_none()
+                && trials.space.is_none()
+                && trials.hooks.setup.is_none()
+                && variant.hooks.setup.is_none()
+                && variant.edits.is_empty() =>
+        {
+            check_commands(trials, VariantId(0))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Checks that every command of a variant can be started.
 pub(super) fn check_commands(trials: &TrialsPlan, variant: VariantId) -> Result<(), Diagnostic> {
     // provoke does not start this service.

@@ -32,6 +32,46 @@ fn a_program_that_does_not_exist_is_refused() {
 }
 
 #[test]
+fn a_report_in_a_directory_that_does_not_exist_is_refused_with_the_command_that_creates_it() {
+    let sandbox = Sandbox::new();
+    sandbox.provoke(&["run", "-n", "1", "--", "true"]);
+    let output = sandbox.provoke(&["report", "last", "--md=no/dir/x.md"]);
+    assert!(
+        output
+            .stderr
+            .contains("create the directory: mkdir -p no/dir"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_fixed_program_that_does_not_exist_has_no_baseline() {
+    let sandbox = Sandbox::new();
+    sandbox.provoke(&["run", "-n", "1", "--", "false"]);
+    let output = sandbox.provoke(&["confirm", "--", "./other"]);
+    assert!(output.stderr.contains("there is no such file"), "{output}");
+    assert!(!output.stderr.contains("baseline"), "{output}");
+}
+
+#[test]
+fn a_variant_without_its_program_is_reported_once() {
+    let sandbox = Sandbox::new();
+    let args = [
+        "compare",
+        "-L",
+        "V=true,no-such-program",
+        "-n",
+        "2",
+        "--",
+        "{V}",
+    ];
+    let output = sandbox.provoke(&args);
+    let text = format!("{}{}", output.stdout, output.stderr);
+    let named = text.matches("cannot test the variant").count();
+    assert_eq!(named, 1, "{output}");
+}
+
+#[test]
 fn a_shell_line_as_a_program_is_refused_with_the_flag_shell() {
     insta::assert_snapshot!(output_of(&["run", "--", "echo hello"]), @"
     ------- stderr -------
