@@ -53,9 +53,8 @@ pub(super) static TMPDIR: SimpleLever = SimpleLever {
     way_out: NAMESPACES,
     in_containers: "mount a directory in the container: --container mount=DIR:/tmp",
     search: LeverSearch {
-        values: &["long", "space", "full"],
-        sham: Some("empty"),
-        cause: "temporary files: it depends on their path or on room for them",
+        values: &["empty", "long", "space", "full"],
+        cause: "temporary files: it depends on their path, on room for them or on earlier ones",
         is_harsh: true,
         ..SEARCH
     },

@@ -172,10 +172,11 @@ pub trait Lever: Sync {
 pub struct LeverSearch {
     /// Name of the levers and values with a common cause.
     pub family: &'static str,
-    /// Values that are tried, as they are typed.
+    /// Values that are tried, as they are typed: first the one that changes least, which is claimed if the others have the same effect.
     pub values: &'static [&'static str],
     /// Value that does the same to a trial as the others, except for what they are about: a shift of no time. Without it,
-    /// the others are compared with plain trials.
+    /// the others are compared with plain trials. A value that a program may depend on, such as an empty directory, is no
+    /// sham: the others would have no effect in comparison.
     pub sham: Option<&'static str>,
     /// Values from the mildest to the harshest, if they have an order.
     pub ladder: &'static [&'static str],

@@ -27,7 +27,6 @@ pub(super) static NETWORK: SimpleLever = SimpleLever {
     in_containers: "use the network of the engine: --container network=none",
     search: LeverSearch {
         family: "network",
-        // The first one is the reference of the others: it is tried, and claimed, before them.
         values: &["own", "none", "slow"],
         sham: Some("host"),
         ladder: &["host", "own", "none"],

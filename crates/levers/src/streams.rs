@@ -64,8 +64,7 @@ pub(super) static STDIN: SimpleLever = SimpleLever {
     way_out: "mount the file system `devpts` on /dev/pts",
     in_containers: "close it in the command: sh -c 'exec \"$@\" <&-'",
     search: LeverSearch {
-        values: &["closed"],
-        sham: Some("empty"),
+        values: &["empty", "closed"],
         cause: "stdin: it depends on what its stdin is",
         is_harsh: true,
         ..SEARCH

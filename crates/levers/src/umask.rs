@@ -26,7 +26,6 @@ pub(super) static UMASK: SimpleLever = SimpleLever {
     in_containers: "set it in the command: sh -c 'umask 077; exec \"$@\"'",
     search: LeverSearch {
         values: &["077"],
-        sham: Some("022"),
         ladder: &["022", "027", "077", "777"],
         cause: "umask: it needs a mode that the mask forbids",
         ..SEARCH

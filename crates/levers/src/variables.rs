@@ -48,8 +48,7 @@ pub(super) static TIME_ZONE: SimpleLever = SimpleLever {
     in_containers: IN_CONTAINERS,
     search: LeverSearch {
         family: "time zone",
-        values: &["Pacific/Kiritimati", "America/St_Johns"],
-        sham: Some("Etc/UTC"),
+        values: &["Etc/UTC", "Pacific/Kiritimati", "America/St_Johns"],
         cause: "time zone: it assumes one time zone",
         ..SEARCH
     },
@@ -77,8 +76,7 @@ pub(super) static LOCALE: SimpleLever = SimpleLever {
     way_out: "`locale -a` shows the locales; `localedef` or the package `locales-all` adds others",
     in_containers: IN_CONTAINERS,
     search: LeverSearch {
-        values: &["C", "latin1", "tr_TR.UTF-8"],
-        sham: Some("C.UTF-8"),
+        values: &["C.UTF-8", "C", "latin1", "tr_TR.UTF-8"],
         cause: "locale: it assumes an encoding or a language",
         ..SEARCH
     },
@@ -119,7 +117,6 @@ pub(super) static COLUMNS: SimpleLever = SimpleLever {
     search: LeverSearch {
         family: "terminal",
         values: &["40"],
-        sham: Some("80"),
         ladder: &["80", "70", "60", "50", "40", "20"],
         cause: "terminal: its output depends on the width",
         ..SEARCH

@@ -58,7 +58,7 @@ fn each_test_of_a_suite_has_its_own_condition() {
         found,
         [
             json!([
-                "tz=Etc/UTC",
+                "plain",
                 "AssertionError: assert '-1040' == '+0000'",
                 ["time zone: it assumes one time zone"],
                 true
@@ -180,17 +180,55 @@ fn the_command_that_reproduces_a_failure_has_all_settings_of_the_search() {
 }
 
 #[test]
-fn a_program_that_needs_files_in_its_home_fails_under_an_empty_one() {
+fn the_condition_that_changes_least_is_found_if_all_of_its_kind_have_the_effect() {
     let sandbox = Sandbox::new();
-    std::fs::create_dir(sandbox.path("home")).unwrap();
-    sandbox.write("home/settings", "");
-    let line = "[ -n \"$(ls -A \"$HOME\")\" ]";
-    let args = [
-        "why", "--try", "home", "--seed", "1", "--", "sh", "-c", line,
-    ];
-    let mut command = sandbox.command(&args);
-    command.env("HOME", sandbox.path("home"));
-    let output: CommandOutput = limited::output(&mut command).unwrap().into();
-    let answer = "It fails under home=empty: 6 of 6 trials failed, and 0 of 6 without it";
-    assert!(output.stdout.starts_with(answer), "{output}");
+    std::fs::create_dir(sandbox.path("folder")).unwrap();
+    sandbox.write("folder/settings", "");
+    let folder = sandbox.path("folder");
+    let folder = folder.to_str().unwrap();
+    for (lever, variable, value, line, found) in [
+        (
+            "home",
+            "HOME",
+            folder,
+            "[ -e \"$HOME/settings\" ]",
+            "home=empty",
+        ),
+        (
+            "tmpdir",
+            "TMPDIR",
+            folder,
+            "[ -e \"$TMPDIR/settings\" ]",
+            "tmpdir=empty",
+        ),
+        ("stdin", "A", "", "[ -c /dev/stdin ]", "stdin=empty"),
+        (
+            "tz",
+            "TZ",
+            "Asia/Tokyo",
+            "[ $(date +%z) = +0900 ]",
+            "tz=Etc/UTC",
+        ),
+        (
+            "locale",
+            "LANGUAGE",
+            "de",
+            "[ $LANGUAGE = de ]",
+            "locale=C.UTF-8",
+        ),
+        (
+            "columns",
+            "COLUMNS",
+            "200",
+            "[ $COLUMNS -gt 100 ]",
+            "columns=40",
+        ),
+    ] {
+        let args = ["why", "--try", lever, "--seed", "1", "--", "sh", "-c", line];
+        let mut command = sandbox.command(&args);
+        command.env(variable, value);
+        let output: CommandOutput = limited::output(&mut command).unwrap().into();
+        let answer = format!("It fails under {found}: 6 of 6 trials failed, and 0 of 6 without it");
+        assert!(output.stdout.starts_with(&answer), "{output}");
+    }
 }

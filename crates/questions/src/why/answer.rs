@@ -288,7 +288,7 @@ impl ConditionReport {
         };
         match (&self.same_up_to, &self.changes_from) {
             (Some(without), Some(with)) => format!("{}, not {}", value(with), value(without)),
-            (None, Some(with)) => format!("{} or less", value(with)),
+            (None, Some(with)) => format!("{} or milder", value(with)),
             _ => String::new(),
         }
     }
