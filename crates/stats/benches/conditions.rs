@@ -13,7 +13,7 @@ use simulated_screen::World;
 const COUNT: usize = 25;
 
 /// Failure rates of plain trials without an effect.
-const HARMLESS: [f64; 6] = [0.0, 0.01, 0.2, 0.5, 0.9, 1.0];
+const HARMLESS: [f64; 8] = [0.0, 0.01, 0.05, 0.1, 0.2, 0.5, 0.9, 1.0];
 
 /// Failure rates of plain trials, and under the one condition with an effect.
 const EFFECTS: [(f64, f64); 16] = [
@@ -98,12 +98,20 @@ fn print_table(screens: u64, only: &str) {
     show("0 to 1, 50 conditions", &world);
     let world = World::harmless(0.2, 2 * COUNT).with_effects(&[(47, 0.6)]);
     show("0.2 to 0.6, 50 conditions", &world);
-    for base in [0.2, 0.5] {
+    for (base, failing) in [
+        (0.2, 6),
+        (0.5, 6),
+        (0.08, 1),
+        (0.14, 1),
+        (0.17, 2),
+        (0.25, 3),
+        (0.92, 11),
+    ] {
         let world = World {
-            fixed_seeds: true,
+            failing_seeds: Some(failing),
             ..World::harmless(base, COUNT).with_seeds()
         };
-        show(&format!("{base}, fixed by the seed"), &world);
+        show(&format!("{base}, {failing} of 12 seeds fail"), &world);
     }
 }
 

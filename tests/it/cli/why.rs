@@ -232,3 +232,24 @@ fn the_condition_that_changes_least_is_found_if_all_of_its_kind_have_the_effect(
         assert!(output.stdout.starts_with(&answer), "{output}");
     }
 }
+
+#[test]
+fn a_single_seed_that_fails_is_found() {
+    let sandbox = Sandbox::new();
+    // Every fourth plain trial fails, the second one first.
+    let line = "echo >> plain; [ $(($(wc -l < plain) % 4)) != 2 ]";
+    let line = format!("case $PYTHONHASHSEED in '') {line};; 5) exit 1;; esac");
+    let args = ["--try", "hash-seed", "--seed", "1", "--", "sh", "-c", &line];
+    let (report, output) = sandbox.run_with_report("why", &args);
+    let answer = &report["answer"]["why"];
+    let found = &answer["conditions"][0];
+    assert_eq!(
+        [&found["name"], &found["verdict"], &found["compared_with"]],
+        ["hash-seed=5", "raises", "plain"],
+        "{output}"
+    );
+    assert_eq!(found["with"]["failures"], found["with"]["trials"]);
+    assert_eq!(answer["seeds"]["decides"], false);
+    let cause = "hash seed: the order of a set or dict reaches the result";
+    assert_eq!(answer["causes"], json!([cause]));
+}

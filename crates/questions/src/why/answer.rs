@@ -35,7 +35,7 @@ pub struct WhyAnswer {
     pub sentence: String,
     /// Trials without any of the conditions.
     pub plain: FailureCounts,
-    /// All conditions that were tried or could not be tried, except for steps and seeds without a trial.
+    /// All conditions that were tried or could not be tried, except for steps, and seeds that were not tried in pairs.
     pub conditions: Vec<ConditionReport>,
     /// Whether the seed decides the outcome; null if that was not tested.
     pub seeds: Option<SeedReport>,
@@ -474,7 +474,7 @@ impl AnswerText for WhyAnswer {
     }
 }
 
-/// Reports a condition, unless it is a step or a seed that was not tried.
+/// Reports a condition, unless it is a sham, a step, or a seed that was not tried in pairs.
 fn report_condition(
     state: &State,
     context: &AnswerContext<'_>,
@@ -484,11 +484,13 @@ fn report_condition(
     index: usize,
 ) -> Option<ConditionReport> {
     let condition = condition_of(&items[index])?;
-    if !matches!(condition.role, ConditionRole::Tried | ConditionRole::Harsh) {
-        return None;
-    }
     let result = screen.result_of(index);
     let pairs = result.pairs.as_ref();
+    match condition.role {
+        ConditionRole::Tried | ConditionRole::Harsh => {}
+        ConditionRole::Seed if pairs.is_some() => {}
+        _ => return None,
+    }
     let set = VariantChoice::Set(Subset(vec![u32::try_from(index).ok()?]));
     let variant = state.find_variant(&set);
     let reason = memory.untested_reason(index).or_else(|| {

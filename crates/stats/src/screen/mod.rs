@@ -6,7 +6,7 @@
 //! | each condition once, a plain trial after every five | candidates |
 //! | each seed twice, if plain trials differ | does the seed fix the outcome? |
 //! | random halves of the families, if plain trials differ or nothing was found | candidates |
-//! | fresh pairs of a candidate and its reference, in random order | the claim |
+//! | fresh pairs of a candidate and its reference, in random order; a single seed may be a candidate | the claim |
 //! | three trials a step of the ladder of a claimed condition | the dose |
 //!
 //! Only fresh pairs and seed tests lead to claims, so candidates may be chosen in any way. If plain trials differ, the

@@ -222,19 +222,13 @@ impl Screen {
         Some((ScreenPhase::Seeds(test.family), sets))
     }
 
-    /// Returns more plain trials if seeds are untested, and only trials of halves differ.
+    /// Returns more plain trials if seeds are untested, and only trials of halves differ or there is nothing else to try.
     fn plan_late_seeds(&self) -> Option<PlannedBlock> {
-        let has_seeds = self
-            .conditions
-            .iter()
-            .any(|c| c.role == ConditionRole::Seed);
+        let has = |role| self.conditions.iter().any(|c| c.role == role);
         let is_open =
             self.evidence.plain.trials < MOST_PLAIN && self.claimed_conditions().is_empty();
-        if has_seeds
-            && is_open
-            && self.evidence.halves.is_mixed()
-            && !self.evidence.plain.is_mixed()
-        {
+        let may_matter = self.evidence.halves.is_mixed() || !has(ConditionRole::Tried);
+        if has(ConditionRole::Seed) && is_open && may_matter && !self.evidence.plain.is_mixed() {
             return Some((ScreenPhase::Plain, first_trials()));
         }
         None
@@ -254,6 +248,8 @@ impl Screen {
 
     /// Begins the test of the best candidate.
     fn plan_test(&mut self) -> Option<PlannedBlock> {
+        let seeds = self.seed_tests.iter().flat_map(SeedTest::odd_seeds);
+        let seeds = seeds.filter(|(seed, _)| self.is_open(*seed));
         let candidates = self.open_conditions();
         let best = candidates
             .into_iter()
@@ -263,6 +259,7 @@ impl Screen {
                     .is_explained_by_sham(condition, &self.conditions)
             })
             .map(|condition| (condition, self.evidence_of(condition)))
+            .chain(seeds)
             .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()).then(b.0.cmp(&a.0)))?;
         let (condition, evidence) = best;
         if evidence.abs() < candidate_threshold(&self.evidence) {
@@ -274,19 +271,26 @@ impl Screen {
         self.plan_pairs()
     }
 
-    /// Returns the conditions that may become candidates: not tested, and of a family without a claim.
+    /// Returns the conditions that may become candidates.
     fn open_conditions(&self) -> Vec<usize> {
-        let confirmed = self.claimed_conditions();
         let mut open = self.conditions_with(|role| role == ConditionRole::Tried);
-        open.retain(|&condition| {
-            let family = self.conditions[condition].family;
-            let is_confirmed = confirmed
-                .iter()
-                .any(|&other| self.conditions[other].family == family);
-            let is_tested = self.tests.iter().any(|test| test.condition == condition);
-            !is_confirmed && !is_tested
-        });
+        open.retain(|&condition| self.is_open(condition));
         open
+    }
+
+    /// Returns whether a condition is not tested, and of a family without a claim.
+    fn is_open(&self, condition: usize) -> bool {
+        let family = self.conditions[condition].family;
+        let mut claimed = self.claimed_conditions().into_iter();
+        !claimed.any(|other| self.conditions[other].family == family)
+            && !self.tests.iter().any(|test| test.condition == condition)
+    }
+
+    /// Returns whether a seed explains the failures.
+    fn has_seed_claim(&self) -> bool {
+        let mut claimed = self.claimed_conditions().into_iter();
+        claimed.any(|condition| self.conditions[condition].role == ConditionRole::Seed)
+            || self.seed_tests.iter().any(SeedTest::is_claimed)
     }
 
     fn evidence_of(&self, condition: usize) -> f64 {
@@ -310,7 +314,7 @@ impl Screen {
     fn plan_halves(&self) -> Option<PlannedBlock> {
         let is_mixed = self.evidence.plain.is_mixed();
         let has_claim = !self.claimed_conditions().is_empty();
-        if self.seed_tests.iter().any(SeedTest::is_claimed) {
+        if self.has_seed_claim() {
             return None;
         }
         let most = match (is_mixed, has_claim) {

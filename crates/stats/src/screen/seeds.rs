@@ -78,6 +78,26 @@ impl SeedTest {
         self.is_over
     }
 
+    /// Returns the seeds that ended alike twice, and otherwise than most, if the test ran to its end without a claim: they
+    /// are too few for it. Their evidence is unlimited, so they are tested in pairs before other candidates.
+    pub(super) fn odd_seeds(&self) -> Vec<(usize, f64)> {
+        if !self.is_over || self.is_claimed() || self.p_value >= 1.0 {
+            return Vec::new();
+        }
+        let twice = |failed: bool| {
+            let seeds = self.table.iter();
+            let alike = seeds.filter(move |seed| seed.failures() == Some([failed; 2]));
+            alike.map(|seed| seed.condition).collect::<Vec<_>>()
+        };
+        let (failing, passing) = (twice(true), twice(false));
+        let (seeds, evidence) = if failing.len() <= passing.len() {
+            (failing, f64::INFINITY)
+        } else {
+            (passing, f64::NEG_INFINITY)
+        };
+        seeds.into_iter().map(|seed| (seed, evidence)).collect()
+    }
+
     /// Returns the seeds of the next trials; none if the test is over.
     pub(super) fn next_seeds(&self, random: &mut Pcg64Mcg) -> Vec<usize> {
         if self.is_over {

@@ -342,6 +342,13 @@ impl SuiteScreen {
                 }
             }
         }
+        for (test, seeds) in self.seed_tests.iter().flatten() {
+            for (seed, evidence) in seeds.odd_seeds() {
+                if self.claims_of(*test).is_empty() && self.find_pairs(*test, seed).is_none() {
+                    candidates.entry(seed).or_default().push((*test, evidence));
+                }
+            }
+        }
         let most = |tests: &[(usize, f64)]| tests.iter().map(|t| t.1.abs()).fold(0.0, f64::max);
         let best = candidates
             .into_iter()

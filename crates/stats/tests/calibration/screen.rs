@@ -31,7 +31,7 @@ fn most_wrong() -> f64 {
 fn power(world: &World) -> (f64, u64) {
     let (mut found, mut first_claims) = (0, Vec::new());
     for ended in run_screens(world) {
-        found += u32::from(ended.found >= world.effects.len());
+        found += u32::from(ended.found >= world.effects.len().max(1));
         first_claims.push(ended.first_claim.unwrap_or(u64::MAX));
     }
     first_claims.sort_unstable();
@@ -135,11 +135,37 @@ fn seeds_that_fix_the_outcome_are_claimed_and_others_are_not() {
         assert!(count <= 6, "{base}: {count}");
     }
     let world = World {
-        fixed_seeds: true,
+        failing_seeds: Some(6),
         ..World::harmless(0.5, 2).with_seeds()
     };
     // A quarter of the screens sees no difference among the first plain trials, and tests nothing.
     assert!(claims(&world) > SCREENS * 7 / 10);
+}
+
+#[test]
+fn a_seed_that_alone_fails_or_passes_is_claimed_in_pairs() {
+    for (failing, base, others) in [
+        (1, 0.08, COUNT),
+        (1, 0.08, 0),
+        (2, 0.17, COUNT),
+        (11, 0.92, COUNT),
+    ] {
+        let world = World {
+            failing_seeds: Some(failing),
+            ..World::harmless(base, others).with_seeds()
+        };
+        let (found, median) = power(&world);
+        assert!(found >= 0.75, "{failing}, {others}: {found}");
+        assert!(median <= 100, "{failing}, {others}: {median}");
+    }
+}
+
+#[test]
+fn seeds_without_an_effect_are_claimed_in_at_most_one_of_twenty_cases() {
+    for base in [0.02, 0.05, 0.1, 0.15, 0.9] {
+        let wrong = wrong_share(&World::harmless(base, 2).with_seeds());
+        assert!(wrong <= most_wrong(), "{base}: {wrong}");
+    }
 }
 
 fn condition(family: usize) -> Condition {
@@ -391,7 +417,7 @@ fn a_seed_that_decides_about_one_test_is_claimed_for_it_alone() {
         *test = World::harmless(0.0, 2).with_seeds();
     }
     world.tests[1].base = [0.5; 2];
-    world.tests[1].fixed_seeds = true;
+    world.tests[1].failing_seeds = Some(6);
     let mut found = 0;
     for seed in 0..50 {
         let ended = world.run_screen(seed, 300);
@@ -400,6 +426,22 @@ fn a_seed_that_decides_about_one_test_is_claimed_for_it_alone() {
     }
     // A quarter of the screens sees no difference among the first plain trials.
     assert!(found > 35, "{found}");
+}
+
+#[test]
+fn a_seed_that_alone_fails_is_claimed_for_its_test_of_a_suite() {
+    let mut world = suite(&[0.0, 0.08, 0.0]);
+    for test in &mut world.tests {
+        *test = World {
+            base: test.base,
+            ..World::harmless(0.0, COUNT).with_seeds()
+        };
+    }
+    world.tests[1].failing_seeds = Some(1);
+    let (wrong, found) = suite_shares(&world);
+    assert!(wrong <= most_wrong(), "{wrong}");
+    // In half of the screens, all plain trials of the round pass, so no seed is tried.
+    assert!(found > 0.5, "{found}");
 }
 
 #[test]

@@ -14,8 +14,8 @@ pub(crate) struct World {
     pub(crate) base: [f64; 2],
     /// Conditions with an effect, and the failure rate under them.
     pub(crate) effects: Vec<(usize, f64)>,
-    /// Family of seeds whose outcome is fixed.
-    pub(crate) fixed_seeds: bool,
+    /// Number of seeds that always fail, if the others always pass; otherwise seeds have no effect.
+    pub(crate) failing_seeds: Option<usize>,
     /// The conditions.
     pub(crate) conditions: Vec<Condition>,
     /// Number of parallel trials.
@@ -52,7 +52,7 @@ impl World {
         Self {
             base: [base; 2],
             effects: Vec::new(),
-            fixed_seeds: false,
+            failing_seeds: None,
             conditions: conditions.collect(),
             parallel: 1,
             inconclusive: 0.0,
@@ -103,6 +103,13 @@ impl World {
     }
 
     fn rate(&self, set: &[usize], trial: u64) -> f64 {
+        let is_seed = |i: &usize| self.conditions[*i].role == ConditionRole::Seed;
+        if let (Some(failing), [condition]) = (self.failing_seeds, set)
+            && is_seed(condition)
+        {
+            let mut failing = (0..self.conditions.len()).filter(is_seed).take(failing);
+            return f64::from(u8::from(failing.any(|seed| seed == *condition)));
+        }
         let base = self.base[usize::from((trial / 20) % 2 == 1)];
         let present = self
             .effects
@@ -118,14 +125,7 @@ impl World {
         if random.random_bool(self.inconclusive) {
             return Outcome::NotCounted;
         }
-        let seed = set
-            .iter()
-            .find(|&&i| self.conditions[i].role == ConditionRole::Seed);
-        let failed = match seed {
-            Some(seed) if self.fixed_seeds => seed.is_multiple_of(2),
-            _ => random.random_bool(self.rate(set, trial)),
-        };
-        if failed {
+        if random.random_bool(self.rate(set, trial)) {
             Outcome::Failed
         } else {
             Outcome::Passed
@@ -191,7 +191,8 @@ impl World {
             trials: ended,
             first_claim: right.first().copied(),
             found: right.len(),
-            is_wrong: is_right.contains(&false) || (seeds.is_some() && !self.fixed_seeds),
+            is_wrong: is_right.contains(&false)
+                || (seeds.is_some() && self.failing_seeds.is_none()),
             seed_claim: seeds,
             screen,
         }
@@ -256,7 +257,7 @@ impl SuiteWorld {
             })
             .collect();
         let seed_claims: Vec<usize> = screen.seed_claims().map(|(test, _)| test).collect();
-        let is_fixed = |test: &usize| self.tests[*test].fixed_seeds;
+        let is_fixed = |test: &usize| self.tests[*test].failing_seeds.is_some();
         SuiteEnded {
             trials,
             found: is_right.iter().filter(|is_right| **is_right).count(),
