@@ -7,7 +7,7 @@ use provoke_model::{
 };
 
 /// Title of a timeout of a trial that was only slow.
-pub const ENDED_BY_ITSELF: &str = "timeout: it ended by itself after the limit";
+pub const ENDED_BY_ITSELF: &str = "timeout, but it ended by itself later";
 
 pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> EvidenceName {
     let name = kind.name();
@@ -37,7 +37,7 @@ pub(super) fn status_level(kind: &FailureKind, observation: &Observation) -> Evi
             return EvidenceName::new(EvidenceDepth::Status, text, ENDED_BY_ITSELF);
         }
         if hang.threads.is_empty() && hang.ended_before.is_zero() {
-            return EvidenceName::new(EvidenceDepth::Status, &*name, "hang: no stack");
+            return EvidenceName::new(EvidenceDepth::Status, &*name, "hang without a stack");
         }
     }
     // If the ending does not show it, the processes that died in the tree are part of the name.
