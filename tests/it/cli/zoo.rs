@@ -152,7 +152,8 @@ fn a_date_is_found_and_its_fix_confirmed_at_that_date() {
 #[test]
 fn a_late_answer_is_named_before_the_failure_and_its_fix_confirmed() {
     needs!(program("cc"), program("patch"));
-    let found = ["the program got a timeout from poll()"];
+    // On a busy machine, what another thread did until the timeout can separate the trials best.
+    let found = ["a timeout from poll()"];
     run_page("retry", &[(0, &found), FIXED]);
 }
 
