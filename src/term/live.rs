@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use provoke_judge as judge;
 use provoke_model::{
     Event, EvidenceDepth, Failure, HoldPlan, InconclusiveReason, NoteLevel, Observation, Outcome,
-    TrialId, VariantId,
+    Trial, TrialId, VariantId,
 };
 use provoke_questions as questions;
 use provoke_questions::{CapturePolicy, ReproductionProgress, RerunPolicy, StopRule};
@@ -460,6 +460,57 @@ impl LiveDisplay {
             _ => spent,
         }
     }
+
+    fn print_warning(&mut self, text: &str) {
+        self.print_text(0, &format!("{} {text}", style("warning:").yellow()));
+    }
+
+    /// Remembers a running trial.
+    fn trial_started(&mut self, state: &State, trial: &Trial) {
+        // A search begins with one variant, and others come later.
+        let is_one_of = state.trials.variants.len() > 1 || state.trials.space.is_some();
+        let variant = is_one_of.then_some(trial.variant);
+        self.running.insert(trial.id, (Instant::now(), variant));
+        if trial.explores_schedule() {
+            let holds = match trial.hold.as_deref() {
+                Some(HoldPlan::Hold { .. }) => true,
+                Some(HoldPlan::Record(plan)) => !plan.holds.is_empty(),
+                _ => false,
+            };
+            let label = if holds { "held  " } else { "observed  " };
+            self.traced_trials.insert(trial.id, label);
+        }
+    }
+
+    /// Prints what is new with the result of a trial.
+    fn trial_finished(
+        &mut self,
+        state: &State,
+        trial: TrialId,
+        observation: &Observation,
+        outcome: &Outcome,
+    ) {
+        self.last_end = Instant::now();
+        if state.trials.hosts.is_some() {
+            self.recent_ends.push_back(self.last_end);
+            self.recent_ends.retain(|end| end.elapsed() < RATE_WINDOW);
+        }
+        let variant = self.running.remove(&trial).and_then(|(_, variant)| variant);
+        let held_text = self.traced_trials.remove(&trial).unwrap_or_default();
+        let of = variant.map_or(held_text.to_owned(), |id| {
+            let name = words::sanitize_line(&state.trials.variant_plan(id).display_label());
+            format!("{}  ", style(name).bold())
+        });
+        if !state.stage.runs_extra_trials() || self.every_trial {
+            let ended = (trial, variant.unwrap_or(VariantId(0)));
+            self.trial_ended(state, ended, &of, observation, outcome);
+        }
+        self.print_hint(state);
+        if self.rate.is_some() && *outcome == Outcome::Pass {
+            self.print_forecast(state, LoadMeasurements::ServiceRun(observation.elapsed));
+        }
+        self.correct_forecast(state);
+    }
 }
 
 fn in_seconds(time: Duration) -> String {
@@ -478,48 +529,13 @@ impl EventSink for LiveDisplay {
             self.worked_before = state.worked;
         }
         match event {
-            Event::TrialStarted(trial) => {
-                // A search begins with one variant, and others come later.
-                let is_one_of = state.trials.variants.len() > 1 || state.trials.space.is_some();
-                let variant = is_one_of.then_some(trial.variant);
-                self.running.insert(trial.id, (Instant::now(), variant));
-                if trial.explores_schedule() {
-                    let holds = match trial.hold.as_deref() {
-                        Some(HoldPlan::Hold { .. }) => true,
-                        Some(HoldPlan::Record(plan)) => !plan.holds.is_empty(),
-                        _ => false,
-                    };
-                    let label = if holds { "held  " } else { "observed  " };
-                    self.traced_trials.insert(trial.id, label);
-                }
-            }
+            Event::TrialStarted(trial) => self.trial_started(state, trial),
             Event::TrialFinished {
                 trial,
-                seen: observation,
+                seen,
                 outcome,
                 ..
-            } => {
-                self.last_end = Instant::now();
-                if state.trials.hosts.is_some() {
-                    self.recent_ends.push_back(self.last_end);
-                    self.recent_ends.retain(|end| end.elapsed() < RATE_WINDOW);
-                }
-                let variant = self.running.remove(trial).and_then(|(_, variant)| variant);
-                let held_text = self.traced_trials.remove(trial).unwrap_or_default();
-                let of = variant.map_or(held_text.to_owned(), |id| {
-                    let name = words::sanitize_line(&state.trials.variant_plan(id).display_label());
-                    format!("{}  ", style(name).bold())
-                });
-                if !state.stage.runs_extra_trials() || self.every_trial {
-                    let ended = (*trial, variant.unwrap_or(VariantId(0)));
-                    self.trial_ended(state, ended, &of, observation, outcome);
-                }
-                self.print_hint(state);
-                if self.rate.is_some() && *outcome == Outcome::Pass {
-                    self.print_forecast(state, LoadMeasurements::ServiceRun(observation.elapsed));
-                }
-                self.correct_forecast(state);
-            }
+            } => self.trial_finished(state, *trial, seen, outcome),
             Event::TrialWithdrawn(trial) => {
                 self.running.remove(trial);
             }
@@ -540,8 +556,7 @@ impl EventSink for LiveDisplay {
             Event::HostMissing { name, why, .. } => {
                 let text =
                     format!("the host `{name}` cannot start: {why}; the trials run without it");
-                let text = words::sanitize_line(&text);
-                self.print_text(0, &format!("{} {text}", style("warning:").yellow()));
+                self.print_warning(&words::sanitize_line(&text));
             }
             Event::HostLost { host, why, .. } => {
                 let hosts = state.hosts.all();
@@ -552,7 +567,7 @@ impl EventSink for LiveDisplay {
                     "the host `{}` was lost: {why}; its trials run again on another host",
                     name.unwrap_or_default()
                 ));
-                self.print_text(0, &format!("{} {text}", style("warning:").yellow()));
+                self.print_warning(&text);
             }
             // The summary shows how often each warning occurred.
             Event::Note {
@@ -566,9 +581,7 @@ impl EventSink for LiveDisplay {
                 let (text, output) = screen::split_note(text);
                 match level {
                     NoteLevel::Info => self.print_text(2, &text),
-                    NoteLevel::Warning => {
-                        self.print_text(0, &format!("{} {text}", style("warning:").yellow()));
-                    }
+                    NoteLevel::Warning => self.print_warning(&text),
                 }
                 for line in output {
                     self.print_line(&line);

@@ -30,7 +30,7 @@ pub(super) enum LeaseReply {
     Idle,
 }
 
-/// The replies that a host owes, and those who wait for them.
+/// The replies that a host owes, and where each of them goes.
 #[derive(Default)]
 pub(super) struct AwaitedReplies {
     /// Why the host was lost.

@@ -86,7 +86,7 @@ impl ReplyReader {
         self.awaited.lock().expect("no panic")
     }
 
-    /// Writes a file of a trial. A file that nobody wants, or that is too large, is read and dropped.
+    /// Writes a file of a trial. A file that is not awaited, or is too large, is read and dropped.
     async fn receive_file(&mut self, slot: SlotId, name: &Path, size: u64) -> io::Result<()> {
         if size > MAX_DROPPED {
             return Err(io::Error::other(format!("it sent a file of {size} bytes")));
