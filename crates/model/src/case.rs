@@ -2,6 +2,7 @@
 
 use super::{Signal, Site, is_default, micros};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -135,4 +136,13 @@ pub struct TrialCases {
     /// Problems of the report of the runner, for the user.
     #[serde(skip_serializing_if = "is_default")]
     pub complaints: Vec<String>,
+}
+
+impl TrialCases {
+    /// Returns the planned cases that did not start and are in no report.
+    pub fn unstarted_cases(&self) -> Vec<&CaseName> {
+        let reported: HashSet<&CaseName> = self.results.iter().map(|result| &result.case).collect();
+        let planned = self.planned.iter().flatten();
+        planned.filter(|case| !reported.contains(case)).collect()
+    }
 }

@@ -3,7 +3,6 @@
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use provoke_runners::{ctest, go, gtest, junit, libtest, stream, tap};
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::BufReader;
 
@@ -41,9 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             failure.and_then(|failure| failure.signal)
         );
     }
-    let reported: HashSet<_> = cases.results.iter().map(|result| &result.case).collect();
-    let planned = cases.planned.iter().flatten();
-    for case in planned.filter(|case| !reported.contains(case)) {
+    for case in cases.unstarted_cases() {
         println!("{:?} not started", case.to_string());
     }
     for complaint in &cases.complaints {

@@ -1,6 +1,6 @@
 //! Tests of the plugin with real pytest.
 
-use crate::samples::{describe_results, unstarted_cases};
+use crate::samples::describe_results;
 use provoke_model::{CaseEnd, TrialCases};
 use provoke_runners::pytest::{PLUGIN, PLUGIN_MODULE, SHUFFLE_VARIABLE, STREAM_VARIABLE};
 use provoke_runners::stream::read_stream;
@@ -67,7 +67,7 @@ fn a_test_that_kills_the_interpreter_is_the_running_one() {
             "test_it.py::test_crash Unknown"
         ]
     );
-    assert_eq!(unstarted_cases(&cases).len(), 1);
+    assert_eq!(cases.unstarted_cases().len(), 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests of the readers of reports with samples of real runners.
 
-use crate::samples::{describe_results, open_sample, unstarted_cases};
+use crate::samples::{describe_results, open_sample};
 use insta::assert_snapshot;
 use provoke_model::{CaseEnd, TrialCases};
 use provoke_runners::{ctest, go, gtest, junit, libtest, tap};
@@ -561,10 +561,12 @@ fn libtest_sample(name: &str, lists: &[(i32, &str)]) -> String {
     };
     let input = open_sample(&format!("libtest/{name}.txt"));
     let cases = libtest::read_libtest(input, list_tests);
+    let unstarted = cases.unstarted_cases();
+    let unstarted: Vec<String> = unstarted.iter().map(ToString::to_string).collect();
     format!(
         "{}\nnot started: {}",
         describe(&cases),
-        unstarted_cases(&cases).join(", ")
+        unstarted.join(", ")
     )
 }
 

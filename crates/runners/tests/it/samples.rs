@@ -16,15 +16,6 @@ pub(crate) fn describe_results(cases: &TrialCases) -> Vec<String> {
     cases.results.iter().map(describe_result).collect()
 }
 
-/// Returns the planned cases that did not start and are in no report.
-pub(crate) fn unstarted_cases(cases: &TrialCases) -> Vec<String> {
-    let planned = cases.planned.iter().flatten();
-    planned
-        .filter(|case| !cases.results.iter().any(|result| result.case == **case))
-        .map(ToString::to_string)
-        .collect()
-}
-
 fn describe_result(result: &CaseResult) -> String {
     let mut parts = vec![result.case.to_string(), format!("{:?}", result.end)];
     if result.attempts > 0 {

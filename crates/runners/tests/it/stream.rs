@@ -1,6 +1,6 @@
 //! Tests of the reader of streams with samples of the pytest plugin.
 
-use crate::samples::{describe_results, open_sample, unstarted_cases};
+use crate::samples::{describe_results, open_sample};
 use provoke_model::{CaseEnd, CaseName, TrialCases};
 use provoke_runners::stream::read_stream;
 use provoke_test_needs::{needs, program};
@@ -62,7 +62,12 @@ fn the_running_test_is_known_after_a_crash() {
             "test_crash.py::test_crash Unknown"
         ]
     );
-    assert_eq!(unstarted_cases(&cases), ["test_crash.py::test_after"]);
+    let unstarted: Vec<String> = cases
+        .unstarted_cases()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(unstarted, ["test_crash.py::test_after"]);
     assert!(cases.results[1].pid.is_some());
 }
 
@@ -151,7 +156,7 @@ fn a_module_that_cannot_be_collected_is_a_complaint() {
         ]
     );
     assert!(cases.results.is_empty());
-    assert_eq!(unstarted_cases(&cases).len(), 1);
+    assert_eq!(cases.unstarted_cases().len(), 1);
 }
 
 #[test]
