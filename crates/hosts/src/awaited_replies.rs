@@ -229,12 +229,12 @@ fn clip_text(text: &mut String) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use provoke_model::{ActorObservation, TrialPurpose};
     use std::time::Duration;
 
-    fn trial(number: u64) -> Trial {
+    pub(in super::super) fn trial(number: u64) -> Trial {
         Trial {
             id: TrialId(number),
             variant: VariantId(0),

@@ -319,9 +319,10 @@ async fn send_orders(mut orders: mpsc::UnboundedReceiver<WorkerOrder>, mut write
 #[cfg(test)]
 mod tests {
     use super::super::awaited_replies::MAX_RESULT;
+    use super::super::awaited_replies::tests::trial;
     use super::super::wire::WorkerReply;
     use super::*;
-    use provoke_model::{ActorObservation, TrialPurpose, TrialSettings};
+    use provoke_model::{ActorObservation, TrialSettings};
 
     fn limits() -> Arc<Register<ReplyLimits>> {
         let limits = ReplyLimits::of_settings(TrialSettings::default());
@@ -341,15 +342,7 @@ mod tests {
             awaited: Arc::new(Register::new(awaited)),
             reader: Register::default(),
         };
-        let trials = [7, 8].map(|number| Trial {
-            id: TrialId(number),
-            variant: VariantId(0),
-            slot: SlotId(0),
-            seed: number,
-            timeout: Duration::from_secs(1),
-            purpose: TrialPurpose::Measure,
-            hold: None,
-        });
+        let trials = [7, 8].map(trial);
         let reported = Arc::new(Register::new(Vec::new()));
         let reports = Arc::clone(&reported);
         let report = Box::new(move |id, observation: Observation| {
@@ -473,18 +466,9 @@ mod tests {
             reader: Register::default(),
         };
         let (_halt, halt) = watch::channel(StopUrgency::Now);
-        let trial = Trial {
-            id: TrialId(7),
-            variant: VariantId(0),
-            slot: SlotId(0),
-            seed: 7,
-            timeout: Duration::from_secs(1),
-            purpose: TrialPurpose::Measure,
-            hold: None,
-        };
         let began = Instant::now();
         let hook = host.run_hook(None, "true".into(), halt.clone());
-        let trials = host.run_trials(SlotId(0), vec![trial], halt, Box::new(|_, _| {}));
+        let trials = host.run_trials(SlotId(0), vec![trial(7)], halt, Box::new(|_, _| {}));
         let (result, ()) = tokio::join!(hook, trials);
         assert!(matches!(result, Ok(None)));
         assert_eq!(began.elapsed(), KILL_WITHIN);
