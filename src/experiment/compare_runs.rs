@@ -34,6 +34,10 @@ pub fn compare_two_runs(
         .collect();
     let rates = report::test_rates(&left.state, &right.state);
     let test = rates.as_ref().ok();
+    // The failures of a test are the same under any `--only`.
+    let tests = report::check_conditions(&left.state, &right.state)
+        .ok()
+        .and_then(|()| compare_tests(&left.state, &right.state));
     Ok(RunComparison {
         format: RunComparison::FORMAT,
         left: left.summarize(),
@@ -41,10 +45,12 @@ pub fn compare_two_runs(
         p_value: test.map(|test| test.p_value),
         design_effect: test.map_or(1.0, |test| test.design_effect),
         stopped: test.map_or_else(Vec::new, |test| test.stopped.clone()),
-        // The failures of a test are the same under any `--only`.
-        tests: report::check_conditions(&left.state, &right.state)
-            .ok()
-            .and_then(|()| compare_tests(&left.state, &right.state)),
+        failures: if tests.is_none() {
+            report::compare_failures([&left.state, &right.state], test)
+        } else {
+            Vec::new()
+        },
+        tests,
         not_comparable: rates.err(),
         differences,
     })

@@ -98,6 +98,7 @@ mod tests {
             design_effect: 1.0,
             stopped: Vec::new(),
             not_comparable: None,
+            failures: Vec::new(),
             tests: None,
             differences,
         }

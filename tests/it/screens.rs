@@ -10,7 +10,7 @@ use provoke_model::{
 use provoke_plan::RateValue;
 use provoke_report::RunListing;
 use provoke_report::story::crash_story;
-use provoke_survey::{ComparedRun, FactDifference, FactGroup, RunComparison};
+use provoke_survey::{ComparedRun, FactDifference, FactGroup, FailureDifference, RunComparison};
 
 use crate::answered::{RecordedRun, answered, answered_hunt, answered_questions, confirmation};
 use crate::answers::{reduction_plan, search_plan};
@@ -114,6 +114,23 @@ fn two_runs() -> RunComparison {
         design_effect: 1.0,
         stopped: Vec::new(),
         not_comparable: None,
+        failures: vec![
+            FailureDifference {
+                signature: "5c1f0a9e".to_owned(),
+                title: "SIGSEGV in parse_header at src/parse/header.c:118, called by read_request"
+                    .to_owned(),
+                left: 29,
+                right: 0,
+                p_value: Some(8.3e-11),
+            },
+            FailureDifference {
+                signature: "c70d11b2".to_owned(),
+                title: "exit 1".to_owned(),
+                left: 2,
+                right: 0,
+                p_value: Some(0.49),
+            },
+        ],
         tests: None,
         differences: vec![
             difference(

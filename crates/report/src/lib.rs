@@ -85,7 +85,7 @@ pub use markdown::{Markdown, export_short_summary};
 pub use masked::{Masked, MaskedRun};
 pub use next_commands::next_commands;
 pub use output::last_stderr_line;
-pub use rates::{RateTest, check_conditions, test_rates};
+pub use rates::{RateTest, check_conditions, compare_failures, test_rates};
 pub use row::{TrialClass, TrialRow};
 pub use shared_failures::{CapturedFailure, captured_failures};
 pub use source_line::source_line;

@@ -1,11 +1,13 @@
 //! Tests whether two runs fail at different rates.
 
+use super::Report;
+use super::shared_failures::failures_of_runs;
 use provoke_levers::fact_title;
 use provoke_model::VariantId;
 use provoke_questions::{AssumptionChecks, StopRule};
 use provoke_state::State;
 use provoke_stats::{self as stats, ComparedCounts};
-use provoke_survey::variant_conditions;
+use provoke_survey::{FailureDifference, variant_conditions};
 
 /// A test whether two runs fail at different rates.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +18,39 @@ pub struct RateTest {
     pub design_effect: f64,
     /// Runs without a fixed number of trials, which their results may have ended.
     pub stopped: Vec<String>,
+    runs: [ComparedCounts; 2],
+}
+
+impl RateTest {
+    /// Returns the probability that the rates of one failure differ this much by chance.
+    fn chance_of(&self, failures: [u64; 2]) -> f64 {
+        let [mut left, mut right] = self.runs;
+        [left.failures, right.failures] = failures;
+        stats::chance_of_difference([left, right], self.design_effect)
+    }
+}
+
+/// Counts the trials of each failure in two runs, and compares its rates if `test` could compare all failures together.
+pub fn compare_failures(runs: [&State; 2], test: Option<&RateTest>) -> Vec<FailureDifference> {
+    let reports = runs.map(|run| Report::new(run, true));
+    let failures = failures_of_runs(reports.iter());
+    let counts: Vec<[u64; 2]> = failures
+        .iter()
+        .map(|f| [f.counts[0], f.counts[1]])
+        .collect();
+    let chances = test.map(|test| {
+        let of_each = counts.iter().map(|counts| test.chance_of(*counts));
+        stats::holm(&of_each.collect::<Vec<f64>>())
+    });
+    let numbered = failures.iter().zip(counts).enumerate();
+    let differences = numbered.map(|(index, (failure, [left, right]))| FailureDifference {
+        signature: failure.id.to_owned(),
+        title: failure.title.to_owned(),
+        left,
+        right,
+        p_value: chances.as_ref().map(|chances| chances[index]),
+    });
+    differences.collect()
 }
 
 /// Tests whether two runs fail at different rates; or returns why the rates cannot be compared.
@@ -39,6 +74,7 @@ pub fn test_rates(one: &State, other_run: &State) -> Result<RateTest, String> {
             .filter(|(_, counts)| !counts.is_planned)
             .map(|(run, _)| run.origin.run.clone())
             .collect(),
+        runs,
     })
 }
 

@@ -1,7 +1,7 @@
-//! Joins the failures of all variants by their signatures.
+//! Joins the failures of several variants, or of several runs, by their signatures.
 
 use super::failure_groups::FailureGroup;
-use super::{SignatureReport, VariantReport, group_failures};
+use super::{Report, SignatureReport, VariantReport, group_failures};
 use std::collections::HashMap;
 
 /// Maximum number of variants that are named.
@@ -35,6 +35,38 @@ pub struct CapturedFailure<'a> {
     pub trials: Vec<u64>,
     /// Its variants.
     variants: Vec<&'a VariantReport>,
+}
+
+/// A failure in one or several runs.
+pub(super) struct FailureOfRuns<'a> {
+    /// The id of its signature.
+    pub(super) id: &'a str,
+    /// The title of its signature.
+    pub(super) title: &'a str,
+    /// The number of its trials in each run.
+    pub(super) counts: Vec<u64>,
+}
+
+/// Returns the failures of all runs, the frequent before the rare.
+pub(super) fn failures_of_runs<'a>(
+    runs: impl ExactSizeIterator<Item = &'a Report>,
+) -> Vec<FailureOfRuns<'a>> {
+    let mut failures: Vec<FailureOfRuns<'_>> = Vec::new();
+    let run_count = runs.len();
+    for (run, report) in runs.enumerate() {
+        for group in report.variants.iter().flat_map(group_failures) {
+            let SignatureReport { id, title, .. } = group.signature;
+            let known = failures.iter().position(|known| known.id == id);
+            let index = known.unwrap_or_else(|| {
+                let counts = vec![0; run_count];
+                failures.push(FailureOfRuns { id, title, counts });
+                failures.len() - 1
+            });
+            failures[index].counts[run] += group.trial_count();
+        }
+    }
+    failures.sort_by_key(|failure| std::cmp::Reverse(failure.counts.iter().sum::<u64>()));
+    failures
 }
 
 /// Returns the failures of all variants: the bug before others, and the frequent before the rare.

@@ -1,8 +1,8 @@
 //! Describes a comparison of stored runs as a document.
 
 use super::{
-    ComparedRun, FactDifference, FactGroup, RunComparison, RunsWithDistinguishingFacts,
-    SuiteDifference, describe_odds, fact_lines,
+    ComparedRun, FactDifference, FactGroup, FailureDifference, RunComparison,
+    RunsWithDistinguishingFacts, SuiteDifference, describe_odds, fact_lines,
 };
 use provoke_stats::real;
 use provoke_words as words;
@@ -50,9 +50,9 @@ impl RunComparison {
         }
         let shown_trifles = if show_all { trifles.as_slice() } else { &[] };
         let shown = relevant.iter().chain(shown_trifles);
-        document.tables = shown
-            .map(|group| difference_table(group, show_all))
-            .collect();
+        let failures = failure_table(&self.failures, show_all).into_iter();
+        let differences = shown.map(|group| difference_table(group, show_all));
+        document.tables = failures.chain(differences).collect();
         for group in trifles.iter().filter(|_| !show_all) {
             let names: Vec<&str> = group.iter().map(|fact| fact.name.as_str()).collect();
             let title = FactGroup::Trifle.title();
@@ -61,6 +61,38 @@ impl RunComparison {
         }
         document
     }
+}
+
+/// Returns a table of the failures with their counts in both runs, unless no run failed.
+fn failure_table(failures: &[FailureDifference], show_all: bool) -> Option<Table> {
+    let columns = vec![
+        Column::remarks("failure"),
+        Column::numbers(A),
+        Column::numbers(B),
+        Column::numbers("p"),
+    ];
+    let mut table = Table::new("Failures", Place::Screen, columns);
+    let shown = if show_all { failures.len() } else { SHOWN };
+    table
+        .rows
+        .extend(failures.iter().take(shown).map(|failure| {
+            let p_value = failure
+                .p_value
+                .map_or_else(String::new, words::p_value_cell);
+            Row::Cells(vec![
+                Cell::text(&failure.title),
+                Cell::text(failure.left.to_string()),
+                Cell::text(failure.right.to_string()),
+                Cell::text(p_value),
+            ])
+        }));
+    table.rows.extend(rest_row(failures.len(), shown));
+    (!failures.is_empty()).then_some(table)
+}
+
+/// Counts the rows that are not shown.
+fn rest_row(rows: usize, shown: usize) -> Option<Row> {
+    (rows > shown).then(|| Row::Gap(format!("and {} more: --all", rows - shown)))
 }
 
 /// Returns a table of differences of the same kind, with the values of both runs.
@@ -79,10 +111,7 @@ fn difference_table(group: &[FactDifference], show_all: bool) -> Table {
             .rows
             .extend(note.map(|note| Row::Note(note, Tone::Faint)));
     }
-    if group.len() > shown {
-        let rest = format!("and {} more: --all", group.len() - shown);
-        table.rows.push(Row::Gap(rest));
-    }
+    table.rows.extend(rest_row(group.len(), shown));
     table
 }
 
@@ -285,6 +314,7 @@ mod tests {
             design_effect: 1.0,
             stopped: Vec::new(),
             not_comparable: None,
+            failures: Vec::new(),
             tests: None,
             differences,
         }

@@ -28,6 +28,8 @@ pub struct RunComparison {
     pub stopped: Vec<String>,
     /// Reason why the failure rates cannot be compared; null if they can.
     pub not_comparable: Option<String>,
+    /// Each failure in both runs, the frequent before the rare; empty if tests were counted.
+    pub failures: Vec<FailureDifference>,
     /// Differences between the tests of a suite; null if the runs did not count tests, or cannot be compared.
     pub tests: Option<SuiteDifference>,
     /// Differences, the most suspicious first.
@@ -53,6 +55,22 @@ pub struct ComparedRun {
     pub kernel: String,
     /// Facts about the environment were recorded.
     pub surveyed: bool,
+}
+
+/// A failure in two runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct FailureDifference {
+    /// Its signature.
+    pub signature: String,
+    /// What failed, and where.
+    pub title: String,
+    /// Its trials in the first run.
+    pub left: u64,
+    /// Its trials in the second run.
+    pub right: u64,
+    /// Probability that its rates differ this much by chance, corrected for the number of failures (Holm); null if the
+    /// rates of the runs cannot be compared.
+    pub p_value: Option<f64>,
 }
 
 impl RunComparison {

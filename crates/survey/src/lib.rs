@@ -35,7 +35,9 @@ mod warnings;
 
 pub use comparability::{TrialSimilarity, compare_variants, find_unchanged_program};
 pub use conditions::{differing_conditions, variant_conditions};
-pub use difference::{ComparedRun, FactDifference, RunComparison, RunFacts, find_differences};
+pub use difference::{
+    ComparedRun, FactDifference, FailureDifference, RunComparison, RunFacts, find_differences,
+};
 pub use distinguishing::{
     DistinguishingFact, RunsWithDistinguishingFacts, find_distinguishing_facts,
 };

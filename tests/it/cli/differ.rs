@@ -5,21 +5,27 @@ use super::support::{CommandOutput, Sandbox};
 use crate::needs::{needs, program};
 use serde_json::Value;
 
-/// Numbers that differ from run to run, and functions that are called or not without a meaning.
-const RANDOM: &str = r"
+/// Numbers that differ from trial to trial and are the same in each run, and functions that are called or not without a meaning.
+const RANDOM: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
-static unsigned draw(void) { unsigned number; getrandom(&number, sizeof number, 0); return number >> 1; }
+static unsigned long long drawn;
+__attribute__((constructor)) static void seed(void) { drawn = strtoull(getenv("PROVOKE_SEED"), 0, 10); }
+static unsigned draw(void) {
+  unsigned long long number = __sync_add_and_fetch(&drawn, 0x9e3779b97f4a7c15);
+  number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9;
+  number = (number ^ number >> 27) * 0x94d049bb133111eb;
+  return number >> 33;
+}
 static volatile int total;
 __attribute__((noinline)) static void add(void) { if (draw() % 2) total += 1; else total -= 1; }
 __attribute__((noinline)) static void work(void) { for (int i = 0; i < 3; i++) if (draw() % 2) add(); }
-";
+"#;
 
 /// Fails if the value is parsed on the rare path.
 const RARE_PATH: &str = r"

@@ -5,6 +5,7 @@ use super::table::{
     document_table, fact_list, page_section, scrolling_table, sentence_text, text_list,
 };
 use crate::page_text::PageText;
+use crate::shared_failures::{FailureOfRuns, failures_of_runs};
 use crate::svg::draw_column_bars;
 use crate::{Masked, Report, RunOrder, VariantReport, group_failures, headlines};
 use maud::{Markup, html};
@@ -113,7 +114,7 @@ pub(super) fn trend_sections(
             @if same_command { pre.command { code { (PageText(command)) } } }
         }
         (rates_section(runs))
-        (signatures_section(runs, order))
+        (failures_section(runs, order))
         @if shows_runs { (page_section("runs", "Runs", &html! { @for run in runs { (run_block(run)) } })) }
         (method_section(runs))
     }
@@ -169,38 +170,14 @@ fn rate_cells(run: &TrendRun<'_>) -> Vec<Cell> {
     ]
 }
 
-/// A signature with its number of trials in each run.
-struct TrendSignature<'a> {
-    id: &'a str,
-    title: &'a str,
-    counts: Vec<u64>,
-}
-
-/// Returns the signatures of all runs, with the runs in which each was seen.
-fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
-    let mut signatures: Vec<TrendSignature<'_>> = Vec::new();
-    for (index, run) in runs.iter().enumerate() {
-        let variants = run.report.get().variants.iter();
-        for group in variants.flat_map(group_failures) {
-            let signature = group.signature;
-            let known = signatures.iter().position(|known| known.id == signature.id);
-            let position = known.unwrap_or_else(|| {
-                signatures.push(TrendSignature {
-                    id: &signature.id,
-                    title: &signature.title,
-                    counts: vec![0; runs.len()],
-                });
-                signatures.len() - 1
-            });
-            signatures[position].counts[index] += group.trial_count();
-        }
-    }
-    if signatures.is_empty() {
+/// Returns the failures of all runs, with the runs in which each was seen.
+fn failures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
+    let failures = failures_of_runs(runs.iter().map(|run| run.report.get()));
+    if failures.is_empty() {
         return html! {};
     }
-    signatures.sort_by_key(|signature| std::cmp::Reverse(signature.counts.iter().sum::<u64>()));
     let first_seen =
-        |signature: &TrendSignature<'_>| signature.counts.iter().position(|count| *count > 0);
+        |failure: &FailureOfRuns<'_>| failure.counts.iter().position(|count| *count > 0);
     let table = html! {
         thead { tr {
             th.name scope="col" { "failure" }
@@ -209,14 +186,14 @@ fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
             th scope="col" { "first seen in" }
         } }
         tbody {
-            @for signature in signatures.iter().take(SIGNATURES) {
-                @let first = first_seen(signature).unwrap_or(0);
-                @let counts: Vec<String> = signature.counts.iter().map(ToString::to_string).collect();
+            @for failure in failures.iter().take(SIGNATURES) {
+                @let first = first_seen(failure).unwrap_or(0);
+                @let counts: Vec<String> = failure.counts.iter().map(ToString::to_string).collect();
                 tr {
-                    th scope="row" { (PageText(signature.title)) }
-                    td.number { (signature.counts.iter().sum::<u64>()) }
+                    th scope="row" { (PageText(failure.title)) }
+                    td.number { (failure.counts.iter().sum::<u64>()) }
                     td.plot {
-                        div role="img" aria-label={ "Trials in each run: " (counts.join(", ")) } { (draw_column_bars(&signature.counts, "k1")) }
+                        div role="img" aria-label={ "Trials in each run: " (counts.join(", ")) } { (draw_column_bars(&failure.counts, "k1")) }
                         @if counts.len() <= COUNTED_RUNS { div.muted aria-hidden="true" { (counts.join(" · ")) } }
                     }
                     td.short { (PageText(&runs[first].report.run)) @if first > 0 { " " strong { "new" } } }
@@ -227,7 +204,7 @@ fn signatures_section(runs: &[TrendRun<'_>], order: RunOrder) -> Markup {
     let body = html! {
         p { "A column for each run, " (describe_order(order)) "; each row has its own scale." }
         (scrolling_table("Failures of all runs by signature", &html! { table class="stacked columns-2" { (table) } }))
-        (super::table::left_out_note(signatures.len().saturating_sub(SIGNATURES), "signature"))
+        (super::table::left_out_note(failures.len().saturating_sub(SIGNATURES), "signature"))
     };
     page_section("failures", "Which failures", &body)
 }
